@@ -1,1 +1,1 @@
-"""The live page of a task: people see what the agent sees, and work on it while they have it."""
+"""The live page of a task: stream the agent's page to viewers, and input from a person to it."""

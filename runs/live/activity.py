@@ -1,4 +1,4 @@
-"""What a person did on a page, as coarsely as it is told: counts, and where they went."""
+"""What a person did on a page, as it is recorded: counts of inputs, and the pages navigated to."""
 
 from __future__ import annotations
 
@@ -17,59 +17,63 @@ from runs.events.types import PERSON_ACTED
 from runs.lifecycle.changes import NewEvent
 from runs.models import Task
 
-MAX_PLACES = 20
-# What is counted of each kind of input; moves of the mouse and the ends of presses are not.
-_COUNTED = {"mouse": "clicks", "wheel": "wheels", "key": "keys", "text": "texts"}
+MAX_NAVIGATIONS = 20
+# The counter of each kind of input. Mouse moves and releases are not counted.
+_COUNTERS = {"mouse": "clicks", "wheel": "wheels", "key": "keys", "text": "texts"}
 
 
 @dataclass(slots=True)
 class PersonActivity:
-    """Of one person since it was last told.
+    """The activity of one person since it was last recorded.
 
     Attributes:
         counts: clicks, wheels, keys, texts (pasted or composed), dialogs.
-        places: origins and paths of the documents they came to, in order; no queries.
+        navigations: origin and path of each document, in order; without the query.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
-    places: list[str] = field(default_factory=list)
+    navigations: list[str] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return bool(self.counts or self.places)
+        return bool(self.counts or self.navigations)
 
-    def note(self, events: Iterable[Mapping[str, Any]]) -> None:
-        """Count what was done."""
+    def count(self, events: Iterable[Mapping[str, Any]]) -> None:
+        """Count input events."""
         for event in events:
-            name = _COUNTED.get(event["kind"])
-            if name is not None and event.get("action", "down") == "down":
-                self.counts[name] += 1
+            counter = _COUNTERS.get(event["kind"])
+            if counter is not None and event.get("action", "down") == "down":
+                self.counts[counter] += 1
 
-    def add(self, earlier: PersonActivity) -> None:
-        """Count what was done before this too."""
+    def prepend(self, earlier: PersonActivity) -> None:
+        """Add activity that came before this."""
         self.counts.update(earlier.counts)
-        self.places[:0] = earlier.places
-        del self.places[MAX_PLACES:]
+        self.navigations[:0] = earlier.navigations
+        del self.navigations[MAX_NAVIGATIONS:]
 
-    def went(self, url: str) -> None:
-        """Note where the page is now."""
+    def add_navigation(self, url: str) -> None:
+        """Add an http(s) document, up to MAX_NAVIGATIONS."""
         parts = urlsplit(url)
-        if parts.scheme in ("http", "https") and len(self.places) < MAX_PLACES:
+        if parts.scheme in ("http", "https") and len(self.navigations) < MAX_NAVIGATIONS:
             host = parts.netloc.rpartition("@")[2]
-            self.places.append(f"{parts.scheme}://{host}{parts.path}"[:500])
+            self.navigations.append(f"{parts.scheme}://{host}{parts.path}"[:500])
 
 
-def record_activity(task_id: str, by: str, done: PersonActivity) -> None:
-    """Write it into the audit log and the task's, also where the run that had the page is over by
-    now: it may end in the moment in which the page is given back. Commits.
+def record_activity(task_id: str, by: str, activity: PersonActivity) -> None:
+    """Record the activity in the task's log and in the audit log. Commits.
+
+    The run of the page may have ended already: it can end while the person gives the page back.
     """
-    told = {"by": by, **done.counts}
-    if done.places:
-        told["navigations"] = list(done.places)
-    told = storable(told)
+    data: dict[str, Any] = {"by": by, **activity.counts}
+    if activity.navigations:
+        data["navigations"] = list(activity.navigations)
+    data = storable(data)
     with transaction.atomic():
         task = Task.objects.select_for_update().filter(id=task_id).first()
         if task is None:
             return
-        append_events(task_id, [NewEvent(PERSON_ACTED, told)])
-        place = task.tenant_id, task.workspace_id
-        record(AuditEvent("task.page_used", by, "task", task_id, *place, told))
+        append_events(task_id, [NewEvent(PERSON_ACTED, data)])
+        record(
+            AuditEvent(
+                "task.page_used", by, "task", task_id, task.tenant_id, task.workspace_id, data
+            )
+        )

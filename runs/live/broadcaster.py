@@ -1,5 +1,5 @@
-"""The pages of tasks on this worker, for people elsewhere: hears who looks at which, and what they
-do. It lives while a task has a page here.
+"""The worker's side of live pages: receives what viewers announce and do, and publishes the pages
+they watch. It runs while a task has an open page in this process.
 """
 
 from __future__ import annotations
@@ -30,30 +30,30 @@ log = logging.getLogger(__name__)
 
 
 class PageBroadcaster:
-    """Of this process; on the loop thread."""
+    """The live pages of this process. Use it on the loop thread."""
 
     def __init__(self) -> None:
-        self._shown: dict[str, LivePage] = {}
+        self._pages: dict[str, LivePage] = {}
         self._closing: dict[str, asyncio.Task[None]] = {}
-        self._out = connect(blocking=False)
+        self._publisher = connect(blocking=False)
         self._redis = Outage(
             log,
-            away="redis takes no live pictures of tasks' pages",
-            back="redis takes live pictures again",
+            away="live pages cannot be published to redis",
+            back="live pages are published to redis again",
         )
 
     async def serve(self) -> None:
-        """Serve until no task has a page here any more."""
+        """Serve until no task has an open page in this process."""
         try:
             while has_open_pages():
-                await self._listen()
+                await self._receive()
         finally:
-            for task_id in list(self._shown):
+            for task_id in list(self._pages):
                 self._close(task_id)
             await asyncio.gather(*self._closing.values())
-            await self._out.aclose()
+            await self._publisher.aclose()
 
-    async def _listen(self) -> None:
+    async def _receive(self) -> None:
         from redis import RedisError
 
         client = connect(blocking=True)
@@ -62,48 +62,48 @@ class PageBroadcaster:
                 await channel.subscribe(WORKERS_CHANNEL)
                 self._redis.is_over()
                 while has_open_pages():
-                    told = await channel.get_message(timeout=TICK_S)
-                    message = open_message(told["data"]) if told is not None else None
+                    received = await channel.get_message(timeout=TICK_S)
+                    message = open_message(received["data"]) if received is not None else None
                     if message is not None:
-                        await self._take(message)
-                    self._let_go()
+                        await self._dispatch(message)
+                    self._close_ended()
         except (RedisError, OSError) as error:
             self._redis.goes_on(error)
             await asyncio.sleep(RETRY_S)
         finally:
             await client.aclose()
 
-    async def _take(self, message: Mapping[str, Any]) -> None:
+    async def _dispatch(self, message: Mapping[str, Any]) -> None:
         task_id = str(message.get("taskId"))
         if get_page_session(task_id) is None or task_id in self._closing:
-            return  # whoever looks says so again
-        page = self._shown.get(task_id)
+            return  # the viewer announces itself again
+        page = self._pages.get(task_id)
         if page is None:
-            page = self._shown[task_id] = LivePage(task_id, partial(self._publish, task_id))
-        await page.take(message)
+            page = self._pages[task_id] = LivePage(task_id, partial(self._publish, task_id))
+        await page.handle(message)
 
-    def _let_go(self) -> None:
-        for task_id in [one for one, page in self._shown.items() if page.is_over]:
+    def _close_ended(self) -> None:
+        for task_id in [one for one, page in self._pages.items() if page.has_ended]:
             self._close(task_id)
 
     def _close(self, task_id: str) -> None:
-        """Close a page beside: what it waits for holds no other up."""
+        """Close a page in a task of its own, so that a slow one does not delay the others."""
 
-        async def closed(page: LivePage) -> None:
+        async def close(page: LivePage) -> None:
             try:
                 await page.close()
             except Exception:
-                log.exception("the live page of %s was not closed in order", task_id)
+                log.exception("the live page of %s could not be closed cleanly", task_id)
             finally:
                 del self._closing[task_id]
 
-        self._closing[task_id] = asyncio.create_task(closed(self._shown.pop(task_id)))
+        self._closing[task_id] = asyncio.create_task(close(self._pages.pop(task_id)))
 
     async def _publish(self, task_id: str, message: Mapping[str, Any]) -> None:
         from redis import RedisError
 
         try:
-            await self._out.publish(viewers_channel(task_id), seal_message(message))
+            await self._publisher.publish(viewers_channel(task_id), seal_message(message))
         except (RedisError, OSError) as error:
             self._redis.goes_on(error)
 
@@ -112,11 +112,13 @@ _serving: dict[int, Future[None]] = {}
 
 
 def ensure_broadcaster() -> None:
-    """Serve the pages of tasks, if there are some here and nobody does yet. From any thread."""
+    """Start this process's broadcaster if a task has an open page and none is running. From any
+    thread.
+    """
     serving = _serving.get(os.getpid())
     if serving is not None and serving.done() and not serving.cancelled():
         if (error := serving.exception()) is not None:
-            log.error("the live pages of tasks ended over a defect", exc_info=error)
+            log.error("the broadcaster of live pages failed", exc_info=error)
         del _serving[os.getpid()]
     if has_open_pages() and (serving is None or serving.done()):
         _serving[os.getpid()] = get_loop().submit(_serve())

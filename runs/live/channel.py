@@ -1,8 +1,9 @@
-"""What the web processes and the workers say to each other about live pages, over Redis.
+"""Messages about live pages between the web processes and the workers, over Redis pub/sub.
 
-Everybody with a page hears `UP`; who looks at a task hears that task's own channel. All of it is
-sealed with the installation's key: pictures and what people type are readable to nobody on the way,
-and nobody else has a say. Nothing is kept; what is lost is lost.
+Every worker with an open page subscribes to WORKERS_CHANNEL; every viewer of a task subscribes to
+that task's channel. All messages are encrypted and authenticated with the installation's key, so
+Redis sees neither pictures nor typed text and cannot forge input. Messages are not stored: a lost
+one stays lost.
 """
 
 from __future__ import annotations
@@ -19,23 +20,23 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis
 
 WORKERS_CHANNEL = "continuity:live"
-WATCH_S = 2.0  # who looks says so this often
-GONE_S = 7.0  # who was not heard of for so long looks no more
-RETRY_S = 1.0  # after a failure
+ANNOUNCE_S = 2.0  # interval at which a viewer announces itself
+VIEWER_TIMEOUT_S = 7.0  # after this long without an announcement there is no viewer
+RETRY_S = 1.0  # pause after a failure
 
 
 def viewers_channel(task_id: str) -> str:
-    """Return the channel of those who look at a task."""
+    """Return the name of the channel of a task's viewers."""
     return f"{WORKERS_CHANNEL}:{task_id}"
 
 
 def seal_message(message: Mapping[str, Any]) -> bytes:
-    """Return a message as it goes over Redis."""
+    """Serialize and encrypt a message."""
     return seal(orjson.dumps(message))
 
 
 def open_message(sealed: bytes) -> dict[str, Any] | None:
-    """Return what was said; None where it is not one of ours."""
+    """Decrypt and parse a message; None if it was not sealed with this installation's key."""
     try:
         message = orjson.loads(unseal(sealed))
     except ValueError:
@@ -44,8 +45,8 @@ def open_message(sealed: bytes) -> dict[str, Any] | None:
 
 
 def connect(*, blocking: bool) -> Redis:
-    """Return a client; one that hears waits for as long as nothing is said."""
-    from redis.asyncio import Redis  # needed where somebody looks, and nowhere at the start
+    """Return a Redis client; a blocking one, for a subscriber, has no socket timeout."""
+    from redis.asyncio import Redis  # imported on first use, to keep it out of start-up
 
     timeout = None if blocking else 2
     return Redis.from_url(settings.REDIS_URL, socket_timeout=timeout, socket_connect_timeout=2)

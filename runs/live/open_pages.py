@@ -1,6 +1,6 @@
-"""The pages of tasks that are open in this process, for people who look at them.
+"""The open pages of tasks in this process, by task.
 
-Written and asked on the loop thread, but for `are_open`.
+`register_page` and `get_page_session` are for the loop thread, `has_open_pages` for any thread.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ _open: dict[tuple[int, str], tuple[str, BrowserSession]] = {}
 
 
 def register_page(task_id: str, run_id: str, session: BrowserSession) -> None:
-    """Have the page of this run be that of its task, for as long as the session is open."""
+    """Make this run's session the one whose page viewers of the task see, until it is closed."""
     _open[os.getpid(), task_id] = run_id, session
 
 
 def get_page_session(task_id: str) -> BrowserSession | None:
-    """Return the session that has a task's page, if it is here and still that run's."""
+    """Return the open session with the task's page; None if closed or used by another run."""
     run_id, session = _open.get((os.getpid(), task_id), ("", None))
     if session is None or session.is_closed:
         _open.pop((os.getpid(), task_id), None)
@@ -27,7 +27,7 @@ def get_page_session(task_id: str) -> BrowserSession | None:
 
 
 def has_open_pages() -> bool:
-    """Tell whether a task has a page here. From any thread."""
+    """Tell whether a task has an open page in this process."""
     pid = os.getpid()
     for key, (_, session) in list(_open.items()):
         if key[0] == pid and session.is_closed:

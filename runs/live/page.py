@@ -1,5 +1,5 @@
-"""One task's page that somebody looks at, on the worker that has it: pictures go out, and while a
-person has the page, what they do comes in. Used on the loop thread.
+"""The live page of one task, on the worker that has it: sends pictures to the viewers and, while a
+person has taken the page over, applies that person's input. Used on the loop thread.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from runners.browser.live.person_input import act
 from runners.browser.live.screencast import Picture, Screencast
 from runners.errors import ToolFailed
 from runs.live.activity import PersonActivity, record_activity
-from runs.live.channel import GONE_S
+from runs.live.channel import VIEWER_TIMEOUT_S
 from runs.live.open_pages import get_page_session
 from runs.live.viewer_queue import ViewerSender
 from runs.models import Task
@@ -31,73 +31,73 @@ if TYPE_CHECKING:
 
     from runners.browser.session.tab import Tab
 
-TEND_S = 0.5
-TELL_S = 5.0  # what a person did is told this often
-STALE_S = 2.0  # what was done while the agent's last call went on is not done afterwards
-LEAVE_S = 2.0  # a page that answers nothing any more is left as it is
-WAITING = 64  # messages of input
+POLL_S = 0.5
+RECORD_S = 5.0  # interval at which a person's activity is recorded
+STALE_S = 2.0  # input that waited longer than this for the agent's call to end is dropped
+DETACH_S = 2.0  # a page that does not answer within this time is left as it is
+MAX_WAITING_INPUTS = 64  # messages
 log = logging.getLogger(__name__)
 
 
 class LivePage:
-    """From the first who looks until the last one is gone, or the page is.
+    """A task's page from its first viewer until the last viewer leaves or the page is closed.
 
     Args:
-        publish: sends a message to those who look.
+        publish: sends a message to the viewers; raises nothing.
     """
 
     def __init__(self, task_id: str, publish: Callable[[Mapping[str, Any]], Awaitable[None]]):
         self.task_id = task_id
         self._out = ViewerSender(publish)
-        self._questions = Questions(self._out.add_notice)
-        self._inbox: asyncio.Queue[tuple[float, str, Sequence[Mapping[str, Any]]]]
-        self._inbox = asyncio.Queue(WAITING)
+        self._dialogs = Questions(self._out.add_notice)
+        self._inputs: asyncio.Queue[tuple[float, str, Sequence[Mapping[str, Any]]]]
+        self._inputs = asyncio.Queue(MAX_WAITING_INPUTS)
         self._tab: Tab | None = None
-        self._line: CDPSession | None = None
-        self._cast: Screencast | None = None
-        self._is_taken = False
-        self._by = ""  # who acted last
-        self._done: dict[str, PersonActivity] = {}
-        self._told_at = self._seen_at = time.monotonic()
-        self._work = [asyncio.create_task(one) for one in (self._tend(), self._act())]
+        self._cdp: CDPSession | None = None
+        self._screencast: Screencast | None = None
+        self._is_taken_over = False
+        self._last_actor = ""
+        self._activity: dict[str, PersonActivity] = {}
+        self._recorded_at = self._viewed_at = time.monotonic()
+        self._loops = [asyncio.create_task(loop) for loop in (self._follow(), self._apply())]
 
     @property
-    def is_over(self) -> bool:
-        """Whether nobody looks any more, or there is nothing to see."""
-        return any(one.done() for one in self._work)
+    def has_ended(self) -> bool:
+        """Whether there is no viewer or no page any more."""
+        return any(loop.done() for loop in self._loops)
 
-    async def take(self, message: Mapping[str, Any]) -> None:
-        """Hear somebody who looks."""
-        self._seen_at = time.monotonic()
+    async def handle(self, message: Mapping[str, Any]) -> None:
+        """Handle a viewer's message: an announcement, or input."""
+        self._viewed_at = time.monotonic()
         if message["kind"] == "watch":
-            self._tell_state()
-            if message.get("isNew") and self._cast is not None:
-                self._cast.again()
-                self._questions.again()
+            self._send_state()
+            if message.get("isNew") and self._screencast is not None:
+                self._screencast.again()
+                self._dialogs.again()
             return
         answers = [event for event in message["events"] if event["kind"] == "dialog"]
         others = [event for event in message["events"] if event["kind"] != "dialog"]
-        for event in answers:  # the page takes nothing else before
-            if self._is_taken:
-                self._doings_of(message["by"]).counts["dialogs"] += 1
-                self._questions.answer(event)
-        if others and not self._inbox.full():
-            self._inbox.put_nowait((time.monotonic(), message["by"], others))
+        for event in answers:  # at once: an open dialog blocks all other input
+            if self._is_taken_over:
+                self._activity_of(message["by"]).counts["dialogs"] += 1
+                self._dialogs.answer(event)
+        if others and not self._inputs.full():
+            self._inputs.put_nowait((time.monotonic(), message["by"], others))
 
     async def close(self) -> None:
-        """Let go of the page, and tell what was done on it."""
-        for error in await ended(self._work):
+        """Detach from the page and record what was done on it."""
+        for error in await ended(self._loops):
             if error is not None:
-                log.error("the live page of %s ended over a defect", self.task_id, exc_info=error)
+                log.error("the live page of %s failed", self.task_id, exc_info=error)
         await self._detach()
-        await self._tell_doings()
+        await self._record_activity()
         self._out.add_notice({"type": "live_state", "page": False})
         await self._out.close()
 
-    # --- looking after it -------------------------------------------------------------------------
+    # --- following the page -----------------------------------------------------------------------
 
-    async def _tend(self) -> None:
-        while time.monotonic() - self._seen_at < GONE_S:
+    async def _follow(self) -> None:
+        while time.monotonic() - self._viewed_at < VIEWER_TIMEOUT_S:
             session = get_page_session(self.task_id)
             if session is None:
                 return
@@ -107,56 +107,57 @@ class LivePage:
                 if tab is not None:
                     await self._attach(tab)
             try:
-                await self._look_who_has_it()
+                await self._check_takeover()
             except Error as error:
-                log.warning("who has a page is not known now: %s", error)
-            if time.monotonic() - self._told_at >= TELL_S:
-                await self._tell_doings()
-            await asyncio.sleep(TEND_S)
+                log.warning("cannot read whether a person has taken over the page: %s", error)
+            if time.monotonic() - self._recorded_at >= RECORD_S:
+                await self._record_activity()
+            await asyncio.sleep(POLL_S)
 
-    async def _look_who_has_it(self) -> None:
-        is_taken = await in_thread(Task.objects.is_taken_over, self.task_id)
-        if is_taken != self._is_taken:
-            self._is_taken = is_taken
+    async def _check_takeover(self) -> None:
+        is_taken_over = await in_thread(Task.objects.is_taken_over, self.task_id)
+        if is_taken_over != self._is_taken_over:
+            self._is_taken_over = is_taken_over
             if self._tab is not None:
-                self._tab.set_dialog_handler(self._questions.ask if is_taken else None)
-            if not is_taken:
-                self._questions.dismiss_all()
-                await self._tell_doings()
-            self._tell_state()
+                self._tab.set_dialog_handler(self._dialogs.ask if is_taken_over else None)
+            if not is_taken_over:
+                self._dialogs.dismiss_all()
+                await self._record_activity()
+            self._send_state()
 
     async def _attach(self, tab: Tab) -> None:
         try:
-            line = await tab.page.context.new_cdp_session(tab.page)
+            cdp = await tab.page.context.new_cdp_session(tab.page)
         except browser_errors():
-            return  # it closed meanwhile; the next look sees
-        line.on("Page.frameNavigated", self._navigated)
-        line.on("Page.navigatedWithinDocument", lambda _: self._tell_state())
-        line.on("Page.windowOpen", self._window_wanted)
-        self._tab, self._line, self._cast = tab, line, Screencast(line, self._show)
-        self._cast.start()
-        if self._is_taken:
-            tab.set_dialog_handler(self._questions.ask)
-        self._tell_state()
+            return  # the page was closed meanwhile; the next poll finds that
+        cdp.on("Page.frameNavigated", self._on_navigated)
+        cdp.on("Page.navigatedWithinDocument", lambda _: self._send_state())
+        cdp.on("Page.windowOpen", self._on_window_open)
+        self._tab, self._cdp = tab, cdp
+        self._screencast = Screencast(cdp, self._send_picture)
+        self._screencast.start()
+        if self._is_taken_over:
+            tab.set_dialog_handler(self._dialogs.ask)
+        self._send_state()
 
     async def _detach(self) -> None:
-        tab, line, cast = self._tab, self._line, self._cast
-        self._tab = self._line = self._cast = None
-        self._questions.dismiss_all()
+        tab, cdp, screencast = self._tab, self._cdp, self._screencast
+        self._tab = self._cdp = self._screencast = None
+        self._dialogs.dismiss_all()
         if tab is not None:
             tab.set_dialog_handler(None)
-        if cast is not None:
-            await cast.stop()
-        if line is not None:
+        if screencast is not None:
+            await screencast.stop()
+        if cdp is not None:
             with contextlib.suppress(*browser_errors()):
-                async with asyncio.timeout(LEAVE_S):
-                    await line.detach()
+                async with asyncio.timeout(DETACH_S):
+                    await cdp.detach()
         if tab is not None:
-            self._tell_state()
+            self._send_state()
 
-    # --- what goes out ----------------------------------------------------------------------------
+    # --- messages to the viewers ------------------------------------------------------------------
 
-    def _show(self, picture: Picture) -> None:
+    def _send_picture(self, picture: Picture) -> None:
         self._out.set_picture(
             {
                 "type": "live_frame",
@@ -166,69 +167,69 @@ class LivePage:
             }
         )
 
-    def _tell_state(self) -> None:
+    def _send_state(self) -> None:
         tab = self._tab
         url = tab.page.url if tab is not None and tab.is_alive else None
-        told = {"type": "live_state", "page": url is not None, "mayAct": self._is_taken}
-        self._out.add_notice(told if url is None else {**told, "url": url[:2000]})
+        state = {"type": "live_state", "page": url is not None, "mayAct": self._is_taken_over}
+        self._out.add_notice(state if url is None else {**state, "url": url[:2000]})
 
-    def _navigated(self, told: Mapping[str, Any]) -> None:
-        frame = told["frame"]
+    def _on_navigated(self, event: Mapping[str, Any]) -> None:
+        frame = event["frame"]
         if frame.get("parentId") is not None:
             return
-        if self._is_taken and self._by:
-            self._doings_of(self._by).went(str(frame["url"]))
-        self._tell_state()
+        if self._is_taken_over and self._last_actor:
+            self._activity_of(self._last_actor).add_navigation(str(frame["url"]))
+        self._send_state()
 
-    def _window_wanted(self, told: Mapping[str, Any]) -> None:
-        if self._is_taken:  # it is closed at once (runners.browser.session.crashes)
-            self._out.add_notice({"type": "live_tab", "url": str(told.get("url", ""))[:2000]})
+    def _on_window_open(self, event: Mapping[str, Any]) -> None:
+        if self._is_taken_over:  # runners.browser.session.crashes closes the window at once
+            self._out.add_notice({"type": "live_tab", "url": str(event.get("url", ""))[:2000]})
 
-    # --- what comes in ----------------------------------------------------------------------------
+    # --- input from a person ----------------------------------------------------------------------
 
-    async def _act(self) -> None:
+    async def _apply(self) -> None:
         while True:
-            at, by, events = await self._inbox.get()
+            received_at, by, events = await self._inputs.get()
             session = get_page_session(self.task_id)
             if session is None:
                 continue
             async with session.takeover_tab() as tab:
-                if tab is None or tab is not self._tab or self._line is None:
+                if tab is None or tab is not self._tab or self._cdp is None:
                     continue
-                if time.monotonic() - at > STALE_S:
+                if time.monotonic() - received_at > STALE_S:
                     continue
-                # Asked while nothing of the agent's can begin: whoever gave the page back meanwhile
-                # acts no more.
-                if not await self._is_still_taken():
+                # Read it here, where no call of the agent can start: a person who has given the
+                # page back meanwhile must not act any more.
+                if not await self._is_still_taken_over():
                     continue
-                self._by = by
-                self._doings_of(by).note(events)
+                self._last_actor = by
+                self._activity_of(by).count(events)
                 try:
-                    await act(tab, self._line, events, session.trust)
+                    await act(tab, self._cdp, events, session.trust)
                 except ToolFailed as failed:
-                    told = {"errorCode": failed.code, "message": failed.message}
-                    self._out.add_notice({"type": "live_problem", "error": told})
+                    error = {"errorCode": failed.code, "message": failed.message}
+                    self._out.add_notice({"type": "live_problem", "error": error})
                 except browser_errors():
-                    continue  # the page is gone; `_tend` sees that
+                    continue  # the page is gone; `_follow` finds that
 
-    async def _is_still_taken(self) -> bool:
+    async def _is_still_taken_over(self) -> bool:
         try:
             return await in_thread(Task.objects.is_taken_over, self.task_id)
         except Error as error:
-            log.warning("nothing is done on a page while nobody knows who has it: %s", error)
+            log.warning("input is dropped: cannot read whether the page is taken over: %s", error)
             return False
 
-    def _doings_of(self, by: str) -> PersonActivity:
-        return self._done.setdefault(by, PersonActivity())
+    def _activity_of(self, by: str) -> PersonActivity:
+        return self._activity.setdefault(by, PersonActivity())
 
-    async def _tell_doings(self) -> None:
-        self._told_at = time.monotonic()
-        for by in list(self._done):
-            done = self._done.pop(by)  # what is done meanwhile is told the next time
+    async def _record_activity(self) -> None:
+        self._recorded_at = time.monotonic()
+        for by in list(self._activity):
+            activity = self._activity.pop(by)  # what is done from here on is recorded next time
             try:
-                if done:
-                    await in_thread(record_activity, self.task_id, by, done)
-            except Error as error:  # this too
-                log.warning("what a person did is not told yet: %s", error)
-                self._doings_of(by).add(done)
+                if activity:
+                    await in_thread(record_activity, self.task_id, by, activity)
+            except Error as error:
+                log.warning("a person's activity cannot be recorded yet: %s", error)
+                self._activity_of(by).prepend(activity)
                 return

@@ -19,8 +19,7 @@ Message = Mapping[str, Any]
 
 
 class ViewerQueue:
-    """The waiting messages of one reader, which iterates over the queue. Use it on one event loop.
-    """
+    """The waiting messages of one reader, which iterates over them. Use it on one event loop."""
 
     def __init__(self) -> None:
         self._notices: deque[Message] = deque(maxlen=MAX_NOTICES)

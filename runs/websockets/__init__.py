@@ -1,1 +1,1 @@
-"""The web side of the WebSockets of a task: its log and its live page."""
+"""The WebSockets of a task in the web process: its log, and its live page."""

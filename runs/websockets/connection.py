@@ -1,7 +1,7 @@
-"""One WebSocket of a task, as plain ASGI: who may open it, who it is, and frames there and back.
+"""A WebSocket of a task, as plain ASGI: origin check, authentication, and frames in and out.
 
-Who comes from a page has to come from one of ours (Origin), and shows a bearer token in the header,
-or a token or a single-use ticket in its first frame.
+A page has to come from a trusted origin. A client authenticates with a bearer token in the header,
+or with a token or a single-use ticket in its first frame.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from runs.conversations.selectors import get_task
 from runs.conversations.tickets import redeem_ticket
 from runs.websockets import conversation_frames
 
-AUTH_S = 10.0  # until when the first frame has to have come
-SEND_S = 30.0  # a reader that takes nothing for this long is cut off
-CHECK_S = 15.0  # how often a token is asked whether it is still good
+AUTH_S = 10.0  # time for the first frame to arrive
+SEND_S = 30.0  # a client that does not read a frame for this long is disconnected
+CHECK_S = 15.0  # interval at which the token is checked again
 # Close codes: RFC 6455's, and 4000 + the HTTP status of the reason.
 GOING_AWAY, NO_BYTES, TOO_SLOW = 1001, 1003, 4408
 log = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ Send = Callable[[Message], Awaitable[None]]
 
 
 class CloseSocket(Exception):
-    """The connection ends with this code."""
+    """Close the connection with this code and reason."""
 
     def __init__(self, code: int, reason: str = "") -> None:
         super().__init__(reason)
@@ -50,7 +50,7 @@ class CloseSocket(Exception):
 
 
 class ClientDisconnected(Exception):
-    """The other side hung up."""
+    """The client closed the connection."""
 
 
 Serve = Callable[["TaskSocket", Principal], Awaitable[None]]
@@ -59,7 +59,7 @@ Serve = Callable[["TaskSocket", Principal], Awaitable[None]]
 async def serve_socket(
     scope: Mapping[str, Any], receive: Receive, send: Send, *, task_id: str, serve: Serve
 ) -> None:
-    """Serve one connection of a task to its end, once it is known who it is."""
+    """Authenticate a connection and serve it to its end."""
     await receive()  # websocket.connect
     request = ASGIRequest({**scope, "type": "http", "method": "GET"}, BytesIO())
     try:
@@ -69,27 +69,28 @@ async def serve_socket(
         await send({"type": "websocket.close", "code": 4403})  # before the handshake: a plain 403
         return
     await send({"type": "websocket.accept"})
-    line = TaskSocket(request, task_id, receive, send)
+    socket = TaskSocket(request, task_id, receive, send)
     with contextlib.suppress(ClientDisconnected, OSError):
         try:
-            await serve(line, principal or await line.authenticated())
-        except CloseSocket as over:
-            await send(_goodbye(over))
+            await serve(socket, principal or await socket.authenticate())
+        except CloseSocket as close:
+            await send(_close_message(close))
         except Error as error:
-            log.warning("a line is closed: %s", error, extra={"taskId": task_id})
-            await send(_goodbye(CloseSocket(GOING_AWAY, "the database is away; come back")))
+            log.warning("a websocket is closed: %s", error, extra={"taskId": task_id})
+            unavailable = CloseSocket(GOING_AWAY, "the database is unavailable; reconnect later")
+            await send(_close_message(unavailable))
 
 
-def _goodbye(over: CloseSocket) -> Message:
-    reason = over.reason.encode()[:120].decode(errors="ignore")  # 123 bytes at most: RFC 6455
-    return {"type": "websocket.close", "code": over.code, "reason": reason}
+def _close_message(close: CloseSocket) -> Message:
+    reason = close.reason.encode()[:120].decode(errors="ignore")  # 123 bytes at most: RFC 6455
+    return {"type": "websocket.close", "code": close.code, "reason": reason}
 
 
 def _check_origin(request: ASGIRequest) -> None:
-    """Refuse a page of elsewhere; what is no page sends no Origin.
+    """Refuse pages of other origins. Clients that are not pages send no Origin.
 
     Raises:
-        Forbidden: Neither our own nor one of CONTINUITY_TRUSTED_ORIGINS.
+        Forbidden: The Origin is neither this server nor one of CONTINUITY_TRUSTED_ORIGINS.
         DisallowedHost: The Host names another server.
     """
     host, origin = request.get_host(), request.META.get("HTTP_ORIGIN")
@@ -104,10 +105,10 @@ def _check_origin(request: ASGIRequest) -> None:
 
 
 class TaskSocket:
-    """One open connection.
+    """An open connection.
 
     Attributes:
-        after: the seq that the page says it has, in its address or its first frame.
+        after: the seq that the client has already, from its first frame; None where it named none.
     """
 
     def __init__(self, request: ASGIRequest, task_id: str, receive: Receive, send: Send) -> None:
@@ -116,41 +117,42 @@ class TaskSocket:
         self._sending = asyncio.Lock()
         self.after: int | None = None
 
-    async def authenticated(self) -> Principal:
-        """Return who shows a token or a ticket in the first frame.
+    async def authenticate(self) -> Principal:
+        """Return the principal of the token or ticket in the first frame.
 
         Raises:
-            Over: Nobody does.
+            CloseSocket: No frame came in time, or its credential is not valid.
         """
         try:
             async with asyncio.timeout(AUTH_S):
-                event = await self.next()
+                event = await self.receive()
         except TimeoutError:
-            raise CloseSocket(4401, "no credential came") from None
+            raise CloseSocket(4401, "no credential was sent in time") from None
         try:
             frame = conversation_frames.read_frame(event, task_id=self.task_id)
-            principal = await in_thread(self._caller, frame)
+            principal = await in_thread(self._principal_of, frame)
         except Refused as refusal:
-            await self.put(conversation_frames.refused(conversation_frames.id_of(event), refusal))
+            frame_id = conversation_frames.id_of(event)
+            await self.send(conversation_frames.error_ack(frame_id, refusal))
             raise CloseSocket(4401, refusal.message) from None
         self.after = frame.get("after")
-        await self.put(conversation_frames.done(frame.get("id"), {"taskId": self.task_id}))
+        await self.send(conversation_frames.ack(frame.get("id"), {"taskId": self.task_id}))
         return principal
 
-    def _caller(self, frame: Mapping[str, Any]) -> Principal:
+    def _principal_of(self, frame: Mapping[str, Any]) -> Principal:
         if frame["type"] != "auth" or ("ticket" in frame) == ("token" in frame):
-            raise NotAuthenticated("The first frame is an auth with a ticket or a token.")
+            raise NotAuthenticated("The first frame must be an auth with a ticket or a token.")
         if "ticket" in frame:
             principal = redeem_ticket(frame["ticket"], task_id=self.task_id)
         else:
             principal = authenticate(frame["token"])
         return principal if is_local_call(self.request) else principal.at_trust("remote")
 
-    async def task(self, caller: Principal) -> dict[str, Any]:
-        """Return the task as it is.
+    async def get_task(self, caller: Principal) -> dict[str, Any]:
+        """Return the task.
 
         Raises:
-            Over: The caller may not see it, or there is none.
+            CloseSocket: The caller may not read it, or there is none.
         """
         try:
             return await in_thread(get_task, principal=caller, task_id=self.task_id)
@@ -159,37 +161,39 @@ class TaskSocket:
         except TaskNotFound as refusal:
             raise CloseSocket(4404, refusal.message) from None
 
-    async def next(self) -> Message:
-        """Return the next frame as it came.
+    async def receive(self) -> Message:
+        """Return the next frame as the ASGI event that carries it.
 
         Raises:
-            Gone, Over: There is none, or it is no text.
+            ClientDisconnected: The client closed the connection.
+            CloseSocket: The frame is binary.
         """
         event = await self._receive()
         if event["type"] == "websocket.disconnect":
             raise ClientDisconnected
         if event.get("text") is None:
-            raise CloseSocket(NO_BYTES, "frames are texts")
+            raise CloseSocket(NO_BYTES, "frames must be text")
         return event
 
-    async def put(self, frame: Mapping[str, Any]) -> None:
-        """Send a frame; whoever takes nothing for SEND_S is cut off.
+    async def send(self, frame: Mapping[str, Any]) -> None:
+        """Send a frame.
 
         Raises:
-            Gone, Over: It cannot be sent.
+            ClientDisconnected: The client closed the connection.
+            CloseSocket: The client did not read the frame within SEND_S.
         """
         text = orjson.dumps(frame).decode()
         try:
             async with asyncio.timeout(SEND_S), self._sending:
                 await self._send({"type": "websocket.send", "text": text})
         except TimeoutError:
-            raise CloseSocket(TOO_SLOW, "nothing was read for too long") from None
+            raise CloseSocket(TOO_SLOW, "the client did not read for too long") from None
         except OSError:
             raise ClientDisconnected from None
 
 
 async def run_until_first(*work: Awaitable[None]) -> None:
-    """Do several things until one of them is over, and raise what ended it."""
+    """Run several coroutines until one of them ends, cancel the others, and raise its error."""
     tasks = {asyncio.ensure_future(one) for one in work}
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

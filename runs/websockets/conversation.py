@@ -1,7 +1,8 @@
-"""The WebSocket of a task: what a page says, and the task's log as it is written.
+"""The WebSocket of a task, `/ws/tasks/{taskId}`: sends the task's log as it is written, and carries
+out the client's frames.
 
-What is wrong with a frame is answered; only who may not be here, says nothing, or reads nothing is
-cut off.
+An invalid or refused frame is answered with an error; the connection stays open. It is closed only
+when the client may not read the task, sends no credential, or does not read.
 """
 
 from __future__ import annotations
@@ -45,95 +46,95 @@ async def serve_task(scope: Mapping[str, Any], receive: Receive, send: Send) -> 
     await serve_socket(scope, receive, send, task_id=task_id, serve=_serve)
 
 
-async def _serve(line: TaskSocket, caller: Principal) -> None:
-    await ConversationSocket(line, caller).serve()
+async def _serve(socket: TaskSocket, caller: Principal) -> None:
+    await ConversationSocket(socket, caller).serve()
 
 
 class ConversationSocket:
-    """One open connection; one frame of the page is answered after the other."""
+    """One authenticated connection. The client's frames are answered one after another."""
 
-    def __init__(self, line: TaskSocket, caller: Principal) -> None:
-        self._line, self._caller = line, caller
-        self._task_id = line.task_id
-        self._after = line.after
+    def __init__(self, socket: TaskSocket, caller: Principal) -> None:
+        self._socket, self._caller = socket, caller
+        self._task_id = socket.task_id
+        self._after = socket.after
 
     async def serve(self) -> None:
-        """Tell how the task is, then what happens, and do what the page says, until it hangs up.
+        """Send a snapshot of the task and then its log, and carry out frames, until the client
+        disconnects.
 
         Raises:
-            Over: The connection is to be closed.
-            Gone: It is.
+            CloseSocket: The connection is to be closed.
+            ClientDisconnected: The client closed it.
         """
         if self._after is None:
             self._after = self._after_in_query()
-        async with get_hub().subscribe(self._task_id) as (_, listener):
-            await self._tell_state()
-            await run_until_first(self._tell(listener), self._hear())
+        async with get_hub().subscribe(self._task_id) as (_, subscriber):
+            await self._send_snapshot()
+            await run_until_first(self._send_log(subscriber), self._receive())
 
     def _after_in_query(self) -> int | None:
-        text = self._line.request.GET.get("after", "")
+        text = self._socket.request.GET.get("after", "")
         if text and not (text.isascii() and text.isdigit() and len(text) <= 15):
-            raise CloseSocket(4400, "after: it has to be the seq of an event")
+            raise CloseSocket(4400, "after: must be the seq of an event")
         return int(text) if text else None
 
-    # --- what happens -----------------------------------------------------------------------------
+    # --- the log ----------------------------------------------------------------------------------
 
-    async def _tell_state(self) -> None:
-        task = await self._line.task(self._caller)
+    async def _send_snapshot(self) -> None:
+        task = await self._socket.get_task(self._caller)
         if self._after is None:
             self._after = task["lastSeq"]
-        await self._line.put(conversation_frames.snapshot(task))
+        await self._socket.send(conversation_frames.snapshot(task))
 
-    async def _tell(self, listener: Subscriber) -> None:
-        """Send the log from where the page stands, and ask now and then whether it still may."""
-        listener.wake_every(CHECK_S)
-        after, checked = self._after or 0, time.monotonic()
-        while not listener.is_closed:
-            if time.monotonic() - checked >= CHECK_S:
-                checked = time.monotonic()
+    async def _send_log(self, subscriber: Subscriber) -> None:
+        """Send every event after the client's seq; check every CHECK_S that its token is valid."""
+        subscriber.wake_every(CHECK_S)
+        after, checked_at = self._after or 0, time.monotonic()
+        while not subscriber.is_closed:
+            if time.monotonic() - checked_at >= CHECK_S:
+                checked_at = time.monotonic()
                 if not await in_thread(still_may, self._caller):
                     raise CloseSocket(4401, "the token was revoked")
-            if listener.is_behind:
-                page, reached = await in_thread(self._page, after)
-                after = await self._tell_all(page["events"], after)
+            if subscriber.is_behind:
+                page, log_seq = await in_thread(self._read_page, after)
+                after = await self._send_events(page["events"], after)
                 if len(page["events"]) < PAGE:
-                    listener.has(after, of=reached)
-            elif batches := listener.take():
+                    subscriber.mark_read(after, log_seq=log_seq)
+            elif batches := subscriber.take():
                 for batch in batches:
-                    after = await self._tell_all(batch.events, after)
+                    after = await self._send_events(batch.events, after)
             else:
-                await listener.news()
-        raise CloseSocket(GOING_AWAY, "the server goes away; come back")
+                await subscriber.wait()
+        raise CloseSocket(GOING_AWAY, "the server is shutting down; reconnect")
 
-    def _page(self, after: int) -> tuple[dict[str, Any], int]:
+    def _read_page(self, after: int) -> tuple[dict[str, Any], int]:
         try:
             return read_task_page(self._caller, self._task_id, after, PAGE)
         except TaskNotFound as refusal:
             raise CloseSocket(4404, refusal.message) from None
 
-    async def _tell_all(self, events: Any, after: int) -> int:
+    async def _send_events(self, events: Any, after: int) -> int:
         for event in events:
-            await self._line.put(conversation_frames.event_frame(self._task_id, event))
+            await self._socket.send(conversation_frames.event_frame(self._task_id, event))
             after = event["seq"]
         return after
 
-    # --- what the page says -----------------------------------------------------------------------
+    # --- the client's frames ----------------------------------------------------------------------
 
-    async def _hear(self) -> None:
+    async def _receive(self) -> None:
         while True:
-            event = await self._line.next()
+            event = await self._socket.receive()
             try:
-                await self._line.put(await self._answer(event))
+                answer = await self._answer(event)
             except Refused as refusal:
-                await self._line.put(
-                    conversation_frames.refused(conversation_frames.id_of(event), refusal)
-                )
+                answer = conversation_frames.error_ack(conversation_frames.id_of(event), refusal)
+            await self._socket.send(answer)
 
     async def _answer(self, event: Message) -> dict[str, Any]:
-        """Do what a frame says.
+        """Carry out a frame and return the answer to it.
 
         Raises:
-            Refused: It is no good, or the deed is refused.
+            Refused: The frame is invalid, or what it requests is refused.
         """
         await in_thread(count_caller, self._caller)
         frame = conversation_frames.read_frame(event, task_id=self._task_id)
@@ -142,13 +143,13 @@ class ConversationSocket:
             return conversation_frames.pong(frame_id)
         if frame["type"] == "auth":
             raise InvalidInput("type: this connection is authenticated already.")
-        deed = partial(self._do, frame["message"], frame_id)
+        carry_out = partial(self._carry_out, frame["message"], frame_id)
         try:
-            return conversation_frames.done(frame_id, await in_thread(deed))
+            return conversation_frames.ack(frame_id, await in_thread(carry_out))
         except Error:
-            raise NotReady("The database did not take the message.") from None
+            raise NotReady("The database did not accept the message.") from None
 
-    def _do(self, message: Mapping[str, Any], frame_id: str | None) -> dict[str, Any]:
+    def _carry_out(self, message: Mapping[str, Any], frame_id: str | None) -> dict[str, Any]:
         caller = self._caller
         if not still_may(caller):
             raise NotAuthenticated("The token was revoked.")
@@ -161,9 +162,9 @@ class ConversationSocket:
                 output_schema=message.get("outputSchema"),
                 key=frame_id,
             )
-        deeds = {
+        operations = {
             "takeover": services.take_over_task,
             "resume": services.resume_task,
             "stop": services.stop_task,
         }
-        return deeds[message["type"]](principal=caller, task_id=self._task_id)
+        return operations[message["type"]](principal=caller, task_id=self._task_id)

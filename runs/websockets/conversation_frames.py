@@ -1,7 +1,7 @@
-"""What goes over a task's WebSocket: JSON texts `{v: 1, type, id?, …}`, in S1 §3's words.
+"""The frames of a task's WebSocket: JSON texts `{v: 1, type, id?, …}` with the types of S1 §3.
 
-A page sends `frontend_message`s (user_message, takeover, resume, stop), each of which is answered
-with an `ack`, and gets `frontend_event`s: the lines of the task's log as they are written.
+A client sends `frontend_message` frames (user_message, takeover, resume, stop), and each is
+answered with an `ack`. It receives `frontend_event` frames: the events of the task's log.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ _ID = {
     "pattern": "^[^\\u0000-\\u001f\\u007f]*$",
 }
 _HEAD = {"v": {"const": VERSION}, "id": _ID}
-_SAID = {name: MESSAGE_INPUT["properties"][name] for name in ("content", "onBusy", "outputSchema")}
+_USER_MESSAGE = {
+    name: MESSAGE_INPUT["properties"][name] for name in ("content", "onBusy", "outputSchema")
+}
 
 
 def _frame(type_: str, properties: Mapping[str, Any], *required: str) -> Any:
@@ -41,12 +43,12 @@ def _frame(type_: str, properties: Mapping[str, Any], *required: str) -> Any:
 
 
 def _message(type_: str, properties: Mapping[str, Any], *required: str) -> Any:
-    named = {"type": {"const": type_}, "taskId": {"type": "string"}}
+    common = {"type": {"const": type_}, "taskId": {"type": "string"}}
     message = {
         "type": "object",
         "required": ["type", *required],
         "additionalProperties": False,
-        "properties": {**named, **properties},
+        "properties": {**common, **properties},
     }
     return _frame("frontend_message", {"message": message}, "message")
 
@@ -58,7 +60,7 @@ _FRAMES = {
     "ping": _frame("ping", {}),
 }
 _MESSAGES = {
-    "user_message": _message("user_message", _SAID, "content"),
+    "user_message": _message("user_message", _USER_MESSAGE, "content"),
     "takeover": _message("takeover", {}),
     "resume": _message("resume", {}),
     "stop": _message("stop", {}),
@@ -66,19 +68,19 @@ _MESSAGES = {
 
 
 def read_frame(event: Mapping[str, Any], *, task_id: str) -> dict[str, Any]:
-    """Return a frame as it was sent, by its schema.
+    """Parse a client's frame and check it against the schema of its type.
 
     Raises:
-        InvalidInput: Any of its kinds.
+        InvalidInput: The frame is not valid, or names another task.
     """
     text = str(event.get("text"))
     frame = load_json(text.encode("utf-8", "surrogatepass"), limit=BODY_LIMIT)
     if not isinstance(frame, dict):
-        raise InvalidInput("A frame is a JSON object with a type.")
+        raise InvalidInput("A frame must be a JSON object with a type.")
     check(_schema_of(frame), frame)
     named = frame.get("message", {}).get("taskId", task_id)
     if named != task_id:
-        raise InvalidInput("message.taskId: this connection is of another task.")
+        raise InvalidInput("message.taskId: this connection belongs to another task.")
     return frame
 
 
@@ -93,12 +95,12 @@ def _schema_of(frame: Mapping[str, Any]) -> Any:
 
 def _known(schemas: Mapping[str, Any], name: Any, where: str) -> Any:
     if not isinstance(name, str) or name not in schemas:
-        raise InvalidInput(f"{where}: one of {', '.join(sorted(schemas))}.")
+        raise InvalidInput(f"{where}: must be one of {', '.join(sorted(schemas))}.")
     return schemas[name]
 
 
 def id_of(event: Mapping[str, Any]) -> str | None:
-    """Return the id of a frame that may be no good, for the answer to it."""
+    """Return the id of a frame that may be invalid; None where it has no usable id."""
     try:
         frame = orjson.loads(event.get("text") or "")
     except ValueError:
@@ -107,15 +109,15 @@ def id_of(event: Mapping[str, Any]) -> str | None:
     return named if isinstance(named, str) and len(named) <= 255 else None
 
 
-def done(frame_id: str | None, result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the answer to a frame whose deed was done."""
+def ack(frame_id: str | None, result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the answer to a frame that was carried out."""
     return _with_id({"v": VERSION, "type": "ack", "ok": True, "result": result}, frame_id)
 
 
-def refused(frame_id: str | None, refusal: Refused) -> dict[str, Any]:
-    """Return the answer to a frame that is refused; the connection stays."""
-    told = {"v": VERSION, "type": "ack", "ok": False, "error": refusal.as_dict()}
-    return _with_id(told, frame_id)
+def error_ack(frame_id: str | None, refusal: Refused) -> dict[str, Any]:
+    """Return the answer to a frame that is refused; the connection stays open."""
+    answer = {"v": VERSION, "type": "ack", "ok": False, "error": refusal.as_dict()}
+    return _with_id(answer, frame_id)
 
 
 def pong(frame_id: str | None) -> dict[str, Any]:
@@ -124,12 +126,12 @@ def pong(frame_id: str | None) -> dict[str, Any]:
 
 
 def event_frame(task_id: str, event: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a line of the task's log as a frame."""
+    """Return the frame of an event of the task's log."""
     return {"v": VERSION, "type": "frontend_event", "taskId": task_id, "event": event}
 
 
 def snapshot(task: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how a task is now, with the seq that its log had then."""
+    """Return the frame with the task's current state and the seq of its log."""
     state = {"seq": task["lastSeq"], "state": task}
     return event_frame(task["taskId"], {"type": SNAPSHOT_SYNC, "at": now_ms(), "data": state})
 

@@ -1,5 +1,5 @@
-"""The WebSocket of a task's live page, `/ws/tasks/{taskId}/live`: pictures there, and back what a
-person does who has the page. Who may open it is as for the task's own WebSocket.
+"""The WebSocket of a task's live page, `/ws/tasks/{taskId}/live`: sends pictures, and forwards the
+input of a person who has taken the page over. Authentication is as for the task's own WebSocket.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from runs.websockets.connection import (
     serve_socket,
 )
 from runs.websockets.conversation import PATH
-from runs.websockets.conversation_frames import done, id_of, pong, refused
-from runs.websockets.live_frames import read_frame, state
-from runs.websockets.live_viewer import PageSubscription, watch
+from runs.websockets.conversation_frames import ack, error_ack, id_of, pong
+from runs.websockets.live_frames import live_frame, read_frame
+from runs.websockets.live_viewer import PageSubscription, subscribe_to_page
 
 END = "/live"
-PATIENCE_S = 5.0  # without a word of a worker there is no page to be seen
-PER_SECOND = 60  # frames of input; whoever sends more is read no faster
-VIEWERS_MAX = 32  # of one process
+PATIENCE_S = 5.0  # after this long without a message from a worker there is no page to show
+PER_SECOND = 60  # frames of input; frames of a faster client wait in its socket
+VIEWERS_MAX = 32  # per process
 TOO_MANY = 4429
 _viewers: set[int] = set()
 
 
 def is_live_path(path: str) -> bool:
-    """Tell whether an address is that of a live page."""
+    """Tell whether a path is the address of a live page."""
     return path.startswith(PATH) and path.endswith(END)
 
 
@@ -50,72 +50,81 @@ async def serve_live(scope: Mapping[str, Any], receive: Receive, send: Send) -> 
     await serve_socket(scope, receive, send, task_id=task_id, serve=_serve)
 
 
-async def _serve(line: TaskSocket, caller: Principal) -> None:
+async def _serve(socket: TaskSocket, caller: Principal) -> None:
     from redis import RedisError
 
-    await line.task(caller)  # whether it may be looked at
+    await socket.get_task(caller)  # closes the socket if the caller may not read the task
     if len(_viewers) >= VIEWERS_MAX:
-        raise CloseSocket(TOO_MANY, "too many look at live pages here")
-    _viewers.add(id(line))
+        raise CloseSocket(TOO_MANY, "too many live pages are open on this server")
+    _viewers.add(id(socket))
     try:
-        async with watch(line.task_id) as (looking, hearing):
-            viewer = LivePageSocket(line, caller, looking)
+        async with subscribe_to_page(socket.task_id) as (subscription, receiving):
+            page = LivePageSocket(socket, caller, subscription)
             await run_until_first(
-                viewer.tell(), viewer.hear(), viewer.look_after(), looking.keep_saying(), hearing
+                page.send_messages(),
+                page.receive_input(),
+                page.check(),
+                subscription.announce(),
+                receiving,
             )
     except (RedisError, OSError):
-        raise CloseSocket(GOING_AWAY, "live pages are away; come back") from None
+        raise CloseSocket(GOING_AWAY, "live pages are unavailable; reconnect later") from None
     finally:
-        _viewers.discard(id(line))
+        _viewers.discard(id(socket))
 
 
 class LivePageSocket:
-    """Somebody who looks."""
+    """One viewer's authenticated connection."""
 
-    def __init__(self, line: TaskSocket, caller: Principal, looking: PageSubscription) -> None:
-        self._line, self._caller, self._looking = line, caller, looking
-        self._told_absence = ""
+    def __init__(
+        self, socket: TaskSocket, caller: Principal, subscription: PageSubscription
+    ) -> None:
+        self._socket, self._caller, self._subscription = socket, caller, subscription
+        self._sent_reason = ""
 
-    async def tell(self) -> None:
-        """Send what the worker tells, a picture after the other as the line takes them."""
-        async for told in self._looking.told:
-            if told.get("page") is False:
-                await self._tell_absence()
+    async def send_messages(self) -> None:
+        """Send the worker's messages, each as soon as the client has read the one before."""
+        async for message in self._subscription.messages:
+            if message.get("page") is False:
+                await self._send_reason()
                 continue
-            self._told_absence = ""
-            await self._line.put(state(told))
+            self._sent_reason = ""
+            await self._socket.send(live_frame(message))
 
-    async def look_after(self) -> None:
-        """Say why there is nothing to see, and ask now and then whether this one still may look."""
-        began, checked = time.monotonic(), time.monotonic()
+    async def check(self) -> None:
+        """Send why there is no page when no worker sends one; close when the token is revoked."""
+        started_at = checked_at = time.monotonic()
         while True:
             await asyncio.sleep(1.0)
             now = time.monotonic()
-            if now - max(began, self._looking.heard_at or 0.0) > PATIENCE_S:
-                await self._tell_absence()
-            if now - checked > CHECK_S:
-                checked = now
+            if now - max(started_at, self._subscription.received_at or 0.0) > PATIENCE_S:
+                await self._send_reason()
+            if now - checked_at > CHECK_S:
+                checked_at = now
                 if not await in_thread(still_may, self._caller):
                     raise CloseSocket(4401, "the token was revoked")
 
-    async def _tell_absence(self) -> None:
-        why = await in_thread(no_page_reason, self._line.task_id)
-        if why != self._told_absence:
-            self._told_absence = why
-            await self._line.put(state({"type": "live_state", "page": False, "message": why}))
+    async def _send_reason(self) -> None:
+        reason = await in_thread(no_page_reason, self._socket.task_id)
+        if reason != self._sent_reason:
+            self._sent_reason = reason
+            state = {"type": "live_state", "page": False, "message": reason}
+            await self._socket.send(live_frame(state))
 
-    async def hear(self) -> None:
-        """Pass on what the person does; a frame is answered where it has an id, or is refused."""
+    async def receive_input(self) -> None:
+        """Forward the client's input to the worker. A frame is answered if it has an id or is
+        refused.
+        """
         while True:
-            event = await self._line.next()
-            began = time.monotonic()
+            event = await self._socket.receive()
+            started_at = time.monotonic()
             try:
                 answer = await self._answer(event)
             except Refused as refusal:
-                answer = refused(id_of(event), refusal)
+                answer = error_ack(id_of(event), refusal)
             if answer is not None:
-                await self._line.put(answer)
-            await asyncio.sleep(max(0.0, began + 1 / PER_SECOND - time.monotonic()))
+                await self._socket.send(answer)
+            await asyncio.sleep(max(0.0, started_at + 1 / PER_SECOND - time.monotonic()))
 
     async def _answer(self, event: Mapping[str, Any]) -> dict[str, Any] | None:
         frame = read_frame(event)
@@ -126,18 +135,21 @@ class LivePageSocket:
             await in_thread(self._check_may_act)
         except Error:
             raise NotReady("The database did not answer.") from None
-        told = {"kind": "input", "by": self._caller.id, "events": frame["events"]}
-        await self._looking.say(told)
-        return None if frame_id is None else done(frame_id, {"taskId": self._line.task_id})
+        await self._subscription.send(
+            {"kind": "input", "by": self._caller.id, "events": frame["events"]}
+        )
+        return None if frame_id is None else ack(frame_id, {"taskId": self._socket.task_id})
 
     def _check_may_act(self) -> None:
-        """Refuse who has no right to, and what comes while the agent has the page.
+        """Check that the caller may act on the page now.
 
         Raises:
-            Forbidden, NotAuthenticated, Conflict: As it says.
+            Forbidden: The caller lacks the scope tasks:write.
+            NotAuthenticated: The token was revoked.
+            Conflict: The page is not taken over.
         """
         self._caller.require("tasks:write")
         if not still_may(self._caller):
             raise NotAuthenticated("The token was revoked.")
-        if not is_taken_over(self._line.task_id):
+        if not is_taken_over(self._socket.task_id):
             raise Conflict("The agent has the page: take it over first.")

@@ -1,5 +1,5 @@
-"""What goes over the WebSocket of a live page: JSON texts `{v: 1, type, …}`. A page sends `input`,
-and gets `live_state`, `live_frame`, `live_dialog`, `live_tab` and `live_problem`.
+"""The frames of a live page's WebSocket: JSON texts `{v: 1, type, …}`. A client sends `input` and
+receives `live_state`, `live_frame`, `live_dialog`, `live_tab` and `live_problem`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from runs.websockets.conversation_frames import VERSION
 
 FRAME_BYTES = 64 * 1024
 EVENTS_MAX, TEXT_MAX = 64, 10_000
-_PLACE = {"type": "number", "minimum": -10_000, "maximum": 10_000}
-_WAY = {"type": "number", "minimum": -10_000, "maximum": 10_000}
+_COORDINATE = {"type": "number", "minimum": -10_000, "maximum": 10_000}
+_DELTA = {"type": "number", "minimum": -10_000, "maximum": 10_000}
 _MODIFIERS = {"type": "integer", "minimum": 0, "maximum": 15}
 _TEXT = {"type": "string", "minLength": 1, "maxLength": TEXT_MAX, "pattern": "^[^\\u0000]*$"}
 _NAME = {"type": "string", "minLength": 1, "maxLength": 40}
@@ -33,7 +33,7 @@ def _event(kind: str, properties: Mapping[str, Any], *required: str) -> Any:
     )
 
 
-_POINT = {"x": _PLACE, "y": _PLACE, "modifiers": _MODIFIERS}
+_POINT = {"x": _COORDINATE, "y": _COORDINATE, "modifiers": _MODIFIERS}
 _EVENTS = {
     "mouse": _event(
         "mouse",
@@ -49,7 +49,7 @@ _EVENTS = {
         "y",
     ),
     "wheel": _event(
-        "wheel", {**_POINT, "deltaX": _WAY, "deltaY": _WAY}, "x", "y", "deltaX", "deltaY"
+        "wheel", {**_POINT, "deltaX": _DELTA, "deltaY": _DELTA}, "x", "y", "deltaX", "deltaY"
     ),
     "key": _event(
         "key",
@@ -110,15 +110,15 @@ _PING = compile_schema(
 
 
 def read_frame(event: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a frame of a page that is looked at, by its schema. What was typed is in no error.
+    """Parse a viewer's frame and check it against its schema. Errors never contain typed text.
 
     Raises:
-        InvalidInput: Any of its kinds.
+        InvalidInput: The frame is not valid.
     """
     text = str(event.get("text"))
     frame = load_json(text.encode("utf-8", "surrogatepass"), limit=FRAME_BYTES)
     if not isinstance(frame, dict) or frame.get("type") not in ("input", "ping"):
-        raise InvalidInput("type: one of input, ping.")
+        raise InvalidInput("type: must be one of input, ping.")
     if frame["type"] == "ping":
         check(_PING, frame)
         return frame
@@ -128,10 +128,10 @@ def read_frame(event: Mapping[str, Any]) -> dict[str, Any]:
             check(_EVENTS[one["kind"]], one)
         except InvalidInput as wrong:
             field = str((wrong.details or {}).get("path", "")) or one["kind"]
-            raise InvalidInput(f"events.{number}: {field} is not as it should be.") from None
+            raise InvalidInput(f"events.{number}: {field} is not valid.") from None
     return frame
 
 
-def state(told: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a worker, or this process, tells of the page as a frame."""
-    return {"v": VERSION, **told}
+def live_frame(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the frame of a message about the page, from the worker or this process."""
+    return {"v": VERSION, **message}

@@ -1,6 +1,4 @@
-"""Looking at a task's live page from a web process: what its worker tells, the newest picture
-first.
-"""
+"""A web process's subscription to a task's live page: messages from the worker, and input to it."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from decisions.infra.cancellation import ended
 from runs.live.channel import (
-    WATCH_S,
+    ANNOUNCE_S,
     WORKERS_CHANNEL,
     connect,
     open_message,
@@ -26,66 +24,78 @@ if TYPE_CHECKING:
 
 
 class PageSubscription:
-    """Of one reader.
+    """The subscription of one viewer.
 
     Attributes:
-        told: what the worker tells, to iterate over.
-        heard_at: `time.monotonic()` of the worker's last word, None before the first.
+        messages: from the worker, to iterate over; the newest picture replaces older ones.
+        received_at: `time.monotonic()` of the worker's last message, None before the first.
     """
 
     def __init__(self, task_id: str, client: Redis) -> None:
         self._task_id, self._client = task_id, client
-        self.told = ViewerQueue()
-        self.heard_at: float | None = None
+        self.messages = ViewerQueue()
+        self.received_at: float | None = None
 
-    async def say(self, message: Message) -> None:
-        """Tell the worker that has the page; nobody says whether one does. Raises RedisError."""
-        await self._client.publish(WORKERS_CHANNEL, seal_message({"taskId": self._task_id, **message}))
+    async def send(self, message: Message) -> None:
+        """Publish a message to the worker with the page, if there is one.
 
-    def note(self, sealed: bytes) -> None:
-        """Take what came over Redis."""
+        Raises:
+            RedisError: Redis is unavailable.
+        """
+        payload = seal_message({"taskId": self._task_id, **message})
+        await self._client.publish(WORKERS_CHANNEL, payload)
+
+    def receive(self, sealed: bytes) -> None:
+        """Queue a message that came over Redis; ignore one that was not sealed with our key."""
         message = open_message(sealed)
         if message is None:
             return
-        self.heard_at = time.monotonic()
+        self.received_at = time.monotonic()
         if message.get("type") == "live_frame":
-            self.told.set_picture(message)
+            self.messages.set_picture(message)
         else:
-            self.told.add_notice(message)
+            self.messages.add_notice(message)
 
-    async def keep_saying(self) -> None:
-        """Say again and again that somebody looks. Raises RedisError."""
+    async def announce(self) -> None:
+        """Announce the viewer to the worker every ANNOUNCE_S, until canceled.
+
+        Raises:
+            RedisError: Redis is unavailable.
+        """
         is_new = True
         while True:
-            await self.say({"kind": "watch", "isNew": is_new})
+            await self.send({"kind": "watch", "isNew": is_new})
             is_new = False
-            await asyncio.sleep(WATCH_S)
+            await asyncio.sleep(ANNOUNCE_S)
 
 
 @asynccontextmanager
-async def watch(task_id: str) -> AsyncIterator[tuple[PageSubscription, asyncio.Task[None]]]:
-    """Look at a task's page; the task that hears its worker ends where Redis goes away.
+async def subscribe_to_page(
+    task_id: str,
+) -> AsyncIterator[tuple[PageSubscription, asyncio.Task[None]]]:
+    """Subscribe to a task's page; yields the subscription and the task that receives its messages,
+    which ends with an error when Redis becomes unavailable.
 
     Raises:
-        RedisError, OSError: It is away.
+        RedisError, OSError: Redis is unavailable.
     """
-    ears, mouth = connect(blocking=True), connect(blocking=False)
+    subscriber, publisher = connect(blocking=True), connect(blocking=False)
     try:
-        async with ears.pubsub(ignore_subscribe_messages=True) as channel:
+        async with subscriber.pubsub(ignore_subscribe_messages=True) as channel:
             await channel.subscribe(viewers_channel(task_id))
-            looking = PageSubscription(task_id, mouth)
+            subscription = PageSubscription(task_id, publisher)
 
-            async def hear() -> None:
+            async def receive() -> None:
                 while True:
-                    told = await channel.get_message(timeout=WATCH_S)
-                    if told is not None:
-                        looking.note(told["data"])
+                    message = await channel.get_message(timeout=ANNOUNCE_S)
+                    if message is not None:
+                        subscription.receive(message["data"])
 
-            hearing = asyncio.create_task(hear())
+            receiving = asyncio.create_task(receive())
             try:
-                yield looking, hearing
+                yield subscription, receiving
             finally:
-                await ended([hearing])
+                await ended([receiving])
     finally:
-        await ears.aclose()
-        await mouth.aclose()
+        await subscriber.aclose()
+        await publisher.aclose()

@@ -1,4 +1,4 @@
-"""Pages of a task's log, for readers that wait for what comes next."""
+"""Read pages of a task's log, for streaming and long polling."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from runs.streaming.sse import Page
 
 
 def read_task_page(principal: Principal, task_id: str, after: int, limit: int) -> Page:
-    """Read a page of a task's log."""
+    """Return a page of a task's log, and the seq where the log ends."""
     return list_task_events(principal=principal, run_id=task_id, after=after, limit=limit)
 
 
 async def wait_task_events(
     *, principal: Principal, task_id: str, after: int = 0, wait_s: float = 0.0, limit: int = 100
 ) -> dict[str, Any]:
-    """Return the events behind `after` as soon as there is one, or none when the time is up.
+    """Return the events after `after` as soon as there is one; none after `wait_s`.
 
     Raises:
         TaskNotFound: As `selectors.visible_task`.

@@ -21,15 +21,15 @@ PATIENCE_S = 30.0
 
 
 def test_who_reads_slowly_gets_the_newest_picture_alone_and_no_endless_notices() -> None:
-    looking = PageSubscription("task_x", redis.asyncio.Redis())
+    subscription = PageSubscription("task_x", redis.asyncio.Redis())
     for number in range(200):
-        looking.receive(seal_message({"type": "live_tab", "url": str(number)}))
-        looking.receive(seal_message({"type": "live_frame", "data": "A", "width": number}))
-    looking.receive(b"not sealed here")
+        subscription.receive(seal_message({"type": "live_tab", "url": str(number)}))
+        subscription.receive(seal_message({"type": "live_frame", "data": "A", "width": number}))
+    subscription.receive(b"not sealed here")
 
     async def read() -> list[Any]:
-        told = aiter(looking.messages)
-        return [await anext(told) for _ in range(MAX_NOTICES + 1)]
+        messages = aiter(subscription.messages)
+        return [await anext(messages) for _ in range(MAX_NOTICES + 1)]
 
     *notices, picture = asyncio.run(read())
     assert [int(one["url"]) for one in notices] == list(range(200 - MAX_NOTICES, 200))
@@ -139,14 +139,14 @@ def test_a_page_that_is_long_in_closing_holds_no_other_up(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def serve() -> None:
-        caster, stuck = PageBroadcaster(), Stuck()
-        caster._shown["task_stuck"] = stuck  # type: ignore[assignment]
-        caster._let_go()
-        assert (caster._shown, list(caster._closing)) == ({}, ["task_stuck"])
+        broadcaster, stuck = PageBroadcaster(), Stuck()
+        broadcaster._pages["task_stuck"] = stuck  # type: ignore[assignment]
+        broadcaster._close_ended()
+        assert (broadcaster._pages, list(broadcaster._closing)) == ({}, ["task_stuck"])
         stuck.go_on.set()
-        await asyncio.wait_for(caster.serve(), PATIENCE_S)  # no task has a page here: it ends
-        assert caster._closing == {}
+        await asyncio.wait_for(broadcaster.serve(), PATIENCE_S)  # no task has a page here: it ends
+        assert broadcaster._closing == {}
 
     with caplog.at_level(logging.ERROR, "runs.live.broadcaster"):
         asyncio.run(serve())
-    assert "task_stuck was not closed in order" in caplog.text
+    assert "task_stuck could not be closed cleanly" in caplog.text

@@ -36,7 +36,7 @@ def test_what_was_not_done_before_the_page_was_given_back_is_not_done_after(
 
     async def write_and_give_back() -> None:
         async with read.session.takeover_tab():  # as a call of the agent that takes its time
-            await page.take(written("b"))
+            await page.handle(written("b"))
             await in_thread(partial(resume_task, principal=principal, task_id=task_id))
 
     async def wait_for_the_hand() -> None:
@@ -49,7 +49,7 @@ def test_what_was_not_done_before_the_page_was_given_back_is_not_done_after(
     register_page(task_id, read.session.run_id, read.session)
     page = read.wait(look())
     until(lambda: any(one.get("mayAct") and one["page"] for one in told))
-    read.wait(page.take(written("a")))
+    read.wait(page.handle(written("a")))
     until(lambda: evaluate(read, "document.getElementById('f').value") == "a")
     read.wait(write_and_give_back())
     read.wait(wait_for_the_hand())

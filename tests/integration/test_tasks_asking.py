@@ -15,7 +15,7 @@ from decisions.identity.principals import Principal
 from runs.conversations.message_queue import make_claimable
 from runs.conversations.selectors import get_task
 from runs.conversations.services import resume_task, stop_task, take_over_task
-from runs.live.no_page import CLOSED, GIVE_BACK, LOST, NONE_YET, OPENED_ANEW, no_page_reason
+from runs.live.no_page import CLOSED, GIVE_BACK, LOST, NO_PAGE, REOPENS, no_page_reason
 from runs.models import Run, RunStep, Task, TaskMessage
 from runs.submission.answer import answer_run
 from runs.worker.worker import WorkerProcess
@@ -110,9 +110,9 @@ def test_an_answer_that_asks_for_a_shape_is_refused_and_answers_nothing(
 def test_a_page_that_is_lost_while_a_question_waits_is_told_as_lost(
     principal: Principal, asking: str
 ) -> None:
-    assert no_page_reason(asking) == NONE_YET
+    assert no_page_reason(asking) == NO_PAGE
     RunStep.objects.filter(status="pending").update(paused={"hadPage": True})
-    assert no_page_reason(asking) == f"{LOST} {OPENED_ANEW}"
+    assert no_page_reason(asking) == f"{LOST} {REOPENS}"
     take_over_task(principal=principal, task_id=asking)
     assert no_page_reason(asking) == f"{LOST} {GIVE_BACK}"
     Run.objects.update(pinned_worker="w1")
