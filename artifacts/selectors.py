@@ -31,11 +31,15 @@ def get_artifact(*, principal: Principal, artifact_id: str) -> Artifact:
     """
     principal.require("artifacts:read")
     row = Artifact.objects.filter(id=artifact_id, workspace_id=principal.workspace_id).first()
+    return _available(row, f"There is no artifact {artifact_id[:64]}.")
+
+
+def _available(row: Artifact | None, not_found: str) -> Artifact:
     if row is None:
-        raise ArtifactNotFound(f"There is no artifact {artifact_id[:64]}.")
+        raise ArtifactNotFound(not_found)
     if is_expired(row):
         raise ArtifactExpired(
-            f"The artifact {artifact_id} expired.",
+            f"The artifact {row.id} expired.",
             details={"runId": row.run_id, "expiredAt": to_ms(row.expires_at)},
         )
     return row
@@ -56,10 +60,14 @@ def open_content(*, principal: Principal, artifact_id: str) -> tuple[Artifact, I
             are logged.
     """
     row = get_artifact(principal=principal, artifact_id=artifact_id)
+    return row, _open(row)
+
+
+def _open(row: Artifact) -> IO[Any]:
     file = open_blob(row.sha256, size_bytes=row.size_bytes)
     if file is None:
-        raise ArtifactNotFound(f"The bytes of the artifact {artifact_id} are lost.")
-    return row, file
+        raise ArtifactNotFound(f"The bytes of the artifact {row.id} are lost.")
+    return file
 
 
 def read_chunk(
@@ -74,8 +82,26 @@ def read_chunk(
         InvalidInput: The offset lies beyond the end, or inside a character.
         ArtifactNotFound, ArtifactExpired: As `get_artifact`.
     """
-    row, file = open_content(principal=principal, artifact_id=artifact_id)
-    with file:
+    row = get_artifact(principal=principal, artifact_id=artifact_id)
+    return _chunk(row, offset, limit)
+
+
+def read_chunk_of_run(
+    *, run_id: str, artifact_id: str, offset: int = 0, limit: int = CHUNK_MAX
+) -> dict[str, Any]:
+    """Return one ArtifactChunk of an artifact that this run stored, for the run's own steps.
+
+    Raises:
+        InvalidInput: As `read_chunk`.
+        ArtifactNotFound, ArtifactExpired: The run stored no such artifact, or it expired.
+    """
+    row = Artifact.objects.filter(id=artifact_id, run_id=run_id).first()
+    row = _available(row, f"This run stored no artifact {artifact_id[:64]}.")
+    return _chunk(row, offset, limit)
+
+
+def _chunk(row: Artifact, offset: int, limit: int) -> dict[str, Any]:
+    with _open(row) as file:
         if offset > row.size_bytes:
             raise InvalidInput(
                 f"offset: {offset} lies beyond the artifact's {row.size_bytes} bytes.",

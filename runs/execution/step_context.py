@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 
 import orjson
 
+from artifacts.selectors import read_chunk_of_run
 from artifacts.services import StoredBlob, store_blob
-from decisions.authorization.authorize import ToolUse
+from decisions.authorization.authorize import ToolCallRequest
 from decisions.errors import Refused
 from decisions.infra.trace_context import made_for
 from decisions.security.masking import Masker
@@ -39,7 +40,6 @@ from runs.execution.authorization import (
     trust_of,
 )
 from runs.execution.first_call import FirstCall
-from runs.execution.own_artifacts import read_own_chunk
 from runs.failpoints import hit
 from runs.journal.interruptions import CallFailed, NeedsAnswer, NeedsPerson, TakenOver
 from runs.lifecycle.call_records import CallRecord
@@ -169,7 +169,7 @@ class StepRun:
             return ToolResult(False, error=failed.error)
 
     async def _perform(
-        self, use: ToolUse, timeout_ms: int | None, remote: Elsewhere | None
+        self, use: ToolCallRequest, timeout_ms: int | None, remote: Elsewhere | None
     ) -> dict[str, Any]:
         first, self.first = self.first, None
         if first is not None and first.use == use:
@@ -191,7 +191,7 @@ class StepRun:
         return await self._make(use, call, _for_whom(place, remote), timeout_ms)
 
     async def _make(
-        self, use: ToolUse, call: CallRecord, place: Place | None, timeout_ms: int | None
+        self, use: ToolCallRequest, call: CallRecord, place: Place | None, timeout_ms: int | None
     ) -> dict[str, Any]:
         context = self._tool_context(place)
         if timeout_ms is not None:
@@ -206,12 +206,12 @@ class StepRun:
             await self._tell_fallback(use, str((result.error or {})["details"]["reason"]))
         return {"output": result.output} if result.ok else {"error": result.error or {}}
 
-    def _has_lost_page(self, use: ToolUse) -> bool:
+    def _has_lost_page(self, use: ToolCallRequest) -> bool:
         """Whether a person was asked about a call on a page that is gone."""
         was_asked = self.had_page and use.number == len(self.replay or ())
         return was_asked and (self.browser is None or not self.browser.has_page)
 
-    async def _tell_fallback(self, use: ToolUse, reason: str) -> None:
+    async def _tell_fallback(self, use: ToolCallRequest, reason: str) -> None:
         await self.query_run(partial(record_fallback, use=use, reason=reason))
         told = {"tool": use.tool, "targetId": use.target_id, "reason": reason}
         self.emit(EventType.TOOL_FELL_BACK, told)
@@ -242,9 +242,8 @@ class StepRun:
     async def read_stored_chunk(
         self, artifact_id: str, *, offset: int, limit: int
     ) -> dict[str, Any]:
-        """Return a chunk of an artifact that this run kept, or {error}."""
-        where: dict[str, Any] = {"artifact_id": artifact_id, "offset": offset, "limit": limit}
-        return await self.query_run(partial(read_own_chunk, trust=trust_of(self.run), **where))
+        """Return a chunk of an artifact that this run stored, or {error}."""
+        return await self.query_run(lambda run: _read_chunk(run, artifact_id, offset, limit))
 
     async def query_run(self, look: Callable[[Run], Found]) -> Found:
         """Return what a function finds out about the run, called on the run's database thread."""
@@ -309,3 +308,10 @@ def _for_whom(place: Place | None, remote: Elsewhere | None) -> Place | None:
     if isinstance(place, RunnerTarget) and remote and not remote.may_fall_back:
         return replace(place, falls_back=False)
     return place
+
+
+def _read_chunk(run: Run, artifact_id: str, offset: int, limit: int) -> dict[str, Any]:
+    try:
+        return read_chunk_of_run(run_id=run.id, artifact_id=artifact_id, offset=offset, limit=limit)
+    except Refused as refused:  # an answer to the step; the engine would fail the run
+        return {"error": refused.as_dict()}
