@@ -1,1 +1,1 @@
-"""Outgoing connections: address checks, the egress rule and the SOCKS proxy of browsers."""
+"""Outgoing connections: URL checks, the egress policy and the SOCKS proxy of browsers."""

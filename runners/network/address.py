@@ -1,8 +1,8 @@
-"""Which addresses the browser may be sent to: a check of the words alone, nothing is resolved.
+"""Check which URLs a browser may open, by the text of the URL alone; no name is resolved.
 
-The host is read as a browser reads it (WHATWG URL, UTS 46): `0x7f.1`, `127.1` and `2130706433` are
-127.0.0.1, `LOCALHOST.` is localhost. What a browser would quietly mend (spaces, backslashes, `%6c`
-or `ⓛ` in a host) is refused, so that the address that was checked is the address that is opened.
+The host is parsed as a browser parses it (WHATWG URL, UTS 46): `0x7f.1`, `127.1` and `2130706433`
+are 127.0.0.1, `LOCALHOST.` is localhost. What a browser would silently repair (spaces, backslashes,
+`%6c` or `ⓛ` in a host) is refused, so that the URL that was checked is the URL that is opened.
 """
 
 from __future__ import annotations
@@ -38,49 +38,51 @@ _ISATAP_MARKS = (0x00005EFE, 0x02005EFE)
 
 
 def check_address(url: str, trust: TrustLevel) -> str:
-    """Return the address as a browser will open it: ASCII, scheme and host in lower case.
+    """Return the URL as a browser opens it: ASCII, scheme and host in lower case.
 
-    Checking what it returns gives the same again.
+    Idempotent: checking the returned URL returns it unchanged.
 
     Raises:
-        InvalidTarget: Not an http(s) address, or one that a browser would read differently from how
-            it is written.
-        AddressNotAllowed: `trust` is remote, and the host is not a public one by its name or
-            literal address, nor one that the operator opened.
+        InvalidTarget: Not an http(s) URL, or a browser would interpret it differently from how it
+            is written.
+        AddressNotAllowed: `trust` is remote, and the host is neither public by its name or literal
+            address nor allowed by the operator.
     """
     scheme, authority, tail = _split(url)
     host, port = _host_and_port(authority)
     host = _normal_host(host)
     if trust != "local":
         _refuse_private(host, port or DEFAULT_PORTS[scheme])
-    shown_port = "" if port is None or port == DEFAULT_PORTS[scheme] else f":{port}"
+    port_suffix = "" if port is None or port == DEFAULT_PORTS[scheme] else f":{port}"
     path = quote(tail, safe="!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
-    return f"{scheme}://{host}{shown_port}{path if path.startswith('/') else '/' + path}"
+    return f"{scheme}://{host}{port_suffix}{path if path.startswith('/') else '/' + path}"
 
 
 def _split(url: str) -> tuple[str, str, str]:
     try:
         size = len(url.encode())
     except UnicodeEncodeError:
-        raise InvalidTarget("The address holds characters that are no text.") from None
+        raise InvalidTarget("The address contains characters that are not valid text.") from None
     if size > MAX_URL_BYTES:
         raise InvalidTarget(f"The address is longer than {MAX_URL_BYTES} bytes.")
     if _BLANK.search(url):
         raise InvalidTarget(
-            "The address holds a space or a control character; write a space as %20."
+            "The address contains a space or a control character; write a space as %20."
         )
     parts = _URL.fullmatch(url)
     if parts is None or parts["scheme"].lower() not in DEFAULT_PORTS:
         raise InvalidTarget("Only http:// and https:// addresses can be opened.")
     inner = _AUTHORITY.fullmatch(parts["rest"])
     if inner is None or inner["tail"].partition("?")[0].partition("#")[0].count("\\"):
-        raise InvalidTarget("The address is malformed: after the scheme stand // and a host.")
+        raise InvalidTarget(
+            "The address is malformed: the scheme must be followed by // and a host."
+        )
     return parts["scheme"].lower(), inner["authority"], inner["tail"]
 
 
 def _host_and_port(authority: str) -> tuple[str, int | None]:
     if "@" in authority:
-        raise InvalidTarget("The address holds a user name or password; leave it out.")
+        raise InvalidTarget("The address contains a user name or password; leave it out.")
     host, colon, port = authority.rpartition(":")
     if not colon or port.endswith("]"):
         host, port = authority, ""
@@ -94,7 +96,7 @@ def _host_and_port(authority: str) -> tuple[str, int | None]:
 
 
 def _normal_host(host: str) -> str:
-    """Return the host as a browser's address bar would hold it."""
+    """Return the host as a browser's address bar would show it."""
     if host.startswith("["):
         return _normal_ipv6(host)
     name = ".".join(_normal_label(label) for label in host.split("."))
@@ -120,31 +122,35 @@ def _normal_label(label: str) -> str:
     lowered = label.lower()
     if label.isascii() and not lowered.startswith("xn--"):
         if label and not _LABEL.fullmatch(lowered):
-            raise InvalidTarget("The host name holds characters that no host name has.")
+            raise InvalidTarget(
+                "The host name contains characters that are not allowed in host names."
+            )
         return lowered
     try:
         written = lowered[4:].encode().decode("punycode") if label.isascii() else lowered
         mapped = idna.uts46_remap(written, std3_rules=False)
         encoded = f"xn--{mapped.encode('punycode').decode('ascii')}"
     except (UnicodeError, ValueError):
-        raise InvalidTarget("The host name holds letters that no host name has.") from None
-    stands_for_itself = mapped == written and not mapped.isascii() and "." not in mapped
-    if not stands_for_itself or (label.isascii() and encoded != lowered):
-        raise InvalidTarget("The host name stands for another name; write that name.")
+        raise InvalidTarget(
+            "The host name contains letters that are not allowed in host names."
+        ) from None
+    is_canonical = mapped == written and not mapped.isascii() and "." not in mapped
+    if not is_canonical or (label.isascii() and encoded != lowered):
+        raise InvalidTarget("The host name is an alternative spelling of another name; use that.")
     return encoded
 
 
 def _ipv4(parts: list[str]) -> ipaddress.IPv4Address:
-    """Read the short, hexadecimal and octal forms that browsers take (WHATWG "IPv4 parser")."""
+    """Parse the short, hexadecimal and octal forms that browsers accept (WHATWG "IPv4 parser")."""
     if len(parts) > 4 or not all(_NUMBER.fullmatch(part) for part in parts):
-        raise InvalidTarget("The host ends in a number, but is no IPv4 address.")
+        raise InvalidTarget("The host ends in a number, but is not an IPv4 address.")
     try:
         *heads, last = [_number(part) for part in parts]
     except ValueError:
-        raise InvalidTarget("The host ends in a number, but is no IPv4 address.") from None
+        raise InvalidTarget("The host ends in a number, but is not an IPv4 address.") from None
     if any(head > 255 for head in heads) or last >= 256 ** (5 - len(parts)):
         raise InvalidTarget("The host is an IPv4 address out of range.")
-    value = last + sum(head << (24 - 8 * place) for place, head in enumerate(heads))
+    value = last + sum(head << (24 - 8 * index) for index, head in enumerate(heads))
     return ipaddress.IPv4Address(value)
 
 
@@ -159,15 +165,15 @@ def _refuse_private(host: str, port: int) -> None:
     try:
         address = ipaddress.ip_address(literal)
     except ValueError:
-        closed = is_blocked_name(host)
+        is_blocked = is_blocked_name(host)
     else:
-        closed = not (is_public(address) or is_allowed(address, port))
-    if closed:
+        is_blocked = not (is_public(address) or is_allowed(address, port))
+    if is_blocked:
         raise address_not_public(literal)
 
 
 def address_not_public(host: str) -> AddressNotAllowed:
-    """Return the refusal of a document at a host that is not for remote callers."""
+    """Return the failure of a page at a host that remote callers may not reach."""
     return AddressNotAllowed(
         f"{host[:253]} is not a public address; remote callers reach public addresses only.",
         details={"cause": "URL_BLOCKED", "host": host[:253]},
@@ -175,14 +181,15 @@ def address_not_public(host: str) -> AddressNotAllowed:
 
 
 def is_blocked_name(name: str) -> bool:
-    """Say whether a name is one of a private network by its words, and so closed unasked. Where the
-    operator opened some places, its addresses tell whether it is one of them.
+    """Return whether a name is refused without resolving it: it belongs to a private network.
+
+    If the operator allowed any networks, no name is refused here: its addresses are checked.
     """
     return not allowed_networks() and is_private_name(name.removesuffix("."))
 
 
 def is_private_name(name: str) -> bool:
-    """Say whether a name, without a dot at its end, is one of a private network by its words."""
+    """Return whether a name without a trailing dot belongs to a private network by its spelling."""
     labels = name.split(".")
     if len(labels) == 1 or labels[-1] in _PRIVATE_SUFFIXES:
         return True
@@ -190,27 +197,29 @@ def is_private_name(name: str) -> bool:
 
 
 def is_public(address: Address) -> bool:
-    """Say whether the address, and any IPv4 address inside it, is one of the open internet."""
+    """Return whether the address, and any IPv4 address embedded in it, is on the open internet."""
     if is_metadata(address) or not address.is_global or address.is_multicast:
         return False
     if address.version == 6 and address not in _V6_UNICAST and address not in _NAT64:
         return False
-    return all(is_public(inner) for inner in embedded_ipv4(address))
+    return all(is_public(embedded) for embedded in embedded_ipv4(address))
 
 
 def is_allowed(address: Address, port: int) -> bool:
-    """Say whether the operator opened this place (CONTINUITY_EGRESS_ALLOW); never a metadata
-    service, in whatever form it is written.
+    """Return whether the operator allows this address and port (CONTINUITY_EGRESS_ALLOW).
+
+    A cloud metadata service is never allowed, in whatever form its address is written.
     """
-    if any(is_metadata(one) for one in (address, *embedded_ipv4(address))):
+    if any(is_metadata(candidate) for candidate in (address, *embedded_ipv4(address))):
         return False
-    meant = getattr(address, "ipv4_mapped", None) or address
-    return any(place.covers(meant, port) for place in allowed_networks())
+    effective = getattr(address, "ipv4_mapped", None) or address
+    return any(network.covers(effective, port) for network in allowed_networks())
 
 
 def embedded_ipv4(address: Address) -> list[ipaddress.IPv4Address]:
-    """Return the IPv4 addresses that packets to this IPv6 address may end at: mapped, NAT64, 6to4,
-    Teredo, ISATAP.
+    """Return the IPv4 addresses that packets to an address may reach.
+
+    An IPv6 address embeds them as IPv4-mapped, NAT64, 6to4, Teredo or ISATAP address.
     """
     if isinstance(address, ipaddress.IPv4Address):
         return []

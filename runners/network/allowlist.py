@@ -1,7 +1,7 @@
-"""The places that the operator opened to remote callers besides the public ones:
-CONTINUITY_EGRESS_ALLOW.
+"""The networks that the operator allows to remote callers besides public ones.
 
-An entry is an address or a network, with a port or for all ports that browsers open:
+The setting is CONTINUITY_EGRESS_ALLOW, a comma-separated list. An entry is an address or a network,
+with one port or, without a port, for all ports that browsers open:
 `10.20.0.0/16`, `192.168.1.5:8443`, `fd00:1::/64`, `[fd00:1::5]:8443`.
 """
 
@@ -18,8 +18,8 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 _PORTED = re.compile(r"(?:\[(?P<v6>[^]]*)\]|(?P<v4>[^:]*)):(?P<port>[0-9]{1,5})")
 _LOOPBACK = (ipaddress.ip_address("127.0.0.1"), ipaddress.ip_address("::1"))
-# Services that hand credentials to whoever asks from a machine of a cloud; some of these addresses
-# count as public, and none is ever opened.
+# Cloud metadata services, which return credentials to any program on a cloud machine. Some of these
+# addresses count as public; none is ever allowed.
 _METADATA = [
     ipaddress.ip_network(text)
     for text in (
@@ -36,45 +36,46 @@ _METADATA = [
 
 @dataclass(frozen=True, slots=True)
 class AllowedNetwork:
-    """A network that is opened, on one port or on all."""
+    """An allowed network, on one port or (`port` None) on all."""
 
     network: Network
     port: int | None = None
 
     def __str__(self) -> str:
-        alone = self.network.num_addresses == 1
-        shown = str(self.network.network_address if alone else self.network)
+        is_single = self.network.num_addresses == 1
+        text = str(self.network.network_address if is_single else self.network)
         if self.port is None:
-            return shown
-        return f"[{shown}]:{self.port}" if self.network.version == 6 else f"{shown}:{self.port}"
+            return text
+        return f"[{text}]:{self.port}" if self.network.version == 6 else f"{text}:{self.port}"
 
     def covers(self, address: Address, port: int) -> bool:
-        """Say whether the address and port are part of it."""
+        """Return whether the network includes the address and port."""
         return address in self.network and self.port in (None, port)
 
     @property
     def includes_loopback(self) -> bool:
-        """Whether every program of this machine is part of it."""
-        return self.port is None and any(self.covers(one, 0) for one in _LOOPBACK)
+        """Whether it includes every port of a loopback address."""
+        return self.port is None and any(self.covers(address, 0) for address in _LOOPBACK)
 
 
 def is_metadata(address: Address) -> bool:
-    """Say whether nobody but the machine itself has any business there."""
+    """Return whether the address belongs to a cloud metadata service or is link-local."""
     return any(address in network for network in _METADATA)
 
 
 @lru_cache(maxsize=8)
 def parse_allowed_networks(text: str) -> tuple[AllowedNetwork, ...]:
-    """Return the places that a comma-separated list names.
+    """Return the networks of a comma-separated list.
 
     Raises:
-        ValueError: An entry is no address or network, or a metadata service's; in one sentence.
+        ValueError: An entry is not an address or network, or covers a metadata service. The message
+            is one sentence.
     """
     return tuple(_parse(entry) for part in text.split(",") if (entry := part.strip()))
 
 
 def allowed_networks() -> tuple[AllowedNetwork, ...]:
-    """Return what CONTINUITY_EGRESS_ALLOW opens; config.settings has checked it at the start."""
+    """Return the networks of CONTINUITY_EGRESS_ALLOW; config.settings validates it at start-up."""
     return parse_allowed_networks(os.environ.get("CONTINUITY_EGRESS_ALLOW", ""))
 
 
@@ -86,13 +87,16 @@ def _parse(entry: str) -> AllowedNetwork:
         network = ipaddress.ip_network(text)
     except ValueError:
         raise ValueError(
-            f"{entry[:80]!r} is no address or network; write for example 10.20.0.0/16,"
-            " 192.168.1.5:8443, or [fd00:1::5]:8443. Names are judged by their addresses."
+            f"{entry[:80]!r} is not an address or network; write for example 10.20.0.0/16,"
+            " 192.168.1.5:8443, or [fd00:1::5]:8443. A name cannot be listed, only its addresses."
         ) from None
     if port is not None and not 0 < port <= 65535:
-        raise ValueError(f"{entry[:80]!r} names a port that is not from 1 to 65535.")
-    if any(network.version == one.version and network.subnet_of(one) for one in _METADATA):  # type: ignore[arg-type]
+        raise ValueError(f"{entry[:80]!r} has a port that is not from 1 to 65535.")
+    if any(
+        network.version == reserved.version and network.subnet_of(reserved)  # type: ignore[arg-type]
+        for reserved in _METADATA
+    ):
         raise ValueError(
-            f"{entry[:80]!r} is where clouds hand out credentials; it is never opened."
+            f"{entry[:80]!r} includes a cloud metadata service; such a network is never allowed."
         )
     return AllowedNetwork(network, port)

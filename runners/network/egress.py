@@ -1,8 +1,8 @@
-"""Which places the pages of remote callers may reach: judged by resolved addresses, never by names.
+"""The egress policy: which hosts the pages of remote callers may connect to.
 
-Every connection of such a page is judged here when it is made, whatever led to it: a redirect, a
-frame, a script, a socket, a worker, a download. What comes back are the addresses that were
-checked, to be connected to as they are: no name is resolved a second time.
+The policy checks resolved addresses, never names, and every connection when it is opened, whatever
+opens it: a redirect, a frame, a script, a WebSocket, a worker, a download. The caller connects to
+the addresses that were checked, so no name is resolved a second time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PermitCheck = Callable[[Address, int], bool]
 
 LOOKUP_THREADS = 16
 LOOKUP_SECONDS = 10.0
-# The ports that no browser opens (Fetch standard, "bad port"): what listens there is not the web.
+# Ports that browsers refuse to open (Fetch standard, "bad port").
 _CLOSED_PORTS = frozenset(
     {
         1,
@@ -109,21 +109,21 @@ _CLOSED_PORTS = frozenset(
         10080,
     }
 )
-# Lookups block a thread each, so they have threads of their own: no slow name server holds up
-# whatever else the worker does in threads.
+# A lookup blocks its thread, so lookups have a pool of their own: a slow name server does not delay
+# the worker's other threads.
 _lookups = ThreadPoolExecutor(LOOKUP_THREADS, thread_name_prefix="egress-lookup")
 
 
 class EgressDenied(Exception):
-    """The host is no place for remote callers: one of its addresses, or the port, is closed."""
+    """The policy forbids the connection: the host name, one of its addresses, or the port."""
 
 
 class NameNotResolved(Exception):
-    """The host's name has no address."""
+    """The host name has no address."""
 
 
 async def resolve_name(host: str) -> Sequence[Address]:
-    """Return every address that the system's resolver has for a name; none when it has none."""
+    """Return every address that the system's resolver finds for a name; empty if there is none."""
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(LOOKUP_SECONDS):
@@ -134,9 +134,10 @@ async def resolve_name(host: str) -> Sequence[Address]:
 
 
 def is_allowed_for_remote(address: Address, port: int) -> bool:
-    """Say whether remote callers may reach this address and port: one of the web's ports at a place
-    that the operator opened, or at a public address that is not this machine's own, which it
-    reaches from behind its firewall.
+    """Return whether remote callers may connect to this address and port.
+
+    The port must not be a blocked one. The address must be allowed by the operator, or public and
+    not one of this machine's own, which would be reached from behind its firewall.
     """
     if port in _CLOSED_PORTS:
         return False
@@ -144,24 +145,24 @@ def is_allowed_for_remote(address: Address, port: int) -> bool:
 
 
 def is_own_address(address: Address) -> bool:
-    """Say whether the address is one of this machine's interfaces; nothing is sent."""
+    """Return whether an interface of this machine has the address; sends nothing."""
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
-            probe.connect((str(address), 9))  # the kernel's choice of a route, no packet
+            probe.connect((str(address), 9))  # the kernel chooses a route and sends no packet
             return ipaddress.ip_address(probe.getsockname()[0]) == address
     except OSError:
-        return False  # no route: connecting will tell
+        return False  # no route; a connection attempt will fail anyway
 
 
 @dataclass(frozen=True, slots=True)
 class EgressPolicy:
-    """The rule for remote callers. As it stands it is the shipped one; tests give another.
+    """The egress policy for remote callers; the defaults are those of production.
 
     Attributes:
-        resolve: the addresses of a name.
-        permits: whether an address may be reached on a port.
-        wanted: what it permits, in words.
+        resolve: returns the addresses of a name.
+        permits: returns whether an address may be connected to on a port.
+        requirement: what the policy permits, in words, for messages.
     """
 
     resolve: Resolve = resolve_name
@@ -169,11 +170,11 @@ class EgressPolicy:
     requirement: str = "a public address"
 
     async def addresses_of(self, host: str) -> Sequence[Address]:
-        """Return the addresses of a host as a browser names it, without brackets.
+        """Return the addresses of a host name or a literal address without brackets.
 
         Raises:
-            EgressDenied: The name is one of a private network by its words.
-            NameNotResolved: It has no address.
+            EgressDenied: The name belongs to a private network.
+            NameNotResolved: The name has no address.
         """
         try:
             return (ipaddress.ip_address(host),)
@@ -187,7 +188,7 @@ class EgressPolicy:
         return found
 
     def check(self, host: str, port: int, addresses: Sequence[Address]) -> None:
-        """Raise EgressDenied unless every one of the host's addresses may be reached on the port."""
+        """Raise EgressDenied unless every address of the host may be connected to on the port."""
         if not all(self.permits(address, port) for address in addresses):
             raise EgressDenied(host)
 

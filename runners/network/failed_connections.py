@@ -1,6 +1,4 @@
-"""What became of the places that the pages of a session asked for: kept in few words, for those who
-tell it.
-"""
+"""The failed connections of a session's pages, recorded by the proxy for warnings and errors."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Literal
 
-# The browser's own words for each: behind a proxy it says nothing but that there was no tunnel.
+# Chromium's error names; behind the proxy Chromium itself reports only a failed tunnel.
 ConnectFailure = Literal[
     "forbidden",
     "ERR_NAME_NOT_RESOLVED",
@@ -17,69 +15,70 @@ ConnectFailure = Literal[
     "ERR_CONNECTION_TIMED_OUT",
     "ERR_ADDRESS_UNREACHABLE",
 ]
-MAX_KEPT = 1000
+MAX_RECORDED = 1000
 
 
 @dataclass(slots=True)
-class _Place:
-    outcome: ConnectFailure
+class _Entry:
+    failure: ConnectFailure
     at: float
 
 
 class FailedConnections:
-    """The failed connections of one session by host and port, the last thousand places.
+    """The failed connections of one session by host and port: the 1000 most recent.
+
+    Times are `time.monotonic()` values.
 
     Attributes:
-        wanted: what a place must be so as not to be forbidden, in words.
+        requirement: what the egress policy permits, in words, for messages.
     """
 
     def __init__(self, requirement: str = "a public address") -> None:
         self.requirement = requirement
-        self._places: OrderedDict[tuple[str, int], _Place] = OrderedDict()
-        self._told: set[str] = set()
-        self._named: dict[str, float] = {}
+        self._entries: OrderedDict[tuple[str, int], _Entry] = OrderedDict()
+        self._attributed: set[str] = set()
+        self._reported: dict[str, float] = {}
 
-    def note(self, host: str, port: int, outcome: ConnectFailure) -> None:
-        """Keep what became of a connection."""
-        self._places[host, port] = _Place(outcome, time.monotonic())
-        self._places.move_to_end((host, port))
-        if len(self._places) > MAX_KEPT:
-            self._places.popitem(last=False)
+    def record(self, host: str, port: int, failure: ConnectFailure) -> None:
+        """Record why a connection failed."""
+        self._entries[host, port] = _Entry(failure, time.monotonic())
+        self._entries.move_to_end((host, port))
+        if len(self._entries) > MAX_RECORDED:
+            self._entries.popitem(last=False)
 
-    def of(self, host: str, port: int) -> ConnectFailure | None:
-        """Return what became of the last failed connection to a place, or None."""
-        place = self._places.get((host, port))
-        return place.outcome if place else None
+    def get(self, host: str, port: int) -> ConnectFailure | None:
+        """Return why the last failed connection to a host and port failed, or None."""
+        entry = self._entries.get((host, port))
+        return entry.failure if entry else None
 
     def attribute_to_page(self, host: str) -> None:
-        """Note that a page is known to have asked for this forbidden host."""
-        if len(self._told) < MAX_KEPT:
-            self._told.add(host)
+        """Record that a known page requested this forbidden host."""
+        if len(self._attributed) < MAX_RECORDED:
+            self._attributed.add(host)
 
-    def name(self, *hosts: str) -> None:
-        """Note that a caller is told of these forbidden hosts."""
+    def mark_reported(self, *hosts: str) -> None:
+        """Record that the caller was informed about these forbidden hosts."""
         for host in hosts:
-            if len(self._named) < MAX_KEPT or host in self._named:
-                self._named[host] = time.monotonic()
+            if len(self._reported) < MAX_RECORDED or host in self._reported:
+                self._reported[host] = time.monotonic()
 
     def unreported(self, since: float) -> list[str]:
-        """Return the forbidden hosts asked for since a `time.monotonic()` that nobody was told of
-        since then.
-        """
+        """Return the forbidden hosts requested since then that were not reported since then."""
         hosts = (
             host
-            for (host, _), place in self._places.items()
-            if place.outcome == "forbidden" and place.at >= since
+            for (host, _), entry in self._entries.items()
+            if entry.failure == "forbidden" and entry.at >= since
         )
-        return [host for host in dict.fromkeys(hosts) if self._named.get(host, -1.0) < since]
+        return [host for host in dict.fromkeys(hosts) if self._reported.get(host, -1.0) < since]
 
     def unattributed(self, since: float) -> list[str]:
-        """Return the forbidden hosts asked for since a `time.monotonic()` by no page that is known:
-        by a worker, a popup, or a page whose word has yet to come.
+        """Return the forbidden hosts requested since then that no page is known to have requested.
+
+        A worker or a popup requested them, or a page whose failure event is still to come.
         """
         hosts = (
             host
-            for (host, _), place in self._places.items()
-            if place.outcome == "forbidden" and place.at >= since and host not in self._told
+            for (host, _), entry in self._entries.items()
+            if entry.failure == "forbidden" and entry.at >= since and host not in self._attributed
         )
         return list(dict.fromkeys(hosts))

@@ -1,7 +1,7 @@
-"""Pages that reach programs of this machine and nothing else, for who develops on it.
+"""An egress policy for previews: pages may connect to programs on this machine and nothing else.
 
-As with remote callers' pages every connection is judged when it is made, whatever led to it; here
-only a few names for this machine are let through, and no other name is ever resolved.
+As for remote callers, every connection is checked when it is opened. Only two names of this machine
+are permitted, and no other name is ever resolved.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ _ADDRESSES: dict[str, Sequence[Address]] = {"localhost": (_V4, _V6), "127.0.0.1"
 
 
 def loopback_addresses(host: str) -> Sequence[Address]:
-    """Return the addresses that one of this machine's two names stands for; none for any other."""
+    """Return the addresses of `localhost` or `127.0.0.1`; none for any other host."""
     return _ADDRESSES.get(host, ())
 
 
 @dataclass(frozen=True, slots=True)
 class LoopbackOnly(EgressPolicy):
-    """The rule: these hosts of `localhost` and `127.0.0.1`, on any port but the closed ones."""
+    """Permits the given hosts of `localhost` and `127.0.0.1`, except on closed ports."""
 
     hosts: tuple[str, ...] = tuple(_ADDRESSES)
     closed_ports: tuple[int, ...] = ()
-    requirement: str = "a place on this machine that pages here may reach"
+    requirement: str = "a host and port of this machine that a preview may reach"
 
     async def addresses_of(self, host: str) -> Sequence[Address]:
-        """Return a host's addresses; raises EgressDenied for every host that is not let through."""
+        """Return a host's addresses; raise EgressDenied for a host that is not permitted."""
         if host not in self.hosts or not (found := loopback_addresses(host)):
             raise EgressDenied(host)
         return found

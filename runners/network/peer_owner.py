@@ -1,4 +1,4 @@
-"""Whose process is at the other end of a connection on this machine, where the system tells."""
+"""Find out which user owns the process at the other end of a local connection (Linux only)."""
 
 from __future__ import annotations
 
@@ -12,23 +12,26 @@ Endpoint = tuple[str, int]
 
 
 def is_from_another_user(client: Endpoint, server: Endpoint) -> bool:
-    """Say whether an IPv4 connection that `server` accepted is known to come from another user.
+    """Return whether an IPv4 connection that `server` accepted comes from another user's process.
 
-    Linux alone tells; where nothing is known, the answer is False.
+    False if the system does not provide the owner (anything but Linux).
     """
     try:
         table = TABLE.read_text()
     except OSError:
         return False
-    theirs, ours = f"{_written(client)} {_written(server)} ", f"{_written(server)} "
-    if ours + _written(client) not in table:
-        return False  # a table that does not have our own end says nothing about the other
+    theirs, ours = (
+        f"{_as_kernel_writes(client)} {_as_kernel_writes(server)} ",
+        f"{_as_kernel_writes(server)} ",
+    )
+    if ours + _as_kernel_writes(client) not in table:
+        return False  # without our own end, the table is incomplete and proves nothing
     line = next((line for line in table.splitlines() if theirs in line), None)
     return line is None or int(line.split()[_OWNER_COLUMN]) != os.geteuid()
 
 
-def _written(endpoint: Endpoint) -> str:
-    """Return an endpoint as the kernel writes it: the address in the machine's byte order."""
+def _as_kernel_writes(endpoint: Endpoint) -> str:
+    """Return an endpoint as /proc/net/tcp has it: the address in the machine's byte order."""
     host, port = endpoint
     number = int.from_bytes(bytes(map(int, host.split("."))), sys.byteorder)
     return f"{number:08X}:{port:04X}"

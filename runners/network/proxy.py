@@ -1,9 +1,8 @@
-"""The way out for the pages of one remote session: a proxy on this machine that judges, pins and
-passes on.
+"""The SOCKS proxy of one remote session: it applies the egress policy to each connection.
 
-The browser context is told to use it for every host, loopback included, so the browser resolves and
-connects to nothing itself. It speaks SOCKS, which makes HTTP, TLS and WebSocket the same tunnel: it
-reads a host and a port, and none of what goes through.
+The browser context uses it for every host, loopback included, so the browser itself resolves and
+connects to nothing. With SOCKS, HTTP, TLS and WebSocket are all the same kind of tunnel: the proxy
+reads a host and a port, and never the data. It connects to the addresses that it checked.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ if TYPE_CHECKING:
 
 MAX_CONNECTIONS = 256  # at once; Chromium itself opens 32, and as many again for WebSockets
 MAX_LOOKUPS = 4  # at once
-KEEP_ADDRESSES_SECONDS = 60.0
-MAX_KEPT_NAMES = 1000
+CACHE_SECONDS = 60.0
+MAX_CACHED_NAMES = 1000
 REQUEST_SECONDS = 10.0
-CONNECT_SECONDS = 5.0  # an address; a host has up to
-MAX_ADDRESSES = 4
+CONNECT_SECONDS = 5.0  # for each address
+MAX_ADDRESSES = 4  # tried for one host
 IDLE_SECONDS = 300.0
 FLUSH_SECONDS = 10.0
 CHUNK = 64 * 1024
@@ -42,20 +41,20 @@ Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class TunnelFailed(Exception):
-    """There is no tunnel; `outcome` says why."""
+    """No tunnel could be opened; `reason` names the cause."""
 
-    def __init__(self, outcome: ConnectFailure) -> None:
-        super().__init__(outcome)
-        self.outcome = outcome
+    def __init__(self, reason: ConnectFailure) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 class EgressProxy:
     """A listener on a free port of 127.0.0.1, from `open` until `close`, on one loop.
 
-    It serves this user's processes alone where the system tells whose they are (Linux).
+    On Linux it serves only processes of its own user.
 
     Attributes:
-        outcomes: the connections that were not made.
+        failed_connections: the connections that were refused or failed.
     """
 
     def __init__(self, egress: EgressPolicy) -> None:
@@ -75,17 +74,17 @@ class EgressProxy:
 
     @property
     def port(self) -> int:
-        """The port it listens on; 0 once it is closed."""
+        """The port on which it listens; 0 after it was closed."""
         listening = self._server.sockets if self._server else ()
         return int(listening[0].getsockname()[1]) if listening else 0
 
     def settings(self) -> ProxySettings:
-        """Return what a browser context is made with so that this is its only way out."""
-        # Said in full: an environment variable of Playwright's could take the default away.
+        """Return the proxy settings of a browser context that sends all traffic through it."""
+        # Explicit, because an environment variable of Playwright's can change the default.
         return {"server": f"socks5://127.0.0.1:{self.port}", "bypass": "<-loopback>"}
 
     async def close(self) -> None:
-        """Stop listening and break every tunnel off; safe to call twice."""
+        """Stop listening and abort every tunnel; safe to call twice."""
         server, self._server = self._server, None
         if server is not None:
             server.close()
@@ -108,11 +107,11 @@ class EgressProxy:
         ends = [near]
         try:
             async with asyncio.timeout(REQUEST_SECONDS):
-                if await _is_foreign(near):
+                if await _is_from_another_user(near):
                     return
                 destination = await socks5.read_request(*near)
             ends.append(await self._reach(destination, near[1]))
-            await _pass_on(*ends)
+            await _relay(*ends)
             async with asyncio.timeout(FLUSH_SECONDS):
                 for _, writer in ends:
                     writer.close()
@@ -121,21 +120,21 @@ class EgressProxy:
             near[1].close()
         finally:
             for _, writer in ends:
-                writer.transport.abort()  # does nothing to what has closed
+                writer.transport.abort()  # no effect on a closed connection
 
-    async def _reach(self, to: Destination, answers: asyncio.StreamWriter) -> Stream:
-        """Connect to a destination and answer the browser.
+    async def _reach(self, to: Destination, browser: asyncio.StreamWriter) -> Stream:
+        """Connect to a destination and send the browser the reply.
 
         Raises:
-            NoConnection: It was told that there is none.
+            TunnelFailed: The connection failed; the reply was sent.
         """
         try:
             far = await self._connect(to)
-        except TunnelFailed as none:
-            self.failed_connections.note(to.host, to.port, none.outcome)
-            socks5.answer(answers, _REPLIES.get(none.outcome, Reply.UNREACHABLE))
+        except TunnelFailed as failure:
+            self.failed_connections.record(to.host, to.port, failure.reason)
+            socks5.send_reply(browser, _REPLIES.get(failure.reason, Reply.UNREACHABLE))
             raise
-        socks5.answer(answers, Reply.GRANTED)
+        socks5.send_reply(browser, Reply.GRANTED)
         return far
 
     async def _connect(self, to: Destination) -> Stream:
@@ -146,66 +145,66 @@ class EgressProxy:
             raise TunnelFailed("forbidden") from None
         except NameNotResolved:
             raise TunnelFailed("ERR_NAME_NOT_RESOLVED") from None
-        outcome: ConnectFailure = "ERR_ADDRESS_UNREACHABLE"
+        reason: ConnectFailure = "ERR_ADDRESS_UNREACHABLE"
         for address in addresses[:MAX_ADDRESSES]:
             try:
                 async with asyncio.timeout(CONNECT_SECONDS):
-                    # An address, not the name: what was checked is what is connected to.
+                    # The address that was checked, not the name, which could resolve differently.
                     return await asyncio.open_connection(str(address), to.port, limit=CHUNK)
             except TimeoutError:
-                outcome = "ERR_CONNECTION_TIMED_OUT"
+                reason = "ERR_CONNECTION_TIMED_OUT"
             except ConnectionRefusedError:
-                outcome = "ERR_CONNECTION_REFUSED"
+                reason = "ERR_CONNECTION_REFUSED"
             except OSError:
                 continue
-        raise TunnelFailed(outcome)
+        raise TunnelFailed(reason)
 
     async def _addresses_of(self, host: str) -> Sequence[Address]:
-        """Return a host's addresses, the same ones for a minute: a page's connections go to one
-        place.
-        """
+        """Return a host's addresses, cached for a minute so that a page sees a stable host."""
         now = time.monotonic()
-        kept = self._names.get(host)
-        if kept is not None and kept[0] > now:
-            return kept[1]
+        cached = self._names.get(host)
+        if cached is not None and cached[0] > now:
+            return cached[1]
         async with self._lookups:
             found = await self._egress.addresses_of(host)
-        if len(self._names) >= MAX_KEPT_NAMES:
+        if len(self._names) >= MAX_CACHED_NAMES:
             self._names.clear()
-        self._names[host] = (now + KEEP_ADDRESSES_SECONDS, found)
+        self._names[host] = (now + CACHE_SECONDS, found)
         return found
 
 
-async def _is_foreign(near: Stream) -> bool:
+async def _is_from_another_user(near: Stream) -> bool:
     client, server = (near[1].get_extra_info(name) for name in ("peername", "sockname"))
     return await asyncio.to_thread(is_from_another_user, client[:2], server[:2])
 
 
-async def _pass_on(near: Stream, far: Stream) -> None:
-    """Pass bytes both ways until either end closes, or nothing moved for a while."""
-    moved = [0]
+async def _relay(near: Stream, far: Stream) -> None:
+    """Copy bytes in both directions until either end closes or IDLE_SECONDS pass without data."""
+    chunks = [0]
     pumps = {
-        asyncio.create_task(_pump(near[0], far[1], moved)),
-        asyncio.create_task(_pump(far[0], near[1], moved)),
+        asyncio.create_task(_pump(near[0], far[1], chunks)),
+        asyncio.create_task(_pump(far[0], near[1], chunks)),
     }
     try:
-        before, over = -1, False
-        while not over and moved[0] != before:
-            before = moved[0]
+        before, has_ended = -1, False
+        while not has_ended and chunks[0] != before:
+            before = chunks[0]
             done, _ = await asyncio.wait(
                 pumps, timeout=IDLE_SECONDS, return_when=asyncio.FIRST_COMPLETED
             )
-            over = bool(done)
+            has_ended = bool(done)
     finally:
         for pump in pumps:
             pump.cancel()
         await asyncio.gather(*pumps, return_exceptions=True)
 
 
-async def _pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter, moved: list[int]) -> None:
-    """Pass bytes one way, as fast as the sink takes them."""
+async def _pump(
+    source: asyncio.StreamReader, sink: asyncio.StreamWriter, chunks: list[int]
+) -> None:
+    """Copy bytes in one direction, as fast as the sink accepts them; count the chunks."""
     with contextlib.suppress(OSError):
         while data := await source.read(CHUNK):
-            moved[0] += 1
+            chunks[0] += 1
             sink.write(data)
             await sink.drain()

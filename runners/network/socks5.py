@@ -1,6 +1,6 @@
-"""The few bytes of SOCKS5 (RFC 1928) that a browser and its proxy exchange before a tunnel opens.
+"""The server side of the SOCKS5 handshake (RFC 1928), as far as Chromium uses it.
 
-Chromium names the host as it stands in the address and leaves its resolution to the proxy.
+Chromium sends the host as it is written in the URL and lets the proxy resolve it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _HOST = re.compile(r"[a-z0-9_.:-]{1,255}", re.IGNORECASE)
 
 
 class Reply(enum.IntEnum):
-    """What the proxy answers to a request."""
+    """Reply codes of the proxy."""
 
     GRANTED = 0
     NOT_ALLOWED = 2
@@ -29,23 +29,23 @@ class Reply(enum.IntEnum):
 
 
 class InvalidSocksRequest(Exception):
-    """What came is not a request of a browser."""
+    """The client did not send a SOCKS5 CONNECT request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """A host, in lower case and without brackets, and a port."""
+    """A host (lower case, without brackets) and a port."""
 
     host: str
     port: int
 
 
 async def read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Destination:
-    """Greet a client and return where it wants to go.
+    """Negotiate with a client and return the destination that it requests.
 
     Raises:
-        InvalidSocksRequest: It speaks something else, or asks for more than a connection.
-        EOFError, OSError: It went away.
+        InvalidSocksRequest: Not SOCKS5, or a command other than CONNECT.
+        EOFError, OSError: The client disconnected.
     """
     version, methods = await reader.readexactly(2)
     if version != VERSION or NO_CREDENTIALS not in await reader.readexactly(methods):
@@ -55,13 +55,13 @@ async def read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
     host = await _host(reader, kind)
     port = int.from_bytes(await reader.readexactly(2), "big")
     if version != VERSION or command != CONNECT or not _HOST.fullmatch(host) or port == 0:
-        answer(writer, Reply.NOT_SUPPORTED)
+        send_reply(writer, Reply.NOT_SUPPORTED)
         raise InvalidSocksRequest
     return Destination(host.lower(), port)
 
 
-def answer(writer: asyncio.StreamWriter, reply: Reply) -> None:
-    """Answer a request; the address that the proxy uses is nobody's business and left out."""
+def send_reply(writer: asyncio.StreamWriter, reply: Reply) -> None:
+    """Send the reply to a request; the bound address is zero, because browsers ignore it."""
     writer.write(bytes((VERSION, reply, 0, IPV4, 0, 0, 0, 0, 0, 0)))
 
 

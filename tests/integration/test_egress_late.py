@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from decisions.identity.principals import Principal
-from runners.browser.session.refused_requests import MAX_NAMED, late_warnings
+from runners.browser.session.refused_requests import MAX_REPORTED, late_warnings
 from runners.network.failed_connections import FailedConnections
 from runs.models import Run
 from runs.submission.services import submit_run
@@ -56,11 +56,11 @@ def test_what_a_warning_has_named_is_not_named_again_but_to_the_next_run(
 
 def test_no_more_than_some_are_named() -> None:
     outcomes = FailedConnections()
-    for number in range(MAX_NAMED + 7):
-        outcomes.note(f"h{number}.example", 80, "forbidden")
-    outcomes.note("away.example", 80, "ERR_CONNECTION_REFUSED")
+    for number in range(MAX_REPORTED + 7):
+        outcomes.record(f"h{number}.example", 80, "forbidden")
+    outcomes.record("away.example", 80, "ERR_CONNECTION_REFUSED")
     told = late_warnings(outcomes, 0.0)
-    assert len(told) == MAX_NAMED + 1
+    assert len(told) == MAX_REPORTED + 1
     assert told[-1] == "Blocked: 7 more addresses that are not public."
 
 

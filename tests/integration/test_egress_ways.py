@@ -109,7 +109,10 @@ async def visit(session: BrowserSession, url: str, is_over: Callable[[], bool]) 
 
 def was_refused(reader: Reader, forbidden: ForbiddenPlace) -> bool:
     proxy = reader.session._proxy
-    return proxy is not None and proxy.failed_connections.of("127.0.0.1", forbidden.port) == "forbidden"
+    return (
+        proxy is not None
+        and proxy.failed_connections.get("127.0.0.1", forbidden.port) == "forbidden"
+    )
 
 
 @pytest.mark.parametrize("way", WAYS)

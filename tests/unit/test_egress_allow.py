@@ -175,7 +175,7 @@ def test_no_command_starts_with_a_list_that_cannot_be_read(tmp_path: Path) -> No
         env=environment | {"CONTINUITY_EGRESS_ALLOW": "10.0.0.0/8,wiki"},
     )
     assert (told.returncode, told.stdout) == (1, "")
-    assert told.stderr.startswith("CONTINUITY_EGRESS_ALLOW: 'wiki' is no address or network")
+    assert told.stderr.startswith("CONTINUITY_EGRESS_ALLOW: 'wiki' is not an address or network")
     assert len(told.stderr.splitlines()) == 1
 
 

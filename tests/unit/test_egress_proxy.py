@@ -136,7 +136,7 @@ def test_what_is_not_reached_is_answered_and_noted(host: str, answer: int, outco
     async def test(proxy: EgressProxy, port: int) -> tuple[int, str | None]:
         told, (reader, _) = await ask(proxy, host, port)
         assert await reader.read() == b""
-        return told, proxy.failed_connections.of(host, port)
+        return told, proxy.failed_connections.get(host, port)
 
     assert play(test) == (answer, outcome)
 

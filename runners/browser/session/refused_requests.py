@@ -1,5 +1,5 @@
-"""What a page was refused on its way out: a failure where it is the page itself, a warning where it
-is a part of it.
+"""Requests of a page that the egress policy refused: a failure if the page itself was refused, a
+warning if a part of it was.
 """
 
 from __future__ import annotations
@@ -20,92 +20,99 @@ if TYPE_CHECKING:
     from playwright.async_api import Page, Request, WebSocket
 
 NO_TUNNEL = "ERR_SOCKS_CONNECTION_FAILED"
-MAX_NAMED = 20
-# How long the browser's word may come after its proxy's; the word of a worker never comes.
-NEWS_SECONDS, LATE_NEWS_SECONDS = 1.0, 0.3
+MAX_REPORTED = 20
+# How long the browser's event may come after the proxy's refusal; a worker's request has no event.
+EVENT_SECONDS, LATE_EVENT_SECONDS = 1.0, 0.3
 _PORTS = {"http": 80, "ws": 80, "https": 443, "wss": 443}
 
 
 class RefusedRequests:
-    """Watches one page of a remote session, lease by lease."""
+    """Records the refused requests of one page of a remote session, per lease of its tab.
+
+    Args:
+        fail: called with the failure when the present document itself goes to a refused host.
+    """
 
     def __init__(
-        self, page: Page, outcomes: FailedConnections, give_up: Callable[[ToolFailed], None]
+        self, page: Page, failed_connections: FailedConnections, fail: Callable[[ToolFailed], None]
     ) -> None:
-        self._page, self._outcomes, self._give_up = page, outcomes, give_up
+        self._page, self._connections, self._fail = page, failed_connections, fail
         self._hosts: Counter[str] = Counter()
-        self._began = time.monotonic()
-        self._arrived = False
-        self._lost: str | None = None
-        self._news = asyncio.Event()
-        self._sockets: dict[WebSocket, float] = {}  # not known to be open, and since when
+        self._lease_started = time.monotonic()
+        self._has_arrived = False
+        self._failed_url: str | None = None
+        self._event = asyncio.Event()
+        self._sockets: dict[WebSocket, float] = {}  # not yet known to be open, and since when
         page.on("requestfailed", self._on_failed)
         page.on("websocket", self._on_websocket)
 
     def begin_lease(self) -> None:
-        """Forget what the last caller's page was refused."""
+        """Forget the requests that were refused during the previous lease."""
         self._hosts.clear()
         self._sockets.clear()
-        self._began = time.monotonic()
+        self._lease_started = time.monotonic()
 
     def begin_navigation(self) -> None:
-        """Note that an address is being opened: until it arrives, the last page may still ask."""
-        self._arrived, self._lost = False, None
+        """Record that a navigation starts; until it commits, requests may be the last page's."""
+        self._has_arrived, self._failed_url = False, None
 
     def note_arrival(self) -> None:
-        """Note that a document arrived: what is refused from now on is the present page's."""
-        self._arrived = True
+        """Record that a document was committed; later refusals belong to it."""
+        self._has_arrived = True
 
     async def explain(self, failure: ToolFailed, url: str) -> ToolFailed:
-        """Return what a failed navigation to `url` was really about: behind the proxy the browser
-        only says that it got no tunnel, and a redirect may have led elsewhere.
+        """Return the actual cause of a failed navigation to `url`.
+
+        Behind the proxy the browser only reports a failed tunnel, and a redirect may have led to
+        another host.
         """
         if failure.details.get("netError") != NO_TUNNEL:
             return failure
-        until = time.monotonic() + NEWS_SECONDS
-        while self._lost is None and await self._hear(until):
+        deadline = time.monotonic() + EVENT_SECONDS
+        while self._failed_url is None and await self._wait_for_event(deadline):
             pass
-        lost = self._lost or url
-        host, port = _place(lost)
-        outcome = self._outcomes.of(host, port)
-        if outcome == "forbidden":
+        failed_url = self._failed_url or url
+        host, port = _host_and_port(failed_url)
+        reason = self._connections.get(host, port)
+        if reason == "forbidden":
             return address_not_public(host)
-        if outcome is None:
+        if reason is None:
             return NavigationFailed("The browser could not open the page.", details={"url": url})
-        return network_failure(outcome, url, at=lost)
+        return network_failure(reason, url, at=failed_url)
 
     async def warnings(self) -> list[str]:
-        """Return a sentence for each host that the page was refused since its lease began."""
-        until = time.monotonic() + LATE_NEWS_SECONDS
-        while self._is_news_due() and await self._hear(until):
+        """Return a warning for each host that was refused to the page since its lease began."""
+        deadline = time.monotonic() + LATE_EVENT_SECONDS
+        while self._expects_event() and await self._wait_for_event(deadline):
             pass
-        others = self._outcomes.unattributed(self._began)
-        self._outcomes.name(*self._hosts, *others)
-        told = [
-            f"Blocked: the page asked for {host}, which is not {self._outcomes.requirement}"
+        others = self._connections.unattributed(self._lease_started)
+        self._connections.mark_reported(*self._hosts, *others)
+        requirement = self._connections.requirement
+        warnings = [
+            f"Blocked: the page asked for {host}, which is not {requirement}"
             f" ({count} {'request' if count == 1 else 'requests'})."
             for host, count in self._hosts.items()
         ]
-        told += [
-            f"Blocked: a worker or popup asked for {host}, which is not {self._outcomes.requirement}."
+        warnings += [
+            f"Blocked: a worker or popup asked for {host}, which is not {requirement}."
             for host in others
         ]
-        return _first_of(told)
+        return _truncated(warnings)
 
-    def _is_news_due(self) -> bool:
-        """Say whether the browser has yet to tell of something that was, or may be, refused."""
-        if self._outcomes.unattributed(self._began):
+    def _expects_event(self) -> bool:
+        """Return whether the browser has yet to report a request that was or may be refused."""
+        if self._connections.unattributed(self._lease_started):
             return True
-        # No reading waits for a socket, so a young one may not have come to the proxy yet.
-        latest = time.monotonic() - LATE_NEWS_SECONDS
+        # Reading a page does not wait for WebSockets, so a new one may not have reached the proxy.
+        latest = time.monotonic() - LATE_EVENT_SECONDS
         return any(at > latest for at in self._sockets.values())
 
-    async def _hear(self, until: float) -> bool:
-        """Wait for the browser's next word about a request that failed; False when none came."""
-        self._news.clear()
+    async def _wait_for_event(self, deadline: float) -> bool:
+        """Wait for the browser's next event of a failed request; return False if none came."""
+        self._event.clear()
         try:
-            async with asyncio.timeout(until - time.monotonic()):
-                await self._news.wait()
+            async with asyncio.timeout(deadline - time.monotonic()):
+                await self._event.wait()
         except TimeoutError:
             return False
         return True
@@ -113,65 +120,64 @@ class RefusedRequests:
     def _on_failed(self, request: Request) -> None:
         is_document = request.is_navigation_request() and self._is_main(request)
         if is_document:
-            self._lost = request.url
-        host, port = _place(request.url)
-        if self._outcomes.of(host, port) == "forbidden":
-            self._outcomes.attribute_to_page(host)
+            self._failed_url = request.url
+        host, port = _host_and_port(request.url)
+        if self._connections.get(host, port) == "forbidden":
+            self._connections.attribute_to_page(host)
             if not is_document:
-                self._note(host)
-            elif self._arrived:
-                self._give_up(address_not_public(host))
-        self._news.set()
+                self._count(host)
+            elif self._has_arrived:
+                self._fail(address_not_public(host))
+        self._event.set()
 
     def _is_main(self, request: Request) -> bool:
         try:
             return request.frame == self._page.main_frame
         except browser_errors():
-            return False  # a frame that is not there yet, or a worker's request
+            return False  # a frame that does not exist yet, or a worker's request
 
     def _on_websocket(self, socket: WebSocket) -> None:
         self._sockets[socket] = time.monotonic()
-        socket.on("socketerror", lambda _: self._on_lost_socket(socket))
+        socket.on("socketerror", lambda _: self._on_socket_error(socket))
         socket.on("close", self._forget_socket)
         socket.on("framereceived", lambda _: self._forget_socket(socket))
 
-    def _on_lost_socket(self, socket: WebSocket) -> None:
+    def _on_socket_error(self, socket: WebSocket) -> None:
         self._forget_socket(socket)
-        host, port = _place(socket.url)
-        if self._outcomes.of(host, port) == "forbidden":
-            self._outcomes.attribute_to_page(host)
-            self._note(host)
-        self._news.set()
+        host, port = _host_and_port(socket.url)
+        if self._connections.get(host, port) == "forbidden":
+            self._connections.attribute_to_page(host)
+            self._count(host)
+        self._event.set()
 
     def _forget_socket(self, socket: WebSocket) -> None:
         self._sockets.pop(socket, None)
 
-    def _note(self, host: str) -> None:
-        if host in self._hosts or len(self._hosts) < 2 * MAX_NAMED:
+    def _count(self, host: str) -> None:
+        if host in self._hosts or len(self._hosts) < 2 * MAX_REPORTED:
             self._hosts[host] += 1
 
 
-def late_warnings(outcomes: FailedConnections, since: float) -> list[str]:
-    """Return a sentence for each host that was refused since a `time.monotonic()`, and that no
-    warning or failure named: asked for after its page was read, or by a page that nobody read.
+def late_warnings(failed_connections: FailedConnections, since: float) -> list[str]:
+    """Return a warning for each host refused since then that no warning or failure named yet.
+
+    Such a host was requested after its page was read, or by a page that was never read.
+    `since` is a `time.monotonic()` value.
     """
-    hosts = outcomes.unreported(since)
-    outcomes.name(*hosts)
-    return _first_of(
-        [
-            f"Blocked: a page asked later for {host}, which is not {outcomes.requirement}."
-            for host in hosts
-        ]
+    hosts, requirement = failed_connections.unreported(since), failed_connections.requirement
+    failed_connections.mark_reported(*hosts)
+    return _truncated(
+        [f"Blocked: a page asked later for {host}, which is not {requirement}." for host in hosts]
     )
 
 
-def _first_of(told: list[str]) -> list[str]:
-    more = [f"Blocked: {len(told) - MAX_NAMED} more addresses that are not public."]
-    return told[:MAX_NAMED] + (more if len(told) > MAX_NAMED else [])
+def _truncated(warnings: list[str]) -> list[str]:
+    more = [f"Blocked: {len(warnings) - MAX_REPORTED} more addresses that are not public."]
+    return warnings[:MAX_REPORTED] + (more if len(warnings) > MAX_REPORTED else [])
 
 
-def _place(url: str) -> tuple[str, int]:
-    """Return host and port as the proxy was asked for them."""
+def _host_and_port(url: str) -> tuple[str, int]:
+    """Return host and port of a URL as the browser sends them to the proxy."""
     parts = urlsplit(url)
     try:
         port = parts.port

@@ -188,7 +188,7 @@ class BrowserSession:
     def mark_refusal_reported(self, host: str) -> None:
         """Note that the caller is told of this forbidden host."""
         if self._proxy is not None:
-            self._proxy.failed_connections.name(host)
+            self._proxy.failed_connections.mark_reported(host)
 
     def late_refusals(self, since: float) -> list[str]:
         """Return a sentence for each host that was refused since a `time.monotonic()` and that
