@@ -1,6 +1,6 @@
-"""The agent: how a model's turns and the tools that it calls become steps of a durable run.
+"""The agent: a model's turns and its tool calls as steps of a durable run.
 
-`loop` says what comes next and does it; `context` makes of the journal what the model is told;
-`tools` are those that it sees; `verify` judges its answer. The template is
-`runs.task_templates.builtin.agent_task`.
+`loop` decides which step comes next and performs it; `prompt` builds the model's messages from the
+journal; `tools` and `remote_tools` list the tools that the model may call; `answer_check` validates
+its answer. The template that uses them is `runs.task_templates.builtin.agent_task`.
 """

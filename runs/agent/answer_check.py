@@ -1,4 +1,4 @@
-"""Does the answer fit what was asked for?"""
+"""Validate the agent's answer against the run's output schema."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from jsonschema_rs import ValidationErrorKind
 
 from decisions.validation.json_schema import compile_schema
 
-MAX_LISTED = 20
-_DATA = frozenset({"const", "default", "enum", "examples"})  # of a schema: no schemas within
+MAX_LISTED = 20  # errors of each kind in a verification
+# Keywords whose values are data, not schemas; and keywords whose values map names to schemas.
+_DATA = frozenset({"const", "default", "enum", "examples"})
 _NAMED = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})
 
 
 def verify_output(output: Any, schema: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return {pass, score, missingFields, typeMismatches, reason}; the score is the share of the
-    schema's own fields that are there and as they should be.
+    """Return {pass, score, missingFields, typeMismatches, reason}.
+
+    The score is the share of the schema's top-level properties that are present and valid.
     """
     if schema is None:
         return _verdict([], [], 1.0, "no output schema was given")
@@ -36,8 +38,8 @@ def verify_output(output: Any, schema: Mapping[str, Any] | None) -> dict[str, An
         score = 0.0 if errors else 1.0
     else:
         score = 1 - sum(name in broken for name in fields) / len(fields)
-    told = f"{len(errors)} parts do not fit the schema" if errors else "it fits the schema"
-    return _verdict(missing, mismatched, round(score, 3), told)
+    reason = f"{len(errors)} parts do not fit the schema" if errors else "it fits the schema"
+    return _verdict(missing, mismatched, round(score, 3), reason)
 
 
 def _verdict(
@@ -53,17 +55,18 @@ def _verdict(
 
 
 def completion_of(answer: str, output: Any, schema: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return {answer, output?, verification} of what the model gave as its result; where a schema
-    asks for an output and there is none, the words are read as JSON.
+    """Return {answer, output?, verification} for the model's answer.
+
+    Where the run has a schema and the model gave no output, the answer is parsed as JSON.
     """
     if schema is None:
         return {"answer": answer, "verification": verify_output(None, None)}
     if output is None:
-        output = _read(answer)
+        output = _parse_json(answer)
     return {"answer": answer, "output": output, "verification": verify_output(output, schema)}
 
 
-def _read(answer: str) -> Any:
+def _parse_json(answer: str) -> Any:
     text = answer.strip().removeprefix("```json").removeprefix("```").removesuffix("```")
     try:
         return orjson.loads(text)
@@ -71,28 +74,28 @@ def _read(answer: str) -> Any:
         return None
 
 
-def rebase_refs(schema: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """Return a schema as it is written at `place` of another, `#/properties/x`: what it refers to
-    is further down there.
+def rebase_refs(schema: Mapping[str, Any], pointer: str) -> dict[str, Any]:
+    """Return the schema for embedding at `pointer` (`#/properties/x`) of another schema: its
+    internal references then start there.
     """
     return {
         name: value
-        for name, value in _rebase_node(schema, place).items()
+        for name, value in _rebase_node(schema, pointer).items()
         if name not in ("$id", "$schema")
     }
 
 
-def _rebase_node(node: Any, place: str) -> Any:
+def _rebase_node(node: Any, pointer: str) -> Any:
     if isinstance(node, list):
-        return [_rebase_node(one, place) for one in node]
+        return [_rebase_node(child, pointer) for child in node]
     if not isinstance(node, Mapping):
         return node
-    made: dict[str, Any] = {}
+    rebased: dict[str, Any] = {}
     for key, value in node.items():
         if key == "$ref" and (value == "#" or str(value).startswith("#/")):
-            made[key] = place + value[1:]
+            rebased[key] = pointer + value[1:]
         elif key in _NAMED and isinstance(value, Mapping):
-            made[key] = {name: _rebase_node(one, place) for name, one in value.items()}
+            rebased[key] = {name: _rebase_node(child, pointer) for name, child in value.items()}
         else:
-            made[key] = value if key in _DATA else _rebase_node(value, place)
-    return made
+            rebased[key] = value if key in _DATA else _rebase_node(value, pointer)
+    return rebased

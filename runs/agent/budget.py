@@ -1,4 +1,4 @@
-"""What a run of the agent has used of the model, and whether that is all that it may."""
+"""The model usage of an agent run (turns, tokens, cost), and its limits."""
 
 from __future__ import annotations
 
@@ -10,23 +10,24 @@ from runs.agent.journal_view import Journal, turns_of
 
 
 def usage_of(journal: Journal) -> dict[str, Any]:
-    """Return {turns, inputTokens, outputTokens, costUsd, estimated?}; the cost is None where that
-    of a turn is not known.
+    """Return {turns, inputTokens, outputTokens, costUsd, estimated?}, summed over the run's turns.
+
+    costUsd is None if the cost of any turn is unknown.
     """
-    used = [line.output["usage"] for line in turns_of(journal) if line.output]
-    costs = [one["costUsd"] for one in used]
+    usages = [turn.output["usage"] for turn in turns_of(journal) if turn.output]
+    costs = [usage["costUsd"] for usage in usages]
     total: dict[str, Any] = {
-        "turns": len(used),
-        "inputTokens": sum(one["inputTokens"] for one in used),
-        "outputTokens": sum(one["outputTokens"] for one in used),
+        "turns": len(usages),
+        "inputTokens": sum(usage["inputTokens"] for usage in usages),
+        "outputTokens": sum(usage["outputTokens"] for usage in usages),
         "costUsd": None if None in costs else round(sum(costs), 6),
     }
-    return total | ({"estimated": True} if any("estimated" in one for one in used) else {})
+    return total | ({"estimated": True} if any("estimated" in usage for usage in usages) else {})
 
 
-def is_budget_exhausted(used: dict[str, Any]) -> bool:
-    """Tell whether no further turn may begin."""
-    most, cost = settings.AGENT_MAX_COST_USD, used["costUsd"]
-    if used["inputTokens"] + used["outputTokens"] >= settings.AGENT_MAX_TOKENS:
+def is_budget_exhausted(usage: dict[str, Any]) -> bool:
+    """Return whether AGENT_MAX_TOKENS or AGENT_MAX_COST_USD is reached: no further turn starts."""
+    max_cost, cost = settings.AGENT_MAX_COST_USD, usage["costUsd"]
+    if usage["inputTokens"] + usage["outputTokens"] >= settings.AGENT_MAX_TOKENS:
         return True
-    return most is not None and cost is not None and cost >= most
+    return max_cost is not None and cost is not None and cost >= max_cost

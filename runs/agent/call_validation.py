@@ -1,5 +1,5 @@
-"""Which of the calls that a model asks for are made: those that came whole, of tools that it was
-offered, with arguments that fit.
+"""Validate the tool calls that the model requests; an invalid one is not made, and the model gets
+the reason.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from runs.agent.tools import AGENT_TOOLS, ASK, COMPLETE
 def validate_calls(
     calls: list[LlmCall], done: Done, offered: set[str], remote: Mapping[str, ToldTool]
 ) -> list[dict[str, Any]]:
-    """Return the calls as the journal keeps them, each that is not made with the reason, each that
-    a runner performs with its place.
+    """Return the calls as the journal stores them: an invalid one with `refused` and `code`, one
+    for a runner with `elsewhere`, its tool and target.
     """
-    kept = []
+    validated = []
     for call in calls:
-        one = {"id": call.tool_call_id, "name": call.name, "args": dict(call.arguments)}
-        told = remote.get(call.name)
-        known = offered | {call.name} if told is not None else offered
+        entry = {"id": call.tool_call_id, "name": call.name, "args": dict(call.arguments)}
+        tool = remote.get(call.name)
+        known = offered | {call.name} if tool is not None else offered
         if refused := _refusal(call, done, known, is_alone=len(calls) == 1):
-            one |= {"refused": refused, "code": _code(call, known)}
-        elif told is not None:
-            one |= _remote_fields(told, call)
-        kept.append(storable(one))
-    return kept
+            entry |= {"refused": refused, "code": _code(call, known)}
+        elif tool is not None:
+            entry |= _remote_fields(tool, call)
+        validated.append(storable(entry))
+    return validated
 
 
 def _refusal(call: LlmCall, done: Done, offered: set[str], *, is_alone: bool) -> str:
-    """Return why a call is not made; empty where it is."""
+    """Return why a call is refused; empty if it is valid."""
     if done.stop in ("length", "refusal"):
         return "the turn was cut, so none of its calls was made"
     if call.problem:
@@ -51,19 +51,19 @@ def _refusal(call: LlmCall, done: Done, offered: set[str], *, is_alone: bool) ->
 
 
 def _code(call: LlmCall, known: set[str]) -> str:
-    """Return the code of a refusal: a call that did not come as calls do, a tool that it does not
-    have, or what is wrong with its arguments.
+    """Return the error code of a refused call: malformed, of a tool that the agent does not have,
+    or with invalid arguments.
     """
     if call.problem:
         return "SCHEMA_VALIDATION_FAILED"
     return "INVALID_PARAMETER" if call.name in known else "E_POLICY_VIOLATION"
 
 
-def _remote_fields(told: ToldTool, call: LlmCall) -> dict[str, Any]:
+def _remote_fields(tool: ToldTool, call: LlmCall) -> dict[str, Any]:
     try:
-        return {"elsewhere": resolve_remote_call(told, call.arguments)}
-    except InvalidInput as wrong:
-        return {"refused": wrong.message}
+        return {"elsewhere": resolve_remote_call(tool, call.arguments)}
+    except InvalidInput as error:
+        return {"refused": error.message}
 
 
 def _wrong_arguments(call: LlmCall) -> str:
@@ -71,8 +71,8 @@ def _wrong_arguments(call: LlmCall) -> str:
     try:
         if tool is not None:
             check_args(tool, call.arguments)
-    except (InvalidInput, ToolFailed) as wrong:
-        return wrong.message
+    except (InvalidInput, ToolFailed) as error:
+        return error.message
     return ""
 
 

@@ -1,11 +1,11 @@
-"""Which call of a tool a step of the agent begins with, and what readers are told of it."""
+"""The tool call that a step of the agent starts with, and the data of its `toolUsed` events."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from decisions.authorization.authorize import shown_arguments
+from decisions.authorization.authorize import display_arguments
 from runners.actions.catalogue import ACTIONS, TYPE
 from runners.invocation.step_call import StepCall
 from runs.agent.journal_view import CALL
@@ -14,39 +14,40 @@ from runs.agent.tools import AGENT_TOOLS
 
 
 def planned_call(step: Mapping[str, Any], inputs: Mapping[str, Any]) -> StepCall | None:
-    """Return the call of a tool that is no browser action, or None: an action may look at the page
-    first.
+    """Return the tool call that a step starts with, or None.
+
+    None also for a browser action: it checks first whether a person has taken over the page.
     """
     if step["kind"] != CALL:
         return None
     event = "toolUsed", start_event_data(step)
     if (there := step.get("elsewhere")) is not None:
-        stands_in = remote_call(there["tool"], inputs)
-        return StepCall(there["tool"], step["args"], there["targetId"], stands_in, event)
+        remote = remote_call(there["tool"], inputs)
+        return StepCall(there["tool"], step["args"], there["targetId"], remote, event)
     if step["tool"] in AGENT_TOOLS or step["tool"] in ACTIONS:
         return None
     return StepCall(step["tool"], step["args"], inputs.get("targetId"), event=event)
 
 
-def _told_of(step: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what names a call to readers."""
-    told = {"tool": step["tool"], "toolCallId": step["toolCallId"]}
+def _call_identity(step: Mapping[str, Any]) -> dict[str, Any]:
+    identity = {"tool": step["tool"], "toolCallId": step["toolCallId"]}
     if "elsewhere" in step:
-        told["targetId"] = step["elsewhere"]["targetId"]
-    return told
+        identity["targetId"] = step["elsewhere"]["targetId"]
+    return identity
 
 
 def start_event_data(step: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what readers are told as a call begins. What is typed may be anybody's secret: the
-    field that it goes into is not known yet.
+    """Return the event data of a call's start, without typed text.
+
+    Typed text may be a password: which field it goes into is not known yet.
     """
     args = dict(step["args"])
     if step["tool"] == TYPE.name and isinstance(args.get("text"), str):
         args["text"] = f"({len(args['text'])} characters)"
-    return {"phase": "start", **_told_of(step), "args": shown_arguments(args)}
+    return {"phase": "start", **_call_identity(step), "args": display_arguments(args)}
 
 
-def end_event_data(step: Mapping[str, Any], left: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what readers are told as a call is over, by what it leaves the model."""
-    why = {} if left["ok"] else {"errorCode": left.get("error", {}).get("code", "")}
-    return {"phase": "end", **_told_of(step), "ok": left["ok"], **why}
+def end_event_data(step: Mapping[str, Any], output: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the event data of a call's end, from the output that the model gets."""
+    code = {} if output["ok"] else {"errorCode": output.get("error", {}).get("code", "")}
+    return {"phase": "end", **_call_identity(step), "ok": output["ok"], **code}

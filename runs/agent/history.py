@@ -1,4 +1,4 @@
-"""What was said in a task before a run: the agent reads it here, its inputs only name the task."""
+"""What an agent run reads of its task: the messages before its own, and takeovers of the page."""
 
 from __future__ import annotations
 
@@ -12,42 +12,41 @@ from runs.models import MessageRole, Run, Task, TaskMessage, TaskStatus
 
 @dataclass(frozen=True, slots=True)
 class HistoryMessage:
-    """One message; role is user, assistant or tool."""
+    """An earlier message of the task; role is user, assistant or tool."""
 
     role: str
     content: str
 
 
 def messages_before(*, task_id: str, run_id: str, limit: int = 100) -> Sequence[HistoryMessage]:
-    """Return what was said in a task before the message of this run: each answer behind what it
-    answers, also where the next message came before it. What waits behind the run is not among
-    them.
+    """Return the newest `limit` messages of a task before this run's own message, in order.
+
+    An answer follows the message that it answers, even if the user sent the next message before the
+    answer was written. Messages queued behind the run are left out.
     """
-    said = TaskMessage.objects.filter(task_id=task_id)
-    own = said.filter(run_id=run_id).order_by("number").values_list("number", flat=True).first()
+    messages = TaskMessage.objects.filter(task_id=task_id)
+    own = messages.filter(run_id=run_id).order_by("number").values_list("number", flat=True).first()
     if own is None:
         return ()
-    before = said.filter(~Q(role=MessageRole.USER) | Q(number__lt=own)).exclude(run_id=run_id)
+    before = messages.filter(~Q(role=MessageRole.USER) | Q(number__lt=own)).exclude(run_id=run_id)
     newest = list(before.order_by("-number")[:limit])
-    began: dict[str | None, int] = {}
-    for message in newest:  # newest first: what is left is where each run began
-        began[message.run_id] = message.number
-    newest.sort(key=lambda message: (began[message.run_id], message.number))
+    first_number: dict[str | None, int] = {}
+    for message in newest:  # newest first, so the number of each run's first message remains
+        first_number[message.run_id] = message.number
+    newest.sort(key=lambda message: (first_number[message.run_id], message.number))
     return [HistoryMessage(message.role, message.content) for message in newest]
 
 
-def times_given_back(run: Run) -> int:
-    """Return how often a person gave back the page of a run's task: any other, maybe."""
+def count_ended_takeovers(run: Run) -> int:
+    """Return how many takeovers of the page of the run's task have ended."""
     if run.task_id is None:
         return 0
     counts = Task.objects.filter(id=run.task_id).values_list("times_given_back", flat=True)
     return counts.first() or 0
 
 
-def times_taken_over(run: Run) -> int:
-    """Return how often a person took the page of a run's task over: those who gave it back, and
-    whoever has it now.
-    """
+def count_takeovers(run: Run) -> int:
+    """Return how often a person took over the page of the run's task, including right now."""
     if run.task_id is None:
         return 0
     known = Task.objects.filter(id=run.task_id).values_list("times_given_back", "status").first()

@@ -1,4 +1,8 @@
-"""What the agent sees of a run: its journal, and what a step may use."""
+"""What the agent's loop needs of a run: its journal of steps, and the context of a step.
+
+Output keys of the steps, besides those that the model gets: `timesGivenBack`, how many takeovers of
+the page had ended when the step read it.
+"""
 
 from __future__ import annotations
 
@@ -11,29 +15,29 @@ from runners.tools.base import Effect, ToolResult
 from runs.agent.history import HistoryMessage
 from runs.models import Run
 
-Found = TypeVar("Found")
+Value = TypeVar("Value")
 TURN, CALL, PAGE = "turn", "call", "page"  # the kinds of steps
-TAKEOVERS_ENDED = "timesGivenBack"  # of an output: how often a person had, when the page was seen
+TAKEOVERS_ENDED = "timesGivenBack"
 
 
 class JournalEntry(Protocol):
-    """A line of the journal."""
+    """A step in the journal (`runs.task_templates.base.StepView` is one)."""
 
     @property
     def input(self) -> Mapping[str, Any]:
-        """What was planned."""
+        """The planned input."""
 
     @property
     def succeeded(self) -> bool:
-        """Whether it is over, and well."""
+        """Whether the step ended without an error."""
 
     @property
     def output(self) -> Mapping[str, Any] | None:
-        """What it left."""
+        """The output, once the step ended."""
 
     @property
     def error(self) -> Mapping[str, Any] | None:
-        """Why it failed."""
+        """The error of a failed step."""
 
 
 Journal = Sequence[JournalEntry]
@@ -41,7 +45,7 @@ Journal = Sequence[JournalEntry]
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """A step to come."""
+    """The step to append to the run."""
 
     name: str
     input: Mapping[str, Any]
@@ -49,15 +53,15 @@ class NextStep:
 
 
 class AgentContext(Protocol):
-    """What a step may use (`runs.task_templates.base.StepContext` is more)."""
+    """The part of `runs.task_templates.base.StepContext` that the agent uses; documented there."""
 
     @property
     def is_resumed(self) -> bool:
-        """Whether the step stopped for a person before."""
+        """Whether the step was suspended for a person and now runs again."""
 
     @property
     def attempt_number(self) -> int:
-        """Which try of the step this is."""
+        """The number of this attempt; 1 is the first."""
 
     def attempt(
         self,
@@ -67,27 +71,27 @@ class AgentContext(Protocol):
         target_id: str | None = None,
         remote: Elsewhere | None = None,
     ) -> Awaitable[ToolResult]:
-        """Call a tool, policy first; `elsewhere`: a runner performs it."""
+        """Authorize and call a tool; with `remote`, on a runner. Return its result or failure."""
 
-    def query_run(self, look: Callable[[Run], Found]) -> Awaitable[Found]:
-        """Return what a function finds out about the run, where the database may be asked."""
+    def query_run(self, query: Callable[[Run], Value]) -> Awaitable[Value]:
+        """Run a database query about the run in a thread, and return its value."""
 
     def emit(self, type_: str, data: Mapping[str, Any]) -> None:
-        """Tell an event."""
+        """Write an event to the run's log."""
 
     def message_history(self) -> Awaitable[Sequence[HistoryMessage]]:
-        """Return what was said in the run's task before its message."""
+        """Return the messages of the run's task before its own."""
 
     def ask_user(self, question: str, suggestions: Sequence[str] = ()) -> str | None:
-        """Ask whoever handed the run in."""
+        """Ask the user; None if there was no answer in time."""
 
     def store_output(self, output: Any) -> Awaitable[str]:
-        """Keep what a call answered as an artifact."""
+        """Store an output whole as an artifact; return its artifactId."""
 
     def read_stored_chunk(
         self, artifact_id: str, *, offset: int, limit: int
     ) -> Awaitable[dict[str, Any]]:
-        """Read a chunk of what the run kept; {error} where there is none."""
+        """Return a chunk of one of the run's artifacts, or {error}."""
 
     def seconds_left(self) -> float:
         """Return the seconds until the step's deadline."""
@@ -95,25 +99,25 @@ class AgentContext(Protocol):
 
 def turns_of(journal: Journal) -> list[JournalEntry]:
     """Return the model's turns, in order."""
-    return [line for line in journal if line.input["kind"] == TURN]
+    return [entry for entry in journal if entry.input["kind"] == TURN]
 
 
 def calls_since(journal: Journal, turn: int) -> dict[str, JournalEntry]:
-    """Return the calls that were made for a turn, by their ids."""
+    """Return the calls that a turn requested and that were made, by tool call id."""
     return {
-        str(line.input["toolCallId"]): line
-        for line in journal
-        if line.input["kind"] == CALL and line.input["turn"] == turn
+        str(entry.input["toolCallId"]): entry
+        for entry in journal
+        if entry.input["kind"] == CALL and entry.input["turn"] == turn
     }
 
 
 def known_takeovers_ended(journal: Journal) -> int:
-    """Return how often a person had given back the page when the model was told of it last."""
-    outputs = [line.output or {} for line in journal]
+    """Return how many takeovers had ended when the page was last read for the model."""
+    outputs = [entry.output or {} for entry in journal]
     known = [output[TAKEOVERS_ENDED] for output in outputs if TAKEOVERS_ENDED in output]
     return int(known[-1]) if known else 0
 
 
 def pages_of(journal: Journal) -> dict[int, JournalEntry]:
-    """Return what was found of the page, by the turns that it was looked at after."""
-    return {int(line.input["turn"]): line for line in journal if line.input["kind"] == PAGE}
+    """Return the steps that read the page, by the turn that each one follows."""
+    return {int(entry.input["turn"]): entry for entry in journal if entry.input["kind"] == PAGE}

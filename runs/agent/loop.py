@@ -1,13 +1,14 @@
-"""The agent's loop, durable: what comes next is read from the journal alone, so whoever has the run
-goes on behind the last whole step.
+"""The agent's loop: decide which step comes next, and perform a step.
 
-    a turn of the model  ->  a step for each call that it made, one after another
-                         ->  a look at the page, where they may have changed it  ->  the next turn
-                         ->  attempt_completion, or words alone: the end
+    a turn of the model  ->  one step per requested call, in order
+                         ->  a step that reads the page, if the calls may have changed it
+                         ->  the next turn
+                         ->  attempt_completion, or an answer without a call: the run ends
 
-A turn changes nothing out there and may be asked for again. A call has its tool's effect: one that
-must not happen twice, and whose worker was lost, fails with an unknown effect, and the model is
-told so.
+The next step is decided from the journal alone, so any worker can continue the run after its last
+completed step. A turn has no side effect and may be repeated. A call has its tool's effect: if that
+is `once` and the worker is lost during the call, the call fails with an unknown effect, and the
+model gets that as the call's result.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from runs.agent.answer_check import completion_of
 from runs.agent.budget import is_budget_exhausted, usage_of
 from runs.agent.call_validation import validate_calls
 from runs.agent.first_call import end_event_data, planned_call, start_event_data
-from runs.agent.history import times_given_back
+from runs.agent.history import count_ended_takeovers
 from runs.agent.journal_view import (
     CALL,
     PAGE,
@@ -43,7 +44,7 @@ from runs.agent.journal_view import (
     pages_of,
     turns_of,
 )
-from runs.agent.page_state import held_up_mark, look, perform_action, tab_to_read
+from runs.agent.page_state import held_up_mark, perform_action, read_tab, tab_to_read
 from runs.agent.prompt import LAST_TURN, build_messages, error_for_model, message_bytes
 from runs.agent.redaction import keep_key_whole
 from runs.agent.remote_tools import load_remote_tools, runner_arguments
@@ -59,26 +60,25 @@ from runs.agent.tools import (
     tool_specs,
 )
 
-MAX_STEPS = 30  # turns of the model, unless the inputs say
+MAX_STEPS = 30  # turns of the model; the default of the input maxSteps
 
 
 def first_turn(inputs: Mapping[str, Any]) -> NextStep:
-    """Return the step that every run of the agent begins with."""
+    """Return the first step of every agent run."""
     return _turn(1, inputs)
 
 
 def next_step(inputs: Mapping[str, Any], journal: Journal) -> NextStep | None:
-    """Return what comes next, or None: the run is at its end."""
+    """Return the next step, or None if the run has ended."""
     turns = turns_of(journal)
     last = turns[-1]
     if not last.succeeded:
         return None
-    said = last.output or {}
-    made = calls_since(journal, last.input["turn"])
-    for call in said["calls"]:
+    reply, number = last.output or {}, last.input["turn"]
+    made = calls_since(journal, number)
+    for call in reply["calls"]:
         if "refused" not in call and call["name"] != COMPLETE and call["id"] not in made:
-            return _call(call, last.input["turn"])
-    number = last.input["turn"]
+            return _call(call, number)
     if (tab := tab_to_read(journal, number)) is not None:
         return NextStep("page", {"kind": PAGE, "turn": number, "tabId": tab})
     if number in pages_of(journal) and not pages_of(journal)[number].succeeded:
@@ -87,9 +87,9 @@ def next_step(inputs: Mapping[str, Any], journal: Journal) -> NextStep | None:
 
 
 def _next_turn(last: JournalEntry, journal: Journal, inputs: Mapping[str, Any]) -> NextStep | None:
-    turns, said = turns_of(journal), last.output or {}
-    completion = said.get("completion")
-    if said["stop"] == "refusal" or is_budget_exhausted(usage_of(journal)):
+    turns, reply = turns_of(journal), last.output or {}
+    completion = reply.get("completion")
+    if reply["stop"] == "refusal" or is_budget_exhausted(usage_of(journal)):
         return None
     if completion is not None:
         is_repaired = any(turn.input.get("repairs") for turn in turns)
@@ -102,16 +102,16 @@ def _next_turn(last: JournalEntry, journal: Journal, inputs: Mapping[str, Any]) 
 
 
 def _turn(number: int, inputs: Mapping[str, Any], *, repairs: bool = False) -> NextStep:
-    told: dict[str, Any] = {"kind": TURN, "turn": number}
+    step_input: dict[str, Any] = {"kind": TURN, "turn": number}
     if repairs:
-        told["repairs"] = True
+        step_input["repairs"] = True
     elif number >= inputs.get("maxSteps", MAX_STEPS):
-        told["last"] = True
-    return NextStep(f"turn {number}", told)
+        step_input["last"] = True
+    return NextStep(f"turn {number}", step_input)
 
 
 def _call(call: Mapping[str, Any], turn: int) -> NextStep:
-    told = {
+    step_input = {
         "kind": CALL,
         "turn": turn,
         "tool": call["name"],
@@ -119,10 +119,10 @@ def _call(call: Mapping[str, Any], turn: int) -> NextStep:
         "toolCallId": call["id"],
     }
     if (there := call.get("elsewhere")) is not None:
-        told |= {"args": runner_arguments(call), "elsewhere": there}
-        return NextStep(there["tool"], told, Effect.ONCE)
+        step_input |= {"args": runner_arguments(call), "elsewhere": there}
+        return NextStep(there["tool"], step_input, Effect.ONCE)
     tool = get_tool(call["name"]) if call["name"] not in AGENT_TOOLS else None
-    return NextStep(call["name"], told, tool.effect if tool is not None else Effect.READ)
+    return NextStep(call["name"], step_input, tool.effect if tool is not None else Effect.READ)
 
 
 # --- a turn of the model ----------------------------------------------------------------------
@@ -131,54 +131,56 @@ def _call(call: Mapping[str, Any], turn: int) -> NextStep:
 async def do_turn(
     step: Mapping[str, Any], inputs: Mapping[str, Any], journal: Journal, ctx: AgentContext
 ) -> dict[str, Any]:
-    """Ask the model, and return {content, calls, stop, usage, completion?}.
+    """Send the messages to the model, and return {content, calls, stop, usage, completion?}.
 
     Raises:
-        ToolFailed: As the gateway does.
+        ToolFailed: The model's server is unavailable, or its reply is invalid.
     """
-    known: dict[str, Any] = {}
+    takeovers: dict[str, Any] = {}
     if step["turn"] == 1:
-        known = {TAKEOVERS_ENDED: await ctx.query_run(times_given_back)}
+        takeovers = {TAKEOVERS_ENDED: await ctx.query_run(count_ended_takeovers)}
         ctx.emit("statusUpdate", {"status": "running"})
-    if ctx.attempt_number > 1:  # what a lost worker told of this turn does not count
+    if ctx.attempt_number > 1:  # readers discard the deltas that a lost worker sent
         ctx.emit("chatDelta", {"content": "", "restarted": True})
     schema, is_last = inputs.get("outputSchema"), bool(step.get("last") or step.get("repairs"))
-    named = () if is_last else inputs["tools"]
-    there = await load_remote_tools(named, ctx, taken=local_tool_names())
-    tools = agent_tool_specs(schema, last=True) if is_last else tool_specs(named, there, schema)
+    names = () if is_last else inputs["tools"]
+    remote = await load_remote_tools(names, ctx, taken=local_tool_names())
+    tools = agent_tool_specs(schema, last=True) if is_last else tool_specs(names, remote, schema)
     note = LAST_TURN if step.get("last") else ""
-    before = await ctx.message_history()
-    talk = build_messages(inputs, journal, before=before, size=message_bytes(tools), note=note)
+    history = await ctx.message_history()
+    messages = build_messages(
+        inputs, journal, history=history, size=message_bytes(tools), note=note
+    )
     try:
-        with model_turn() as took:
-            calls, done = await _ask(talk, tools, ctx)
-            took(done.usage.input_tokens, done.usage.output_tokens)
+        with model_turn() as record_tokens:
+            calls, done = await _stream_reply(messages, tools, ctx)
+            record_tokens(done.usage.input_tokens, done.usage.output_tokens)
     except ToolFailed as failed:
-        told = error_for_model(failed.as_dict())
-        ctx.emit("structuredOutput", {"status": "error", "error": told})
+        error = error_for_model(failed.as_dict())
+        ctx.emit("structuredOutput", {"status": "error", "error": error})
         raise
-    said = {
+    reply = {
         "content": storable_text(done.content),
         "stop": done.stop,
         "usage": _usage(done.usage),
-        "calls": validate_calls(calls, done, {tool.name for tool in tools}, there),
+        "calls": validate_calls(calls, done, {tool.name for tool in tools}, remote),
     }
-    return said | known | _completion(said, schema, ctx)
+    return reply | takeovers | _completion(reply, schema, ctx)
 
 
-async def _ask(
-    talk: list[Message], tools: list[ToolSpec], ctx: AgentContext
+async def _stream_reply(
+    messages: list[Message], tools: list[ToolSpec], ctx: AgentContext
 ) -> tuple[list[LlmCall], Done]:
-    # Here alone: nothing of a model is loaded before an agent runs.
+    # Imported here: a process that runs no agent loads no model library.
     from runners.llm.gateway import get_gateway
 
     gateway = await get_gateway(settings.LLM)
     left_ms = max(1, int(ctx.seconds_left() * 1000))
     calls: list[LlmCall] = []
     async with aclosing(
-        keep_key_whole(gateway.stream_chat(messages=talk, tools=tools, timeout_ms=left_ms))
-    ) as chat:
-        async for part in chat:
+        keep_key_whole(gateway.stream_chat(messages=messages, tools=tools, timeout_ms=left_ms))
+    ) as parts:
+        async for part in parts:
             if isinstance(part, Delta):
                 ctx.emit("chatDelta", {"content": part.content})
             elif isinstance(part, Restarted):
@@ -192,39 +194,39 @@ async def _ask(
 
 
 def _usage(usage: Usage) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    counts: dict[str, Any] = {
         "inputTokens": usage.input_tokens,
         "outputTokens": usage.output_tokens,
         "costUsd": usage.cost_usd,
     }
-    return told | ({"estimated": True} if usage.is_estimated else {})
+    return counts | ({"estimated": True} if usage.is_estimated else {})
 
 
 def _completion(
-    said: Mapping[str, Any], schema: Mapping[str, Any] | None, ctx: AgentContext
+    reply: Mapping[str, Any], schema: Mapping[str, Any] | None, ctx: AgentContext
 ) -> dict[str, Any]:
-    """Return the answer that a turn gives, judged; nothing where it gives none."""
-    calls, answer, output = said["calls"], said["content"], None
+    """Return {completion}, the verified answer of a turn, or {} if the turn gives no answer."""
+    calls, answer, output = reply["calls"], reply["content"], None
     if calls:
         if calls[0]["name"] != COMPLETE or "refused" in calls[0]:
             return {}
         answer, output = calls[0]["args"]["result"], calls[0]["args"].get("output")
-    elif said["stop"] != "stop" or not answer.strip():
+    elif reply["stop"] != "stop" or not answer.strip():
         return {}
     completion = completion_of(answer, output, schema)
     if schema is not None:
         fits = completion["verification"]["pass"]
-        told = (
+        data = (
             {"output": completion["output"]}
             if fits
             else {
                 "error": {
                     "code": "SCHEMA_VALIDATION_FAILED",
-                    "message": "It does not fit the schema.",
+                    "message": "The output does not fit the schema.",
                 }
             }
         )
-        ctx.emit("structuredOutput", {"status": "ok" if fits else "error", **told})
+        ctx.emit("structuredOutput", {"status": "ok" if fits else "error", **data})
     return {"completion": completion}
 
 
@@ -234,46 +236,48 @@ def _completion(
 async def do_call(
     step: Mapping[str, Any], inputs: Mapping[str, Any], journal: Journal, ctx: AgentContext
 ) -> dict[str, Any]:
-    """Make a call, and return what the model is told of it: {ok, result | error, …} (S1 §5); a
-    failure is one of its answers.
+    """Make a call, and return its result for the model: {ok, result | error, …} (S1 §5).
+
+    A failure of the tool is a result, not an exception.
     """
-    if not ctx.is_resumed and planned_call(step, inputs) is None:  # else told with the step's start
+    # The event of a planned call is written together with the step's start.
+    if not ctx.is_resumed and planned_call(step, inputs) is None:
         ctx.emit("toolUsed", start_event_data(step))
     if step["tool"] == ASK:
         answer = ctx.ask_user(step["args"]["question"], suggestions_of(step["args"]))
-        left = {"ok": answer is not None, **_answer(answer)}
+        output = {"ok": answer is not None, **_user_answer(answer)}
     elif step["tool"] == READ_RESULT:
-        left = await read_more(step["args"], ctx)
+        output = await read_more(step["args"], ctx)
     else:
-        left = await _use(step, inputs, journal, ctx)
+        output = await _call_tool(step, inputs, journal, ctx)
     if step["tool"] not in ACTIONS:
-        left |= await held_up_mark(journal, ctx)
-    ctx.emit("toolUsed", end_event_data(step, left))
-    return left
+        output |= await held_up_mark(journal, ctx)
+    ctx.emit("toolUsed", end_event_data(step, output))
+    return output
 
 
 async def read_page_state(
     step: Mapping[str, Any], journal: Journal, ctx: AgentContext
 ) -> dict[str, Any]:
-    """Look at the page, and return what the model is told of it.
+    """Read the page, and return its state for the model.
 
     Raises:
-        PagePrepFailed: As `look`.
+        PagePrepFailed: As `read_tab`.
     """
-    found = await look(step, journal, ctx)
-    if not found["ok"]:
-        return {**found, "error": error_for_model(found["error"])}
-    return {**found, **await fit_result(found["result"], ctx)}
+    output = await read_tab(step, journal, ctx)
+    if not output["ok"]:
+        return {**output, "error": error_for_model(output["error"])}
+    return {**output, **await fit_result(output["result"], ctx)}
 
 
-def _answer(answer: str | None) -> dict[str, Any]:
+def _user_answer(answer: str | None) -> dict[str, Any]:
     if answer is not None:
         return {"result": {"answer": answer}}
-    told = "Nobody answered in time: do without, or complete with what you have."
-    return {"error": {"code": "NO_ANSWER", "message": told}}
+    message = "The user did not answer in time: do without, or complete with what you have."
+    return {"error": {"code": "NO_ANSWER", "message": message}}
 
 
-async def _use(
+async def _call_tool(
     step: Mapping[str, Any], inputs: Mapping[str, Any], journal: Journal, ctx: AgentContext
 ) -> dict[str, Any]:
     more: dict[str, Any] = {}
@@ -286,7 +290,7 @@ async def _use(
     if not result.ok:
         return {"ok": False, "error": error_for_model(result.error or {}), **more}
     output = storable(result.output)
-    if "elsewhere" in step:  # whatever a runner answers is nothing to us but its result
+    if "elsewhere" in step:  # a runner's output has no fields that we know
         return {"ok": True, **await fit_result(output, ctx, keeps=())}
     warnings = {"warnings": output["warnings"]} if output.get("warnings") else {}
     return {"ok": True, **await fit_result(output, ctx), **warnings, **more}

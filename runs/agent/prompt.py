@@ -1,4 +1,4 @@
-"""What the model is told: the journal as a talk, within a budget."""
+"""Build the model's messages from the journal, within the context window; and the system prompt."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ SYSTEM = (
 LAST_TURN = "This is your last turn: call attempt_completion with what you have."
 ANSWER_CUT = "Your answer was cut: it was too long. Go on with less in one answer."
 ANSWER_EMPTY = "Your answer was empty. Go on, or call attempt_completion with what you have."
-BYTES_PER_TOKEN = 3  # of code or Chinese; of English and of schemas more
-RESULT_MAX_BYTES = 16 * 1024  # of a result that a model sees at once; the rest it may read on
-WHOLE_RESULTS = 4  # results at the end of the talk that stay whole, where that can be
-# Characters of what is shortened, and how many results at the end are not: one after another, until
-# the talk has room. With the last, what the model said last is shortened too.
+BYTES_PER_TOKEN = 3  # code and Chinese; English and schemas have about 4
+RESULT_MAX_BYTES = 16 * 1024  # of a tool result in a message; the model reads on with read_result
+WHOLE_RESULTS = 4  # newest results that are shortened last
+# (characters left, number of newest results spared), applied in order until the messages fit. The
+# last one also shortens the model's newest message.
 SHORTENINGS = ((300, WHOLE_RESULTS), (40, WHOLE_RESULTS), (300, 1), (2000, 0))
 
 
@@ -46,49 +46,59 @@ def build_messages(
     journal: Journal,
     *,
     size: int,
-    before: Sequence[HistoryMessage] = (),
+    history: Sequence[HistoryMessage] = (),
     note: str = "",
 ) -> list[Message]:
-    """Return the talk so far, old results and arguments shortened until it has about `size` bytes;
-    `before` is what was said in the task before, of which the newest is told.
+    """Return the messages of the next turn, shortened to about `size` bytes.
+
+    Args:
+        history: the task's earlier messages; the newest of them get up to a third of `size`.
+        note: a last user message, if not empty.
     """
-    told = [Message("system", SYSTEM), *_said(before, size // 3), Message("user", _goal(inputs))]
+    messages = [
+        Message("system", SYSTEM),
+        *_fit_history(history, size // 3),
+        Message("user", _goal(inputs)),
+    ]
     pages = pages_of(journal)
-    for line in turns_of(journal):
-        number = line.input["turn"]
-        told += _turn(line, calls_since(journal, number), pages.get(number))
+    for turn in turns_of(journal):
+        number = turn.input["turn"]
+        messages += _turn(turn, calls_since(journal, number), pages.get(number))
     if note:
-        told.append(Message("user", note))
-    return fit_messages(told, size)
+        messages.append(Message("user", note))
+    return fit_messages(messages, size)
 
 
 def message_bytes(tools: Sequence[ToolSpec]) -> int:
-    """Return how many bytes a talk may have beside what is told of the tools: a third of what a
-    turn may tell, at least.
+    """Return how many bytes the messages may have: the context window without the tools' schemas,
+    but at least a third of it.
     """
-    whole = settings.LLM.context_tokens * BYTES_PER_TOKEN
-    taken = sum(len(tool.description) + len(orjson.dumps(tool.schema)) for tool in tools)
-    return int(max(whole // 3, whole - taken * BYTES_PER_TOKEN // 4))
+    window = settings.LLM.context_tokens * BYTES_PER_TOKEN
+    schemas = sum(len(tool.description) + len(orjson.dumps(tool.schema)) for tool in tools)
+    return int(max(window // 3, window - schemas * BYTES_PER_TOKEN // 4))
 
 
 def result_bytes() -> int:
-    """Return how much of a result a model sees at once: an eighth of what a turn may tell it."""
+    """Return how many bytes of a tool result the model gets: an eighth of the context window, at
+    most RESULT_MAX_BYTES.
+    """
     return int(min(RESULT_MAX_BYTES, settings.LLM.context_tokens * BYTES_PER_TOKEN // 8))
 
 
-def _said(before: Sequence[HistoryMessage], size: int) -> list[Message]:
-    """Return the newest messages that have `size` bytes together. A talk begins with the user, and
-    some servers take no other.
+def _fit_history(history: Sequence[HistoryMessage], size: int) -> list[Message]:
+    """Return the newest messages that fit into `size` bytes, starting with one of the user: some
+    servers require that.
     """
-    kept: list[Message] = []
-    for one in reversed(before):
-        size -= len(one.content.encode()) + 32
+    newest: list[Message] = []
+    for message in reversed(history):
+        size -= len(message.content.encode()) + 32
         if size < 0:
             break
-        kept.append(Message("assistant" if one.role == "assistant" else "user", one.content))
-    while kept and kept[-1].role == "assistant":
-        kept.pop()
-    return kept[::-1]
+        role = "assistant" if message.role == "assistant" else "user"
+        newest.append(Message(role, message.content))
+    while newest and newest[-1].role == "assistant":
+        newest.pop()
+    return newest[::-1]
 
 
 def _goal(inputs: Mapping[str, Any]) -> str:
@@ -101,97 +111,104 @@ def _goal(inputs: Mapping[str, Any]) -> str:
 
 
 def _turn(
-    line: JournalEntry, made: Mapping[str, JournalEntry], page: JournalEntry | None
+    turn: JournalEntry, made: Mapping[str, JournalEntry], page: JournalEntry | None
 ) -> list[Message]:
-    output = line.output or {}
-    asked = [LlmCall(one["id"], one["name"], one["args"]) for one in output.get("calls", ())]
-    told = [Message("assistant", output.get("content", ""), asked)]
-    if not asked and not told[0].content.strip():
-        told = []  # some servers take no empty message
-        if output.get("stop") == "stop":  # and asked the same again, it would answer the same
-            told = [Message("user", ANSWER_EMPTY)]
-    for one in output.get("calls", ()):
-        result = result_of(one, made.get(one["id"]), output)
-        if page is not None and one is output["calls"][-1]:
-            result["page"] = _page(page)
-        told.append(Message("tool", orjson.dumps(result).decode(), (), one["id"]))
-    if not asked and output.get("completion"):
-        told.append(Message("user", schema_mismatch(output["completion"])))
-    if output.get("stop") == "length":
-        told.append(Message("user", ANSWER_CUT))
-    return told
+    """Return the messages of one turn: the model's reply, the results of its calls, and a hint if
+    the reply was empty, cut or does not fit the schema.
+    """
+    reply = turn.output or {}
+    calls = [LlmCall(call["id"], call["name"], call["args"]) for call in reply.get("calls", ())]
+    messages = [Message("assistant", reply.get("content", ""), calls)]
+    if not calls and not messages[0].content.strip():
+        messages = []  # some servers reject an empty message
+        if reply.get("stop") == "stop":  # without a hint the model would reply the same again
+            messages = [Message("user", ANSWER_EMPTY)]
+    for call in reply.get("calls", ()):
+        result = result_of(call, made.get(call["id"]), reply)
+        if page is not None and call is reply["calls"][-1]:
+            result["page"] = _page_state(page)
+        messages.append(Message("tool", orjson.dumps(result).decode(), (), call["id"]))
+    if not calls and reply.get("completion"):
+        messages.append(Message("user", schema_mismatch(reply["completion"])))
+    if reply.get("stop") == "length":
+        messages.append(Message("user", ANSWER_CUT))
+    return messages
 
 
 def result_of(
-    call: Mapping[str, Any], line: JournalEntry | None, turn: Mapping[str, Any]
+    call: Mapping[str, Any], step: JournalEntry | None, reply: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return what a model is told of its call (S1 §5)."""
-    told: dict[str, Any] = {"toolCallId": call["id"], "name": call["name"]}
-    if line is None:
+    """Return the result of a call that the model requested, as the model gets it (S1 §5).
+
+    Args:
+        step: the step that made the call; None if it was refused or not made.
+    """
+    result: dict[str, Any] = {"toolCallId": call["id"], "name": call["name"]}
+    if step is None:
         refused = call.get("refused")
-        if refused is None:  # a completion that was not taken
-            refused = (
-                schema_mismatch(turn["completion"]) if turn.get("completion") else "it was not made"
-            )
+        if refused is None:  # attempt_completion with an output that does not fit
+            completion = reply.get("completion")
+            refused = schema_mismatch(completion) if completion else "it was not made"
         code = call.get("code", "INVALID_PARAMETER")
-        return told | {"ok": False, "error": {"code": code, "message": refused}}
-    if line.succeeded:
-        return told | dict(line.output or {})
-    error = line.error or {"errorCode": "RUN_CANCELED", "message": "it was not made"}
-    return told | {"ok": False, "error": error_for_model(error)}
+        return result | {"ok": False, "error": {"code": code, "message": refused}}
+    if step.succeeded:
+        return result | dict(step.output or {})
+    error = step.error or {"errorCode": "RUN_CANCELED", "message": "it was not made"}
+    return result | {"ok": False, "error": error_for_model(error)}
 
 
-def _page(line: JournalEntry) -> dict[str, Any]:
-    """Return what a model is told of the page after its calls."""
-    if not line.succeeded:
-        return {"ok": False, "error": error_for_model(line.error or {})}
-    told = {name: what for name, what in (line.output or {}).items() if name != TAKEOVERS_ENDED}
-    if "result" in told:
-        result = {name: what for name, what in told["result"].items() if name != "digest"}
-        told["result"] = result
-    return told
+def _page_state(step: JournalEntry) -> dict[str, Any]:
+    """Return the page after the calls of a turn, as the model gets it."""
+    if not step.succeeded:
+        return {"ok": False, "error": error_for_model(step.error or {})}
+    page = {name: value for name, value in (step.output or {}).items() if name != TAKEOVERS_ENDED}
+    if "result" in page:
+        page["result"] = {name: value for name, value in page["result"].items() if name != "digest"}
+    return page
 
 
 def error_for_model(error: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an error as the model sees it."""
-    kept = {
+    """Return {code, message, retryable?, recovery?, details?, hint?} of a run's or step's error."""
+    fields = {
         name: error[name]
         for name in ("message", "retryable", "recovery", "details", "hint")
         if error.get(name)
     }
-    return {"code": error.get("errorCode", "STEP_EXECUTION_FAILED"), **kept}
+    return {"code": error.get("errorCode", "STEP_EXECUTION_FAILED"), **fields}
 
 
 def schema_mismatch(completion: Mapping[str, Any]) -> str:
-    """Say why an answer was not taken."""
-    verdict = completion["verification"]
-    wrong = [
-        *(f"{name} is missing" for name in verdict["missingFields"]),
-        *verdict["typeMismatches"],
+    """Return the message for an answer that does not fit the output schema."""
+    verification = completion["verification"]
+    errors = [
+        *(f"{name} is missing" for name in verification["missingFields"]),
+        *verification["typeMismatches"],
     ]
     return (
         "The output does not fit the schema that was asked for: "
-        + "; ".join(wrong)[:2000]
+        + "; ".join(errors)[:2000]
         + ". Call attempt_completion again with an output that fits; there is no further try."
     )
 
 
-def fit_messages(told: list[Message], size: int) -> list[Message]:
-    """Return the talk with old results, then old arguments, shortened until it has `size` bytes:
-    the oldest first, and all of them before any is shortened further.
+def fit_messages(messages: list[Message], size: int) -> list[Message]:
+    """Return the messages shortened until they have at most `size` bytes, if that is possible.
+
+    Tool results are shortened first, then the model's own messages, the oldest first; each of
+    SHORTENINGS is applied to all before the next one.
     """
-    results = [n for n, message in enumerate(told) if message.role == "tool"]
-    said = [n for n, message in enumerate(told) if message.role == "assistant"]
-    over = sum(map(_size, told)) - size
+    results = [n for n, message in enumerate(messages) if message.role == "tool"]
+    replies = [n for n, message in enumerate(messages) if message.role == "assistant"]
+    excess = sum(map(_size, messages)) - size
     for limit, spared in SHORTENINGS:
-        kept = {*results[len(results) - spared :], *(said[-1:] if spared else ())}
-        for number in (n for n in (*results, *said) if n not in kept):
-            if over <= 0:
-                return told
-            before = _size(told[number])
-            told[number] = _shortened(told[number], limit)
-            over -= before - _size(told[number])
-    return told
+        whole = {*results[len(results) - spared :], *(replies[-1:] if spared else ())}
+        for number in (n for n in (*results, *replies) if n not in whole):
+            if excess <= 0:
+                return messages
+            before = _size(messages[number])
+            messages[number] = _shortened(messages[number], limit)
+            excess -= before - _size(messages[number])
+    return messages
 
 
 def _size(message: Message) -> int:
@@ -202,22 +219,23 @@ def _size(message: Message) -> int:
 def _shortened(message: Message, limit: int) -> Message:
     if message.role == "assistant":
         calls = [
-            replace(call, arguments=_brief(call.arguments, limit)) for call in message.tool_calls
+            replace(call, arguments=_cut_texts(call.arguments, limit))
+            for call in message.tool_calls
         ]
         return replace(message, content=_cut(message.content, limit), tool_calls=calls)
     if len(message.content) <= limit:
         return message
-    whole = orjson.loads(message.content)
-    kept = {
-        name: whole[name] for name in ("toolCallId", "name", "ok", "artifactId") if name in whole
+    result = orjson.loads(message.content)
+    short = {
+        name: result[name] for name in ("toolCallId", "name", "ok", "artifactId") if name in result
     }
-    if isinstance(page := whole.get("page"), dict) and "artifactId" in page:
-        kept["page"] = {"artifactId": page["artifactId"]}
-    kept["shortened"] = whole.get("shortened", message.content)[:limit] + "…"
-    return replace(message, content=orjson.dumps(kept).decode())
+    if isinstance(page := result.get("page"), dict) and "artifactId" in page:
+        short["page"] = {"artifactId": page["artifactId"]}
+    short["shortened"] = result.get("shortened", message.content)[:limit] + "…"
+    return replace(message, content=orjson.dumps(short).decode())
 
 
-def _brief(arguments: Mapping[str, Any], limit: int) -> dict[str, Any]:
+def _cut_texts(arguments: Mapping[str, Any], limit: int) -> dict[str, Any]:
     return {
         name: _cut(value, limit) if isinstance(value, str) else value
         for name, value in arguments.items()

@@ -1,4 +1,4 @@
-"""What a call answered, as the model sees it at once, and how it reads on."""
+"""The result of a tool call as the model gets it; a long one is stored, and read in chunks."""
 
 from __future__ import annotations
 
@@ -11,28 +11,31 @@ from runs.agent.journal_view import AgentContext
 from runs.agent.prompt import error_for_model, result_bytes
 from runs.agent.tools import READ_RESULT
 
-PREVIEW_CHARACTERS = 4000  # characters
+PREVIEW_CHARACTERS = 4000
 
 
 async def fit_result(
     output: Any, ctx: AgentContext, *, keeps: Sequence[str] = ("digest", "screenshot")
 ) -> dict[str, Any]:
-    """Return {result} as the model sees it at once; a long one is kept as an artifact, and shown by
-    its beginning and the short fields that it `keeps`.
+    """Return {result}; for an output over `result_bytes()` {result: {preview}, artifactId,
+    sizeBytes, truncated, note}, and the whole is stored as an artifact.
+
+    Args:
+        keeps: short fields of the output to keep beside the preview.
     """
     text = orjson.dumps(output)
     if len(text) <= result_bytes():
         return {"result": output}
-    kept = {"artifactId": await ctx.store_output(output), "sizeBytes": len(text)}
-    told = f"Too long to show: this is its beginning; {READ_RESULT} reads on."
+    artifact = {"artifactId": await ctx.store_output(output), "sizeBytes": len(text)}
+    note = f"Too long to show: this is its beginning; {READ_RESULT} reads on."
     preview = text.decode()[: min(PREVIEW_CHARACTERS, result_bytes() // 2)]
     fields = output if isinstance(output, dict) else {}
-    known = {name: fields[name] for name in keeps if name in fields}
-    return {"result": {**known, "preview": preview}, **kept, "truncated": True, "note": told}
+    kept = {name: fields[name] for name in keeps if name in fields}
+    return {"result": {**kept, "preview": preview}, **artifact, "truncated": True, "note": note}
 
 
 async def read_more(args: Mapping[str, Any], ctx: AgentContext) -> dict[str, Any]:
-    """Return what a call of `read_result` answers."""
+    """Return the result of a `read_result` call: a chunk of a stored result."""
     artifact_id, offset = args["artifactId"], args.get("offset", 0)
     chunk = await ctx.read_stored_chunk(artifact_id, offset=offset, limit=result_bytes())
     if "error" in chunk:

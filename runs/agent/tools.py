@@ -1,6 +1,7 @@
-"""The tools that the agent's model sees: those of the registry that its caller may use, those of
-its runners (`elsewhere`), and three of its own. None of them confirms anything, and the list is
-fixed when the run is submitted.
+"""The tools that the model may call: local tools that the caller may use, remote tools
+(`remote_tools`), and the agent's own three: ask_followup_question, attempt_completion, read_result.
+
+The list is fixed at submit. No tool decides a confirmation.
 """
 
 from __future__ import annotations
@@ -24,16 +25,17 @@ from runs.agent.remote_tools import OfferedRemoteTools, remote_tool_specs
 
 ASK, COMPLETE, READ_RESULT = "ask_followup_question", "attempt_completion", "read_result"
 AGENT_TOOLS = frozenset({ASK, COMPLETE, READ_RESULT})
-SUGGESTIONS_MAX, SUGGESTION_MAX = 6, 200  # answers that a question suggests; characters of one
+SUGGESTIONS_MAX, SUGGESTION_MAX = 6, 200  # suggested answers of a question; characters of one
 _specs: dict[str, ToolSpec] = {}
-_ALTERNATIVES = ("oneOf", "anyOf", "allOf")  # which models' servers refuse at a schema's root
+_ALTERNATIVES = ("oneOf", "anyOf", "allOf")  # providers refuse these at a schema's root
 
 
 def resolve_workspace(principal: Principal, target_id: str | None) -> str | None:
-    """Return the id of the workspace that the agent works in; None: the caller has none.
+    """Return the target id of the workspace that the agent works in, or None if the caller has
+    none.
 
     Raises:
-        InvalidInput: One is named that is not there.
+        InvalidInput: `target_id` is given and cannot be used.
     """
     try:
         return open_workspace(Caller.of(principal), target_id).target_id
@@ -44,33 +46,37 @@ def resolve_workspace(principal: Principal, target_id: str | None) -> str | None
         raise InvalidInput(f"inputs.targetId: {failed.message}", details=details) from None
 
 
-def offered(principal: Principal, target_id: str | None, wanted: Sequence[str] | None) -> list[str]:
-    """Return the names of the tools that the agent may use for this caller, or of those `wanted`;
-    those of runners each with its runner.
+def resolve_tools(
+    principal: Principal, target_id: str | None, wanted: Sequence[str] | None
+) -> list[str]:
+    """Return the names of the tools that the agent may call, all or only those `wanted`; remote
+    tools as `NAME@TARGET`.
 
     Raises:
-        InvalidInput: One is wanted that is none of them.
+        InvalidInput: A wanted tool does not exist or is not for this caller.
     """
-    known = [*list_tools("workspace"), *list_actions()]
-    own = [tool.name for tool in known if _may_use(tool, principal, target_id)]
+    candidates = [*list_tools("workspace"), *list_actions()]
+    local = [tool.name for tool in candidates if _may_use(tool, principal, target_id)]
     remote = OfferedRemoteTools(principal, taken=local_tool_names())
     if wanted is None:
-        return [*own, *remote.all]
-    found: dict[str, None] = {}
+        return [*local, *remote.all]
+    resolved: dict[str, None] = {}
     for name in wanted:
-        meant = [name] if name in own else []
-        if name not in local_tool_names():  # what is called as one of ours means ours
-            meant = remote.named(name)
-        if not meant:
-            told = f"inputs.tools: {name[:64]} is no tool for this agent."
-            raise InvalidInput(told, details={"tools": [*own, *remote.all]})
-        found |= dict.fromkeys(meant)
-    return list(found)
+        matches = [name] if name in local else []
+        if name not in local_tool_names():  # a local tool's name never means a remote tool
+            matches = remote.named(name)
+        if not matches:
+            message = (
+                f"inputs.tools: this agent has no tool {name[:64]}; see details.tools for those it has."
+            )
+            raise InvalidInput(message, details={"tools": [*local, *remote.all]})
+        resolved |= dict.fromkeys(matches)
+    return list(resolved)
 
 
 @cache
 def local_tool_names() -> frozenset[str]:
-    """Return the names of all tools that are ours, whether or not this agent has them."""
+    """Return the names of all local tools and of the agent's own, whether or not a run has them."""
     return AGENT_TOOLS.union(tool.name for tool in (*list_tools(), *list_actions()))
 
 
@@ -92,15 +98,17 @@ def _may_use(tool: Tool, principal: Principal, target_id: str | None) -> bool:
 def tool_specs(
     names: Sequence[str], remote: Mapping[str, ToldTool], output_schema: Mapping[str, Any] | None
 ) -> list[ToolSpec]:
-    """Return what the model is told of these tools, of those of runners, and of the agent's own."""
-    known = [tool for tool in (*list_tools("workspace"), *list_actions()) if tool.name in names]
-    return [*map(_spec, known), *remote_tool_specs(remote), *agent_tool_specs(output_schema)]
+    """Return the specifications, for the model, of the named local tools, the remote tools and the
+    agent's own.
+    """
+    local = [tool for tool in (*list_tools("workspace"), *list_actions()) if tool.name in names]
+    return [*map(_spec, local), *remote_tool_specs(remote), *agent_tool_specs(output_schema)]
 
 
 def _spec(tool: Tool) -> ToolSpec:
-    """Return what the model is told of a tool, made once: schemas of models take their time."""
+    """Return a local tool's specification; cached, because building a model's schema is slow."""
     if (spec := _specs.get(tool.name)) is None:
-        spec = ToolSpec(tool.name, tool.description, _plain(input_schema(tool)))
+        spec = ToolSpec(tool.name, tool.description, _provider_schema(input_schema(tool)))
         _specs[tool.name] = spec
     return spec
 
@@ -108,12 +116,12 @@ def _spec(tool: Tool) -> ToolSpec:
 def agent_tool_specs(
     output_schema: Mapping[str, Any] | None, *, last: bool = False
 ) -> list[ToolSpec]:
-    """Return the agent's own tools; `last`: nothing is left but to complete."""
+    """Return the specifications of the agent's own tools; with `last` only attempt_completion."""
     answer = {"type": "string", "minLength": 1, "description": "The answer, in words."}
     fields: dict[str, Any] = {"result": answer}
     if output_schema is not None:
-        told = {"description": "The answer in the shape asked for."}
-        fields["output"] = told | rebase_refs(output_schema, "#/properties/output")
+        description = {"description": "The answer in the shape asked for."}
+        fields["output"] = description | rebase_refs(output_schema, "#/properties/output")
     complete = ToolSpec(
         COMPLETE,
         "Say that the work is done, with its result. Call it alone, as the last call.",
@@ -121,7 +129,7 @@ def agent_tool_specs(
     )
     if last:
         return [complete]
-    ids = {
+    read_fields = {
         "artifactId": {"type": "string"},
         "offset": {"type": "integer", "minimum": 0, "description": "In bytes; 0 is the start."},
     }
@@ -131,7 +139,7 @@ def agent_tool_specs(
             READ_RESULT,
             "Read more of a result that was too long to show, from offset on; the"
             " next offset comes with it.",
-            _object(ids, ["artifactId"]),
+            _object(read_fields, ["artifactId"]),
         ),
         complete,
     ]
@@ -148,17 +156,17 @@ def _ask_spec() -> ToolSpec:
             "description": "Answers that the user may choose from; another one can be given.",
         },
     }
-    told = "Ask the user a question and wait for the answer. Only where nothing else helps."
-    return ToolSpec(ASK, told, _object(fields, ["question"]))
+    description = "Ask the user a question and wait for the answer. Only where nothing else helps."
+    return ToolSpec(ASK, description, _object(fields, ["question"]))
 
 
 def suggestions_of(args: Mapping[str, Any]) -> list[str]:
-    """Return the answers that a question suggests; what is no short text is left out."""
+    """Return the suggested answers of a question; anything but a short text is left out."""
     given = args.get("suggestions")
-    texts = given if isinstance(given, list) else []
-    told = [one.strip() for one in texts if isinstance(one, str)]
-    fitting = [one for one in told if 0 < len(one) <= SUGGESTION_MAX]
-    return list(dict.fromkeys(fitting))[:SUGGESTIONS_MAX]
+    values = given if isinstance(given, list) else []
+    texts = [value.strip() for value in values if isinstance(value, str)]
+    short = [text for text in texts if 0 < len(text) <= SUGGESTION_MAX]
+    return list(dict.fromkeys(short))[:SUGGESTIONS_MAX]
 
 
 def _object(fields: Mapping[str, Any], required: list[str]) -> dict[str, Any]:
@@ -170,7 +178,7 @@ def _object(fields: Mapping[str, Any], required: list[str]) -> dict[str, Any]:
     }
 
 
-def _plain(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a schema as models' servers take it; what is left out is checked when it is called."""
+def _provider_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a schema without the keywords that providers refuse; the call itself checks those."""
     left_out = ("$id", "$schema", *_ALTERNATIVES)
     return {name: value for name, value in schema.items() if name not in left_out}

@@ -117,7 +117,7 @@ def test_a_talk_begins_with_the_user() -> None:
         HistoryMessage("assistant", "Yes."),
         HistoryMessage("user", "And?"),
     ]
-    told = build_messages(INPUTS, [], before=before, size=9000)
+    told = build_messages(INPUTS, [], history=before, size=9000)
     assert [(one.role, one.content) for one in told[1:]] == [("user", "And?"), ("user", "Do it.")]
 
 

@@ -24,7 +24,7 @@ from runs.agent.loop import (
     next_step,
     read_page_state,
 )
-from runs.agent.tools import AGENT_TOOLS, offered, resolve_workspace
+from runs.agent.tools import AGENT_TOOLS, resolve_tools, resolve_workspace
 from runs.models import RunStatus
 from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView, TaskTemplate
 from runs.task_templates.outcomes import run_error
@@ -130,7 +130,7 @@ class AgentTask(TaskTemplate):
         if not inputs["goal"].strip():
             raise InvalidInput("inputs.goal: it is blank.")
         target = resolve_workspace(principal, inputs.get("targetId"))
-        tools = offered(principal, target, inputs.get("tools"))
+        tools = resolve_tools(principal, target, inputs.get("tools"))
         return {**inputs, "tools": tools, **({"targetId": target} if target else {})}
 
     def plan(self, inputs: Mapping[str, Any]) -> list[StepPlan]:
