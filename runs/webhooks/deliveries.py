@@ -8,7 +8,6 @@ moves; what a late one writes is refused.
 from __future__ import annotations
 
 import logging
-import random
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -21,17 +20,16 @@ from django.db.models import F
 
 from artifacts.selectors import artifact_ids_of
 from decisions.audit.record import AuditEvent, record
-from decisions.infra.staleness import Watch
+from decisions.infra.staleness import ChangeWatch
 from decisions.security.keys import unseal
 from runners.trust import TrustLevel
 from runs.models import BEING_SENT, DeliveryStatus, Run, Webhook, WebhookDelivery
 from runs.queries.runs import run_object
+from runs.webhooks.backoff import retry_delay_s
 from runs.webhooks.confirmation_messages import confirmation_message
 from runs.webhooks.transport import WebhookResponse
 
-MAX_TRIES = 8
-FIRST_PAUSE_S = 15.0  # times four after each try: the eighth is 23 hours after the first
-JITTER = 0.2
+MAX_ATTEMPTS = 8
 LOST_AFTER_S = 60.0  # a try takes 10 s at most; one that is not settled by then was lost
 GONE = 410
 DELIVERER = "webhooks"  # who settles, in the audit log
@@ -96,13 +94,13 @@ def _take(row: WebhookDelivery, now: datetime) -> bool:
     )
 
 
-def release_lost(watch: Watch) -> int:
+def release_lost(watch: ChangeWatch) -> int:
     """Make due what somebody claimed and did not settle for LOST_AFTER_S, as `watch` saw it; return
     how many.
     """
     claimed = WebhookDelivery.objects.filter(status=DeliveryStatus.PENDING, next_try_at=BEING_SENT)
     seen = dict(claimed.values_list("id", "epoch"))
-    watch.look()
+    watch.start_round()
     freed = 0
     for delivery_id, epoch in seen.items():
         if watch.unchanged_s(delivery_id, epoch) >= LOST_AFTER_S:
@@ -148,14 +146,6 @@ def run_message(event: str, run: Run) -> bytes:
     return orjson.dumps({"type": event, "timestamp": at.replace("+00:00", "Z"), "data": shown})
 
 
-def pause_s(attempt: int) -> float:
-    """Return the seconds until the next try, so scattered that those of one outage do not come
-    back together.
-    """
-    scattered = random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311  (no secret hangs on it)
-    return FIRST_PAUSE_S * 4.0 ** (attempt - 1) * scattered
-
-
 def settle(claim: DeliveryLease, answer: WebhookResponse) -> bool:
     """Note what came of a try; tell whether the claim was still ours.
 
@@ -167,10 +157,10 @@ def settle(claim: DeliveryLease, answer: WebhookResponse) -> bool:
     values: dict[str, Any] = {"status_code": answer.status_code, "error": answer.error[:200]}
     if answer.is_success:
         values |= {"status": DeliveryStatus.DELIVERED, "settled_at": now}
-    elif gone or claim.attempt >= MAX_TRIES:
+    elif gone or claim.attempt >= MAX_ATTEMPTS:
         values |= {"status": DeliveryStatus.FAILED, "settled_at": now}
     else:
-        values["next_try_at"] = now + timedelta(seconds=pause_s(claim.attempt))
+        values["next_try_at"] = now + timedelta(seconds=retry_delay_s(claim.attempt))
     with transaction.atomic():
         ours = WebhookDelivery.objects.filter(
             id=claim.delivery_id, epoch=claim.epoch, status=DeliveryStatus.PENDING

@@ -12,10 +12,11 @@ import pytest
 
 from decisions.errors import Conflict
 from decisions.identity.principals import Principal
-from decisions.infra.staleness import Watch
+from decisions.infra.staleness import ChangeWatch
 from runs.models import Webhook, WebhookDelivery
 from runs.webhooks import deliveries, services
-from runs.webhooks.deliveries import MAX_TRIES, claim_due_deliveries, settle
+from runs.webhooks.backoff import retry_delay_s
+from runs.webhooks.deliveries import MAX_ATTEMPTS, claim_due_deliveries, settle
 from runs.webhooks.transport import WebhookResponse
 from tests.integration.racing import at_once
 from tests.support.receiver import Receiver, receiving
@@ -59,12 +60,12 @@ def test_a_webhook_whose_secret_cannot_be_read_keeps_no_other_from_its_messages(
     assert "cannot be read" in row.error
 
 
-def test_the_pauses_grow_to_a_day_and_differ() -> None:
-    pauses = [deliveries.pause_s(attempt) for attempt in range(1, MAX_TRIES)]
-    assert pauses == sorted(pauses)
-    assert 15 * 0.8 <= pauses[0] <= 15 * 1.2
-    assert 18 * 3600 < sum(pauses) < 28 * 3600
-    assert len({deliveries.pause_s(1) for _ in range(20)}) > 10
+def test_the_delays_grow_to_a_day_and_differ() -> None:
+    delays = [retry_delay_s(attempt) for attempt in range(1, MAX_ATTEMPTS)]
+    assert delays == sorted(delays)
+    assert 15 * 0.8 <= delays[0] <= 15 * 1.2
+    assert 18 * 3600 < sum(delays) < 28 * 3600
+    assert len({retry_delay_s(1) for _ in range(20)}) > 10
 
 
 def test_no_jump_of_the_clock_ends_a_try_or_starts_a_second_one(
@@ -73,7 +74,7 @@ def test_no_jump_of_the_clock_ends_a_try_or_starts_a_second_one(
     hook()
     canceled(submit, principal)
     [claim] = claim_due_deliveries(limit=1)
-    watch = Watch()
+    watch = ChangeWatch()
     for days in (1, -2, 400):
         jumped = partial(lambda by, tz: datetime.now(tz) + timedelta(days=by), days)
         monkeypatch.setattr(deliveries, "datetime", SimpleNamespace(now=jumped))
@@ -87,12 +88,12 @@ def test_a_try_that_nobody_settled_is_due_again_by_the_watchers_own_clock(
     made = hook()
     canceled(submit, principal)
     [lost] = claim_due_deliveries(limit=1)
-    watch = Watch()
+    watch = ChangeWatch()
     assert deliveries.release_lost(watch) == 0
     listed = services.list_deliveries(principal=principal, webhook_id=made["webhookId"])
     assert listed["deliveries"][0]["nextTryAt"] is None
     monkeypatch.setattr(deliveries, "LOST_AFTER_S", 0.0)
-    assert sum(at_once([lambda: deliveries.release_lost(Watch())] * 4)) == 1
+    assert sum(at_once([lambda: deliveries.release_lost(ChangeWatch())] * 4)) == 1
     assert not settle(lost, WebhookResponse(200))
     [again] = claim_due_deliveries(limit=1)
     assert (again.delivery_id, again.attempt) == (lost.delivery_id, 2)
@@ -105,14 +106,14 @@ def test_after_the_last_try_it_is_given_up(
 ) -> None:
     hook()
     canceled(submit, principal)
-    for _ in range(MAX_TRIES):
+    for _ in range(MAX_ATTEMPTS):
         [claim] = claim_due_deliveries(limit=5)
         assert claim_due_deliveries(limit=5) == []
         assert settle(claim, WebhookResponse(503, "answered 503"))
         make_due()
     assert claim_due_deliveries(limit=5) == []
     row = WebhookDelivery.objects.get()
-    assert (row.status, row.attempts, row.error) == ("failed", MAX_TRIES, "answered 503")
+    assert (row.status, row.attempts, row.error) == ("failed", MAX_ATTEMPTS, "answered 503")
     assert actions()[-1] == "webhook_delivery.failed"
 
 

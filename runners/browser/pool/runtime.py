@@ -13,10 +13,12 @@ import logging
 import os
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runners import metrics
 from runners.browser.pool.chromium import Chromium, find_chromium, launch_args, wants_sandbox
+from runners.browser.pool.fallback_font import write_fontconfig
 from runners.browser.pool.temp_home import BrowserHome, sweep_homes
 from runners.browser.session.session import PUBLIC_ONLY, BrowserSession
 from runners.browser.tracing.trace import TraceFolder
@@ -121,12 +123,13 @@ class BrowserRuntime:
         chromium = await asyncio.to_thread(self._find)
         await asyncio.to_thread(sweep_homes)
         self._home = BrowserHome()
-        self._traces.path = self._home.path / "traces"
+        home = self._home.path
+        self._traces.path = home / "traces"
         try:
             async with asyncio.timeout(LAUNCH_SECONDS):
                 with self._home.as_tmpdir():
                     self._driver = await async_playwright().start()
-                browser = await self._start(self._driver, chromium)
+                browser = await self._start(self._driver, chromium, home)
                 self._line = await browser.new_browser_cdp_session()
         except BaseException as error:
             await asyncio.shield(self._discard())
@@ -138,24 +141,26 @@ class BrowserRuntime:
         self.launches += 1
         return browser
 
-    async def _start(self, driver: Playwright, chromium: Chromium) -> Browser:
+    async def _start(self, driver: Playwright, chromium: Chromium, home: Path) -> Browser:
         sandbox = wants_sandbox()
         try:
-            browser = await self._start_with(driver, chromium, sandbox=sandbox)
+            browser = await self._start_with(driver, chromium, home, sandbox=sandbox)
         except Exception as error:
             if not sandbox or "sandbox" not in str(error).lower():
                 raise
             logger.warning("Chromium's sandbox cannot run on this machine; it is started without")
             sandbox = False
-            browser = await self._start_with(driver, chromium, sandbox=sandbox)
+            browser = await self._start_with(driver, chromium, home, sandbox=sandbox)
         metrics.browser_launched(sandbox=sandbox)
         return browser
 
     async def _start_with(
-        self, driver: Playwright, chromium: Chromium, *, sandbox: bool
+        self, driver: Playwright, chromium: Chromium, home: Path, *, sandbox: bool
     ) -> Browser:
+        fonts = await asyncio.to_thread(write_fontconfig, home)
         return await driver.chromium.launch(
             executable_path=str(chromium.path),
+            env={**os.environ, "TMPDIR": str(home), "FONTCONFIG_FILE": str(fonts)},
             headless=True,
             args=launch_args(),
             chromium_sandbox=sandbox,
