@@ -6,11 +6,12 @@ RUN python -m venv /opt/venv \
     && /opt/venv/bin/pip install --no-cache-dir --no-deps --require-hashes -r /tmp/requirements.lock
 
 FROM python:3.11-slim-bookworm
-# A browser with letters for its screenshots, Chinese ones too; what its driver needs (libatomic1); a
-# first process that buries the others (tini); the runner's sandbox; pg_dump for `manage.py backup`.
+# A browser with letters for its screenshots, Chinese ones too, and fc-list, with which `manage.py
+# doctor` looks for them (fontconfig); what its driver needs (libatomic1); a first process that buries
+# the others (tini); the runner's sandbox; pg_dump for `manage.py backup`.
 RUN apt-get update \
     && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
-        chromium-headless-shell fonts-dejavu-core fonts-wqy-microhei libatomic1 \
+        chromium-headless-shell fontconfig fonts-dejavu-core fonts-wqy-microhei libatomic1 \
         tini bubblewrap postgresql-client \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --uid 10001 --user-group --create-home --shell /usr/sbin/nologin continuity \

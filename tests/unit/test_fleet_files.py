@@ -108,6 +108,7 @@ def test_the_image_is_not_roots_and_has_what_the_parts_need() -> None:
     installed = " ".join(of("RUN"))
     for package in (
         "chromium-headless-shell",
+        "fontconfig",
         "fonts-wqy-microhei",
         "tini",
         "bubblewrap",

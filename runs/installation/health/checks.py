@@ -7,6 +7,7 @@ import importlib.metadata
 import os
 import re
 import shutil
+import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
@@ -34,6 +35,7 @@ Verdict = Literal["ok", "note", "bad"]
 MEGABYTE = 1024 * 1024
 FREE_BYTES_NEEDED = 200 * MEGABYTE
 FREE_BYTES_WANTED = 2048 * MEGABYTE
+_FONT_PACKAGES = "apt-get install fontconfig fonts-wqy-microhei"
 _PIN = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==(\S+) \\?$")
 
 
@@ -61,6 +63,7 @@ def check_parts() -> Iterator[CheckResult]:
     yield check_stack()
     yield check_egress()
     yield check_llm()
+    yield check_fonts()
 
 
 def check_python() -> CheckResult:
@@ -247,6 +250,20 @@ def check_llm() -> CheckResult:
         recovery = "Correct CONTINUITY_LLM_…, or start the model's server; only agents need it."
         return CheckResult("bad", "llm", failed.message, recovery)
     return CheckResult("ok", "llm", told)
+
+
+def check_fonts() -> CheckResult:
+    """The fonts that screenshots need for Chinese, Japanese and Korean; reading needs none."""
+    if sys.platform != "linux":
+        return CheckResult("ok", "fonts", "those of the system")
+    fc_list = shutil.which("fc-list")
+    if fc_list is None:
+        what = "fc-list is absent, so it is not known which characters screenshots show"
+        return CheckResult("note", "fonts", what, f"Run `{_FONT_PACKAGES}` (Debian).")
+    if subprocess.run([fc_list, "-q", ":lang=zh"], check=False).returncode != 0:
+        what = "none for Chinese, Japanese or Korean: screenshots show boxes in their place"
+        return CheckResult("note", "fonts", what, f"Run `{_FONT_PACKAGES}` (Debian).")
+    return CheckResult("ok", "fonts", "Chinese characters are shown on screenshots")
 
 
 def _other_model(of_stack: str) -> CheckResult:
