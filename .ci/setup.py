@@ -25,6 +25,7 @@ UV = VENV / "bin" / "uv"
 LOCKS = {"run": ROOT / "requirements.lock", "test": ROOT / "requirements-dev.lock"}
 INSTALLER = ROOT / ".ci" / "installer.lock"
 CHROMIUM_MEMO = VENV / "chromium"
+FONTS_MEMO = VENV / "fonts-were-installed"
 VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
 # The interpreter that .venv is made with, also when this runs in a .venv that does not work.
 BASE_PYTHON = getattr(sys, "_base_executable", sys.executable)
@@ -55,6 +56,7 @@ def main(level: str) -> None:
     if level == "test":
         install_servers()
     get_chromium()
+    install_fonts()
 
 
 # --- .venv ------------------------------------------------------------------------------------
@@ -202,7 +204,6 @@ def get_chromium() -> None:
     if found.returncode != 0:
         raise SetupFailed(path.partition("ChromiumMissing: ")[2] or f"No Chromium: {path}")
     prove_driver()
-    install_fonts()
     with contextlib.suppress(OSError):  # another user's .venv serves as well
         CHROMIUM_MEMO.write_text(path)
 
@@ -223,11 +224,30 @@ def prove_driver() -> None:
 
 
 def install_fonts() -> None:
-    """Have letters on screenshots where the machine has no font at all."""
-    fonts = Path("/usr/share/fonts")
-    if can_apt() and not any(fonts.rglob("*.[to]t[fc]")):
+    """Have a font with Chinese, Japanese and Korean characters for screenshots, tried once; pages
+    are read without it as well.
+    """
+    if sys.platform != "linux" or has_cjk_font():
+        return
+    if can_apt() and not FONTS_MEMO.exists():
         with step("fonts (Debian packages)"):
-            apt_install("fonts-dejavu-core", "fonts-wqy-microhei")
+            if not shutil.which("fc-list"):
+                apt_install("fontconfig")
+            if not has_cjk_font():
+                apt_install("fonts-wqy-microhei")
+        with contextlib.suppress(OSError):  # another user's .venv serves as well
+            FONTS_MEMO.touch()
+    if not has_cjk_font():
+        say(
+            "  No font for Chinese, Japanese or Korean was found: screenshots show boxes in place"
+            " of these characters (Debian: `apt-get install fontconfig fonts-wqy-microhei`)\n"
+        )
+
+
+def has_cjk_font() -> bool:
+    """Tell whether a font here has Chinese characters."""
+    found = shutil.which("fc-list")
+    return found is not None and run(found, "-q", ":lang=zh").returncode == 0
 
 
 def ask_product(call: str) -> subprocess.CompletedProcess[str]:

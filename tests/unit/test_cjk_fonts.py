@@ -1,0 +1,142 @@
+"""Fonts for Chinese, Japanese and Korean: when the set-up installs them, and what doctor says."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from runs.stack.checkup import check_fonts
+
+ROOT = Path(__file__).parents[2]
+FC_LIST = '#!/bin/sh\n[ "$*" = "-q :lang=zh" ] && [ -e {0}/cjk-font ]\n'
+APT_GET = """#!/bin/sh
+for last; do :; done
+echo "$last" >> {0}/installed
+[ -e {0}/offline ] && exit 1
+case "$last" in
+fontconfig)
+    {{ echo '#!/bin/sh'; echo '[ -e {0}/cjk-font ]'; }} > {0}/fc-list
+    chmod +x {0}/fc-list;;
+fonts-wqy-microhei) : > {0}/cjk-font;;
+esac
+"""
+SENTENCE = "No font for Chinese, Japanese or Korean was found: screenshots show boxes in place of"
+
+
+class Machine:
+    """A Linux with no programs but those that a test puts there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def has(self, name: str, script: str = "") -> None:
+        path = self.folder / name
+        path.write_text(script.format(self.folder))
+        path.chmod(0o755)
+
+    def was_asked_for(self) -> list[str]:
+        """Return the packages that apt-get was to install, in order."""
+        log = self.folder / "installed"
+        return log.read_text().split() if log.exists() else []
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    (tmp_path / "bin").mkdir()
+    machine = Machine(tmp_path / "bin")
+    machine.has("chmod", f'#!/bin/sh\nexec {shutil.which("chmod")} "$@"\n')
+    machine.has("apt-get", APT_GET)
+    monkeypatch.setenv("PATH", str(machine.folder))
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(os, "getuid", lambda: 0)
+    return machine
+
+
+@pytest.fixture
+def setup_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The set-up's module."""
+    spec = importlib.util.spec_from_file_location("setup_script", ROOT / ".ci" / "setup.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "FONTS_MEMO", tmp_path / "memo")
+    return module
+
+
+def test_where_a_font_is_there_nothing_is_installed_or_said(
+    setup_script: ModuleType, machine: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine.has("fc-list", FC_LIST)
+    machine.has("cjk-font")
+    setup_script.install_fonts()
+    assert (machine.was_asked_for(), capsys.readouterr().out) == ([], "")
+
+
+def test_where_only_other_fonts_are_one_is_installed_in_one_line(
+    setup_script: ModuleType, machine: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine.has("fc-list", FC_LIST)
+    setup_script.install_fonts()
+    assert machine.was_asked_for() == ["fonts-wqy-microhei"]
+    told = capsys.readouterr().out
+    assert (told.startswith("  fonts (Debian packages) … "), told.count("\n")) == (True, 1)
+
+
+@pytest.mark.parametrize("has_font", [False, True])
+def test_without_fc_list_that_is_installed_first(
+    setup_script: ModuleType, machine: Machine, has_font: bool
+) -> None:
+    if has_font:
+        machine.has("cjk-font")
+    setup_script.install_fonts()
+    assert machine.was_asked_for() == ["fontconfig"] + ["fonts-wqy-microhei"] * (not has_font)
+
+
+def test_where_nothing_may_be_installed_one_sentence_says_what_is_missing(
+    setup_script: ModuleType,
+    machine: Machine,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(os, "getuid", lambda: 1000)
+    setup_script.install_fonts()
+    told = capsys.readouterr().out
+    assert (machine.was_asked_for(), SENTENCE in told, told.count("\n")) == ([], True, 1)
+
+
+def test_what_cannot_be_installed_is_tried_once_and_does_not_end_the_setup(
+    setup_script: ModuleType, machine: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine.has("fc-list", FC_LIST)
+    machine.has("offline")
+    setup_script.install_fonts()
+    tried = machine.was_asked_for()
+    setup_script.install_fonts()
+    assert machine.was_asked_for() == tried
+    assert "fonts-wqy-microhei" in tried
+    assert capsys.readouterr().out.count(SENTENCE) == 2
+
+
+@pytest.mark.parametrize(
+    ("there", "verdict", "told"),
+    [
+        (["fc-list", "cjk-font"], "ok", "Chinese characters are shown"),
+        (["fc-list"], "note", "none for Chinese"),
+        ([], "note", "fc-list is absent"),
+    ],
+)
+def test_doctor_says_whether_screenshots_show_chinese(
+    machine: Machine, there: list[str], verdict: str, told: str
+) -> None:
+    for name in there:
+        machine.has(name, FC_LIST)
+    finding = check_fonts()
+    assert (finding.verdict, told in finding.what) == (verdict, True)
+    assert ("fonts-wqy-microhei" in finding.way_out) == (verdict == "note")
