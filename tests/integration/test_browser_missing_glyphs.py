@@ -12,7 +12,7 @@ import pytest
 
 from runners.browser.pool.fallback_font import FAMILY, FOLDER
 from runners.browser.pool.runtime import BrowserRuntime
-from runners.loop import LoopThread
+from runners.invocation.event_loop import LoopThread
 from tests.support.box_fonts import EVERY_CHARACTER, NARROW, SPACE, box_font
 from tests.support.browsing import Reader
 from tests.support.pages import Answer, PageServer

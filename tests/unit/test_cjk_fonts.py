@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from runs.stack.checkup import check_fonts
+from runs.installation.health.checks import check_fonts
 
 ROOT = Path(__file__).parents[2]
 FC_LIST = '#!/bin/sh\n[ "$*" = "-q :lang=zh" ] && [ -e {0}/cjk-font ]\n'
