@@ -1,1 +1,4 @@
-"""Tools that read and change the files of a workspace (S4). They import no Django and no app."""
+"""Workspace tools: read, change, check and preview the files of a project folder (S4).
+
+Nothing here imports Django or an app of this project.
+"""

@@ -1,4 +1,4 @@
-"""Where and until when a call of a workspace tool works."""
+"""The workspace and the deadline of a workspace tool's call."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from runners.tools.base import ToolContext
 from runners.workspace.errors import ToolDisabled
 from runners.workspace.workspace import Workspace
 
-# Threads end a little before the call itself, so that the tool says what was too slow.
+# A thread stops this long before the call's deadline, so that the tool itself reports the timeout.
 MARGIN_SECONDS = 0.25
 
 
@@ -14,7 +14,7 @@ def require_workspace(ctx: ToolContext) -> Workspace:
     """Return the call's workspace.
 
     Raises:
-        ToolDisabled: It has none.
+        ToolDisabled: The call has no workspace.
     """
     if ctx.workspace is None:
         raise ToolDisabled(
@@ -25,5 +25,5 @@ def require_workspace(ctx: ToolContext) -> Workspace:
 
 
 def thread_deadline(ctx: ToolContext) -> float:
-    """Return the `time.monotonic()` value until which a thread of this call may work."""
+    """Return the `time.monotonic()` value by which a thread of this call must stop."""
     return ctx.deadline - MARGIN_SECONDS

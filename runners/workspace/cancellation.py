@@ -1,4 +1,4 @@
-"""Work that is done or not done, never abandoned half-way."""
+"""Run work on a thread to its end, even when the awaiting task is cancelled."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ T = TypeVar("T")
 
 
 async def run_to_completion(work: Coroutine[Any, Any, T]) -> T:
-    """Return what work on a thread returns, also where this task is interrupted meanwhile.
+    """Await work on a thread and return its result; ignore cancellation until it has finished.
 
-    A thread cannot be interrupted: its end is awaited, and what was done is told as done. The
-    caller sees to the interrupt (`runners.invocation.invoke`), and the work bounds its own time.
+    A thread cannot be interrupted, so its real outcome is awaited and returned. The caller
+    (`runners.invocation.invoke`) handles the cancellation; the work must bound its own time.
     """
-    working = asyncio.ensure_future(work)
-    while not working.done():
+    task = asyncio.ensure_future(work)
+    while not task.done():
         try:
-            await asyncio.wait({working})
+            await asyncio.wait({task})
         except asyncio.CancelledError:
             continue
-    return working.result()
+    return task.result()

@@ -1,8 +1,8 @@
-"""What a workspace tool answers when it could not do what it was asked (S4 §0.2).
+"""The errors of workspace tools, with the codes of S4 §0.2.
 
-WorkspaceFailed          E_INTERNAL   a defect, or a disk that fails
+WorkspaceFailed          E_INTERNAL   a defect in the tool, or a failing disk
 ├── PathDenied           E_DENY_PATH  outside the root, forbidden, or a link
-├── PathNotFound             E_NOT_FOUND
+├── PathNotFound         E_NOT_FOUND
 ├── DiskFailed           E_IO
 ├── TooLarge             E_TOO_LARGE
 ├── NotText              E_ENCODING
@@ -10,7 +10,7 @@ WorkspaceFailed          E_INTERNAL   a defect, or a disk that fails
 ├── LintFailed           E_LINT_FAIL
 ├── WriteConflict        E_CONFLICT
 ├── PreviewFailed        E_PREVIEW_FAIL
-├── WorkspaceTimeout              E_TIMEOUT
+├── WorkspaceTimeout     E_TIMEOUT
 ├── PolicyViolation      E_POLICY_VIOLATION
 ├── ToolDisabled         E_TOOL_DISABLED
 ├── NotSupported         E_UNSUPPORTED
@@ -29,7 +29,7 @@ class WorkspaceFailed(ToolFailed):
 
     Attributes:
         hint: what the caller can do about it.
-        recoverable: another call may succeed, changed or later.
+        recoverable: the same call may succeed later, or with other arguments.
     """
 
     code: ClassVar[str] = "E_INTERNAL"
@@ -42,50 +42,50 @@ class WorkspaceFailed(ToolFailed):
         self.hint = hint
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the one shape of errors, with what S4's has besides."""
-        told = super().as_dict() | {"recoverable": self.recoverable}
-        return told | ({"hint": self.hint} if self.hint else {})
+        """Return the project's common error object, extended by S4's recoverable and hint."""
+        error = super().as_dict() | {"recoverable": self.recoverable}
+        return error | ({"hint": self.hint} if self.hint else {})
 
     def as_workspace_error(self) -> dict[str, Any]:
-        """Return the error object of S4 §0.2."""
-        told: dict[str, Any] = {"code": self.code, "message": self.message}
+        """Return the error response of S4 §0.2: `{"error": {…}}`."""
+        error: dict[str, Any] = {"code": self.code, "message": self.message}
         if self.details:
-            told["details"] = self.details
+            error["details"] = self.details
         if self.hint:
-            told["hint"] = self.hint
-        return {"error": told | {"recoverable": self.recoverable}}
+            error["hint"] = self.hint
+        return {"error": error | {"recoverable": self.recoverable}}
 
 
 class PathDenied(WorkspaceFailed):
-    """The path leads out of the root, is forbidden, or goes over a link."""
+    """The path leaves the root, contains a forbidden name, or goes through a link."""
 
     code = "E_DENY_PATH"
     recoverable = True
 
 
 class PathNotFound(WorkspaceFailed):
-    """There is no such file, folder or snapshot."""
+    """The file, folder or snapshot does not exist."""
 
     code = "E_NOT_FOUND"
     recoverable = True
 
 
 class DiskFailed(WorkspaceFailed):
-    """The file system refused."""
+    """The file system returned an error."""
 
     code = "E_IO"
     recoverable = False
 
 
 class TooLarge(WorkspaceFailed):
-    """More bytes than the workspace's limit."""
+    """The content or the result is larger than a limit."""
 
     code = "E_TOO_LARGE"
     recoverable = True
 
 
 class NotText(WorkspaceFailed):
-    """The file is no UTF-8 text."""
+    """The content is not UTF-8 text."""
 
     code = "E_ENCODING"
     recoverable = False
@@ -99,49 +99,49 @@ class ParseFailed(WorkspaceFailed):
 
 
 class LintFailed(WorkspaceFailed):
-    """The content breaks a rule that stops the tool."""
+    """The content has more errors than the tool reports one by one."""
 
     code = "E_LINT_FAIL"
     recoverable = True
 
 
 class WriteConflict(WorkspaceFailed):
-    """The file is not any more what it was, or another call writes it."""
+    """The file has changed meanwhile, or another call is writing it."""
 
     code = "E_CONFLICT"
     recoverable = True
 
 
 class PreviewFailed(WorkspaceFailed):
-    """The local preview server does not answer, or not as it should."""
+    """The local preview server does not respond, or its response is unusable."""
 
     code = "E_PREVIEW_FAIL"
     recoverable = True
 
 
 class WorkspaceTimeout(WorkspaceFailed):
-    """It did not end in time."""
+    """The operation did not finish before its deadline."""
 
     code = "E_TIMEOUT"
     recoverable = True
 
 
 class PolicyViolation(WorkspaceFailed):
-    """The workspace's policy does not allow it."""
+    """The workspace's policy does not allow the call."""
 
     code = "E_POLICY_VIOLATION"
     recoverable = True
 
 
 class ToolDisabled(WorkspaceFailed):
-    """The tool is not to be had here."""
+    """The tool is not available for this call."""
 
     code = "E_TOOL_DISABLED"
     recoverable = False
 
 
 class NotSupported(WorkspaceFailed):
-    """This installation cannot do it."""
+    """This installation or call lacks what the tool needs."""
 
     code = "E_UNSUPPORTED"
     recoverable = False

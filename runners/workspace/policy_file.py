@@ -1,9 +1,9 @@
-"""The file `continuity.workspace.json` in a workspace's root: it may narrow the settings (S4 §6).
+"""The policy file `continuity.workspace.json` in a workspace's root narrows the settings (S4 §6).
 
-Its shape is S4's: `{"contractVersion": "1.0.0", "mode": "cline", "policies": {…}}`. What it asks
-for beyond the settings has no effect; what it says wrongly stops every tool until it is mended, for
-a rule that nobody understood must not be taken for none. Only `get_runtime_info`, which does
-nothing but tell the policy, goes on, and tells of a closed one.
+Its shape: `{"contractVersion": "1.0.0", "mode": "cline", "policies": {…}}`. Values that would widen
+the settings have no effect. An invalid file disables every tool until it is corrected, because
+ignoring it could drop a restriction that its author meant to set. Only `get_runtime_info` still
+works then: it changes nothing, and reports a policy that allows nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from runners.workspace.files.sandbox import Sandbox, decode_text
 from runners.workspace.workspace import WorkspacePolicy
 
 FILE_BYTES = 65_536
-VERSION = r"^1\.0\.(0|[1-9][0-9]*)$"  # a second number that rises means other rules (S4 §0.1)
+VERSION = r"^1\.0\.(0|[1-9][0-9]*)$"  # a new minor version may change the rules (S4 §0.1)
 DATA_DIRECTORY = ".continuity"
 Name = Annotated[str, Field(strict=True, min_length=1, max_length=255, pattern=r"^[^/\\\x00]+$")]
 Count = Annotated[int, Field(strict=True, ge=0)]
@@ -49,30 +49,30 @@ class _File(BaseModel):
 
 
 def effective_policy(base: WorkspacePolicy, root: Path) -> WorkspacePolicy:
-    """Return the settings as the workspace's own file narrows them.
+    """Return the settings, narrowed by the policy file if the workspace has one.
 
-    Our data directory's usual name is forbidden in every workspace.
+    The default name of this service's data directory is forbidden in every workspace.
 
     Raises:
-        PolicyViolation: The file is there and cannot be read or understood.
+        PolicyViolation: The file exists but cannot be read or is invalid.
         PathNotFound, DiskFailed: The root itself cannot be opened.
     """
-    own_shut = replace(base, forbidden=_united(base.forbidden, (DATA_DIRECTORY,)))
+    defaults = replace(base, forbidden=_union(base.forbidden, (DATA_DIRECTORY,)))
     with Sandbox(root, ()) as sandbox:
         try:
             data = sandbox.read(POLICY_FILE, limit=FILE_BYTES)
         except PathNotFound:
-            return own_shut
+            return defaults
         except WorkspaceFailed as failed:
             raise _refusal(failed.message, base) from None
-    return _narrowed(own_shut, _read(data, base).policies)
+    return _narrowed(defaults, _read(data, base).policies)
 
 
 def deny_all_policy(base: WorkspacePolicy) -> WorkspacePolicy:
-    """Return what holds where the workspace's own file cannot be followed: nothing is allowed."""
+    """Return the policy for a workspace with an invalid policy file: nothing is allowed."""
     return replace(
         base,
-        forbidden=_united(base.forbidden, (DATA_DIRECTORY,)),
+        forbidden=_union(base.forbidden, (DATA_DIRECTORY,)),
         developer=False,
         write_requires_diff=True,
         allowed_commands=(),
@@ -82,57 +82,57 @@ def deny_all_policy(base: WorkspacePolicy) -> WorkspacePolicy:
 
 def _read(data: bytes, base: WorkspacePolicy) -> _File:
     try:
-        said = json.loads(decode_text(data, POLICY_FILE), object_pairs_hook=_once)
-        return _File.model_validate(said)
+        content = json.loads(decode_text(data, POLICY_FILE), object_pairs_hook=_unique_keys)
+        return _File.model_validate(content)
     except ValidationError as exc:
         first = exc.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, first["loc"])) or "the whole"
-        raise _refusal(f"{place}: {first['msg']}", base) from None
+        field = ".".join(map(str, first["loc"])) or "the whole file"
+        raise _refusal(f"{field}: {first['msg']}", base) from None
     except (ValueError, RecursionError, WorkspaceFailed) as exc:
-        raise _refusal(str(exc) or "it is no JSON", base) from None
+        raise _refusal(str(exc) or "not valid JSON", base) from None
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse a key that is said twice: which one holds would be a guess."""
-    said = dict(pairs)
-    if len(said) != len(pairs):
-        raise ValueError("a key is there twice")
-    return said
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object; reject duplicate keys, since it is unclear which one should apply."""
+    content = dict(pairs)
+    if len(content) != len(pairs):
+        raise ValueError("a key appears twice")
+    return content
 
 
-def _narrowed(base: WorkspacePolicy, said: _Policies) -> WorkspacePolicy:
+def _narrowed(base: WorkspacePolicy, policies: _Policies) -> WorkspacePolicy:
     return replace(
         base,
-        forbidden=_united(base.forbidden, said.forbiddenDirs),
-        max_read_bytes=_least(base.max_read_bytes, said.maxReadBytes),
-        write_requires_diff=base.write_requires_diff or said.writeRequiresDiff,
-        max_auto_fix=_least(base.max_auto_fix, said.maxAutoFix),
-        batch_max_lines=_least(base.batch_max_lines, said.batchMaxLines),
-        allowed_commands=_both(base.allowed_commands, said.allowedCommands),
-        allowed_hosts=_both(base.allowed_hosts, said.browserAllowedHosts),
+        forbidden=_union(base.forbidden, policies.forbiddenDirs),
+        max_read_bytes=_minimum(base.max_read_bytes, policies.maxReadBytes),
+        write_requires_diff=base.write_requires_diff or policies.writeRequiresDiff,
+        max_auto_fix=_minimum(base.max_auto_fix, policies.maxAutoFix),
+        batch_max_lines=_minimum(base.batch_max_lines, policies.batchMaxLines),
+        allowed_commands=_intersection(base.allowed_commands, policies.allowedCommands),
+        allowed_hosts=_intersection(base.allowed_hosts, policies.browserAllowedHosts),
     )
 
 
-def _united(some: tuple[str, ...], more: list[str] | tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*some, *more)))
+def _union(names: tuple[str, ...], more: list[str] | tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*names, *more)))
 
 
-def _both(some: tuple[str, ...], named: list[str] | None) -> tuple[str, ...]:
-    return some if named is None else tuple(one for one in some if one in named)
+def _intersection(names: tuple[str, ...], allowed: list[str] | None) -> tuple[str, ...]:
+    return names if allowed is None else tuple(name for name in names if name in allowed)
 
 
-def _least(limit: int, said: int | None) -> int:
-    return limit if said is None else min(limit, said)
+def _minimum(limit: int, own_limit: int | None) -> int:
+    return limit if own_limit is None else min(limit, own_limit)
 
 
-def _refusal(why: str, base: WorkspacePolicy) -> PolicyViolation:
+def _refusal(reason: str, base: WorkspacePolicy) -> PolicyViolation:
     hint = (
-        f"Mend {POLICY_FILE} in the workspace's root, or remove it."
+        f"Correct {POLICY_FILE} in the workspace's root, or remove it."
         if base.language == "EN"
         else f"请修正工作区根目录中的 {POLICY_FILE}，或将其删除。"
     )
     return PolicyViolation(
-        f"{POLICY_FILE} cannot be followed: {display_path(why)}",
+        f"{POLICY_FILE} is invalid: {display_path(reason)}",
         hint=hint,
         details={"path": POLICY_FILE},
     )

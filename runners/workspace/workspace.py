@@ -1,4 +1,4 @@
-"""The folder that workspace tools work in, and what its owner lets them do there (S4 §6)."""
+"""A workspace: the folder that its tools work in, and the policy that restricts them (S4 §6)."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class WorkspacePolicy:
-    """What tools may do in a workspace: the settings, narrowed by the file in its root.
+    """What tools may do in a workspace: the settings, narrowed by the policy file in its root.
 
     Attributes:
-        forbidden: names that no component of a path may have, whatever their case; `.env.*` is
-            forbidden along with `.env`.
-        max_read_bytes: of one file, read or written.
-        write_requires_diff: a write needs a preview of the same content.
-        snapshot_retention: snapshots kept of one file, at least the newest.
-        deleted_snapshots, deleted_snapshot_bytes: of all files that are gone together; of each for
-            deleted_snapshot_days.
+        forbidden: names that no path component may have, in any case; `.env` also forbids `.env.*`.
+        max_read_bytes: largest file that is read or written.
+        write_requires_diff: a write needs a preview of the same content first.
+        snapshot_retention: snapshots kept per file; the newest is always kept.
+        deleted_snapshots, deleted_snapshot_bytes: limits on the snapshots of all deleted files
+            together.
+        deleted_snapshot_days: how long the snapshots of a deleted file are kept.
         developer: `execute_command` and `browser_action` may be called.
-        allowed_commands: names of package.json's scripts that may be run.
-        allowed_hosts: hosts that pages may be opened on.
-        own_ports: where we ourselves listen on this machine; no page is opened there.
-        preview_url: where the project's local preview server listens.
-        max_auto_fix, batch_max_lines: bind the agent loop.
-        language: ZH or EN, of diagnostics and hints.
+        allowed_commands: package.json scripts that may be run.
+        allowed_hosts: hosts whose pages may be opened.
+        own_ports: ports of this service on this machine; no page is opened there.
+        preview_url: address of the project's local preview server.
+        max_auto_fix, batch_max_lines: limits for the agent loop.
+        language: ZH or EN, for diagnostics and hints.
     """
 
     forbidden: tuple[str, ...] = (".git", "node_modules", ".env")
@@ -48,15 +48,15 @@ class WorkspacePolicy:
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """A folder as one caller's tools see it.
+    """A project folder as one caller's tools see it.
 
     Attributes:
-        target_id: the target of kind workspace that names it.
-        root: its absolute path.
-        state: our folder for its snapshots, previews and keys; outside of the root.
-        principal_id: who calls; previews are remembered for each caller.
-        offered: names of the tools that the caller's door offers.
-        trouble: why the file in its root cannot be followed; nothing is allowed there then.
+        target_id: the target of kind workspace that names the folder.
+        root: the folder's absolute path.
+        state: folder for its snapshots, previews, locks and idempotency keys; outside of the root.
+        principal_id: the caller; a preview allows only the same caller to write.
+        offered_tools: names of the tools that the caller's transport offers.
+        policy_error: why the policy file is invalid, else empty; nothing is allowed then.
     """
 
     target_id: str

@@ -36,10 +36,10 @@ def test_names_and_signs_are_matched_side_by_side() -> None:
 def test_a_folder_is_entered_alike_whether_its_name_matters_or_not() -> None:
     for globs in (["**"], ["**/*.txt"], ["a/**", "?"], ["a/b/*.txt", "**/c"], ["a*"]):
         matched = Globs(globs)
-        states = [matched.start, *(matched.onward(matched.start, name) for name in "ab")]
+        states = [matched.start, *(matched.advance(matched.start, name) for name in "ab")]
         for state in states:
-            each = [(name, matched.onward(state, name)) for name in ("a", "b", "c")]
-            assert matched.inside(state, ["a", "b", "c"]) == [one for one in each if one[1]]
+            each = [(name, matched.advance(state, name)) for name in ("a", "b", "c")]
+            assert matched.matching_subfolders(state, ["a", "b", "c"]) == [one for one in each if one[1]]
     assert accepts(["*.txt", "*.t?t"], "a.txt")
     assert not accepts(["*.txt", "*md"], "a.txt.gz")
     assert accepts(["*.txt", "*md"], "amd")

@@ -22,7 +22,7 @@ FAILING: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("tool", "args"), FAILING)
-@pytest.mark.parametrize(("language", "begins"), [("EN", "See the tool"), ("ZH", "请按照工具")])
+@pytest.mark.parametrize(("language", "begins"), [("EN", "Correct the"), ("ZH", "请按照工具")])
 def test_wrong_arguments_of_a_write_have_their_hint(
     tmp_path: Path, tool: str, args: dict[str, Any], language: str, begins: str
 ) -> None:

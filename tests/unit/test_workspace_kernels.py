@@ -134,4 +134,4 @@ def test_without_a_way_to_look_alone_no_pipe_is_waited_for(root: Path) -> None:
     done = subprocess.run(
         command, cwd=root, env=paths, capture_output=True, text=True, check=False, timeout=60
     )
-    assert "PathDenied: pipe is no regular file" in done.stderr
+    assert "PathDenied: pipe is not a regular file" in done.stderr

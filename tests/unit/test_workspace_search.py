@@ -147,7 +147,7 @@ def test_both_engines_and_a_naive_one_find_the_same(
     text = end.join(lines) + (end if last else "")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(file_search, "_FIRST_FILES", 1)
-        patch.setattr(file_search, "_MANY", 2.0)
+        patch.setattr(file_search, "_DENSE_RATIO", 2.0)
         root = tmp_path_factory.mktemp("tree")
         put(root, a_txt="nothing", b__f_txt=text)
         told = []
@@ -166,7 +166,7 @@ def test_both_engines_look_at_the_same_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(file_search, "_FIRST_FILES", 1)
-    monkeypatch.setattr(file_search, "_MANY", 2.0)
+    monkeypatch.setattr(file_search, "_DENSE_RATIO", 2.0)
     project = workspace_at(tmp_path, forbidden=("build", ".git", ".ENV"))
     put(project.root, a_txt="nothing", d__build_gradle="word", d__builder="word", d___git_x="word")
     put(project.root, d__build="word", d__Build="word", d___env="word", d___env_local="word")

@@ -103,7 +103,7 @@ def put_texts(root: Path, texts: list[bytes]) -> None:
 def same_with_and_without(root: Path, regex: str, patch: pytest.MonkeyPatch) -> None:
     """Compare, where all files but the first are left to ripgrep."""
     patch.setattr(file_search, "_FIRST_FILES", 1)
-    patch.setattr(file_search, "_IN_ORDER", 0)
+    patch.setattr(file_search, "_MAX_SORTED_WALK", 0)
     with_it = found(root, regex)
     with pytest.MonkeyPatch.context() as without:
         without.setattr(ripgrep, "find_ripgrep", lambda: None)
@@ -202,7 +202,7 @@ def test_only_what_every_match_holds_is_needed() -> None:
         ("(?-s)a", ""),
         ("()a", "a"),
     ]:
-        assert set(line_pattern(regex).needed) == set(needed.encode()), regex
+        assert set(line_pattern(regex).required_bytes) == set(needed.encode()), regex
 
 
 @given(st.lists(st.sampled_from([b"needle_1", b"_", b"n", b"needle_ = x"]), max_size=20))

@@ -96,9 +96,9 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if alone:
         monkeypatch.setattr(ripgrep, "find_ripgrep", lambda: None)
     monkeypatch.setattr(file_search, "_FIRST_FILES", 1)
-    monkeypatch.setattr(file_search, "_MANY", 2.0)
+    monkeypatch.setattr(file_search, "_DENSE_RATIO", 2.0)
     monkeypatch.setattr(
-        file_search, "_IN_ORDER", 0 if request.param == "all that is left" else 10**9
+        file_search, "_MAX_SORTED_WALK", 0 if request.param == "all that is left" else 10**9
     )
     return str(request.param)
 
@@ -145,8 +145,8 @@ def test_any_tree_gives_the_same_with_ripgrep_and_without(
         put(root, "/".join([*above, name]), text)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(file_search, "_FIRST_FILES", first)
-        patch.setattr(file_search, "_IN_ORDER", in_order)
-        patch.setattr(file_search, "_MANY", many)
+        patch.setattr(file_search, "_MAX_SORTED_WALK", in_order)
+        patch.setattr(file_search, "_DENSE_RATIO", many)
         with_it = found(root, "^(a )?word", at_most, glob)
         patch.setattr(ripgrep, "find_ripgrep", lambda: None)
         alone = found(root, "^(a )?word", 99, glob)
@@ -160,8 +160,8 @@ def test_what_is_forbidden_is_not_even_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_order: int
 ) -> None:
     monkeypatch.setattr(file_search, "_FIRST_FILES", 1)
-    monkeypatch.setattr(file_search, "_MANY", 2.0)
-    monkeypatch.setattr(file_search, "_IN_ORDER", in_order)
+    monkeypatch.setattr(file_search, "_DENSE_RATIO", 2.0)
+    monkeypatch.setattr(file_search, "_MAX_SORTED_WALK", in_order)
     put(tmp_path, "!first", "word")
     put(tmp_path, "sub/ok", "word")
     for name in DENIED:
@@ -181,7 +181,7 @@ def test_the_globs_for_ripgrep_match_no_name_that_is_allowed(tmp_path: Path) -> 
     for name in [*DENIED, *ALLOWED, *ONLY_JUDGED]:
         put(tmp_path, name, "word")
     command = ["rg", "--no-config", "--no-ignore", "--hidden", "--files", "--null"]
-    command += [f"--iglob=!{forbidden.glob()}", "./"]
+    command += [f"--iglob=!{forbidden.as_ripgrep_glob()}", "./"]
     told = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True).stdout
     kept = {name.removeprefix("./") for name in told.decode().split("\0")} - {""}
     assert kept >= set(ALLOWED)
@@ -191,8 +191,8 @@ def test_the_globs_for_ripgrep_match_no_name_that_is_allowed(tmp_path: Path) -> 
 @given(st.lists(st.sampled_from([*DENIED, *ALLOWED, *ONLY_JUDGED, "f.txt", "\udcff", "con~x"])))
 def test_names_are_judged_together_as_one_by_one(names: list[str]) -> None:
     forbidden = forbidden_names(frozenset(FORBIDDEN))
-    one_by_one = [name for name in names if is_unicode(name) and not forbidden.has(name)]
-    assert forbidden.without(names) == one_by_one
+    one_by_one = [name for name in names if is_unicode(name) and not forbidden.matches(name)]
+    assert forbidden.allowed(names) == one_by_one
 
 
 def test_marks_of_encodings_make_no_difference_between_the_ways(way: str, tmp_path: Path) -> None:

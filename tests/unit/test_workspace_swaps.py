@@ -73,7 +73,7 @@ def test_no_byte_passes_a_link_that_is_swapped_in(
     root: Path, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(file_search, "_FIRST_FILES", 1)  # ripgrep is asked about the others
-    monkeypatch.setattr(file_search, "_MANY", 2.0)
+    monkeypatch.setattr(file_search, "_DENSE_RATIO", 2.0)
     if way == "step by step":
         monkeypatch.setattr(safe_open, "has_openat2", lambda: False)
     read: Counter[str] = Counter()

@@ -108,7 +108,7 @@ def test_a_new_file_is_not_put_over_one_made_at_the_last_moment(
 ) -> None:
     file = here.root / "new.txt"
     meanwhile(monkeypatch, atomic_replace, "_put", partial(file.write_text, "theirs"))
-    with pytest.raises(WriteConflict, match="made meanwhile"):
+    with pytest.raises(WriteConflict, match="created meanwhile"):
         write_text(here, "new.txt", "ours")
     assert (file.read_text(), files_in(here.root)) == ("theirs", ["a.txt", "new.txt"])
 

@@ -1,1 +1,1 @@
-"""The sandbox: every way to a workspace's files, and no other."""
+"""The sandbox: the only code that reads, lists or replaces files below a workspace's root."""

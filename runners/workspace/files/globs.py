@@ -1,7 +1,8 @@
 """Globs over paths below a folder: `*`, `?`, `[a-z]` within a name, `**` over folders, `{a,b}`.
 
-A glob is matched name by name on the way down, so a walk enters only folders that can still lead to
-a match, and no glob takes longer than its length times the path's (no backtracking).
+The globs are run as one nondeterministic automaton, a folder name at a time. So a walk enters only
+folders that can still lead to a match, and matching never backtracks: the time is bounded by the
+length of the glob times that of the path.
 """
 
 from __future__ import annotations
@@ -15,139 +16,144 @@ from runners.workspace.errors import BadArguments, PathDenied
 from runners.workspace.files.paths import display_path
 
 MAX_GLOB_LENGTH, MAX_GLOBS, MAX_ALTERNATIVES = 500, 100, 64
-MAX_EXPANDED = 256  # globs without braces in all: each is tried on every name
-_ACROSS = None  # `**`
-_Part = Callable[[str], object] | None
-State = frozenset[tuple[int, int]]
+MAX_EXPANDED = 256  # globs in all after braces are expanded; each is tried on every name
+_ANY_DEPTH = None  # `**`
+_NameTest = Callable[[str], object] | None
+State = frozenset[tuple[int, int]]  # (number of the glob, index of the part to match next)
 
 
 class Globs:
     """Include patterns; a path matches when one of them matches all of it.
 
     Raises:
-        PathDenied: One leads out of the folder.
-        BadArguments: One is empty, too long, or too many are meant by their braces.
+        PathDenied: A glob leads out of the folder.
+        BadArguments: A glob is empty or too long, or the globs expand to too many.
     """
 
     def __init__(self, globs: Sequence[str]) -> None:
         if len(globs) > MAX_GLOBS:
             raise BadArguments(f"More than {MAX_GLOBS} globs.")
-        meant = list(dict.fromkeys(one for glob in globs for one in _plain(glob)))
-        if len(meant) > MAX_EXPANDED:
-            raise BadArguments(f"The globs with their braces mean more than {MAX_EXPANDED} globs.")
-        self._names = [_names(one) for one in meant]
-        self._globs = [tuple(map(_matcher, names)) for names in self._names]
-        self._last: dict[State, _Part] = {}
-        self._deeper: dict[State, State | None] = {}
-        self.start = self._spread((number, 0) for number in range(len(self._globs)))
+        expanded = list(dict.fromkeys(one for glob in globs for one in _expand_braces(glob)))
+        if len(expanded) > MAX_EXPANDED:
+            raise BadArguments(f"The globs expand to more than {MAX_EXPANDED} globs.")
+        self._split = [_split(one) for one in expanded]
+        self._globs = [tuple(map(_matcher, names)) for names in self._split]
+        self._final_tests: dict[State, _NameTest] = {}
+        self._next_states: dict[State, State | None] = {}
+        self.start = self._closure((number, 0) for number in range(len(self._globs)))
 
-    def among(self, state: State, names: list[str]) -> list[str]:
-        """Return the names that are a match where the state was reached."""
-        if state not in self._last:
-            self._last[state] = _one_of(
+    def matching_names(self, state: State, names: list[str]) -> list[str]:
+        """Return the names that complete a match in a folder that has this state."""
+        if state not in self._final_tests:
+            self._final_tests[state] = _test_for_any(
                 {
-                    self._names[number][at]
+                    self._split[number][at]
                     for number, at in state
                     if at == len(self._globs[number]) - 1
                 }
             )
-        last = self._last[state]
-        return names if last is _anything else list(filter(last, names))
+        final_test = self._final_tests[state]
+        return names if final_test is _always else list(filter(final_test, names))
 
-    def inside(self, state: State, names: list[str]) -> list[tuple[str, State]]:
-        """Go into folders; return those that a match can be below, each with the state in it."""
-        if state not in self._deeper:
-            self._deeper[state] = None if self._minds_names(state) else self.onward(state, "")
-        same = self._deeper[state]
+    def matching_subfolders(self, state: State, names: list[str]) -> list[tuple[str, State]]:
+        """Return the subfolders that can contain a match, each with its state."""
+        if state not in self._next_states:
+            self._next_states[state] = (
+                None if self._depends_on_name(state) else self.advance(state, "")
+            )
+        same = self._next_states[state]
         if same is None:
-            return [(name, found) for name in names if (found := self.onward(state, name))]
+            return [(name, found) for name in names if (found := self.advance(state, name))]
         return [(name, same) for name in names] if same else []
 
-    def onward(self, state: State, name: str) -> State:
-        """Go into a folder; return the state in it (empty: no match can be below)."""
-        places = []
+    def advance(self, state: State, name: str) -> State:
+        """Return the state in a subfolder; it is empty if nothing below can match."""
+        positions = []
         for number, at in state:
             part = self._globs[number][at]
-            if part is _ACROSS:
-                places.append((number, at))
+            if part is _ANY_DEPTH:
+                positions.append((number, at))
             elif at < len(self._globs[number]) - 1 and part(name):
-                places.append((number, at + 1))
-        return self._spread(places)
+                positions.append((number, at + 1))
+        return self._closure(positions)
 
-    def _minds_names(self, state: State) -> bool:
-        """Tell whether it depends on a folder's name where one comes to in it."""
+    def _depends_on_name(self, state: State) -> bool:
+        """Return whether the next state depends on the subfolder's name (not only `**` is next)."""
         return any(
-            self._globs[number][at] is not _ACROSS and at < len(self._globs[number]) - 1
+            self._globs[number][at] is not _ANY_DEPTH and at < len(self._globs[number]) - 1
             for number, at in state
         )
 
-    def _spread(self, places: Iterable[tuple[int, int]]) -> State:
-        """Return the places with those that a `**` reaches by standing for no folder at all."""
+    def _closure(self, positions: Iterable[tuple[int, int]]) -> State:
+        """Return the positions and those reached when a `**` matches no folder at all."""
         found = set()
-        for number, at in places:
-            parts, here = self._globs[number], at
-            found.add((number, here))
-            while parts[here] is _ACROSS and here < len(parts) - 1:
-                here += 1
-                found.add((number, here))
+        for number, at in positions:
+            parts, position = self._globs[number], at
+            found.add((number, position))
+            while parts[position] is _ANY_DEPTH and position < len(parts) - 1:
+                position += 1
+                found.add((number, position))
         return frozenset(found)
 
 
 def at_any_depth(glob: str) -> str:
-    """Return a glob as searches read it: without a slash it means the name, wherever it lies."""
+    """Return the glob for a search: without a slash it matches the name at any depth."""
     return glob if "/" in glob or not glob else f"**/{glob}"
 
 
-def _names(glob: str) -> list[str]:
+def _split(glob: str) -> list[str]:
     names = [name for name in glob.split("/") if name not in {"", "."}]
     if not names:
         raise BadArguments("A glob is empty.")
     return names
 
 
-def _matcher(name: str) -> _Part:
-    return _ACROSS if name == "**" else _one_of({name})
+def _matcher(name: str) -> _NameTest:
+    return _ANY_DEPTH if name == "**" else _test_for_any({name})
 
 
-def _one_of(names: Set[str]) -> Callable[[str], object]:
-    """Return one test for many, or a large folder would be gone through for each."""
+def _test_for_any(names: Set[str]) -> Callable[[str], object]:
+    """Return one test that accepts any of the names, so that a large folder is tested only once."""
     if not names.isdisjoint({"*", "**"}):
-        return _anything
-    signs = sorted(name for name in names if any(sign in name for sign in "*?["))
-    plain = names - set(signs)
-    if not signs:
+        return _always
+    patterns = sorted(name for name in names if any(character in name for character in "*?["))
+    plain = names - set(patterns)
+    if not patterns:
         return plain.__contains__
-    ends = tuple(name[1:] for name in signs if name[0] == "*" and not {*name[1:]} & {*"*?["})
-    if len(ends) == len(names):
-        return methodcaller("endswith", ends)  # "*.txt", quicker than an expression
-    told = [*map(fnmatch.translate, signs), *(rf"{re.escape(name)}\Z" for name in sorted(plain))]
-    return re.compile("|".join(told)).match
+    suffixes = tuple(name[1:] for name in patterns if name[0] == "*" and not {*name[1:]} & {*"*?["})
+    if len(suffixes) == len(names):
+        return methodcaller("endswith", suffixes)  # "*.txt", faster than a regular expression
+    expressions = [
+        *map(fnmatch.translate, patterns),
+        *(rf"{re.escape(name)}\Z" for name in sorted(plain)),
+    ]
+    return re.compile("|".join(expressions)).match
 
 
-def _anything(name: str) -> bool:
+def _always(name: str) -> bool:
     return True
 
 
-def _plain(glob: str) -> list[str]:
-    """Return the globs without braces that a glob means."""
+def _expand_braces(glob: str) -> list[str]:
+    """Return the globs that a glob's braces expand to."""
     if not glob or "\0" in glob or len(glob) > MAX_GLOB_LENGTH:
-        raise BadArguments(f"A glob has 1 to {MAX_GLOB_LENGTH} characters, and no NUL among them.")
-    done, waiting = [], [glob]
-    while waiting:
-        one = waiting.pop()
-        # The innermost braces first, so that what is left of them is never cut.
+        raise BadArguments(f"A glob must have 1 to {MAX_GLOB_LENGTH} characters and no NUL.")
+    done, pending = [], [glob]
+    while pending:
+        one = pending.pop()
+        # The innermost braces first: an outer pair would be split at an inner comma.
         braces = re.search(r"\{([^{}]*,[^{}]*)\}", one)
         if braces is None:
-            done.append(_judged(one))
+            done.append(_checked(one))
         else:
             before, after = one[: braces.start()], one[braces.end() :]
-            waiting += [before + choice + after for choice in braces[1].split(",")]
-        if len(done) + len(waiting) > MAX_ALTERNATIVES:
-            raise BadArguments(f"The braces of a glob mean more than {MAX_ALTERNATIVES} globs.")
+            pending += [before + choice + after for choice in braces[1].split(",")]
+        if len(done) + len(pending) > MAX_ALTERNATIVES:
+            raise BadArguments(f"A glob's braces expand to more than {MAX_ALTERNATIVES} globs.")
     return done
 
 
-def _judged(glob: str) -> str:
+def _checked(glob: str) -> str:
     if glob.startswith("/") or "\\" in glob or re.match(r"[A-Za-z]:", glob):
         raise PathDenied(
             f"The glob {display_path(glob)} is not relative.", details={"glob": display_path(glob)}

@@ -1,4 +1,4 @@
-"""Walk what lies below an open folder: without links, and only where it may lead."""
+"""Walk the tree below an open folder: no links are followed, forbidden names are skipped."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from runners.workspace.files.globs import Globs, State
 from runners.workspace.files.paths import ForbiddenNames
 from runners.workspace.files.safe_open import open_below
 
-_TURN = 1000  # names between two looks at the clock
+_BATCH = 1000  # names between two checks of the deadline
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
 _NOTHING: State = frozenset()
-_LEADS_ELSEWHERE = frozenset({"", ".", ".."})
+_NOT_NAMES = frozenset({"", ".", ".."})
 
 
 class Entry(NamedTuple):
@@ -26,137 +26,139 @@ class Entry(NamedTuple):
     folder: bool
 
     def is_dir(self) -> bool:
-        """Tell whether it is a folder."""
+        """Return whether it is a folder."""
         return self.folder
 
     def is_file(self) -> bool:
-        """Tell whether it is a regular file."""
+        """Return whether it is a regular file."""
         return not self.folder
 
 
 class Found(NamedTuple):
-    """Paths relative to where a walk began, in no order."""
+    """Paths relative to the folder that was walked, unordered."""
 
     files: list[str]
     folders: list[str]
 
 
-_Inside = list[tuple[str, State]]  # folders to go on into, and what is matched in each
+_Subfolders = list[tuple[str, State]]  # subfolders to walk, and the state of the globs in each
 
 
 class PathFilter:
-    """What a walk keeps: what is not forbidden, and matches one of the globs where there are any.
+    """Accepts paths without forbidden names that match one of the globs, if there are any.
 
     Raises:
-        PathDenied, BadArguments: As `Globs` says.
+        PathDenied, BadArguments: As `Globs`.
     """
 
     def __init__(self, forbidden: ForbiddenNames, globs: Sequence[str] = ()) -> None:
         self.forbidden, self._globs = forbidden, Globs(globs or ["**"])
-        self._chooses = bool(globs)
+        self._has_globs = bool(globs)
         self._states = {"": self._globs.start}
         self.start = self._globs.start
 
-    def sift(self, here: Found, state: State, deadline: float | None) -> tuple[Found, _Inside]:
-        """Return what to keep of the names in a folder, and where to go on.
+    def filter_folder(
+        self, current: Found, state: State, deadline: float | None
+    ) -> tuple[Found, _Subfolders]:
+        """Return the accepted names in a folder, and the subfolders to walk.
 
         Raises:
-            WorkspaceTimeout: It is past `until` (`time.monotonic()`).
+            WorkspaceTimeout: The deadline (`time.monotonic()`) has passed.
         """
-        kept, inside = Found([], []), _Inside()
-        for some in _turns(here.files, deadline):
-            kept.files.extend(self._globs.among(state, some))
-        for some in _turns(here.folders, deadline):
-            kept.folders.extend(self._globs.among(state, some))
-            inside += self._globs.inside(state, some)
-        return kept, inside
+        accepted_paths, subfolders = Found([], []), _Subfolders()
+        for batch in _batches(current.files, deadline):
+            accepted_paths.files.extend(self._globs.matching_names(state, batch))
+        for batch in _batches(current.folders, deadline):
+            accepted_paths.folders.extend(self._globs.matching_names(state, batch))
+            subfolders += self._globs.matching_subfolders(state, batch)
+        return accepted_paths, subfolders
 
-    def among(self, paths: list[str]) -> list[str]:
-        """Return the files that a walk would keep of these paths."""
+    def accepted(self, paths: list[str]) -> list[str]:
+        """Return the file paths among these that a walk would return."""
         names = "/".join(paths).split("/")
-        sound = _LEADS_ELSEWHERE.isdisjoint(names) and self.forbidden.without(names) is names
-        return paths if sound and not self._chooses else list(filter(self.accepts, paths))
+        is_clean = _NOT_NAMES.isdisjoint(names) and self.forbidden.allowed(names) is names
+        return paths if is_clean and not self._has_globs else list(filter(self.accepts, paths))
 
     def accepts(self, path: str) -> bool:
-        """Tell whether a walk would keep a file of this path."""
+        """Return whether a walk would return a file with this path."""
         at = path.rfind("/") + 1
-        above, name = path[:at], path[at:]
-        if above not in self._states:
-            self._states[above] = self._state_in(above)
-        state = self._states[above]
-        named = [] if name in _LEADS_ELSEWHERE else self.forbidden.without([name])
-        return bool(self._globs.among(state, named))
+        parent, name = path[:at], path[at:]
+        if parent not in self._states:
+            self._states[parent] = self._state_of(parent)
+        state = self._states[parent]
+        named = [] if name in _NOT_NAMES else self.forbidden.allowed([name])
+        return bool(self._globs.matching_names(state, named))
 
-    def _state_in(self, folder: str) -> State:
+    def _state_of(self, folder: str) -> State:
         state, names = self.start, folder[:-1].split("/")
-        if not _LEADS_ELSEWHERE.isdisjoint(names) or self.forbidden.without(names) != names:
+        if not _NOT_NAMES.isdisjoint(names) or self.forbidden.allowed(names) != names:
             return _NOTHING
         for name in names:
-            state = self._globs.onward(state, name)
+            state = self._globs.advance(state, name)
         return state
 
 
 def list_entries(folder: int, forbidden: ForbiddenNames) -> Iterator[Entry]:
-    """Yield the regular files and folders in an open folder, unsorted, none that is forbidden."""
+    """Yield the regular files and folders in an open folder, unsorted, without forbidden names."""
     files, folders = _names_in(folder, forbidden)
     yield from (Entry(name, False) for name in files)
     yield from (Entry(name, True) for name in folders)
 
 
 def find_below(folder: int, path_filter: PathFilter, deadline: float | None = None) -> Found:
-    """Return what is below an open folder and passes a sieve.
+    """Return the files and folders below an open folder that a filter accepts.
 
     Args:
-        until: `time.monotonic()` value after which it gives up.
+        deadline: `time.monotonic()` value.
 
     Raises:
-        WorkspaceTimeout: It gave up.
+        WorkspaceTimeout: The deadline has passed.
     """
     found = Found([], [])
-    # Folders that are still to be gone through, under the one that holds them: it is opened once.
-    waiting: list[tuple[str, _Inside]] = [("", [("", path_filter.start)])]
-    while waiting:
-        above, inside = waiting.pop()
-        with _opened(folder, above) as held:
-            for name, state in inside:
-                _need_time(deadline)
-                before = f"{above}{name}/" if name else ""
-                kept, onward = path_filter.sift(
-                    _names_at(held, name, path_filter.forbidden), state, deadline
+    # Folders that are still to be walked, grouped by their parent, which is opened once per group.
+    pending: list[tuple[str, _Subfolders]] = [("", [("", path_filter.start)])]
+    while pending:
+        parent, subfolders = pending.pop()
+        with _opened(folder, parent) as opened:
+            for name, state in subfolders:
+                _check_deadline(deadline)
+                prefix = f"{parent}{name}/" if name else ""
+                accepted_paths, next_state = path_filter.filter_folder(
+                    _names_at(opened, name, path_filter.forbidden), state, deadline
                 )
-                found.files.extend([before + one for one in kept.files])
-                found.folders.extend([before + one for one in kept.folders])
-                if onward:
-                    waiting.append((before, onward))
+                found.files.extend([prefix + entry for entry in accepted_paths.files])
+                found.folders.extend([prefix + entry for entry in accepted_paths.folders])
+                if next_state:
+                    pending.append((prefix, next_state))
     return found
 
 
 def iter_files_sorted(
     folder: int, path_filter: PathFilter, deadline: float | None = None
 ) -> Iterator[str]:
-    """Yield the files that `find_below` returns, sorted, and look no further than it is asked for.
+    """Yield the files that `find_below` returns, sorted by path; walk only as far as is consumed.
 
     Args:
-        folder: stays open for as long.
+        folder: must stay open until the iterator is closed.
     """
-    waiting: list[tuple[str, State | None]] = [("", path_filter.start)]
-    while waiting:
-        path, state = waiting.pop()
+    pending: list[tuple[str, State | None]] = [("", path_filter.start)]
+    while pending:
+        path, state = pending.pop()
         if state is None:
             yield path
             continue
-        _need_time(deadline)
-        with _opened(folder, path) as held:
-            kept, inside = path_filter.sift(
-                _names_at(held, "", path_filter.forbidden), state, deadline
+        _check_deadline(deadline)
+        with _opened(folder, path) as opened:
+            accepted_paths, subfolders = path_filter.filter_folder(
+                _names_at(opened, "", path_filter.forbidden), state, deadline
             )
-        if not inside:
-            yield from sorted([path + name for name in kept.files])
+        if not subfolders:
+            yield from sorted([path + name for name in accepted_paths.files])
             continue
-        # A folder with its slash sorts as all that is below it does.
-        waiting += sorted(
-            [(path + name, None) for name in kept.files]
-            + [(f"{path}{name}/", onward) for name, onward in inside],
+        # With a slash at its end, a folder sorts where the paths below it do.
+        pending += sorted(
+            [(path + name, None) for name in accepted_paths.files]
+            + [(f"{path}{name}/", next_state) for name, next_state in subfolders],
             reverse=True,
         )
 
@@ -164,57 +166,60 @@ def iter_files_sorted(
 def _names_in(folder: int, forbidden: ForbiddenNames) -> Found:
     files, folders = [], []
     with os.scandir(folder) as entries:
-        for one in entries:
-            if one.is_file(follow_symlinks=False):
-                files.append(one.name)
-            elif one.is_dir(follow_symlinks=False):
-                folders.append(one.name)
-    return Found(forbidden.without(files), forbidden.without(folders))
+        for entry in entries:
+            if entry.is_file(follow_symlinks=False):
+                files.append(entry.name)
+            elif entry.is_dir(follow_symlinks=False):
+                folders.append(entry.name)
+    return Found(forbidden.allowed(files), forbidden.allowed(folders))
 
 
 def _names_at(folder: int | None, name: str, forbidden: ForbiddenNames) -> Found:
-    """Return the names in a folder's folder ("" for itself); none where it is gone, is a link by
-    now, or is not ours to read.
+    """Return the names in a subfolder ("" for the folder itself).
+
+    Empty if it was deleted, has been replaced by a link, or cannot be read.
     """
     if folder is None:
         return Found([], [])
     try:
-        here = os.open(name or ".", _FOLDER | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+        current = os.open(name or ".", _FOLDER | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     except OSError:
         return Found([], [])
     try:
-        return _names_in(here, forbidden)
+        return _names_in(current, forbidden)
     except OSError:
         return Found([], [])
     finally:
-        os.close(here)
+        os.close(current)
 
 
 @contextlib.contextmanager
 def _opened(folder: int, path: str) -> Iterator[int | None]:
-    """Hold open what a path with a slash at its end names below a folder; None where it is gone."""
+    """Yield a descriptor of a subfolder (path with a slash at its end), None if it is gone."""
     try:
-        held = open_below(folder, path[:-1].split("/") if path else (), _FOLDER)
+        opened = open_below(folder, path[:-1].split("/") if path else (), _FOLDER)
     except OSError:
         yield None
         return
     try:
-        yield held
+        yield opened
     finally:
-        os.close(held)
+        os.close(opened)
 
 
-def _turns(names: list[str], deadline: float | None) -> Iterable[list[str]]:
-    """Return the names some at a time, as long as there is time for them."""
-    return (names,) if len(names) <= _TURN else _timed_turns(names, deadline)
+def _batches(names: list[str], deadline: float | None) -> Iterable[list[str]]:
+    """Return the names in batches; the deadline is checked before each of several."""
+    return (names,) if len(names) <= _BATCH else _timed_batches(names, deadline)
 
 
-def _timed_turns(names: list[str], deadline: float | None) -> Iterator[list[str]]:
-    for at in range(0, len(names), _TURN):
-        _need_time(deadline)
-        yield names[at : at + _TURN]
+def _timed_batches(names: list[str], deadline: float | None) -> Iterator[list[str]]:
+    for at in range(0, len(names), _BATCH):
+        _check_deadline(deadline)
+        yield names[at : at + _BATCH]
 
 
-def _need_time(deadline: float | None) -> None:
+def _check_deadline(deadline: float | None) -> None:
     if deadline is not None and time.monotonic() > deadline:
-        raise WorkspaceTimeout("There is more below this folder than can be looked at in time.")
+        raise WorkspaceTimeout(
+            "The folder has too many files to list in time; name a folder further down."
+        )

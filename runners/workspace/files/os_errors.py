@@ -1,4 +1,4 @@
-"""What the file system refused, as a caller is told it: without the root's place."""
+"""Convert OS errors to workspace errors; messages name the relative path, never the root."""
 
 from __future__ import annotations
 
@@ -15,44 +15,39 @@ from runners.workspace.errors import (
     WorkspaceFailed,
     WriteConflict,
 )
-from runners.workspace.files.paths import display_path
+from runners.workspace.files.paths import display_path, path_details
 from runners.workspace.files.safe_open import SymlinkInPath
 
 _GONE = {errno.ENOENT, errno.ENOTDIR, errno.ESTALE}
 
 
-def require_regular_file(told: os.stat_result, path: str) -> None:
-    """Let a regular file pass.
+def require_regular_file(info: os.stat_result, path: str) -> None:
+    """Raise unless the path is a regular file.
 
     Raises:
         BadArguments: It is a folder.
         PathDenied: It is a link, a pipe, a device or a socket.
     """
-    if stat.S_ISDIR(told.st_mode):
+    if stat.S_ISDIR(info.st_mode):
         raise BadArguments(
             f"{display_path(path)} is a folder, not a file.", details=path_details(path)
         )
-    if not stat.S_ISREG(told.st_mode):
-        raise PathDenied(f"{display_path(path)} is no regular file.", details=path_details(path))
-
-
-def path_details(path: str) -> dict[str, Any]:
-    """Return the details of a failure that concerns a path."""
-    return {"path": display_path(path)}
+    if not stat.S_ISREG(info.st_mode):
+        raise PathDenied(f"{display_path(path)} is not a regular file.", details=path_details(path))
 
 
 def workspace_error_from(exc: OSError, path: str) -> WorkspaceFailed:
-    """Return the failure that says what became of a path."""
-    told = path_details(path)
+    """Return the workspace error for an OS error about a path."""
+    details: dict[str, Any] = {**path_details(path)}
     if isinstance(exc, SymlinkInPath):
-        return PathDenied(f"{told['path']} leads over a link.", details=told)
+        return PathDenied(f"{details['path']} leads through a link.", details=details)
     if exc.errno in _GONE:
-        return PathNotFound(f"There is no {told['path']}.", details=told)
+        return PathNotFound(f"{details['path']} does not exist.", details=details)
     if exc.errno == errno.ENXIO:
-        return PathDenied(f"{told['path']} is no regular file.", details=told)
+        return PathDenied(f"{details['path']} is not a regular file.", details=details)
     if exc.errno == errno.ENAMETOOLONG:
-        return BadArguments(f"{told['path']} is too long for this file system.", details=told)
+        return BadArguments(f"{details['path']} is too long for this file system.", details=details)
     if exc.errno == errno.EEXIST:
-        return WriteConflict(f"{told['path']} was made meanwhile.", details=told)
+        return WriteConflict(f"{details['path']} was created meanwhile.", details=details)
     reason = os.strerror(exc.errno or errno.EIO)
-    return DiskFailed(f"{told['path']}: {reason}.", details=told | {"reason": reason})
+    return DiskFailed(f"{details['path']}: {reason}.", details=details | {"reason": reason})

@@ -1,8 +1,8 @@
-"""Open what lies below a folder, and nothing else, whatever is swapped meanwhile.
+"""Open paths below a folder without following links, even if the tree changes during the call.
 
-Where the kernel has openat2 it does the whole way in one call and refuses links itself; elsewhere
-(ENOSYS, or a container's filter that answers EPERM) each component is opened from the one before
-it, and never through a link.
+With openat2 the kernel resolves the whole path in one call and rejects links itself. Without it
+(ENOSYS, or EPERM from a container's seccomp filter) each component is opened relative to the one
+before, with O_NOFOLLOW.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 
-_OPENAT2 = 437  # the same number on every architecture of Linux; another call elsewhere
+_OPENAT2 = 437  # the system call's number, the same on every architecture of Linux
 _NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x02, 0x04, 0x08
-# To look at what a path names; where there is no O_PATH it is opened, and no pipe is waited for.
+# To stat a path without opening it; without O_PATH it is opened, but never blocks on a pipe.
 STAT_FLAGS: int = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
 _TRIES = 32
 
@@ -35,11 +35,11 @@ _HOW_BYTES = ctypes.sizeof(_OpenHow)
 
 
 def open_below(folder: int, parts: Sequence[str], flags: int) -> int:
-    """Open what the components name below an open folder; return its descriptor.
+    """Open a path, given as components, below an open folder; return the descriptor.
 
     Raises:
-        SymlinkInPath: One of them is a link.
-        OSError: As os.open tells.
+        SymlinkInPath: A component is a symbolic link.
+        OSError: As `os.open`.
     """
     if has_openat2():
         return _open_at_once(folder, parts, flags)
@@ -48,7 +48,7 @@ def open_below(folder: int, parts: Sequence[str], flags: int) -> int:
 
 @cache
 def has_openat2() -> bool:
-    """Tell whether the kernel, and what filters its calls, know openat2."""
+    """Return whether the kernel supports openat2 and no seccomp filter blocks it."""
     if sys.platform != "linux":
         return False
     root = os.open("/", STAT_FLAGS)
@@ -69,23 +69,23 @@ def _open_at_once(folder: int, parts: Sequence[str], flags: int) -> int:
         except OSError as exc:
             if exc.errno in {errno.ELOOP, errno.EXDEV}:
                 raise SymlinkInPath(exc.errno, "a link is on the way") from None
-            # EAGAIN: something was renamed while the kernel was on its way.
+            # EAGAIN: something was renamed while the kernel resolved the path.
             if exc.errno not in {errno.EAGAIN, errno.EINTR} or attempt == _TRIES - 1:
                 raise
     raise AssertionError("the last attempt returns or raises")
 
 
 def _openat2(folder: int, path: bytes, flags: int) -> int:
-    found: int = _syscall()(_OPENAT2, folder, path, ctypes.addressof(_how(flags)), _HOW_BYTES)
-    if found < 0:
+    fd: int = _syscall()(_OPENAT2, folder, path, ctypes.addressof(_how(flags)), _HOW_BYTES)
+    if fd < 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
-    return found
+    return fd
 
 
 @cache
 def _how(flags: int) -> _OpenHow:
-    """Return what the kernel is told; it only reads it, so calls and threads share it."""
+    """Return the open_how struct; the kernel only reads it, so calls and threads share it."""
     return _OpenHow(flags | os.O_CLOEXEC, 0, _BENEATH | _NO_SYMLINKS | _NO_MAGICLINKS)
 
 
@@ -94,34 +94,34 @@ def _syscall() -> Callable[..., int]:
     call = ctypes.CDLL(None, use_errno=True).syscall
     call.restype = ctypes.c_long
     call.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t]
-    made: Callable[..., int] = call
-    return made
+    syscall: Callable[..., int] = call
+    return syscall
 
 
 def _open_step_by_step(folder: int, parts: Sequence[str], flags: int) -> int:
-    here = os.dup(folder)
+    current = os.dup(folder)
     try:
         for part in parts[:-1]:
-            onward = _open_one(here, part, STAT_FLAGS | os.O_DIRECTORY)
-            os.close(here)
-            here = onward
-        return _open_one(here, parts[-1] if parts else ".", flags)
+            child = _open_one(current, part, STAT_FLAGS | os.O_DIRECTORY)
+            os.close(current)
+            current = child
+        return _open_one(current, parts[-1] if parts else ".", flags)
     finally:
-        os.close(here)
+        os.close(current)
 
 
 def _open_one(folder: int, name: str, flags: int) -> int:
-    """Open one component; a link is refused, also one that only its own descriptor would show."""
+    """Open one component; reject a link, also where O_PATH would return the link's descriptor."""
     try:
-        found = os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+        fd = os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     except OSError as exc:
         if exc.errno == errno.ELOOP or (exc.errno == errno.ENOTDIR and _is_link(folder, name)):
             raise SymlinkInPath(errno.ELOOP, "a link is on the way") from None
         raise
-    if stat.S_ISLNK(os.fstat(found).st_mode):
-        os.close(found)
+    if stat.S_ISLNK(os.fstat(fd).st_mode):
+        os.close(fd)
         raise SymlinkInPath(errno.ELOOP, "a link is on the way")
-    return found
+    return fd
 
 
 def _is_link(folder: int, name: str) -> bool:

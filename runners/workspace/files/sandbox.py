@@ -1,11 +1,11 @@
-"""Read and change files below a root, and nowhere else.
+"""The sandbox: read, list and replace files below a root folder, and nowhere else.
 
     with Sandbox(root, {".git", ".env"}) as sandbox:
-        text = text_of(sandbox.read("game/scene/start.txt", limit=5_000_000), "game/…")
+        data = sandbox.read("game/scene/start.txt", limit=5_000_000)
 
-Paths are relative to the root, with slashes. Links are never followed, only regular files are read
-or written, and what is swapped while a call runs gains nothing: everything is opened from the
-root's own descriptor (`opening.py`).
+Paths are relative to the root, with slashes. Links are never followed, and only regular files are
+read or written. Every path is opened relative to the root's descriptor (`safe_open.py`), so a
+folder or file that is swapped during a call cannot lead outside of the root.
 """
 
 from __future__ import annotations
@@ -28,12 +28,14 @@ from runners.workspace.files.listing import (
     iter_files_sorted,
     list_entries,
 )
-from runners.workspace.files.os_errors import (
+from runners.workspace.files.os_errors import require_regular_file, workspace_error_from
+from runners.workspace.files.paths import (
+    display_path,
+    forbidden_names,
+    is_policy_file,
     path_details,
-    require_regular_file,
-    workspace_error_from,
+    split_path,
 )
-from runners.workspace.files.paths import display_path, forbidden_names, is_policy_file, split_path
 from runners.workspace.files.read_whole import READ_FLAGS, read_descriptor, read_files_in_folder
 from runners.workspace.files.safe_open import STAT_FLAGS, open_below
 
@@ -41,11 +43,14 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY
 
 
 class Sandbox:
-    """A root that is held open; a context manager.
+    """An open root folder; a context manager.
+
+    Args:
+        forbidden: names that no path component may have.
 
     Raises:
-        PathNotFound: There is no such folder any more.
-        DiskFailed: It cannot be opened.
+        PathNotFound: The root does not exist any more.
+        DiskFailed: The root cannot be opened.
     """
 
     def __init__(self, root: Path, forbidden: Collection[str]) -> None:
@@ -64,10 +69,10 @@ class Sandbox:
         os.close(self._root)
 
     def normalize_path(self, path: str) -> str:
-        """Return a path in the one form that this file's name is kept under (`.` is the root).
+        """Return the normalized form of a path (`.` is the root); it identifies the file.
 
         Raises:
-            BadArguments, PathDenied: As `split_path` says.
+            BadArguments, PathDenied: As `split_path`.
         """
         return "/".join(split_path(path, self._forbidden)) or "."
 
@@ -76,17 +81,19 @@ class Sandbox:
 
         Raises:
             TooLarge: It has more than `limit` bytes.
-            BadArguments: A folder, or a path that cannot be.
-            PathNotFound, PathDenied, DiskFailed: As their names say.
+            BadArguments: It is a folder, or the path is invalid.
+            PathNotFound: It does not exist.
+            PathDenied: The path is forbidden, or not a regular file.
+            DiskFailed: The file system returned an error.
         """
         parts = self._file_parts(path)
-        # Looked at before it is opened: to open a pipe or a device can do something to it.
-        require_regular_file(self._look(parts, path), path)
+        # Checked before it is opened, because opening a pipe or a device can have side effects.
+        require_regular_file(self._stat(parts, path), path)
         found = self._open(parts, READ_FLAGS, path)
         try:
-            told = os.fstat(found)
-            require_regular_file(told, path)
-            data = read_descriptor(found, told.st_size, limit) if told.st_size <= limit else None
+            info = os.fstat(found)
+            require_regular_file(info, path)
+            data = read_descriptor(found, info.st_size, limit) if info.st_size <= limit else None
         except OSError as exc:
             raise workspace_error_from(exc, path) from None
         finally:
@@ -96,25 +103,29 @@ class Sandbox:
         return data
 
     def read_many(self, paths: Iterable[str], *, limit: int) -> Iterator[tuple[str, bytes]]:
-        """Yield (path, content) of many files; faster than `read` where they lie side by side.
+        """Yield (path, content) of many files; faster than `read` for files of the same folder.
 
-        What cannot be read, is no regular file or has more than `limit` bytes is left out.
+        Files that cannot be read, are not regular or have more than `limit` bytes are skipped.
 
         Args:
-            paths: as `find` gave them, put in the root's terms; they are not judged again.
+            paths: from `find`, made relative to the root; they are not validated again.
         """
-        for above, some in itertools.groupby(paths, lambda path: path.rpartition("/")[0]):
+        for parent, siblings in itertools.groupby(paths, lambda path: path.rpartition("/")[0]):
             try:
-                folder = open_below(self._root, above.split("/") if above else (), _FOLDER)
+                folder = open_below(self._root, parent.split("/") if parent else (), _FOLDER)
             except OSError:
                 continue
             try:
-                yield from read_files_in_folder(folder, some, limit)
+                yield from read_files_in_folder(folder, siblings, limit)
             finally:
                 os.close(folder)
 
     def exists(self, path: str) -> bool:
-        """Tell whether a file or a folder is there; a link or a device is denied."""
+        """Return whether a file or a folder exists.
+
+        Raises:
+            PathDenied: It is a link or a device.
+        """
         try:
             self.stat(path)
         except PathNotFound:
@@ -122,16 +133,16 @@ class Sandbox:
         return True
 
     def stat(self, path: str) -> os.stat_result:
-        """Return what is known about a regular file or a folder."""
-        told = self._look(split_path(path, self._forbidden), path)
-        if not (stat.S_ISREG(told.st_mode) or stat.S_ISDIR(told.st_mode)):
+        """Return the stat of a regular file or a folder."""
+        info = self._stat(split_path(path, self._forbidden), path)
+        if not (stat.S_ISREG(info.st_mode) or stat.S_ISDIR(info.st_mode)):
             raise PathDenied(
-                f"{display_path(path)} is no regular file.", details=path_details(path)
+                f"{display_path(path)} is not a regular file.", details=path_details(path)
             )
-        return told
+        return info
 
     def list_dir(self, path: str) -> list[Entry]:
-        """Return the files and folders of one folder by name, without what is forbidden."""
+        """Return the files and folders in one folder, sorted by name, without forbidden names."""
         found = self.open_dir(path)
         try:
             return sorted(list_entries(found, self._forbidden))
@@ -141,25 +152,28 @@ class Sandbox:
             os.close(found)
 
     def walk(self, path: str, *, globs: Sequence[str] = ()) -> Iterator[tuple[str, bool]]:
-        """Yield what is below a folder as (path relative to it, whether a folder), sorted by path.
+        """Yield (path relative to the folder, whether it is a folder) for all below it, sorted.
 
-        With globs, only what one of them matches.
+        With globs, only paths that one of them matches.
         """
         found = self.find(path, globs=globs)
         folders = set(found.folders)
-        yield from ((one, one in folders) for one in sorted(found.files + found.folders))
+        yield from (
+            (path_below, path_below in folders)
+            for path_below in sorted(found.files + found.folders)
+        )
 
     def find(self, path: str, *, globs: Sequence[str] = (), deadline: float | None = None) -> Found:
-        """Return the files and folders below a folder, relative to it, in no order.
+        """Return the files and folders below a folder, relative to it, unordered.
 
-        Forbidden names, links and whatever is neither file nor folder are not entered or returned.
+        Forbidden names, links and special files are neither entered nor returned.
 
         Args:
-            globs: only what one of them matches.
-            until: `time.monotonic()` value after which it gives up.
+            globs: only paths that one of them matches.
+            deadline: `time.monotonic()` value.
 
         Raises:
-            WorkspaceTimeout: It gave up.
+            WorkspaceTimeout: The deadline has passed.
         """
         wanted = self.path_filter(globs)
         found = self.open_dir(path)
@@ -171,10 +185,10 @@ class Sandbox:
     def iter_files_sorted(
         self, path: str, path_filter: PathFilter, *, deadline: float
     ) -> Generator[str]:
-        """Yield the files that `find` returns, sorted; look no further than they are asked for.
+        """Yield the files that `find` returns, sorted by path; walk only as far as is consumed.
 
         Raises:
-            WorkspaceTimeout: It gave up.
+            WorkspaceTimeout: The deadline has passed.
         """
         found = self.open_dir(path)
         try:
@@ -183,26 +197,27 @@ class Sandbox:
             os.close(found)
 
     def path_filter(self, globs: Sequence[str] = ()) -> PathFilter:
-        """Return what `find` keeps of the paths below a folder.
+        """Return the filter that `find` applies to the paths below a folder.
 
         Raises:
-            PathDenied, BadArguments: A glob cannot be.
+            PathDenied, BadArguments: A glob is invalid.
         """
         return PathFilter(self._forbidden, globs)
 
     def open_dir(self, path: str) -> int:
-        """Open a folder; the caller closes the descriptor.
+        """Open a folder and return its descriptor, which the caller closes.
 
         Raises:
             BadArguments: It is a file.
+            PathDenied: It is neither file nor folder.
         """
         parts = split_path(path, self._forbidden)
-        told = self._look(parts, path)
-        if stat.S_ISREG(told.st_mode):
+        info = self._stat(parts, path)
+        if stat.S_ISREG(info.st_mode):
             raise BadArguments(
                 f"{display_path(path)} is a file, not a folder.", details=path_details(path)
             )
-        if not stat.S_ISDIR(told.st_mode):
+        if not stat.S_ISDIR(info.st_mode):
             raise PathDenied(
                 f"{display_path(path)} is neither file nor folder.", details=path_details(path)
             )
@@ -217,22 +232,25 @@ class Sandbox:
         mode: int | None = None,
         temporary_name: str | None = None,
     ) -> None:
-        """Put new content in a file's place, whole or not at all; make it and its folders.
+        """Replace a file's content atomically; create the file and its folders if needed.
 
-        It keeps its mode (a new one gets `mode`). With `expect`, only when the content is that now
-        (None: when there is no such file). `beside` names the temporary file (`temporary_name`), so
-        that who noted it can take it away should this process die.
+        Args:
+            expect: the content that the file must have now, None if it must not exist.
+            mode: of a new file; an existing file keeps its mode.
+            temporary_name: of the temporary file (`new_temporary_name`), for a caller that records
+                it in order to remove the file after a crash.
 
         Raises:
             WriteConflict: The content is not `expect`.
-            PathDenied: Also for a file with a second name (a hard link) and the policy file.
-            BadArguments, DiskFailed: As their names say.
+            PathDenied: The path is forbidden, the policy file, or a file with several hard links.
+            BadArguments: The path is invalid or names a folder.
+            DiskFailed: The file system returned an error.
         """
         parts = self._file_parts(path)
         if is_policy_file(parts):
-            raise PathDenied(f"No tool writes {parts[0]}.", details=path_details(path))
+            raise PathDenied(f"Tools cannot write {parts[-1]}.", details=path_details(path))
         try:
-            with open_parent(self._root, parts[:-1], make=expect in {None, ...}) as folder:
+            with open_parent(self._root, parts[:-1], create=expect in {None, ...}) as folder:
                 replace_file(
                     folder,
                     parts[-1],
@@ -253,7 +271,7 @@ class Sandbox:
             )
         return parts
 
-    def _look(self, parts: Sequence[str], path: str) -> os.stat_result:
+    def _stat(self, parts: Sequence[str], path: str) -> os.stat_result:
         found = self._open(parts, STAT_FLAGS, path)
         try:
             return os.fstat(found)
@@ -268,16 +286,16 @@ class Sandbox:
 
 
 def decode_text(data: bytes, path: str) -> str:
-    """Return a file's text; its BOM and every `\\r` stay in it.
+    """Return a file's text; a BOM and every `\\r` are kept.
 
     Raises:
-        NotText: It is no UTF-8, or holds NUL bytes.
+        NotText: It is not UTF-8, or contains NUL bytes.
     """
     try:
         text = data.decode()
     except UnicodeDecodeError as exc:
         raise NotText(
-            f"{display_path(path)} is no UTF-8 text.",
+            f"{display_path(path)} is not UTF-8 text.",
             details=path_details(path) | {"byte": exc.start},
         ) from None
     if "\0" in text:
@@ -286,8 +304,8 @@ def decode_text(data: bytes, path: str) -> str:
 
 
 def too_large(path: str, limit: int) -> TooLarge:
-    """Return the failure of a file with more bytes than may be read or written."""
+    """Return the error for a file that has more bytes than the limit."""
     return TooLarge(
-        f"{display_path(path)} has more than {limit} bytes.",
+        f"{display_path(path)} has more than {limit} bytes, the limit.",
         details=path_details(path) | {"limit": limit},
     )

@@ -1,1 +1,1 @@
-"""Search: ripgrep where it is found, our own engine elsewhere, the same answers."""
+"""Search files for lines that match an expression; ripgrep, if installed, only makes it faster."""

@@ -1,4 +1,4 @@
-"""Find the lines of one file that an expression matches."""
+"""Find the lines of one file that match an expression."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import NamedTuple
 
 from runners.workspace.search.patterns import LinePattern
 
-PREVIEW = 200  # characters
-_BEFORE = 60  # bytes of a long line that are shown before the match
+PREVIEW_CHARS = 200  # characters
+_CONTEXT_BYTES = 60  # of a long line, shown before the match
 _BOM = b"\xef\xbb\xbf"
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # ripgrep would read such a file as what it says it is
-_MARKS = (_BOM, *_UTF_16)
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # ripgrep decodes a file with such a BOM, RE2 does not
+_BOMS = (_BOM, *_UTF_16)
 _BREAK = 10  # "\n"
-_Place = tuple[int, int, int]  # where a line begins and ends, and where its first match begins
-_NO_UTF_8 = re.compile("[\udc80-\udcff]")  # how Python holds a byte that is none
+_Span = tuple[int, int, int]  # start and end of a line, and start of its first match
+_NO_UTF_8 = re.compile("[\udc80-\udcff]")  # a byte that is not UTF-8, decoded as surrogateescape
 
 
 class Match(NamedTuple):
-    """A line that matches; `line` counts from 1."""
+    """A matching line; `line` is 1-based."""
 
     path: str
     line: int
@@ -27,108 +27,111 @@ class Match(NamedTuple):
 
 
 class RequiredBytes:
-    """Tells texts that hold no match by the bytes that each match needs, the rarest first."""
+    """A quick test that rules out files without the bytes that every match contains."""
 
     def __init__(self, pattern: LinePattern) -> None:
-        self._bytes = list(pattern.needed)
+        self._bytes = list(pattern.required_bytes)
 
     def all_in(self, data: bytes) -> bool:
-        """Tell whether all are in a text; False means that no line of it matches."""
-        for at, one in enumerate(self._bytes):
-            if one not in data:
-                if at:  # what is not here may be missing in the next text too
+        """Return whether the data contains all of them; if not, no line matches."""
+        for at, required in enumerate(self._bytes):
+            if required not in data:
+                if at:  # test first next time what was missing here
                     self._bytes.insert(0, self._bytes.pop(at))
                 return False
         return True
 
 
-def matches_in(path: str, data: bytes, pattern: LinePattern, room: int) -> list[Match]:
-    r"""Return at most `room` lines of a file that match.
+def matches_in(path: str, data: bytes, pattern: LinePattern, max_matches: int) -> list[Match]:
+    r"""Return at most `max_matches` matching lines of a file.
 
-    None where it is binary: it holds a NUL, or begins as UTF-16 does. A BOM and the "\r" at the end
-    of a line are no part of it. A byte that is no UTF-8 is no character.
+    A binary file (with a NUL byte, or a BOM of UTF-16) has none. A BOM and the "\r" at the end of a
+    line are not part of it. A byte that is not UTF-8 matches no character.
     """
     if b"\0" in data or data.startswith(_UTF_16):
         return []
     data = data.removeprefix(_BOM)
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n").removesuffix(b"\r")
-    starts = _alone(data, pattern) if pattern.alone else _whole(data, pattern)
-    return _told(path, data, starts, room)
+    starts = (
+        _search_each_line(data, pattern) if pattern.line_by_line else _search_whole(data, pattern)
+    )
+    return _matches(path, data, starts, max_matches)
 
 
 def matches_at(
-    path: str, data: bytes, pattern: LinePattern, lines: Sequence[int], room: int
+    path: str, data: bytes, pattern: LinePattern, lines: Sequence[int], max_matches: int
 ) -> list[Match]:
-    """Return what `matches_in` does where it is known which lines may match.
+    """Return what `matches_in` does, testing only the lines that may match.
 
     Args:
-        lines: where they begin, in order; at least one. If that cannot be, for the file was
-            changed, all lines are tried.
+        lines: their start offsets, rising; at least one. If they do not fit, because the file has
+            changed, all lines are tested.
     """
-    if b"\0" in data or b"\r" in data or data.startswith(_MARKS) or lines[-1] >= len(data):
-        return matches_in(path, data, pattern, room)
+    if b"\0" in data or b"\r" in data or data.startswith(_BOMS) or lines[-1] >= len(data):
+        return matches_in(path, data, pattern, max_matches)
     if any(begin and data[begin - 1] != _BREAK for begin in lines):
-        return matches_in(path, data, pattern, room)
-    return _told(path, data, _among(data, pattern, lines), room)
+        return matches_in(path, data, pattern, max_matches)
+    return _matches(path, data, _search_lines(data, pattern, lines), max_matches)
 
 
-def _told(path: str, data: bytes, places: Iterator[_Place], room: int) -> list[Match]:
+def _matches(path: str, data: bytes, spans: Iterator[_Span], max_matches: int) -> list[Match]:
     found, line, counted = [], 1, 0
-    for place in places:
-        line += data.count(b"\n", counted, place[0])
-        counted = place[0]
-        found.append(Match(path, line, _preview(data, *place)))
-        if len(found) == room:
+    for span in spans:
+        line += data.count(b"\n", counted, span[0])
+        counted = span[0]
+        found.append(Match(path, line, _preview(data, *span)))
+        if len(found) == max_matches:
             break
     return found
 
 
-def _whole(data: bytes, pattern: LinePattern) -> Iterator[_Place]:
-    """Yield the first match of each line; no match can reach over a line break."""
+def _search_whole(data: bytes, pattern: LinePattern) -> Iterator[_Span]:
+    """Yield the first match of each line; no match can span a line break."""
     search, at = pattern.compiled.search, 0
     while at < len(data):
         match = search(data, at)
-        # What follows the last line break is no line when it is empty.
+        # An empty rest after the last line break is not a line.
         if match is None or (match.start() == len(data) and data[-1] == _BREAK):
             return
         start = match.start()
         begin, end = data.rfind(b"\n", 0, start) + 1, _end_of_line(data, start)
-        in_line = _sound(data[begin:end], start - begin, pattern)
+        in_line = _first_match(data[begin:end], start - begin, pattern)
         if in_line is not None:
             yield begin, end, begin + in_line
         at = end + 1
 
 
-def _alone(data: bytes, pattern: LinePattern) -> Iterator[_Place]:
+def _search_each_line(data: bytes, pattern: LinePattern) -> Iterator[_Span]:
     at = 0
     while at < len(data):
-        yield from _among(data, pattern, [at])
+        yield from _search_lines(data, pattern, [at])
         at = _end_of_line(data, at) + 1
 
 
-def _among(data: bytes, pattern: LinePattern, lines: Sequence[int]) -> Iterator[_Place]:
-    """Yield the first match of each of some lines, tried by itself."""
+def _search_lines(data: bytes, pattern: LinePattern, lines: Sequence[int]) -> Iterator[_Span]:
+    """Yield the first match of each of the given lines, each searched separately."""
     search = pattern.compiled.search
     for begin in lines:
         end = _end_of_line(data, begin)
         line = data[begin:end]
         match = search(line)
-        start = None if match is None else _sound(line, match.start(), pattern)
+        start = None if match is None else _first_match(line, match.start(), pattern)
         if start is not None:
             yield begin, end, begin + start
 
 
-def _sound(line: bytes, start: int, pattern: LinePattern) -> int | None:
-    r"""Return where the first match of a line begins, which RE2 says is at `start`.
+def _first_match(line: bytes, start: int, pattern: LinePattern) -> int | None:
+    r"""Return the offset of the line's first match, which RE2 reports at `start`, or None.
 
-    RE2 takes bytes for characters that are none: surrogates, and long forms as "\xe0\x80\x80".
+    RE2 accepts some invalid UTF-8 (surrogates, overlong forms as "\xe0\x80\x80"). So a line with
+    invalid bytes is searched again with these replaced by bytes that match nothing.
     """
     try:
         line.decode()
     except UnicodeDecodeError:
-        pieces = _NO_UTF_8.split(line.decode(errors="surrogateescape"))
-        match = pattern.compiled.search(b"\xff".join([piece.encode() for piece in pieces]))
+        parts = _NO_UTF_8.split(line.decode(errors="surrogateescape"))
+        match = pattern.compiled.search(b"\xff".join([part.encode() for part in parts]))
         return None if match is None else int(match.start())
     return start
 
@@ -139,16 +142,16 @@ def _end_of_line(data: bytes, start: int) -> int:
 
 
 def _preview(data: bytes, begin: int, end: int, start: int) -> str:
-    """Return the line around a place: whole where it is short, else the part with the match."""
-    if end - begin <= 4 * PREVIEW:
+    """Return the whole line if it is short, else the part with the match."""
+    if end - begin <= 4 * PREVIEW_CHARS:
         text = data[begin:end].decode(errors="replace")
-        if len(text) <= PREVIEW:
+        if len(text) <= PREVIEW_CHARS:
             return text
-    cut = begin if start - begin <= _BEFORE else start - _BEFORE
+    cut = begin if start - begin <= _CONTEXT_BYTES else start - _CONTEXT_BYTES
     while cut > begin and cut < end and data[cut] & 0xC0 == 0x80:
-        cut += 1  # never in the midst of a character
-    text = data[cut : min(end, cut + 4 * PREVIEW + 8)].decode(errors="replace")
+        cut += 1  # do not cut within a character
+    text = data[cut : min(end, cut + 4 * PREVIEW_CHARS + 8)].decode(errors="replace")
     before = "…" if cut > begin else ""
     whole = cut + len(text.encode()) >= end
-    room = PREVIEW - len(before)
+    room = PREVIEW_CHARS - len(before)
     return before + (text if whole and len(text) <= room else f"{text[: room - 1]}…")

@@ -1,9 +1,10 @@
-r"""Regular expressions over lines: RE2's dialect, and the same said in ripgrep's words.
+r"""Regular expressions over lines in RE2's dialect, and their translation for ripgrep.
 
-A line is what stands between two "\n", without a "\r" at its end. RE2 decides what is right and
-what matches. Where all of an expression can be said so that ripgrep finds at least the same files,
-`for_ripgrep` holds it: `\d \w \s \b` are ASCII in RE2 and Unicode there, `$` stands before "\r\n"
-as well, and a few signs mean more inside brackets. Else it is None, and RE2 works alone.
+A line is the text between two "\n", without a "\r" at its end. RE2 decides whether an expression is
+valid and what it matches. `for_ripgrep` is a translation with which ripgrep finds at least the same
+lines: `\d \w \s \b` are ASCII in RE2 but Unicode in ripgrep, `$` must also match before "\r\n", and
+some characters have a meaning in ripgrep's brackets only. It is None if an expression cannot be
+translated; then RE2 searches without ripgrep.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from runners.workspace.errors import BadArguments
 
 REGEX_LENGTH = 1000
 _META = frozenset("\\.+*?()|[]{}^$#&-~")
-_KINDS = {"d": "0-9", "w": "0-9A-Za-z_", "s": r"\t\f\r "}
+_CLASSES = {"d": "0-9", "w": "0-9A-Za-z_", "s": r"\t\f\r "}
 _REPEAT = re.compile(r"\{[0-9]+(?:,[0-9]*)?\}")
 _GROUP = re.compile(r"\(\?(?:P?<[^>]*>|([a-zA-Z-]*)([:)]))")
 _POSIX = re.compile(r"\[:\^?[a-z]+:\]")
@@ -26,129 +27,132 @@ _POSIX = re.compile(r"\[:\^?[a-z]+:\]")
 
 @dataclass(frozen=True, slots=True)
 class LinePattern:
-    """An expression that was found right.
+    """A valid expression.
 
     Attributes:
-        compiled: for bytes that are UTF-8.
-        for_ripgrep: the same or a wider one for ripgrep, or None.
-        alone: each line must be tried by itself, for the expression knows where its text begins.
-        needed: bytes without which no line matches, each once; those that are known.
+        compiled: the RE2 pattern, for UTF-8 bytes.
+        for_ripgrep: a translation for ripgrep that matches the same lines or more, or None.
+        line_by_line: each line must be searched separately, because the expression depends on where
+            the text begins or ends.
+        required_bytes: bytes that every match contains, as far as known, each once.
     """
 
     compiled: Any
     for_ripgrep: str | None
-    alone: bool
-    needed: bytes
+    line_by_line: bool
+    required_bytes: bytes
 
 
 def line_pattern(regex: str) -> LinePattern:
-    """Read an expression.
+    """Compile an expression and translate it for ripgrep.
 
     Raises:
-        BadArguments: It is empty, too long, wrong, or asks for a line break.
+        BadArguments: It is empty, too long, invalid, or matches a line break.
     """
     if not 1 <= len(regex) <= REGEX_LENGTH:
-        raise BadArguments(f"regex has 1 to {REGEX_LENGTH} characters.")
+        raise BadArguments(f"regex must have 1 to {REGEX_LENGTH} characters.")
     options = re2.Options()
     options.log_errors, options.never_nl, options.never_capture = False, True, True
     try:
-        re2.compile(regex, options)  # first as it was given: an error shows what it is about
+        re2.compile(regex, options)  # first unchanged, so that an error quotes the caller's text
         compiled = re2.compile(f"(?m){regex}", options)
     except (re2.error, UnicodeEncodeError) as exc:
-        raise _wrong(exc) from None
-    reader = _RipgrepTranslator(regex)
-    said = reader.read()
-    needed = bytes(dict.fromkeys(reader.needed)) if reader.translatable else b""
-    return LinePattern(compiled, said if reader.translatable else None, reader.alone, needed)
+        raise _invalid(exc) from None
+    translator = _RipgrepTranslator(regex)
+    translated = translator.translate()
+    if not translator.translatable:
+        return LinePattern(compiled, None, translator.line_by_line, b"")
+    required_bytes = bytes(dict.fromkeys(translator.required_bytes))
+    return LinePattern(compiled, translated, translator.line_by_line, required_bytes)
 
 
-def _wrong(exc: Exception) -> BadArguments:
-    told = exc.args[0] if exc.args else "wrong"
-    said = told.decode(errors="replace") if isinstance(told, bytes) else str(told)
+def _invalid(exc: Exception) -> BadArguments:
+    detail = exc.args[0] if exc.args else "invalid"
+    reason = detail.decode(errors="replace") if isinstance(detail, bytes) else str(detail)
     if isinstance(exc, UnicodeEncodeError):
-        said = "it is no Unicode text"
-    return BadArguments(f"regex: {said}"[:300], details={"reason": said[:300]})
+        reason = "not valid Unicode"
+    return BadArguments(f"regex: {reason}"[:300], details={"reason": reason[:300]})
 
 
 class _RipgrepTranslator:
-    """Reads an expression that RE2 took, and says it anew for ripgrep.
+    """Translates an expression that RE2 accepts for ripgrep.
 
     Attributes:
-        sayable: nothing was met so far that cannot be said.
-        alone: see LinePattern.
-        needed: characters that every match holds, if all can be said.
+        translatable: nothing so far that cannot be translated.
+        line_by_line: see LinePattern.
+        required_bytes: what every match contains; valid only if all is translatable.
     """
 
     def __init__(self, regex: str) -> None:
         self._regex, self._at = regex, 0
         self._depth, self._alternatives = 0, False
-        self._signs: list[str] = []
+        self._literals: list[str] = []
         self.translatable = not ("(?i" in regex and not regex.isascii())
-        self.alone = False
+        self.line_by_line = False
         self._any_case = "(?i" in regex
 
-    def read(self) -> str:
-        said = []
+    def translate(self) -> str:
+        translated = []
         while self._at < len(self._regex):
-            said.append(self._one())
-        return "".join(said)
+            translated.append(self._translate_next())
+        return "".join(translated)
 
     @property
-    def needed(self) -> bytes:
-        return b"" if self._alternatives or self._any_case else "".join(self._signs).encode()
+    def required_bytes(self) -> bytes:
+        return b"" if self._alternatives or self._any_case else "".join(self._literals).encode()
 
-    def _need(self, sign: str) -> str:
-        """Note a character that stands for itself, unless it may be left out."""
+    def _add_literal(self, character: str) -> str:
+        """Translate a literal character, and record it as required unless a match may omit it."""
         if self._depth == 0 and not self._regex.startswith(("?", "*", "+", "{"), self._at):
-            self._signs.append(sign)
-        return _quoted(sign)
+            self._literals.append(character)
+        return _quoted(character)
 
-    def _one(self) -> str:
-        sign = self._regex[self._at]
-        if sign in "\\[(":
-            return {"\\": self._escape, "[": self._brackets, "(": self._group}[sign]()
-        if sign == "{" and (repeat := _REPEAT.match(self._regex, self._at)):
-            return self._take(repeat[0])
+    def _translate_next(self) -> str:
+        character = self._regex[self._at]
+        if character in "\\[(":
+            return {"\\": self._escape, "[": self._brackets, "(": self._group}[character]()
+        if character == "{" and (repeat := _REPEAT.match(self._regex, self._at)):
+            return self._consume(repeat[0])
         self._at += 1
-        if sign in "\n\r":
-            return self._breaks(sign)
-        if sign == "$":
+        if character in "\n\r":
+            return self._line_break(character)
+        if character == "$":
             return r"(?:\r?$)"
-        self._depth -= sign == ")"
-        self._alternatives |= sign == "|" and self._depth == 0
-        return sign if sign in ")|*+?.^" else self._need(sign)
+        self._depth -= character == ")"
+        self._alternatives |= character == "|" and self._depth == 0
+        return character if character in ")|*+?.^" else self._add_literal(character)
 
     def _escape(self) -> str:
         letter = self._regex[self._at + 1]
         self._at += 2
         if letter in "nr":
-            return self._breaks("\n" if letter == "n" else "\r")
-        if letter.lower() in _KINDS:
+            return self._line_break("\n" if letter == "n" else "\r")
+        if letter.lower() in _CLASSES:
             negated = "^" if letter.isupper() else ""
-            return f"(?-i:[{negated}{_KINDS[letter.lower()]}{_nl(letter)}])"
+            return f"(?-i:[{negated}{_CLASSES[letter.lower()]}{_exclude_line_break(letter)}])"
         if letter in "bB":
             return rf"(?-u:\{letter})"
         if letter in "AzC":
-            self.alone = True
+            self.line_by_line = True
         if letter == "Q":
             end = self._regex.find("\\E", self._at)
             self._at = len(self._regex) if end < 0 else end + 2
-        said = self._plain(letter)
-        return said if letter in "tf" else self._need(letter)
+        translated = self._single_escape(letter)
+        return translated if letter in "tf" else self._add_literal(letter)
 
-    def _plain(self, letter: str) -> str:
-        """Say an escape that stands for one character."""
+    def _single_escape(self, letter: str) -> str:
+        """Translate an escape of a single character."""
         if letter in "tf":
             return f"\\{letter}"
         if letter.isalnum() or not letter.isascii():
             self.translatable = False
         return _quoted(letter)
 
-    def _breaks(self, sign: str) -> str:
+    def _line_break(self, character: str) -> str:
         self.translatable = False
-        if sign == "\n":
+        if character == "\n":
             raise BadArguments(
-                "regex: the search goes line by line, so a line break cannot match.",
+                "regex: lines are searched one by one, so a line break cannot match.",
                 details={"reason": "line break"},
             )
         return ""
@@ -157,13 +161,13 @@ class _RipgrepTranslator:
         group = _GROUP.match(self._regex, self._at)
         self._depth += group is None or group[2] != ")"
         if group is None:
-            return self._take("(", "(?:")
+            return self._consume("(", "(?:")
         flags, end = group[1] or "", group[2] or ":"
         if "m" in flags.partition("-")[2]:
-            self.alone = True
+            self.line_by_line = True
         if flags not in {"", "i"}:
             self.translatable = False
-        return self._take(group[0], f"(?{flags}{end}")
+        return self._consume(group[0], f"(?{flags}{end}")
 
     def _brackets(self) -> str:
         self._at += 1
@@ -179,7 +183,7 @@ class _RipgrepTranslator:
         posix = _POSIX.match(self._regex, self._at)
         if posix:
             self.translatable = self.translatable and not self._any_case
-            return self._take(posix[0])
+            return self._consume(posix[0])
         low = self._character()
         if self._regex.startswith("-", self._at) and self._regex[self._at + 1] != "]":
             self._at += 1
@@ -187,30 +191,32 @@ class _RipgrepTranslator:
         return low
 
     def _character(self) -> str:
-        """Say one character of brackets, or an escape that stands for many."""
-        sign = self._regex[self._at]
+        """Translate one character in brackets, or an escape of a character class."""
+        character = self._regex[self._at]
         self._at += 1
-        if sign != "\\":
-            return r"\n" if sign == "\n" else _quoted(sign)
+        if character != "\\":
+            return r"\n" if character == "\n" else _quoted(character)
         letter = self._regex[self._at]
         self._at += 1
-        if letter.lower() in _KINDS:
+        if letter.lower() in _CLASSES:
             self.translatable = self.translatable and not self._any_case
-            kind = _KINDS[letter.lower()]
-            return f"[^{kind}{_nl(letter)}]" if letter.isupper() else kind
+            characters = _CLASSES[letter.lower()]
+            return (
+                f"[^{characters}{_exclude_line_break(letter)}]" if letter.isupper() else characters
+            )
         if letter in "nr":
             return f"\\{letter}"
-        return self._plain(letter)
+        return self._single_escape(letter)
 
-    def _take(self, words: str, said: str | None = None) -> str:
-        self._at += len(words)
-        return words if said is None else said
+    def _consume(self, source: str, translated: str | None = None) -> str:
+        self._at += len(source)
+        return source if translated is None else translated
 
 
-def _nl(letter: str) -> str:
-    """Return what keeps a negated kind from holding a line break."""
+def _exclude_line_break(letter: str) -> str:
+    """Return what excludes the line break from a negated character class."""
     return r"\n" if letter.isupper() else ""
 
 
-def _quoted(sign: str) -> str:
-    return f"\\{sign}" if sign in _META else sign
+def _quoted(character: str) -> str:
+    return f"\\{character}" if character in _META else character
