@@ -125,7 +125,7 @@ def test_what_cannot_be_installed_is_tried_once_and_does_not_end_the_setup(
 
 
 @pytest.mark.parametrize(
-    ("there", "verdict", "told"),
+    ("installed", "verdict", "text"),
     [
         (["fc-list", "cjk-font"], "ok", "Chinese characters are shown"),
         (["fc-list"], "note", "none for Chinese"),
@@ -133,10 +133,10 @@ def test_what_cannot_be_installed_is_tried_once_and_does_not_end_the_setup(
     ],
 )
 def test_doctor_says_whether_screenshots_show_chinese(
-    machine: Machine, there: list[str], verdict: str, told: str
+    machine: Machine, installed: list[str], verdict: str, text: str
 ) -> None:
-    for name in there:
+    for name in installed:
         machine.has(name, FC_LIST)
-    finding = check_fonts()
-    assert (finding.verdict, told in finding.what) == (verdict, True)
-    assert ("fonts-wqy-microhei" in finding.way_out) == (verdict == "note")
+    result = check_fonts()
+    assert (result.verdict, text in result.what) == (verdict, True)
+    assert ("fonts-wqy-microhei" in result.recovery) == (verdict == "note")

@@ -41,7 +41,7 @@ _PIN = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==(\S+) \\?$")
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What a check found; `way_out` is there when it is not ok."""
+    """What a check found; `recovery` is set when it is not ok."""
 
     verdict: Verdict
     name: str
