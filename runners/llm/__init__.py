@@ -1,5 +1,5 @@
-"""The gateway to language models: one Protocol (`base`), two ways to speak (`openai_compatible`,
-`anthropic_messages`), one place for retries, limits and money (`gateway`).
+"""The gateway to language models: types and Protocol (`base`), two providers (`openai_compatible`,
+`anthropic_messages`), and retries, limits and costs (`gateway`).
 
-Nothing here is imported before an agent runs; the libraries of the providers are imported last.
+The module of a provider, and with it the provider's library, is imported when an agent first runs.
 """

@@ -1,4 +1,4 @@
-"""Anthropic's messages as they stream."""
+"""Provider for Anthropic's Messages API, streamed."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from runners.llm.provider_errors import classify_error
 from runners.llm.stream_events import TurnEnd, TurnRequest
 from runners.llm.tool_calls import ToolCallAssembler, token_count
 
-_OWN = "https://api.anthropic.com"
-MAX_TOKENS = 8192  # of one answer, where no setting says: the API wants a number
+_DEFAULT_URL = "https://api.anthropic.com"
+MAX_TOKENS = 8192  # of one reply, if not configured: the API requires a number
 _STOPS: Mapping[str, Stop] = {
     "tool_use": "tool_calls",
     "max_tokens": "length",
     "refusal": "refusal",
     "model_context_window_exceeded": "length",
 }
-_NOT_OF_AN_ID = re.compile(r"[^A-Za-z0-9_-]")
+_INVALID_ID_CHARACTERS = re.compile(r"[^A-Za-z0-9_-]")
 _FAILURES = (
     anthropic.AnthropicError,
     httpx2.HTTPError,
@@ -34,99 +34,103 @@ _FAILURES = (
 
 
 class AnthropicMessages:
-    """Speaks with one server."""
+    """A client of one server."""
 
     def __init__(self, settings: LlmSettings, http: httpx2.AsyncClient) -> None:
         self._settings = settings
         self._client = anthropic.AsyncAnthropic(
             api_key=settings.api_key or NO_KEY,
-            # The library adds /v1 itself, which the address of a server often ends with.
-            base_url=settings.base_url.removesuffix("/v1") or _OWN,
+            # The library appends /v1 itself, and configured URLs often end with it.
+            base_url=settings.base_url.removesuffix("/v1") or _DEFAULT_URL,
             max_retries=0,
             http_client=http,
         )
 
     async def close(self) -> None:
-        """Close kept connections."""
+        """Close pooled connections."""
         await self._client.close()
 
     async def turn(self, request: TurnRequest) -> AsyncGenerator[Delta | TurnEnd, None]:
-        """Ask once."""
-        calls, said, stream = ToolCallAssembler(), _Said(), None
+        """Request one turn."""
+        calls, state, stream = ToolCallAssembler(), _TurnState(), None
         try:
             stream = await self._client.messages.create(
                 model=self._settings.model,
                 max_tokens=request.max_tokens or MAX_TOKENS,
                 messages=[],
                 stream=True,
-                extra_body=self._body(request),  # as it is: the library would walk through it
+                extra_body=self._body(request),  # unchecked: the library would traverse all of it
             )
             async with stream:
                 async for event in stream:
-                    if text := said.take(event, calls):
+                    if text := state.add(event, calls):
                         yield Delta(text)
-                    if said.is_closed:
+                    if state.is_complete:
                         break
         except _FAILURES as error:
-            if not said.is_closed:
-                raise classify_error(error, self._settings, has_begun=stream is not None) from None
-        if said.is_closed:
-            is_without = said.stop == "tool_calls" and not calls
-            stop: Stop = "stop" if is_without else said.stop
-            yield TurnEnd(stop, calls.whole(), said.input_tokens, said.output_tokens)
+            if not state.is_complete:
+                raise classify_error(
+                    error, self._settings, has_started=stream is not None
+                ) from None
+        if state.is_complete:
+            has_no_calls = state.stop == "tool_calls" and not calls
+            stop: Stop = "stop" if has_no_calls else state.stop
+            yield TurnEnd(stop, calls.assemble(), state.input_tokens, state.output_tokens)
 
     def _body(self, request: TurnRequest) -> dict[str, Any]:
-        told = "\n\n".join(one.content for one in request.messages if one.role == "system")
+        system = "\n\n".join(
+            message.content for message in request.messages if message.role == "system"
+        )
         body: dict[str, Any] = {"messages": _messages(request.messages)}
-        if told:
-            body["system"] = told
+        if system:
+            body["system"] = system
         if request.tools:
             body["tools"] = _tools(request.tools)
         return body
 
 
-class _Said:
-    """What the events of one turn amount to."""
+class _TurnState:
+    """The state of one turn, built from its events."""
 
     def __init__(self) -> None:
-        self.is_closed = False
+        self.is_complete = False
         self.stop: Stop = "stop"
         self.input_tokens: int | None = None
         self.output_tokens: int | None = None
 
-    def take(self, event: Any, calls: ToolCallAssembler) -> str:
-        """Take an event; return the text in it."""
+    def add(self, event: Any, calls: ToolCallAssembler) -> str:
+        """Add an event; return its text."""
         if event.type == "content_block_start" and event.content_block.type == "tool_use":
             block = event.content_block
             calls.add(event.index, id_=block.id, name=block.name)
         elif event.type == "content_block_delta":
-            return self._piece(event, calls)
+            return self._add_delta(event, calls)
         elif event.type == "message_start":
             self._count(event.message.usage)
         elif event.type == "message_delta":
             self.stop = _STOPS.get(str(event.delta.stop_reason), "stop")
             self._count(event.usage)
         elif event.type == "message_stop":
-            self.is_closed = True
+            self.is_complete = True
         return ""
 
-    def _piece(self, event: Any, calls: ToolCallAssembler) -> str:
+    def _add_delta(self, event: Any, calls: ToolCallAssembler) -> str:
         if event.delta.type == "input_json_delta":
-            calls.add(event.index, piece=event.delta.partial_json or "")
+            calls.add(event.index, fragment=event.delta.partial_json or "")
         return str(event.delta.text) if event.delta.type == "text_delta" else ""
 
     def _count(self, usage: Any) -> None:
         if usage is None:
             return
-        # What was read from a cache or written to one counts beside input_tokens, not in it.
+        # input_tokens does not include tokens read from or written to the cache.
         parts = [
             token_count(getattr(usage, name, None))
             for name in ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
         ]
         if parts[0] is not None:
             self.input_tokens = sum(part or 0 for part in parts)
-        if (made := token_count(usage.output_tokens)) is not None:
-            self.output_tokens = made
+        if (output_tokens := token_count(usage.output_tokens)) is not None:
+            self.output_tokens = output_tokens
 
 
 def _tools(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
@@ -137,18 +141,19 @@ def _tools(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
 
 
 def _messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Return the talk without its system texts, neighbours of one role as one message: results of
-    tools are blocks of the user's.
+    """Return the messages without system texts; tool results become blocks of user messages.
+
+    Consecutive messages of one role are merged, because the API requires alternating roles.
     """
-    told: list[dict[str, Any]] = []
+    merged: list[dict[str, Any]] = []
     for message in messages:
         if message.role == "system":
             continue
         role = "assistant" if message.role == "assistant" else "user"
-        if not told or told[-1]["role"] != role:
-            told.append({"role": role, "content": []})
-        told[-1]["content"] += _blocks(message)
-    return [one for one in told if one["content"]]
+        if not merged or merged[-1]["role"] != role:
+            merged.append({"role": role, "content": []})
+        merged[-1]["content"] += _blocks(message)
+    return [entry for entry in merged if entry["content"]]
 
 
 def _blocks(message: Message) -> list[dict[str, Any]]:
@@ -160,7 +165,7 @@ def _blocks(message: Message) -> list[dict[str, Any]]:
                 "content": message.content,
             }
         ]
-    # The API takes no text that is empty or blank.
+    # The API rejects empty and blank texts.
     texts = [{"type": "text", "text": message.content}] if message.content.strip() else []
     calls = [
         {
@@ -174,8 +179,9 @@ def _blocks(message: Message) -> list[dict[str, Any]]:
     return [*texts, *calls]
 
 
-def _id(told: str) -> str:
-    """Return a call's id as this API takes it, also where another server made it: a run may be
-    tried again with another provider.
+def _id(call_id: str) -> str:
+    """Return a call's id in the characters that this API accepts.
+
+    The id may come from another provider, with which an earlier attempt of the run worked.
     """
-    return _NOT_OF_AN_ID.sub(lambda odd: f"_{ord(odd[0]):02x}", told)
+    return _INVALID_ID_CHARACTERS.sub(lambda character: f"_{ord(character[0]):02x}", call_id)

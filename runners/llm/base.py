@@ -1,5 +1,6 @@
-"""The vocabulary of talks with a model: what it is asked, and what it says, piece by piece
-(S1 §5).
+"""Types of a conversation with a model: settings, messages, parts of a streamed turn (S1 §5).
+
+A turn is one request to the model and its reply.
 """
 
 from __future__ import annotations
@@ -10,33 +11,33 @@ from typing import Any, Literal, Protocol
 
 Role = Literal["system", "user", "assistant", "tool"]
 Stop = Literal["stop", "tool_calls", "length", "refusal"]
-NO_KEY = "none"  # what is sent where no key is set: the libraries want one, local servers do not
+NO_KEY = "none"  # sent if no key is set: the libraries require one, local servers do not
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a model costs, in US dollars for a million tokens."""
+    """The price of a model, in US dollars per million tokens."""
 
     input_usd: float
     output_usd: float
 
     def of(self, input_tokens: int, output_tokens: int) -> float:
-        """Return what so many tokens cost, in US dollars."""
+        """Return the cost of these tokens in US dollars."""
         return (input_tokens * self.input_usd + output_tokens * self.output_usd) / 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class LlmSettings:
-    """Which model answers, where, and within what.
+    """Which model to use, where it is, and its limits.
 
     Attributes:
-        model: empty: there is none, and agent runs end with MODEL_UNAVAILABLE.
-        base_url: empty: the provider's own address.
-        api_key: never in a row, a log or a message.
-        timeout_ms: of one call of the model, tries and waits together.
-        max_output_tokens: of one answer; 0 leaves it to the provider.
-        context_tokens: about how much a call may tell the model.
-        price: None: nobody said, so costs are unknown.
+        model: empty: no model is configured, and agent runs end with MODEL_UNAVAILABLE.
+        base_url: empty: the provider's public API.
+        api_key: never stored in a row, a log or a message.
+        timeout_ms: of one turn, including retries and waits.
+        max_output_tokens: of one reply; 0: the provider's default.
+        context_tokens: approximate limit of what one request sends to the model.
+        price: None: not configured, so costs are unknown.
     """
 
     provider: Literal["openai", "anthropic"] = "openai"
@@ -50,22 +51,22 @@ class LlmSettings:
 
     @property
     def location(self) -> str:
-        """Where the model's server is, for people."""
+        """Where the model's server is, for messages."""
         return self.base_url or f"the {self.provider} API"
 
     @property
     def label(self) -> str:
-        """Which model it is and where, for people; empty: there is none."""
+        """The model and its location, for display; empty if no model is configured."""
         return f"{self.model} at {self.location}" if self.model else ""
 
 
 @dataclass(frozen=True, slots=True)
 class LlmCall:
-    """A tool call that the model asks for, wholly received.
+    """A tool call that the model requests, completely received.
 
     Attributes:
-        broken: what is wrong with it, for the model to read; such a call is not made, and its
-            arguments are empty.
+        problem: what is wrong with the call, as text for the model; empty if it is valid. An
+            invalid call is not made and has no arguments.
     """
 
     tool_call_id: str
@@ -76,7 +77,7 @@ class LlmCall:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message of a talk: `tool_calls` are an assistant's, `tool_call_id` is a tool's."""
+    """One message; only an assistant's has `tool_calls`, only a tool's has `tool_call_id`."""
 
     role: Role
     content: str
@@ -86,7 +87,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A tool as a model sees it; `schema` is a JSON Schema of its arguments."""
+    """A tool offered to the model; `schema` is the JSON Schema of its arguments."""
 
     name: str
     description: str
@@ -95,10 +96,10 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a call of the model took; `cost_usd` is None where no price was said.
+    """Tokens and cost of a turn; `cost_usd` is None if no price is configured.
 
     Attributes:
-        is_estimated: the model's server did not say; counted from the length of the texts.
+        is_estimated: the server did not report the tokens; they are estimated from text lengths.
     """
 
     input_tokens: int
@@ -109,25 +110,25 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """Some more of what the model says."""
+    """The next piece of the model's text."""
 
     content: str
 
 
 @dataclass(frozen=True, slots=True)
 class Restarted:
-    """The model's answer was cut, and it is asked again: what it said so far does not count."""
+    """The stream was interrupted and the request is sent again; the text so far is void."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The model's turn is closed: what came before is whole.
+    """The end of a complete turn.
 
     Attributes:
-        stop: why; after `length` and `refusal` no call of the turn is to be made.
-        content: all that it said in this turn.
+        stop: why the turn ended; after `length` and `refusal` none of its calls may be made.
+        content: the whole text of the turn.
     """
 
     stop: Stop
@@ -139,7 +140,7 @@ Part = Delta | LlmCall | Restarted | Done
 
 
 class LlmGateway(Protocol):
-    """Whoever can ask a model."""
+    """Sends requests to a model."""
 
     def stream_chat(
         self,
@@ -148,13 +149,14 @@ class LlmGateway(Protocol):
         tools: Sequence[ToolSpec],
         timeout_ms: int | None = None,
     ) -> AsyncGenerator[Part, None]:
-        """Ask the model and yield what it says as it comes: its calls once its turn closed wholly,
-        `Done` last. `timeout_ms`: at most this long, and at most the settings' own limit.
+        """Request one turn and yield its parts as they arrive.
 
-        Closing the iterator, or cancelling the task, closes the connection at once.
+        Text comes as it is received, tool calls once the turn is complete, `Done` last.
+        `timeout_ms` can only shorten the limit of the settings. Closing the iterator, or cancelling
+        the task, closes the connection immediately.
 
         Raises:
-            ModelUnavailable: No model is set, its server cannot be reached, or it refuses the key.
-            ModelFailed: It was cut twice, was late, or answered errors to the last try.
-            ModelRefused: It does not take what it was asked.
+            ModelUnavailable: No model is configured, its server is unreachable, or rejects the key.
+            ModelFailed: The stream was interrupted twice, came late, or all attempts failed.
+            ModelRefused: The server rejects the request.
         """

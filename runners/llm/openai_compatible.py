@@ -1,5 +1,7 @@
-"""OpenAI's chat completions as they stream, and what local servers make of them (Ollama, vLLM,
-llama.cpp): a missing index, no usage, `stop` where there are calls.
+"""Provider for OpenAI's chat completions API, streamed, and for servers that imitate it.
+
+Local servers (Ollama, vLLM, llama.cpp) deviate from it: they omit the index of a call or the usage,
+or report `stop` although there are calls.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ _FAILURES = (openai.OpenAIError, httpx2.HTTPError, ValueError, TypeError, Attrib
 
 
 class OpenAiCompatible:
-    """Speaks with one server."""
+    """A client of one server."""
 
     def __init__(self, settings: LlmSettings, http: httpx2.AsyncClient) -> None:
         self._settings = settings
@@ -33,14 +35,14 @@ class OpenAiCompatible:
         )
 
     async def close(self) -> None:
-        """Close kept connections."""
+        """Close pooled connections."""
         await self._client.close()
 
     async def turn(self, request: TurnRequest) -> AsyncGenerator[Delta | TurnEnd, None]:
-        """Ask once."""
-        calls, said, stream = ToolCallAssembler(), _Said(), None
+        """Request one turn."""
+        calls, state, stream = ToolCallAssembler(), _TurnState(), None
         try:
-            # As plain JSON both ways: the library's types cost more than all else of a chunk.
+            # Plain JSON both ways: parsing into the library's types is most of a chunk's cost.
             stream = await self._client.post(
                 "/chat/completions",
                 body=self._body(request),
@@ -50,13 +52,16 @@ class OpenAiCompatible:
             )
             async with stream:
                 async for chunk in stream:
-                    if text := said.take(chunk, calls):
+                    if text := state.add(chunk, calls):
                         yield Delta(text)
         except _FAILURES as error:
-            if said.finish is None:  # once the turn is closed nothing more is needed
-                raise classify_error(error, self._settings, has_begun=stream is not None) from None
-        if said.finish is not None:
-            yield TurnEnd(said.stop(calls), calls.whole(), said.input_tokens, said.output_tokens)
+            if state.finish is None:  # an error after the end of the turn does not matter
+                raise classify_error(
+                    error, self._settings, has_started=stream is not None
+                ) from None
+        if state.finish is not None:
+            stop = state.stop(calls)
+            yield TurnEnd(stop, calls.assemble(), state.input_tokens, state.output_tokens)
 
     def _body(self, request: TurnRequest) -> dict[str, Any]:
         body: dict[str, Any] = {
@@ -68,22 +73,22 @@ class OpenAiCompatible:
         if request.tools:
             body["tools"] = _tools(request.tools)
         if request.max_tokens:
-            # Servers other than OpenAI's own know the old name alone.
-            own = not self._settings.base_url
-            body["max_completion_tokens" if own else "max_tokens"] = request.max_tokens
+            # Servers other than OpenAI's own accept only the old name.
+            is_openai = not self._settings.base_url
+            body["max_completion_tokens" if is_openai else "max_tokens"] = request.max_tokens
         return body
 
 
-class _Said:
-    """What the chunks of one turn amount to."""
+class _TurnState:
+    """The state of one turn, built from its chunks."""
 
     def __init__(self) -> None:
         self.finish: str | None = None
         self.input_tokens: int | None = None
         self.output_tokens: int | None = None
 
-    def take(self, chunk: Any, calls: ToolCallAssembler) -> str:
-        """Take a chunk; return the text in it."""
+    def add(self, chunk: Any, calls: ToolCallAssembler) -> str:
+        """Add a chunk; return its text."""
         if not isinstance(chunk, Mapping):
             return ""
         if (usage := chunk.get("usage")) is not None:
@@ -93,22 +98,22 @@ class _Said:
             return ""
         choice, text = chunk["choices"][0], ""
         if (delta := choice.get("delta")) is not None and self.finish is None:
-            for piece in delta.get("tool_calls") or ():
-                made = piece.get("function") or {}
-                id_, name = _text(piece.get("id")), _text(made.get("name"))
-                key = calls.key_of(piece.get("index"), id_, name)
-                calls.add(key, id_=id_, name=name, piece=_text(made.get("arguments")))
+            for call in delta.get("tool_calls") or ():
+                function = call.get("function") or {}
+                id_, name = _text(call.get("id")), _text(function.get("name"))
+                key = calls.key_of(call.get("index"), id_, name)
+                calls.add(key, id_=id_, name=name, fragment=_text(function.get("arguments")))
             text = _text(delta.get("content"))
         self.finish = self.finish or choice.get("finish_reason") or None
         return text
 
     def stop(self, calls: ToolCallAssembler) -> Stop:
-        """Return why the turn closed."""
+        """Return why the turn ended."""
         return _STOPS.get(str(self.finish), "tool_calls" if calls else "stop")
 
 
 def _text(value: Any) -> str:
-    """Return a field's text; of what should be a text and is not, its JSON."""
+    """Return a text field; a value that should be a text but is not is returned as JSON."""
     if value is None:
         return ""
     return value if isinstance(value, str) else orjson.dumps(value).decode()
@@ -135,9 +140,9 @@ def _message(message: Message) -> dict[str, Any]:
             "tool_call_id": message.tool_call_id,
             "content": message.content,
         }
-    told: dict[str, Any] = {"role": message.role, "content": message.content}
+    body: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls:
-        told["tool_calls"] = [
+        body["tool_calls"] = [
             {
                 "id": call.tool_call_id,
                 "type": "function",
@@ -148,4 +153,4 @@ def _message(message: Message) -> dict[str, Any]:
             }
             for call in message.tool_calls
         ]
-    return told
+    return body

@@ -1,4 +1,4 @@
-"""Does the model answer? Asked by `manage.py doctor`."""
+"""Probe the model for `manage.py doctor`."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from runners.llm.base import Delta, Done, LlmSettings, Message
 from runners.llm.gateway import Gateway
 
 PROBE_MS = 30_000
-ENOUGH_TOKENS = 16  # some models think before the first word, and some refuse a limit of 1
+MAX_TOKENS = 16  # some models reason before the first word, and some reject a limit of 1
 
 
 async def probe_model(settings: LlmSettings) -> str:
-    """Ask the model for a word, leave with the first, and say how that went.
+    """Request one word from the model, stop at the first part, and return how long that took.
 
     Raises:
-        ToolFailed: It does not answer; the message says what is wrong.
+        ToolFailed: The model does not answer; the message names the cause.
     """
-    gateway = Gateway(replace(settings, max_output_tokens=ENOUGH_TOKENS))
-    began = time.monotonic()
+    gateway = Gateway(replace(settings, max_output_tokens=MAX_TOKENS))
+    started = time.monotonic()
     chat = gateway.stream_chat(messages=[Message("user", "Say ok.")], tools=(), timeout_ms=PROBE_MS)
     try:
         async with aclosing(chat):
@@ -29,5 +29,5 @@ async def probe_model(settings: LlmSettings) -> str:
                     break
     finally:
         await gateway.close()
-    took = time.monotonic() - began
+    took = time.monotonic() - started
     return f"{settings.label} answers after {took:.1f} s"

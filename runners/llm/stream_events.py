@@ -1,4 +1,4 @@
-"""What happens inside one try at a model's turn, as the gateway hears it from a provider."""
+"""What a provider reports to the gateway during one attempt at a turn."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from runners.llm.base import Delta, LlmCall, Message, Stop, ToolSpec
 
 @dataclass(frozen=True, slots=True)
 class TurnRequest:
-    """One turn that is asked for; `max_tokens` 0 leaves it to the provider."""
+    """One requested turn; `max_tokens` 0 means the provider's default."""
 
     messages: Sequence[Message]
     tools: Sequence[ToolSpec]
@@ -20,7 +20,7 @@ class TurnRequest:
 
 @dataclass(frozen=True, slots=True)
 class TurnEnd:
-    """The turn's last signal; tokens are None where the server did not say."""
+    """The last event of a complete turn; tokens are None if the server did not report them."""
 
     stop: Stop
     calls: Sequence[LlmCall]
@@ -29,28 +29,31 @@ class TurnEnd:
 
 
 class StreamCut(Exception):
-    """The stream ended before the turn was closed, or what came is no stream."""
+    """The stream ended before the turn was complete, or its data is invalid."""
 
 
 class ServerBusy(Exception):
-    """The server cannot answer now; `status` and `after_s`, the wait that it asks for, where it
-    says so.
+    """The server cannot process the request now.
+
+    Attributes:
+        status: its HTTP status; None if the connection was lost.
+        retry_after_s: the wait that the server requests, if it does.
     """
 
-    def __init__(self, told: str, *, status: int | None, after_s: float | None) -> None:
-        super().__init__(told)
-        self.status, self.after_s = status, after_s
+    def __init__(self, message: str, *, status: int | None, retry_after_s: float | None) -> None:
+        super().__init__(message)
+        self.status, self.retry_after_s = status, retry_after_s
 
 
 class Provider(Protocol):
-    """One way to speak with models' servers. A try only: retries are the gateway's."""
+    """A client of one kind of model server; it does not retry, the gateway does."""
 
     def turn(self, request: TurnRequest) -> AsyncGenerator[Delta | TurnEnd, None]:
-        """Ask once; what ends without `Closed` was cut.
+        """Request one turn; a stream that ends without `TurnEnd` was interrupted.
 
         Raises:
-            Cut, Busy, ToolFailed
+            StreamCut, ServerBusy, ToolFailed
         """
 
     async def close(self) -> None:
-        """Close kept connections."""
+        """Close pooled connections."""

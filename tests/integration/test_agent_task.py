@@ -115,7 +115,7 @@ def test_a_cut_answer_is_asked_for_again_and_readers_are_told(
         (Call("open_page", {"url": "http://a"}, "x"), "there is no tool"),
         (Call("answer_task_run", {"runId": "r", "answer": "y"}, "x"), "there is no tool"),
         (Call("read_file", {"nope": 1}, "x"), "nope"),
-        (Call("read_file", "{broken", "x"), "no JSON"),
+        (Call("read_file", "{broken", "x"), "not valid JSON"),
         (Call("read_result", {"artifactId": 5}, "x"), "artifactId"),
         (Call("ask_followup_question", {}, "x"), "question"),
         (Call("attempt_completion", {"result": 7}, "x"), "result"),

@@ -113,11 +113,11 @@ def test_without_a_price_the_cost_is_unknown(model: ModelServer) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ("{bad", "no JSON"),
-        ("[1]", "no JSON object"),
-        ('{"a": NaN}', "no JSON"),
+        ("{bad", "not valid JSON"),
+        ("[1]", "not a JSON object"),
+        ('{"a": NaN}', "not valid JSON"),
         ('{"a":' * 40 + "1" + "}" * 40, "deeper"),
-        ('{"a": "\\ud800"}', "no JSON"),
+        ('{"a": "\\ud800"}', "not valid JSON"),
     ],
 )
 def test_broken_arguments_are_told_and_empty(

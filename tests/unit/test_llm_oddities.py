@@ -10,7 +10,7 @@ import pytest
 
 from runners.errors import ModelFailed
 from runners.llm.base import LlmCall, LlmSettings, Message
-from runners.llm.tool_calls import MAX_CALLS, MAX_KEPT
+from runners.llm.tool_calls import MAX_CALLS, MAX_RECEIVED
 from tests.support.model_server import ModelServer
 from tests.support.model_turns import Call, Turn
 from tests.unit.test_llm_gateway import done, hear, settings  # noqa: F401  (a fixture)
@@ -112,7 +112,7 @@ def test_of_very_many_calls_the_first_are_made_and_the_rest_told(
 
 
 def test_a_turn_of_calls_without_end_is_as_one_that_was_cut(model: ModelServer) -> None:
-    calls = [Call("read_file", {}, f"c{n}") for n in range(MAX_KEPT + 1)]
+    calls = [Call("read_file", {}, f"c{n}") for n in range(MAX_RECEIVED + 1)]
     model.script = [Turn("", calls, piece=99)] * 2
     with pytest.raises(ModelFailed, match="calls"):
         hear(local(model))

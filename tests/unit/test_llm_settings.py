@@ -10,7 +10,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from environ import Env
 
-from config.model import dollars, llm_settings, most_dollars
+from config.model import usd_amount, llm_settings, max_cost_usd
 from runners.llm.base import LlmSettings, Price
 from runs.installation.health.checks import check_llm
 from runs.installation.home.state import StackInfo
@@ -66,21 +66,21 @@ def test_a_price_is_two_amounts_for_a_million_tokens() -> None:
 
 
 def test_a_limit_of_money_may_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert dollars(Env(), "CONTINUITY_OF_A_TEST") is None
+    assert usd_amount(Env(), "CONTINUITY_OF_A_TEST") is None
     monkeypatch.setenv("CONTINUITY_OF_A_TEST", "2.50")
-    assert dollars(Env(), "CONTINUITY_OF_A_TEST") == 2.5
+    assert usd_amount(Env(), "CONTINUITY_OF_A_TEST") == 2.5
     monkeypatch.setenv("CONTINUITY_OF_A_TEST", "two")
     with pytest.raises(ImproperlyConfigured, match="CONTINUITY_OF_A_TEST"):
-        dollars(Env(), "CONTINUITY_OF_A_TEST")
+        usd_amount(Env(), "CONTINUITY_OF_A_TEST")
 
 
 def test_a_limit_of_money_needs_a_price(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONTINUITY_OF_A_TEST", "2.50")
-    assert most_dollars(Env(), "CONTINUITY_OF_A_TEST", LlmSettings()) == 2.5  # there is no model
+    assert max_cost_usd(Env(), "CONTINUITY_OF_A_TEST", LlmSettings()) == 2.5  # there is no model
     priced = LlmSettings(model="m", price=Price(1, 2))
-    assert most_dollars(Env(), "CONTINUITY_OF_A_TEST", priced) == 2.5
+    assert max_cost_usd(Env(), "CONTINUITY_OF_A_TEST", priced) == 2.5
     with pytest.raises(ImproperlyConfigured, match="CONTINUITY_LLM_PRICE"):
-        most_dollars(Env(), "CONTINUITY_OF_A_TEST", LlmSettings(model="m"))
+        max_cost_usd(Env(), "CONTINUITY_OF_A_TEST", LlmSettings(model="m"))
 
 
 def test_no_model_is_no_reason_to_worry(settings: Any) -> None:
@@ -102,9 +102,9 @@ def test_doctor_asks_the_model(model: ModelServer, settings: Any) -> None:
 @pytest.mark.parametrize(
     ("turn", "told"),
     [
-        (Turn(status=401), "refuses the key"),
-        (Turn(status=404), "knows no model"),
-        (Turn(status=400), "does not take"),
+        (Turn(status=401), "rejects the key"),
+        (Turn(status=404), "has no model"),
+        (Turn(status=400), "rejects the request"),
     ],
 )
 def test_doctor_says_what_is_wrong_in_a_sentence(
@@ -154,7 +154,7 @@ def test_doctor_does_not_wait_for_ever(
     settings.LLM = LlmSettings("openai", "m", f"{model.url}/v1")
     model.script = [Turn("ok", stall_at=0)]
     found = check_llm()
-    assert (found.verdict, "did not answer within 500 ms" in found.what) == ("bad", True)
+    assert (found.verdict, "did not finish its reply within 500 ms" in found.what) == ("bad", True)
 
 
 def test_doctor_asks_a_server_on_this_machine_without_a_key(
