@@ -66,9 +66,7 @@ def resolve_tools(
         if name not in local_tool_names():  # a local tool's name never means a remote tool
             matches = remote.named(name)
         if not matches:
-            message = (
-                f"inputs.tools: this agent has no tool {name[:64]}; see details.tools for those it has."
-            )
+            message = f"inputs.tools: this agent has no tool {name[:64]}; see details.tools."
             raise InvalidInput(message, details={"tools": [*local, *remote.all]})
         resolved |= dict.fromkeys(matches)
     return list(resolved)

@@ -1,1 +1,1 @@
-"""Templates, one a file; `registry` finds them."""
+"""Task templates: their base class, the registry, shared parts, and in `builtin` one per file."""

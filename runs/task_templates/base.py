@@ -1,7 +1,8 @@
-"""Templates: what one is, and where it is found. Adding one is one file beside this one.
+"""The base class of task templates, and the types that templates and the engine exchange.
 
-A template plans its steps when the run is submitted, does them one by one (or several at once), and
-concludes from what they left in the journal. It imports neither the engine nor a browser.
+A template plans a run's steps at submit, performs them one by one or several at once, and concludes
+the run from the steps in the journal. It imports neither the engine nor a browser. To add one, add
+a file to `builtin` or to a module of CONTINUITY_TEMPLATE_MODULES (docs/adding-a-template.md).
 """
 
 from __future__ import annotations
@@ -17,7 +18,12 @@ from pydantic import BaseModel
 
 from decisions.identity.principals import Principal
 from decisions.security.masking import MASK
-from decisions.validation.json_schema import compile_schema, marks_secrets, schema_of, secret_paths
+from decisions.validation.json_schema import (
+    compile_schema,
+    has_secret_fields,
+    schema_of,
+    secret_paths,
+)
 from runners.invocation.fallback import Elsewhere
 from runners.invocation.step_call import StepCall
 from runners.tools.base import Effect, ToolResult
@@ -25,16 +31,16 @@ from runs.agent.history import HistoryMessage
 from runs.models import Run, RunStatus
 from runs.task_templates.truncation import answer_schema
 
-Found = TypeVar("Found")
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
 class StepPlan:
-    """A step as it will stand in the journal before anything is done.
+    """A planned step.
 
     Attributes:
-        needs_secrets: it uses the run's secret inputs, or tells of a page that may show them; they
-            are deleted after the last such step, and nothing is masked once they are.
+        needs_secrets: the step uses the run's secret inputs, or its output may show them. They are
+            deleted after the last such step; after that nothing is masked.
     """
 
     name: str
@@ -45,7 +51,7 @@ class StepPlan:
 
 @dataclass(frozen=True, slots=True)
 class StepView:
-    """A step as its journal has it; `output` and `error` as far as it got."""
+    """A step in the journal; `output` is set once it succeeded, `error` once it failed."""
 
     index: int
     name: str
@@ -58,7 +64,7 @@ class StepView:
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """What a run amounts to once its steps are done."""
+    """How a run ends: its final status, with its result or error."""
 
     status: RunStatus
     result: Mapping[str, Any] | None = None
@@ -69,19 +75,19 @@ class Conclusion:
 
 
 class StepContext(Protocol):
-    """What a step may use: tools, through the one door that asks policy first."""
+    """What a step may use. Tool calls are authorized by policy first."""
 
     @property
     def inputs(self) -> Mapping[str, Any]:
-        """The run's inputs, `***` in place of what is secret."""
+        """The run's inputs, with `***` in place of secret values."""
 
     @property
     def session_id(self) -> str:
-        """The browser session that the run works in."""
+        """The id of the run's browser session."""
 
     @property
     def earlier(self) -> Sequence[StepView]:
-        """The steps before this one, for templates that share a page or whose last step waits."""
+        """The steps before this one; only if the template has shares_page or last_step_waits."""
 
     def call(
         self,
@@ -92,7 +98,17 @@ class StepContext(Protocol):
         timeout_ms: int | None = None,
         remote: Elsewhere | None = None,
     ) -> Awaitable[Mapping[str, Any]]:
-        """Call a tool and return its output; raises ToolFailed or PolicyDenied."""
+        """Call a tool and return its output.
+
+        Args:
+            target_id: the workspace or runner; None for the default one of the tool's kind.
+            timeout_ms: at most this long; None for the tool's own limit.
+            remote: a runner performs the call, even if a local tool has the same name.
+
+        Raises:
+            ToolFailed: The tool failed.
+            PolicyDenied: Policy or a person denied the call.
+        """
 
     def attempt(
         self,
@@ -103,57 +119,58 @@ class StepContext(Protocol):
         timeout_ms: int | None = None,
         remote: Elsewhere | None = None,
     ) -> Awaitable[ToolResult]:
-        """Call a tool and return what came of it, a failure too."""
+        """Call a tool as `call` does, and return its result; a failure is a result."""
 
-    def query_run(self, look: Callable[[Run], Found]) -> Awaitable[Found]:
-        """Return what a function finds out about the run, where the database may be asked."""
+    def query_run(self, query: Callable[[Run], Value]) -> Awaitable[Value]:
+        """Run a database query about the run in a thread, and return its value."""
 
     def message_history(self) -> Awaitable[Sequence[HistoryMessage]]:
-        """Return what was said in the run's task before the message that it is made for."""
+        """Return the messages of the run's task before the run's own message."""
 
     def store_output(self, output: Any) -> Awaitable[str]:
-        """Keep what a call answered, whole, as an artifact of the step; return its artifactId."""
+        """Store an output whole as an artifact of the step; return its artifactId."""
 
     @property
     def is_resumed(self) -> bool:
-        """Whether the step stopped for a person before, and is done again from its beginning."""
+        """Whether the step was suspended for a person, and now runs again from its start."""
 
     @property
     def attempt_number(self) -> int:
-        """Which try of the step this is; a lost worker's counts."""
+        """The number of this attempt at the step; 1 is the first, those of lost workers count."""
 
     def seconds_left(self) -> float:
         """Return the seconds until the step's deadline."""
 
     def emit(self, type_: str, data: Mapping[str, Any]) -> None:
-        """Tell an event of the step in the run's log (runs/events/types.py); the pieces of a text
-        are joined.
+        """Write an event to the run's log (runs/events/types.py); consecutive pieces of a text are
+        merged into one event.
         """
 
     def ask_user(self, question: str, suggestions: Sequence[str] = ()) -> str | None:
-        """Ask whoever handed the run in, and return the answer, one of those suggested or another;
-        None where nobody answered in time.
+        """Ask the user a question, and return the answer; None if there was none in time.
 
-        The run waits without a worker meanwhile: the step ends here, and is done again once there
-        is an answer. A step may ask once.
+        Without an answer yet, the call suspends the run: the worker is released, and the step runs
+        again from its start once there is one. A step may ask once.
+
+        Args:
+            suggestions: answers to choose from; the user may give another one.
         """
 
     def read_stored_chunk(
         self, artifact_id: str, *, offset: int, limit: int
     ) -> Awaitable[dict[str, Any]]:
-        """Return a chunk of an artifact that this run kept, as S0 §3.3 has it, or {error}."""
+        """Return a chunk of one of this run's artifacts (S0 §3.3), or {error}."""
 
 
 class TaskTemplate(ABC):
-    """A kind of run. Class attributes say what it is; one instance serves every run, so it keeps no
-    state.
+    """A kind of run. One instance serves every run, so it has no state.
 
     Attributes:
-        keeps_session: a run that names no session gets one that stays open after it.
-        shares_page: its steps work on one page after another, in the same tab. When that page is
-            lost with its worker, the steps before are done again first, unless one of them has the
-            effect `once`.
-        last_step_waits: its last step begins when all others are over.
+        keeps_session: a run without a sessionId gets a browser session that stays open after it.
+        shares_page: the steps work in the same tab, one after another. If its page is lost with the
+            worker, the earlier steps are repeated first, unless one has the effect `once`.
+        last_step_waits: the last step starts when all others have ended.
+        step_retries: how often a step is retried after a retryable error.
     """
 
     template_id: ClassVar[str]
@@ -180,67 +197,74 @@ class TaskTemplate(ABC):
 
     @cached_property
     def inputs_validator(self) -> Draft202012Validator:
-        """The compiled schema of the inputs; where some are secret, its errors echo no value."""
-        finds_more = type(self).secret_paths is not TaskTemplate.secret_paths
-        mask = MASK if finds_more or marks_secrets(self.inputs_schema) else None
+        """The compiled schema of the inputs; if some are secret, its errors contain no values."""
+        is_overridden = type(self).secret_paths is not TaskTemplate.secret_paths
+        mask = MASK if is_overridden or has_secret_fields(self.inputs_schema) else None
         return compile_schema(self.inputs_schema, mask=mask)
 
     def secret_paths(self, inputs: Mapping[str, Any]) -> set[tuple[str | int, ...]]:
-        """Return where in valid inputs the secrets are: fields marked `writeOnly` in the schema."""
+        """Return the paths of the secrets in valid inputs: by default the `writeOnly` fields."""
         return secret_paths(self.inputs_schema, inputs)
 
     def session_name(self, inputs: Mapping[str, Any]) -> str:
-        """Return what to call the session that a run with these inputs leaves open."""
+        """Return the name of the session that a run with these inputs leaves open."""
         return self.name
 
     def complete_inputs(self, inputs: Mapping[str, Any], principal: Principal) -> Mapping[str, Any]:
-        """Return valid inputs with what rows of the caller add to them; asked once, at submit.
+        """Return valid inputs completed from the caller's data; called once, at submit.
 
         Raises:
-            InvalidInput: They name what the caller does not have.
+            InvalidInput: The inputs name something that the caller does not have.
         """
         return inputs
 
     @abstractmethod
     def plan(self, inputs: Mapping[str, Any]) -> list[StepPlan]:
-        """Return every step of a run with these inputs, in order."""
+        """Return the planned steps of a run with these inputs, in order."""
 
     @abstractmethod
     async def do_step(self, step: StepPlan, ctx: StepContext) -> Mapping[str, Any]:
-        """Do one step and return its output; raises ToolFailed."""
+        """Perform one step and return its output.
+
+        Raises:
+            ToolFailed: The step failed.
+        """
 
     @abstractmethod
     def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
-        """Return what the run amounts to; called when no step is left to do."""
+        """Return how the run ends; called when no step is left."""
 
     def next_step(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> StepPlan | None:
-        """Return a step to append when all that were planned are over, or None: the run concludes.
+        """Return a step to append once all steps so far have ended, or None to conclude the run.
 
-        For templates that find out what to do while they do it. It is written with what the step
-        before left, so the same journal has to lead to the same answer.
+        For templates that choose a step by the results of the ones before. The new row is committed
+        with the output of the previous step, so the same journal must lead to the same step.
         """
         return None
 
     def skip_reason(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> str:
-        """Return why the steps that are left need not be done, or "" where they do; asked between
-        the steps of templates that share a page.
+        """Return why the remaining steps are skipped, or "" to continue.
+
+        Called between the steps of a template that has shares_page.
         """
         return ""
 
     def uses_shared_page(self, step_input: Mapping[str, Any]) -> bool:
-        """Tell whether a step with this input works on the page that steps share, where the
-        template has one: only then is the page brought back for it, and by it.
+        """Return whether a step works on the shared page: only then is a lost page restored for it,
+        and only then is it repeated to restore one.
         """
         return True
 
     def starts_before_commit(self, step_input: Mapping[str, Any]) -> bool:
-        """Tell whether a step may begin while that is written: one that changes nothing."""
+        """Return whether a step may start before its start is committed: it must have no effect."""
         return False
 
     def first_call(
         self, step_input: Mapping[str, Any], inputs: Mapping[str, Any]
     ) -> StepCall | None:
-        """Return the call with which a step begins for sure: it is told together with the step."""
+        """Return the call that a step certainly starts with; its record is committed with the
+        step's start.
+        """
         return None
 
     def step_limit_ms(self, step_input: Mapping[str, Any]) -> int:
@@ -248,23 +272,23 @@ class TaskTemplate(ABC):
         return self.step_timeout_ms
 
     def needs_browser(self, step_input: Mapping[str, Any]) -> bool:
-        """Tell whether a step with this input works with a browser, where the template has one."""
+        """Return whether a step with this input needs a browser."""
         return self.uses_browser
 
     def concurrency(self, inputs: Mapping[str, Any]) -> int:
-        """Return how many steps may be under way at once."""
+        """Return how many steps may run at once."""
         return 1
 
     def shares_steps(self, inputs: Mapping[str, Any]) -> bool:
-        """Tell whether idle workers may take steps of such a run; none of effect `once` then."""
+        """Return whether idle workers may take steps of such a run; then no step may be `once`."""
         return False
 
     def prefers_sync(self, inputs: Mapping[str, Any]) -> bool:
-        """Tell whether mode auto should wait for the result of a run with these inputs."""
+        """Return whether mode auto waits for the result of a run with these inputs."""
         return True
 
     def describe(self) -> dict[str, Any]:
-        """Return the template as `list_task_templates` shows it."""
+        """Return the template as an entry of `list_task_templates`."""
         return {
             "templateId": self.template_id,
             "version": self.version,

@@ -1,4 +1,4 @@
-"""What steps amount to: the error, the warnings and the next calls that a run ends with."""
+"""How a run ends: its error, warnings and next actions, derived from its steps."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from runs.task_templates.matches import match_warnings
 RECOVERY = "Retry or repair only the failed step."
 MORE_TIME = "Raise timeoutMs, make the batch smaller, or split the task."
 MAX_TIMEOUT_MS = 600_000
-RESUBMIT_MAX_BYTES = 8192  # of inputs that an answer repeats
-# S0 §5: what keeps its own code; any other ends a run as STEP_EXECUTION_FAILED (runs.md).
+RESUBMIT_MAX_BYTES = 8192  # of inputs that a next action repeats
+# Codes that a failed step passes on to its run (S0 §5); others become STEP_EXECUTION_FAILED.
 OWN_CODES = frozenset(
     {
         "ELEMENT_NOT_FOUND",
@@ -32,7 +32,7 @@ OWN_CODES = frozenset(
         "SESSION_NOT_FOUND",
     }
 )
-WARNINGS = 20
+MAX_WARNINGS = 20
 
 
 def failed_step(steps: Sequence[StepView]) -> StepView | None:
@@ -41,13 +41,17 @@ def failed_step(steps: Sequence[StepView]) -> StepView | None:
 
 
 def run_error(step: StepView, **details: Any) -> dict[str, Any]:
-    """Return the error of a run that ends with a failed step: the step's own, and which it was."""
+    """Return the error of a run that ends with a failed step: the step's error and number.
+
+    Args:
+        details: entries to add to the error's details.
+    """
     error = dict(step.error or {})
     code = str(error.get("errorCode", "STEP_EXECUTION_FAILED"))
-    told = {**(error.get("details") or {}), **details}
+    all_details = {**(error.get("details") or {}), **details}
     if code not in OWN_CODES:
-        told, code = {"causeCode": code, **told}, "STEP_EXECUTION_FAILED"
-    return {**error, "errorCode": code, "details": told, "step": _named(step)}
+        all_details, code = {"causeCode": code, **all_details}, "STEP_EXECUTION_FAILED"
+    return {**error, "errorCode": code, "details": all_details, "step": _step_reference(step)}
 
 
 def failed_conclusion(
@@ -58,9 +62,11 @@ def failed_conclusion(
     again: bool = True,
     **details: Any,
 ) -> Conclusion:
-    """Return the conclusion of a run that cannot go on after a failed step.
+    """Return the conclusion of a run that a failed step ended.
 
-    `again`: the same call may be made once more, for it changed nothing out there.
+    Args:
+        again: the same submit may be repeated: the run changed nothing outside.
+        details: entries to add to the error's details.
     """
     error = run_error(step, **details)
     return Conclusion(
@@ -74,22 +80,22 @@ def failed_conclusion(
 def next_actions(
     error: Mapping[str, Any], *, template_id: str, inputs: Mapping[str, Any], again: bool
 ) -> list[NextAction]:
-    """Return the calls that would help after this error, each ready to be made."""
+    """Return tool calls that may help after this error, with their arguments filled in."""
     code, details = error["errorCode"], error.get("details") or {}
     url = details.get("url") or inputs.get("startUrl")
     if code == "ELEMENT_NOT_FOUND" and _is_web(url):
-        return [_read(url, "See which elements the page has, then mend the locator.")]
+        return [_read_page(url, "See which elements the page has, then correct the locator.")]
     if again and error.get("retryable"):
-        return _once_more(code, template_id, inputs)
+        return _resubmit(code, template_id, inputs)
     if code == "INVALID_PARAMETER":
         return [next_action("list_task_templates", SEE_TEMPLATE)]
     if (known := next_actions_after(code)) or again or not _is_web(url):
         return known
-    return [_read(url, "See at the site what came of it before anything is sent again.")]
+    return [_read_page(url, "Check on the site what happened before you send anything again.")]
 
 
-def _once_more(code: str, template_id: str, inputs: Mapping[str, Any]) -> list[NextAction]:
-    """Return the same submit again, where its inputs are short enough to be told."""
+def _resubmit(code: str, template_id: str, inputs: Mapping[str, Any]) -> list[NextAction]:
+    """Return the same submit with more time, if its inputs are small enough to repeat."""
     if len(orjson.dumps(inputs)) > RESUBMIT_MAX_BYTES:
         return []
     late = code in ("NAVIGATION_TIMEOUT", "PAGE_CRASHED", "RUN_TIMEOUT")
@@ -110,43 +116,46 @@ def _is_web(url: object) -> bool:
     return isinstance(url, str) and url.startswith(("http://", "https://"))
 
 
-def _read(url: object, reason: str) -> NextAction:
+def _read_page(url: object, reason: str) -> NextAction:
     inputs = {"urls": [url]}
     return next_action("run_task_template", reason, templateId="batch_extract_pages", inputs=inputs)
 
 
 def warnings_of(steps: Sequence[StepView]) -> list[str]:
-    """Return what the steps of a run on one page warn of, each once."""
-    outputs = [step.output or {} for step in steps]
-    told = [text for left in outputs for text in (*match_warnings(left), *left.get("warnings", ()))]
-    return _some(list(dict.fromkeys(told)))
+    """Return the warnings of steps that share a page, each once, at most MAX_WARNINGS."""
+    warnings = [
+        warning
+        for output in (step.output or {} for step in steps)
+        for warning in (*match_warnings(output), *output.get("warnings", ()))
+    ]
+    return _limited(list(dict.fromkeys(warnings)))
 
 
 def warnings_of_items(steps: Sequence[StepView]) -> list[str]:
-    """Return what steps that read an address each warn of, with the address."""
-    told = [
+    """Return the warnings of steps that read one URL each, prefixed with the URL."""
+    warnings = [
         f"{step.input['url']}: {warning}"
         for step in steps
         for warning in (step.output or {}).get("warnings", [])
     ]
-    return _some(told)
+    return _limited(warnings)
 
 
-def _some(told: list[str]) -> list[str]:
-    more = len(told) - WARNINGS
-    return told[:WARNINGS] + ([f"… and {more} more warnings"] if more > 0 else [])
+def _limited(warnings: list[str]) -> list[str]:
+    more = len(warnings) - MAX_WARNINGS
+    return warnings[:MAX_WARNINGS] + ([f"… and {more} more warnings"] if more > 0 else [])
 
 
 def common_error(items: Sequence[Mapping[str, Any]], steps: Sequence[StepView]) -> dict[str, Any]:
-    """Return the error of a run none of whose pages was read: their common code, else
-    STEP_EXECUTION_FAILED; `step` is the first that failed.
+    """Return the error of a run that read none of its pages: the code that all failures have in
+    common, else STEP_EXECUTION_FAILED; `step` is the first that failed.
     """
-    broken = failed_step(steps)
+    failed = failed_step(steps)
     error = _common_error(items)
-    return error if broken is None else error | {"step": _named(broken)}
+    return error if failed is None else error | {"step": _step_reference(failed)}
 
 
-def _named(step: StepView) -> dict[str, Any]:
+def _step_reference(step: StepView) -> dict[str, Any]:
     return {"step": step.index, "name": step.name}
 
 
@@ -154,7 +163,8 @@ def _common_error(items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     errors = [item["error"] or {} for item in items]
     codes = Counter(error.get("errorCode", "STEP_EXECUTION_FAILED") for error in errors)
     first = errors[0]
-    told = [{"url": item["url"], "success": False, "error": item["error"]} for item in items]
+    failures = [{"url": item["url"], "success": False, "error": item["error"]} for item in items]
+    own_details = (first.get("details") or {}) if len(items) == 1 else {}
     if len(codes) == 1:
         return {
             "errorCode": next(iter(codes)),
@@ -163,12 +173,12 @@ def _common_error(items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             else f"None of the {len(items)} pages could be read: {first.get('message', '')}",
             "retryable": bool(first.get("retryable")),
             "recovery": first.get("recovery", RECOVERY),
-            "details": {**(first.get("details") or {} if len(items) == 1 else {}), "items": told},
+            "details": {**own_details, "items": failures},
         }
     return {
         "errorCode": "STEP_EXECUTION_FAILED",
         "message": f"None of the {len(items)} pages could be read, for different reasons.",
         "retryable": any(error.get("retryable") for error in errors),
         "recovery": RECOVERY,
-        "details": {"causeCodes": dict(codes), "items": told},
+        "details": {"causeCodes": dict(codes), "items": failures},
     }

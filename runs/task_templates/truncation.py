@@ -1,8 +1,8 @@
-"""Values cut to a size that a model can read, in the shape that their JSON Schema asks for.
+"""Shorten values to a size in bytes, so that they stay valid against their JSON Schema.
 
-Long texts are cut first, on whole characters, then long lists, then what the schema does not
-require. What a schema pins down (enum, const, pattern, format, minLength, minItems, required) stays
-as it is. Whatever was cut is whole in the artifact that the answer names.
+Long texts are cut first, between characters, then long lists, then properties that are not
+required. Values under enum, const, pattern or format stay whole; minLength, minItems and required
+are kept. The whole value is stored as an artifact by the caller.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-RESULT_BYTES = 64 * 1024  # a larger result is shortened in the run (runs.md, "Run object")
+RESULT_BYTES = 64 * 1024  # of a result in the run object; a larger one is shortened
 _PINNED = frozenset({"enum", "const", "pattern", "format"})
 _TYPES: Mapping[str, type | tuple[type, ...]] = {
     "object": dict,
@@ -28,8 +28,8 @@ _TYPES: Mapping[str, type | tuple[type, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Limits:
-    """How much is left of a text (characters), a list (items), an object (names that its schema
-    does not know), and whether properties that are not required stay.
+    """What is left of a text (characters), a list (items) and an object (properties that its schema
+    does not name); and whether optional properties stay.
     """
 
     text: int
@@ -38,7 +38,7 @@ class _Limits:
     optional: bool = True
 
 
-_LADDER = (
+_LEVELS = (
     _Limits(16_000, 1000, 1000),
     _Limits(4000, 1000, 1000),
     _Limits(2000, 1000, 1000),
@@ -56,14 +56,14 @@ _LADDER = (
 def shorten(
     value: Mapping[str, Any], budget: int, schema: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return the value as it is where it has at most `budget` bytes as JSON, else cut until it has.
+    """Return the value shortened to at most `budget` bytes of JSON.
 
-    It stays valid against the schema that it was valid against; where that alone takes more than
-    the budget, nothing is left of it.
+    A valid value stays valid against the schema. If even the smallest valid value is too large, {}
+    is returned.
     """
     root = dict(schema or {})
     short: Any = dict(value)
-    for limits in _LADDER:
+    for limits in _LEVELS:
         if len(orjson.dumps(short)) <= budget:
             return dict(short)
         short = _Cutter(root, limits).cut(short, root)
@@ -73,17 +73,17 @@ def shorten(
 def shorten_result(
     value: Mapping[str, Any], budget: int, artifact_id: str, schema: Mapping[str, Any] | None = None
 ) -> Mapping[str, Any]:
-    """Return a run's result, shortened to the budget where it is larger: then `truncated` is true
-    and `artifactId` names the whole.
+    """Return a run's result; if it is over the budget, shortened and marked with `truncated` and
+    the `artifactId` of the whole.
     """
     if len(orjson.dumps(value)) <= budget:
         return value
-    mark = {"truncated": True, "artifactId": artifact_id}
-    return shorten(value, budget - len(orjson.dumps(mark)), schema) | mark
+    marks = {"truncated": True, "artifactId": artifact_id}
+    return shorten(value, budget - len(orjson.dumps(marks)), schema) | marks
 
 
 def answer_schema(result_schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema of a result as answers have it: whole, or shortened and marked so."""
+    """Return the result schema with the marks of a shortened result added."""
     marks = {
         "truncated": {"type": "boolean", "description": "Shortened: artifactId has the whole."},
         "artifactId": {"type": "string"},
@@ -98,7 +98,7 @@ class _Cutter:
     limits: _Limits
 
     def cut(self, value: Any, schema: Any) -> Any:
-        """Return the value with what is too long in it cut."""
+        """Return the value with its texts, lists and objects cut to the limits."""
         node = self._node(value, schema)
         if isinstance(value, str):
             return self._text(value, node)
@@ -115,8 +115,7 @@ class _Cutter:
         kept = max(self.limits.text, int(node.get("minLength", 0)))
         if len(value) <= kept or _PINNED & node.keys():
             return value
-        # The sign of a cut must not make the text longer than it was, nor than it may be.
-        end = "…" if kept else ""
+        end = "…" if kept else ""  # within `kept`: the text must not become longer than allowed
         return value[: kept - len(end)] + end
 
     def _object(self, value: Mapping[str, Any], node: Mapping[str, Any]) -> Any:
@@ -137,30 +136,29 @@ class _Cutter:
         }
 
     def _node(self, value: Any, schema: Any) -> Mapping[str, Any]:
-        """Return the part of a schema that speaks of the value: references followed, the branch
-        chosen that is of its type.
+        """Return the schema that applies to the value: references resolved, and of anyOf, oneOf or
+        allOf the first branch of the value's type.
         """
-        seen = 0
-        while isinstance(schema, Mapping) and seen < 20:
-            seen += 1
+        steps = 0
+        while isinstance(schema, Mapping) and steps < 20:  # references may form a cycle
+            steps += 1
             if isinstance(schema.get("$ref"), str):
                 schema = self._follow(schema["$ref"])
                 continue
             branches = schema.get("anyOf") or schema.get("oneOf") or schema.get("allOf")
             if not branches:
                 return schema
-            schema = next((each for each in branches if self._suits(value, each)), {})
+            schema = next((branch for branch in branches if self._has_type(value, branch)), {})
         return {}
 
-    def _suits(self, value: Any, schema: Any) -> bool:
-        node = self._node(value, schema)
-        wanted = node.get("type", [])
-        names = [wanted] if isinstance(wanted, str) else wanted
+    def _has_type(self, value: Any, schema: Any) -> bool:
+        type_ = self._node(value, schema).get("type", [])
+        names = [type_] if isinstance(type_, str) else type_
         return not names or any(isinstance(value, _TYPES.get(name, ())) for name in names)
 
     def _follow(self, reference: str) -> Any:
-        found: Any = self.root
+        node: Any = self.root
         for part in reference.lstrip("#").strip("/").split("/"):
             if part:
-                found = found.get(part, {}) if isinstance(found, Mapping) else {}
-        return found
+                node = node.get(part, {}) if isinstance(node, Mapping) else {}
+        return node

@@ -18,7 +18,7 @@ GOOD = {"type": "link", "label": "Next", "score": 0.9, "by": "text", "matched": 
     [
         ({}, []),
         ({"equals": 3}, ["3 elements fit as well as “Next”; the first was taken."]),
-        ({"score": 0.55}, ["“Next” was taken, which fits only by 0.55 of 1."]),
+        ({"score": 0.55}, ["“Next” was taken with a match score of only 0.55 of 1."]),
     ],
 )
 def test_doubts_are_told_of_a_poor_match_and_of_one_among_equals(

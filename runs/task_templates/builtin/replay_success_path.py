@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, Field
 
 from decisions.continuity.objects import find_success_path
-from decisions.continuity.success_paths import fill_in, slots_of
+from decisions.continuity.success_paths import fill_slots, slots_of
 from decisions.errors import InvalidInput
 from decisions.identity.principals import Principal
 from runners.tools.base import Closed, Effect, Tool
@@ -198,6 +198,6 @@ def _planned(
 ) -> StepPlan:
     where = f"step {number} of the success path"
     tool = find_step_tool(step["tool"], where=where)
-    args = checked_step_args(tool, fill_in(step["args"], slots), where=where)
+    args = checked_step_args(tool, fill_slots(step["args"], slots), where=where)
     name = step.get("name") or f"{number}. {tool.name}"
     return tool_step(name, tool, args, target_id if tool.kind == "workspace" else None)
