@@ -174,7 +174,7 @@ def list_run_artifacts(*, principal: Principal, run_id: str) -> dict[str, Any]:
     """Return {artifacts[]} of a run, the whole result first, then in the order they were made."""
     principal.require("artifacts:read")
     rows = Artifact.objects.filter(run_id=run_id, workspace_id=principal.workspace_id)
-    return {"artifacts": [describe(row) for row in sorted(rows, key=_in_order)]}
+    return {"artifacts": [describe_artifact(row) for row in sorted(rows, key=_in_order)]}
 
 
 def artifact_ids_of(run_ids: Iterable[str]) -> dict[str, list[str]]:
@@ -201,14 +201,14 @@ def artifact_briefs_of(
     found: dict[str, list[Artifact]] = {run_id: [] for run_id in run_ids}
     for row in sorted(rows.alias(place=place).filter(place__lte=each), key=_in_order):
         found[row.run_id].append(row)
-    return [describe(row) for run_id in run_ids for row in found[run_id]]
+    return [describe_artifact(row) for run_id in run_ids for row in found[run_id]]
 
 
 def _in_order(row: Artifact) -> tuple[bool, Any, str]:
     return row.kind != RESULT, row.created_at, row.id
 
 
-def describe(row: Artifact) -> dict[str, Any]:
+def describe_artifact(row: Artifact) -> dict[str, Any]:
     """Return what a list shows of an artifact."""
     return {
         "artifactId": row.id,

@@ -12,7 +12,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from artifacts.models import Artifact
-from artifacts.storage.blobs import blob_name, delete_file, list_old_files, write_blob
+from artifacts.storage.blobs import blob_path, delete_file, list_old_files, write_blob
 from artifacts.storage.staging import open_upload_names
 from decisions.audit.record import AuditEvent, record_all
 from decisions.infra.ids import new_id
@@ -140,7 +140,7 @@ def collect_blobs() -> int:
         named = Artifact.objects.filter(
             sha256__in=[path.rsplit("/", 1)[-1] for path in paths], expired_at__isnull=True
         )
-        kept = {blob_name(sha256) for sha256 in named.values_list("sha256", flat=True)}
+        kept = {blob_path(sha256) for sha256 in named.values_list("sha256", flat=True)}
         kept |= open_upload_names()
         # What follows a dot is somebody's copy of an upload, while it is being completed.
         gone += sum(delete_file(path) for path in paths if path.partition(".")[0] not in kept)

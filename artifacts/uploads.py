@@ -15,17 +15,17 @@ from django.core.files.base import File
 from django.db import transaction
 
 from artifacts.models import Artifact, ArtifactUpload
-from artifacts.selectors import describe
-from artifacts.storage.blobs import blob_name, blob_storage
-from artifacts.storage.staging import Ticket, make_ticket, place_of
+from artifacts.selectors import describe_artifact
+from artifacts.storage.blobs import blob_path, blob_storage
+from artifacts.storage.staging import Ticket, create_ticket, staging_name
 from decisions.audit.record import AuditEvent, record
-from decisions.authorization.authorize import admit_call, begin, use_of
+from decisions.authorization.authorize import admit_call, tool_call_request, use_approval
 from decisions.errors import ArtifactExpired, ArtifactNotFound, Conflict, InvalidInput
 from decisions.identity.principals import Principal
-from decisions.infra.batches import AT_ONCE, until_done
+from decisions.infra.batches import BATCH_SIZE, run_in_batches
 from decisions.infra.clock import to_ms
 from decisions.infra.ids import new_id
-from decisions.infra.threads import in_long_thread, in_thread, to_its_end
+from decisions.infra.threads import in_long_thread, in_thread, run_to_completion
 from decisions.models import Confirmation
 from decisions.validation.storable import storable_text
 
@@ -42,7 +42,7 @@ class TooManyUploads(Conflict):
     recovery = "Complete the uploads that are open; those that are not end after an hour."
 
 
-class NothingSent(Conflict):
+class NothingUploaded(Conflict):
     """The bytes are not there yet."""
 
     retryable = True
@@ -60,7 +60,7 @@ def start_upload(
 
     Raises:
         InvalidInput, TooManyUploads: Larger than this installation takes; OPEN_MAX are open.
-        PolicyDenied, ConfirmationRequired: As `deeds.admit_call`.
+        PolicyDenied, ConfirmationRequired: As `authorize.admit_call`.
     """
     principal.require("artifacts:write")
     most = settings.UPLOAD_MAX_BYTES
@@ -83,9 +83,11 @@ def start_upload(
         workspace_id=principal.workspace_id, expires_at__gt=now, artifact_id__isnull=True
     )
     facts = {"sizeBytes": size_bytes, "sha256": sha256, "mimeType": mime_type}
-    approval = admit_call(use_of(principal, "start_artifact_upload", {"name": name, **facts}))
+    approval = admit_call(
+        tool_call_request(principal, "start_artifact_upload", {"name": name, **facts})
+    )
     with transaction.atomic():
-        begin(approval)
+        use_approval(approval)
         if len(opened.values("id")[:OPEN_MAX]) >= OPEN_MAX:
             raise TooManyUploads(f"{OPEN_MAX} uploads of this workspace are open.")
         upload.save(force_insert=True)
@@ -104,12 +106,12 @@ def _where_to_send(upload: ArtifactUpload, door: str) -> tuple[str, dict[str, st
     sign = getattr(blob_storage(), "presign_put", None)
     if sign is None:
         length = str(upload.size_bytes)
-        return door + make_ticket(upload), {
+        return door + create_ticket(upload), {
             "Content-Type": upload.mime_type,
             "Content-Length": length,
         }
     url, headers = sign(
-        place_of(upload.id),
+        staging_name(upload.id),
         mime_type=upload.mime_type,
         size_bytes=upload.size_bytes,
         sha256=upload.sha256,
@@ -145,7 +147,7 @@ class _Sent(File):  # type: ignore[type-arg]
             raise InvalidInput(f"The body has to have {self._announced} bytes, as announced.")
 
 
-async def receive(*, ticket: Ticket | None, body: Readable, mime_type: str) -> None:
+async def receive_upload(*, ticket: Ticket | None, body: Readable, mime_type: str) -> None:
     """Take the bytes of an upload; sent again, they replace what was sent before.
 
     Raises:
@@ -155,7 +157,7 @@ async def receive(*, ticket: Ticket | None, body: Readable, mime_type: str) -> N
     """
     upload = await in_thread(_awaited, ticket, mime_type)
     sent = _Sent(body, upload.size_bytes)
-    await in_long_thread(blob_storage().save, place_of(upload.id), sent)
+    await in_long_thread(blob_storage().save, staging_name(upload.id), sent)
 
 
 def _awaited(ticket: Ticket | None, mime_type: str) -> ArtifactUpload:
@@ -180,16 +182,16 @@ async def complete_upload(*, principal: Principal, upload_id: str) -> dict[str, 
         ArtifactExpired: Its time is over.
         NothingSent: The bytes are not there yet.
         InvalidInput: They are not those that were announced; they are gone then.
-        PolicyDenied, ConfirmationRequired: As `deeds.admit_call`.
+        PolicyDenied, ConfirmationRequired: As `authorize.admit_call`.
     """
-    return await to_its_end(_complete(principal, upload_id))
+    return await run_to_completion(_complete(principal, upload_id))
 
 
 async def _complete(principal: Principal, upload_id: str) -> dict[str, Any]:
     upload = await in_thread(_upload, principal, upload_id)
     if upload.artifact_id is None:
         # Before the bytes are read: those that were sent stay there while a person is asked.
-        use = use_of(principal, "complete_artifact_upload", {"uploadId": upload.id})
+        use = tool_call_request(principal, "complete_artifact_upload", {"uploadId": upload.id})
         approval = await in_thread(admit_call, use)
         try:
             await in_long_thread(_take_in, upload)
@@ -197,8 +199,8 @@ async def _complete(principal: Principal, upload_id: str) -> dict[str, Any]:
             await in_thread(_require_complete, upload)
         else:
             await in_thread(_make_artifact, principal, upload, approval)
-            await in_long_thread(blob_storage().delete, place_of(upload.id))
-    return await in_thread(lambda: describe(Artifact.objects.get(id=upload.artifact_id)))
+            await in_long_thread(blob_storage().delete, staging_name(upload.id))
+    return await in_thread(lambda: describe_artifact(Artifact.objects.get(id=upload.artifact_id)))
 
 
 def _upload(principal: Principal, upload_id: str) -> ArtifactUpload:
@@ -217,24 +219,24 @@ def _require_complete(upload: ArtifactUpload) -> None:
     """Refuse an upload of which nothing is there, unless somebody else completed it meanwhile."""
     upload.refresh_from_db()
     if upload.artifact_id is None:
-        raise NothingSent(f"Nothing has been sent for the upload {upload.id}.")
+        raise NothingUploaded(f"Nothing has been sent for the upload {upload.id}.")
 
 
 def _take_in(upload: ArtifactUpload) -> None:
     """Read the bytes, whatever a server said of them, and put them where their hash wants them."""
     storage, digest = blob_storage(), hashlib.sha256()
-    seized = storage.seize(place_of(upload.id))
+    seized = storage.open_upload(staging_name(upload.id))
     try:
         found = seized.size
         if found == upload.size_bytes:
             for piece in iter(partial(seized.read, PIECE_BYTES), b""):
                 digest.update(piece)
         if digest.hexdigest() == upload.sha256:
-            storage.adopt(seized, blob_name(upload.sha256), size_bytes=upload.size_bytes)
+            storage.promote_upload(seized, blob_path(upload.sha256), size_bytes=upload.size_bytes)
             return
     finally:
-        storage.release(seized)
-    storage.delete(place_of(upload.id))
+        storage.close_upload(seized)
+    storage.delete(staging_name(upload.id))
     announced = {"sizeBytes": upload.size_bytes, "sha256": upload.sha256}
     raise InvalidInput(
         "What was sent is not what was announced; send it again.",
@@ -263,7 +265,7 @@ def _make_artifact(
     with transaction.atomic():
         mine = ArtifactUpload.objects.filter(id=upload.id, artifact_id__isnull=True)
         if mine.update(artifact_id=row.id):
-            begin(approval)
+            use_approval(approval)
             row.save(force_insert=True)
             record(_deed("artifact.uploaded", principal, upload, {"artifactId": row.id}))
     upload.refresh_from_db()
@@ -276,16 +278,16 @@ def _deed(
     return AuditEvent(action, principal.id, "upload", upload.id, *place, facts)
 
 
-def forget_uploads() -> int:
+def delete_old_uploads() -> int:
     """Remove uploads that were complete or abandoned an hour after their time, and what was sent
     for them; return how many.
     """
     over = ArtifactUpload.objects.filter(expires_at__lte=datetime.now(UTC) - TIME_TO_SEND)
 
     def forget_some() -> int:
-        ids = list(over.values_list("id", flat=True)[:AT_ONCE])
+        ids = list(over.values_list("id", flat=True)[:BATCH_SIZE])
         for upload_id in ids:
-            blob_storage().delete(place_of(upload_id))
+            blob_storage().delete(staging_name(upload_id))
         return over.filter(id__in=ids).delete()[0]
 
-    return until_done(forget_some, full=AT_ONCE)
+    return run_in_batches(forget_some, full=BATCH_SIZE)

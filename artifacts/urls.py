@@ -9,7 +9,7 @@ from artifacts.api import artifacts, uploads
 urlpatterns = [
     path("artifacts/uploads", uploads.UploadsView.as_view()),
     path("artifacts/uploads/<id:uploadId>/complete", uploads.CompleteView.as_view()),
-    path("artifacts/upload/<id:ticket>", uploads.DoorView.as_view()),
+    path("artifacts/upload/<id:ticket>", uploads.UploadContentView.as_view()),
     path("artifacts/<id:artifactId>", artifacts.ChunkView.as_view()),
     path("artifacts/<id:artifactId>/content", artifacts.ContentView.as_view()),
 ]

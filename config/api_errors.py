@@ -1,6 +1,6 @@
 """Errors as answers of the REST door: one shape {errorCode, message, details, retryable, recovery,
 nextActions?} for all of them, but for calls whose seed has a shape of its own
-(`ApiView.tell_refusal`).
+(`ApiView.refusal_as_dict`).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from django.http.response import HttpResponseBase
 from django.views import defaults
 from rest_framework.exceptions import APIException, MethodNotAllowed
 
-from decisions.api.drf import bearer_of
-from decisions.api.view import ApiView, json_answer
+from decisions.api.drf import bearer_token
+from decisions.api.view import ApiView, json_response
 from decisions.errors import (
     InvalidInput,
     NotAuthenticated,
@@ -49,24 +49,24 @@ class WrongMethod(Refused):
     recovery = "Use one of the methods that the header Allow names."
 
 
-class NotTaken(InvalidInput):
+class MalformedRequest(InvalidInput):
     """Django or DRF takes no request of this form: too many fields, say."""
 
 
-class WrongHost(NotTaken):
+class InvalidHost(MalformedRequest):
     """The Host header names another server."""
 
     recovery = "Use a host name of this server; its operator sets them in CONTINUITY_ALLOWED_HOSTS."
 
 
-class Malfunction(Refused):
+class InternalError(Refused):
     """Our own failure; the log has all of it under the error id."""
 
     http_status = 500
     recovery = "Tell the operator the error id; the server's log has the cause under it."
 
 
-class Unavailable(NotReady):
+class StorageUnavailable(NotReady):
     """The database, or the storage of artifacts, did not take the call."""
 
     recovery = "Try again in a few seconds; /readyz says which part is away."
@@ -76,11 +76,13 @@ def handle(error: Exception, context: Mapping[str, Any]) -> HttpResponse:
     """Return the answer to a call that raised (REST_FRAMEWORK's EXCEPTION_HANDLER)."""
     refusal = error if isinstance(error, Refused) else _translate(error)
     view, request = context.get("view"), context.get("request")
-    headers = _headers(refusal, token_came=request is not None and bearer_of(request) is not None)
+    headers = _headers(
+        refusal, token_came=request is not None and bearer_token(request) is not None
+    )
     if isinstance(refusal, WrongMethod) and view is not None:
         headers["Allow"] = ", ".join(view.allowed_methods)
     is_ours = isinstance(view, ApiView)
-    tell = getattr(view, "tell_refusal") if is_ours else as_dict  # noqa: B009  (a view may have its own)
+    tell = getattr(view, "refusal_as_dict") if is_ours else as_dict  # noqa: B009  (a view may have its own)
     return answer(refusal, headers, tell=tell)
 
 
@@ -91,14 +93,14 @@ def answer(
     tell: Callable[[Refused], dict[str, Any]] = as_dict,
 ) -> HttpResponse:
     """Return a refusal in the one shape of errors, or in that of the call's own seed."""
-    return json_answer(tell(refusal), status=refusal.http_status, headers=headers)
+    return json_response(tell(refusal), status=refusal.http_status, headers=headers)
 
 
 def _headers(refusal: Refused, *, token_came: bool) -> dict[str, str]:
     if isinstance(refusal, NotAuthenticated):
         problem = ', error="invalid_token"' if token_came else ""
         return {"WWW-Authenticate": f'Bearer realm="continuity"{problem}'}
-    if isinstance(refusal, TooManyRequests | Unavailable):
+    if isinstance(refusal, TooManyRequests | StorageUnavailable):
         return {"Retry-After": "1"}
     return {}
 
@@ -110,22 +112,24 @@ def _translate(error: Exception) -> Refused:
     if isinstance(error, MethodNotAllowed):
         return WrongMethod(str(error.detail))
     if isinstance(error, DisallowedHost):
-        return WrongHost("The Host header names no host of this server.")
+        return InvalidHost("The Host header names no host of this server.")
     if isinstance(error, SuspiciousOperation | APIException | PermissionDenied):
-        return NotTaken("The request is not taken in this form.")
+        return MalformedRequest("The request is not taken in this form.")
     return _malfunction(error)
 
 
-def _malfunction(error: BaseException | None) -> Malfunction | Unavailable:
+def _malfunction(error: BaseException | None) -> InternalError | StorageUnavailable:
     error_id = new_id("err_")
     log.error("a call failed unexpectedly", exc_info=error, extra={"errorId": error_id})
     if isinstance(error, OSError):
         details = {"errorId": error_id, "causeCode": "STORAGE"}
-        return Unavailable("The storage of artifacts did not take the call.", details=details)
+        return StorageUnavailable(
+            "The storage of artifacts did not take the call.", details=details
+        )
     if isinstance(error, OperationalError | InterfaceError):
         details = {"errorId": error_id, "causeCode": "STORAGE_UNAVAILABLE"}
-        return Unavailable("The database did not take the call.", details=details)
-    return Malfunction("The server failed at this call.", details={"errorId": error_id})
+        return StorageUnavailable("The database did not take the call.", details=details)
+    return InternalError("The server failed at this call.", details={"errorId": error_id})
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:

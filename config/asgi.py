@@ -23,12 +23,12 @@ from starlette.exceptions import HTTPException  # noqa: E402
 from starlette.responses import PlainTextResponse, Response  # noqa: E402
 from starlette.staticfiles import StaticFiles  # noqa: E402
 
-from artifacts.api.uploads import DOOR  # noqa: E402
+from artifacts.api.uploads import UPLOAD_PATH  # noqa: E402
 from artifacts.storage.staging import read_ticket  # noqa: E402
 from config.api_errors import answer  # noqa: E402
 from decisions.errors import BodyTooLarge, InvalidInput, Refused  # noqa: E402
 from decisions.validation.json_input import CALL_LIMIT  # noqa: E402
-from mcp_server.http.lazy_loading import PATHS, McpOverHttp  # noqa: E402
+from mcp_server.http.lazy_loading import PATHS, LazyMcpApplication  # noqa: E402
 from runners.targets.runner_endpoint import close_connections  # noqa: E402
 from runs.installation.health.publisher import Publisher  # noqa: E402
 from runs.installation.home.paths import home_paths  # noqa: E402
@@ -93,7 +93,7 @@ class PageHandler(ASGIHandler):
                 await sync_to_async(connections.close_all)()
 
 
-class KeptFiles(StaticFiles):
+class StaticFileApp(StaticFiles):
     """The static files of every application; browsers keep them for a day, then ask by ETag."""
 
     def __init__(self) -> None:
@@ -132,8 +132,8 @@ class Dispatcher:
     """What uvicorn calls."""
 
     def __init__(self) -> None:
-        self._api, self._pages, self._files = ApiHandler(), PageHandler(), KeptFiles()
-        self._mcp = McpOverHttp()
+        self._api, self._pages, self._files = ApiHandler(), PageHandler(), StaticFileApp()
+        self._mcp = LazyMcpApplication()
         self._use = WebActivity(home_paths())
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -203,7 +203,7 @@ class Dispatcher:
 def _limit(scope: Any) -> int:
     """Return how large a body may be: an upload's is as large as its ticket says."""
     path = scope["path"]
-    ticket = read_ticket(path.removeprefix(DOOR)) if path.startswith(DOOR) else None
+    ticket = read_ticket(path.removeprefix(UPLOAD_PATH)) if path.startswith(UPLOAD_PATH) else None
     return CALL_LIMIT if ticket is None else max(CALL_LIMIT, ticket.size_bytes)
 
 

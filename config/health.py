@@ -14,7 +14,7 @@ from redis.asyncio import Redis
 from rest_framework.request import Request
 
 from decisions.api.openapi import operation
-from decisions.api.view import OpenView, json_answer
+from decisions.api.view import PublicView, json_response
 from decisions.infra.threads import in_thread
 from runs.installation.health.status import count_live_workers
 
@@ -42,16 +42,16 @@ READINESS = {
 }
 
 
-class LivenessView(OpenView):
+class LivenessView(PublicView):
     """GET /healthz."""
 
     @operation("getLiveness", "The process lives", tag="health", answer=HEALTH)
     async def get(self, request: Request) -> HttpResponse:
         """Answers 200 as long as the process answers at all; it asks nothing of anybody."""
-        return json_answer({"status": "ok"})
+        return json_response({"status": "ok"})
 
 
-class ReadinessView(OpenView):
+class ReadinessView(PublicView):
     """GET /readyz."""
 
     @operation(
@@ -69,7 +69,7 @@ class ReadinessView(OpenView):
         found = await asyncio.gather(*(_judge(*_PARTS[name]) for name in names))
         parts = dict(zip(names, found, strict=True))
         ready = all(part["ok"] for part in found)
-        return json_answer({"ready": ready, "parts": parts}, status=200 if ready else 503)
+        return json_response({"ready": ready, "parts": parts}, status=200 if ready else 503)
 
 
 class _Away(Exception):

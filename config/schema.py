@@ -15,7 +15,7 @@ from rest_framework.request import Request
 
 from decisions.api.drf import JSONRenderer
 from decisions.api.openapi import components
-from decisions.api.view import OpenView
+from decisions.api.view import PublicView
 
 
 @cache
@@ -39,7 +39,7 @@ def document() -> bytes:
     return JSONRenderer().render(made)
 
 
-class SchemaView(OpenView):
+class SchemaView(PublicView):
     """GET /api/schema."""
 
     @extend_schema(exclude=True)

@@ -15,7 +15,7 @@ import environ
 from django.core.exceptions import ImproperlyConfigured
 
 from config import home
-from config.model import llm_settings, most_dollars
+from config.llm import llm_settings, max_cost_usd
 from runners.network.allowlist import parse_allowed_networks
 from runners.workspace.workspace import WorkspacePolicy
 
@@ -23,8 +23,8 @@ env = environ.Env()
 BASE_DIR = Path(__file__).resolve().parent.parent
 # These commands load our own apps alone, nothing of the web or the admin: an agent host waits for
 # mcp_stdio, and a worker is started again while its runs wait.
-STDIO_DOOR = sys.argv[1:2] == ["mcp_stdio"]
-LEAN = STDIO_DOOR or env.bool("CONTINUITY_LEAN", sys.argv[1:2] in (["worker"], ["scheduler"]))
+IS_MCP_STDIO = sys.argv[1:2] == ["mcp_stdio"]
+LEAN = IS_MCP_STDIO or env.bool("CONTINUITY_LEAN", sys.argv[1:2] in (["worker"], ["scheduler"]))
 
 # --- where things live -------------------------------------------------------------------------
 CONTINUITY_HOME = (
@@ -36,7 +36,7 @@ EMBEDDED_REDIS = not (env.str("REDIS_URL", "") or env.str("CELERY_BROKER_URL", "
 if EMBEDDED:
     CONTINUITY_SECRET_KEYS = env.list(
         "CONTINUITY_SECRET_KEYS", default=[]
-    ) or home.load_or_make_keys(CONTINUITY_HOME)
+    ) or home.load_or_create_keys(CONTINUITY_HOME)
 else:
     CONTINUITY_SECRET_KEYS = env.list("CONTINUITY_SECRET_KEYS", default=[])
     if not CONTINUITY_SECRET_KEYS or min(map(len, CONTINUITY_SECRET_KEYS)) < 32:
@@ -103,8 +103,8 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "max_retries": 0,
     "socket_keepalive": True,
 }
-# How services ring: a dotted name, so that no door imports Celery (mechanisms 8).
-CONTINUITY_DOORBELL = "config.celery.ring"
+# How services notify_workers: a dotted name, so that no door imports Celery (mechanisms 8).
+CONTINUITY_NOTIFY_WORKERS = "config.celery.notify_workers"
 
 # --- runs (S0 §4.5 and runs.md) ------------------------------------------------------------------
 MAX_CONCURRENT_RUNS = env.int("CONTINUITY_MAX_CONCURRENT_RUNS", 5)
@@ -134,17 +134,17 @@ except ValueError as error:
     raise ImproperlyConfigured(f"CONTINUITY_EGRESS_ALLOW: {error}") from None
 # Which runs are recorded from their first step on: "retry" are those of a run that failed. Without
 # it a failure leaves a trace of the last page alone; with "never" there is none.
-TRACE = home.one_of(env, "CONTINUITY_TRACE", "retry", "always", "never")
+TRACE = home.choice(env, "CONTINUITY_TRACE", "retry", "always", "never")
 # What needs a person (docs/confirmations.md): how long it waits, and whether the token of a chat
 # decision passes through the agent's host (inline) or people are asked past it (out_of_band).
 CONFIRM_TTL_S = env.float("CONTINUITY_CONFIRM_TTL_S", 1800.0)
-CONFIRM_DELIVERY = home.one_of(env, "CONTINUITY_CONFIRM_DELIVERY", "inline", "out_of_band")
+CONFIRM_DELIVERY = home.choice(env, "CONTINUITY_CONFIRM_DELIVERY", "inline", "out_of_band")
 # Who words the replies to messages, and whether one question about reality may be asked.
-CONTINUITY_RESPONDER = env.str("CONTINUITY_RESPONDER", "decisions.chat.responder.Composed")
+CONTINUITY_RESPONDER = env.str("CONTINUITY_RESPONDER", "decisions.chat.responder.BuiltInResponder")
 # Where people reach this server: links in messages and the addresses of uploads begin with it;
 # empty: links are bare paths, and an upload goes where its announcement went.
 PUBLIC_URL = env.str("CONTINUITY_PUBLIC_URL", "").rstrip("/")
-CONTINUITY_REALITY_FIRST = home.one_of(env, "CONTINUITY_REALITY_FIRST", "low_intervention", "off")
+CONTINUITY_REALITY_FIRST = home.choice(env, "CONTINUITY_REALITY_FIRST", "low_intervention", "off")
 # What one answer over MCP may cost a model: pages of runs and of events end before it and name the
 # way to go on. (A run's own result has a budget of its own, 64 KiB; an artifact's chunk, `limit`.)
 MCP_ANSWER_BYTES = env.int("CONTINUITY_MCP_ANSWER_BYTES", 128 * 1024)
@@ -163,19 +163,19 @@ FAILPOINTS = env.bool("CONTINUITY_FAILPOINTS", False)
 # --- the model of agent runs (runners/llm): none unless CONTINUITY_LLM_MODEL names one ------------
 # openai: any server that speaks chat completions (CONTINUITY_LLM_BASE_URL: Ollama, vLLM, …).
 LLM = llm_settings(
-    provider=home.one_of(env, "CONTINUITY_LLM_PROVIDER", "openai", "anthropic"),
+    provider=home.choice(env, "CONTINUITY_LLM_PROVIDER", "openai", "anthropic"),
     model=env.str("CONTINUITY_LLM_MODEL", "").strip(),
     base_url=env.str("CONTINUITY_LLM_BASE_URL", "").strip(),
     api_key=env.str("CONTINUITY_LLM_API_KEY", "").strip(),
     # US dollars for a million tokens in and out, as in "1.25/10"; unset: costs are unknown.
     price=env.str("CONTINUITY_LLM_PRICE", "").strip(),
-    timeout_ms=home.whole(env, "CONTINUITY_LLM_TIMEOUT_MS", 90_000, least=1000, most=600_000),
-    max_output_tokens=home.whole(env, "CONTINUITY_LLM_MAX_OUTPUT_TOKENS", 0, least=0),
-    context_tokens=home.whole(env, "CONTINUITY_LLM_CONTEXT_TOKENS", 100_000, least=2000),
+    timeout_ms=home.integer(env, "CONTINUITY_LLM_TIMEOUT_MS", 90_000, least=1000, most=600_000),
+    max_output_tokens=home.integer(env, "CONTINUITY_LLM_MAX_OUTPUT_TOKENS", 0, least=0),
+    context_tokens=home.integer(env, "CONTINUITY_LLM_CONTEXT_TOKENS", 100_000, least=2000),
 )
 # What one agent run may use of it: tokens in and out together, and US dollars ("" is no limit).
-AGENT_MAX_TOKENS = home.whole(env, "CONTINUITY_AGENT_MAX_TOKENS", 1_000_000, least=1)
-AGENT_MAX_COST_USD = most_dollars(env, "CONTINUITY_AGENT_MAX_COST_USD", LLM)
+AGENT_MAX_TOKENS = home.integer(env, "CONTINUITY_AGENT_MAX_TOKENS", 1_000_000, least=1)
+AGENT_MAX_COST_USD = max_cost_usd(env, "CONTINUITY_AGENT_MAX_COST_USD", LLM)
 
 # --- artifacts -----------------------------------------------------------------------------------
 # A folder, or s3://bucket/prefix?endpoint=https://…&region=…&public_endpoint=https://…; credentials
@@ -197,28 +197,28 @@ WORKSPACE_ROOTS = home.folders(env, "CONTINUITY_WORKSPACE_ROOTS")
 WORKSPACE = home.folder(env, "CONTINUITY_WORKSPACE")
 WORKSPACE_POLICY = WorkspacePolicy(
     forbidden=(*WorkspacePolicy().forbidden, *env.list("CONTINUITY_FORBIDDEN_NAMES", default=[])),
-    max_read_bytes=home.whole(env, "CONTINUITY_MAX_READ_BYTES", 5 * 1024 * 1024, least=1),
+    max_read_bytes=home.integer(env, "CONTINUITY_MAX_READ_BYTES", 5 * 1024 * 1024, least=1),
     write_requires_diff=env.bool("CONTINUITY_WRITE_REQUIRES_DIFF", True),
-    snapshot_retention=home.whole(env, "CONTINUITY_SNAPSHOT_RETENTION", 20, least=0),
+    snapshot_retention=home.integer(env, "CONTINUITY_SNAPSHOT_RETENTION", 20, least=0),
     # Of all deleted files of a workspace together, and how long after a file was gone.
-    deleted_snapshots=home.whole(env, "CONTINUITY_DELETED_SNAPSHOTS", 1000, least=0),
-    deleted_snapshot_bytes=home.whole(
+    deleted_snapshots=home.integer(env, "CONTINUITY_DELETED_SNAPSHOTS", 1000, least=0),
+    deleted_snapshot_bytes=home.integer(
         env, "CONTINUITY_DELETED_SNAPSHOT_BYTES", 256 * 1024 * 1024, least=0
     ),
-    deleted_snapshot_days=home.whole(env, "CONTINUITY_DELETED_SNAPSHOT_DAYS", 90, least=0),
+    deleted_snapshot_days=home.integer(env, "CONTINUITY_DELETED_SNAPSHOT_DAYS", 90, least=0),
     developer=env.bool("CONTINUITY_DEVELOPER", False),
     allowed_commands=tuple(
         env.list("CONTINUITY_ALLOWED_COMMANDS", default=["dev", "build", "lint"])
     ),
-    command_timeout_ms=home.whole(env, "CONTINUITY_COMMAND_TIMEOUT_MS", 30_000, least=1),
+    command_timeout_ms=home.integer(env, "CONTINUITY_COMMAND_TIMEOUT_MS", 30_000, least=1),
     allowed_hosts=tuple(env.list("CONTINUITY_BROWSER_HOSTS", default=["localhost", "127.0.0.1"])),
-    browser_timeout_ms=home.whole(env, "CONTINUITY_BROWSER_TIMEOUT_MS", 15_000, least=1),
+    browser_timeout_ms=home.integer(env, "CONTINUITY_BROWSER_TIMEOUT_MS", 15_000, least=1),
     # Where we listen ourselves: `manage.py up` says it to its parts.
     own_ports=home.ports(env, "CONTINUITY_OWN_PORTS", 8000),
     preview_url=env.str("CONTINUITY_PREVIEW_URL", "http://127.0.0.1:3001"),
-    max_auto_fix=home.whole(env, "CONTINUITY_MAX_AUTO_FIX", 1, least=0),
-    batch_max_lines=home.whole(env, "CONTINUITY_BATCH_MAX_LINES", 2000, least=0),
-    language=home.one_of(env, "CONTINUITY_LANG", "ZH", "EN"),
+    max_auto_fix=home.integer(env, "CONTINUITY_MAX_AUTO_FIX", 1, least=0),
+    batch_max_lines=home.integer(env, "CONTINUITY_BATCH_MAX_LINES", 2000, least=0),
+    language=home.choice(env, "CONTINUITY_LANG", "ZH", "EN"),
 )
 
 # --- applications ---------------------------------------------------------------------------------
@@ -346,7 +346,7 @@ UNFOLD = {
 }
 
 # --- logs: one JSON object a line on stderr; stdout belongs to the MCP protocol and to people -----
-LOG_LEVEL = env.str("CONTINUITY_LOG_LEVEL", "WARNING" if STDIO_DOOR else "INFO")
+LOG_LEVEL = env.str("CONTINUITY_LOG_LEVEL", "WARNING" if IS_MCP_STDIO else "INFO")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,

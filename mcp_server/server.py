@@ -1,7 +1,7 @@
 """The MCP server itself: it lists tools and resources, answers calls, and lets errors out in our
 own shape only.
 
-It serves both protocol eras of the SDK and knows no transport; a Door tells who calls.
+It serves both protocol eras of the SDK and knows no transport; a Transport tells who calls.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.shared.exceptions import MCPError
 
-from decisions.audit.record import is_about_access
+from decisions.audit.record import is_access_refusal
 from decisions.errors import Refused, ToolNotFound
 from decisions.infra.threads import in_thread
-from decisions.infra.trace_context import brought
-from decisions.validation.json_schema import check, whole_numbers
+from decisions.infra.trace_context import use_traceparent
+from decisions.validation.json_schema import check, coerce_integers
 from mcp_server.protocol import resources
-from mcp_server.protocol.progress import Reporter
-from mcp_server.protocol.request_context import Incoming, incoming_of, traceparent_of
+from mcp_server.protocol.progress import ProgressReporter
+from mcp_server.protocol.request_context import MessageContext, context_of, traceparent_of
 from mcp_server.protocol.results import (
     malfunction,
     refusal,
@@ -33,9 +33,9 @@ from mcp_server.protocol.results import (
     resource_malfunction,
     success,
 )
-from mcp_server.protocol.transport import Door
-from mcp_server.tools.list_changes import ListWatch, Offers
-from mcp_server.tools.registry import Call, Tool, load_offers, load_toolsets
+from mcp_server.protocol.transport import Transport
+from mcp_server.tools.list_changes import CallerTools, ToolListWatch
+from mcp_server.tools.registry import McpTool, McpToolCall, load_caller_tools, load_toolsets
 from runners.product import NAME, VERSION
 from runs.direct_calls.refusals import record_refusal
 
@@ -71,14 +71,14 @@ INSTRUCTIONS = {
 }  # by toolset, for a model
 
 
-class BrokenAnswer(Exception):
+class InvalidToolOutput(Exception):
     """An answer of ours does not keep to the schema that we advertise."""
 
 
-class ContinuityServer(Server[ListWatch]):
+class ContinuityServer(Server[ToolListWatch]):
     """The SDK's server with our name, our tools and the version of our contract."""
 
-    def __init__(self, toolsets: Sequence[str], door: Door) -> None:
+    def __init__(self, toolsets: Sequence[str], transport: Transport) -> None:
         super().__init__(
             NAME,
             version=VERSION,
@@ -92,19 +92,19 @@ class ContinuityServer(Server[ListWatch]):
             on_list_resource_templates=self._list_resource_templates,
             on_read_resource=self._read_resource,
             on_subscriptions_listen=self._listen if "targets" in toolsets else None,
-            lifespan=ListWatch.of_stream,
+            lifespan=ToolListWatch.of_stream,
         )
         self._toolsets = toolsets
-        self._door = door
+        self._transport = transport
 
     @cached_property
-    def tools(self) -> dict[str, Tool]:
+    def tools(self) -> dict[str, McpTool]:
         """The tools by name; loaded at the first look, which is after the handshake."""
         return load_toolsets(self._toolsets)
 
     @cached_property
-    def _offers(self) -> Offers:
-        return Offers(load_offers(self._toolsets), self._door, self.tools)
+    def _offers(self) -> CallerTools:
+        return CallerTools(load_caller_tools(self._toolsets), self._transport, self.tools)
 
     def stream_options(self) -> InitializationOptions:
         """Return the options of a stream that stays open: on it a client is told when its list of
@@ -139,8 +139,8 @@ class ContinuityServer(Server[ListWatch]):
     async def _list_tools(
         self, ctx: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        incoming = incoming_of(ctx.request)
-        offered = await self._offers.listed(incoming)
+        context = context_of(ctx.request)
+        offered = await self._offers.listed(context)
         self._offers.watch(ctx, offered)
         if not offered:
             return self._listed
@@ -154,39 +154,39 @@ class ContinuityServer(Server[ListWatch]):
     async def _call_tool(
         self, ctx: ServerRequestContext[Any], params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        incoming = incoming_of(ctx.request)
+        context = context_of(ctx.request)
         try:
-            tool = self.tools.get(params.name) or (await self._offers.of(incoming)).get(params.name)
+            tool = self.tools.get(params.name) or (await self._offers.of(context)).get(params.name)
         except Refused as refused:
             return refusal(refused)
         if tool is None:
             told = f"Unknown tool: {params.name[:64]}"
-            await self._record_refusal(params.name, ToolNotFound(told), incoming)
+            await self._record_refusal(params.name, ToolNotFound(told), context)
             raise MCPError(types.INVALID_PARAMS, told)
-        reporter = Reporter(ctx.session)
+        reporter = ProgressReporter(ctx.session)
         try:
-            if incoming.refused is not None:
+            if context.refused is not None:
                 if tool.audits_refusals:
-                    await self._record_refusal(tool.name, incoming.refused, incoming)
-                raise incoming.refused
-            with brought(traceparent_of(ctx.meta, ctx.request)):
-                answer = await self._answer(tool, params.arguments or {}, incoming, reporter)
+                    await self._record_refusal(tool.name, context.refused, context)
+                raise context.refused
+            with use_traceparent(traceparent_of(ctx.meta, ctx.request)):
+                answer = await self._answer(tool, params.arguments or {}, context, reporter)
             return success(answer)
         except Refused as refused:
-            if not tool.audits_refusals and is_about_access(refused, reads=tool.read_only):
-                await self._record_refusal(tool.name, refused, incoming)
-            return refusal(refused, tell=tool.tell_refusal)
+            if not tool.audits_refusals and is_access_refusal(refused, reads=tool.read_only):
+                await self._record_refusal(tool.name, refused, context)
+            return refusal(refused, tell=tool.refusal_as_dict)
         except Exception as error:  # noqa: BLE001  (the door's one place: log, answer, live on)
-            return malfunction(tool.name, error, tell=tool.tell_refusal)
+            return malfunction(tool.name, error, tell=tool.refusal_as_dict)
         finally:
             reporter.close()
 
-    async def _record_refusal(self, name: str, refusal: Refused, incoming: Incoming) -> None:
+    async def _record_refusal(self, name: str, refusal: Refused, context: MessageContext) -> None:
         """Tell the audit log of a refused call; whoever cannot be admitted is not told of."""
         if refusal.is_recorded:
             return
         with suppress(Refused):
-            principal = await self._door.admit(incoming, needs_stack=False)
+            principal = await self._transport.authenticate(context, needs_stack=False)
             await in_thread(record_refusal, principal=principal, name=name, refusal=refusal)
 
     async def _list_resources(
@@ -210,35 +210,41 @@ class ContinuityServer(Server[ListWatch]):
         self, ctx: ServerRequestContext[Any], selector: Callable[..., Any], **asked: Any
     ) -> Any:
         """Return what a selector of resources answers; its refusals become protocol errors."""
-        incoming = incoming_of(ctx.request)
+        context = context_of(ctx.request)
         try:
-            principal = await self._door.admit(incoming, needs_stack=False)
+            principal = await self._transport.authenticate(context, needs_stack=False)
             return await in_thread(selector, principal=principal, **asked)
         except Refused as refused:
-            if is_about_access(refused, reads=True):
-                await self._record_refusal(ctx.method, refused, incoming)
+            if is_access_refusal(refused, reads=True):
+                await self._record_refusal(ctx.method, refused, context)
             raise resource_error(refused, ctx.protocol_version) from None
         except Exception as error:  # noqa: BLE001  (as above: log, answer, live on)
             raise resource_malfunction(error) from None
 
     async def _answer(
-        self, tool: Tool, arguments: dict[str, Any], incoming: Incoming, reporter: Reporter
+        self,
+        tool: McpTool,
+        arguments: dict[str, Any],
+        context: MessageContext,
+        reporter: ProgressReporter,
     ) -> dict[str, Any]:
         began = time.monotonic()
-        if not tool.checks_itself:
+        if not tool.validates_arguments:
             check(tool.accepts, arguments)
-            arguments = whole_numbers(arguments, tool.input_schema)
-        principal = await self._door.admit(incoming, needs_stack=tool.needs_stack)
-        call = Call(principal, arguments, reporter, time.monotonic() - began, tuple(self.tools))
+            arguments = coerce_integers(arguments, tool.input_schema)
+        principal = await self._transport.authenticate(context, needs_stack=tool.needs_stack)
+        call = McpToolCall(
+            principal, arguments, reporter, time.monotonic() - began, tuple(self.tools)
+        )
         answer = await tool.handler(call)
         if not tool.answers.is_valid(answer):
             wrong = next(tool.answers.iter_errors(answer))
-            raise BrokenAnswer(f"{list(wrong.instance_path)}: {wrong.message[:300]}")
+            raise InvalidToolOutput(f"{list(wrong.instance_path)}: {wrong.message[:300]}")
         return answer
 
 
-def _listed(tool: Tool) -> types.Tool:
-    return types.Tool(
+def _listed(tool: McpTool) -> types.McpTool:
+    return types.McpTool(
         name=tool.name,
         title=tool.title,
         description=tool.description,

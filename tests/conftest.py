@@ -47,7 +47,7 @@ def principal(transactional_db: None) -> Principal:
 @pytest.fixture
 def remote(principal: Principal) -> Principal:
     """The same caller as seen through a door that grants no trust."""
-    return principal.at_trust("remote")
+    return principal.with_trust("remote")
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.http import content_disposition_header
 
-from artifacts.api.downloads import PIECE_BYTES, Pieces, Span, headers_of, safe_name
+from artifacts.api.downloads import PIECE_BYTES, ByteRange, FileChunks, headers_of, safe_name
 from artifacts.models import Artifact
 
 INLINE_MAX = 20 * 1024 * 1024  # bytes of a picture that is shown in a page
@@ -63,7 +63,7 @@ def attachment(request: HttpRequest, row: Artifact, file: IO[Any]) -> HttpRespon
     """Return the bytes as a file to save, a piece at a time. The answer closes the file."""
     pieces: Any = _pieces(file)
     if isinstance(request, ASGIRequest):
-        pieces = Pieces(file, Span(0, row.size_bytes))
+        pieces = FileChunks(file, ByteRange(0, row.size_bytes))
     saved = {
         "Content-Type": "application/octet-stream",
         "Content-Length": str(row.size_bytes),

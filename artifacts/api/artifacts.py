@@ -13,17 +13,17 @@ from rest_framework.request import Request
 
 from artifacts import selectors
 from artifacts.api import contract
-from artifacts.api.downloads import OutsideRange, Pieces, Span, headers_of, span_of
+from artifacts.api.downloads import ByteRange, FileChunks, RangeOutside, headers_of, parse_range
 from artifacts.models import Artifact
-from artifacts.storage.blobs import address_of
-from decisions.api.arguments import Arguments
+from artifacts.storage.blobs import presigned_url
+from decisions.api.arguments import RequestArguments
 from decisions.api.openapi import component, operation
-from decisions.api.view import ApiView, json_answer, principal_of
+from decisions.api.view import ApiView, json_response, principal_of
 from decisions.errors import InvalidInput
 from decisions.infra.threads import in_thread
 
-_CHUNK_OF = Arguments(contract.GET_ARTIFACT_INPUT)
-_WHOLE = Arguments(
+_CHUNK_OF = RequestArguments(contract.GET_ARTIFACT_INPUT)
+_WHOLE = RequestArguments(
     {
         **contract.GET_ARTIFACT_INPUT,
         "properties": {"artifactId": contract.GET_ARTIFACT_INPUT["properties"]["artifactId"]},
@@ -74,7 +74,7 @@ class ChunkView(ApiView):
         chunk = selectors.read_chunk(
             principal=principal_of(request), artifact_id=asked.pop("artifactId"), **asked
         )
-        return json_answer(chunk)
+        return json_response(chunk)
 
 
 class ContentView(ApiView):
@@ -117,11 +117,11 @@ class ContentView(ApiView):
             )
         try:
             span = _span(request, row, headers["ETag"])
-        except OutsideRange:
+        except RangeOutside:
             file.close()
             refusal = RangeNotSatisfiable(f"The artifact has {row.size_bytes} bytes.")
             beside = {"Content-Range": f"bytes */{row.size_bytes}"}
-            return json_answer(refusal.as_dict(), status=refusal.http_status, headers=beside)
+            return json_response(refusal.as_dict(), status=refusal.http_status, headers=beside)
         return _download(request, row, file, span, headers)
 
 
@@ -129,7 +129,7 @@ def _elsewhere(request: Request, row: Artifact, headers: dict[str, str]) -> str 
     """Return where the storage itself hands out bytes that are too many to pass through here."""
     if request.method == "HEAD" or row.size_bytes < settings.ARTIFACT_REDIRECT_BYTES:
         return None
-    return address_of(row.sha256, disposition=headers["Content-Disposition"])
+    return presigned_url(row.sha256, disposition=headers["Content-Disposition"])
 
 
 def _has_it(request: Request, etag: str) -> bool:
@@ -138,22 +138,22 @@ def _has_it(request: Request, etag: str) -> bool:
     return etag in named or "*" in named
 
 
-def _span(request: Request, row: Artifact, etag: str) -> Span | None:
+def _span(request: Request, row: Artifact, etag: str) -> ByteRange | None:
     """Return the range to send; If-Range with another ETag means that the whole is wanted."""
     if request.headers.get("If-Range", etag) != etag or "Range" not in request.headers:
         return None
-    return span_of(request.headers["Range"], row.size_bytes)
+    return parse_range(request.headers["Range"], row.size_bytes)
 
 
 def _download(
-    request: Request, row: Artifact, file: IO[Any], span: Span | None, headers: dict[str, str]
+    request: Request, row: Artifact, file: IO[Any], span: ByteRange | None, headers: dict[str, str]
 ) -> HttpResponseBase:
     status = HTTPStatus.OK if span is None else HTTPStatus.PARTIAL_CONTENT
     if span is not None:
         headers["Content-Range"] = f"bytes {span.start}-{span.stop - 1}/{row.size_bytes}"
-    sent = span or Span(0, row.size_bytes)
+    sent = span or ByteRange(0, row.size_bytes)
     headers["Content-Length"] = str(sent.size_bytes)
     if request.method == "HEAD":
         file.close()
         return HttpResponse(status=status, headers=headers)
-    return StreamingHttpResponse(Pieces(file, sent), status=status, headers=headers)
+    return StreamingHttpResponse(FileChunks(file, sent), status=status, headers=headers)

@@ -22,12 +22,12 @@ _UNSAFE = re.compile(r'[\x00-\x1f\x7f-\x9f"\\/:*?<>|\u200e\u200f\u2028-\u202e\u2
 log = logging.getLogger(__name__)
 
 
-class OutsideRange(Exception):
+class RangeOutside(Exception):
     """No byte of the artifact lies in the range that was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class ByteRange:
     """Bytes from `start` up to, not including, `stop`."""
 
     start: int
@@ -39,7 +39,7 @@ class Span:
         return self.stop - self.start
 
 
-def span_of(header: str, size_bytes: int) -> Span | None:
+def parse_range(header: str, size_bytes: int) -> ByteRange | None:
     """Return what a Range header asks for; None where it asks for nothing, or for what need not be
     honoured.
 
@@ -60,8 +60,8 @@ def span_of(header: str, size_bytes: int) -> Span | None:
     else:
         start, stop = int(first), min(size_bytes, int(last) + 1 if last else size_bytes)
     if start >= stop:
-        raise OutsideRange
-    return Span(start, stop)
+        raise RangeOutside
+    return ByteRange(start, stop)
 
 
 def headers_of(row: Artifact) -> dict[str, str]:
@@ -91,10 +91,10 @@ def _media_type(stored: str) -> str:
     return f"{stored}; charset=utf-8" if plain_text else stored
 
 
-class Pieces:
+class FileChunks:
     """The bytes of a span, read piece by piece off the event loop; `close` gives the file back."""
 
-    def __init__(self, file: IO[Any], span: Span) -> None:
+    def __init__(self, file: IO[Any], span: ByteRange) -> None:
         self._file, self._span = file, span
 
     async def __aiter__(self) -> AsyncIterator[bytes]:

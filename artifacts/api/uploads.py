@@ -11,13 +11,13 @@ from rest_framework.request import Request
 from artifacts import uploads
 from artifacts.api import contract
 from artifacts.storage.staging import read_ticket
-from decisions.api.arguments import Arguments
+from decisions.api.arguments import RequestArguments
 from decisions.api.openapi import component, operation
-from decisions.api.view import ApiView, OpenView, json_answer, principal_of
+from decisions.api.view import ApiView, PublicView, json_response, principal_of
 
-DOOR = "/api/v1/artifacts/upload/"
-_START = Arguments(contract.START_UPLOAD_INPUT)
-_UPLOAD_ID = Arguments(contract.UPLOAD_ID_INPUT)
+UPLOAD_PATH = "/api/v1/artifacts/upload/"
+_START = RequestArguments(contract.START_UPLOAD_INPUT)
+_UPLOAD_ID = RequestArguments(contract.UPLOAD_ID_INPUT)
 _UPLOAD = component("Upload", contract.UPLOAD)
 _START_BODY = component("StartUpload", contract.START_UPLOAD_INPUT)
 _ARTIFACT = component("Artifact", contract.ARTIFACT)
@@ -58,14 +58,18 @@ class UploadsView(ApiView):
             sha256=asked["sha256"],
             door=_door(request),
         )
-        return json_answer(answer, status=HTTPStatus.CREATED)
+        return json_response(answer, status=HTTPStatus.CREATED)
 
 
 def _door(request: Request) -> str:
     """Return the address of our door: behind a proxy the request does not tell by which scheme and
     name its caller came.
     """
-    return settings.PUBLIC_URL + DOOR if settings.PUBLIC_URL else request.build_absolute_uri(DOOR)
+    return (
+        settings.PUBLIC_URL + UPLOAD_PATH
+        if settings.PUBLIC_URL
+        else request.build_absolute_uri(UPLOAD_PATH)
+    )
 
 
 class CompleteView(ApiView):
@@ -87,10 +91,10 @@ class CompleteView(ApiView):
         """
         upload_id = (await self.arguments_of_body(_UPLOAD_ID))["uploadId"]
         done = uploads.complete_upload(principal=principal_of(request), upload_id=upload_id)
-        return json_answer(await done)
+        return json_response(await done)
 
 
-class DoorView(OpenView):
+class UploadContentView(PublicView):
     """PUT /artifacts/upload/{ticket}; the ticket is the credential."""
 
     @operation(
@@ -104,7 +108,7 @@ class DoorView(OpenView):
     )
     async def put(self, request: Request, ticket: str) -> HttpResponse:
         """Takes the bytes, as many as were announced and of the type that was."""
-        await uploads.receive(
+        await uploads.receive_upload(
             ticket=read_ticket(ticket),
             body=request._request,
             mime_type=request.headers.get("Content-Type", ""),

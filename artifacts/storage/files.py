@@ -23,25 +23,25 @@ class BlobStorage(Protocol):
     def open(self, name: str, mode: str = ...) -> File[Any]:
         """Open for reading, from anywhere; FileNotFoundError where there is none."""
 
-    def keep(self, name: str, content: IO[bytes], *, size_bytes: int) -> None:
+    def put(self, name: str, content: IO[bytes], *, size_bytes: int) -> None:
         """Have the content there durably, and young."""
 
     def save(self, name: str, content: File[Any]) -> str:
         """Write the content, durably, over what may be there."""
 
-    def seize(self, place: str) -> File[Any]:
+    def open_upload(self, place: str) -> File[Any]:
         """Open an upload so that what is sent from now on does not change what is read."""
 
-    def adopt(self, seized: File[Any], name: str, *, size_bytes: int) -> None:
+    def promote_upload(self, upload: File[Any], name: str, *, size_bytes: int) -> None:
         """Make an upload that was seized the content of that name, durably."""
 
-    def release(self, seized: File[Any]) -> None:
+    def close_upload(self, upload: File[Any]) -> None:
         """Let go of an upload that was seized."""
 
     def delete(self, name: str) -> None:
         """Delete; what is not there is no trouble."""
 
-    def delete_unless_young(self, name: str, *, before: datetime) -> bool:
+    def delete_if_older(self, name: str, *, before: datetime) -> bool:
         """Delete what nobody wrote or found since that time; tell whether it went."""
 
     def list_before(self, before: datetime) -> Iterator[str]:
@@ -78,25 +78,25 @@ class BlobFileStorage(FileSystemStorage):
             os.close(folder)
         return name
 
-    def keep(self, name: str, content: IO[bytes], *, size_bytes: int) -> None:
+    def put(self, name: str, content: IO[bytes], *, size_bytes: int) -> None:
         """Have the content there, young; it is written only where it is not there whole."""
         if not self._touch(name, size_bytes=size_bytes):
             content.seek(0)
             self._save(name, File(content))
 
-    def seize(self, place: str) -> File[Any]:
+    def open_upload(self, place: str) -> File[Any]:
         """Open an upload; one that is sent again is another file."""
         return self.open(place)
 
-    def adopt(self, seized: File[Any], name: str, *, size_bytes: int) -> None:
+    def promote_upload(self, upload: File[Any], name: str, *, size_bytes: int) -> None:
         """Make an upload that was seized the content of that name."""
         if not self._touch(name, size_bytes=size_bytes):
-            seized.seek(0)
-            self._save(name, seized)
+            upload.seek(0)
+            self._save(name, upload)
 
-    def release(self, seized: File[Any]) -> None:
+    def close_upload(self, upload: File[Any]) -> None:
         """Let go of an upload that was seized."""
-        seized.close()
+        upload.close()
 
     def _touch(self, name: str, *, size_bytes: int) -> bool:
         """Make a blob young again, so that the collector leaves it to the writer that just found
@@ -109,7 +109,7 @@ class BlobFileStorage(FileSystemStorage):
         except FileNotFoundError:
             return False
 
-    def delete_unless_young(self, name: str, *, before: datetime) -> bool:
+    def delete_if_older(self, name: str, *, before: datetime) -> bool:
         """Delete a file that nobody touched since `before`; tell whether it went.
 
         It is moved aside first: a writer that touched it before is seen by its time, one that comes

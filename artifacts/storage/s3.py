@@ -149,7 +149,7 @@ class BlobS3Storage(S3Storage):
             self._client.put_object(**self._at(name), Body=content)
         return name
 
-    def keep(self, name: str, content: IO[bytes], *, size_bytes: int) -> None:
+    def put(self, name: str, content: IO[bytes], *, size_bytes: int) -> None:
         """Have the content there, young; it is sent only where it is not there whole."""
         with blob_lock(name, shared=True):
             if not self._touch(name, size_bytes=size_bytes):
@@ -157,22 +157,22 @@ class BlobS3Storage(S3Storage):
                 with _as_os_error("write"):
                     self._client.put_object(**self._at(name), Body=content)
 
-    def seize(self, place: str) -> File[Any]:
+    def open_upload(self, place: str) -> File[Any]:
         """Open a copy of an upload: the caller's leave to send does not reach it any more."""
         taken = f"{place}.{secrets.token_hex(8)}"
         self._copy(place, taken)
         return self._open(taken)
 
-    def adopt(self, seized: File[Any], name: str, *, size_bytes: int) -> None:
+    def promote_upload(self, upload: File[Any], name: str, *, size_bytes: int) -> None:
         """Make an upload that was seized the content of that name; the bytes stay within S3."""
         with blob_lock(name, shared=True):
             if not self._touch(name, size_bytes=size_bytes):
-                self._copy(str(seized.name), name)
+                self._copy(str(upload.name), name)
 
-    def release(self, seized: File[Any]) -> None:
+    def close_upload(self, upload: File[Any]) -> None:
         """Let go of an upload that was seized."""
-        seized.close()
-        self.delete(str(seized.name))
+        upload.close()
+        self.delete(str(upload.name))
 
     def _touch(self, name: str, *, size_bytes: int) -> bool:
         try:
@@ -194,7 +194,7 @@ class BlobS3Storage(S3Storage):
         with _as_os_error("delete"):
             self._client.delete_object(**self._at(name))
 
-    def delete_unless_young(self, name: str, *, before: datetime) -> bool:
+    def delete_if_older(self, name: str, *, before: datetime) -> bool:
         """Delete an object written before that time; tell whether it went."""
         with blob_lock(name, shared=False):
             try:

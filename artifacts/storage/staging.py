@@ -23,7 +23,7 @@ class Ticket:
     size_bytes: int
 
 
-def make_ticket(upload: ArtifactUpload) -> str:
+def create_ticket(upload: ArtifactUpload) -> str:
     """Return the ticket of an upload; whoever has it may send the bytes until it expires."""
     facts = f"{upload.id}.{upload.size_bytes}.{int(upload.expires_at.timestamp())}"
     return f"{facts}.{mac('upload', facts.encode())}"
@@ -40,7 +40,7 @@ def read_ticket(text: str) -> Ticket | None:
     return Ticket(upload_id, int(size_bytes))
 
 
-def place_of(upload_id: str) -> str:
+def staging_name(upload_id: str) -> str:
     """Return the name of an upload's bytes in the storage."""
     return f"{FOLDER}/{upload_id}"
 
@@ -50,4 +50,4 @@ def open_upload_names() -> set[str]:
     alive = ArtifactUpload.objects.filter(
         artifact_id__isnull=True, expires_at__gt=datetime.now(UTC) - COMPLETING
     )
-    return {place_of(upload_id) for upload_id in alive.values_list("id", flat=True)}
+    return {staging_name(upload_id) for upload_id in alive.values_list("id", flat=True)}

@@ -20,7 +20,7 @@ from decisions.admin.answers import bundle_file
 from decisions.admin.filters import TimeFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.audit.chain import head_of_chain
-from decisions.audit.query import TOOL_IN_SQL, about_tool, export_audit, within
+from decisions.audit.query import TOOL_IN_SQL, export_audit, filter_by_time, filter_by_tool
 from decisions.audit.record import is_genuine
 from decisions.identity.principals import ensure_workspace
 from decisions.models import AuditEntry, AuditSeal
@@ -86,7 +86,7 @@ class ToolFilter(SimpleListFilter):
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """Keep one tool's rows."""
         tool = self.value()
-        return about_tool(queryset, tool) if tool else queryset
+        return filter_by_tool(queryset, tool) if tool else queryset
 
 
 class AuditTimeFilter(TimeFilter):
@@ -94,7 +94,7 @@ class AuditTimeFilter(TimeFilter):
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """Keep the rows of a span."""
-        return within(queryset, *self.bounds())
+        return filter_by_time(queryset, *self.bounds())
 
 
 class RefusalFilter(SimpleListFilter):
@@ -191,7 +191,7 @@ class AuditEntryAdmin(ReadOnlyAdmin):
         if ":" in term or term in ("local", "reaper", "scheduler", "command", "anonymous"):
             return queryset.filter(actor=term), False
         if term in occurring_tools():
-            return about_tool(queryset, term), False
+            return filter_by_tool(queryset, term), False
         if "." in term:
             return queryset.filter(action=term), False
         return queryset.filter(resource_id=term), False

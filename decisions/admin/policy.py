@@ -20,8 +20,8 @@ from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.authorization.policy_rules import (
     RuleFields,
     change_rule,
+    create_rule,
     list_versions,
-    make_rule,
     retire_rule,
 )
 from decisions.errors import Refused
@@ -187,7 +187,7 @@ class PolicyRuleAdmin(ReadOnlyAdmin):
             actor = f"admin:{request.user.get_username()}"
             try:
                 if key is None:
-                    make_rule(form.says(), actor=actor)
+                    create_rule(form.says(), actor=actor)
                 else:
                     change_rule(key, form.says(), actor=actor)
             except Refused as refusal:

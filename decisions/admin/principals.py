@@ -18,7 +18,7 @@ from decisions.admin.filters import workspace_label
 from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.audit.record import AuditEvent, record
 from decisions.errors import InvalidInput
-from decisions.identity.principals import checked_user_id, ensure_workspace
+from decisions.identity.principals import clean_user_id, ensure_workspace
 from decisions.models import Tenant, User, Workspace
 from decisions.presentation.html import code, link_to, moment
 
@@ -33,7 +33,7 @@ class PrincipalForm(forms.ModelForm):  # type: ignore[type-arg]
             self.add_error("name", "Only characters that can be seen.")
         if "user_id" in given:
             try:
-                given["user_id"] = checked_user_id(given["user_id"])
+                given["user_id"] = clean_user_id(given["user_id"])
             except InvalidInput as refused:
                 self.add_error("user_id", refused.message)
         return given

@@ -14,7 +14,7 @@ from django.http import HttpRequest, HttpResponse
 from unfold.admin import ModelAdmin
 from unfold.views import ChangeList
 
-from decisions.presentation.html import page_of
+from decisions.presentation.html import admin_url
 
 DEEPEST_PAGE = 2000  # further back, a filter finds it faster than a page number
 
@@ -43,7 +43,7 @@ class HasNextChangeList(ChangeList):
 
     def url_for_result(self, result: Model) -> str:
         """Return the row's page by its id as people know it; Django would write run_5F…"""
-        return page_of(self.opts.model_name or "", str(result.pk)) or ""
+        return admin_url(self.opts.model_name or "", str(result.pk)) or ""
 
 
 class ReadOnlyAdmin(ModelAdmin):

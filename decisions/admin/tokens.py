@@ -35,10 +35,10 @@ from decisions.identity.principals import (
     create_token,
     default_scopes,
 )
-from decisions.identity.tokens import let_act_for, revoke_token
+from decisions.identity.tokens import revoke_token, set_token_users
 from decisions.models import Token
 from decisions.presentation.formatting import shorten
-from decisions.presentation.html import code, link_to, moment, page_of, pill
+from decisions.presentation.html import admin_url, code, link_to, moment, pill
 
 _ACTS_FOR = "decisions_token_acts_for"
 _NAME = r"\A[\w .@:+-]{1,128}\Z"
@@ -168,13 +168,13 @@ class TokenAdmin(MakingAdmin):
         users = form.cleaned_data["acts_for"].splitlines() if form.is_valid() else ["\0"]
         actor = f"admin:{request.user.get_username()}"
         try:
-            done = let_act_for(token_id=token_id, users=users, actor=actor)
+            done = set_token_users(token_id=token_id, users=users, actor=actor)
         except Refused as refusal:
             self.message_user(request, refusal.message, messages.ERROR)
         else:
             told = "From its next call on it may act for these." if done else "Nothing was changed."
             self.message_user(request, told, messages.SUCCESS if done else messages.WARNING)
-        return redirect(page_of("token", token_id) or reverse("admin:decisions_token_changelist"))
+        return redirect(admin_url("token", token_id) or reverse("admin:decisions_token_changelist"))
 
     @admin.action(description="Revoke selected tokens", permissions=["revoke"])
     def revoke_selected(self, request: HttpRequest, queryset: QuerySet[Token]) -> None:

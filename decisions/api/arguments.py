@@ -10,7 +10,7 @@ from django.http import HttpRequest, QueryDict
 
 from decisions.errors import BodyTooLarge, InvalidInput, UnsupportedBody
 from decisions.validation.json_input import load_json
-from decisions.validation.json_schema import check, compile_schema, whole_numbers
+from decisions.validation.json_schema import check, coerce_integers, compile_schema
 
 _INTEGER = re.compile(r"-?[0-9]{1,19}")
 
@@ -55,7 +55,7 @@ def check_content_type(request: HttpRequest) -> None:
         raise UnsupportedBody(f"The body has to be application/json in UTF-8, not {told!r}.")
 
 
-class Arguments:
+class RequestArguments:
     """The closed input schema of a call, the same that its MCP tool has.
 
     `in_query` names what a call with a body takes from its query all the same.
@@ -103,7 +103,7 @@ class Arguments:
                 raise InvalidInput(f"{name}: it stands in the path already.")
             given[name] = self._typed(name, value)
         check(self._validator, given)
-        arguments: dict[str, Any] = whole_numbers(given, self.schema)
+        arguments: dict[str, Any] = coerce_integers(given, self.schema)
         return arguments
 
     def _typed(self, name: str, text: str) -> Any:

@@ -21,7 +21,7 @@ from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
 from decisions.api.arguments import read_json
-from decisions.api.throttle import CallCounter, FewRows
+from decisions.api.throttle import CallCounter, RowLimiter
 from decisions.audit.record import AuditEvent, record
 from decisions.errors import Forbidden, NotAuthenticated, Refused, TooManyRequests
 from decisions.identity.principals import Principal, authenticate, throttle_key
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from rest_framework.views import APIView
 
 _calls = CallCounter()
-_unknown_tokens = FewRows()
+_unknown_tokens = RowLimiter()
 
 
-def bearer_of(request: HttpRequest | Request) -> str | None:
+def bearer_token(request: HttpRequest | Request) -> str | None:
     """Return the bearer token that came with the call, or None."""
     scheme, _, secret = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
     return secret.strip() if scheme.lower() == "bearer" else None
@@ -55,35 +55,35 @@ def _host_name(host: str) -> str:
     return host.rpartition("]")[0] if host.startswith("[") else host.partition(":")[0]
 
 
-def count_call(request: HttpRequest | Request) -> None:
+def throttle_request(request: HttpRequest | Request) -> None:
     """Count a call of its credential, known or not: THROTTLE_PER_SECOND of them are let pass.
 
     Raises:
         TooManyRequests: It is one too many.
     """
-    secret, limit = bearer_of(request), settings.THROTTLE_PER_SECOND
-    if secret and _calls.is_over(throttle_key(secret), limit=limit):
+    secret, limit = bearer_token(request), settings.THROTTLE_PER_SECOND
+    if secret and _calls.exceeds(throttle_key(secret), limit=limit):
         raise TooManyRequests(f"More than {limit} calls in one second with this token.")
 
 
-def count_caller(principal: Principal) -> None:
+def throttle_principal(principal: Principal) -> None:
     """Count something that a known caller asks for over a line that stays open, at the same rate.
 
     Raises:
         TooManyRequests: It is one too many.
     """
     limit = settings.THROTTLE_PER_SECOND
-    if _calls.is_over(throttle_key(principal.id), limit=limit):
+    if _calls.exceeds(throttle_key(principal.id), limit=limit):
         raise TooManyRequests(f"More than {limit} frames in one second.")
 
 
-def caller_of(request: HttpRequest | Request) -> Principal | None:
+def authenticate_request(request: HttpRequest | Request) -> Principal | None:
     """Return the principal of the call's token, or None where no token came.
 
     Raises:
         NotAuthenticated: A token came and is not valid.
     """
-    secret = bearer_of(request)
+    secret = bearer_token(request)
     if secret is None:
         return None
     try:
@@ -91,7 +91,7 @@ def caller_of(request: HttpRequest | Request) -> Principal | None:
     except NotAuthenticated:
         _record_unknown(request)
         raise
-    return principal if is_local_call(request) else principal.at_trust("remote")
+    return principal if is_local_call(request) else principal.with_trust("remote")
 
 
 def _record_unknown(request: HttpRequest | Request) -> None:
@@ -118,7 +118,7 @@ class TokenAuthentication(BaseAuthentication):
         Raises:
             NotAuthenticated: A token came and is not valid.
         """
-        principal = caller_of(request)
+        principal = authenticate_request(request)
         return None if principal is None else (None, principal)
 
     def authenticate_header(self, request: Request) -> str:
@@ -186,7 +186,7 @@ class TokenThrottle(BaseThrottle):
         Raises:
             TooManyRequests: It is one too many.
         """
-        count_call(request)
+        throttle_request(request)
         return True
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
 
-from decisions.api.arguments import Arguments
+from decisions.api.arguments import RequestArguments
 
 Schema = Mapping[str, Any]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -84,7 +84,7 @@ def operation(
     tag: str,
     answer: Schema | None,
     status: int = 200,
-    arguments: Arguments | None = None,
+    arguments: RequestArguments | None = None,
     path: Mapping[str, str] | None = None,
     body: Schema | None = None,
     body_example: Any = None,
@@ -128,7 +128,9 @@ def _answer(schema: Schema | str | None, example: Any) -> OpenApiResponse:
     return OpenApiResponse(dict(schema), examples=examples)
 
 
-def _parameters(arguments: Arguments | None, path: Mapping[str, str]) -> list[OpenApiParameter]:
+def _parameters(
+    arguments: RequestArguments | None, path: Mapping[str, str]
+) -> list[OpenApiParameter]:
     named = [
         OpenApiParameter(
             name,

@@ -24,7 +24,7 @@ class CallCounter:
     def __init__(self) -> None:
         self._redis = SharedRedis("nobody is throttled")
 
-    def is_over(self, name: str, *, limit: int) -> bool:
+    def exceeds(self, name: str, *, limit: int) -> bool:
         """Count one call and tell whether there were more than `limit` in this second; one round
         trip.
         """
@@ -36,10 +36,10 @@ class CallCounter:
                 pipe.expire(key, 3)
                 return int(pipe.execute()[0])
 
-        return (self._redis.ask(count) or 0) > limit
+        return (self._redis.execute(count) or 0) > limit
 
 
-class FewRows:
+class RowLimiter:
     """Lets the first ROWS_A_MINUTE of a kind of event be told, and counts the others. In memory: a
     flood must not write anywhere, nor hang on Redis.
     """

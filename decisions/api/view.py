@@ -15,13 +15,13 @@ from django.urls import register_converter
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from decisions.api.arguments import Arguments, read_json
+from decisions.api.arguments import RequestArguments, read_json
 from decisions.api.drf import AlwaysJSON, JSONRenderer, record_refusal
-from decisions.audit.record import is_about_access
+from decisions.audit.record import is_access_refusal
 from decisions.errors import Refused, as_dict
 from decisions.identity.principals import Principal
 from decisions.infra.threads import in_thread
-from decisions.infra.trace_context import brought
+from decisions.infra.trace_context import use_traceparent
 from decisions.validation.json_input import BODY_LIMIT
 
 Handler = Callable[..., Any]
@@ -44,7 +44,7 @@ class IdConverter:
 register_converter(IdConverter, "id")
 
 
-def json_answer(
+def json_response(
     data: Any, *, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> HttpResponse:
     """Return a value as an answer that nobody stores and no browser takes for a page."""
@@ -77,14 +77,14 @@ class ApiView(APIView):
         audits_refusals: a refusal for want of a right, or for what is not there where something was
             to be changed, leaves an audit row; else its service tells of it.
         body_limit: bytes of a body.
-        tell_refusal: the body of an answer that refuses, in the words of the call's own seed.
+        refusal_as_dict: the body of an answer that refuses, in the words of the call's own seed.
     """
 
     scopes: ClassVar[Mapping[str, str]] = {}
     audited_path: ClassVar[Mapping[str, str]] = {}
     audits_refusals: ClassVar[bool] = True
     body_limit: ClassVar[int] = BODY_LIMIT
-    tell_refusal: ClassVar[Callable[[Refused], dict[str, Any]]] = staticmethod(as_dict)
+    refusal_as_dict: ClassVar[Callable[[Refused], dict[str, Any]]] = staticmethod(as_dict)
     http_method_names = ["get", "head", "post", "put", "patch", "delete"]
     content_negotiation_class = AlwaysJSON
     view_is_async = True  # Django asks; `dispatch` is a coroutine function
@@ -102,7 +102,7 @@ class ApiView(APIView):
         if method in self.http_method_names:
             handler = getattr(self, method, handler)
         try:
-            with brought(request.headers.get("traceparent")):
+            with use_traceparent(request.headers.get("traceparent")):
                 if iscoroutinefunction(handler):
                     await self.admit()
                     return cast(HttpResponseBase, await handler(self.request, **kwargs))
@@ -119,7 +119,7 @@ class ApiView(APIView):
             return False
         # By the scope: what reads a body in order to answer it is a read too.
         reads = self.scopes.get(str(self.request.method), ":read").endswith(":read")
-        return is_about_access(refusal, reads=reads) and isinstance(self.request.auth, Principal)
+        return is_access_refusal(refusal, reads=reads) and isinstance(self.request.auth, Principal)
 
     async def admit(self) -> None:
         """Refuse the call here if it may not be made."""
@@ -138,7 +138,7 @@ class ApiView(APIView):
     def check_throttles(self, request: Request) -> None:
         """Nothing: the call was counted before it was authenticated."""
 
-    def arguments(self, wanted: Arguments) -> dict[str, Any]:
+    def arguments(self, wanted: RequestArguments) -> dict[str, Any]:
         """Return the call's arguments from its path and its query, or its body where the method has
         one.
 
@@ -151,12 +151,12 @@ class ApiView(APIView):
         body = read_json(self.request._request, limit=self.body_limit)
         return wanted.of_body(body, query, self.kwargs)
 
-    async def arguments_of_body(self, wanted: Arguments) -> dict[str, Any]:
+    async def arguments_of_body(self, wanted: RequestArguments) -> dict[str, Any]:
         """Return the same from the event loop, which a large body would hold up."""
         return await asyncio.to_thread(self.arguments, wanted)
 
 
-class OpenView(ApiView):
+class PublicView(ApiView):
     """A call that needs no token. Its handlers are coroutine functions; nothing before them waits
     for the database.
     """

@@ -29,7 +29,7 @@ _PURPOSE = "bundle"
 _PROVED = re.compile(rb'(\{.+),"proof":"([0-9a-f]{64})"\}\n', re.DOTALL)
 
 
-class Line(NamedTuple):
+class BundleLine(NamedTuple):
     """A line that was read: its record, or what is wrong with it."""
 
     number: int
@@ -54,13 +54,13 @@ def _framed(head: Record, records: Iterable[Record]) -> Iterator[Record]:
     yield {"type": "end"}
 
 
-def read_lines(lines: Iterator[bytes]) -> Iterator[Line]:
+def read_lines(lines: Iterator[bytes]) -> Iterator[BundleLine]:
     """Yield what a bundle tells, line by line, with what is wrong about each."""
     proof, ended, number = b"", False, 0
     for number, raw in enumerate(lines, start=1):
         found = _PROVED.fullmatch(raw) if len(raw) <= LINE_MAX else None
         if found is None:
-            yield Line(number, {}, "it is no line of a bundle")
+            yield BundleLine(number, {}, "it is no line of a bundle")
             continue
         body = found[1] + b"}"
         whole = mac_matches(_PURPOSE, proof + body, found[2].decode())
@@ -71,9 +71,9 @@ def read_lines(lines: Iterator[bytes]) -> Iterator[Line]:
         ended = record.get("type") == "end"
         if ended and record.get("lines") != number:
             fault = fault or f"it says that there are {record.get('lines')} lines"
-        yield Line(number, record, fault)
+        yield BundleLine(number, record, fault)
     if not ended:
-        yield Line(number + 1, {}, "the end is missing: lines were cut off")
+        yield BundleLine(number + 1, {}, "the end is missing: lines were cut off")
 
 
 def _record(body: bytes) -> tuple[Record, str | None]:
@@ -84,7 +84,7 @@ def _record(body: bytes) -> tuple[Record, str | None]:
     return (record, None) if isinstance(record, dict) else ({}, "it is no JSON object")
 
 
-async def in_portions(lines: Iterator[bytes]) -> AsyncIterator[bytes]:
+async def in_batches(lines: Iterator[bytes]) -> AsyncIterator[bytes]:
     """Yield the lines some at a time, made on the pool of database threads; for an answer that is
     streamed. What makes them may not keep a cursor open from one line to the next.
     """

@@ -17,21 +17,21 @@ _PURPOSE = "audit-seal"
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class ChainHead:
     """The last link of a chain, or of a part of it."""
 
     position: int
     hash: str
 
 
-BEFORE_ALL = Head(0, "0" * 64)
+GENESIS = ChainHead(0, "0" * 64)
 
 
 def _message(prev: str, position: int, entry_id: int, entry_mac: str) -> bytes:
     return f"{prev}:{position}:{entry_id}:{entry_mac}".encode()
 
 
-def seals_after(head: Head, entries: Iterable[tuple[int, str]]) -> list[AuditSeal]:
+def seals_after(head: ChainHead, entries: Iterable[tuple[int, str]]) -> list[AuditSeal]:
     """Return the unsaved links of these entries, each (id, mac), in order behind `head`."""
     made = []
     for entry_id, entry_mac in entries:
@@ -42,7 +42,7 @@ def seals_after(head: Head, entries: Iterable[tuple[int, str]]) -> list[AuditSea
                 position=position, entry_id=entry_id, mac=entry_mac, prev=head.hash, hash=hashed
             )
         )
-        head = Head(position, hashed)
+        head = ChainHead(position, hashed)
     return made
 
 
@@ -51,7 +51,7 @@ def is_our_link(position: int, entry_id: int, entry_mac: str, prev: str, hashed:
     return mac_matches(_PURPOSE, _message(prev, position, entry_id, entry_mac), hashed)
 
 
-def head_of_chain() -> Head:
+def head_of_chain() -> ChainHead:
     """Return the chain's last link; BEFORE_ALL where nothing was sealed yet."""
     last = AuditSeal.objects.order_by("-position").values_list("position", "hash").first()
-    return Head(*last) if last else BEFORE_ALL
+    return ChainHead(*last) if last else GENESIS

@@ -22,10 +22,10 @@ from pathlib import Path
 
 from django.conf import settings
 
-from decisions.audit.chain import BEFORE_ALL, Head
+from decisions.audit.chain import GENESIS, ChainHead
 from decisions.models import AuditSeal
 
-KEEP_EVERY_S = 600.0
+CHECKPOINT_EVERY_S = 600.0
 log = logging.getLogger(__name__)
 
 
@@ -44,7 +44,7 @@ def _alone() -> Iterator[Path]:
         yield folder
 
 
-def note_head(head: Head) -> None:
+def save_head(head: ChainHead) -> None:
     """Keep the chain's head; an older one than is kept already changes nothing.
 
     Raises:
@@ -62,18 +62,18 @@ def note_head(head: Head) -> None:
             return
         _replace(folder / "head.json", head)
         kept_past = folder / "checkpoints.jsonl"
-        if not kept_past.exists() or time.time() - kept_past.stat().st_mtime >= KEEP_EVERY_S:
+        if not kept_past.exists() or time.time() - kept_past.stat().st_mtime >= CHECKPOINT_EVERY_S:
             _append(folder, head)
 
 
-def is_in_chain(head: Head) -> bool:
+def is_in_chain(head: ChainHead) -> bool:
     """Tell whether the chain in the database has this very link."""
-    if head == BEFORE_ALL:
+    if head == GENESIS:
         return True
     return AuditSeal.objects.filter(position=head.position, hash=head.hash).exists()
 
 
-def kept_heads() -> list[Head]:
+def list_heads() -> list[ChainHead]:
     """Return every head that was kept, each once, by position.
 
     Raises:
@@ -89,7 +89,7 @@ def kept_heads() -> list[Head]:
     return sorted({_head(line) for line in lines}, key=lambda head: head.position)
 
 
-def _newest(folder: Path) -> Head | None:
+def _newest(folder: Path) -> ChainHead | None:
     try:
         return _head((folder / "head.json").read_text())
     except FileNotFoundError:
@@ -99,26 +99,26 @@ def _newest(folder: Path) -> Head | None:
         return None
 
 
-def _head(line: str) -> Head:
+def _head(line: str) -> ChainHead:
     try:
         told = json.loads(line)
-        return Head(int(told["position"]), str(told["hash"]))
+        return ChainHead(int(told["position"]), str(told["hash"]))
     except (ValueError, TypeError, KeyError) as error:
         raise ValueError(f"a checkpoint cannot be read: {line[:80]!r}") from error
 
 
-def _line(head: Head) -> str:
+def _line(head: ChainHead) -> str:
     return json.dumps({"position": head.position, "hash": head.hash, "at": int(time.time())}) + "\n"
 
 
-def _append(folder: Path, head: Head) -> None:
+def _append(folder: Path, head: ChainHead) -> None:
     with (folder / "checkpoints.jsonl").open("a") as file:
         file.write(_line(head))
         file.flush()
         os.fsync(file.fileno())
 
 
-def _replace(path: Path, head: Head) -> None:
+def _replace(path: Path, head: ChainHead) -> None:
     fd, draft = tempfile.mkstemp(dir=path.parent, prefix=".head-")
     with os.fdopen(fd, "w") as file:
         file.write(_line(head))

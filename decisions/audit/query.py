@@ -19,7 +19,7 @@ from decisions.models import AuditEntry, AuditSeal, Decision, UserObject
 if TYPE_CHECKING:
     from decisions.identity.principals import Principal
 
-PORTION = 500
+BATCH_SIZE = 500
 SKEW = timedelta(hours=1)  # how far the clocks of writers may differ
 
 
@@ -39,7 +39,7 @@ class _ToolOf(Func):
         return super().as_sql(compiler, connection, template=spelt, **more)
 
 
-def about_tool(rows: QuerySet[AuditEntry], tool: str) -> QuerySet[AuditEntry]:
+def filter_by_tool(rows: QuerySet[AuditEntry], tool: str) -> QuerySet[AuditEntry]:
     """Keep the rows that tell of a tool: its calls, in runs and direct ones, and what was refused
     of it.
     """
@@ -74,7 +74,7 @@ def list_audit_entries(
     rows = AuditEntry.objects.filter(
         tenant_id=principal.tenant_id, workspace_id=principal.workspace_id
     )
-    rows = rows.filter(**equal) & within(rows, _moment(since_ms), _moment(before_ms))
+    rows = rows.filter(**equal) & filter_by_time(rows, _moment(since_ms), _moment(before_ms))
     if cursor is not None:
         rows = rows.filter(id__lt=int(cursor))
     if principal.acts_for is not None:
@@ -107,7 +107,7 @@ def _of_its_users(principal: Principal, users: frozenset[str]) -> Q:
     return allowed
 
 
-def within(
+def filter_by_time(
     rows: QuerySet[AuditEntry], since: datetime | None, before: datetime | None
 ) -> QuerySet[AuditEntry]:
     """Keep the rows of a span of time.
@@ -155,12 +155,12 @@ def audit_records(rows: QuerySet[AuditEntry]) -> Iterator[Record]:
     after: int | None = None
     while True:
         part = rows if after is None else rows.filter(id__gt=after)
-        found = list(part.order_by("id")[:PORTION])
+        found = list(part.order_by("id")[:BATCH_SIZE])
         ids = [entry.id for entry in found]
         seals = {seal.entry_id: seal for seal in AuditSeal.objects.filter(entry_id__in=ids)}
         for entry in found:
             yield _record(entry, seals.get(entry.id))
-        if len(found) < PORTION:
+        if len(found) < BATCH_SIZE:
             return
         after = found[-1].id
 

@@ -123,7 +123,7 @@ def is_mac_of(message: bytes, given: str) -> bool:
     return mac_matches(_PURPOSE, message, given)
 
 
-def is_about_access(refusal: Refused, *, reads: bool) -> bool:
+def is_access_refusal(refusal: Refused, *, reads: bool) -> bool:
     """Tell whether a refusal is one that the audit log tells of: for want of a right; and, of a
     call that would have changed something, for what is not there for this caller.
     """

@@ -26,13 +26,13 @@ from django.db import (
 )
 from django.db.models import Exists, OuterRef
 
-from decisions.audit.chain import BEFORE_ALL, Head, head_of_chain, seals_after
-from decisions.audit.checkpoints import note_head
+from decisions.audit.chain import GENESIS, ChainHead, head_of_chain, seals_after
+from decisions.audit.checkpoints import save_head
 from decisions.audit.record import is_genuine
 from decisions.models import AuditEntry, AuditSeal
 
-AT_ONCE = 500  # rows of one transaction
-LOOK_EVERY_S = 0.25
+BATCH_SIZE = 500  # rows of one transaction
+POLL_EVERY_S = 0.25
 _ADVISORY_LOCK = 0x436F6E7453656C  # "ContSel": any number, the same in every process
 
 # Transactions that may still bring rows: an INSERT holds this lock before it takes an id.
@@ -65,7 +65,7 @@ class Sealer:
     def __init__(self) -> None:
         self._settled = 0
         self._pending: _Pending | None = None
-        self._noted = BEFORE_ALL
+        self._noted = GENESIS
         self._refused: set[int] = set()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sealer", daemon=True)
@@ -88,7 +88,7 @@ class Sealer:
             except (DatabaseError, InterfaceError, OSError) as error:
                 log.warning("sealing is put off: %s", error)
                 connection.close()
-            self._stopping.wait(LOOK_EVERY_S)
+            self._stopping.wait(POLL_EVERY_S)
         connection.close()
 
     def seal_all(self) -> int:
@@ -108,21 +108,21 @@ class Sealer:
                 head = self._seal(found)
             self._note(head)
             sealed += len(found)
-            if len(found) < AT_ONCE or self._stopping.is_set():
+            if len(found) < BATCH_SIZE or self._stopping.is_set():
                 break
             after = found[-1].id
-        if len(found) < AT_ONCE:
+        if len(found) < BATCH_SIZE:
             self._settled = max(self._settled, settled)
         return sealed
 
-    def _seal(self, found: list[AuditEntry]) -> Head:
+    def _seal(self, found: list[AuditEntry]) -> ChainHead:
         head = head_of_chain()
         fit = self._fit(found) if found else []
         if fit:
             seals = seals_after(head, ((entry.id, entry.mac) for entry in fit))
             with transaction.atomic():
                 AuditSeal.objects.bulk_create(seals)
-            head = Head(seals[-1].position, seals[-1].hash)
+            head = ChainHead(seals[-1].position, seals[-1].hash)
         return head
 
     def _fit(self, found: list[AuditEntry]) -> list[AuditEntry]:
@@ -142,9 +142,9 @@ class Sealer:
                 )
         return fit
 
-    def _note(self, head: Head) -> None:
+    def _note(self, head: ChainHead) -> None:
         if head != self._noted:
-            note_head(head)
+            save_head(head)
             self._noted = head
 
     def _newly_settled(self) -> int:
@@ -171,7 +171,7 @@ class Sealer:
 def _unsealed(after: int) -> list[AuditEntry]:
     sealed = AuditSeal.objects.filter(entry_id=OuterRef("id"))
     rows = AuditEntry.objects.filter(id__gt=after).exclude(Exists(sealed))
-    return list(rows.order_by("id")[:AT_ONCE])
+    return list(rows.order_by("id")[:BATCH_SIZE])
 
 
 def unsealed_backlog(at_most: int) -> tuple[int, datetime | None]:

@@ -16,13 +16,13 @@ from typing import NamedTuple
 
 from django.db import connection
 
-from decisions.audit.chain import BEFORE_ALL, Head, head_of_chain, is_our_link
-from decisions.audit.checkpoints import kept_heads
+from decisions.audit.chain import GENESIS, ChainHead, head_of_chain, is_our_link
+from decisions.audit.checkpoints import list_heads
 from decisions.audit.record import canonical_forms, is_mac_of
 from decisions.models import AuditSeal
 
-PORTION = 5000
-TOLD = 20  # faults that are kept with their words; all are counted
+BATCH_SIZE = 5000
+MAX_MESSAGES = 20  # faults that are kept with their words; all are counted
 _POSTGRESQL_TIME = "to_char(e.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')"
 _SQLITE_TIME = "e.created_at || ''"  # as text: Django would parse a column
 _COLUMNS = (
@@ -47,7 +47,7 @@ _TWICE = (
 _OUTSIDE = "SELECT min(position) FROM decisions_auditseal WHERE position < 1"
 
 
-class Row(NamedTuple):
+class AuditRow(NamedTuple):
     """An audit row as the database gives it."""
 
     id: int
@@ -62,7 +62,7 @@ class Row(NamedTuple):
     mac: str
 
 
-class Link(NamedTuple):
+class SealRow(NamedTuple):
     """A seal as the database gives it."""
 
     position: int
@@ -73,7 +73,7 @@ class Link(NamedTuple):
 
 
 @dataclass
-class Report:
+class AuditReport:
     """What a check found."""
 
     sealed: int = 0
@@ -81,30 +81,30 @@ class Report:
     oldest_unsealed: datetime | None = None
     checkpoints: int = 0
     faults: int = 0
-    told: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
 
     def add(self, fault: str) -> None:
         """Note a fault."""
         self.faults += 1
-        if len(self.told) < TOLD:
-            self.told.append(fault)
+        if len(self.messages) < MAX_MESSAGES:
+            self.messages.append(fault)
 
-    def join(self, part: Report) -> None:
+    def join(self, part: AuditReport) -> None:
         """Take over what was found in a part of the chain."""
         self.sealed += part.sealed
         self.faults += part.faults
-        self.told = (self.told + part.told)[:TOLD]
+        self.messages = (self.messages + part.messages)[:MAX_MESSAGES]
 
 
-def check_audit_log(processes: int = 1) -> Report:
+def check_audit_log(processes: int = 1) -> AuditReport:
     """Return what is wrong with the log; rows that come in meanwhile are left for the next time.
 
     With several processes, each checks a part of the chain; they are forked, so only a command that
     has no threads may ask for them.
     """
-    report = Report()
+    report = AuditReport()
     try:
-        kept = kept_heads()
+        kept = list_heads()
     except ValueError as unreadable:
         kept = []
         report.add(f"CONTINUITY_HOME/audit: {unreadable}")
@@ -127,11 +127,11 @@ def check_audit_log(processes: int = 1) -> Report:
 
 def _spans(last: int, processes: int) -> list[tuple[int, int]]:
     """Return the chain's positions in contiguous parts, each (after, upto), a process a part."""
-    size = max(PORTION, -(-last // max(1, processes)))
+    size = max(BATCH_SIZE, -(-last // max(1, processes)))
     return [(start, min(start + size, last)) for start in range(0, last, size)]
 
 
-def _parts(spans: list[tuple[int, int]], kept: list[Head]) -> Iterator[Report]:
+def _parts(spans: list[tuple[int, int]], kept: list[ChainHead]) -> Iterator[AuditReport]:
     if len(spans) < 2:
         yield from (_check_span(span, kept) for span in spans)
         return
@@ -140,11 +140,11 @@ def _parts(spans: list[tuple[int, int]], kept: list[Head]) -> Iterator[Report]:
         yield from pool.map(_check_span, spans, repeat(kept))
 
 
-def _check_span(span: tuple[int, int], kept: list[Head]) -> Report:
+def _check_span(span: tuple[int, int], kept: list[ChainHead]) -> AuditReport:
     """Walk the links behind the span's first position up to its last one, comparing the heads that
     were kept on the way.
     """
-    report, (position, last) = Report(), span
+    report, (position, last) = AuditReport(), span
     before = _head_at(position)
     wanted: dict[int, set[str]] = {}
     for head in kept:
@@ -156,22 +156,24 @@ def _check_span(span: tuple[int, int], kept: list[Head]) -> Report:
         position, report.sealed = link.position, report.sealed + 1
         if wrong := _fault_of_link(link, before, wanted):
             report.add(f"{_where(link)}: {wrong}")
-        before = Head(position, link.hash)
+        before = ChainHead(position, link.hash)
         _check_sealed_row(report, link, row)
     if position < last:
         report.add(_missing(position + 1, last))
     return report
 
 
-def _head_at(position: int) -> Head | None:
+def _head_at(position: int) -> ChainHead | None:
     """Return the link at a position; None where it is missing, which is told of its own span."""
     if position == 0:
-        return BEFORE_ALL
+        return GENESIS
     found = AuditSeal.objects.filter(position=position).values_list("hash", flat=True).first()
-    return Head(position, found) if found is not None else None
+    return ChainHead(position, found) if found is not None else None
 
 
-def _fault_of_link(link: Link, before: Head | None, wanted: dict[int, set[str]]) -> str | None:
+def _fault_of_link(
+    link: SealRow, before: ChainHead | None, wanted: dict[int, set[str]]
+) -> str | None:
     if not is_our_link(*link):
         return "the seal is not what our sealer wrote"
     if before is not None and link.prev != before.hash:
@@ -181,7 +183,7 @@ def _fault_of_link(link: Link, before: Head | None, wanted: dict[int, set[str]])
     return None
 
 
-def _check_sealed_row(report: Report, link: Link, row: Row | None) -> None:
+def _check_sealed_row(report: AuditReport, link: SealRow, row: AuditRow | None) -> None:
     if row is None:
         report.add(f"{_where(link)}: the row was removed")
     elif not is_genuine_row(row):
@@ -190,11 +192,11 @@ def _check_sealed_row(report: Report, link: Link, row: Row | None) -> None:
         report.add(f"{_where(link)}: another row stands in its place{_what(row)}")
 
 
-def _where(link: Link) -> str:
+def _where(link: SealRow) -> str:
     return f"row {link.entry_id} (seal {link.position})"
 
 
-def _check_unsealed(report: Report) -> None:
+def _check_unsealed(report: AuditReport) -> None:
     seen: dict[str, int] = {}
     for row, has_twin in _unsealed_rows():
         report.unsealed += 1
@@ -205,11 +207,11 @@ def _check_unsealed(report: Report) -> None:
             report.add(f"row {row.id} (not sealed): not what our writer wrote{_what(row)}")
         elif has_twin or row.mac in seen:
             report.add(f"row {row.id} (not sealed): it is a copy of another row{_what(row)}")
-        if len(seen) < PORTION:
+        if len(seen) < BATCH_SIZE:
             seen[row.mac] = row.id
 
 
-def is_genuine_row(row: Row) -> bool:
+def is_genuine_row(row: AuditRow) -> bool:
     """Tell whether a row as the database gives it is what our writer wrote."""
     try:
         at = iso(row.created_at)
@@ -227,7 +229,7 @@ def iso(at: str) -> str:
     return f"{text}+00:00" if len(text) == 26 else f"{text}.000000+00:00"
 
 
-def moment_of(row: Row) -> datetime | None:
+def moment_of(row: AuditRow) -> datetime | None:
     """Return when a row says it was written; None where that is no time at all."""
     try:
         return datetime.fromisoformat(iso(row.created_at))
@@ -240,24 +242,27 @@ def _statement(text: str) -> str:
     return text.format(columns=_COLUMNS.format(time=time))
 
 
-def _links(after: int, last: int) -> Iterator[tuple[Link, Row | None]]:
-    for start in range(after, last, PORTION):
+def _links(after: int, last: int) -> Iterator[tuple[SealRow, AuditRow | None]]:
+    for start in range(after, last, BATCH_SIZE):
         with connection.cursor() as cursor:
-            cursor.execute(_statement(_SEALED), [start, min(start + PORTION, last)])
+            cursor.execute(_statement(_SEALED), [start, min(start + BATCH_SIZE, last)])
             found = cursor.fetchall()
         for values in found:
-            yield Link._make(values[:5]), None if values[5] is None else Row._make(values[5:])
+            yield (
+                SealRow._make(values[:5]),
+                None if values[5] is None else AuditRow._make(values[5:]),
+            )
 
 
-def _unsealed_rows() -> Iterator[tuple[Row, bool]]:
+def _unsealed_rows() -> Iterator[tuple[AuditRow, bool]]:
     after = -(2**62)
     while True:
         with connection.cursor() as cursor:
-            cursor.execute(_statement(_UNSEALED), [after, PORTION])
+            cursor.execute(_statement(_UNSEALED), [after, BATCH_SIZE])
             found = cursor.fetchall()
         for values in found:
-            yield Row._make(values[:10]), bool(values[10])
-        if len(found) < PORTION:
+            yield AuditRow._make(values[:10]), bool(values[10])
+        if len(found) < BATCH_SIZE:
             return
         after = found[-1][0]
 
@@ -268,5 +273,5 @@ def _missing(first: int, last: int) -> str:
     return f"seals {first} to {last}: they are missing from the chain"
 
 
-def _what(row: Row) -> str:
+def _what(row: AuditRow) -> str:
     return f": {row.action} {row.resource_type} {row.resource_id} by {row.actor}"

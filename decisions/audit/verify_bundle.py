@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from decisions.audit.bundle import LINE_MAX, Record, read_lines
-from decisions.audit.chain import Head, is_our_link
+from decisions.audit.chain import ChainHead, is_our_link
 from decisions.audit.record import canonical, is_mac_of
 
-TOLD = 20
+MAX_MESSAGES = 20
 
 
 @dataclass
@@ -26,13 +26,13 @@ class BundleReport:
     lines: Counter[str] = field(default_factory=Counter)
     unsealed: int = 0
     faults: int = 0
-    told: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
 
     def add(self, number: int, fault: str) -> None:
         """Note a fault."""
         self.faults += 1
-        if len(self.told) < TOLD:
-            self.told.append(f"line {number}: {fault}")
+        if len(self.messages) < MAX_MESSAGES:
+            self.messages.append(f"line {number}: {fault}")
 
 
 @dataclass
@@ -56,7 +56,7 @@ class _Check:
 
     def __init__(self) -> None:
         self.report = BundleReport()
-        self._last: Head | None = None
+        self._last: ChainHead | None = None
         self._content: _Content | None = None
         self._seq = 0
 
@@ -102,7 +102,7 @@ class _Check:
         if (seal := record["seal"]) is None:
             self.report.unsealed += 1
             return
-        place = Head(seal["position"], seal["hash"])
+        place = ChainHead(seal["position"], seal["hash"])
         if not is_our_link(place.position, record["id"], record["mac"], seal["prev"], place.hash):
             yield f"the seal of row {record['id']} is not what our sealer wrote"
         last, self._last = self._last, place

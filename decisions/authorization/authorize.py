@@ -18,22 +18,22 @@ from django.db import IntegrityError, transaction
 
 from decisions.audit.record import AuditEvent, record
 from decisions.authorization import confirmations
-from decisions.authorization.policy import Verdict, judge
+from decisions.authorization.policy import Verdict, evaluate
 from decisions.errors import ConfirmationRequired, Conflict, PolicyDenied
 from decisions.identity.principals import Principal
 from decisions.infra.clock import to_ms
 from decisions.models import Confirmation, ConfirmationStatus, Decision, DecisionKind, DecisionMode
 from decisions.security.keys import macs
-from decisions.security.logs import redacted
+from decisions.security.logs import redact_value
 from decisions.validation.storable import storable
 
-ARGUMENTS_SHOWN = 65_536  # bytes of a deed's arguments as people are shown them
+DISPLAY_MAX_CHARS = 65_536  # bytes of a deed's arguments as people are shown them
 ADMIN = "admin:"  # principals of people at the admin site
 _SETTLED_NO = (ConfirmationStatus.REFUSED, ConfirmationStatus.EXPIRED, ConfirmationStatus.WITHDRAWN)
 
 
 @dataclass(frozen=True, slots=True)
-class ToolUse:
+class ToolCallRequest:
     """One call of a tool, as policy and people see it.
 
     Attributes:
@@ -56,9 +56,9 @@ class ToolUse:
     run_id: str | None = None
     step_index: int | None = None
     number: int = 0
-    was_asked: bool = False
-    shown: Mapping[str, Any] | None = field(default=None, repr=False)
-    is_own: bool = False
+    may_have_confirmation: bool = False
+    display_args: Mapping[str, Any] | None = field(default=None, repr=False)
+    is_builtin: bool = False
 
     @property
     def digest(self) -> str:
@@ -71,7 +71,7 @@ class ToolUse:
         return _digests("deed", self.tool, self.target_id, self.args)
 
     @property
-    def deed_keys(self) -> tuple[str, ...]:
+    def call_keys(self) -> tuple[str, ...]:
         """Which deed this is, under each configured key, the newest first: of a step its place in
         the run, else who calls what under which key.
         """
@@ -93,57 +93,63 @@ class Authorization:
 
     verdict: Verdict
     decision: str
-    standing: Confirmation | None = None
-    replaces: int | None = None
+    confirmation: Confirmation | None = None
+    supersedes: int | None = None
 
     @property
-    def is_asked(self) -> bool:
+    def is_waiting(self) -> bool:
         """Whether a person is being asked already."""
-        return self.standing is not None and self.standing.status == ConfirmationStatus.WAITING
+        return (
+            self.confirmation is not None and self.confirmation.status == ConfirmationStatus.WAITING
+        )
 
 
-def authorize(use: ToolUse) -> Authorization:
+def authorize(use: ToolCallRequest) -> Authorization:
     """Return what policy says of a call, and where it wants a person, what that person said.
 
     An approval of other arguments is no approval of these (it is stale).
     """
-    verdict = judge(
+    verdict = evaluate(
         principal_id=use.principal_id,
         tenant_id=use.tenant_id,
         workspace_id=use.workspace_id,
         tool=use.tool,
         target_id=use.target_id,
-        is_own=use.is_own,
+        is_builtin=use.is_builtin,
     )
-    if verdict.decision != "confirm" and not (use.was_asked and verdict.decision == "allow"):
+    if verdict.decision != "confirm" and not (
+        use.may_have_confirmation and verdict.decision == "allow"
+    ):
         return Authorization(verdict, verdict.decision)
     found = Confirmation.objects.select_related("decision")
-    standing = found.filter(decision__deed_key__in=use.deed_keys).first()
-    if standing is None:
+    confirmation = found.filter(decision__deed_key__in=use.call_keys).first()
+    if confirmation is None:
         return Authorization(verdict, verdict.decision)
-    if standing.decision.subject_digest not in use.digests:
-        return Authorization(verdict, verdict.decision, replaces=standing.decision_id)
-    confirmations.expire_if_due(standing)
+    if confirmation.decision.subject_digest not in use.digests:
+        return Authorization(verdict, verdict.decision, supersedes=confirmation.decision_id)
+    confirmations.expire_if_due(confirmation)
     if verdict.decision == "allow":  # whatever became of the rule: a person's no is a no
-        refused = standing.status == ConfirmationStatus.REFUSED
+        refused = confirmation.status == ConfirmationStatus.REFUSED
         return (
-            Authorization(verdict, "deny", standing) if refused else Authorization(verdict, "allow")
+            Authorization(verdict, "deny", confirmation)
+            if refused
+            else Authorization(verdict, "allow")
         )
-    if standing.status == ConfirmationStatus.CONFIRMED:
-        return Authorization(verdict, "allow", standing)
-    denied = standing.status in _SETTLED_NO
-    return Authorization(verdict, "deny" if denied else "confirm", standing)
+    if confirmation.status == ConfirmationStatus.CONFIRMED:
+        return Authorization(verdict, "allow", confirmation)
+    denied = confirmation.status in _SETTLED_NO
+    return Authorization(verdict, "deny" if denied else "confirm", confirmation)
 
 
-def ask(use: ToolUse, ruling: Authorization) -> Confirmation:
+def request_confirmation(use: ToolCallRequest, ruling: Authorization) -> Confirmation:
     """Have the call wait for a person, in the caller's transaction.
 
     Raises:
         IntegrityError: Somebody asks about the same deed at the same moment.
     """
     now, verdict = datetime.now(UTC), ruling.verdict
-    if ruling.replaces is not None:
-        Decision.objects.filter(pk=ruling.replaces).update(deed_key=None)
+    if ruling.supersedes is not None:
+        Decision.objects.filter(pk=ruling.supersedes).update(deed_key=None)
     decision = Decision.objects.create(
         tenant_id=use.tenant_id,
         workspace_id=use.workspace_id,
@@ -156,16 +162,16 @@ def ask(use: ToolUse, ruling: Authorization) -> Confirmation:
         subject_digest=use.digest,
         tool=use.tool[:128],
         target_id=use.target_id,
-        arguments=shown_arguments(use.args if use.shown is None else use.shown),
+        arguments=display_arguments(use.args if use.display_args is None else use.display_args),
         run_id=use.run_id,
         step_index=use.step_index,
-        deed_key=use.deed_keys[0],
+        deed_key=use.call_keys[0],
         created_at=now,
     )
     return confirmations.open_confirmation(decision).confirmation
 
 
-def admit_call(use: ToolUse) -> Confirmation | None:
+def admit_call(use: ToolCallRequest) -> Confirmation | None:
     """Let a direct call pass, or refuse it; where a person approved it, return the approval, which
     `begin` uses up. Commits what it writes.
 
@@ -176,25 +182,25 @@ def admit_call(use: ToolUse) -> Confirmation | None:
     ruling = _of_direct_call(use)
     if ruling.decision == "confirm" and use.principal_id.startswith(ADMIN):
         return None  # a person asks, with the right to confirm: there is nobody else to be asked
-    if ruling.decision == "confirm" and not ruling.is_asked:
+    if ruling.decision == "confirm" and not ruling.is_waiting:
         ruling = Authorization(ruling.verdict, "confirm", _ask_once(use, ruling))
     if ruling.decision == "deny":
         record_denial(use, ruling)
         refusal = denial(use, ruling)
         refusal.is_recorded = True
         raise refusal
-    if ruling.decision == "confirm" and ruling.standing is not None:
-        raise _required(use, ruling.standing)
-    return ruling.standing
+    if ruling.decision == "confirm" and ruling.confirmation is not None:
+        raise _required(use, ruling.confirmation)
+    return ruling.confirmation
 
 
-def begin(approval: Confirmation | None) -> None:
+def use_approval(approval: Confirmation | None) -> None:
     """Use an approval up, in the transaction of what was approved.
 
     Raises:
         Conflict: The call was performed already: an approval is good once.
     """
-    if approval is not None and not confirmations.use(approval):
+    if approval is not None and not confirmations.mark_used(approval):
         raise Conflict(
             "This approved call was performed already; a new one needs a new key, and is asked"
             " about anew.",
@@ -202,19 +208,19 @@ def begin(approval: Confirmation | None) -> None:
         )
 
 
-def _of_direct_call(use: ToolUse) -> Authorization:
+def _of_direct_call(use: ToolCallRequest) -> Authorization:
     ruling = authorize(use)
-    if ruling.standing is not None and _has_lapsed(ruling.standing):
-        return Authorization(ruling.verdict, "confirm", replaces=ruling.standing.decision_id)
-    if ruling.standing is None or use.key:
+    if ruling.confirmation is not None and _has_lapsed(ruling.confirmation):
+        return Authorization(ruling.verdict, "confirm", supersedes=ruling.confirmation.decision_id)
+    if ruling.confirmation is None or use.key:
         return ruling
     # Without a key nothing tells the next call from this one: what was used up, or was answered no
     # and whose time is over, says nothing of it.
-    over = ruling.standing.expires_at <= datetime.now(UTC)
-    spent = ruling.standing.used_at is not None or (ruling.decision == "deny" and over)
+    over = ruling.confirmation.expires_at <= datetime.now(UTC)
+    spent = ruling.confirmation.used_at is not None or (ruling.decision == "deny" and over)
     if not spent:
         return ruling
-    return Authorization(ruling.verdict, "confirm", replaces=ruling.standing.decision_id)
+    return Authorization(ruling.verdict, "confirm", supersedes=ruling.confirmation.decision_id)
 
 
 def _has_lapsed(approval: Confirmation) -> bool:
@@ -227,17 +233,17 @@ def _has_lapsed(approval: Confirmation) -> bool:
     return approval.decided_at is not None and approval.decided_at + good_for < datetime.now(UTC)
 
 
-def _ask_once(use: ToolUse, ruling: Authorization) -> Confirmation:
+def _ask_once(use: ToolCallRequest, ruling: Authorization) -> Confirmation:
     """Ask, or find out that somebody asked the same at the same moment."""
     try:
         with transaction.atomic():
-            return ask(use, ruling)
+            return request_confirmation(use, ruling)
     except IntegrityError:
         asked = Confirmation.objects.select_related("decision")
-        return asked.get(decision__deed_key=use.deed_keys[0])
+        return asked.get(decision__deed_key=use.call_keys[0])
 
 
-def _required(use: ToolUse, confirmation: Confirmation) -> ConfirmationRequired:
+def _required(use: ToolCallRequest, confirmation: Confirmation) -> ConfirmationRequired:
     return ConfirmationRequired(
         f"A person has to confirm {use.tool[:128]} first (decision {confirmation.decision_id}).",
         details={
@@ -248,11 +254,11 @@ def _required(use: ToolUse, confirmation: Confirmation) -> ConfirmationRequired:
     )
 
 
-def denial(use: ToolUse, ruling: Authorization) -> PolicyDenied:
+def denial(use: ToolCallRequest, ruling: Authorization) -> PolicyDenied:
     """Return the refusal of a denied call: what a rule forbids, a person refused, or nobody
     answered in time are told apart in details.
     """
-    said = ruling.standing
+    said = ruling.confirmation
     details: dict[str, Any] = {"tool": use.tool[:128], "rule": ruling.verdict.rule}
     if said is None:
         why = (ruling.verdict.reason or ruling.verdict.rule).rstrip(".")
@@ -268,23 +274,28 @@ def denial(use: ToolUse, ruling: Authorization) -> PolicyDenied:
     return PolicyDenied(f"{told} {use.tool[:128]} (decision {said.decision_id}).", details=details)
 
 
-def record_denial(use: ToolUse, ruling: Authorization) -> None:
+def record_denial(use: ToolCallRequest, ruling: Authorization) -> None:
     """Write the audit row of a denied call, in the caller's transaction."""
     told: dict[str, Any] = {"tool": use.tool[:128], "rule": ruling.verdict.rule}
     told["argsDigest"] = use.digest
     if use.target_id:
         told["targetId"] = use.target_id
-    if ruling.standing is not None:
-        told |= {"because": ruling.standing.status, "decisionId": ruling.standing.decision_id}
+    if ruling.confirmation is not None:
+        told |= {
+            "because": ruling.confirmation.status,
+            "decisionId": ruling.confirmation.decision_id,
+        }
     about = ("run", use.run_id) if use.run_id else ("tool", use.tool)
     record(
         AuditEvent("policy.denied", use.principal_id, *about, use.tenant_id, use.workspace_id, told)
     )
 
 
-def use_of(principal: Principal, tool: str, args: Mapping[str, Any], **more: Any) -> ToolUse:
+def tool_call_request(
+    principal: Principal, tool: str, args: Mapping[str, Any], **more: Any
+) -> ToolCallRequest:
     """Return a principal's direct call of a tool."""
-    return ToolUse(
+    return ToolCallRequest(
         principal_id=principal.id,
         tenant_id=principal.tenant_id,
         workspace_id=principal.workspace_id,
@@ -295,15 +306,15 @@ def use_of(principal: Principal, tool: str, args: Mapping[str, Any], **more: Any
     )
 
 
-def shown_arguments(args: Mapping[str, Any]) -> dict[str, Any]:
+def display_arguments(args: Mapping[str, Any]) -> dict[str, Any]:
     """Return arguments as people are shown them: what looks like a secret is masked, and what is
     very long is cut, and says so.
     """
-    shown: dict[str, Any] = storable(redacted(dict(args)))
-    if len(json.dumps(shown)) <= ARGUMENTS_SHOWN:
-        return shown
-    cut = {name: _cut(value) for name, value in list(shown.items())[:50]}
-    return cut | {"…": f"shortened; {len(json.dumps(shown))} characters in all"}
+    display_args: dict[str, Any] = storable(redact_value(dict(args)))
+    if len(json.dumps(display_args)) <= DISPLAY_MAX_CHARS:
+        return display_args
+    cut = {name: _cut(value) for name, value in list(display_args.items())[:50]}
+    return cut | {"…": f"shortened; {len(json.dumps(display_args))} characters in all"}
 
 
 def _cut(value: Any) -> Any:

@@ -14,13 +14,13 @@ from django.db import transaction
 from decisions.audit.record import AuditEvent, record
 from decisions.authorization.authorize import (
     Authorization,
-    ToolUse,
+    ToolCallRequest,
     authorize,
     denial,
     record_denial,
-    use_of,
+    tool_call_request,
 )
-from decisions.authorization.confirmations import TOKENS, bound, confirm, settle
+from decisions.authorization.confirmations import TOKEN_PURPOSE, confirm, resolve, token_message
 from decisions.errors import (
     ConfirmTokenInvalid,
     Conflict,
@@ -52,7 +52,7 @@ def confirm_decision(*, principal: Principal, call: dict[str, Any]) -> dict[str,
     principal.require("continuity:write")
     decision_id, user_id = call["decision_id"], call["user_id"]
     about = {"decision_id": decision_id, "user_id": user_id}
-    _admit(use_of(principal, "continuity_confirm_decision", about))
+    _admit(tool_call_request(principal, "continuity_confirm_decision", about))
     token = call.get("confirm_token")
     if token is not None:
         confirm_with_token(
@@ -71,7 +71,7 @@ def confirm_decision(*, principal: Principal, call: dict[str, Any]) -> dict[str,
     }
 
 
-def _admit(use: ToolUse) -> None:
+def _admit(use: ToolCallRequest) -> None:
     """Let the call pass, or refuse it. Nobody is asked whether an answer may be given: where a rule
     wants that, people give it themselves, in the inbox, by a signed link or by command, which no
     rule closes.
@@ -138,11 +138,13 @@ def _find(principal: Principal, decision_id: int, user_id: str) -> Confirmation 
 def _try(principal: Principal, confirmation: Confirmation | None, token: str) -> str:
     """Confirm if the token is right; return why not, or nothing."""
     if confirmation is None or not confirmation.token_digest:
-        mac_matches(TOKENS, token.encode(), "")  # takes the time that a known one takes
+        mac_matches(TOKEN_PURPOSE, token.encode(), "")  # takes the time that a known one takes
         return "unknown" if confirmation is None else "no token"
-    if not mac_matches(TOKENS, bound(confirmation.decision, token), confirmation.token_digest):
+    if not mac_matches(
+        TOKEN_PURPOSE, token_message(confirmation.decision, token), confirmation.token_digest
+    ):
         return _count_wrong_try(confirmation)
-    if not settle(confirmation, ConfirmationStatus.CONFIRMED, by=principal.id, how="token"):
+    if not resolve(confirmation, ConfirmationStatus.CONFIRMED, by=principal.id, how="token"):
         return confirmation.status
     return ""
 

@@ -14,7 +14,7 @@ from decisions.security.keys import mac, mac_matches
 _PURPOSE = "confirm-link"
 
 
-def link_to_confirm(confirmation: Confirmation) -> str:
+def confirmation_link(confirmation: Confirmation) -> str:
     """Return the link of a confirmation, which whoever holds it can decide with: to be sent to
     people, and to be kept nowhere.
     """

@@ -23,12 +23,12 @@ from decisions.models import Confirmation, ConfirmationStatus, Decision, Decisio
 from decisions.security.keys import mac
 from decisions.signals import confirmation_opened, decision_resolved
 
-AT_ONCE = 200  # confirmations that one transaction of the scheduler ends
-TOKENS = "confirm"  # what their digests are keyed for
+BATCH_SIZE = 200  # confirmations that one transaction of the scheduler ends
+TOKEN_PURPOSE = "confirm"  # what their digests are keyed for
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedConfirmation:
     """A confirmation that waits, and its token in clear: known here and never again.
 
     Attributes:
@@ -39,7 +39,7 @@ class Opened:
     clear_token: str | None
 
 
-def open_confirmation(decision: Decision, *, delivery: str | None = None) -> Opened:
+def open_confirmation(decision: Decision, *, delivery: str | None = None) -> OpenedConfirmation:
     """Have a saved decision wait for a person, in the caller's transaction.
 
     Args:
@@ -55,13 +55,13 @@ def open_confirmation(decision: Decision, *, delivery: str | None = None) -> Ope
     confirmation = Confirmation.objects.create(
         decision=decision,
         delivery=delivery,
-        token_digest=None if token is None else mac(TOKENS, bound(decision, token)),
+        token_digest=None if token is None else mac(TOKEN_PURPOSE, token_message(decision, token)),
         created_at=now,
         expires_at=now + timedelta(seconds=settings.CONFIRM_TTL_S),
     )
     _record(confirmation, "confirmation.opened", decision.principal_id, delivery=delivery)
     confirmation_opened.send(sender=Confirmation, confirmation=confirmation)
-    return Opened(confirmation, token)
+    return OpenedConfirmation(confirmation, token)
 
 
 def confirm(*, decision_id: int, by: str, how: str) -> Confirmation:
@@ -93,7 +93,7 @@ def _decide(decision_id: int, status: ConfirmationStatus, *, by: str, how: str) 
         raise DecisionNotFound(f"No decision {decision_id} waits for anybody.")
     own = by == confirmation.decision.principal_id and how == "api"
     with transaction.atomic():
-        if not own and settle(confirmation, status, by=by, how=how):
+        if not own and resolve(confirmation, status, by=by, how=how):
             return confirmation
         why = "own" if own else confirmation.status
         _record(confirmation, "confirmation.tried", by, how=how, wanted=str(status), failed=why)
@@ -105,7 +105,7 @@ def _decide(decision_id: int, status: ConfirmationStatus, *, by: str, how: str) 
     )
 
 
-def settle(confirmation: Confirmation, status: ConfirmationStatus, *, by: str, how: str) -> bool:
+def resolve(confirmation: Confirmation, status: ConfirmationStatus, *, by: str, how: str) -> bool:
     """End the waiting, in the caller's transaction, if it still is; else bring the row up to date
     and return False.
     """
@@ -131,7 +131,7 @@ def expire_due(now: datetime | None = None) -> int:
     due = Confirmation.objects.select_related("decision").filter(
         status=ConfirmationStatus.WAITING, expires_at__lte=now
     )
-    for confirmation in due.order_by("expires_at")[:AT_ONCE]:
+    for confirmation in due.order_by("expires_at")[:BATCH_SIZE]:
         with transaction.atomic():
             ended += _expire(confirmation, now)
     return ended
@@ -175,7 +175,7 @@ def withdraw(*, run_id: str, by: str) -> None:
             _record(confirmation, "confirmation.withdrawn", by)
 
 
-def use(confirmation: Confirmation) -> bool:
+def mark_used(confirmation: Confirmation) -> bool:
     """Take a confirmed deed as begun, in the caller's transaction; False where it was before, or is
     not confirmed.
     """
@@ -185,7 +185,7 @@ def use(confirmation: Confirmation) -> bool:
     return bool(fresh.update(used_at=datetime.now(UTC)))
 
 
-def bound(decision: Decision, token: str) -> bytes:
+def token_message(decision: Decision, token: str) -> bytes:
     """Return the bytes whose digest is kept: the token and all that it is good for."""
     return json.dumps([decision.pk, decision.user_id, decision.subject_digest, token]).encode()
 

@@ -15,10 +15,10 @@ from typing import Literal
 
 from django.db import connection
 
-from decisions.infra.preconditions import StillSo
+from decisions.infra.preconditions import Precondition
 from decisions.models import PolicyRule
 
-Decided = Literal["allow", "deny", "confirm"]
+PolicyDecision = Literal["allow", "deny", "confirm"]
 HIGH_RISK = frozenset({"bash.exec", "http.request", "file.write"})
 TARGET_PREFIX = "target_"  # of ids of execution targets: theirs are not our own tools
 ANY_TOOL = "*"
@@ -35,7 +35,7 @@ class Verdict:
         reason: what whoever made the rule had to say.
     """
 
-    decision: Decided
+    decision: PolicyDecision
     rule: str
     reason: str = ""
 
@@ -67,7 +67,7 @@ class _Memory:
 
 
 @dataclass(frozen=True, slots=True)
-class PolicyFor:
+class CallerPolicy:
     """The rules in force, for one caller.
 
     Attributes:
@@ -81,11 +81,11 @@ class PolicyFor:
     stamp: str | None = None
 
     @property
-    def still_so(self) -> StillSo:
+    def precondition(self) -> Precondition:
         """That these still are the rules in force (in SQL of PostgreSQL)."""
-        return StillSo(f"({_STAMP}) IS NOT DISTINCT FROM %s", (self.stamp,))
+        return Precondition(f"({_STAMP}) IS NOT DISTINCT FROM %s", (self.stamp,))
 
-    def judge(self, tool: str, target_id: str | None, *, is_own: bool = False) -> Verdict:
+    def evaluate(self, tool: str, target_id: str | None, *, is_builtin: bool = False) -> Verdict:
         """Return the verdict on one call."""
         if self.by_tool:
             targets = {"", target_id or ""}
@@ -96,9 +96,9 @@ class PolicyFor:
             ]
             if found:
                 return _winner(found)
-        return _default(tool, None if is_own else target_id)
+        return _default(tool, None if is_builtin else target_id)
 
-    def tools_named_on(self, target_id: str) -> list[str]:
+    def tools_allowed_on(self, target_id: str) -> list[str]:
         """Return the tools that rules let the caller call on just this target, by name."""
         return sorted(
             tool
@@ -113,14 +113,14 @@ class PolicyFor:
         )
 
 
-def judge(
+def evaluate(
     *,
     principal_id: str,
     tenant_id: str,
     workspace_id: str,
     tool: str,
     target_id: str | None = None,
-    is_own: bool = False,
+    is_builtin: bool = False,
 ) -> Verdict:
     """Return the verdict on one call, before it is made; one small query, whatever the number of
     rules.
@@ -128,24 +128,24 @@ def judge(
     `is_own`: the tool is one of ours, also where it works on a target: a folder, say.
     """
     callers = frozenset({"", tenant_id, workspace_id, principal_id})
-    return PolicyFor(callers, _rules()).judge(tool, target_id, is_own=is_own)
+    return CallerPolicy(callers, _rules()).evaluate(tool, target_id, is_builtin=is_builtin)
 
 
-def policy_for(*, principal_id: str, tenant_id: str, workspace_id: str) -> PolicyFor:
+def current_policy(*, principal_id: str, tenant_id: str, workspace_id: str) -> CallerPolicy:
     """Return policy as it is now for one caller: for showing what it would say of many calls. Each
     call that is made asks `judge` itself.
     """
     callers = frozenset({"", tenant_id, workspace_id, principal_id})
-    return PolicyFor(callers, _rules())
+    return CallerPolicy(callers, _rules())
 
 
-def policy_by_heart(*, principal_id: str, tenant_id: str, workspace_id: str) -> PolicyFor:
+def cached_policy(*, principal_id: str, tenant_id: str, workspace_id: str) -> CallerPolicy:
     """Return policy as this process read it last, for one caller, without a query: whoever lets a
     call pass by it tests `still_so` in the statement that begins the call.
     """
     callers = frozenset({"", tenant_id, workspace_id, principal_id})
     known = _Memory.known
-    return PolicyFor(callers, known.by_tool, known.stamp)
+    return CallerPolicy(callers, known.by_tool, known.stamp)
 
 
 def _winner(found: Iterable[_Rule]) -> Verdict:
@@ -181,7 +181,7 @@ def _rules() -> Mapping[str, list[_Rule]]:
 def _read() -> dict[str, list[_Rule]]:
     by_tool: dict[str, list[_Rule]] = {}
     for row in PolicyRule.objects.filter(retired_at__isnull=True):
-        decided: Decided = row.verdict  # type: ignore[assignment]  # a CHECK sees to it
+        decided: PolicyDecision = row.verdict  # type: ignore[assignment]  # a CHECK sees to it
         verdict = Verdict(decided, f"{row.key} v{row.version}", row.reason)
         # One tool on any target is narrower than any tool on one target.
         rank = (_BREADTH[row.scope], row.tool != ANY_TOOL, row.target_id != "")

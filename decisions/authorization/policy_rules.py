@@ -35,7 +35,7 @@ class RuleFields:
     reason: str = ""
 
 
-def make_rule(says: RuleFields, *, actor: str) -> PolicyRule:
+def create_rule(says: RuleFields, *, actor: str) -> PolicyRule:
     """Put a rule in force, audited; it holds from the next call on. Commits.
 
     Raises:
@@ -82,7 +82,7 @@ def ensure_rule(says: RuleFields, *, actor: str) -> PolicyRule:
         retired_at__isnull=True,
     ).first()
     if known is None:
-        return make_rule(says, actor=actor)
+        return create_rule(says, actor=actor)
     return known if known.verdict == says.verdict else change_rule(known.key, says, actor=actor)
 
 
@@ -99,7 +99,7 @@ def retire_rule(key: str, *, actor: str) -> PolicyRule:
     return rule
 
 
-def rules_about(target_id: str) -> list[str]:
+def list_rules_for_target(target_id: str) -> list[str]:
     """Return the keys of the rules in force that name a target."""
     found = PolicyRule.objects.filter(target_id=target_id, retired_at__isnull=True)
     return list(found.order_by("key").values_list("key", flat=True))

@@ -18,7 +18,7 @@ from django.db.models import QuerySet
 from decisions.chat.responder import TIMEOUT_S
 from decisions.continuity.owner import Owner
 from decisions.errors import IdempotencyConflict
-from decisions.infra.batches import AT_ONCE, until_done
+from decisions.infra.batches import BATCH_SIZE, run_in_batches
 from decisions.infra.threads import in_thread
 from decisions.models import ChatAnswer
 from decisions.security.keys import macs
@@ -29,7 +29,7 @@ _GRACE_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class KeyedCall:
     """A call as its key tells it from others.
 
     Attributes:
@@ -46,13 +46,13 @@ class Call:
         return self.digests[0]
 
 
-def call_of(owner: Owner, said: Mapping[str, Any]) -> Call:
+def keyed_call(owner: Owner, said: Mapping[str, Any]) -> KeyedCall:
     """Return a call's key with the keyed digests of its whole body."""
     raw = orjson.dumps(dict(said), option=orjson.OPT_SORT_KEYS)
-    return Call(owner, said["idempotency_key"], macs("chat", hashlib.sha256(raw).digest()))
+    return KeyedCall(owner, said["idempotency_key"], macs("chat", hashlib.sha256(raw).digest()))
 
 
-def find_answer(call: Call) -> ChatAnswer | None:
+def find_answer(call: KeyedCall) -> ChatAnswer | None:
     """Return what the key was answered, worded or not yet; None for a key that is free.
 
     Raises:
@@ -64,19 +64,19 @@ def find_answer(call: Call) -> ChatAnswer | None:
     return row
 
 
-def _rows(call: Call) -> QuerySet[ChatAnswer]:
+def _rows(call: KeyedCall) -> QuerySet[ChatAnswer]:
     return ChatAnswer.objects.filter(
         workspace_id=call.owner.workspace_id, user_id=call.owner.user_id, idempotency_key=call.key
     )
 
 
-def is_alive(created_at: datetime) -> bool:
+def is_current(created_at: datetime) -> bool:
     """Tell whether an answer of that time still stands for its key."""
     return created_at > datetime.now(UTC) - KEY_LIFE
 
 
-def keep_answer(
-    call: Call, answer: Mapping[str, Any], *, worded: bool, replaces: bool
+def store_answer(
+    call: KeyedCall, answer: Mapping[str, Any], *, worded: bool, replaces: bool
 ) -> ChatAnswer:
     """Take the key for an answer, in the caller's transaction, under the lock of the user.
 
@@ -96,7 +96,7 @@ def keep_answer(
     )
 
 
-def put_wording(row: ChatAnswer, response: str) -> str:
+def store_reply_text(row: ChatAnswer, response: str) -> str:
     """Keep the words of an answer, unless somebody did not wait for them; return those that stand.
     Commits.
     """
@@ -109,7 +109,7 @@ def put_wording(row: ChatAnswer, response: str) -> str:
     return str(row.answer["response"])
 
 
-async def once_worded(row: ChatAnswer) -> dict[str, Any]:
+async def wait_for_reply_text(row: ChatAnswer) -> dict[str, Any]:
     """Return an answer when its words are final: repeated calls get the same ones. Where the
     process that asked for them is gone, those that stand are final.
     """
@@ -118,16 +118,16 @@ async def once_worded(row: ChatAnswer) -> dict[str, Any]:
         await asyncio.sleep(_LOOK_EVERY_S)
         await in_thread(row.refresh_from_db)
     if not row.worded:
-        await in_thread(put_wording, row, str(row.answer["response"]))
+        await in_thread(store_reply_text, row, str(row.answer["response"]))
     answer: dict[str, Any] = row.answer
     return answer
 
 
-def forget_answers(now: datetime | None = None) -> int:
+def delete_expired_answers(now: datetime | None = None) -> int:
     """Delete answers whose 24 hours are over; return how many. Commits."""
     old = ChatAnswer.objects.filter(created_at__lte=(now or datetime.now(UTC)) - KEY_LIFE)
 
     def forget_some() -> int:
-        return old.filter(pk__in=list(old.values_list("pk", flat=True)[:AT_ONCE])).delete()[0]
+        return old.filter(pk__in=list(old.values_list("pk", flat=True)[:BATCH_SIZE])).delete()[0]
 
-    return until_done(forget_some, full=AT_ONCE)
+    return run_in_batches(forget_some, full=BATCH_SIZE)

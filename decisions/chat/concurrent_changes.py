@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from django.db import connection
 
-from decisions.chat.answers import Call
+from decisions.chat.answers import KeyedCall
 
 # Each message waits here for the user's row to be its own: the ORM takes longer to word this than
 # all the rest of what is done under the lock.
@@ -21,7 +21,7 @@ _SINCE = """
 
 
 @dataclass(frozen=True, slots=True)
-class Since:
+class ConcurrentChanges:
     """How things stand.
 
     Attributes:
@@ -35,13 +35,13 @@ class Since:
     last_event_id: int | None
 
 
-def look_since(call: Call, session_id: str) -> Since:
+def read_concurrent_changes(call: KeyedCall, session_id: str) -> ConcurrentChanges:
     """Return how things stand now. The caller has locked the user."""
     mine = call.owner.workspace_id, call.owner.user_id
     with connection.cursor() as cursor:
         cursor.execute(_SINCE, [*mine, call.key, *mine, session_id, *mine])
         answered_at, said_at, last_event_id = cursor.fetchone()
-    return Since(_moment(answered_at), _moment(said_at), last_event_id)
+    return ConcurrentChanges(_moment(answered_at), _moment(said_at), last_event_id)
 
 
 def _moment(stored: datetime | None) -> datetime | None:

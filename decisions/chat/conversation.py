@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from decisions.chat.analysis.gate import Gate, added_class
+from decisions.chat.analysis.gate import Gate, find_added_risk
 from decisions.chat.analysis.intake import (
     REQUIRED,
     TaskType,
@@ -19,9 +19,9 @@ from decisions.chat.analysis.intake import (
 )
 from decisions.chat.analysis.language import Language, language_of
 from decisions.chat.analysis.reality_first import has_had_enough
-from decisions.chat.risk.judge import Finding, judge
+from decisions.chat.risk.judge import Finding, find_risk
 from decisions.continuity.owner import Owner
-from decisions.infra.batches import AT_ONCE, until_done
+from decisions.infra.batches import BATCH_SIZE, run_in_batches
 from decisions.infra.ids import new_id
 from decisions.models import Confirmation, ConfirmationStatus, Conversation
 from decisions.security.logs import redact
@@ -32,7 +32,7 @@ CLAUSE = 500  # characters of what waits for a person that "do it" may be about
 
 
 @dataclass(slots=True)
-class Turn:
+class ChatTurn:
     """One message in its conversation.
 
     Its texts went through `redact`: no later step, and no row, sees a secret that looks like one.
@@ -80,7 +80,7 @@ class Turn:
         return self.finding and Finding(str(self.finding.rule), self.finding.clause[:CLAUSE])
 
 
-def take_turn(owner: Owner, call: Mapping[str, Any]) -> Turn:
+def read_turn(owner: Owner, call: Mapping[str, Any]) -> ChatTurn:
     """Return a message in its conversation, made when new. Reads alone."""
     row, message = _conversation(owner, call.get("session_id")), redact(call["message"])
     row.hints_off = row.hints_off or has_had_enough(message)
@@ -91,19 +91,19 @@ def take_turn(owner: Owner, call: Mapping[str, Any]) -> Turn:
     else:
         request, answers, slots = message, (), given
     waiting = _waiting(row)
-    finding = judge(request, said_before=row.last_message, waiting=waiting)
+    finding = find_risk(request, said_before=row.last_message, waiting=waiting)
     task_type = task_type_of(request, risky=finding is not None)
     slots = {**slots_in(request, REQUIRED[task_type]), **slots}
     missing = missing_slots(task_type, slots)
     if finding is None and not missing:
-        finding = added_class(
+        finding = find_added_risk(
             request,
             answers,
             said_before=row.last_message,
             waiting=waiting,
             environment=slots.get("environment", ""),
         )
-    return Turn(
+    return ChatTurn(
         conversation=row,
         message=message,
         request=request,
@@ -145,13 +145,13 @@ def _conversation(owner: Owner, session_id: str | None) -> Conversation:
     )
 
 
-def forget_conversations() -> int:
+def delete_idle_conversations() -> int:
     """Delete conversations that nobody went on with for 30 days; return how many. Commits. What was
     decided in them stays.
     """
     old = Conversation.objects.filter(updated_at__lte=datetime.now(UTC) - LIFE)
 
     def forget_some() -> int:
-        return old.filter(pk__in=list(old.values_list("pk", flat=True)[:AT_ONCE])).delete()[0]
+        return old.filter(pk__in=list(old.values_list("pk", flat=True)[:BATCH_SIZE])).delete()[0]
 
-    return until_done(forget_some, full=AT_ONCE)
+    return run_in_batches(forget_some, full=BATCH_SIZE)

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from decisions.chat.analysis.gate import Gate, judge_gate
+from decisions.chat.analysis.gate import Gate, evaluate_gate
 from decisions.chat.analysis.impact import Impact, impact_of
-from decisions.chat.conversation import Turn, take_turn
-from decisions.chat.history.retrieval import Past, caught_up, recall
+from decisions.chat.conversation import ChatTurn, read_turn
+from decisions.chat.history.retrieval import Past, extend_past, recall
 from decisions.chat.score import Score, score_of
 from decisions.continuity.owner import Owner
 from decisions.continuity.state import UserState, cost_of, state_of
@@ -19,7 +19,7 @@ from decisions.models import DecisionMode
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class Evaluation:
     """What the steps made of a turn; what the past weighs in it follows from the past."""
 
     state: UserState
@@ -42,8 +42,8 @@ class Judged:
 class Draft:
     """A turn, and what was made of it; nothing where it has to be asked back first."""
 
-    turn: Turn
-    judged: Judged | None
+    turn: ChatTurn
+    judged: Evaluation | None
 
     @property
     def last_event_id(self) -> int | None:
@@ -51,26 +51,26 @@ class Draft:
         return self.judged.past.last_event_id or None if self.judged else None
 
 
-def draft_of(owner: Owner, call: Mapping[str, Any]) -> Draft:
+def draft_reply(owner: Owner, call: Mapping[str, Any]) -> Draft:
     """Return what is made of a call. Reads alone; not to be called inside a transaction, for it may
     take a while.
     """
-    turn = take_turn(owner, call)
+    turn = read_turn(owner, call)
     return Draft(turn, None if turn.missing else _judge(owner, turn))
 
 
-def with_what_came_since(owner: Owner, draft: Draft) -> Draft:
+def refresh_draft(owner: Owner, draft: Draft) -> Draft:
     """Return the draft as it is with the events that came since. Quick: they are few."""
     turn, judged = draft.turn, draft.judged
     if judged is None:
         return draft
-    past = caught_up(judged.past, owner, turn.request)
+    past = extend_past(judged.past, owner, turn.request)
     score = score_of(past, cost=judged.cost, confidence=judged.impact.confidence)
-    gate = judge_gate(turn.finding, past.top_l4)
+    gate = evaluate_gate(turn.finding, past.top_l4)
     return replace(draft, judged=replace(judged, past=past, score=score, gate=gate))
 
 
-def _judge(owner: Owner, turn: Turn) -> Judged:
+def _judge(owner: Owner, turn: ChatTurn) -> Evaluation:
     finding, state = turn.finding, state_of(owner)
     risk = finding.rule if finding else None
     impact = impact_of(turn.request, turn.task_type, risk, slots_known=bool(turn.slots))
@@ -82,12 +82,12 @@ def _judge(owner: Owner, turn: Turn) -> Judged:
         slots=turn.slots,
         main_constraint=state.main_constraint,
     )
-    return Judged(
+    return Evaluation(
         state=state,
         impact=impact,
         cost=cost,
         layer="L4" if finding else impact.layer,
         past=past,
         score=score_of(past, cost=cost, confidence=impact.confidence),
-        gate=judge_gate(finding, past.top_l4),
+        gate=evaluate_gate(finding, past.top_l4),
     )

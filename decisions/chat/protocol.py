@@ -12,12 +12,12 @@ import orjson
 from django.conf import settings
 
 from decisions.audit.record import AuditEvent, record
-from decisions.authorization.confirmations import Opened, open_confirmation
+from decisions.authorization.confirmations import OpenedConfirmation, open_confirmation
 from decisions.chat.analysis.intake import questions_for
 from decisions.chat.analysis.reality_first import RealityCheck, check_reality
-from decisions.chat.conversation import Turn
-from decisions.chat.evaluation import Judged
-from decisions.chat.responder import Composed, Decided
+from decisions.chat.conversation import ChatTurn
+from decisions.chat.evaluation import Evaluation
+from decisions.chat.responder import BuiltInResponder, ReplyRequest
 from decisions.continuity.learning import Forecast
 from decisions.continuity.outcomes import open_outcome
 from decisions.continuity.owner import Owner
@@ -29,11 +29,11 @@ INTENT = 500  # characters of a request that later ones are told of it
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ChatReply:
     """The answer to a message; `clear_token` is told once, in the first answer alone."""
 
     session_id: str
-    decided: Decided
+    decided: ReplyRequest
     response: str
     trace: Mapping[str, Any]
     decision: Mapping[str, float] | None = None
@@ -62,10 +62,10 @@ class Answer:
         return answer
 
 
-def ask_back(turn: Turn) -> Answer:
+def ask_questions(turn: ChatTurn) -> ChatReply:
     """Return the questions that come first (Ask-Then-Act); nothing is decided."""
     reality = _reality(turn)
-    decided = Decided(
+    decided = ReplyRequest(
         mode="clarify_first",
         language=turn.language,
         message=turn.message,
@@ -80,11 +80,11 @@ def ask_back(turn: Turn) -> Answer:
         "missing_slots": list(turn.missing),
         "reality_first": reality.as_dict(),
     }
-    words = Composed().compose(decided)
-    return Answer(turn.conversation.session_id, decided, words, trace)
+    words = BuiltInResponder().compose(decided)
+    return ChatReply(turn.conversation.session_id, decided, words, trace)
 
 
-def decide(owner: Owner, principal: Principal, turn: Turn, judged: Judged) -> Answer:
+def decide(owner: Owner, principal: Principal, turn: ChatTurn, judged: Evaluation) -> ChatReply:
     """Write down what is decided on a turn: decision, event, outcome to come, confirmation, audit
     row; in the caller's transaction.
     """
@@ -113,10 +113,10 @@ def decide(owner: Owner, principal: Principal, turn: Turn, judged: Judged) -> An
     Decision.objects.filter(pk=decision.pk).update(trace=trace)
     _record(principal, decision, trace["trace_id"])
     decided = _decided(turn, judged, reality, opened)
-    return Answer(
+    return ChatReply(
         turn.conversation.session_id,
         decided,
-        Composed().compose(decided),
+        BuiltInResponder().compose(decided),
         trace,
         decision=judged.score.as_dict(),
         decision_id=decision.pk,
@@ -125,7 +125,7 @@ def decide(owner: Owner, principal: Principal, turn: Turn, judged: Judged) -> An
     )
 
 
-def _reality(turn: Turn) -> RealityCheck:
+def _reality(turn: ChatTurn) -> RealityCheck:
     return check_reality(
         turn.message,
         mode=settings.CONTINUITY_REALITY_FIRST,
@@ -134,7 +134,9 @@ def _reality(turn: Turn) -> RealityCheck:
     )
 
 
-def _write_decision(owner: Owner, principal: Principal, turn: Turn, judged: Judged) -> Decision:
+def _write_decision(
+    owner: Owner, principal: Principal, turn: ChatTurn, judged: Evaluation
+) -> Decision:
     return Decision.objects.create(
         **owner.columns,
         principal_id=principal.id,
@@ -152,13 +154,13 @@ def _write_decision(owner: Owner, principal: Principal, turn: Turn, judged: Judg
     )
 
 
-def _subject(turn: Turn) -> str:
+def _subject(turn: ChatTurn) -> str:
     """Return the digest of what a person would confirm: the request and what is known of it."""
     said = [turn.request, turn.answers, turn.slots]
     return hashlib.sha256(orjson.dumps(said, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
-def _write_event(owner: Owner, turn: Turn, judged: Judged, decision: Decision) -> Event:
+def _write_event(owner: Owner, turn: ChatTurn, judged: Evaluation, decision: Decision) -> Event:
     return Event.objects.create(
         **owner.columns,
         decision=decision,
@@ -175,7 +177,7 @@ def _write_event(owner: Owner, turn: Turn, judged: Judged, decision: Decision) -
     )
 
 
-def _forecast(turn: Turn, judged: Judged) -> Forecast:
+def _forecast(turn: ChatTurn, judged: Evaluation) -> Forecast:
     return Forecast(
         impact=judged.impact.vector,
         confidence=judged.impact.confidence,
@@ -187,7 +189,7 @@ def _forecast(turn: Turn, judged: Judged) -> Forecast:
     )
 
 
-def _confirmation(decision: Decision, opened: Opened | None) -> dict[str, Any]:
+def _confirmation(decision: Decision, opened: OpenedConfirmation | None) -> dict[str, Any]:
     """Return `high_risk_confirmation` without the token; where to bring one, if there is one."""
     if opened is None:
         return {"required": False}
@@ -202,9 +204,11 @@ def _confirmation(decision: Decision, opened: Opened | None) -> dict[str, Any]:
     return told
 
 
-def _decided(turn: Turn, judged: Judged, reality: RealityCheck, opened: Opened | None) -> Decided:
+def _decided(
+    turn: ChatTurn, judged: Evaluation, reality: RealityCheck, opened: OpenedConfirmation | None
+) -> ReplyRequest:
     path: Mapping[str, Any] = judged.past.best_path or {}
-    return Decided(
+    return ReplyRequest(
         mode=str(judged.mode),
         language=turn.language,
         message=turn.request,

@@ -26,13 +26,13 @@ from decisions.validation.storable import storable_text
 
 TIMEOUT_S = 5.0
 MAX_REPLY = 20_000
-BUILT_IN = "decisions.chat.responder.Composed"
+BUILT_IN = "decisions.chat.responder.BuiltInResponder"
 _pool = ThreadPoolExecutor(max_workers=8, thread_name_prefix="responder")
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class ReplyRequest:
     """What a reply is about.
 
     Attributes:
@@ -57,7 +57,7 @@ class Decided:
 class Responder(Protocol):
     """A backend that words replies."""
 
-    def compose(self, decided: Decided) -> str:
+    def compose(self, decided: ReplyRequest) -> str:
         """Return the reply to what was decided."""
         ...
 
@@ -109,14 +109,14 @@ _TEXTS: Mapping[str, Mapping[Language, str]] = {
 }
 
 
-class Composed:
+class BuiltInResponder:
     """The built-in backend: texts put together from the decision, in English or Chinese."""
 
-    def compose(self, decided: Decided) -> str:
+    def compose(self, decided: ReplyRequest) -> str:
         """Return the reply to what was decided."""
         return "\n".join(part for part in self._parts(decided) if part)
 
-    def _parts(self, decided: Decided) -> list[str]:
+    def _parts(self, decided: ReplyRequest) -> list[str]:
         def say(name: str, **values: str) -> str:
             return _TEXTS[name][decided.language].format(**values)
 
@@ -132,7 +132,7 @@ class Composed:
             parts.append(say("path", path=decided.best_path))
         return [*parts, decided.hint or ""]
 
-    def _rule(self, decided: Decided) -> str:
+    def _rule(self, decided: ReplyRequest) -> str:
         return _RULES[decided.rule][decided.language] if decided.rule in _RULES else decided.rule
 
 
@@ -147,7 +147,7 @@ def _backend(name: str) -> Responder:
     return made
 
 
-async def reply_of(decided: Decided) -> str:
+async def compose_reply(decided: ReplyRequest) -> str:
     """Return the configured backend's reply, or the built-in one's where it is late, fails, or says
     nothing. A backend that had not begun when it was late is not asked any more.
     """
@@ -158,10 +158,10 @@ async def reply_of(decided: Decided) -> str:
     except TimeoutError:
         log.warning("the responder took longer than %s s", TIMEOUT_S)
         told = ""
-    return told or Composed().compose(decided)
+    return told or BuiltInResponder().compose(decided)
 
 
-def _compose(name: str, decided: Decided) -> str:
+def _compose(name: str, decided: ReplyRequest) -> str:
     try:
         told = _backend(name).compose(decided)
     except Exception:  # whatever a backend raises, the decision stands and is worded here

@@ -15,26 +15,26 @@ from typing import Any
 from django.db import transaction
 
 from decisions.audit.record import AuditEvent, record
-from decisions.authorization.authorize import admit_call, begin, use_of
+from decisions.authorization.authorize import admit_call, tool_call_request, use_approval
 from decisions.chat.analysis.intake import MAX_QUESTIONS
 from decisions.chat.answers import (
-    Call,
-    call_of,
+    KeyedCall,
     find_answer,
-    is_alive,
-    keep_answer,
-    once_worded,
-    put_wording,
+    is_current,
+    keyed_call,
+    store_answer,
+    store_reply_text,
+    wait_for_reply_text,
 )
-from decisions.chat.concurrent_changes import look_since
+from decisions.chat.concurrent_changes import read_concurrent_changes
 from decisions.chat.contract import MESSAGE_BYTES
-from decisions.chat.evaluation import Draft, draft_of, with_what_came_since
-from decisions.chat.protocol import Answer, ask_back, decide
-from decisions.chat.responder import is_built_in, reply_of
+from decisions.chat.evaluation import Draft, draft_reply, refresh_draft
+from decisions.chat.protocol import ChatReply, ask_questions, decide
+from decisions.chat.responder import compose_reply, is_built_in
 from decisions.continuity.owner import Owner, owner_of
 from decisions.errors import IdempotencyConflict, InvalidInput
 from decisions.identity.principals import Principal
-from decisions.infra.threads import in_thread, to_its_end
+from decisions.infra.threads import in_thread, run_to_completion
 from decisions.models import ChatAnswer, Confirmation
 
 
@@ -49,35 +49,39 @@ async def chat(*, principal: Principal, call: Mapping[str, Any]) -> dict[str, An
         Forbidden, ForbiddenUser: As `owner_of`.
         InvalidInput: A blank key or message, or a message of more than 64 KiB.
         IdempotencyConflict: The key came with another body within 24 hours.
-        PolicyDenied, ConfirmationRequired: As `deeds.admit_call`.
+        PolicyDenied, ConfirmationRequired: As `authorize.admit_call`.
     """
-    return await to_its_end(_chat(principal, call))
+    return await run_to_completion(_chat(principal, call))
 
 
 async def _chat(principal: Principal, call: Mapping[str, Any]) -> dict[str, Any]:
-    row, made = await in_thread(take_in, principal=principal, call=call)
+    row, made = await in_thread(decide_on_call, principal=principal, call=call)
     if made is None:
-        return await once_worded(row)
+        return await wait_for_reply_text(row)
     if not row.worded:
-        words = await in_thread(put_wording, row, await reply_of(made.decided))
+        words = await in_thread(store_reply_text, row, await compose_reply(made.decided))
         made = replace(made, response=words)
     return made.told()
 
 
-def take_in(*, principal: Principal, call: Mapping[str, Any]) -> tuple[ChatAnswer, Answer | None]:
+def decide_on_call(
+    *, principal: Principal, call: Mapping[str, Any]
+) -> tuple[ChatAnswer, ChatReply | None]:
     """Decide on a call, and return the answer as it is kept and as it is told the first time; of a
     call that came before what is kept alone. Raises as `chat`. Commits.
     """
     require_key(call)
     owner = owner_of(principal, call["user_id"], scope="continuity:write")
     check_message(call["message"])
-    asked = call_of(owner, call)
-    approval = admit_call(use_of(principal, "continuity_chat", call, key=call["idempotency_key"]))
+    asked = keyed_call(owner, call)
+    approval = admit_call(
+        tool_call_request(principal, "continuity_chat", call, key=call["idempotency_key"])
+    )
     try:
         # Most keys are new, so that is what is tried first; again only where another message of the
         # session, or of the key, got in before.
         while True:
-            written = _write(owner, principal, draft_of(owner, call), asked, approval)
+            written = _write(owner, principal, draft_reply(owner, call), asked, approval)
             if written is not None:
                 return written
             stored = find_answer(asked)
@@ -91,28 +95,32 @@ def take_in(*, principal: Principal, call: Mapping[str, Any]) -> tuple[ChatAnswe
 
 
 def _write(
-    owner: Owner, principal: Principal, draft: Draft, asked: Call, approval: Confirmation | None
-) -> tuple[ChatAnswer, Answer] | None:
+    owner: Owner,
+    principal: Principal,
+    draft: Draft,
+    asked: KeyedCall,
+    approval: Confirmation | None,
+) -> tuple[ChatAnswer, ChatReply] | None:
     """Write a draft and its answer; nothing where the key was taken, or the conversation went on,
     since it was made. Commits.
     """
     turn = draft.turn
     with transaction.atomic():
         owner.lock()  # one message of a user at a time
-        since = look_since(asked, turn.conversation.session_id)
-        taken = since.answered_at is not None and is_alive(since.answered_at)
+        since = read_concurrent_changes(asked, turn.conversation.session_id)
+        taken = since.answered_at is not None and is_current(since.answered_at)
         if taken or since.said_at != turn.seen_at:
             return None
-        begin(approval)
+        use_approval(approval)
         if since.last_event_id != draft.last_event_id:
-            draft = with_what_came_since(owner, draft)
+            draft = refresh_draft(owner, draft)
         if draft.judged is None:
-            made = ask_back(turn)
+            made = ask_questions(turn)
         else:
             made = decide(owner, principal, turn, draft.judged)
         gate = draft.judged.gate if draft.judged else None
         turn.save(asked=turn.missing[:MAX_QUESTIONS], gate=gate, decision_id=made.decision_id)
-        row = keep_answer(
+        row = store_answer(
             asked, made.kept(), worded=is_built_in(), replaces=since.answered_at is not None
         )
     return row, made

@@ -17,16 +17,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from decisions.continuity.owner import Owner
-from decisions.continuity.state import AXES, Move, cost_of, move_state, state_of
+from decisions.continuity.state import AXES, AxisChange, apply_changes, cost_of, state_of
 from decisions.continuity.success_paths import propose_path
 from decisions.models import Axis, Evidence, Outcome, OutcomeStatus
 
-TOLD = 0.9  # how sure an impact is that somebody saw
+OBSERVED_CONFIDENCE = 0.9  # how sure an impact is that somebody saw
 FAILURE = -0.2  # what a failure says of reliability
 STREAK = 5
 STREAK_DELTA = 0.08  # damped by 0.25: 0.02
 STREAK_CEILING = 0.9
-FREEZE = timedelta(days=7)
+STREAK_FREEZE = timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Forecast:
 
 
 @dataclass(frozen=True, slots=True)
-class Lesson:
+class LearnedValues:
     """What was learnt; the outcome's columns of these names."""
 
     impact_error: float | None
@@ -77,43 +77,43 @@ def errors_of(
     return off, cost, None if cost is None else round(cost - forecast.cost, 6)
 
 
-def moves_of(outcome: Outcome, forecast: Forecast, report: Mapping[str, Any]) -> list[Move]:
+def changes_of(outcome: Outcome, forecast: Forecast, report: Mapping[str, Any]) -> list[AxisChange]:
     """Return how the state moves by a report."""
     status, told = report["outcome_status"], report.get("actual_impact_vector")
     if told is not None:
-        impact, confidence = told, TOLD
+        impact, confidence = told, OBSERVED_CONFIDENCE
     elif status == OutcomeStatus.FAILED:
         impact = {} if report.get("system_caused") else {Axis.RELIABILITY.value: FAILURE}
-        confidence = TOLD
+        confidence = OBSERVED_CONFIDENCE
     else:
         halved = 1.0 if status == OutcomeStatus.SUCCESS else 0.5
         impact, confidence = forecast.impact, forecast.confidence * halved
     note = f"{status}: {report['outcome_note']}" if report["outcome_note"] else str(status)
     return [
-        Move(axis, impact[axis], confidence, "outcome", note, outcome.decision_id)
+        AxisChange(axis, impact[axis], confidence, "outcome", note, outcome.decision_id)
         for axis in AXES
         if impact.get(axis)
     ]
 
 
-def learn(outcome: Outcome, forecast: Forecast, report: Mapping[str, Any]) -> Lesson:
+def learn(outcome: Outcome, forecast: Forecast, report: Mapping[str, Any]) -> LearnedValues:
     """Move the state and return what was learnt. The outcome is reported in the caller's
     transaction already.
     """
     owner = Owner(outcome.tenant_id, outcome.workspace_id, outcome.user_id)
     off, cost, cost_off = errors_of(forecast, report, owner)
-    move_state(owner, [*moves_of(outcome, forecast, report), *_streak(owner, outcome)])
+    apply_changes(owner, [*changes_of(outcome, forecast, report), *_streak(owner, outcome)])
     is_success = report["outcome_status"] == OutcomeStatus.SUCCESS
     proposal = propose_path(report, forecast.intent, forecast.slots) if is_success else None
-    return Lesson(off, cost_off, cost, proposal)
+    return LearnedValues(off, cost_off, cost, proposal)
 
 
-def _streak(owner: Owner, outcome: Outcome) -> Sequence[Move]:
+def _streak(owner: Owner, outcome: Outcome) -> Sequence[AxisChange]:
     """Return the move that a row of clean successes is worth, if this one completes it."""
     mine = {"workspace_id": owner.workspace_id, "user_id": owner.user_id}
     if state_of(owner).axes[Axis.RELIABILITY].value >= STREAK_CEILING:
         return []
-    since = datetime.now(UTC) - FREEZE
+    since = datetime.now(UTC) - STREAK_FREEZE
     if Outcome.objects.filter(**mine, layer="L4", opened_at__gt=since).exists():
         return []
     reported = Outcome.objects.filter(**mine, reported_at__isnull=False)
@@ -126,7 +126,7 @@ def _streak(owner: Owner, outcome: Outcome) -> Sequence[Move]:
         return []
     note = f"{STREAK} clean successes in a row"
     return [
-        Move(
+        AxisChange(
             Axis.RELIABILITY, STREAK_DELTA, 1.0, "streak", note, outcome.decision_id, STREAK_CEILING
         )
     ]

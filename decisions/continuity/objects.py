@@ -15,7 +15,12 @@ import orjson
 from django.db import transaction
 
 from decisions.audit.record import AuditEvent, record
-from decisions.authorization.authorize import ToolUse, admit_call, begin, use_of
+from decisions.authorization.authorize import (
+    ToolCallRequest,
+    admit_call,
+    tool_call_request,
+    use_approval,
+)
 from decisions.continuity.owner import Owner, owner_of
 from decisions.continuity.success_paths import path_payload, shell_payload
 from decisions.errors import IdempotencyConflict, InvalidInput, VersionConflict
@@ -54,10 +59,12 @@ def put_shell(*, principal: Principal, call: Mapping[str, Any]) -> dict[str, Any
         InvalidInput: Inferred without evidence, a blank key, too large.
         VersionConflict: It is not in the version that if_match names.
         IdempotencyConflict: The key came with another call within 24 hours.
-        PolicyDenied, ConfirmationRequired, Conflict: As `deeds.admit_call` and `begin`.
+        PolicyDenied, ConfirmationRequired, Conflict: As `authorize.admit_call` and `use_approval`.
     """
     writing = _checked(principal, ObjectType.SHELL, SHELL_NAME, shell_payload, call)
-    return _put(writing, use_of(principal, "continuity_put_shell", call, key=writing.key or ""))
+    return _put(
+        writing, tool_call_request(principal, "continuity_put_shell", call, key=writing.key or "")
+    )
 
 
 def put_success_path(*, principal: Principal, call: Mapping[str, Any]) -> dict[str, Any]:
@@ -74,7 +81,7 @@ def put_success_path(*, principal: Principal, call: Mapping[str, Any]) -> dict[s
     if not name:
         raise InvalidInput("name: it is blank.")
     writing = _checked(principal, ObjectType.SUCCESS_PATH, name, path_payload, call)
-    use = use_of(principal, "continuity_put_success_path", call, key=writing.key or "")
+    use = tool_call_request(principal, "continuity_put_success_path", call, key=writing.key or "")
     return _put(writing, use)
 
 
@@ -172,7 +179,7 @@ def _checked(
     )
 
 
-def _put(writing: _Writing, use: ToolUse) -> dict[str, Any]:
+def _put(writing: _Writing, use: ToolCallRequest) -> dict[str, Any]:
     version = _written_before(writing)
     if version is None:  # what was done already is not asked about again
         approval = admit_call(use)
@@ -180,7 +187,7 @@ def _put(writing: _Writing, use: ToolUse) -> dict[str, Any]:
             writing.owner.lock()
             version = _written_before(writing)
             if version is None:
-                begin(approval)
+                use_approval(approval)
                 version = _write(writing)
     return {"ok": True, "item": item_of(version)}
 

@@ -17,7 +17,7 @@ import orjson
 from django.db import transaction
 
 from decisions.audit.record import AuditEvent, record
-from decisions.authorization.authorize import admit_call, begin, use_of
+from decisions.authorization.authorize import admit_call, tool_call_request, use_approval
 from decisions.continuity.learning import Forecast, learn
 from decisions.continuity.owner import Owner, owner_of
 from decisions.errors import (
@@ -59,14 +59,16 @@ def report_outcome(*, principal: Principal, call: Mapping[str, Any]) -> dict[str
         OutcomeNotFound: No such decision of this user waits for an outcome.
         OutcomeReported: It has another outcome.
         DecisionNotConfirmed: It is high-risk, and nobody said yes.
-        PolicyDenied, ConfirmationRequired: As `deeds.admit_call`.
+        PolicyDenied, ConfirmationRequired: As `authorize.admit_call`.
     """
     owner = owner_of(principal, call["user_id"], scope="continuity:write")
     failure = call.get("failure_type")
     if failure and call["outcome_status"] == OutcomeStatus.SUCCESS:
         raise InvalidInput("failure_type: a success has none.")
     # A decision has one outcome: that is the key under which a person's yes to this is known again.
-    use = use_of(principal, "continuity_report_outcome", call, key=str(call["decision_id"]))
+    use = tool_call_request(
+        principal, "continuity_report_outcome", call, key=str(call["decision_id"])
+    )
     approval = admit_call(use)
     try:
         with transaction.atomic():
@@ -94,9 +96,9 @@ def _report(
     if outcome.status is not None:
         if outcome.report_digest != digest:
             raise OutcomeReported(NOT_PENDING)
-        return record_of(outcome)
+        return describe_outcome(outcome)
     _require_confirmed(outcome.decision)
-    begin(approval)
+    use_approval(approval)
     _write(outcome, call, digest=digest, by=principal.id)
     told = {
         "status": outcome.status,
@@ -104,7 +106,7 @@ def _report(
         "systemCaused": outcome.system_caused,
     }
     _record(owner, principal, call, "outcome.reported", **told)
-    return record_of(outcome)
+    return describe_outcome(outcome)
 
 
 def _digest_of(call: Mapping[str, Any]) -> str:
@@ -151,7 +153,7 @@ def _failure_type(outcome: Outcome, call: Mapping[str, Any]) -> str | None:
     return "high_risk" if outcome.layer == "L4" else "repeat_error"
 
 
-def record_of(outcome: Outcome) -> dict[str, Any]:
+def describe_outcome(outcome: Outcome) -> dict[str, Any]:
     """Return a reported outcome as every door shows it."""
     return {
         "decision_id": outcome.decision_id,

@@ -20,7 +20,7 @@ USER_ID: dict[str, Any] = {
 VALIDATION_ERROR = "validation_error"
 
 
-def told_in_s2(refusal: Refused) -> dict[str, str]:
+def as_continuity_error(refusal: Refused) -> dict[str, str]:
     """Return a refusal as the Continuity API says it: {code, detail}. Codes that S2 does not name
     are ours in lower case.
     """

@@ -59,7 +59,7 @@ class UserState:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class AxisChange:
     """A change of an axis that somebody told.
 
     Attributes:
@@ -117,7 +117,7 @@ def get_state(*, principal: Principal, user_id: str) -> dict[str, Any]:
 
 
 @transaction.atomic
-def move_state(owner: Owner, moves: Sequence[Move]) -> list[Evidence]:
+def apply_changes(owner: Owner, moves: Sequence[AxisChange]) -> list[Evidence]:
     """Carry out moves, each with its row of evidence, as part of the caller's transaction where
     there is one; a move that says nothing (Δ 0, confidence 0) leaves neither.
     """
@@ -145,7 +145,7 @@ def move_state(owner: Owner, moves: Sequence[Move]) -> list[Evidence]:
     return Evidence.objects.bulk_create(told)
 
 
-def _moved(before: AxisState, move: Move, now: datetime) -> AxisState:
+def _moved(before: AxisState, move: AxisChange, now: datetime) -> AxisState:
     ceiling = max(before.value, min(1.0, move.at_most))
     value = before.value + DAMPING * move.confidence * move.delta
     surer = before.confidence + DAMPING * move.confidence * (1 - before.confidence)
@@ -155,7 +155,7 @@ def _moved(before: AxisState, move: Move, now: datetime) -> AxisState:
 
 
 def _evidence(
-    owner: Owner, move: Move, before: AxisState, after: AxisState, at: datetime
+    owner: Owner, move: AxisChange, before: AxisState, after: AxisState, at: datetime
 ) -> Evidence:
     return Evidence(
         **owner.columns,

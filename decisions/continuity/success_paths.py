@@ -61,7 +61,7 @@ def slots_of(value: Any) -> set[str]:
     return {name for text in _texts(value) for name in _SLOT.findall(text)}
 
 
-def fill_in(value: Any, slots: Mapping[str, Any]) -> Any:
+def fill_slots(value: Any, slots: Mapping[str, Any]) -> Any:
     """Return a JSON value with its slots filled in: a text that is one slot alone becomes the
     slot's value, whatever its type; others have it written into them.
 
@@ -74,8 +74,8 @@ def fill_in(value: Any, slots: Mapping[str, Any]) -> Any:
             return slots[alone[1]]
         return _SLOT.sub(lambda found: str(slots[found[1]]), value)
     if isinstance(value, Mapping):
-        return {key: fill_in(item, slots) for key, item in value.items()}
-    return [fill_in(item, slots) for item in value] if isinstance(value, list) else value
+        return {key: fill_slots(item, slots) for key, item in value.items()}
+    return [fill_slots(item, slots) for item in value] if isinstance(value, list) else value
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User as Account
 
 LIFETIME = timedelta(minutes=15)
-KEPT = timedelta(days=1)  # how long the row of a dead link stays, to tell a second use from a guess
+ROW_RETENTION = timedelta(
+    days=1
+)  # how long the row of a dead link stays, to tell a second use from a guess
 _PURPOSE = "login"  # what the digests of links are keyed for
 LOCAL_ADMIN = "admin"
 
@@ -42,7 +44,7 @@ def one_time_login_allowed() -> bool:
     return bool(getattr(settings, "ONE_TIME_LOGIN", settings.EMBEDDED))
 
 
-def make_login_path(*, actor: str = "command") -> str:
+def create_login_path(*, actor: str = "command") -> str:
     """Return a path that signs its first visitor in at the admin site, within 15 minutes.
 
     Raises:
@@ -56,7 +58,7 @@ def make_login_path(*, actor: str = "command") -> str:
     token = secrets.token_urlsafe(32)
     now = datetime.now(UTC)
     with transaction.atomic():
-        LoginLink.objects.filter(expires_at__lt=now - KEPT).delete()
+        LoginLink.objects.filter(expires_at__lt=now - ROW_RETENTION).delete()
         link = LoginLink.objects.create(
             digest=mac(_PURPOSE, token.encode()), created_at=now, expires_at=now + LIFETIME
         )

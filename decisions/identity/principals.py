@@ -75,7 +75,7 @@ class Principal:
         if scope not in self.scopes:
             raise Forbidden(f"This token lacks the scope {scope}.", details={"scope": scope})
 
-    def at_trust(self, trust: TrustLevel) -> Principal:
+    def with_trust(self, trust: TrustLevel) -> Principal:
         """Return this principal as seen through a door that grants another trust level."""
         return replace(self, trust=trust)
 
@@ -141,7 +141,7 @@ def create_token(
         InvalidInput: An empty name, a scope that does not exist (details.unknown), or a user_id
             that is none.
     """
-    acts_for = sorted({checked_user_id(user_id) for user_id in users if user_id.strip()})
+    acts_for = sorted({clean_user_id(user_id) for user_id in users if user_id.strip()})
     scopes = default_scopes(acts_for) if scopes is None else scopes
     _check_wish(name, scopes)
     secret = _TOKEN_PREFIX + secrets.token_urlsafe(32)
@@ -174,7 +174,7 @@ def _check_wish(name: str, scopes: frozenset[str]) -> None:
         raise InvalidInput("A token needs a name, so that it can be told from others later.")
 
 
-def checked_user_id(text: str) -> str:
+def clean_user_id(text: str) -> str:
     """Return a user_id without the blanks around it.
 
     Raises:
@@ -226,7 +226,7 @@ def authenticate(secret: str) -> Principal:
     )
 
 
-def still_may(principal: Principal) -> bool:
+def is_credential_active(principal: Principal) -> bool:
     """Tell whether what a principal came with is still good: its token was not revoked since, or
     its login was not closed. Who keeps a line open asks now and then.
     """

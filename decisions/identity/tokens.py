@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from django.db import transaction
 
 from decisions.audit.record import AuditEvent, record
-from decisions.identity.principals import checked_user_id, ensure_user
+from decisions.identity.principals import clean_user_id, ensure_user
 from decisions.models import Token
 
 
@@ -26,14 +26,14 @@ def revoke_token(*, token_id: str, actor: str) -> bool:
     return True
 
 
-def let_act_for(*, token_id: str, users: Iterable[str], actor: str) -> bool:
+def set_token_users(*, token_id: str, users: Iterable[str], actor: str) -> bool:
     """Name the users that a token may act for from its next call on, audited; none means any user
     of its workspace. False where it is unknown, revoked, or acts for just these already. Commits.
 
     Raises:
         InvalidInput: A user_id that is none.
     """
-    wanted = sorted({checked_user_id(user_id) for user_id in users if user_id.strip()})
+    wanted = sorted({clean_user_id(user_id) for user_id in users if user_id.strip()})
     with transaction.atomic():
         living = Token.objects.select_for_update(of=("self",)).select_related("workspace")
         token = living.filter(id=token_id, revoked_at__isnull=True).first()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-AT_ONCE = 500  # rows that one transaction of a duty takes
+BATCH_SIZE = 500  # rows that one transaction of a duty takes
 
 
-def until_done(do_some: Callable[[], int], *, full: int) -> int:
+def run_in_batches(do_some: Callable[[], int], *, full: int) -> int:
     """Do something in portions until one is not full; return how much was done."""
     done = some = do_some()
     while some >= full:

@@ -9,7 +9,7 @@ from typing import Any
 AGAIN_S = 1.0
 
 
-async def ended(tasks: Iterable[asyncio.Future[Any]]) -> list[BaseException | None]:
+async def cancel_and_wait(tasks: Iterable[asyncio.Future[Any]]) -> list[BaseException | None]:
     """Cancel tasks, wait until every one is over, and return what each raised, in their order: None
     where it was nothing, or only that it was cancelled.
 

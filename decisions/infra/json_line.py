@@ -11,7 +11,7 @@ _ENDS = {
 }
 
 
-def one_line(text: bytes) -> bytes:
+def escape_line_separators(text: bytes) -> bytes:
     """Return JSON in UTF-8 with these characters escaped; it means the same."""
     for end, escaped in _ENDS.items():
         if end in text:

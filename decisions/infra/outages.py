@@ -16,17 +16,17 @@ class Outage:
         back: the sentence for when it is back.
     """
 
-    def __init__(self, log: logging.Logger, *, away: str, back: str) -> None:
-        self._log, self._away, self._back = log, away, back
+    def __init__(self, log: logging.Logger, *, on_failure: str, on_recovery: str) -> None:
+        self._log, self._away, self._back = log, on_failure, on_recovery
         self._is_on = False
 
-    def goes_on(self, error: Exception) -> None:
+    def failed(self, error: Exception) -> None:
         """Note that it did not answer."""
         if not self._is_on:
             self._log.warning("%s: %s", self._away, error)
         self._is_on = True
 
-    def is_over(self) -> None:
+    def recovered(self) -> None:
         """Note that it answered."""
         if self._is_on:
             self._log.warning("%s", self._back)

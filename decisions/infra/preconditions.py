@@ -9,7 +9,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class StillSo:
+class Precondition:
     """A condition for a WHERE, and its parameters in order."""
 
     sql: str

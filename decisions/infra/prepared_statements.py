@@ -15,14 +15,14 @@ import orjson
 from django.db import connection
 from django.db.models import JSONField, Model
 
-from decisions.infra.preconditions import StillSo
+from decisions.infra.preconditions import Precondition
 
 if TYPE_CHECKING:
     from psycopg import Connection, Cursor
-Row = TypeVar("Row", bound=Model)
+ModelRow = TypeVar("Row", bound=Model)
 
 
-class Statement:
+class SqlStatement:
     """A WITH statement that grows part by part, each with its parameters in order."""
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ def execute_prepared(statement: str, params: list[Any]) -> tuple[Any, ...] | Non
     return row
 
 
-def holds(known: Sequence[StillSo]) -> bool:
+def all_hold(known: Sequence[Precondition]) -> bool:
     """Tell whether all of this still is so, in one round trip."""
     wheres = " AND ".join(one.sql for one in known)
     params = [param for one in known for param in one.params]
@@ -120,7 +120,7 @@ def _prepared(
         line.prepare_threshold = None
 
 
-def fetch_rows(model: type[Row], statement: str, params: list[Any]) -> list[Row]:
+def fetch_rows(model: type[ModelRow], statement: str, params: list[Any]) -> list[ModelRow]:
     """Run a statement that selects `columns_of(model)` and return the rows as the model's.
 
     Several times cheaper than a queryset, which compiles its statement anew each time; for the two

@@ -8,12 +8,12 @@ from pathlib import Path
 _PROC = Path("/proc")
 
 
-def this_process() -> str:
+def process_identity() -> str:
     """Return the mark of this process: machine boot, pid namespace, pid, start time."""
     return _mark(os.getpid()) or f"unknown::{os.getpid()}:"
 
 
-def is_gone(mark: str) -> bool:
+def has_ended(mark: str) -> bool:
     """Tell whether the process of this mark certainly has ended; False where this machine cannot
     know.
     """

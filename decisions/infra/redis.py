@@ -43,10 +43,10 @@ class SharedRedis:
     def __init__(self, what_is_lost: str) -> None:
         self._quiet_until = 0.0
         self._outage = Outage(
-            log, away=f"redis is away; {what_is_lost} meanwhile", back="redis is back"
+            log, on_failure=f"redis is away; {what_is_lost} meanwhile", on_recovery="redis is back"
         )
 
-    def ask(self, question: Callable[[Redis], Answer]) -> Answer | None:
+    def execute(self, question: Callable[[Redis], Answer]) -> Answer | None:
         """Return the answer, or None while Redis is away."""
         if time.monotonic() < self._quiet_until:
             return None
@@ -56,7 +56,7 @@ class SharedRedis:
             answer = question(_client(settings.REDIS_URL))
         except RedisError as error:
             self._quiet_until = time.monotonic() + QUIET_S
-            self._outage.goes_on(error)
+            self._outage.failed(error)
             return None
-        self._outage.is_over()
+        self._outage.recovered()
         return answer

@@ -7,10 +7,10 @@ from __future__ import annotations
 import time
 from collections.abc import Hashable
 
-BLIND_AFTER_S = 15.0  # every watcher looks much more often while it can
+MAX_GAP_S = 15.0  # every watcher looks much more often while it can
 
 
-class Watch:
+class ChangeWatch:
     """Tells for how long, on the monotonic clock, a thing has shown the same value.
 
     Time in which nobody could look is no time in which nothing moved: after a longer gap between
@@ -21,10 +21,10 @@ class Watch:
         self._seen: dict[Hashable, tuple[object, float]] = {}
         self._looked_at = time.monotonic()
 
-    def look(self) -> None:
+    def start_round(self) -> None:
         """Say that a round of looks begins."""
         now = time.monotonic()
-        if now - self._looked_at > BLIND_AFTER_S:
+        if now - self._looked_at > MAX_GAP_S:
             self._seen.clear()
         self._looked_at = now
 

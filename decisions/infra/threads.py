@@ -57,7 +57,7 @@ async def in_long_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kw
     return await asyncio.get_running_loop().run_in_executor(_long, _closing, call)
 
 
-async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
+async def run_to_completion(work: Coroutine[Any, Any, T]) -> T:
     """Await work of several steps that goes on to its end even if its caller goes away meanwhile:
     the client that asks again finds it done.
     """

@@ -18,7 +18,7 @@ _SAMPLED = "01"
 _brought: ContextVar[str | None] = ContextVar("traceparent", default=None)
 
 
-def checked_traceparent(text: object) -> str | None:
+def parse_traceparent(text: object) -> str | None:
     """Return a traceparent as version 00 has it, or None where it is not valid: then it is as if
     none had come (Trace Context §3.2).
     """
@@ -32,27 +32,27 @@ def checked_traceparent(text: object) -> str | None:
 
 
 @contextmanager
-def brought(traceparent: object) -> Iterator[None]:
+def use_traceparent(traceparent: object) -> Iterator[None]:
     """Have a request's traceparent, where it is valid, be that of whatever is done within."""
-    token = _brought.set(checked_traceparent(traceparent))
+    token = _brought.set(parse_traceparent(traceparent))
     try:
         yield
     finally:
         _brought.reset(token)
 
 
-def brought_traceparent() -> str | None:
+def current_traceparent() -> str | None:
     """Return the traceparent that the request brought which is being answered."""
     return _brought.get()
 
 
-def made_for(name: str) -> str:
+def traceparent_for(name: str) -> str:
     """Return the traceparent of what nobody brought one for, always the same for one name."""
     raw = hashlib.sha256(name.encode()).hexdigest()
     return f"00-{raw[:32]}-{raw[32:48]}-{_SAMPLED}"
 
 
-def next_span(traceparent: str) -> str:
+def child_span(traceparent: str) -> str:
     """Return the traceparent of one call onward: the same trace, a new span."""
     version, trace, _, flags = traceparent.split("-")
     return f"{version}-{trace}-{_span_id()}-{flags}"

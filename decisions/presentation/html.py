@@ -54,7 +54,7 @@ def code(text: str, *, shown: str | None = None) -> SafeString:
 def link_to(model_name: str, object_id: str, *, shown: str | None = None) -> SafeString:
     """Return a row's id as a link to its page, or as plain text where it has none."""
     text = code(object_id, shown=shown or short_id(object_id))
-    page = page_of(model_name, object_id)
+    page = admin_url(model_name, object_id)
     return format_html('<a class="cty-link" href="{}">{}</a>', page, text) if page else text
 
 
@@ -70,7 +70,7 @@ def link_about(resource_type: str, resource_id: str) -> SafeString:
     return link_to(model_name, resource_id)
 
 
-def page_of(model_name: str, object_id: str) -> str | None:
+def admin_url(model_name: str, object_id: str) -> str | None:
     """Return the admin page of a row of any part by its model's name; None where there is no such
     page.
     """

@@ -25,7 +25,7 @@ def _keys(purpose: str) -> list[bytes]:
     return [_derive(key, purpose) for key in settings.CONTINUITY_SECRET_KEYS]
 
 
-def key_marks(keys: Iterable[str] | None = None) -> list[str]:
+def key_fingerprints(keys: Iterable[str] | None = None) -> list[str]:
     """Return what tells whether two installations have the same keys, and nothing else of them;
     by default of the configured ones.
     """

@@ -59,7 +59,7 @@ def redact(text: str) -> str:
     return _SECRETS.sub("***", text)
 
 
-def redacted(value: Any) -> Any:
+def redact_value(value: Any) -> Any:
     """Return a value of any kind as JSON without what is, or by its name is, a secret."""
     if value is None or isinstance(value, bool | int):
         return value
@@ -67,11 +67,11 @@ def redacted(value: Any) -> Any:
         return value if math.isfinite(value) else str(value)
     if isinstance(value, Mapping):
         return {
-            str(key): "***" if _HOLDS_SECRET.fullmatch(str(key)) else redacted(item)
+            str(key): "***" if _HOLDS_SECRET.fullmatch(str(key)) else redact_value(item)
             for key, item in value.items()
         }
     if isinstance(value, list | tuple | set | frozenset):
-        return [redacted(item) for item in value]
+        return [redact_value(item) for item in value]
     return redact(str(value))
 
 
@@ -90,7 +90,7 @@ class RedactSecrets(logging.Filter):
         record.msg, record.args = redact(_message(record)), None
         for name, value in vars(record).items():
             if name not in _OWN:
-                setattr(record, name, redacted({name: value})[name])
+                setattr(record, name, redact_value({name: value})[name])
         return True
 
 

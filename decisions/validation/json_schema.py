@@ -15,7 +15,7 @@ from decisions.errors import InvalidInput
 
 Schema = dict[str, Any]
 # Of a list: which part of it, and what an answer tells of the rest beside the part.
-PART_ASKED: Schema = {
+PAGE_INPUT: Schema = {
     "limit": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 50},
     "offset": {"type": "integer", "minimum": 0, "maximum": 2**53 - 1, "default": 0},
 }
@@ -40,7 +40,7 @@ def closed(properties: Schema, required: list[str] | None = None) -> Schema:
     }
 
 
-def list_of(name: str, item: Schema) -> Schema:
+def page_schema(name: str, item: Schema) -> Schema:
     """Return the schema of an answer with a part of a list, which stands under `name`."""
     return closed({name: {"type": "array", "items": item}, **_PART_TOLD})
 
@@ -79,12 +79,12 @@ def without_titles(node: Any) -> Any:
     return [without_titles(item) for item in node] if isinstance(node, list) else node
 
 
-def marks_secrets(schema: Mapping[str, Any]) -> bool:
+def has_secret_fields(schema: Mapping[str, Any]) -> bool:
     """Tell whether any field of the schema is marked `writeOnly`: sent in, never given out."""
     return any(
         (key == "writeOnly" and item is True)
         or any(
-            marks_secrets(one)
+            has_secret_fields(one)
             for one in (item if isinstance(item, list) else [item])
             if isinstance(one, Mapping)
         )
@@ -136,7 +136,7 @@ def check(validator: Draft202012Validator, value: Any, *, where: str = "") -> No
         raise InvalidInput(f"{place}: {first['message']}", details={"errors": errors})
 
 
-def whole_numbers(value: Any, schema: Mapping[str, Any]) -> Any:
+def coerce_integers(value: Any, schema: Mapping[str, Any]) -> Any:
     """Return a value that the schema allows, with JSON's 5.0 as 5 wherever an integer is wanted:
     to a schema both are one, to what counts and slices with it they are not.
     """
@@ -144,9 +144,9 @@ def whole_numbers(value: Any, schema: Mapping[str, Any]) -> Any:
         return int(value) if value.is_integer() and _wants_integer(schema) else value
     if isinstance(value, dict):
         fields = schema.get("properties", {})
-        return {name: whole_numbers(item, fields.get(name, {})) for name, item in value.items()}
+        return {name: coerce_integers(item, fields.get(name, {})) for name, item in value.items()}
     if isinstance(value, list) and isinstance(schema.get("items"), Mapping):
-        return [whole_numbers(item, schema["items"]) for item in value]
+        return [coerce_integers(item, schema["items"]) for item in value]
     return value
 
 

@@ -7,9 +7,9 @@ from typing import Any
 from django.http import HttpResponse
 from rest_framework.request import Request
 
-from decisions.api.arguments import Arguments
+from decisions.api.arguments import RequestArguments
 from decisions.api.openapi import component, operation
-from decisions.api.view import ApiView, json_answer, principal_of
+from decisions.api.view import ApiView, json_response, principal_of
 from decisions.audit.query import list_audit_entries
 
 _YEAR_9999 = 253_402_300_799_999
@@ -64,7 +64,7 @@ AUDIT_QUERY_OUTPUT: dict[str, Any] = {
     },
     "required": ["items", "nextCursor"],
 }
-_QUERY = Arguments(AUDIT_QUERY_INPUT)
+_QUERY = RequestArguments(AUDIT_QUERY_INPUT)
 _COLUMNS = {
     "tenantId": "tenant_id",
     "workspaceId": "workspace_id",
@@ -111,4 +111,4 @@ class AuditView(ApiView):
         meanwhile move no page: go on with `cursor` = `nextCursor` until that is null.
         """
         asked = {_COLUMNS.get(name, name): value for name, value in self.arguments(_QUERY).items()}
-        return json_answer(list_audit_entries(principal=principal_of(request), **asked))
+        return json_response(list_audit_entries(principal=principal_of(request), **asked))

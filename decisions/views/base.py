@@ -10,7 +10,7 @@ from drf_spectacular.utils import OpenApiExample, OpenApiResponse
 
 from decisions.api.openapi import component, operation
 from decisions.api.view import ApiView
-from decisions.continuity.shared import VALIDATION_ERROR, told_in_s2
+from decisions.continuity.shared import VALIDATION_ERROR, as_continuity_error
 from decisions.errors import Refused
 
 PROBLEM = component(
@@ -41,7 +41,9 @@ _REFUSALS = {
 class ContinuityView(ApiView):
     """A call of the Continuity API."""
 
-    tell_refusal: ClassVar[Callable[[Refused], dict[str, Any]]] = staticmethod(told_in_s2)
+    refusal_as_dict: ClassVar[Callable[[Refused], dict[str, Any]]] = staticmethod(
+        as_continuity_error
+    )
 
 
 def _refusal(status: int) -> OpenApiResponse:
@@ -51,4 +53,4 @@ def _refusal(status: int) -> OpenApiResponse:
     return OpenApiResponse(PROBLEM, told, examples=[example])
 
 
-continuity_operation = partial(operation, tag="continuity", tell_refusal=_refusal)
+continuity_operation = partial(operation, tag="continuity", refusal_as_dict=_refusal)

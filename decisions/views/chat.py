@@ -8,15 +8,15 @@ from typing import Any
 from django.http import HttpResponse, QueryDict
 from rest_framework.request import Request
 
-from decisions.api.arguments import Arguments
+from decisions.api.arguments import RequestArguments
 from decisions.api.openapi import component
-from decisions.api.view import json_answer, principal_of
+from decisions.api.view import json_response, principal_of
 from decisions.chat import contract
 from decisions.chat.services import chat, require_key
 from decisions.views.base import ContinuityView, continuity_operation
 
 
-class _KeyFirst(Arguments):
+class _KeyFirst(RequestArguments):
     """Whatever else is wrong, the call is told first that its key is missing."""
 
     def of_body(self, body: Any, query: QueryDict, path: Mapping[str, str]) -> dict[str, Any]:
@@ -64,4 +64,4 @@ class ChatView(ContinuityView):
         The same key with the same body again returns the same answer, without the confirm token.
         """
         call = await self.arguments_of_body(_CHAT)
-        return json_answer(await chat(principal=principal_of(request), call=call))
+        return json_response(await chat(principal=principal_of(request), call=call))

@@ -5,15 +5,15 @@ from __future__ import annotations
 from django.http import HttpResponse
 from rest_framework.request import Request
 
-from decisions.api.arguments import Arguments
+from decisions.api.arguments import RequestArguments
 from decisions.api.openapi import component
-from decisions.api.view import json_answer, principal_of
+from decisions.api.view import json_response, principal_of
 from decisions.authorization.confirm_by_token import confirm_decision
 from decisions.continuity import contract
 from decisions.validation.json_schema import closed
 from decisions.views.base import ContinuityView, continuity_operation
 
-_CONFIRM = Arguments(contract.CONFIRM_INPUT_REST)
+_CONFIRM = RequestArguments(contract.CONFIRM_INPUT_REST)
 _BODY = {
     **closed(
         {name: contract.CONFIRM_INPUT["properties"][name] for name in ("user_id", "confirm_token")}
@@ -42,4 +42,4 @@ class ConfirmView(ContinuityView):
         runs too; it cannot confirm what it asked for itself.
         """
         call = self.arguments(_CONFIRM)
-        return json_answer(confirm_decision(principal=principal_of(request), call=call))
+        return json_response(confirm_decision(principal=principal_of(request), call=call))

@@ -5,15 +5,15 @@ from __future__ import annotations
 from django.http import HttpResponse
 from rest_framework.request import Request
 
-from decisions.api.arguments import Arguments
+from decisions.api.arguments import RequestArguments
 from decisions.api.openapi import component
-from decisions.api.view import json_answer, principal_of
+from decisions.api.view import json_response, principal_of
 from decisions.continuity import contract
 from decisions.continuity.outcomes import report_outcome
 from decisions.views.base import ContinuityView, continuity_operation
 
-_OUTCOME = Arguments(contract.OUTCOME_INPUT, in_query=("user_id",))
-_QUERY = Arguments(contract.STATE_INPUT)
+_OUTCOME = RequestArguments(contract.OUTCOME_INPUT, in_query=("user_id",))
+_QUERY = RequestArguments(contract.STATE_INPUT)
 
 
 class OutcomeView(ContinuityView):
@@ -36,4 +36,4 @@ class OutcomeView(ContinuityView):
         The user's state moves by it, and a success that says how suggests a success path.
         """
         call = self.arguments(_OUTCOME)
-        return json_answer(report_outcome(principal=principal_of(request), call=call))
+        return json_response(report_outcome(principal=principal_of(request), call=call))

@@ -7,16 +7,16 @@ from typing import Any
 from django.http import HttpResponse
 from rest_framework.request import Request
 
-from decisions.api.arguments import Arguments
+from decisions.api.arguments import RequestArguments
 from decisions.api.openapi import component
-from decisions.api.view import json_answer, principal_of
+from decisions.api.view import json_response, principal_of
 from decisions.continuity import contract, objects, state
 from decisions.views.base import ContinuityView, continuity_operation
 
-_STATE = Arguments(contract.STATE_INPUT)
-_LIST = Arguments(contract.LIST_OBJECTS_INPUT)
-_SHELL = Arguments(contract.PUT_SHELL_INPUT)
-_PATH = Arguments(contract.PUT_SUCCESS_PATH_INPUT)
+_STATE = RequestArguments(contract.STATE_INPUT)
+_LIST = RequestArguments(contract.LIST_OBJECTS_INPUT)
+_SHELL = RequestArguments(contract.PUT_SHELL_INPUT)
+_PATH = RequestArguments(contract.PUT_SUCCESS_PATH_INPUT)
 _READ = (400, 401, 403, 429)
 _WRITE = (*_READ, 409, 412, 413, 415)
 _IN_PATH = {"user_id": "A user that the token may act for."}
@@ -38,7 +38,7 @@ class StateView(ContinuityView):
     def get(self, request: Request, **path: str) -> HttpResponse:
         """Six axes from 0 (nothing left) to 1, how sure each is, and the scarcest of them."""
         asked = self.arguments(_STATE)
-        return json_answer(state.get_state(principal=principal_of(request), **asked))
+        return json_response(state.get_state(principal=principal_of(request), **asked))
 
 
 class ObjectsView(ContinuityView):
@@ -63,7 +63,7 @@ class ObjectsView(ContinuityView):
             object_type=asked.get("type"),
             limit=asked.get("limit", 50),
         )
-        return json_answer(listed)
+        return json_response(listed)
 
 
 class _WritingView(ContinuityView):
@@ -71,7 +71,7 @@ class _WritingView(ContinuityView):
 
     scopes = {"POST": "continuity:write"}
 
-    def call(self, wanted: Arguments) -> dict[str, Any]:
+    def call(self, wanted: RequestArguments) -> dict[str, Any]:
         """Return the call with the version that the header If-Match names."""
         asked = self.arguments(wanted)
         tags = self.request.headers.get("If-Match")
@@ -80,7 +80,7 @@ class _WritingView(ContinuityView):
     @staticmethod
     def written(answer: dict[str, Any]) -> HttpResponse:
         """Answer with the version as an ETag."""
-        return json_answer(answer, headers={"ETag": f'"{answer["item"]["version"]}"'})
+        return json_response(answer, headers={"ETag": f'"{answer["item"]["version"]}"'})
 
 
 class ShellView(_WritingView):
@@ -128,7 +128,7 @@ class LatestShellView(ContinuityView):
         asked = self.arguments(_STATE)
         answer = objects.get_latest_shell(principal=principal_of(request), **asked)
         item = answer["item"]
-        return json_answer(answer, headers={"ETag": f'"{item["version"]}"'} if item else None)
+        return json_response(answer, headers={"ETag": f'"{item["version"]}"'} if item else None)
 
 
 class SuccessPathView(_WritingView):

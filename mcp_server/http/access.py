@@ -10,20 +10,20 @@ from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest
 from django.utils.http import is_same_domain
 
-from decisions.api.drf import caller_of, count_call
+from decisions.api.drf import authenticate_request, throttle_request
 from decisions.errors import Forbidden, NotAuthenticated
 from decisions.identity.principals import Principal
-from mcp_server.protocol.request_context import Incoming
+from mcp_server.protocol.request_context import MessageContext
 
 
-class ForeignHost(Forbidden):
+class HostNotAllowed(Forbidden):
     """The Host header names no host of this server, as after DNS rebinding."""
 
     http_status = HTTPStatus.MISDIRECTED_REQUEST
     recovery = "Use a host name of this server; its operator sets them in CONTINUITY_ALLOWED_HOSTS."
 
 
-class ForeignOrigin(Forbidden):
+class OriginNotAllowed(Forbidden):
     """A web page of another origin calls."""
 
     recovery = (
@@ -32,7 +32,7 @@ class ForeignOrigin(Forbidden):
     )
 
 
-def admit(request: HttpRequest) -> Principal:
+def authenticate(request: HttpRequest) -> Principal:
     """Return whose token came with the request; counts the call like one over REST.
 
     Raises:
@@ -43,12 +43,12 @@ def admit(request: HttpRequest) -> Principal:
     try:
         host = request.get_host()
     except DisallowedHost:
-        raise ForeignHost("The Host header names no host of this server.") from None
+        raise HostNotAllowed("The Host header names no host of this server.") from None
     origin = request.headers.get("Origin")
     if origin is not None and not _is_ours(origin, host):
-        raise ForeignOrigin(f"Pages of the origin {origin[:200]!r} may not call this server.")
-    count_call(request)
-    principal = caller_of(request)
+        raise OriginNotAllowed(f"Pages of the origin {origin[:200]!r} may not call this server.")
+    throttle_request(request)
+    principal = authenticate_request(request)
     if principal is None:
         raise NotAuthenticated("This call needs a bearer token.")
     return principal
@@ -71,16 +71,16 @@ def _is_ours(origin: str, host: str) -> bool:
     )
 
 
-class HttpDoor:
+class HttpTransport:
     """Admits whoever the request's token names."""
 
-    async def admit(self, incoming: Incoming, *, needs_stack: bool) -> Principal:
+    async def authenticate(self, context: MessageContext, *, needs_stack: bool) -> Principal:
         """Return the principal. Whether a worker lives is not asked: a run that nobody takes yet
         stays queued, as over REST.
 
         Raises:
             NotAuthenticated: The message came with no principal.
         """
-        if incoming.principal is None:
+        if context.principal is None:
             raise NotAuthenticated("This call needs a bearer token.")
-        return incoming.principal
+        return context.principal

@@ -17,21 +17,21 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.message import SessionMessage
 from mcp_types.jsonrpc import JSONRPCError, JSONRPCNotification, JSONRPCRequest
 
-from decisions.api.drf import count_call
-from decisions.infra.json_line import one_line
+from decisions.api.drf import throttle_request
+from decisions.infra.json_line import escape_line_separators
 from decisions.validation.json_input import CALL_LIMIT
-from mcp_server.http.batch import Answers, may_be_batch, messages_of
-from mcp_server.http.exchange import BOTH_TYPES, Exchange, as_error, judged
+from mcp_server.http.batch import ResponseCollector, may_be_batch, parse_batch
+from mcp_server.http.exchange import BOTH_TYPES, Exchange, as_error, parse_body
 from mcp_server.http.session_ids import HEADER as LABEL
-from mcp_server.http.session_ids import checked, new_label
+from mcp_server.http.session_ids import new_session_id, validate_session_id
 from mcp_server.protocol.encoding import encode
-from mcp_server.protocol.request_context import SCOPE_KEY, Incoming, incoming_of
+from mcp_server.protocol.request_context import SCOPE_KEY, MessageContext, context_of
 from mcp_server.server import ContinuityServer
 
 CallName = tuple[str, str, str | int]  # principal, label, request id
 
 
-class Streamable:
+class StreamableEndpoint:
     """What stands at `/mcp`."""
 
     method: ClassVar[str] = "POST"
@@ -57,14 +57,14 @@ class Streamable:
         exchange.require_method(self.method)
         exchange.require_json()
         exchange.require_accept(*BOTH_TYPES)
-        checked(exchange.header(LABEL))
+        validate_session_id(exchange.header(LABEL))
         body = await exchange.body()
         if body is None:
             return
         if may_be_batch(exchange.header("MCP-Protocol-Version"), body):
             await self._serve_batch(exchange, body)
             return
-        verdict = await judged(body)
+        verdict = await parse_body(body)
         if isinstance(verdict, JSONRPCError):
             await exchange.answer_json(as_error(verdict), HTTPStatus.BAD_REQUEST)
             return
@@ -75,9 +75,9 @@ class Streamable:
         if isinstance(content, JSONRPCNotification):
             self._cancel(exchange, content)
         is_first = isinstance(content, JSONRPCRequest) and content.method == "initialize"
-        outbound = _Outbound(send, label=new_label() if is_first else "")
-        refused = incoming_of(getattr(message.metadata, "request_context", None)).refused
-        scope = {**exchange.scope, SCOPE_KEY: Incoming(exchange.principal, refused)}
+        outbound = _Outbound(send, label=new_session_id() if is_first else "")
+        refused = context_of(getattr(message.metadata, "request_context", None)).refused
+        scope = {**exchange.scope, SCOPE_KEY: MessageContext(exchange.principal, refused)}
         with self._named(exchange, content) as taken_back:
             inbound = _Inbound(encode(content), exchange.receive, taken_back)
             await self._sdk.handle_request(scope, inbound.receive, outbound.send)
@@ -86,11 +86,13 @@ class Streamable:
 
     async def _serve_batch(self, exchange: Exchange, body: bytes) -> None:
         """Answer a batch, which the revision 2025-03-26 alone knows, with a batch."""
-        found = await asyncio.to_thread(messages_of, body, partial(count_call, exchange.request))
+        found = await asyncio.to_thread(
+            parse_batch, body, partial(throttle_request, exchange.request)
+        )
         if isinstance(found, JSONRPCError):
             await exchange.answer_json(as_error(found), HTTPStatus.BAD_REQUEST)
             return
-        answers = [Answers() for _ in found]
+        answers = [ResponseCollector() for _ in found]
         async with asyncio.TaskGroup() as tasks:
             for verdict, answer in zip(found, answers, strict=True):
                 if isinstance(verdict, JSONRPCError):
@@ -178,7 +180,7 @@ class _Outbound:
         else:
             self._has_ended = not message.get("more_body", False)
             if self._is_stream:  # the SDK sends each event as one piece
-                message = {**message, "body": one_line(message.get("body", b""))}
+                message = {**message, "body": escape_line_separators(message.get("body", b""))}
         await self._send(message)
 
     async def end(self) -> None:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import orjson
 from mcp_types.jsonrpc import JSONRPCMessage
 
-from decisions.infra.json_line import one_line
+from decisions.infra.json_line import escape_line_separators
 
 
 def encode(message: JSONRPCMessage) -> bytes:
     """Return the message's JSON, on one line."""
     try:  # a tenth of the time of pydantic's own, which takes numbers of any size
-        return one_line(orjson.dumps(message.model_dump(by_alias=True, exclude_unset=True)))
+        return escape_line_separators(
+            orjson.dumps(message.model_dump(by_alias=True, exclude_unset=True))
+        )
     except orjson.JSONEncodeError:
-        return one_line(message.model_dump_json(by_alias=True, exclude_unset=True).encode())
+        return escape_line_separators(
+            message.model_dump_json(by_alias=True, exclude_unset=True).encode()
+        )

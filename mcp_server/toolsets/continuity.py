@@ -14,34 +14,34 @@ from decisions.chat.services import chat
 from decisions.continuity import contract
 from decisions.continuity.objects import list_objects, put_shell, put_success_path
 from decisions.continuity.outcomes import report_outcome
-from decisions.continuity.shared import told_in_s2
+from decisions.continuity.shared import as_continuity_error
 from decisions.continuity.state import get_state
 from decisions.infra.threads import in_thread
-from mcp_server.tools.registry import Call, Tool
+from mcp_server.tools.registry import McpTool, McpToolCall
 
 Service = Callable[..., dict[str, Any]]
 _OBJECT_TYPE = {"type": "object_type"}
 
 
-async def _chat(call: Call) -> dict[str, Any]:
+async def _chat(call: McpToolCall) -> dict[str, Any]:
     return await chat(principal=call.principal, call=call.arguments)
 
 
-async def _state(call: Call) -> dict[str, Any]:
+async def _state(call: McpToolCall) -> dict[str, Any]:
     return await in_thread(get_state, principal=call.principal, user_id=call.arguments["user_id"])
 
 
-async def _objects(call: Call) -> dict[str, Any]:
+async def _objects(call: McpToolCall) -> dict[str, Any]:
     asked = {_OBJECT_TYPE.get(name, name): value for name, value in call.arguments.items()}
     return await in_thread(list_objects, principal=call.principal, **asked)
 
 
-async def _carry(service: Service, call: Call) -> dict[str, Any]:
+async def _carry(service: Service, call: McpToolCall) -> dict[str, Any]:
     """Hand a call on as a whole."""
     return await in_thread(service, principal=call.principal, call=call.arguments)
 
 
-_tool = partial(Tool, tell_refusal=told_in_s2)
+_tool = partial(McpTool, refusal_as_dict=as_continuity_error)
 
 TOOLS = (
     _tool(

@@ -15,7 +15,7 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 
 from decisions.admin.read_only import ReadOnlyAdmin, plain_id
-from decisions.authorization.policy import policy_for
+from decisions.authorization.policy import current_policy
 from decisions.errors import Refused
 from decisions.models import AuditEntry, PolicyRule
 from decisions.presentation.html import TONES, pill
@@ -120,7 +120,7 @@ def shown_offers(target: ExecutionTarget) -> list[dict[str, Any]]:
     """Return the tools that a runner offers, each with where that is known from, and with what
     policy says now of calls from where the target is: no rule for a single agent is looked at.
     """
-    policy = policy_for(
+    policy = current_policy(
         principal_id="", tenant_id=target.tenant_id, workspace_id=target.workspace_id or ""
     )
     in_config = {offer["name"] for offer in named_offers(target.config)}
@@ -130,7 +130,7 @@ def shown_offers(target: ExecutionTarget) -> list[dict[str, Any]]:
         name = offer["name"]
         known = "its config" if name in in_config else "itself" if name in published else "a rule"
         arguments = ", ".join(offer["inputSchema"].get("properties", {}))
-        verdict = policy.judge(name, target.id).decision
+        verdict = policy.evaluate(name, target.id).decision
         shown.append(
             {
                 **offer,

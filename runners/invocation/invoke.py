@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from decisions.infra.ids import new_id
-from decisions.infra.trace_context import next_span
+from decisions.infra.trace_context import child_span
 from runners import metrics
 from runners.errors import InvalidTarget, ToolFailed, ToolTimeout
 from runners.gateway.request import CallContext, RunnerTarget, Update
@@ -99,7 +99,7 @@ async def _on_runner(call: ToolCall, ctx: ToolContext, runner: RunnerTarget) -> 
         tool_call_id=call_id,
         deadline=ctx.deadline,
         on_update=tell,
-        traceparent=next_span(ctx.traceparent) if ctx.traceparent else None,
+        traceparent=child_span(ctx.traceparent) if ctx.traceparent else None,
     )
     result = await metrics.runner_call(call_runner(call, whose, runner))
     return with_fallback(call.name, result, runner)

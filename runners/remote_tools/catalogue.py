@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db.models import F
 
-from decisions.authorization.policy import HIGH_RISK, PolicyFor, Verdict, policy_for
+from decisions.authorization.policy import HIGH_RISK, CallerPolicy, Verdict, current_policy
 from runners.models import ExecutionTarget, TargetKind
 from runners.targets.published_tools import Offer, any_object, named_offers
 from runners.targets.targets import Caller, preferred_target, visible_targets
@@ -61,7 +61,7 @@ def list_offered(caller: Caller) -> list[OfferedTool]:
     )
     if not runners:
         return []
-    policy = policy_for(
+    policy = current_policy(
         principal_id=caller.principal_id,
         tenant_id=caller.tenant_id,
         workspace_id=caller.workspace_id,
@@ -69,7 +69,7 @@ def list_offered(caller: Caller) -> list[OfferedTool]:
     taken = preferred_target(caller, runners)
     by_name: dict[str, list[tuple[Offer, OfferedOn]]] = {}
     for runner in runners:
-        for offer in offers_of(runner, policy.tools_named_on(runner.id)):
+        for offer in offers_of(runner, policy.tools_allowed_on(runner.id)):
             on = _on(runner, policy, offer["name"], is_taken=runner == taken)
             by_name.setdefault(offer["name"], []).append((offer, on))
     return [_joined(name, by_name[name]) for name in sorted(by_name)]
@@ -86,13 +86,13 @@ def offers_of(runner: ExecutionTarget, named: Iterable[str] = ()) -> list[Offer]
     return list(found.values())
 
 
-def _on(runner: ExecutionTarget, policy: PolicyFor, tool: str, *, is_taken: bool) -> OfferedOn:
+def _on(runner: ExecutionTarget, policy: CallerPolicy, tool: str, *, is_taken: bool) -> OfferedOn:
     return OfferedOn(
         target_id=runner.id,
         target_name=runner.name,
         is_default=runner.is_default,
         enabled=runner.enabled,
-        verdict=policy.judge(tool, runner.id),
+        verdict=policy.evaluate(tool, runner.id),
         is_taken=is_taken,
     )
 

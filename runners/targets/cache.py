@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from decisions.infra.preconditions import StillSo
+from decisions.infra.preconditions import Precondition
 from runners.models import ExecutionTarget
 from runners.targets.targets import Caller
 
@@ -28,10 +28,10 @@ def keep_by_heart(caller: Caller, target: ExecutionTarget) -> None:
         _known.popitem(last=False)
 
 
-def is_unchanged(target: ExecutionTarget) -> StillSo:
+def is_unchanged(target: ExecutionTarget) -> Precondition:
     """That a target is what it was when it was read, and enabled."""
     # The time too: a target may be deleted and another made under its id.
-    return StillSo(
+    return Precondition(
         "EXISTS (SELECT 1 FROM runners_executiontarget"
         " WHERE id = %s AND version = %s AND updated_at = %s AND enabled)",
         (target.id, target.version, target.updated_at),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from decisions.validation.json_schema import PART_ASKED, Schema, closed, list_of
+from decisions.validation.json_schema import PAGE_INPUT, Schema, closed, page_schema
 from runners.models import TargetKind
 from runners.targets.runner_config import ON_UNREACHABLE
 
@@ -43,7 +43,7 @@ _WRITABLE: Schema = {
     "config": _CONFIG,
 }
 
-LIST_INPUT: Schema = closed({"kind": _KIND, **PART_ASKED}, [])
+LIST_INPUT: Schema = closed({"kind": _KIND, **PAGE_INPUT}, [])
 CREATE_INPUT: Schema = closed({"kind": _KIND, **_WRITABLE}, ["kind", "name"])
 ID_INPUT: Schema = closed({"targetId": _ID}, ["targetId"])
 _VERSION: Schema = {
@@ -82,7 +82,7 @@ _FIELDS: Schema = {
     "toolsError": {**_TEXT_OR_NULL, "description": "Why that probe could not learn them."},
 }
 TARGET: Schema = closed(_FIELDS, list(_FIELDS))
-TARGET_LIST: Schema = list_of("targets", TARGET)
+TARGET_LIST: Schema = page_schema("targets", TARGET)
 DELETED: Schema = closed({"success": {"type": "boolean"}, "targetId": _ID}, ["success", "targetId"])
 NEW_EXAMPLE: dict[str, Any] = {
     "kind": "docker-runner",

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db import transaction
 
-from decisions.authorization.authorize import admit_call, begin, use_of
+from decisions.authorization.authorize import admit_call, tool_call_request, use_approval
 from decisions.errors import Forbidden, InvalidInput, TargetNotFound
 from decisions.identity.principals import Principal
 from decisions.infra.clock import to_ms
@@ -54,7 +54,7 @@ def create_target(*, principal: Principal, asked: Mapping[str, Any]) -> dict[str
 
     Raises:
         InvalidInput, Conflict: As `targets.make_target`.
-        PolicyDenied, ConfirmationRequired: As `deeds.admit_call`, here and of every change below.
+        PolicyDenied, ConfirmationRequired: As `authorize.admit_call`, here and of every change below.
     """
     principal.require(ADMIN)
     says = _says(principal, asked["kind"], asked)
@@ -105,7 +105,7 @@ def probe_target(*, principal: Principal, target_id: str) -> dict[str, Any]:
     row = _visible(principal, target_id)
     if row.kind != TargetKind.DOCKER_RUNNER:
         raise InvalidInput("targetId: only targets of kind docker-runner are probed.")
-    begin(admit_call(use_of(principal, "probe_target", {"targetId": row.id})))
+    use_approval(admit_call(tool_call_request(principal, "probe_target", {"targetId": row.id})))
     return target_object(ask_runner(row, actor=principal.id), principal)
 
 
@@ -140,9 +140,9 @@ def _admitted(principal: Principal, deed: str, asked: Mapping[str, Any]) -> Iter
     token only that there is one is shown.
     """
     shown = {**asked, "authToken": "***"} if asked.get("authToken") else asked
-    approval = admit_call(use_of(principal, deed, shown))
+    approval = admit_call(tool_call_request(principal, deed, shown))
     with transaction.atomic():
-        begin(approval)
+        use_approval(approval)
         yield
 
 

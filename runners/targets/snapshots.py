@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import transaction
 
 from decisions.audit.record import AuditEvent, record
-from decisions.authorization.authorize import admit_call, begin, use_of
+from decisions.authorization.authorize import admit_call, tool_call_request, use_approval
 from decisions.identity.principals import Principal
 from runners.workspace.errors import PathNotFound, WorkspaceFailed
 from runners.workspace.files.sandbox import Sandbox, decode_text
@@ -76,7 +76,7 @@ def restore(*, principal: Principal, workspace: Workspace, snapshot_id: str) -> 
     also when the process dies at it.
 
     Raises:
-        PolicyDenied, ConfirmationRequired, Conflict: As `deeds.admit_call` and `begin`.
+        PolicyDenied, ConfirmationRequired, Conflict: As `authorize.admit_call` and `use_approval`.
         PolicyViolation: Nobody previewed it in the last 15 minutes.
         WriteConflict: The file has changed since.
         PathDenied: The file is forbidden by now.
@@ -84,10 +84,12 @@ def restore(*, principal: Principal, workspace: Workspace, snapshot_id: str) -> 
     """
     snapshot, then = _read(workspace, snapshot_id)
     about = {"path": snapshot.path, "snapshotId": snapshot.id}
-    use = use_of(principal, "write_to_file", about, target_id=workspace.target_id, is_own=True)
+    use = tool_call_request(
+        principal, "write_to_file", about, target_id=workspace.target_id, is_builtin=True
+    )
     approval = admit_call(use)
     with transaction.atomic():
-        begin(approval)
+        use_approval(approval)
         _record("workspace.restore_begun", principal, workspace, about)
     try:
         done = write_text(workspace, snapshot.path, then, require_preview=True)

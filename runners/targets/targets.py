@@ -13,7 +13,12 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 
 from decisions.audit.record import AuditEvent, record
-from decisions.authorization.policy_rules import RuleFields, ensure_rule, retire_rule, rules_about
+from decisions.authorization.policy_rules import (
+    RuleFields,
+    ensure_rule,
+    list_rules_for_target,
+    retire_rule,
+)
 from decisions.errors import Conflict, InvalidInput, TargetNotFound
 from decisions.identity.principals import Principal, TrustLevel
 from decisions.models import Tenant, Workspace
@@ -180,7 +185,7 @@ def delete_target(target_id: str, *, actor: str) -> None:
     """
     with transaction.atomic():
         target = _locked(target_id)
-        for key in rules_about(target.id):
+        for key in list_rules_for_target(target.id):
             retire_rule(key, actor=actor)
         _record("target.deleted", actor, target)
         target.delete()

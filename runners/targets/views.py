@@ -7,9 +7,9 @@ from http import HTTPStatus
 from django.http import HttpResponse
 from rest_framework.request import Request
 
-from decisions.api.arguments import Arguments
+from decisions.api.arguments import RequestArguments
 from decisions.api.openapi import component, operation
-from decisions.api.view import ApiView, json_answer, principal_of
+from decisions.api.view import ApiView, json_response, principal_of
 from runners.targets import contract, services
 
 _TARGET = component("Target", contract.TARGET)
@@ -27,10 +27,10 @@ _NEW = component("NewTarget", contract.CREATE_INPUT)
 _REPLACED = component("ReplacedTarget", contract.REPLACE_BODY)
 _DELETED = component("DeletedTarget", contract.DELETED)
 
-_LIST = Arguments(contract.LIST_INPUT)
-_CREATE = Arguments(contract.CREATE_INPUT)
-_ID = Arguments(contract.ID_INPUT)
-_REPLACE = Arguments(contract.REPLACE_INPUT)
+_LIST = RequestArguments(contract.LIST_INPUT)
+_CREATE = RequestArguments(contract.CREATE_INPUT)
+_ID = RequestArguments(contract.ID_INPUT)
+_REPLACE = RequestArguments(contract.REPLACE_INPUT)
 
 _IN_PATH = {"targetId": "From the list of targets."}
 _READ = (400, 401, 403, 404, 429)
@@ -56,7 +56,7 @@ class TargetsView(ApiView):
         `nextCursor`.
         """
         asked = self.arguments(_LIST)
-        return json_answer(services.list_targets(principal=principal_of(request), **asked))
+        return json_response(services.list_targets(principal=principal_of(request), **asked))
 
     @operation(
         "createTarget",
@@ -76,7 +76,7 @@ class TargetsView(ApiView):
         asked = self.arguments(_CREATE)
         made = services.create_target(principal=principal_of(request), asked=asked)
         place = {"Location": f"/api/v1/targets/{made['targetId']}"}
-        return json_answer(made, status=HTTPStatus.CREATED, headers=place)
+        return json_response(made, status=HTTPStatus.CREATED, headers=place)
 
 
 class TargetView(ApiView):
@@ -96,7 +96,7 @@ class TargetView(ApiView):
     def get(self, request: Request, **path: str) -> HttpResponse:
         """Whether it is enabled, its version, when it was seen last. Never its token."""
         target_id = self.arguments(_ID)["targetId"]
-        return json_answer(
+        return json_response(
             services.get_target(principal=principal_of(request), target_id=target_id)
         )
 
@@ -119,7 +119,7 @@ class TargetView(ApiView):
         shown = services.replace_target(
             principal=principal_of(request), target_id=asked.pop("targetId"), asked=asked
         )
-        return json_answer(shown)
+        return json_response(shown)
 
     @operation(
         "deleteTarget",
@@ -132,7 +132,7 @@ class TargetView(ApiView):
     def delete(self, request: Request, **path: str) -> HttpResponse:
         """Calls that name it fail from now on; the rules of policy about it alone are retired."""
         target_id = self.arguments(_ID)["targetId"]
-        return json_answer(
+        return json_response(
             services.delete_target(principal=principal_of(request), target_id=target_id)
         )
 
@@ -157,6 +157,6 @@ class ProbeView(ApiView):
         for `GET /tools`, as long again: `tools` has what it publishes.
         """
         target_id = self.arguments(_ID)["targetId"]
-        return json_answer(
+        return json_response(
             services.probe_target(principal=principal_of(request), target_id=target_id)
         )

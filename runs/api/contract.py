@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from artifacts.api.contract import ARTIFACT_CHUNK as ARTIFACT_CHUNK
 from artifacts.api.contract import GET_ARTIFACT_INPUT as GET_ARTIFACT_INPUT
-from decisions.validation.json_schema import Schema, closed, list_of
+from decisions.validation.json_schema import Schema, closed, page_schema
 from runs.events.types import EventType
 from runs.models import RunStatus
 from runs.streaming.long_poll import WAIT_MAX_MS
@@ -137,7 +137,7 @@ RUN_TASK_TEMPLATE_OUTPUT: Schema = closed(
     {**_RUN_FIELDS, **_RUN_EXTRAS, "deduplicated": _BOOL, "inputsMatch": _BOOL},
     ["runId", "sessionId", "status", "mode", "deduplicated"],
 )
-LIST_TASK_RUNS_OUTPUT: Schema = list_of("runs", RUN_OUTPUT)
+LIST_TASK_RUNS_OUTPUT: Schema = page_schema("runs", RUN_OUTPUT)
 CANCEL_TASK_RUN_OUTPUT: Schema = closed(
     {"success": _BOOL, "runId": _ID, "status": _STATUS, "reason": _TEXT},
     ["success", "runId", "status"],

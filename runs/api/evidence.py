@@ -8,10 +8,10 @@ from django.http import StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from rest_framework.request import Request
 
-from decisions.api.arguments import Arguments
+from decisions.api.arguments import RequestArguments
 from decisions.api.openapi import operation
 from decisions.api.view import ApiView, principal_of
-from decisions.audit.bundle import JSON_LINES, file_headers, in_portions
+from decisions.audit.bundle import JSON_LINES, file_headers, in_batches
 from decisions.infra.threads import in_thread
 from runs.queries.evidence import EVIDENCE_NAME, export_evidence
 
@@ -29,7 +29,7 @@ EVIDENCE_INPUT: dict[str, Any] = {
     "required": ["runId"],
     "additionalProperties": False,
 }
-_INPUT = Arguments(EVIDENCE_INPUT)
+_INPUT = RequestArguments(EVIDENCE_INPUT)
 
 
 class EvidenceView(ApiView):
@@ -60,5 +60,5 @@ class EvidenceView(ApiView):
             contents=asked.get("contents") == "true",
         )
         return StreamingHttpResponse(
-            in_portions(lines), headers=file_headers(EVIDENCE_NAME.format(asked["runId"]))
+            in_batches(lines), headers=file_headers(EVIDENCE_NAME.format(asked["runId"]))
         )

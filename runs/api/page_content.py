@@ -5,16 +5,16 @@ from __future__ import annotations
 from django.http import HttpResponse
 from rest_framework.request import Request
 
-from decisions.api.arguments import Arguments
+from decisions.api.arguments import RequestArguments
 from decisions.api.openapi import component, operation
-from decisions.api.view import ApiView, json_answer, principal_of
+from decisions.api.view import ApiView, json_response, principal_of
 from runs.queries.page_reader import (
     READ_PAGE_CONTENT_INPUT,
     READ_PAGE_CONTENT_OUTPUT,
     read_page_content,
 )
 
-_ASKED = Arguments(READ_PAGE_CONTENT_INPUT)
+_ASKED = RequestArguments(READ_PAGE_CONTENT_INPUT)
 _ANSWER = component("PageContent", READ_PAGE_CONTENT_OUTPUT)
 _EXAMPLE = {
     "artifactId": "art_01kb3x5j2e6s9w1z4b7f0h3k5m",
@@ -45,4 +45,4 @@ class PageContentView(ApiView):
         Go on with `offset` = `nextOffset` until that is null.
         """
         call = self.arguments(_ASKED)
-        return json_answer(read_page_content(principal=principal_of(request), call=call))
+        return json_response(read_page_content(principal=principal_of(request), call=call))

@@ -11,9 +11,9 @@ from django.http.response import HttpResponseBase
 from rest_framework.request import Request
 
 from artifacts.selectors import list_run_artifacts
-from decisions.api.arguments import Arguments
+from decisions.api.arguments import RequestArguments
 from decisions.api.openapi import operation
-from decisions.api.view import ApiView, json_answer, principal_of
+from decisions.api.view import ApiView, json_response, principal_of
 from runs.api import contract, openapi
 from runs.queries import runs
 from runs.queries.visibility import visible_run
@@ -24,13 +24,13 @@ from runs.submission.answer import answer_run
 
 _UNFINISHED = ("queued", "running")
 
-_NOTHING = Arguments(contract.NO_INPUT)
-_RUN_ID = Arguments(contract.RUN_ID_INPUT)
-_LIST = Arguments(contract.LIST_TASK_RUNS_INPUT)
-_SUBMIT = Arguments(contract.RUN_TASK_TEMPLATE_INPUT)
-_ANSWER = Arguments(contract.ANSWER_TASK_RUN_INPUT)
-_WAIT = Arguments(contract.WAIT_TASK_RUN_INPUT)
-_EVENTS = Arguments(contract.SUBSCRIBE_INPUT)
+_NOTHING = RequestArguments(contract.NO_INPUT)
+_RUN_ID = RequestArguments(contract.RUN_ID_INPUT)
+_LIST = RequestArguments(contract.LIST_TASK_RUNS_INPUT)
+_SUBMIT = RequestArguments(contract.RUN_TASK_TEMPLATE_INPUT)
+_ANSWER = RequestArguments(contract.ANSWER_TASK_RUN_INPUT)
+_WAIT = RequestArguments(contract.WAIT_TASK_RUN_INPUT)
+_EVENTS = RequestArguments(contract.SUBSCRIBE_INPUT)
 
 _IN_PATH = {"runId": "From the answer to the submit."}
 _READ = (400, 401, 403, 404, 429)
@@ -52,7 +52,7 @@ class TemplatesView(ApiView):
     def get(self, request: Request) -> HttpResponse:
         """Every template, with the schemas of its inputs and of its result."""
         self.arguments(_NOTHING)
-        return json_answer(runs.list_task_templates(principal=principal_of(request)))
+        return json_response(runs.list_task_templates(principal=principal_of(request)))
 
 
 class ProfileView(ApiView):
@@ -66,7 +66,7 @@ class ProfileView(ApiView):
     def get(self, request: Request) -> HttpResponse:
         """The limits of this installation, and the trust level at which it sees you."""
         self.arguments(_NOTHING)
-        return json_answer(runs.get_runtime_profile(principal=principal_of(request)))
+        return json_response(runs.get_runtime_profile(principal=principal_of(request)))
 
 
 class RunsView(ApiView):
@@ -89,7 +89,7 @@ class RunsView(ApiView):
         asked = self.arguments(_LIST)
         if "templateId" in asked:
             asked["template_id"] = asked.pop("templateId")
-        return json_answer(runs.list_runs(principal=principal_of(request), **asked))
+        return json_response(runs.list_runs(principal=principal_of(request), **asked))
 
     @operation(
         "runTaskTemplate",
@@ -117,9 +117,9 @@ class RunsView(ApiView):
 def _handle_of(answer: Mapping[str, Any]) -> HttpResponse:
     """Answer a submit: 202 and where to look for a new run that goes on, else 200."""
     if answer["deduplicated"] or answer["status"] not in _UNFINISHED:
-        return json_answer(answer)
+        return json_response(answer)
     place = {"Location": f"/api/v1/runs/{answer['runId']}"}
-    return json_answer(answer, status=HTTPStatus.ACCEPTED, headers=place)
+    return json_response(answer, status=HTTPStatus.ACCEPTED, headers=place)
 
 
 class RunView(ApiView):
@@ -139,7 +139,7 @@ class RunView(ApiView):
     def get(self, request: Request, **path: str) -> HttpResponse:
         """The run as it is now; `result` and `error` are null until it ended."""
         run_id = self.arguments(_RUN_ID)["runId"]
-        return json_answer(runs.get_run(principal=principal_of(request), run_id=run_id))
+        return json_response(runs.get_run(principal=principal_of(request), run_id=run_id))
 
 
 class WaitView(ApiView):
@@ -163,7 +163,7 @@ class WaitView(ApiView):
         asked = self.arguments(_WAIT)
         wait_s = asked.get("waitMs", WAIT_MAX_MS) / 1000
         principal = principal_of(request)
-        return json_answer(
+        return json_response(
             await wait_run(principal=principal, run_id=asked["runId"], wait_s=wait_s)
         )
 
@@ -197,7 +197,7 @@ class EventsView(ApiView):
         after, limit = asked.get("after", 0), asked.get("limit", 100)
         if MEDIA_TYPE not in request.headers.get("Accept", "") or request.method == "HEAD":
             wait_s = asked.get("waitMs", 0) / 1000
-            return json_answer(
+            return json_response(
                 await wait_events(
                     principal=principal, run_id=run_id, after=after, wait_s=wait_s, limit=limit
                 )
@@ -238,7 +238,7 @@ class RunArtifactsView(ApiView):
         kept = list_run_artifacts(principal=principal, run_id=run_id)
         if not kept["artifacts"]:
             visible_run(principal, run_id)  # nothing kept is one thing, no such run another
-        return json_answer(kept)
+        return json_response(kept)
 
 
 class CancelView(ApiView):
@@ -260,7 +260,7 @@ class CancelView(ApiView):
         false then.
         """
         run_id = self.arguments(_RUN_ID)["runId"]
-        return json_answer(services.cancel_run(principal=principal_of(request), run_id=run_id))
+        return json_response(services.cancel_run(principal=principal_of(request), run_id=run_id))
 
 
 class RetryView(ApiView):
@@ -305,7 +305,7 @@ class AnswerView(ApiView):
     def post(self, request: Request, **path: str) -> HttpResponse:
         """Lets a run go on that has `waitingFor.type` = `answer`."""
         asked = self.arguments(_ANSWER)
-        return json_answer(
+        return json_response(
             answer_run(
                 principal=principal_of(request), run_id=asked["runId"], answer=asked["answer"]
             )

@@ -8,9 +8,9 @@ from typing import Any
 from django.http import HttpResponse
 from rest_framework.request import Request
 
-from decisions.api.arguments import Arguments
+from decisions.api.arguments import RequestArguments
 from decisions.api.openapi import component, operation
-from decisions.api.view import ApiView, json_answer, principal_of
+from decisions.api.view import ApiView, json_response, principal_of
 from runs.sessions import contract
 from runs.sessions import services as sessions
 
@@ -35,11 +35,11 @@ _RENAMED = component(
     },
 )
 
-_LIST = Arguments(contract.LIST_INPUT)
-_CREATE = Arguments(contract.CREATE_INPUT)
-_ID = Arguments(contract.ID_INPUT)
-_RENAME = Arguments(contract.RENAME_INPUT)
-_CLONE = Arguments(contract.CLONE_INPUT)
+_LIST = RequestArguments(contract.LIST_INPUT)
+_CREATE = RequestArguments(contract.CREATE_INPUT)
+_ID = RequestArguments(contract.ID_INPUT)
+_RENAME = RequestArguments(contract.RENAME_INPUT)
+_CLONE = RequestArguments(contract.CLONE_INPUT)
 
 _IN_PATH = {"sessionId": "From a run, or from the list of sessions."}
 _READ = (400, 401, 403, 404, 429)
@@ -63,7 +63,7 @@ class SessionsView(ApiView):
     def get(self, request: Request) -> HttpResponse:
         """Newest first; the next page starts at `offset` = `nextCursor`."""
         asked = self.arguments(_LIST)
-        return json_answer(sessions.list_sessions(principal=principal_of(request), **asked))
+        return json_response(sessions.list_sessions(principal=principal_of(request), **asked))
 
     @operation(
         "createSession",
@@ -102,7 +102,7 @@ class SessionView(ApiView):
         """Whether it is open, who uses it, until when its cookies say that it is logged in."""
         session_id = self.arguments(_ID)["sessionId"]
         shown = sessions.get_session(principal=principal_of(request), session_id=session_id)
-        return json_answer(shown)
+        return json_response(shown)
 
     @operation(
         "renameSession",
@@ -120,7 +120,7 @@ class SessionView(ApiView):
         shown = sessions.rename_session(
             principal=principal_of(request), session_id=asked["sessionId"], name=asked["name"]
         )
-        return json_answer(shown)
+        return json_response(shown)
 
     @operation(
         "closeSession",
@@ -136,7 +136,7 @@ class SessionView(ApiView):
         While a run uses it the answer is 409; runs that wait for it fail with SESSION_NOT_FOUND.
         """
         session_id = self.arguments(_ID)["sessionId"]
-        return json_answer(
+        return json_response(
             sessions.close_session(principal=principal_of(request), session_id=session_id)
         )
 
@@ -169,4 +169,4 @@ class CloneView(ApiView):
 
 def _made(session: dict[str, Any]) -> HttpResponse:
     place = {"Location": f"/api/v1/sessions/{session['sessionId']}"}
-    return json_answer(session, status=HTTPStatus.CREATED, headers=place)
+    return json_response(session, status=HTTPStatus.CREATED, headers=place)

@@ -9,9 +9,9 @@ from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from rest_framework.request import Request
 
-from decisions.api.arguments import Arguments
+from decisions.api.arguments import RequestArguments
 from decisions.api.openapi import component, operation
-from decisions.api.view import ApiView, json_answer, principal_of
+from decisions.api.view import ApiView, json_response, principal_of
 from runs.conversations import contract, selectors, services, tickets
 from runs.streaming.sse import MEDIA_TYPE, PAGE, last_event_id, stream_events
 from runs.websockets.log_pages import read_task_page, wait_task_events
@@ -54,12 +54,12 @@ _SAY = component(
     },
 )
 
-_LIST = Arguments(contract.LIST_INPUT)
-_CREATE = Arguments(contract.CREATE_INPUT)
-_ONE = Arguments(contract.TASK_ID_INPUT)
-_GET = Arguments(contract.GET_INPUT)
-_MESSAGES = Arguments(contract.MESSAGE_INPUT)
-_LOG = Arguments(contract.EVENTS_INPUT)
+_LIST = RequestArguments(contract.LIST_INPUT)
+_CREATE = RequestArguments(contract.CREATE_INPUT)
+_ONE = RequestArguments(contract.TASK_ID_INPUT)
+_GET = RequestArguments(contract.GET_INPUT)
+_MESSAGES = RequestArguments(contract.MESSAGE_INPUT)
+_LOG = RequestArguments(contract.EVENTS_INPUT)
 
 _IN_PATH = {"taskId": "From the answer that made the task."}
 _READ = (400, 401, 403, 404, 429)
@@ -83,7 +83,7 @@ class TasksView(ApiView):
     def get(self, request: Request) -> HttpResponse:
         """Newest first, without their messages; the next page starts at `offset` = `nextCursor`."""
         asked = self.arguments(_LIST)
-        return json_answer(selectors.list_tasks(principal=principal_of(request), **asked))
+        return json_response(selectors.list_tasks(principal=principal_of(request), **asked))
 
     @operation(
         "createTask",
@@ -111,9 +111,9 @@ class TasksView(ApiView):
             key=asked.get("idempotencyKey"),
         )
         if not is_new:
-            return json_answer(task)
+            return json_response(task)
         place = {"Location": f"/api/v1/tasks/{task['taskId']}"}
-        return json_answer(task, status=HTTPStatus.CREATED, headers=place)
+        return json_response(task, status=HTTPStatus.CREATED, headers=place)
 
 
 class TaskView(ApiView):
@@ -139,7 +139,7 @@ class TaskView(ApiView):
             task_id=asked["taskId"],
             messages=asked.get("messages", selectors.MESSAGES_SHOWN),
         )
-        return json_answer(shown)
+        return json_response(shown)
 
 
 class MessagesView(ApiView):
@@ -173,7 +173,7 @@ class MessagesView(ApiView):
             key=asked.get("idempotencyKey"),
         )
         known = told["deduplicated"]
-        return json_answer(told, status=HTTPStatus.OK if known else HTTPStatus.ACCEPTED)
+        return json_response(told, status=HTTPStatus.OK if known else HTTPStatus.ACCEPTED)
 
 
 class StopView(ApiView):
@@ -193,7 +193,7 @@ class StopView(ApiView):
     def post(self, request: Request, **path: str) -> HttpResponse:
         """Cancels its run and the messages that wait; the task stays, and takes new ones."""
         task_id = self.arguments(_ONE)["taskId"]
-        return json_answer(services.stop_task(principal=principal_of(request), task_id=task_id))
+        return json_response(services.stop_task(principal=principal_of(request), task_id=task_id))
 
 
 class TakeoverView(ApiView):
@@ -216,7 +216,7 @@ class TakeoverView(ApiView):
         """
         task_id = self.arguments(_ONE)["taskId"]
         shown = services.take_over_task(principal=principal_of(request), task_id=task_id)
-        return json_answer(shown)
+        return json_response(shown)
 
 
 class ResumeView(ApiView):
@@ -236,7 +236,7 @@ class ResumeView(ApiView):
     def post(self, request: Request, **path: str) -> HttpResponse:
         """The run goes on, or that of the next message begins."""
         task_id = self.arguments(_ONE)["taskId"]
-        return json_answer(services.resume_task(principal=principal_of(request), task_id=task_id))
+        return json_response(services.resume_task(principal=principal_of(request), task_id=task_id))
 
 
 class TicketView(ApiView):
@@ -256,7 +256,9 @@ class TicketView(ApiView):
     def post(self, request: Request, **path: str) -> HttpResponse:
         """Good for one connection to `/ws/tasks/{taskId}` within a minute, with your rights."""
         task_id = self.arguments(_ONE)["taskId"]
-        return json_answer(tickets.create_ticket(principal=principal_of(request), task_id=task_id))
+        return json_response(
+            tickets.create_ticket(principal=principal_of(request), task_id=task_id)
+        )
 
 
 class TaskEventsView(ApiView):
@@ -293,7 +295,7 @@ class TaskEventsView(ApiView):
                 limit=limit,
                 wait_s=asked.get("waitMs", 0) / 1000,
             )
-            return json_answer({"events": page["events"], "lastSeq": page["lastSeq"]})
+            return json_response({"events": page["events"], "lastSeq": page["lastSeq"]})
         after = last_event_id(request.headers.get("Last-Event-ID", ""), after)
         first = await wait_task_events(
             principal=principal, task_id=task_id, after=after, limit=PAGE

@@ -10,13 +10,13 @@ from django.http.response import HttpResponseBase
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse
 from rest_framework.request import Request
 
-from decisions.api.arguments import Arguments
+from decisions.api.arguments import RequestArguments
 from decisions.api.openapi import PROBLEM, component, operation
-from decisions.api.view import ApiView, json_answer, principal_of
+from decisions.api.view import ApiView, json_response, principal_of
 from decisions.errors import Refused
 from decisions.infra.threads import in_thread
 from decisions.validation.json_input import CALL_LIMIT
-from runners.invocation.workspace_errors import CODES, told_in_s4
+from runners.invocation.workspace_errors import CODES, as_workspace_error
 from runners.tools.registry import is_workspace_tool
 from runs.direct_calls import contract
 from runs.direct_calls.calls import call_tool
@@ -24,8 +24,8 @@ from runs.direct_calls.catalogue import list_callable_tools
 from runs.direct_calls.refusals import record_refusal
 from runs.direct_calls.request import DirectCallRequest
 
-_NOTHING = Arguments({"type": "object", "properties": {}, "additionalProperties": False})
-_CALL = Arguments(contract.CALL_INPUT)
+_NOTHING = RequestArguments({"type": "object", "properties": {}, "additionalProperties": False})
+_CALL = RequestArguments(contract.CALL_INPUT)
 _TOOLS = component("ToolList", contract.TOOLS_OUTPUT)
 _ANSWER = component("CalledTool", contract.CALL_OUTPUT)
 _BODY = component("ToolCall", contract.CALL_BODY)
@@ -87,7 +87,7 @@ class ToolsView(ApiView):
         policy name them.
         """
         self.arguments(_NOTHING)
-        return json_answer(list_callable_tools(principal=principal_of(request)))
+        return json_response(list_callable_tools(principal=principal_of(request)))
 
 
 class CallView(ApiView):
@@ -100,7 +100,7 @@ class CallView(ApiView):
     async def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:  # type: ignore[override]
         """Answer as ever; errors of workspace tools are told in S4's words."""
         if await asyncio.to_thread(is_workspace_tool, str(kwargs.get("name", ""))):
-            self.__dict__["tell_refusal"] = told_in_s4
+            self.__dict__["refusal_as_dict"] = as_workspace_error
         return await super().dispatch(request, *args, **kwargs)
 
     @operation(
@@ -113,7 +113,7 @@ class CallView(ApiView):
         path={"name": "From the list of tools."},
         body_example={"args": {"path": "game/scene"}},
         refusals=tuple(_REFUSALS),
-        tell_refusal=_refusal,
+        refusal_as_dict=_refusal,
     )
     async def post(self, request: Request, **path: str) -> HttpResponse:
         """Checks the arguments, asks policy, and answers with what the tool answered.
@@ -130,7 +130,7 @@ class CallView(ApiView):
             timeout_ms=asked.get("timeoutMs"),
             key=asked.get("idempotencyKey", ""),
         )
-        return json_answer(
+        return json_response(
             (await call_tool(principal=principal_of(request), request=call)).as_dict()
         )
 

@@ -7,17 +7,17 @@ from http import HTTPStatus
 from django.http import HttpResponse
 from rest_framework.request import Request
 
-from decisions.api.arguments import Arguments
+from decisions.api.arguments import RequestArguments
 from decisions.api.openapi import component, operation
-from decisions.api.view import ApiView, json_answer, principal_of
+from decisions.api.view import ApiView, json_response, principal_of
 from runs.api import contract, webhook_contract
 from runs.webhooks import services
 
-_NOTHING = Arguments(contract.NO_INPUT)
-_CREATE = Arguments(webhook_contract.CREATE_WEBHOOK_INPUT)
-_ONE = Arguments(webhook_contract.WEBHOOK_ID_INPUT)
-_LIST = Arguments(webhook_contract.LIST_DELIVERIES_INPUT)
-_DELIVERY = Arguments(webhook_contract.DELIVERY_INPUT)
+_NOTHING = RequestArguments(contract.NO_INPUT)
+_CREATE = RequestArguments(webhook_contract.CREATE_WEBHOOK_INPUT)
+_ONE = RequestArguments(webhook_contract.WEBHOOK_ID_INPUT)
+_LIST = RequestArguments(webhook_contract.LIST_DELIVERIES_INPUT)
+_DELIVERY = RequestArguments(webhook_contract.DELIVERY_INPUT)
 _WEBHOOK_PATH = {"webhookId": "From the answer that made the webhook."}
 _DELIVERY_PATH = {**_WEBHOOK_PATH, "deliveryId": "From the list of deliveries."}
 _READ = (400, 401, 403, 404, 429)
@@ -42,7 +42,7 @@ class WebhooksView(ApiView):
     def get(self, request: Request) -> HttpResponse:
         """Newest first, without their secrets."""
         self.arguments(_NOTHING)
-        return json_answer(services.list_webhooks(principal=principal_of(request)))
+        return json_response(services.list_webhooks(principal=principal_of(request)))
 
     @operation(
         "createWebhook",
@@ -69,7 +69,7 @@ class WebhooksView(ApiView):
             confirmations=asked.get("confirmations", False),
         )
         place = {"Location": f"/api/v1/webhooks/{made['webhookId']}"}
-        return json_answer(made, status=HTTPStatus.CREATED, headers=place)
+        return json_response(made, status=HTTPStatus.CREATED, headers=place)
 
 
 class WebhookView(ApiView):
@@ -88,7 +88,7 @@ class WebhookView(ApiView):
     def get(self, request: Request, **path: str) -> HttpResponse:
         """Without its secret."""
         webhook_id = self.arguments(_ONE)["webhookId"]
-        return json_answer(
+        return json_response(
             services.get_webhook(principal=principal_of(request), webhook_id=webhook_id)
         )
 
@@ -103,7 +103,7 @@ class WebhookView(ApiView):
     def delete(self, request: Request, **path: str) -> HttpResponse:
         """Its deliveries go with it, those that are under way too."""
         webhook_id = self.arguments(_ONE)["webhookId"]
-        return json_answer(
+        return json_response(
             services.delete_webhook(principal=principal_of(request), webhook_id=webhook_id)
         )
 
@@ -126,7 +126,7 @@ class EnableView(ApiView):
         itself: replay it.
         """
         webhook_id = self.arguments(_ONE)["webhookId"]
-        return json_answer(
+        return json_response(
             services.enable_webhook(principal=principal_of(request), webhook_id=webhook_id)
         )
 
@@ -147,7 +147,7 @@ class DisableView(ApiView):
     def post(self, request: Request, **path: str) -> HttpResponse:
         """It is told nothing until it is enabled; deliveries under way are given up."""
         webhook_id = self.arguments(_ONE)["webhookId"]
-        return json_answer(
+        return json_response(
             services.disable_webhook(principal=principal_of(request), webhook_id=webhook_id)
         )
 
@@ -170,7 +170,7 @@ class DeliveriesView(ApiView):
         """Newest first; the next page starts at `offset` = `nextCursor`."""
         asked = self.arguments(_LIST)
         webhook_id = asked.pop("webhookId")
-        return json_answer(
+        return json_response(
             services.list_deliveries(
                 principal=principal_of(request), webhook_id=webhook_id, **asked
             )
@@ -193,7 +193,7 @@ class ReplayView(ApiView):
     def post(self, request: Request, **path: str) -> HttpResponse:
         """From the start, under the `webhook-id` it had, whatever became of it."""
         asked = self.arguments(_DELIVERY)
-        return json_answer(
+        return json_response(
             services.replay_delivery(
                 principal=principal_of(request),
                 webhook_id=asked["webhookId"],

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, OuterRef
 
-from decisions.infra.batches import AT_ONCE, until_done
+from decisions.infra.batches import BATCH_SIZE, run_in_batches
 from runs.conversations.message_queue import lock_runs, lock_task, start_next_run
 from runs.conversations.services import end_takeover
 from runs.conversations.state import move_task
@@ -76,8 +76,8 @@ def delete_old_tasks() -> int:
     def delete_some() -> int:
         with transaction.atomic():  # locked: who says something now is first, or finds none
             rows = old.select_for_update(skip_locked=True).order_by("updated_at")
-            ids = list(rows.values_list("id", flat=True)[:AT_ONCE])
+            ids = list(rows.values_list("id", flat=True)[:BATCH_SIZE])
             Task.objects.filter(id__in=ids).delete()
         return len(ids)
 
-    return until_done(delete_some, full=AT_ONCE)
+    return run_in_batches(delete_some, full=BATCH_SIZE)

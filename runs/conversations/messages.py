@@ -11,7 +11,7 @@ from typing import Any, Literal
 import orjson
 
 from decisions.audit.record import AuditEvent, record
-from decisions.authorization.authorize import begin
+from decisions.authorization.authorize import use_approval
 from decisions.errors import Conflict, InvalidInput
 from decisions.identity.principals import Principal
 from decisions.infra.ids import new_id
@@ -169,7 +169,7 @@ class UserMessage:
 
     def _locked_task(self) -> Task:
         if self.new_task is not None:
-            begin(self.approval)
+            use_approval(self.approval)
             insert_task(self.new_task)
             return self.new_task
         task = lock_task(self.task_id)

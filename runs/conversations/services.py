@@ -10,7 +10,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from decisions.audit.record import AuditEvent, record
-from decisions.authorization.authorize import admit_call, begin, use_of
+from decisions.authorization.authorize import admit_call, tool_call_request, use_approval
 from decisions.errors import Conflict, InvalidInput
 from decisions.identity.principals import Principal
 from decisions.infra.ids import new_id
@@ -57,7 +57,7 @@ def create_task(
 
     Raises:
         Conflict: The key is that of a task that begins with another message.
-        PolicyDenied, ConfirmationRequired: As `deeds.admit_call`.
+        PolicyDenied, ConfirmationRequired: As `authorize.admit_call`.
         Refused: As `services.submit_run`, where there is a message.
     """
     principal.require("tasks:write")
@@ -67,7 +67,7 @@ def create_task(
         return task_object(known, messages=1), False
     asked = {"title": title, "message": message, "targetId": target_id}
     told = {name: value for name, value in asked.items() if value is not None}
-    approval = admit_call(use_of(principal, "create_task", told, key=key or ""))
+    approval = admit_call(tool_call_request(principal, "create_task", told, key=key or ""))
     task = _new_task(principal, title or title_of(message or _NEW_TASK), target_id, key)
     try:
         _write_task(task, principal, message, output_schema, approval)
@@ -88,7 +88,7 @@ def _write_task(
 ) -> None:
     if message is None:
         with transaction.atomic():
-            begin(approval)
+            use_approval(approval)
             insert_task(task)
         return
     first = UserMessage(
@@ -170,7 +170,7 @@ def add_message(
     principal.require("tasks:write")
     task = visible_task(principal, task_id)
     if task.trust == "remote":
-        principal = principal.at_trust("remote")
+        principal = principal.with_trust("remote")
     said = UserMessage(
         principal,
         task.id,
@@ -251,13 +251,13 @@ def stop_task(*, principal: Principal, task_id: str) -> dict[str, Any]:
 
     Raises:
         TaskNotFound: As `selectors.visible_task`.
-        PolicyDenied, ConfirmationRequired: As `deeds.admit_call`.
+        PolicyDenied, ConfirmationRequired: As `authorize.admit_call`.
     """
     principal.require("tasks:write")
     task = visible_task(principal, task_id)
-    approval = admit_call(use_of(principal, "stop_task", {"taskId": task.id}))
+    approval = admit_call(tool_call_request(principal, "stop_task", {"taskId": task.id}))
     with transaction.atomic():
-        begin(approval)
+        use_approval(approval)
         place = task.tenant_id, task.workspace_id
         record(AuditEvent("task.stopped", principal.id, "task", task.id, *place))
     _stop_runs(run_ids_to_cancel(task.id), by=principal.id, reason="The task was stopped.")
@@ -279,15 +279,15 @@ def take_over_task(*, principal: Principal, task_id: str) -> dict[str, Any]:
 
     Raises:
         TaskNotFound: As `selectors.visible_task`.
-        PolicyDenied, ConfirmationRequired: As `deeds.admit_call`.
+        PolicyDenied, ConfirmationRequired: As `authorize.admit_call`.
     """
     principal.require("tasks:write")
     task_id = visible_task(principal, task_id).id
-    approval = admit_call(use_of(principal, "take_over_task", {"taskId": task_id}))
+    approval = admit_call(tool_call_request(principal, "take_over_task", {"taskId": task_id}))
     with transaction.atomic():
         runs, task = lock_runs(task_id), lock_task(task_id)
         if task is not None and task.status != TaskStatus.TAKEOVER:
-            begin(approval)
+            use_approval(approval)
             for run in runs:
                 if run.status == RunStatus.QUEUED and run.ready:
                     hold_back(run)
@@ -305,18 +305,18 @@ def resume_task(*, principal: Principal, task_id: str) -> dict[str, Any]:
     Raises:
         TaskNotFound: As `selectors.visible_task`.
         Conflict: Nobody has taken it over.
-        PolicyDenied, ConfirmationRequired: As `deeds.admit_call`.
+        PolicyDenied, ConfirmationRequired: As `authorize.admit_call`.
     """
     principal.require("tasks:write")
     task = visible_task(principal, task_id)
-    approval = admit_call(use_of(principal, "resume_task", {"taskId": task.id}))
+    approval = admit_call(tool_call_request(principal, "resume_task", {"taskId": task.id}))
     if task.status != TaskStatus.TAKEOVER:
         raise Conflict("Nobody has taken this task over.", details={"status": task.status})
     with transaction.atomic():
         runs, locked = lock_runs(task.id), lock_task(task.id)
         if locked is None or locked.status != TaskStatus.TAKEOVER:
             raise Conflict("Somebody else gave it back first.")
-        begin(approval)
+        use_approval(approval)
         place = task.tenant_id, task.workspace_id
         record(AuditEvent("task.resumed", principal.id, "task", task.id, *place))
         end_takeover(locked, runs, actor=principal.id)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from decisions.errors import NotAuthenticated
-from decisions.identity.principals import Principal, still_may
+from decisions.identity.principals import Principal, is_credential_active
 from decisions.infra.clock import to_ms
 from decisions.security.keys import mac, macs
 from runs.conversations.selectors import visible_task
@@ -57,7 +57,7 @@ def redeem_ticket(secret: str, *, task_id: str) -> Principal:
     if ticket is None or not good.delete()[0]:
         raise refused  # two at once: one of them deleted it
     principal = _principal(ticket.principal)
-    if not still_may(principal):
+    if not is_credential_active(principal):
         raise refused
     return principal
 

@@ -10,7 +10,7 @@ import orjson
 from django.db import transaction
 
 from artifacts.selectors import open_content
-from decisions.authorization.authorize import ToolUse
+from decisions.authorization.authorize import ToolCallRequest
 from decisions.errors import ConfirmationRequired, Conflict
 from decisions.identity.principals import Principal
 from decisions.infra.threads import in_thread
@@ -20,7 +20,7 @@ from runners.tools.base import ToolResult
 from runners.tools.registry import get_tool
 from runners.workspace.errors import WorkspaceTimeout
 from runs.direct_calls.refusals import recording_refusals
-from runs.lifecycle.in_flight_calls import CarriedCall
+from runs.lifecycle.in_flight_calls import DirectCallOfRun
 from runs.models import TERMINAL
 from runs.sessions.services import create_session
 from runs.streaming.long_poll import wait_run
@@ -40,12 +40,12 @@ class CarriedResult:
     artifact_ids: Sequence[str] = ()
 
 
-async def submit_call(principal: Principal, call: CarriedCall, limit_ms: int) -> str:
+async def submit_call(principal: Principal, call: DirectCallOfRun, limit_ms: int) -> str:
     """Have a worker make a call, and return the id of its run: the first one's where the key is
     the same. Commits that the call begins, or that it was refused.
 
     Raises:
-        PolicyDenied, ConfirmationRequired: As `deeds.admit_call`.
+        PolicyDenied, ConfirmationRequired: As `authorize.admit_call`.
         Conflict: The key was used for another call.
     """
     return await in_thread(_submit_admitted, principal, call, limit_ms)
@@ -71,19 +71,19 @@ def _carrier(principal: Principal) -> Principal:
     return replace(principal, scopes=principal.scopes | _OURS)
 
 
-def _submit_admitted(principal: Principal, call: CarriedCall, limit_ms: int) -> str:
-    with recording_refusals(principal=principal, name=call.use.tool):
+def _submit_admitted(principal: Principal, call: DirectCallOfRun, limit_ms: int) -> str:
+    with recording_refusals(principal=principal, name=call.request.tool):
         submitted = _submit(_carrier(principal), call, limit_ms)
         if submitted.inputs_match is False:
             raise Conflict("The idempotencyKey was used for another call.")
     if submitted.deduplicated:
         with transaction.atomic():
-            call.begin_with(submitted.run_id)
+            call.start_with(submitted.run_id)
     return submitted.run_id
 
 
-def _submit(carrier: Principal, call: CarriedCall, limit_ms: int) -> SubmittedRun:
-    use = call.use
+def _submit(carrier: Principal, call: DirectCallOfRun, limit_ms: int) -> SubmittedRun:
+    use = call.request
     planned: dict[str, Any] = {"name": use.tool, "args": dict(use.args)}
     if use.target_id is not None:
         planned["targetId"] = use.target_id
@@ -103,7 +103,7 @@ def _submit(carrier: Principal, call: CarriedCall, limit_ms: int) -> SubmittedRu
     )
 
 
-def _session_of(carrier: Principal, use: ToolUse) -> str | None:
+def _session_of(carrier: Principal, use: ToolCallRequest) -> str | None:
     """Return the session that a caller's calls about a workspace share: what one call opened, the
     next one finds. Other tools have a browser of their own.
     """

@@ -12,7 +12,7 @@ from django.db import transaction
 from artifacts.models import Artifact
 from artifacts.services import StoredBlob, artifact_rows
 from decisions.audit.record import AuditEvent
-from decisions.authorization.authorize import ToolUse
+from decisions.authorization.authorize import ToolCallRequest
 from decisions.identity.principals import Principal
 from runners.gateway.request import RunnerTarget
 from runners.invocation.workspace_errors import FailedCall, failed_call
@@ -33,7 +33,7 @@ class AdmittedCall:
     """
 
     tool: Tool
-    use: ToolUse
+    use: ToolCallRequest
     place: Workspace | RunnerTarget | None
     call_id: str
     blobs: list[StoredBlob] = field(default_factory=list)
@@ -100,7 +100,7 @@ def audit_details(admitted: AdmittedCall) -> dict[str, Any]:
     }
     if use.target_id is not None:
         told["targetId"] = use.target_id
-    if not use.is_own:
+    if not use.is_builtin:
         told["elsewhere"] = True
     path = use.args.get("path")
     return told | ({"path": path[:300]} if isinstance(path, str) else {})

@@ -17,12 +17,12 @@ from django.db import transaction
 
 from artifacts.services import store_blob
 from decisions.audit.record import record
-from decisions.authorization.authorize import admit_call, begin, use_of
+from decisions.authorization.authorize import admit_call, tool_call_request, use_approval
 from decisions.errors import InvalidInput, Refused, ToolNotFound
 from decisions.identity.principals import Principal
 from decisions.infra.ids import new_id
 from decisions.infra.threads import in_thread
-from decisions.infra.trace_context import brought_traceparent, made_for
+from decisions.infra.trace_context import current_traceparent, traceparent_for
 from decisions.validation.storable import storable
 from runners.errors import ToolFailed
 from runners.gateway.request import RunnerTarget
@@ -54,7 +54,7 @@ from runs.direct_calls.request import DirectCallRequest, DirectCallResult
 from runs.events.types import EventType
 from runs.lifecycle.in_flight_calls import (
     INTERRUPTED,
-    CarriedCall,
+    DirectCallOfRun,
     aborted_call_data,
     start_direct_call,
 )
@@ -68,7 +68,7 @@ async def call_tool(*, principal: Principal, request: DirectCallRequest) -> Dire
         ToolNotFound: There is no tool of this name here, nor a runner that could have it.
         TargetNotFound: It names a target that is no runner of the caller's.
         Forbidden: The caller lacks the tool's scope.
-        PolicyDenied, ConfirmationRequired, Conflict: As `deeds.admit_call` and `begin`; once a
+        PolicyDenied, ConfirmationRequired, Conflict: As `authorize.admit_call` and `use_approval`; once a
             person confirmed, the same call with the same key is performed.
         Conflict: The key was used for another call, or its call is under way. One that was made
             under its key is not made again: this returns, or raises, what it came to.
@@ -144,7 +144,7 @@ def _admit(principal: Principal, request: DirectCallRequest) -> AdmittedCall:
             return replace(admitted, earlier=earlier)
         approval = admit_call(admitted.use)
         with transaction.atomic():
-            begin(approval)
+            use_approval(approval)
             if admitted.is_keyed:
                 claim_key(admitted.use, admitted.call_id, stands_for=request.stands_for)
             start_direct_call(admitted.call_id, started_event(principal, admitted))
@@ -180,7 +180,7 @@ def _for_tool(principal: Principal, tool: Tool, request: DirectCallRequest) -> A
     if tool.kind == KIND:
         caller = Caller.of(principal)
         runner = runner_of(find_runner(caller, request.target_id), caller)
-        use = use_of(
+        use = tool_call_request(
             principal, tool.name, request.args, target_id=runner.target_id, key=request.key
         )
         return AdmittedCall(tool, use, runner, new_id("call_"))
@@ -194,7 +194,9 @@ def _for_tool(principal: Principal, tool: Tool, request: DirectCallRequest) -> A
         raise InvalidInput(f"targetId: {tool.name} runs on no target that can be named.")
     args = check_args(tool, request.args)
     target_id = workspace.target_id if workspace is not None else None
-    use = use_of(principal, tool.name, args, target_id=target_id, key=request.key, is_own=True)
+    use = tool_call_request(
+        principal, tool.name, args, target_id=target_id, key=request.key, is_builtin=True
+    )
     return AdmittedCall(tool, use, workspace, new_id("call_"))
 
 
@@ -216,7 +218,7 @@ def _context(
         workspace=place if isinstance(place, Workspace) else None,
         runner=place if isinstance(place, RunnerTarget) else None,
         session_id=new_id("sess_"),
-        traceparent=brought_traceparent() or made_for(admitted.call_id),
+        traceparent=current_traceparent() or traceparent_for(admitted.call_id),
     )
 
 
@@ -233,7 +235,7 @@ def _limit_ms(tool: Tool, request: DirectCallRequest) -> int:
 async def _carried(
     principal: Principal, admitted: AdmittedCall, limit_ms: int, began: float
 ) -> DirectCallResult:
-    call = CarriedCall(admitted.use, admitted.call_id, started_event(principal, admitted))
+    call = DirectCallOfRun(admitted.use, admitted.call_id, started_event(principal, admitted))
     run_id = await run_to_completion(submit_call(principal, call, limit_ms))
     outcome = aborted_call_data(INTERRUPTED, admitted.tool.name, audit_details(admitted))
     try:

@@ -18,9 +18,9 @@ import orjson
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
-from decisions.authorization.authorize import ToolUse
+from decisions.authorization.authorize import ToolCallRequest
 from decisions.errors import Conflict
-from decisions.infra.batches import AT_ONCE, until_done
+from decisions.infra.batches import BATCH_SIZE, run_in_batches
 from runners.errors import RunnerFailed
 from runners.tools.base import ToolResult
 from runs.models import KeyedCall, OpenCall
@@ -38,7 +38,7 @@ class StoredOutcome:
     marks: Mapping[str, Any] = field(default_factory=dict)
 
 
-def find_stored_outcome(use: ToolUse) -> StoredOutcome | None:
+def find_stored_outcome(use: ToolCallRequest) -> StoredOutcome | None:
     """Return what the call under this key came to; None where the key is free.
 
     One that was cut off came to a failure with `details.effect` unknown: it is not made again.
@@ -57,7 +57,9 @@ def find_stored_outcome(use: ToolUse) -> StoredOutcome | None:
     return _cut_off(row) if row.answer is None else _unpacked(row)
 
 
-def claim_key(use: ToolUse, call_id: str, *, stands_for: ToolUse | None = None) -> None:
+def claim_key(
+    use: ToolCallRequest, call_id: str, *, stands_for: ToolCallRequest | None = None
+) -> None:
     """Take the key for a call, in the transaction in which it begins.
 
     Args:
@@ -106,12 +108,12 @@ def delete_expired_keys(now: datetime | None = None) -> int:
     old = KeyedCall.objects.filter(created_at__lte=(now or datetime.now(UTC)) - KEY_LIFETIME)
 
     def forget_some() -> int:
-        return old.filter(pk__in=list(old.values_list("pk", flat=True)[:AT_ONCE])).delete()[0]
+        return old.filter(pk__in=list(old.values_list("pk", flat=True)[:BATCH_SIZE])).delete()[0]
 
-    return until_done(forget_some, full=AT_ONCE)
+    return run_in_batches(forget_some, full=BATCH_SIZE)
 
 
-def _rows(use: ToolUse) -> QuerySet[KeyedCall]:
+def _rows(use: ToolCallRequest) -> QuerySet[KeyedCall]:
     return KeyedCall.objects.filter(
         principal_id=use.principal_id, workspace_id=use.workspace_id, tool=use.tool, key=use.key
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from decisions.authorization.authorize import ToolUse
+from decisions.authorization.authorize import ToolCallRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class DirectCallRequest:
     key: str = ""
     offered: Sequence[str] | None = None
     on_update: Callable[[str], None] | None = None
-    stands_for: ToolUse | None = None
+    stands_for: ToolCallRequest | None = None
     marks: Mapping[str, Any] = field(default_factory=dict)
 
 

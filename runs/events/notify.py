@@ -1,5 +1,6 @@
-"""Wake-ups: "run X now has events up to seq N, the new ones of these types", said over Redis after
-the commit. A lost one does no harm.
+"""Publish over Redis, after the commit, that a run has new events: run id, last seq, types.
+
+Readers also poll, so a lost message only delays them.
 """
 
 from __future__ import annotations
@@ -17,16 +18,15 @@ from django.db import transaction
 from decisions.infra.outages import Outage
 
 CHANNEL = "continuity:runs"
-QUIET_S = 1.0  # after a failure nothing is sent for this long
-AT_ONCE = 100  # messages
+QUIET_S = 1.0  # after a failure nothing is published for this long
+BATCH = 100  # messages in one pipeline
 log = logging.getLogger(__name__)
 
 
 class _Publisher:
-    """Sends from a thread of its own over one kept connection, together what came together: a
-    commit waits for no server, and a busy worker pays for one sending, not for each.
+    """Publishes messages in batches, from its own thread and connection: no commit waits for Redis.
 
-    Silent for a moment after a failure.
+    Drops messages for QUIET_S after a failure.
     """
 
     def __init__(self) -> None:
@@ -35,12 +35,14 @@ class _Publisher:
         self._thread: threading.Thread | None = None
 
     def publish(self, message: str) -> None:
-        """Have it sent soon, or not at all. Returns at once."""
+        """Queue a message to be published, without a guarantee. Returns at once."""
         self._waiting.put(message)
         if self._thread is None:
             with self._lock:
                 if self._thread is None:
-                    self._thread = threading.Thread(target=self._send, name="wakeups", daemon=True)
+                    self._thread = threading.Thread(
+                        target=self._send, name="event-notifications", daemon=True
+                    )
                     self._thread.start()
 
     def _send(self) -> None:
@@ -51,26 +53,26 @@ class _Publisher:
         )
         outage = Outage(
             log,
-            away="redis does not take wake-ups; listeners poll meanwhile",
-            back="redis takes wake-ups again",
+            on_failure="Redis is unavailable: event notifications are dropped, readers poll",
+            on_recovery="Redis is available again: event notifications are published",
         )
         while True:
             messages = self._take()
             try:
-                line = client.pipeline(transaction=False)
+                pipeline = client.pipeline(transaction=False)
                 for message in messages:
-                    line.publish(CHANNEL, message)
-                line.execute()
-                outage.is_over()
+                    pipeline.publish(CHANNEL, message)
+                pipeline.execute()
+                outage.recovered()
             except redis.RedisError as error:
-                outage.goes_on(error)
+                outage.failed(error)
                 time.sleep(QUIET_S)
                 while not self._waiting.empty():
                     self._waiting.get()
 
     def _take(self) -> list[str]:
         messages = [self._waiting.get()]
-        while len(messages) < AT_ONCE and not self._waiting.empty():
+        while len(messages) < BATCH and not self._waiting.empty():
             messages.append(self._waiting.get())
         return messages
 
@@ -78,9 +80,9 @@ class _Publisher:
 _publisher = _Publisher()
 
 
-def announce(run_id: str, seq: int, types: Iterable[str]) -> None:
-    """Wake whoever follows the run, once the caller's transaction has committed: its log goes to
-    `seq` now, by events of these types.
+def publish_after_commit(run_id: str, seq: int, types: Iterable[str]) -> None:
+    """Notify the run's readers, once the caller's transaction has committed, that its events go up
+    to `seq` and that the new ones have these types.
     """
     message = json.dumps({"runId": run_id, "seq": seq, "types": list(set(types))})
     transaction.on_commit(lambda: _publisher.publish(message), robust=True)

@@ -7,11 +7,11 @@ from __future__ import annotations
 from django.db import connection
 
 from decisions.audit.record import AuditEvent
-from decisions.authorization.authorize import Authorization, ToolUse
-from decisions.authorization.policy import policy_by_heart
+from decisions.authorization.authorize import Authorization, ToolCallRequest
+from decisions.authorization.policy import cached_policy
 from decisions.errors import PolicyDenied, Refused, TargetNotFound
-from decisions.infra.preconditions import StillSo
-from decisions.infra.prepared_statements import holds
+from decisions.infra.preconditions import Precondition
+from decisions.infra.prepared_statements import all_hold
 from runners.errors import ToolFailed
 from runners.gateway.request import RunnerTarget
 from runners.models import ExecutionTarget, TargetKind
@@ -31,7 +31,7 @@ Place = Workspace | RunnerTarget
 
 
 def admit_call(
-    run: Run, *, use: ToolUse, call: CallRecord, may_begin: bool, opened: list[str]
+    run: Run, *, use: ToolCallRequest, call: CallRecord, may_begin: bool, opened: list[str]
 ) -> tuple[Authorization | Refused | None, Place | ToolFailed | Refused | None]:
     """Return what becomes of a step's call, as `rule_on_call` does, and where it works: a folder, a
     runner, why there is neither for it, or None where it needs no place or does not begin; on the
@@ -53,7 +53,7 @@ def admit_call(
 
 
 def _begin_by_heart(
-    run: Run, use: ToolUse, call: CallRecord, *, opened: list[str]
+    run: Run, use: ToolCallRequest, call: CallRecord, *, opened: list[str]
 ) -> tuple[Authorization, Place | None] | None:
     """Begin a call by what this process knows of policy and of the target, in one statement that
     tests both; None where they have to be asked anew: nothing was written.
@@ -62,14 +62,16 @@ def _begin_by_heart(
         return None
     ruling, place, still = way
     if place is None:
-        return (ruling, None) if holds(still) else None
-    if not start_run_call(call.call_id, begun(run, use, call), run, if_still=still):
+        return (ruling, None) if all_hold(still) else None
+    if not start_run_call(call.call_id, begun(run, use, call), run, preconditions=still):
         return None
     opened.append(call.call_id)
     return ruling, place
 
 
-def cached_admission(run: Run, use: ToolUse) -> tuple[Authorization, Place | None, list[StillSo]] | None:
+def cached_admission(
+    run: Run, use: ToolCallRequest
+) -> tuple[Authorization, Place | None, list[Precondition]] | None:
     """Return the ruling on a call and where it works, as far as this process knows without a query,
     and what has to be so still as it begins; None where policy or the target has to be asked.
     """
@@ -87,39 +89,41 @@ def cached_admission(run: Run, use: ToolUse) -> tuple[Authorization, Place | Non
         return None  # whoever asks anew says it
 
 
-def _allowed_by_heart(use: ToolUse) -> tuple[Authorization, StillSo] | None:
+def _allowed_by_heart(use: ToolCallRequest) -> tuple[Authorization, Precondition] | None:
     """Return the ruling on a call that passes by the rules as this process knows them, and the
     condition under which it holds; None where anything else is to be said, or a person was asked
     before: `rule_on_call` says it.
     """
-    if use.was_asked:
+    if use.may_have_confirmation:
         return None
-    policy = policy_by_heart(
+    policy = cached_policy(
         principal_id=use.principal_id, tenant_id=use.tenant_id, workspace_id=use.workspace_id
     )
-    verdict = policy.judge(use.tool, use.target_id, is_own=use.is_own)
+    verdict = policy.evaluate(use.tool, use.target_id, is_builtin=use.is_builtin)
     return (
-        (Authorization(verdict, "allow"), policy.still_so) if verdict.decision == "allow" else None
+        (Authorization(verdict, "allow"), policy.precondition)
+        if verdict.decision == "allow"
+        else None
     )
 
 
-def _is_nobodys_page(run: Run) -> list[StillSo]:
+def _is_nobodys_page(run: Run) -> list[Precondition]:
     """That no person has the page of the run's task, as `is_taken_over` asks."""
     if run.task_id is None:
         return []
     taken = "NOT EXISTS (SELECT 1 FROM runs_task WHERE id = %s AND status = %s)"
-    return [StillSo(taken, (run.task_id, TaskStatus.TAKEOVER.value))]
+    return [Precondition(taken, (run.task_id, TaskStatus.TAKEOVER.value))]
 
 
-def _needs_place(use: ToolUse) -> bool:
-    tool = get_tool(use.tool) if use.is_own else None
+def _needs_place(use: ToolCallRequest) -> bool:
+    tool = get_tool(use.tool) if use.is_builtin else None
     return tool is None or tool.kind == "workspace"
 
 
 def _begin(
-    run: Run, use: ToolUse, call: CallRecord, *, opened: list[str]
+    run: Run, use: ToolCallRequest, call: CallRecord, *, opened: list[str]
 ) -> Place | ToolFailed | Refused:
-    caller, find = caller_of(run), find_target if use.is_own else find_runner
+    caller, find = caller_of(run), find_target if use.is_builtin else find_runner
     try:
         target = find(caller, use.target_id)
         place = _place_on(run, use, target)
@@ -135,14 +139,14 @@ def _begin(
     return place
 
 
-def _place_on(run: Run, use: ToolUse, target: ExecutionTarget) -> Place:
+def _place_on(run: Run, use: ToolCallRequest, target: ExecutionTarget) -> Place:
     """Return what a target is to a call: the folder that it works in, or the runner that performs
     it.
 
     Raises:
         ToolFailed, Refused: It is not for this call.
     """
-    caller, tool = caller_of(run), get_tool(use.tool) if use.is_own else None
+    caller, tool = caller_of(run), get_tool(use.tool) if use.is_builtin else None
     if target.kind != (TargetKind.DOCKER_RUNNER if tool is None else TargetKind.WORKSPACE):
         raise TargetNotFound(f"There is no such target {target.id} for {use.tool[:128]}.")
     if tool is None:
@@ -153,6 +157,6 @@ def _place_on(run: Run, use: ToolUse, target: ExecutionTarget) -> Place:
     return place
 
 
-def begun(run: Run, use: ToolUse, call: CallRecord) -> AuditEvent:
+def begun(run: Run, use: ToolCallRequest, call: CallRecord) -> AuditEvent:
     """Return the audit row of a step's call that is about to be made."""
-    return call_records.begun(run, use.step_index or 0, call)
+    return call_records.call_started_event(run, use.step_index or 0, call)

@@ -7,7 +7,7 @@ from typing import Any
 
 from decisions.audit.record import AuditEvent, record
 from decisions.authorization import authorize, confirmations
-from decisions.authorization.authorize import Authorization, ToolUse
+from decisions.authorization.authorize import Authorization, ToolCallRequest
 from decisions.errors import PolicyDenied, Refused, TargetNotFound
 from decisions.security.masking import Masker
 from runners.errors import PageLost, ToolFailed
@@ -30,11 +30,11 @@ def tool_use_of_step(
     call: StepCall,
     masker: Masker,
     number: int = 0,
-    was_asked: bool = False,
-) -> ToolUse:
+    may_have_confirmation: bool = False,
+) -> ToolCallRequest:
     """Return a call of a step as policy sees it: its `number`th."""
-    is_own = call.remote is None and get_tool(call.tool) is not None
-    return ToolUse(
+    is_builtin = call.remote is None and get_tool(call.tool) is not None
+    return ToolCallRequest(
         principal_id=run.principal_id,
         tenant_id=run.tenant_id,
         workspace_id=run.workspace_id,
@@ -45,14 +45,14 @@ def tool_use_of_step(
         run_id=run.id,
         step_index=index,
         number=number,
-        was_asked=was_asked,
-        shown=masker.value(call.args),
-        is_own=is_own,
+        may_have_confirmation=may_have_confirmation,
+        display_args=masker.value(call.args),
+        is_builtin=is_builtin,
     )
 
 
 def replayed_call(
-    use: ToolUse, replay: Sequence[Mapping[str, Any]] | None
+    use: ToolCallRequest, replay: Sequence[Mapping[str, Any]] | None
 ) -> dict[str, Any] | None:
     """Return what this call answered before the step stopped for a person, if it was made.
 
@@ -71,7 +71,7 @@ def replayed_call(
     return call
 
 
-def authorize_call(run: Run, use: ToolUse) -> Authorization | Refused | None:
+def authorize_call(run: Run, use: ToolCallRequest) -> Authorization | Refused | None:
     """Return what becomes of a step's call, on the run's database thread; an approval is used up
     here. Refused: it is denied, or the runner that it names is not there; nobody is asked about
     such a one. None: a person has the page of the run's task, and nothing is called meanwhile.
@@ -82,7 +82,7 @@ def authorize_call(run: Run, use: ToolUse) -> Authorization | Refused | None:
         return refused
     approved = run.options.get(APPROVED)  # the direct call that the run carries: a person let it
     ruling = authorize.authorize(use)
-    if ruling.decision == "confirm" and ruling.standing is None and approved is not None:
+    if ruling.decision == "confirm" and ruling.confirmation is None and approved is not None:
         may = confirmations.was_approved(
             approved, digests=use.digests, principal_id=use.principal_id
         )
@@ -90,15 +90,15 @@ def authorize_call(run: Run, use: ToolUse) -> Authorization | Refused | None:
     if ruling.decision == "deny":
         authorize.record_denial(use, ruling)
         return authorize.denial(use, ruling)
-    if ruling.decision == "allow" and ruling.standing is not None:
+    if ruling.decision == "allow" and ruling.confirmation is not None:
         # False where a former worker had begun: whether the step may be done again is its effect's.
-        confirmations.use(ruling.standing)
+        confirmations.mark_used(ruling.confirmation)
     return ruling
 
 
-def _without_runner(run: Run, use: ToolUse) -> Refused | None:
+def _without_runner(run: Run, use: ToolCallRequest) -> Refused | None:
     """Return why the runner that a call names cannot perform it; a denial is told as one."""
-    if use.is_own or use.target_id is None:
+    if use.is_builtin or use.target_id is None:
         return None
     try:
         find_runner(caller_of(run), use.target_id)
@@ -110,7 +110,7 @@ def _without_runner(run: Run, use: ToolUse) -> Refused | None:
     return None
 
 
-def page_lost_error(use: ToolUse) -> PageLost:
+def page_lost_error(use: ToolCallRequest) -> PageLost:
     """Return the failure of a call about which a person was asked on a page that is gone (runs.md,
     "Concurrency").
     """
@@ -120,7 +120,7 @@ def page_lost_error(use: ToolUse) -> PageLost:
     )
 
 
-def record_fallback(run: Run, use: ToolUse, reason: str) -> None:
+def record_fallback(run: Run, use: ToolCallRequest, reason: str) -> None:
     """Tell that a call which did not reach its runner is made here instead; commits."""
     told = {
         "tool": use.tool[:128],
@@ -142,7 +142,7 @@ def trust_of(run: Run) -> TrustLevel:
     return "local" if run.trust == "local" else "remote"
 
 
-def record_refusal(run: Run, use: ToolUse, denied: PolicyDenied) -> None:
+def record_refusal(run: Run, use: ToolCallRequest, denied: PolicyDenied) -> None:
     """Tell that a call's target is not to be used; commits."""
     told = {"tool": use.tool[:128], "step": use.step_index, "rule": denied.message[:200]}
     told |= {"argsDigest": use.digest, **({"targetId": use.target_id} if use.target_id else {})}

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from decisions.authorization.authorize import Authorization, ToolUse
+from decisions.authorization.authorize import Authorization, ToolCallRequest
 from decisions.security.masking import Masker
 from runners.invocation.step_call import StepCall
 from runs.execution.admission import Place, begun, cached_admission
@@ -22,7 +22,7 @@ from runs.task_templates.base import TaskTemplate
 class FirstCall:
     """A call that may begin with its step; it did where `opening.is_open`."""
 
-    use: ToolUse
+    use: ToolCallRequest
     call: CallRecord
     ruling: Authorization
     place: Place
@@ -57,5 +57,5 @@ def first_call(
     if place is None:
         return None
     call = CallRecord.of(use)
-    opening = CallStart.of_run(call.call_id, begun(run, use, call), run, if_still=still)
+    opening = CallStart.of_run(call.call_id, begun(run, use, call), run, preconditions=still)
     return FirstCall(use, call, ruling, place, opening)

@@ -16,7 +16,7 @@ from artifacts.selectors import read_chunk_of_run
 from artifacts.services import StoredBlob, store_blob
 from decisions.authorization.authorize import ToolCallRequest
 from decisions.errors import Refused
-from decisions.infra.trace_context import made_for
+from decisions.infra.trace_context import traceparent_for
 from decisions.security.masking import Masker
 from runners.browser.interaction.screenshot import save_screenshot
 from runners.browser.session.session import BrowserSession
@@ -123,7 +123,7 @@ class StepRun:
             call=StepCall(tool, args, target_id, remote),
             masker=self.masker,
             number=len(self.calls),
-            was_asked=self.replay is not None,
+            may_have_confirmation=self.replay is not None,
         )
         call = replayed_call(use, self.replay)
         if call is None:
@@ -200,7 +200,7 @@ class StepRun:
         hit("before_call")
         result = await invoke(ToolCall(use.tool, use.args, use.target_id), context)
         hit("after_call")
-        call.ended(result)
+        call.record_result(result)
         raise_if_interrupted()
         if falls_back(result):
             await self._tell_fallback(use, str((result.error or {})["details"]["reason"]))
@@ -276,7 +276,7 @@ class StepRun:
             workspace=place if isinstance(place, Workspace) else None,
             runner=place if isinstance(place, RunnerTarget) else None,
             session_id=self.run.session_id,
-            traceparent=self.run.options.get(TRACE) or made_for(self.run.id),
+            traceparent=self.run.options.get(TRACE) or traceparent_for(self.run.id),
             secrets=self.secrets,
             mask=self.masker.text,
         )

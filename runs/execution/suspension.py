@@ -36,7 +36,7 @@ def pause(
     *,
     active_ms: int,
     keeps_page: bool,
-    forget_secrets: bool = False,
+    delete_secrets: bool = False,
 ) -> None:
     """Ask a person, and leave the run waiting, with what its steps left: one transaction.
 
@@ -71,7 +71,7 @@ def pause(
             free_slot=True,
             audit_events=[*written.audit_events, deed],
             events=[*written.events, NewEvent(EventType.RUN_WAITING, data)],
-            forget_secrets=forget_secrets,
+            delete_secrets=delete_secrets,
         )
         if apply(waiting) is None:
             raise LeaseLost(lease.run.id)
@@ -107,8 +107,8 @@ def _waiting_for(run: Run, asked: NeedsPerson | NeedsAnswer) -> dict[str, Any]:
             "taskId": run.task_id,
             "question": "A person has the page; the run goes on when it is given back.",
         }
-    standing = asked.ruling.standing if asked.ruling.is_asked else None
-    confirmation = standing or authorize.ask(asked.use, asked.ruling)
+    standing = asked.ruling.confirmation if asked.ruling.is_waiting else None
+    confirmation = standing or authorize.request_confirmation(asked.use, asked.ruling)
     step = f"step {(asked.use.step_index or 0) + 1} of {run.total_steps}"
     return {
         "type": "confirmation",

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from decisions.authorization.authorize import Authorization, ToolUse
+from decisions.authorization.authorize import Authorization, ToolCallRequest
 from decisions.authorization.policy import Verdict
 
 
@@ -26,7 +26,7 @@ class CallFailed(Exception):
 class NeedsPerson(Exception):
     """A tool call that a person has to confirm first; nothing of it was done."""
 
-    def __init__(self, use: ToolUse, ruling: Authorization) -> None:
+    def __init__(self, use: ToolCallRequest, ruling: Authorization) -> None:
         super().__init__(use.tool)
         self.use, self.ruling = use, ruling
 
@@ -34,7 +34,7 @@ class NeedsPerson(Exception):
 class TakenOver(NeedsPerson):
     """A tool call that waits until a person gives back the page; nothing of it was done."""
 
-    def __init__(self, use: ToolUse) -> None:
+    def __init__(self, use: ToolCallRequest) -> None:
         super().__init__(use, Authorization(Verdict("confirm", "takeover"), "confirm"))
 
 

@@ -1,10 +1,9 @@
-"""Tool calls that steps made, and what the audit log tells of each.
+"""Tool calls of steps, and their audit events.
 
-A call that works in a workspace, or that a runner performs, is told before it is made
-(`tool.called`) and when it is over (`tool.succeeded`, `tool.failed`), so that one whose worker was
-lost is there too (`runs.lifecycle.in_flight_calls`). Of a call of a browser's tool, which a step
-may make by the
-hundred, there is one row, `tool.called`, written with its step.
+A call that works in a workspace or that a runner performs has two audit events: `tool.called`
+before it starts, and `tool.succeeded` or `tool.failed` after its end, so that a call whose worker
+died is recorded too (`runs.lifecycle.in_flight_calls`). A call of a browser tool, of which a step
+may make hundreds, has one, `tool.called`, written with the step's result.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from decisions.audit.record import AuditEvent
-from decisions.authorization.authorize import ToolUse
+from decisions.authorization.authorize import ToolCallRequest
 from decisions.infra.ids import new_id
 from runners.errors import AddressNotAllowed
 from runners.tools.base import ToolResult
@@ -26,48 +25,49 @@ from runs.models import Run
 
 @dataclass(slots=True)
 class CallRecord:
-    """One call that a step made.
+    """One tool call of a step.
 
     Attributes:
-        about: what the audit log tells of a call that is told before it is made: targetId, path,
-            and that a runner performs it.
-        call_id: names a call that was told before it was made; empty for any other.
-        failed_code: why it failed, or that it never came to its end; empty where it succeeded.
-        refused_host: of a document that was refused for its address, whatever the step makes of it.
+        details: further data of its audit events: targetId, path, and that a runner performs it.
+        call_id: the id of a call that is recorded before it starts; empty for any other.
+        failed_code: the error code; INTERRUPTED until it ends; empty where it succeeded.
+        snapshot_id: the snapshot of the files that it wrote.
+        refused_host: the host of a page that was refused for its address, whether or not the step
+            fails for it.
     """
 
     tool: str
     args_digest: str
-    about: Mapping[str, Any]
+    details: Mapping[str, Any]
     call_id: str = ""
     failed_code: str = INTERRUPTED
     snapshot_id: str = ""
     refused_host: str | None = None
 
     @classmethod
-    def of(cls, use: ToolUse) -> CallRecord:
-        """Return a call that is about to be made."""
-        args = use.args if use.shown is None else use.shown
-        tool = get_tool(use.tool) if use.is_own else None
+    def of(cls, request: ToolCallRequest) -> CallRecord:
+        """Return the record of a call that is about to start."""
+        args = request.args if request.shown is None else request.shown
+        tool = get_tool(request.tool) if request.is_builtin else None
         if tool is None:
-            elsewhere = {"targetId": use.target_id or "", "elsewhere": True}
-            return cls(use.tool, use.digest, elsewhere, call_id=new_id("call_"))
+            remote = {"targetId": request.target_id or "", "elsewhere": True}
+            return cls(request.tool, request.digest, remote, call_id=new_id("call_"))
         if tool.kind != "workspace":
-            return cls(use.tool, use.digest, {})
-        about: dict[str, Any] = {}
-        if use.target_id is not None:
-            about["targetId"] = use.target_id
+            return cls(request.tool, request.digest, {})
+        details: dict[str, Any] = {}
+        if request.target_id is not None:
+            details["targetId"] = request.target_id
         if isinstance(path := args.get("path"), str):
-            about["path"] = path[:300]
-        return cls(use.tool, use.digest, about, call_id=new_id("call_"))
+            details["path"] = path[:300]
+        return cls(request.tool, request.digest, details, call_id=new_id("call_"))
 
     @property
     def is_aborted(self) -> bool:
-        """Whether it never came to its end."""
+        """Whether the call has not ended by itself."""
         return self.failed_code == INTERRUPTED
 
-    def ended(self, result: ToolResult) -> None:
-        """Note what came of it."""
+    def record_result(self, result: ToolResult) -> None:
+        """Set what the audit events say of its result."""
         error = result.error or {}
         self.failed_code = "" if result.ok else str(error.get("errorCode"))
         self.refused_host = _refused_host(error)
@@ -75,7 +75,7 @@ class CallRecord:
 
 
 def snapshot_of(result: ToolResult) -> str:
-    """Return the snapshot that a call left of what it wrote; empty where it left none."""
+    """Return the id of the snapshot of what a call wrote; empty where there is none."""
     output = result.output
     return str(output.get("snapshotId") or "") if isinstance(output, Mapping) else ""
 
@@ -86,39 +86,42 @@ def _refused_host(error: Mapping[str, Any]) -> str | None:
     return str(host) if is_address and host is not None else None
 
 
-def begun(run: Run, step: int, call: CallRecord) -> AuditEvent:
-    """Return the audit row of a call that is about to be made."""
-    return _deed("tool.called", run, _about(step, call))
+def call_started_event(run: Run, step: int, call: CallRecord) -> AuditEvent:
+    """Return the audit event of a call that is about to start."""
+    return _event("tool.called", run, _data(step, call))
 
 
-def over(run: Run, step: int, call: CallRecord) -> AuditEvent:
-    """Return the audit row of a call that is over."""
-    told = _about(step, call) | {"ok": not call.failed_code}
+def call_ended_event(run: Run, step: int, call: CallRecord) -> AuditEvent:
+    """Return the audit event of a call that has ended."""
+    data = _data(step, call) | {"ok": not call.failed_code}
     if not call.call_id:
         failed = {"errorCode": call.failed_code} if call.failed_code else {}
-        return _deed("tool.called", run, told | failed)
+        return _event("tool.called", run, data | failed)
     if call.is_aborted:
-        return _deed("tool.failed", run, told | aborted_call_data(INTERRUPTED, call.tool, told))
+        return _event("tool.failed", run, data | aborted_call_data(INTERRUPTED, call.tool, data))
     if call.failed_code:
-        return _deed("tool.failed", run, told | {"code": call.failed_code})
-    kept = {"snapshotId": call.snapshot_id} if call.snapshot_id else {}
-    return _deed("tool.succeeded", run, told | kept)
+        return _event("tool.failed", run, data | {"code": call.failed_code})
+    snapshot = {"snapshotId": call.snapshot_id} if call.snapshot_id else {}
+    return _event("tool.succeeded", run, data | snapshot)
 
 
-def refused_address(run: Run, step: int, call: CallRecord) -> list[AuditEvent]:
-    """Return the audit row of a document that was refused for its address: the host, no more."""
+def refused_address_events(run: Run, step: int, call: CallRecord) -> list[AuditEvent]:
+    """Return the audit event of a page that was refused for its address, with its host alone; none
+    where no page was.
+    """
     if call.refused_host is None:
         return []
-    told = {"step": step, "host": call.refused_host, "trustLevel": run.trust, "tool": call.tool}
-    return [_deed("address.refused", run, told)]
+    data = {"step": step, "host": call.refused_host, "trustLevel": run.trust, "tool": call.tool}
+    return [_event("address.refused", run, data)]
 
 
-def _about(step: int, call: CallRecord) -> dict[str, Any]:
+def _data(step: int, call: CallRecord) -> dict[str, Any]:
     named = {"callId": call.call_id} if call.call_id else {}
-    return {"tool": call.tool, "step": step, "argsDigest": call.args_digest, **named, **call.about}
+    data = {"tool": call.tool, "step": step, "argsDigest": call.args_digest}
+    return {**data, **named, **call.details}
 
 
-def _deed(action: str, run: Run, told: Mapping[str, Any]) -> AuditEvent:
+def _event(action: str, run: Run, data: Mapping[str, Any]) -> AuditEvent:
     return AuditEvent(
-        action, run.principal_id, "run", run.id, run.tenant_id, run.workspace_id, told
+        action, run.principal_id, "run", run.id, run.tenant_id, run.workspace_id, data
     )

@@ -1,9 +1,9 @@
-"""Calls of tools that the audit log tells of twice: as they begin, and what came of them.
+"""Tool calls in flight, each with two audit events: its start and its end.
 
-A call that has begun leaves a row here with its opening (`tool.called`), and whoever takes that row
-away writes the closing: so there is exactly one of each, whatever dies in between. That is, in this
-order, who knows most of it: the door or the worker that made the call; the transition that took the
-run off its worker (a cancel, the end of its time, a lost lease); the scheduler.
+The start of a call (`tool.called`) inserts a row of OpenCall; the process that deletes the row
+writes the end, so each call has exactly one of both, whichever process dies. The end is written by,
+in this order: the worker or the API process that makes the call; the transition that ends the
+run's lease (a cancel, a timeout, an expired lease); the scheduler.
 """
 
 from __future__ import annotations
@@ -19,191 +19,200 @@ from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
 from decisions.audit.record import AuditEvent, entry_for, record
-from decisions.authorization.authorize import ToolUse
-from decisions.infra.preconditions import StillSo
-from decisions.infra.prepared_statements import Statement
-from decisions.infra.processes import is_gone, this_process
+from decisions.authorization.authorize import ToolCallRequest
+from decisions.infra.preconditions import Precondition
+from decisions.infra.prepared_statements import SqlStatement
+from decisions.infra.processes import has_ended, process_identity
 from decisions.models import AuditEntry
 from runners.tools.base import Effect
 from runners.tools.registry import get_tool
 from runs.models import OpenCall, Run, RunStatus
 
-INTERRUPTED = "interrupted"  # the code of a call that did not come to its end
+INTERRUPTED = "interrupted"  # the code of a call that did not end by itself
 WORKER_LOST = "WORKER_LOST"
-GIVEN_UP = timedelta(hours=1)  # a direct call takes minutes at most; its process may be elsewhere
+# A direct call takes minutes at most. The age decides where its process is on another machine.
+DIRECT_CALL_MAX_AGE = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
-class CarriedCall:
-    """A direct call that a run is made for.
+class DirectCallOfRun:
+    """A direct call that a run makes for its caller.
 
     Attributes:
-        use: what policy is asked about.
-        call_id: what the audit log names it.
-        opening: the audit row that tells that it begins, but for the run.
+        request: the call as policy judges it.
+        call_id: its id in the audit log.
+        started_event: its audit event `tool.called`, without the run's id.
     """
 
-    use: ToolUse
+    request: ToolCallRequest
     call_id: str
-    opening: AuditEvent
+    started_event: AuditEvent
 
-    def begin_with(self, run_id: str) -> None:
-        """Tell that it begins, and which run carries it, in the caller's transaction."""
-        told = {**self.opening.metadata, "runId": run_id}
-        start_direct_call(self.call_id, replace(self.opening, metadata=told))
+    def start_with(self, run_id: str) -> None:
+        """Record that it starts, with the id of its run, in the caller's transaction."""
+        metadata = {**self.started_event.metadata, "runId": run_id}
+        start_direct_call(self.call_id, replace(self.started_event, metadata=metadata))
 
 
 @dataclass(slots=True)
 class CallStart:
-    """A call that begins with the start of its step, in one statement of PostgreSQL; where what was
-    known is not so any more, the step starts without it.
+    """The start of a step's first call, written in the PostgreSQL statement that starts the step.
+    If a precondition does not hold, the step starts without the call.
 
     Attributes:
-        row, entry: what tells that it is under way, and the audit row of its beginning.
-        is_open: whether it was told; set by whoever wrote the transition.
+        row, entry: the row of the call in flight, and the audit row of its start.
+        is_written: whether they were written; set when the transition is written.
     """
 
     row: OpenCall
     entry: AuditEntry
-    if_still: Sequence[StillSo]
-    is_open: bool = False
+    preconditions: Sequence[Precondition]
+    is_written: bool = False
 
     @classmethod
     def of_run(
-        cls, call_id: str, opening: AuditEvent, run: Run, *, if_still: Sequence[StillSo]
+        cls,
+        call_id: str,
+        started_event: AuditEvent,
+        run: Run,
+        *,
+        preconditions: Sequence[Precondition],
     ) -> CallStart:
-        """Return a call of a run's step."""
-        row = _open_call(call_id, opening, run_id=run.id, epoch=run.epoch)
-        return cls(row, entry_for(opening), if_still)
+        """Return the start of a call of the run."""
+        row = _open_call(call_id, started_event, run_id=run.id, epoch=run.epoch)
+        return cls(row, entry_for(started_event), preconditions)
 
 
-def aborted_call_data(code: str, tool: str, about: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is told of a call of a tool that nobody saw the end of; `about` is what was told
-    of it before.
+def aborted_call_data(code: str, tool: str, details: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the outcome of a call whose end was not seen, for its audit event or its caller.
+
+    `details` is the data of its `tool.called`. The effect is unknown, unless the tool only reads.
     """
-    known = None if about.get("elsewhere") else get_tool(tool)
+    known = None if details.get("elsewhere") else get_tool(tool)
     effect = {} if known is not None and known.effect == Effect.READ else {"effect": "unknown"}
     return {"ok": False, "code": code, **effect}
 
 
-def start_direct_call(call_id: str, opening: AuditEvent) -> None:
-    """Tell that a direct call begins, in the caller's transaction."""
-    _open_call(call_id, opening).save(force_insert=True)
-    record(opening)
+def start_direct_call(call_id: str, started_event: AuditEvent) -> None:
+    """Record the start of a direct call, in the caller's transaction."""
+    _open_call(call_id, started_event).save(force_insert=True)
+    record(started_event)
 
 
 def start_run_call(
-    call_id: str, opening: AuditEvent, run: Run, *, if_still: Sequence[StillSo] = ()
+    call_id: str, started_event: AuditEvent, run: Run, *, preconditions: Sequence[Precondition] = ()
 ) -> bool:
-    """Tell that a call of a run's step begins; commits.
+    """Record the start of a call of a run's step; commits.
 
-    False where the run is not under that lease any more, or what was known is not so any more
-    (`if_still`, on PostgreSQL alone): then nothing was written, and the call is not to be made.
+    False where the run is no longer under this lease, or a precondition does not hold (they are
+    tested on PostgreSQL only): then nothing was written, and the call must not be made.
     """
-    begun = _open_call(call_id, opening, run_id=run.id, epoch=run.epoch)
+    call = _open_call(call_id, started_event, run_id=run.id, epoch=run.epoch)
     if connection.vendor == "postgresql":
-        return _open_in_one_statement(begun, entry_for(opening), run, if_still)
-    ours = Run.objects.filter(id=run.id, epoch=run.epoch, status=RunStatus.RUNNING)
+        return _insert_in_one_statement(call, entry_for(started_event), run, preconditions)
+    leased = Run.objects.filter(id=run.id, epoch=run.epoch, status=RunStatus.RUNNING)
     with transaction.atomic():
-        if not ours.exists():
+        if not leased.exists():
             return False
-        begun.save(force_insert=True)
-        record(opening)
+        call.save(force_insert=True)
+        record(started_event)
     return True
 
 
-def _open_in_one_statement(
-    begun: OpenCall, entry: AuditEntry, run: Run, if_still: Sequence[StillSo]
+def _insert_in_one_statement(
+    call: OpenCall, entry: AuditEntry, run: Run, preconditions: Sequence[Precondition]
 ) -> bool:
-    """Do it in one round trip and one commit: this is what a call on a runner costs most."""
-    statement = Statement()
-    wheres = ["id = %s AND epoch = %s AND status = %s", *(known.sql for known in if_still)]
+    """One round trip and one commit, which are most of what a call on a runner costs."""
+    statement = SqlStatement()
+    wheres = ["id = %s AND epoch = %s AND status = %s", *(known.sql for known in preconditions)]
     statement.add(
         "r",
         f"SELECT id FROM runs_run WHERE {' AND '.join(wheres)} FOR UPDATE",  # noqa: S608
         run.id,
         run.epoch,
         RunStatus.RUNNING.value,
-        *(param for known in if_still for param in known.params),
+        *(param for known in preconditions for param in known.params),
     )
-    statement.insert("opened", [begun])
-    statement.insert("told", [entry])
+    statement.insert("opened", [call])
+    statement.insert("audited", [entry])
     return statement.run("SELECT id FROM r") is not None
 
 
-def finish_direct_call(call_id: str, closing: AuditEvent) -> bool:
-    """Tell what came of a direct call, unless it was given up before; in the caller's
-    transaction.
+def finish_direct_call(call_id: str, ended_event: AuditEvent) -> bool:
+    """Record the end of a direct call, in the caller's transaction; False: it was aborted before,
+    and nothing was written.
     """
-    if not _take(OpenCall.objects.filter(id=call_id)):
+    if not _delete(OpenCall.objects.filter(id=call_id)):
         return False
-    record(closing)
+    record(ended_event)
     return True
 
 
 def delete_finished_calls(call_ids: Sequence[str]) -> None:
-    """Note that these calls of a run are closed: their closing is written by the caller, in the
-    same transaction and under the run's lease.
+    """Delete the rows of ended calls of a run. The caller writes their audit events in the same
+    transaction, under the run's lease.
     """
     OpenCall.objects.filter(id__in=call_ids).delete()
 
 
 def abort_calls(run_id: str, code: str) -> None:
-    """Close every call of a run that is still open, in the transaction that ends its lease, and
-    after the guarded change of the run's row: from there on none begins.
+    """Record with `code` the end of every call of a run still in flight.
+
+    To be called in the transaction that ends the run's lease, after the guarded update of its row:
+    from there on no call of this lease starts.
     """
-    _cut(OpenCall.objects.filter(run_id=run_id), code)
+    _abort(OpenCall.objects.filter(run_id=run_id), code)
 
 
 def abort_stale_calls() -> int:
-    """Close what nobody else will: direct calls whose process is gone, or that are an hour old, and
-    calls of runs that are not under the lease in which they began. Return how many.
+    """Record the end of calls that no process will: direct calls whose process is gone or that are
+    older than DIRECT_CALL_MAX_AGE, and calls of runs under an earlier lease. Return how many.
     """
     direct = OpenCall.objects.filter(run_id__isnull=True)
-    over = datetime.now(UTC) - GIVEN_UP
-    given_up = [call.id for call in direct if call.opened_at < over or is_gone(call.process)]
-    still = Run.objects.filter(
+    oldest = datetime.now(UTC) - DIRECT_CALL_MAX_AGE
+    stale = [call.id for call in direct if call.opened_at < oldest or has_ended(call.process)]
+    leased = Run.objects.filter(
         id=OuterRef("run_id"), epoch=OuterRef("epoch"), status=RunStatus.RUNNING
     )
-    strays = OpenCall.objects.filter(~Exists(still), run_id__isnull=False)
-    given_up += strays.values_list("id", flat=True)
+    of_earlier_leases = OpenCall.objects.filter(~Exists(leased), run_id__isnull=False)
+    stale += of_earlier_leases.values_list("id", flat=True)
     with transaction.atomic():
-        return _cut(OpenCall.objects.filter(id__in=given_up), INTERRUPTED)
+        return _abort(OpenCall.objects.filter(id__in=stale), INTERRUPTED)
 
 
-def _open_call(call_id: str, opening: AuditEvent, **of_run: Any) -> OpenCall:
+def _open_call(call_id: str, started_event: AuditEvent, **of_run: Any) -> OpenCall:
     return OpenCall(
         id=call_id,
-        opening=asdict(opening),
+        opening=asdict(started_event),
         process=_process(os.getpid()),
         opened_at=datetime.now(UTC),
         **of_run,
     )
 
 
-def _cut(calls: QuerySet[OpenCall], code: str) -> int:
-    """Close calls; two at once close each call once."""
-    closed = 0
+def _abort(calls: QuerySet[OpenCall], code: str) -> int:
+    aborted = 0
     for call in calls.order_by("opened_at", "id"):
-        if _take(OpenCall.objects.filter(id=call.id)):
-            record(_closing(call.opening, code))
-            closed += 1
-    return closed
+        if _delete(OpenCall.objects.filter(id=call.id)):
+            record(_aborted_event(call.opening, code))
+            aborted += 1
+    return aborted
 
 
-def _take(call: QuerySet[OpenCall]) -> bool:
-    """Take the right to close a call; False: somebody else has it."""
+def _delete(call: QuerySet[OpenCall]) -> bool:
+    """Delete the row of a call; False: another process did, and writes the call's end."""
     return call.delete()[0] == 1
 
 
-def _closing(opening: Mapping[str, Any], code: str) -> AuditEvent:
-    begun = AuditEvent(**opening)
-    tool = str(begun.metadata.get("tool", begun.resource_id))  # a direct call is about its tool
-    told = {**begun.metadata, **aborted_call_data(code, tool, begun.metadata)}
-    return replace(begun, action="tool.failed", metadata=told)
+def _aborted_event(opening: Mapping[str, Any], code: str) -> AuditEvent:
+    started = AuditEvent(**opening)
+    # The resource of a direct call's event is its tool.
+    tool = str(started.metadata.get("tool", started.resource_id))
+    metadata = {**started.metadata, **aborted_call_data(code, tool, started.metadata)}
+    return replace(started, action="tool.failed", metadata=metadata)
 
 
 @lru_cache(maxsize=1)
 def _process(pid: int) -> str:
-    """Return this process's mark; `pid` tells a fork from its parent."""
-    return this_process()
+    """Return this process's identity; `pid` makes a fork compute its own."""
+    return process_identity()

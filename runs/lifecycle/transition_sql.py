@@ -1,6 +1,7 @@
-"""A transition as one PostgreSQL statement: one round trip, one plan, one commit.
+"""Write a transition as one PostgreSQL statement: one round trip, one plan, one commit.
 
-Parts that it lacks leave no trace. All hang on `r`, the run's guarded update: no row, nothing else.
+The statement is a WITH query. Every part joins `r`, the run's guarded update: if that changes no
+row, nothing is written. A part that the transition does not need is left out.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from django.conf import settings
 
 from artifacts.services import artifact_rows
 from decisions.audit.record import entry_for
-from decisions.infra.prepared_statements import Statement
+from decisions.infra.prepared_statements import SqlStatement
 from decisions.models import AuditEntry
 from runs.lifecycle.changes import Plus, Transition
 from runs.lifecycle.in_flight_calls import CallStart
@@ -25,8 +26,8 @@ _JSON_COLUMNS = frozenset({"result", "error", "warnings", "next_actions", "optio
 
 
 def apply(change: Transition, now: datetime) -> int | None:
-    """Write the transition; return the run's last seq, or None where nothing was written."""
-    statement = Statement()
+    """Write the transition; return the run's last seq, or None where its guard held no row."""
+    statement = SqlStatement()
     if change.take_slot:
         statement.add(
             "free",
@@ -35,7 +36,7 @@ def apply(change: Transition, now: datetime) -> int | None:
             settings.MAX_CONCURRENT_RUNS,
         )
     _run(statement, change, now)
-    _belongings(statement, change)
+    _resources(statement, change)
     _events(statement, change, now)
     _steps(statement, change, now)
     _artifacts(statement, change, now)
@@ -44,18 +45,18 @@ def apply(change: Transition, now: datetime) -> int | None:
     if change.finished_calls:
         closed = "DELETE FROM runs_opencall o USING r WHERE o.run_id = r.id AND o.id = ANY(%s)"
         statement.add("closed", closed, list(change.finished_calls))
-    opens = _opening(statement, change)
-    _audit(statement, [entry_for(deed) for deed in change.audit_events], opens)
-    is_open = "EXISTS (SELECT 1 FROM may)" if opens is not None else "false"
-    row = statement.run(f"SELECT last_seq, {is_open} FROM r")  # noqa: S608
+    call_start = _call_start(statement, change)
+    _audit(statement, [entry_for(event) for event in change.audit_events], call_start)
+    is_written = "EXISTS (SELECT 1 FROM may)" if call_start is not None else "false"
+    row = statement.run(f"SELECT last_seq, {is_written} FROM r")  # noqa: S608
     if row is None:
         return None
-    if opens is not None:
-        opens.is_open = bool(row[1])
+    if call_start is not None:
+        call_start.is_written = bool(row[1])
     return int(row[0])
 
 
-def _run(statement: Statement, change: Transition, now: datetime) -> None:
+def _run(statement: SqlStatement, change: Transition, now: datetime) -> None:
     sets = ["last_seq = last_seq + %s", "updated_at = GREATEST(updated_at, %s)"]
     params: list[Any] = [len(change.events), now]
     for name, value in change.values.items():
@@ -83,7 +84,7 @@ def _run(statement: Statement, change: Transition, now: datetime) -> None:
     )
 
 
-def _belongings(statement: Statement, change: Transition) -> None:
+def _resources(statement: SqlStatement, change: Transition) -> None:
     if change.take_slot:
         statement.add(
             "taken",
@@ -101,15 +102,15 @@ def _belongings(statement: Statement, change: Transition) -> None:
             change.epoch,
         )
     if change.cancel_wakeup:
-        statement.add("unrung", "DELETE FROM runs_outboxentry o USING r WHERE o.run_id = r.id")
-    if change.forget_secrets:
-        statement.add("forgot", "DELETE FROM runs_runsecret s USING r WHERE s.run_id = r.id")
+        statement.add("wakeup", "DELETE FROM runs_outboxentry o USING r WHERE o.run_id = r.id")
+    if change.delete_secrets:
+        statement.add("secrets", "DELETE FROM runs_runsecret s USING r WHERE s.run_id = r.id")
 
 
-def _events(statement: Statement, change: Transition, now: datetime) -> None:
+def _events(statement: SqlStatement, change: Transition, now: datetime) -> None:
     if change.events:
         statement.add(
-            "told",
+            "events",
             "INSERT INTO runs_runevent (run_id, seq, type, at, data)"
             " SELECT r.id, r.last_seq - %s + v.nth, v.type, %s, v.data FROM r,"
             " ROWS FROM (jsonb_to_recordset(%s::jsonb) AS (type text, data jsonb))"
@@ -120,18 +121,18 @@ def _events(statement: Statement, change: Transition, now: datetime) -> None:
         )
 
 
-def _steps(statement: Statement, change: Transition, now: datetime) -> None:
+def _steps(statement: SqlStatement, change: Transition, now: datetime) -> None:
     if appended := new_rows(change, now):
         statement.insert("appended", appended)
     known = [step for step in change.steps if step.new is None]
     started = [step.index for step in known if step.status == StepStatus.STARTED]
-    over = [
+    ended = [
         {"i": step.index, "status": step.status, "output": step.output, "error": step.error}
         for step in known
         if step.status not in UNFINISHED
     ]
-    stopped = [step for step in known if step.status == StepStatus.PENDING]
-    paused = [{"i": step.index, "paused": step.paused} for step in stopped]
+    pending = [step for step in known if step.status == StepStatus.PENDING]
+    paused = [{"i": step.index, "paused": step.paused} for step in pending]
     if started:
         statement.add(
             "started",
@@ -153,20 +154,20 @@ def _steps(statement: Statement, change: Transition, now: datetime) -> None:
             change.epoch,
             _json(paused),
         )
-    if over:
+    if ended:
         statement.add(
-            "stepped",
+            "ended",
             "UPDATE runs_runstep s SET status = v.status, epoch = %s, ended_at = %s,"
             " output = NULLIF(v.output, 'null'), error = NULLIF(v.error, 'null') FROM r,"
             " jsonb_to_recordset(%s::jsonb) AS v(i int, status text, output jsonb, error jsonb)"
             " WHERE s.run_id = r.id AND s.index = v.i",
             change.epoch,
             now,
-            _json(over),
+            _json(ended),
         )
 
 
-def _artifacts(statement: Statement, change: Transition, now: datetime) -> None:
+def _artifacts(statement: SqlStatement, change: Transition, now: datetime) -> None:
     run = change.run
     rows = artifact_rows(
         change.blobs,
@@ -176,7 +177,7 @@ def _artifacts(statement: Statement, change: Transition, now: datetime) -> None:
         ended_at=now if change.ended else None,
     )
     if rows:
-        statement.insert("kept", rows)
+        statement.insert("artifacts", rows)
     if change.ended:
         statement.add(
             "expiring",
@@ -187,10 +188,10 @@ def _artifacts(statement: Statement, change: Transition, now: datetime) -> None:
         )
 
 
-def _webhooks(statement: Statement, now: datetime) -> None:
-    """Write a delivery for every webhook that is to be told; `id` is made as `delivery_id` does."""
+def _webhooks(statement: SqlStatement, now: datetime) -> None:
+    """Insert a delivery for every webhook of the run; `id` is built as `delivery_id` does."""
     statement.add(
-        "hooked",
+        "deliveries",
         "INSERT INTO runs_webhookdelivery (id, webhook_id, run_id, event, status, attempts, epoch,"
         " next_try_at, created_at, error) SELECT 'msg_' || substr(r.id, strpos(r.id, '_') + 1)"
         " || '_' || substr(w.id, strpos(w.id, '_') + 1), w.id, r.id, 'run.' || r.status,"
@@ -204,37 +205,43 @@ def _webhooks(statement: Statement, now: datetime) -> None:
     )
 
 
-def _opening(statement: Statement, change: Transition) -> CallStart | None:
-    """Open the call that begins with a step of this change, where what was known still is so."""
-    opens = next((step.opens for step in change.steps if step.opens is not None), None)
-    if opens is not None:
-        wheres = " AND ".join(known.sql for known in opens.if_still)
-        params = [param for known in opens.if_still for param in known.params]
+def _call_start(statement: SqlStatement, change: Transition) -> CallStart | None:
+    """Insert the call that starts with a step of this transition, if its preconditions hold."""
+    starts = (step.call_start for step in change.steps)
+    start = next((start for start in starts if start is not None), None)
+    if start is not None:
+        wheres = " AND ".join(known.sql for known in start.preconditions)
+        params = [param for known in start.preconditions for param in known.params]
         statement.add("may", f"SELECT r.id FROM r WHERE {wheres}", *params)  # noqa: S608
-        statement.insert("opened", [opens.row], source="may")
-    return opens
+        statement.insert("opened", [start.row], source="may")
+    return start
 
 
-def _audit(statement: Statement, entries: list[AuditEntry], opens: CallStart | None) -> None:
-    if entries or opens is not None:
-        statement.insert("audited", entries, last=opens.entry if opens is not None else None)
+def _audit(statement: SqlStatement, entries: list[AuditEntry], start: CallStart | None) -> None:
+    if entries or start is not None:
+        statement.insert("audited", entries, last=start.entry if start is not None else None)
 
 
 def insert_run(
     run: Run, steps: list[RunStep], event: RunEvent, entry: AuditEntry, wakeup: OutboxEntry | None
 ) -> None:
-    """Insert a new run with all that belongs to it."""
-    statement = Statement()
+    """Insert a new run with its steps, first event, audit row and outbox entry."""
+    statement = SqlStatement()
     statement.insert("r", [run], source="(SELECT 1) one")
     statement.parts[0] = statement.parts[0].removesuffix(")") + " RETURNING id)"
-    for name, rows in (("s", steps), ("e", [event]), ("a", [entry]), ("o", [wakeup] if wakeup else [])):
+    for name, rows in (
+        ("s", steps),
+        ("e", [event]),
+        ("a", [entry]),
+        ("o", [wakeup] if wakeup else []),
+    ):
         if rows:
             statement.insert(name, list(rows))
     statement.run("SELECT id FROM r")
 
 
 def _plain(value: Any) -> Any:
-    """Return a choice as its text: the driver would send the name of an enum's member."""
+    """Return the text of an enum's member; the driver would send the member's name."""
     return value.value if isinstance(value, Enum) else value
 
 

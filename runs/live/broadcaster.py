@@ -38,8 +38,8 @@ class PageBroadcaster:
         self._publisher = connect(blocking=False)
         self._redis = Outage(
             log,
-            away="live pages cannot be published to redis",
-            back="live pages are published to redis again",
+            on_failure="live pages cannot be published to redis",
+            on_recovery="live pages are published to redis again",
         )
 
     async def serve(self) -> None:
@@ -60,7 +60,7 @@ class PageBroadcaster:
         try:
             async with client.pubsub(ignore_subscribe_messages=True) as channel:
                 await channel.subscribe(WORKERS_CHANNEL)
-                self._redis.is_over()
+                self._redis.recovered()
                 while has_open_pages():
                     received = await channel.get_message(timeout=TICK_S)
                     message = open_message(received["data"]) if received is not None else None
@@ -68,7 +68,7 @@ class PageBroadcaster:
                         await self._dispatch(message)
                     self._close_ended()
         except (RedisError, OSError) as error:
-            self._redis.goes_on(error)
+            self._redis.failed(error)
             await asyncio.sleep(RETRY_S)
         finally:
             await client.aclose()
@@ -105,7 +105,7 @@ class PageBroadcaster:
         try:
             await self._publisher.publish(viewers_channel(task_id), seal_message(message))
         except (RedisError, OSError) as error:
-            self._redis.goes_on(error)
+            self._redis.failed(error)
 
 
 _serving: dict[int, Future[None]] = {}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import Error
 
-from decisions.infra.cancellation import ended
+from decisions.infra.cancellation import cancel_and_wait
 from decisions.infra.threads import in_thread
 from runners.browser.errors import browser_errors
 from runners.browser.live.dialogs import Questions
@@ -86,7 +86,7 @@ class LivePage:
 
     async def close(self) -> None:
         """Detach from the page and record what was done on it."""
-        for error in await ended(self._loops):
+        for error in await cancel_and_wait(self._loops):
             if error is not None:
                 log.error("the live page of %s failed", self.task_id, exc_info=error)
         await self._detach()

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
-from decisions.infra.cancellation import ended
+from decisions.infra.cancellation import cancel_and_wait
 
 CLOSE_S = 2.0
 MAX_NOTICES = 64  # when more wait, the oldest are dropped
@@ -73,7 +73,7 @@ class ViewerSender:
         """Send the waiting notices, for CLOSE_S at most, and stop."""
         self._queue.end()
         await asyncio.wait([self._sending], timeout=CLOSE_S)
-        await ended([self._sending])
+        await cancel_and_wait([self._sending])
 
     async def _send(self) -> None:
         async for message in self._queue:

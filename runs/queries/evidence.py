@@ -14,7 +14,7 @@ from typing import Any
 from django.db.models import Q
 
 from artifacts.models import Artifact
-from artifacts.selectors import describe, is_expired
+from artifacts.selectors import describe_artifact, is_expired
 from artifacts.storage.blobs import open_blob
 from decisions.audit.bundle import Record, bundle_lines
 from decisions.audit.query import audit_records, bundle_head
@@ -121,7 +121,7 @@ def _events(run: Run) -> Iterator[Record]:
 
 def _artifacts(run: Run, *, contents: bool) -> Iterator[Record]:
     for row in list(Artifact.objects.filter(run_id=run.id).order_by("created_at", "id")):
-        told = {"type": "artifact", **describe(row), "stepIndex": row.step_index}
+        told = {"type": "artifact", **describe_artifact(row), "stepIndex": row.step_index}
         file = None
         if contents and not is_expired(row):
             file = open_blob(row.sha256, size_bytes=row.size_bytes)

@@ -16,8 +16,8 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from decisions.audit.record import AuditEvent
 from decisions.infra.clock import now_ms
-from decisions.infra.processes import is_gone
-from decisions.infra.staleness import Watch
+from decisions.infra.processes import has_ended
+from decisions.infra.staleness import ChangeWatch
 from runners.browser_sessions import detach_sessions
 from runs.lifecycle.changes import Plus, Transition
 from runs.lifecycle.in_flight_calls import WORKER_LOST
@@ -34,7 +34,7 @@ class HeartbeatMonitor:
     """Watches the heartbeats of all workers from one scheduler process."""
 
     def __init__(self) -> None:
-        self._heartbeats = Watch()
+        self._heartbeats = ChangeWatch()
 
     def end_expired_leases(self) -> None:
         """End the leases of every worker whose heartbeat did not change for LEASE_LOST_S, or whose
@@ -42,9 +42,9 @@ class HeartbeatMonitor:
         """
         ensure_slots()
         workers = list(Worker.objects.filter(lost_at__isnull=True))
-        self._heartbeats.look()
+        self._heartbeats.start_round()
         for worker in workers:
-            gone = is_gone(worker.process)
+            gone = has_ended(worker.process)
             unchanged_s = self._heartbeats.unchanged_s(worker.id, worker.beat)
             if gone or unchanged_s >= settings.LEASE_LOST_S:
                 reason = "process gone" if gone else f"no heartbeat for {unchanged_s:.0f} s"

@@ -38,9 +38,9 @@ def should_send(queue: str) -> bool:
     def mark(redis: Redis) -> bool:
         return bool(redis.set(_key(), 1, nx=True, px=MARK_MS))
 
-    return _redis.ask(mark) is not False
+    return _redis.execute(mark) is not False
 
 
 def mark_received() -> None:
     """Say that somebody looks for work from now on."""
-    _redis.ask(lambda redis: redis.delete(_key()))
+    _redis.execute(lambda redis: redis.delete(_key()))

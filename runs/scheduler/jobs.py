@@ -15,9 +15,9 @@ from django.db import (
 )
 
 from artifacts.services import collect_blobs, expire_artifacts
-from artifacts.uploads import forget_uploads
-from decisions.chat.answers import forget_answers
-from decisions.chat.conversation import forget_conversations
+from artifacts.uploads import delete_old_uploads
+from decisions.chat.answers import delete_expired_answers
+from decisions.chat.conversation import delete_idle_conversations
 from runners.targets.snapshots import sweep_workspaces
 from runs.conversations.maintenance import delete_old_tasks, end_takeovers
 from runs.conversations.message_queue import start_waiting_runs
@@ -73,10 +73,10 @@ class Scheduler:
             (3600.0, delete_old_runs),
             (3600.0, delete_closed_sessions),
             (3600.0, collect_blobs),
-            (3600.0, forget_uploads),
-            (300.0, forget_answers),
+            (3600.0, delete_old_uploads),
+            (300.0, delete_expired_answers),
             (300.0, delete_expired_keys),
-            (3600.0, forget_conversations),
+            (3600.0, delete_idle_conversations),
             (30.0, sweep_workspaces),
             (10.0, abort_stale_calls),
             (5.0, start_waiting_runs),

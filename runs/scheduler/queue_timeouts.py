@@ -6,7 +6,7 @@ import logging
 
 from django.db.models import QuerySet
 
-from decisions.infra.staleness import Watch
+from decisions.infra.staleness import ChangeWatch
 from runs.journal.outcome import error_object
 from runs.lifecycle.changes import Transition
 from runs.lifecycle.status import InvalidTransition, move
@@ -20,12 +20,12 @@ class QueueTimeouts:
     """Measures from one scheduler process how long each synchronous run stays queued."""
 
     def __init__(self) -> None:
-        self._queued = Watch()
+        self._queued = ChangeWatch()
 
     def fail_expired_runs(self) -> None:
         """Fail sync runs that were queued for their whole timeout: their callers no longer wait."""
         queued = list(queued_sync_runs())
-        self._queued.look()
+        self._queued.start_round()
         for run in queued:
             if self._queued.unchanged_s(run.id, run.status) * 1000 >= run.timeout_ms:
                 time_out_queued_run(run)

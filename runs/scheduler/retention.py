@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import transaction
 
 from artifacts.services import expire_artifacts_of
-from decisions.infra.batches import AT_ONCE, until_done
+from decisions.infra.batches import BATCH_SIZE, run_in_batches
 from runs.models import TERMINAL, Run, RunKey, WebhookDelivery, Worker
 
 
@@ -24,10 +24,10 @@ def hide_runs() -> int:
     due = Run.objects.filter(ended_at__lte=oldest, hidden_at__isnull=True)
 
     def hide_some() -> int:
-        ids = list(due.order_by("ended_at").values_list("id", flat=True)[:AT_ONCE])
+        ids = list(due.order_by("ended_at").values_list("id", flat=True)[:BATCH_SIZE])
         return due.filter(id__in=ids).update(hidden_at=now)
 
-    return until_done(hide_some, full=AT_ONCE)
+    return run_in_batches(hide_some, full=BATCH_SIZE)
 
 
 def delete_old_runs() -> int:
@@ -41,7 +41,7 @@ def delete_old_runs() -> int:
     old = Run.objects.filter(ended_at__lte=oldest, hidden_at__isnull=False, status__in=TERMINAL)
 
     def delete_some() -> int:
-        ids = list(old.order_by("ended_at").values_list("id", flat=True)[:AT_ONCE])
+        ids = list(old.order_by("ended_at").values_list("id", flat=True)[:BATCH_SIZE])
         with transaction.atomic():
             expire_artifacts_of(ids)
             RunKey.objects.filter(run_id__in=ids).delete()
@@ -51,4 +51,4 @@ def delete_old_runs() -> int:
     hide_runs()
     Worker.objects.filter(lost_at__lte=oldest).delete()
     WebhookDelivery.objects.filter(run__isnull=True, created_at__lte=oldest).delete()
-    return until_done(delete_some, full=AT_ONCE)
+    return run_in_batches(delete_some, full=BATCH_SIZE)

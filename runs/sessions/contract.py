@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from decisions.validation.json_schema import PART_ASKED, Schema, closed, list_of
+from decisions.validation.json_schema import PAGE_INPUT, Schema, closed, page_schema
 from runners.browser_sessions import NAME_MAX
 
 _ID: Schema = {"type": "string", "minLength": 1, "maxLength": 64}
@@ -20,7 +20,7 @@ _NAME: Schema = {
 _MS: Schema = {"type": "integer", "minimum": 0}
 _MS_OR_NULL: Schema = {"type": ["integer", "null"]}
 
-LIST_INPUT: Schema = closed(PART_ASKED, [])
+LIST_INPUT: Schema = closed(PAGE_INPUT, [])
 CREATE_INPUT: Schema = closed({"name": _NAME}, [])
 ID_INPUT: Schema = closed({"sessionId": _ID}, ["sessionId"])
 RENAME_INPUT: Schema = closed({"sessionId": _ID, "name": _NAME}, ["sessionId", "name"])
@@ -49,7 +49,7 @@ _FIELDS: Schema = {
     "trustLevel": {"type": "string", "enum": ["local", "remote"]},
 }
 SESSION: Schema = closed(_FIELDS, list(_FIELDS))
-SESSION_LIST: Schema = list_of("sessions", SESSION)
+SESSION_LIST: Schema = page_schema("sessions", SESSION)
 CLOSED: Schema = closed(
     {"success": {"type": "boolean"}, "sessionId": _ID}, ["success", "sessionId"]
 )

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import transaction
 
 from decisions.audit.record import AuditEvent, record
-from decisions.authorization.authorize import admit_call, begin, use_of
+from decisions.authorization.authorize import admit_call, tool_call_request, use_approval
 from decisions.errors import Conflict, InvalidInput, NoSuchSession, SessionNotFound
 from decisions.identity.principals import Principal
 from decisions.infra.clock import to_ms
@@ -62,13 +62,13 @@ def create_session(*, principal: Principal, name: str | None = None) -> dict[str
 
     Raises:
         InvalidInput: The name is blank.
-        PolicyDenied, ConfirmationRequired: As `deeds.admit_call`.
+        PolicyDenied, ConfirmationRequired: As `authorize.admit_call`.
     """
     principal.require("sessions:write")
     row = new_session(principal, _name(name) if name is not None else DEFAULT_NAME)
-    approval = admit_call(use_of(principal, "create_session", {"name": row.name}))
+    approval = admit_call(tool_call_request(principal, "create_session", {"name": row.name}))
     with transaction.atomic():
-        begin(approval)
+        use_approval(approval)
         insert_session(row, actor=principal.id)
     return session_object(row)
 
@@ -86,15 +86,15 @@ def rename_session(*, principal: Principal, session_id: str, name: str) -> dict[
     Raises:
         NoSuchSession: As `get_session`.
         InvalidInput: The name is blank.
-        PolicyDenied, ConfirmationRequired: As `deeds.admit_call`.
+        PolicyDenied, ConfirmationRequired: As `authorize.admit_call`.
     """
     principal.require("sessions:write")
     row = _own(principal, session_id)
     told = {"name": _name(name), "before": row.name}
     asked = {"sessionId": row.id, "name": told["name"]}
-    approval = admit_call(use_of(principal, "rename_session", asked))
+    approval = admit_call(tool_call_request(principal, "rename_session", asked))
     with transaction.atomic():
-        begin(approval)
+        use_approval(approval)
         renamed = BrowserSession.objects.filter(id=row.id, closed_at__isnull=True)
         if not renamed.update(name=told["name"]):
             raise _missing(session_id)
@@ -111,13 +111,13 @@ def close_session(*, principal: Principal, session_id: str) -> dict[str, Any]:
     Raises:
         NoSuchSession: As `get_session`.
         Conflict: A run uses it; details.runId names it.
-        PolicyDenied, ConfirmationRequired: As `deeds.admit_call`.
+        PolicyDenied, ConfirmationRequired: As `authorize.admit_call`.
     """
     principal.require("sessions:write")
     row = _own(principal, session_id)
-    approval = admit_call(use_of(principal, "close_session", {"sessionId": row.id}))
+    approval = admit_call(tool_call_request(principal, "close_session", {"sessionId": row.id}))
     with transaction.atomic():
-        begin(approval)
+        use_approval(approval)
         locked = lock_session(row.id)
         if locked is None:
             raise _missing(session_id)
@@ -139,7 +139,7 @@ def clone_session(
 
     Raises:
         NoSuchSession: As `get_session`.
-        PolicyDenied, ConfirmationRequired: As `deeds.admit_call`.
+        PolicyDenied, ConfirmationRequired: As `authorize.admit_call`.
     """
     principal.require("sessions:write")
     row = _own(principal, session_id)
@@ -157,9 +157,9 @@ def clone_session(
         used_at=datetime.now(UTC),
     )
     asked = {"sessionId": row.id, "name": clone.name}
-    approval = admit_call(use_of(principal, "clone_session", asked))
+    approval = admit_call(tool_call_request(principal, "clone_session", asked))
     with transaction.atomic():
-        begin(approval)
+        use_approval(approval)
         if lock_session(row.id) is None:
             raise _missing(session_id)
         insert_session(clone, actor=principal.id, clonedFrom=row.id)

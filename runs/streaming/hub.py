@@ -50,13 +50,13 @@ class Hub:
         self._is_closing = False
         self._redis = Outage(
             log,
-            away="no event notifications from redis, polling the database",
-            back="event notifications from redis work again",
+            on_failure="no event notifications from redis, polling the database",
+            on_recovery="event notifications from redis work again",
         )
         self._database = Outage(
             log,
-            away="events cannot be read from the database, retrying",
-            back="events can be read from the database again",
+            on_failure="events cannot be read from the database, retrying",
+            on_recovery="events can be read from the database again",
         )
 
     @asynccontextmanager
@@ -142,12 +142,12 @@ class Hub:
             try:
                 found = await in_thread(runs.read_logs, spans)
             except Error as error:
-                self._database.goes_on(error)
+                self._database.failed(error)
                 await asyncio.sleep(RETRY_S)
                 for followed in chosen:
                     self._mark_unread(followed)
                 continue
-            self._database.is_over()
+            self._database.recovered()
             for followed in chosen:
                 followed.distribute(found.get(followed.run_id, ()))
 
@@ -168,9 +168,9 @@ class Hub:
             try:
                 seqs = await in_thread(runs.last_seqs, [one.run_id for one in followed])
             except Error as error:
-                self._database.goes_on(error)
+                self._database.failed(error)
                 continue
-            self._database.is_over()
+            self._database.recovered()
             self._advance(followed, seqs)
 
     def _advance(self, polled: Sequence[EventLog], seqs: Mapping[str, int]) -> None:
@@ -194,7 +194,7 @@ class Hub:
                     await channel.subscribe(CHANNEL)
                     await self._receive(channel)
             except (RedisError, OSError) as error:
-                self._redis.goes_on(error)
+                self._redis.failed(error)
             finally:
                 await client.aclose()
             await asyncio.sleep(RETRY_S)
@@ -216,7 +216,7 @@ class Hub:
                 continue
             is_pinged = False
             if message["type"] == "subscribe":
-                self._redis.is_over()
+                self._redis.recovered()
                 self._poll_now.set()  # messages before the subscription were missed
             elif message["type"] == "message":
                 self._handle(message["data"])

@@ -12,7 +12,7 @@ from typing import Any
 from django.http import StreamingHttpResponse
 
 from decisions.errors import InvalidInput, Refused
-from decisions.identity.principals import Principal, still_may
+from decisions.identity.principals import Principal, is_credential_active
 from decisions.infra.threads import in_thread
 from runs.queries import runs
 from runs.streaming.hub import get_hub
@@ -116,7 +116,7 @@ async def _while_allowed(
         async for part in parts:
             if time.monotonic() - checked_at >= CHECK_S:
                 checked_at = time.monotonic()
-                if not await in_thread(still_may, principal):
+                if not await in_thread(is_credential_active, principal):
                     return
             yield part
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from decisions.infra.json_line import one_line
+from decisions.infra.json_line import escape_line_separators
 from runs.events.types import FINAL
 
 Event = Mapping[str, Any]
@@ -43,7 +43,8 @@ class Batch:
 def frames_of(events: Sequence[Event]) -> bytes:
     """Return events in the `text/event-stream` format."""
     return b"".join(
-        b"id: %d\ndata: %b\n\n" % (event["seq"], one_line(orjson.dumps(event))) for event in events
+        b"id: %d\ndata: %b\n\n" % (event["seq"], escape_line_separators(orjson.dumps(event)))
+        for event in events
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from django.db import transaction
 
 from decisions.audit.record import AuditEvent, record
-from decisions.authorization.authorize import admit_call, begin, use_of
+from decisions.authorization.authorize import admit_call, tool_call_request, use_approval
 from decisions.errors import InvalidInput
 from decisions.identity.principals import Principal
 from runs.models import ACTIVE, ANSWER, Run
@@ -38,14 +38,16 @@ def answer_run(
     Raises:
         RunNotFound: As `visible_run`.
         InvalidInput: The run does not wait for this answer: it says what it does instead.
-        PolicyDenied, ConfirmationRequired: As `deeds.admit_call`.
+        PolicyDenied, ConfirmationRequired: As `authorize.admit_call`.
     """
     principal.require("runs:write")
     run = visible_run(principal, run_id)
     _check_asks(run, question_expires_at)
-    approval = admit_call(use_of(principal, "answer_task_run", {"runId": run_id, "answer": answer}))
+    approval = admit_call(
+        tool_call_request(principal, "answer_task_run", {"runId": run_id, "answer": answer})
+    )
     with transaction.atomic():
-        begin(approval)
+        use_approval(approval)
         _take(run, answer)
         if also_write is not None:
             also_write(run)

@@ -11,7 +11,7 @@ from typing import Any
 from django.db import transaction
 
 from decisions.audit.record import AuditEvent
-from decisions.authorization.authorize import admit_call, begin, use_of
+from decisions.authorization.authorize import admit_call, tool_call_request, use_approval
 from decisions.authorization.confirmations import withdraw
 from decisions.errors import RunNotFound
 from decisions.identity.principals import Principal
@@ -20,7 +20,7 @@ from decisions.models import Confirmation
 from runs.failpoints import hit
 from runs.journal.outcome import canceled
 from runs.lifecycle.changes import NewEvent, Transition
-from runs.lifecycle.in_flight_calls import CarriedCall
+from runs.lifecycle.in_flight_calls import DirectCallOfRun
 from runs.lifecycle.slots import count_free_slots
 from runs.lifecycle.status import InvalidTransition, move
 from runs.lifecycle.step_rows import new_row
@@ -49,7 +49,7 @@ def submit_run(
     inputs: Mapping[str, Any],
     session_id: str | None = None,
     options: Mapping[str, Any] | None = None,
-    direct_call: CarriedCall | None = None,
+    direct_call: DirectCallOfRun | None = None,
     turn: Turn | None = None,
 ) -> SubmittedRun:
     """Accept a run: run, steps, key, event, audit and doorbell in one transaction, committed before
@@ -64,7 +64,7 @@ def submit_run(
 
     Raises:
         Refused: As `judge_submission`; nothing was written but the audit of a refusal.
-        PolicyDenied, ConfirmationRequired: As `deeds.admit_call`.
+        PolicyDenied, ConfirmationRequired: As `authorize.admit_call`.
     """
     options = options or {}
     is_auto_mode = options.get("mode", "auto") == "auto"
@@ -91,11 +91,13 @@ def submit_run(
 
 
 def _admitted(
-    submission: Submission, direct_call: CarriedCall | None, key: str
+    submission: Submission, direct_call: DirectCallOfRun | None, key: str
 ) -> tuple[Submission, Confirmation | None]:
     """Ask policy about a submit, or about the direct call that the run is made for."""
     use = (
-        direct_call.use if direct_call else use_of_submission(submission, key=submission.key or key)
+        direct_call.request
+        if direct_call
+        else use_of_submission(submission, key=submission.key or key)
     )
     approval = admit_call(use)
     if direct_call is None or approval is None:
@@ -108,7 +110,7 @@ def _write_once(
     run: Run,
     submission: Submission,
     approval: Confirmation | None,
-    direct_call: CarriedCall | None,
+    direct_call: DirectCallOfRun | None,
     turn: Turn | None,
 ) -> tuple[Run, str] | None:
     """Write the run, use its approval up and take its key, or return the run that has the key."""
@@ -118,12 +120,12 @@ def _write_once(
     with transaction.atomic():
         first = claim_key(submission, run.id) if submission.key is not None else None
         if first is None:
-            begin(approval)
+            use_approval(approval)
             if turn is not None:
                 turn.take(run)
             _write(run, submission)
             if direct_call is not None:
-                direct_call.begin_with(run.id)
+                direct_call.start_with(run.id)
     return first
 
 
@@ -200,11 +202,11 @@ def cancel_run(*, principal: Principal, run_id: str, reason: str = "") -> dict[s
 
     Raises:
         RunNotFound: Unknown, past its time, or another workspace's.
-        PolicyDenied, ConfirmationRequired: As `deeds.admit_call`.
+        PolicyDenied, ConfirmationRequired: As `authorize.admit_call`.
     """
     principal.require("runs:write")
     visible_run(principal, run_id)
-    approval = admit_call(use_of(principal, "cancel_task_run", {"runId": run_id}))
+    approval = admit_call(tool_call_request(principal, "cancel_task_run", {"runId": run_id}))
     run = stop_run(run_id, by=principal.id, reason=reason, approval=approval)
     if run is None:
         run = visible_run(principal, run_id)
@@ -229,7 +231,7 @@ def stop_run(
         about = {"reason": reason, "actor": by}
         try:
             with transaction.atomic():
-                begin(approval)
+                use_approval(approval)
                 # Before the run's row, as whoever answers does: no two wait for each other.
                 withdraw(run_id=run.id, by=by)
                 move(change, RunStatus.CANCELED, actor=by, data=about)
@@ -259,7 +261,7 @@ def retry_run(
     check_retriable(old)
     options = {**old.requested_options, "mode": "async"}
     # Whoever retries it lends it no trust: a remote caller's addresses stay a remote caller's.
-    principal = principal.at_trust("remote") if old.trust == "remote" else principal
+    principal = principal.with_trust("remote") if old.trust == "remote" else principal
     submission = validate_submission(
         principal=principal,
         template_id=old.template_id,
@@ -277,7 +279,7 @@ def retry_run(
             list(Run.objects.select_for_update().filter(id=old.id))
             made = Run.objects.filter(retry_of=old.id).first()
             if made is None:
-                begin(approval)
+                use_approval(approval)
                 _write(run, submission)
                 copy_succeeded_steps(old, run)
     if made is not None:

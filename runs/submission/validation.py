@@ -12,7 +12,7 @@ from django.conf import settings
 from pydantic import ValidationError
 
 from decisions.audit.record import AuditEvent, record
-from decisions.authorization.authorize import ToolUse, use_of
+from decisions.authorization.authorize import ToolCallRequest, tool_call_request
 from decisions.errors import (
     InvalidInput,
     TemplateNotFound,
@@ -20,7 +20,7 @@ from decisions.errors import (
     TrustNotAllowed,
 )
 from decisions.identity.principals import Principal
-from decisions.infra.trace_context import brought_traceparent
+from decisions.infra.trace_context import current_traceparent
 from decisions.next_actions import SEE_TEMPLATE, next_action
 from decisions.security.keys import macs
 from decisions.validation.json_schema import check
@@ -73,7 +73,7 @@ class Submission:
         is part of, where it brought one.
         """
         developing = developer_target_of(Caller.of(self.principal))
-        known = {DEVELOPER_TARGET: developing, TRACE: brought_traceparent()}
+        known = {DEVELOPER_TARGET: developing, TRACE: current_traceparent()}
         return {**self.options, **{name: said for name, said in known.items() if said}}
 
 
@@ -275,7 +275,7 @@ def _session(
     return None
 
 
-def use_of_submission(submission: Submission, *, key: str) -> ToolUse:
+def use_of_submission(submission: Submission, *, key: str) -> ToolCallRequest:
     """Return a submit as policy and people see it: the template is what it is aimed at."""
     session = None if submission.makes_session else submission.session
     args = {
@@ -284,6 +284,6 @@ def use_of_submission(submission: Submission, *, key: str) -> ToolUse:
         "options": submission.options,
         **({"sessionId": session.id} if session else {}),
     }
-    return use_of(
+    return tool_call_request(
         submission.principal, SUBMIT, args, target_id=submission.template.template_id, key=key
     )

@@ -1,4 +1,4 @@
-"""Telling people what waits for them: a message with a link that shows it, and decides it."""
+"""Webhook messages about waiting confirmations, with a link to decide them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from decisions.authorization.confirmation_links import link_to_confirm
+from decisions.authorization.confirmation_links import confirmation_link
 from decisions.infra.clock import to_ms
 from decisions.models import Confirmation, Delivery
 from runs.models import Webhook, WebhookDelivery, delivery_id
@@ -16,8 +16,9 @@ WAITING = "confirmation.waiting"
 
 
 def create_confirmation_deliveries(confirmation: Confirmation, **_signal: Any) -> None:
-    """Write a delivery for every webhook that is told what waits, in the transaction that asks
-    (receiver of `confirmation_opened`). Words whose token goes through the agent's host need none.
+    """Insert a delivery for every webhook that receives confirmations (receiver of
+    `confirmation_opened`, in the transaction that creates the confirmation). A confirmation whose
+    token goes through the agent's host gets none.
     """
     if confirmation.delivery != Delivery.OUT_OF_BAND:
         return
@@ -39,11 +40,11 @@ def create_confirmation_deliveries(confirmation: Confirmation, **_signal: Any) -
 
 
 def confirmation_message(event: str, decision_id: int) -> bytes:
-    """Return the message. Its link is made here and kept nowhere: whoever has it decides."""
+    """Return the message. Its link is created here and not stored: anyone with it can decide."""
     confirmation = Confirmation.objects.select_related("decision").get(decision_id=decision_id)
     decision = confirmation.decision
     at = confirmation.created_at.astimezone(UTC).isoformat(timespec="milliseconds")
-    told = {
+    data = {
         "decisionId": decision.pk,
         "confirmationId": confirmation.id,
         "kind": decision.kind,
@@ -57,6 +58,6 @@ def confirmation_message(event: str, decision_id: int) -> bytes:
         "runId": decision.run_id,
         "step": decision.step_index,
         "expiresAt": to_ms(confirmation.expires_at),
-        "link": link_to_confirm(confirmation),
+        "link": confirmation_link(confirmation),
     }
-    return orjson.dumps({"type": event, "timestamp": at.replace("+00:00", "Z"), "data": told})
+    return orjson.dumps({"type": event, "timestamp": at.replace("+00:00", "Z"), "data": data})

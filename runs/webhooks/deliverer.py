@@ -1,5 +1,5 @@
-"""The deliverer: a thread of the scheduler's process that tries what is due, many webhooks at once,
-each of them one message at a time. Any number of deliverers is safe.
+"""The deliverer: a thread of the scheduler's process that sends due deliveries, to many webhooks at
+once and to each of them one at a time. Any number of deliverers may run.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from django.db import Error
 
 from decisions.infra.outages import Outage
-from decisions.infra.staleness import Watch
+from decisions.infra.staleness import ChangeWatch
 from decisions.infra.threads import in_thread
 from runs.webhooks import deliveries
 from runs.webhooks.deliveries import DeliveryLease
@@ -20,27 +20,27 @@ from runs.webhooks.signing import headers
 from runs.webhooks.transport import WebhookResponse, post
 
 AT_ONCE = 16
-LOOK_EVERY_S = 1.0
-FREE_EVERY_S = 5.0  # looks for what deliverers that are gone left
+POLL_S = 1.0
+RELEASE_EVERY_S = 5.0  # interval at which deliveries of lost deliverers are released
 log = logging.getLogger(__name__)
 
 
 class Deliverer:
-    """Tries deliveries from `start` to `stop`."""
+    """Sends deliveries from `start` to `stop`."""
 
     def __init__(self) -> None:
         self._busy: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._watch, self._free_at = Watch(), 0.0
+        self._watch, self._release_at = ChangeWatch(), 0.0
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="webhooks", daemon=True)
 
     def start(self) -> None:
-        """Begin, on a thread of its own."""
+        """Start the deliverer's thread."""
         self._thread.start()
 
     def stop(self, within_s: float = 12.0) -> None:
-        """Try nothing new and let what is under way end."""
+        """Claim no more deliveries, and wait for those in flight."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(within_s)
@@ -49,56 +49,62 @@ class Deliverer:
         asyncio.run(self.work())
 
     async def work(self) -> None:
-        """Look for what is due until told to stop; a database that is away is waited for."""
-        outage = Outage(log, away="webhooks are put off", back="webhooks are told again")
+        """Send due deliveries until `stop`; while the database is unavailable, keep retrying."""
+        outage = Outage(
+            log,
+            on_failure="webhooks are not delivered while the database is unavailable",
+            on_recovery="webhooks are delivered again",
+        )
         while not self._stopping.is_set():
             try:
-                found = await self._look()
-                outage.is_over()
+                claimed = await self._claim()
+                outage.recovered()
             except Error as error:
-                outage.goes_on(error)
-                found = 0
-            if not found:
-                await asyncio.sleep(LOOK_EVERY_S)
+                outage.failed(error)
+                claimed = 0
+            if not claimed:
+                await asyncio.sleep(POLL_S)
         await asyncio.gather(*self._tasks)
 
-    async def _look(self) -> int:
-        if time.monotonic() >= self._free_at:
-            self._free_at = time.monotonic() + FREE_EVERY_S
+    async def _claim(self) -> int:
+        if time.monotonic() >= self._release_at:
+            self._release_at = time.monotonic() + RELEASE_EVERY_S
             await in_thread(deliveries.release_lost, self._watch)
         free = AT_ONCE - len(self._tasks)
         if free <= 0:
             return 0
-        claims = await in_thread(deliveries.claim_due_deliveries, limit=free, busy=list(self._busy))
-        for claim in claims:
-            self._busy.add(claim.webhook_id)
-            task = asyncio.create_task(self._deliver(claim))
+        leases = await in_thread(deliveries.claim_due_deliveries, limit=free, busy=list(self._busy))
+        for lease in leases:
+            self._busy.add(lease.webhook_id)
+            task = asyncio.create_task(self._deliver(lease))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        return len(claims)
+        return len(leases)
 
-    async def _deliver(self, claim: DeliveryLease) -> None:
-        """Try once and note what came of it; what cannot be noted is tried again later."""
+    async def _deliver(self, lease: DeliveryLease) -> None:
+        """Attempt the delivery and record the result. Without a record it is attempted again."""
         try:
-            answer = await _try(claim)
-            if not await in_thread(deliveries.settle, claim, answer):
-                log.info("a delivery was settled by somebody else", extra=_about(claim))
+            response = await _send(lease)
+            if not await in_thread(deliveries.settle, lease, response):
+                log.info("a delivery was settled by another deliverer", extra=_log_fields(lease))
         except Error as error:
-            log.warning("a delivery cannot be noted: %s", error, extra=_about(claim))
+            log.warning(
+                "a delivery's result cannot be recorded: %s", error, extra=_log_fields(lease)
+            )
         finally:
-            self._busy.discard(claim.webhook_id)
+            self._busy.discard(lease.webhook_id)
 
 
-async def _try(claim: DeliveryLease) -> WebhookResponse:
+async def _send(lease: DeliveryLease) -> WebhookResponse:
     try:
         signed = headers(
-            claim.secret, message_id=claim.delivery_id, timestamp=int(time.time()), body=claim.body
+            lease.secret, message_id=lease.delivery_id, timestamp=int(time.time()), body=lease.body
         )
-        return await post(claim.url, trust=claim.trust, headers=signed, body=claim.body)
-    except Exception:  # a defect of ours counts as a try, or it would be made for ever
-        log.exception("a delivery cannot be tried", extra=_about(claim))
+        return await post(lease.url, trust=lease.trust, headers=signed, body=lease.body)
+    except Exception:  # a defect of ours counts as an attempt, else it would be retried for ever
+        log.exception("a delivery failed with an internal error", extra=_log_fields(lease))
         return WebhookResponse(None, "internal error")
 
 
-def _about(claim: DeliveryLease) -> dict[str, str]:
-    return {"deliveryId": claim.delivery_id, "webhookId": claim.webhook_id}
+def _log_fields(lease: DeliveryLease) -> dict[str, str]:
+    return {"deliveryId": lease.delivery_id, "webhookId": lease.webhook_id}

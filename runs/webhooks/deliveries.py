@@ -1,8 +1,9 @@
-"""Deliveries as rows: due, claimed by compare-and-set, settled, replayed.
+"""The rows of deliveries: claim the due ones, settle them, release lost ones.
 
-A claim raises the row's epoch and is due no more. What a deliverer that was killed leaves is made
-due again by whoever sees it unchanged for long enough on its own clock, which no wall clock's jump
-moves; what a late one writes is refused.
+A claim is one compare-and-set UPDATE that raises the row's epoch and makes the row not due. If the
+deliverer that claimed a row dies, another deliverer makes it due again once the row has not changed
+for LOST_AFTER_S on that deliverer's monotonic clock. A late write of the first deliverer is refused
+because the epoch has moved on.
 """
 
 from __future__ import annotations
@@ -30,15 +31,15 @@ from runs.webhooks.confirmation_messages import confirmation_message
 from runs.webhooks.transport import WebhookResponse
 
 MAX_ATTEMPTS = 8
-LOST_AFTER_S = 60.0  # a try takes 10 s at most; one that is not settled by then was lost
+LOST_AFTER_S = 60.0  # an attempt takes 10 s at most, so a deliverer that needs longer has died
 GONE = 410
-DELIVERER = "webhooks"  # who settles, in the audit log
+DELIVERER = "webhooks"  # the actor in the audit log
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryLease:
-    """A delivery that is ours to try, with all that the try needs."""
+    """A claimed delivery, with all that an attempt needs."""
 
     delivery_id: str
     webhook_id: str
@@ -51,9 +52,7 @@ class DeliveryLease:
 
 
 def claim_due_deliveries(*, limit: int, busy: Collection[str] = ()) -> list[DeliveryLease]:
-    """Claim deliveries that are due, the longest due first; none of the `busy` webhooks, and of
-    the others one each.
-    """
+    """Claim due deliveries, the longest due first: one per webhook, none of the `busy` ones."""
     now = datetime.now(UTC)
     due = (
         WebhookDelivery.objects.filter(
@@ -63,26 +62,27 @@ def claim_due_deliveries(*, limit: int, busy: Collection[str] = ()) -> list[Deli
         .select_related("webhook", "run")
         .order_by("next_try_at", "id")
     )
-    claims: dict[str, DeliveryLease | None] = {}
+    leases: dict[str, DeliveryLease | None] = {}
     for row in due[: limit * 4]:
-        if len(claims) < limit and row.webhook_id not in claims and _take(row, now):
-            claims[row.webhook_id] = _readable(row)
-    return [claim for claim in claims.values() if claim is not None]
+        if len(leases) < limit and row.webhook_id not in leases and _claim(row, now):
+            leases[row.webhook_id] = _lease_or_settle(row)
+    return [lease for lease in leases.values() if lease is not None]
 
 
-def _readable(row: WebhookDelivery) -> DeliveryLease | None:
-    """Return the claim of a row, or settle the try of one that cannot be made into a message: it
-    must not keep others from theirs.
+def _lease_or_settle(row: WebhookDelivery) -> DeliveryLease | None:
+    """Return the lease of a claimed row. If its message cannot be created, settle the attempt as
+    failed and return None, so that one bad row does not block the others.
     """
     try:
-        return _claim_of(row)
+        return _lease_of(row)
     except (ValueError, LookupError, ObjectDoesNotExist):
-        log.exception("a delivery cannot be made", extra={"deliveryId": row.id})
-        settle(_about(row), WebhookResponse(None, "the webhook's secret or message cannot be read"))
+        log.exception("a delivery's message cannot be created", extra={"deliveryId": row.id})
+        failure = WebhookResponse(None, "the webhook's secret or message cannot be read")
+        settle(_lease_without_message(row), failure)
         return None
 
 
-def _take(row: WebhookDelivery, now: datetime) -> bool:
+def _claim(row: WebhookDelivery, now: datetime) -> bool:
     same = WebhookDelivery.objects.filter(id=row.id, epoch=row.epoch, status=DeliveryStatus.PENDING)
     return bool(
         same.update(
@@ -95,28 +95,28 @@ def _take(row: WebhookDelivery, now: datetime) -> bool:
 
 
 def release_lost(watch: ChangeWatch) -> int:
-    """Make due what somebody claimed and did not settle for LOST_AFTER_S, as `watch` saw it; return
-    how many.
+    """Make claimed deliveries due again that `watch` has seen unchanged for LOST_AFTER_S; return how
+    many.
     """
     claimed = WebhookDelivery.objects.filter(status=DeliveryStatus.PENDING, next_try_at=BEING_SENT)
-    seen = dict(claimed.values_list("id", "epoch"))
+    epochs = dict(claimed.values_list("id", "epoch"))
     watch.start_round()
-    freed = 0
-    for delivery_id, epoch in seen.items():
+    released = 0
+    for delivery_id, epoch in epochs.items():
         if watch.unchanged_s(delivery_id, epoch) >= LOST_AFTER_S:
-            freed += claimed.filter(id=delivery_id, epoch=epoch).update(
+            released += claimed.filter(id=delivery_id, epoch=epoch).update(
                 next_try_at=datetime.now(UTC), epoch=F("epoch") + 1
             )
-    watch.keep_only(set(seen))
-    return freed
+    watch.keep_only(set(epochs))
+    return released
 
 
-def _claim_of(row: WebhookDelivery) -> DeliveryLease:
+def _lease_of(row: WebhookDelivery) -> DeliveryLease:
     secret = unseal(bytes(row.webhook.secret)).decode()
-    return replace(_about(row), secret=secret, body=_body(row))
+    return replace(_lease_without_message(row), secret=secret, body=_body(row))
 
 
-def _about(row: WebhookDelivery) -> DeliveryLease:
+def _lease_without_message(row: WebhookDelivery) -> DeliveryLease:
     hook = row.webhook
     return DeliveryLease(
         delivery_id=row.id,
@@ -137,67 +137,68 @@ def _body(row: WebhookDelivery) -> bytes:
 
 
 def run_message(event: str, run: Run) -> bytes:
-    """Return the message: the run as the API shows it, without its result, which may be large and
-    is the API's to give out. A run that has ended does not change, so neither does the message.
+    """Return the message about a run that has ended: the run as in the API, without its result,
+    which may be large and is read through the API. It is the same at every attempt.
     """
-    shown = run_object(run, artifact_ids_of([run.id]).get(run.id, []))
-    del shown["result"]
+    data = run_object(run, artifact_ids_of([run.id]).get(run.id, []))
+    del data["result"]
     at = (run.ended_at or run.updated_at).astimezone(UTC).isoformat(timespec="milliseconds")
-    return orjson.dumps({"type": event, "timestamp": at.replace("+00:00", "Z"), "data": shown})
+    return orjson.dumps({"type": event, "timestamp": at.replace("+00:00", "Z"), "data": data})
 
 
-def settle(claim: DeliveryLease, answer: WebhookResponse) -> bool:
-    """Note what came of a try; tell whether the claim was still ours.
+def settle(lease: DeliveryLease, response: WebhookResponse) -> bool:
+    """Record the result of an attempt; return False if the lease was lost and nothing was recorded.
 
-    2xx is the end of it; 410 ends the webhook too; everything else is tried again, MAX_TRIES times
-    in all.
+    A 2xx status completes the delivery. 410 ends it and disables the webhook. After any other
+    result the delivery is attempted again, up to MAX_ATTEMPTS in all.
     """
     now = datetime.now(UTC)
-    gone = answer.status_code == GONE
-    values: dict[str, Any] = {"status_code": answer.status_code, "error": answer.error[:200]}
-    if answer.is_success:
+    gone = response.status_code == GONE
+    values: dict[str, Any] = {"status_code": response.status_code, "error": response.error[:200]}
+    if response.is_success:
         values |= {"status": DeliveryStatus.DELIVERED, "settled_at": now}
-    elif gone or claim.attempt >= MAX_ATTEMPTS:
+    elif gone or lease.attempt >= MAX_ATTEMPTS:
         values |= {"status": DeliveryStatus.FAILED, "settled_at": now}
     else:
-        values["next_try_at"] = now + timedelta(seconds=retry_delay_s(claim.attempt))
+        values["next_try_at"] = now + timedelta(seconds=retry_delay_s(lease.attempt))
     with transaction.atomic():
-        ours = WebhookDelivery.objects.filter(
-            id=claim.delivery_id, epoch=claim.epoch, status=DeliveryStatus.PENDING
+        leased = WebhookDelivery.objects.filter(
+            id=lease.delivery_id, epoch=lease.epoch, status=DeliveryStatus.PENDING
         )
-        if not ours.update(**values):
+        if not leased.update(**values):
             return False
         if "status" in values:
-            _record(claim, values["status"], answer)
+            _record(lease, values["status"], response)
         if gone:
-            disable(claim.webhook_id, actor=DELIVERER, because="its address answered 410 Gone")
+            disable(lease.webhook_id, actor=DELIVERER, because="its address answered 410 Gone")
     return True
 
 
-def _record(claim: DeliveryLease, status: DeliveryStatus, answer: WebhookResponse) -> None:
-    hook = Webhook.objects.get(id=claim.webhook_id)
-    told: Mapping[str, Any] = {
+def _record(lease: DeliveryLease, status: DeliveryStatus, response: WebhookResponse) -> None:
+    hook = Webhook.objects.get(id=lease.webhook_id)
+    details: Mapping[str, Any] = {
         "webhookId": hook.id,
-        "attempts": claim.attempt,
-        "statusCode": answer.status_code,
-        "error": answer.error,
+        "attempts": lease.attempt,
+        "statusCode": response.status_code,
+        "error": response.error,
     }
     record(
         AuditEvent(
             f"webhook_delivery.{status}",
             DELIVERER,
             "webhook_delivery",
-            claim.delivery_id,
+            lease.delivery_id,
             hook.tenant_id,
             hook.workspace_id,
-            told,
+            details,
         )
     )
 
 
 def disable(webhook_id: str, *, actor: str, because: str) -> bool:
-    """Tell a webhook nothing from now on, and give up what is under way to it; False: it was
-    disabled before. In the caller's transaction or one of its own.
+    """Disable a webhook and fail its pending deliveries; return False if it was disabled already.
+
+    Runs in the caller's transaction or in one of its own.
     """
     now = datetime.now(UTC)
     with transaction.atomic():

@@ -1,4 +1,4 @@
-"""What callers can do with webhooks; REST and the admin come through here."""
+"""Operations on webhooks, for the REST API and the admin site."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 
 from decisions.audit.record import AuditEvent, record
-from decisions.authorization.authorize import admit_call, begin, use_of
+from decisions.authorization.authorize import admit_call, tool_call_request, use_approval
 from decisions.errors import Conflict, InvalidInput, TrustNotAllowed, WebhookNotFound
 from decisions.identity.principals import Principal
 from decisions.infra.clock import to_ms
@@ -21,7 +21,7 @@ from runs.models import BEING_SENT, DeliveryStatus, Webhook, WebhookDelivery
 from runs.webhooks import deliveries
 from runs.webhooks.signing import new_secret
 
-MAX_WEBHOOKS = 20  # of a workspace: each is one more message for every run
+MAX_WEBHOOKS = 20  # per workspace: every run sends a message to each
 
 
 def create_webhook(
@@ -32,18 +32,18 @@ def create_webhook(
     every_run: bool = True,
     confirmations: bool = False,
 ) -> dict[str, Any]:
-    """Make a webhook and return it with its secret, which is never shown again.
+    """Create a webhook and return it with its secret, which is never shown again.
 
     Args:
-        confirmations: also tell what waits for a person, with a link that decides it. So whoever
-            makes it has to be allowed to confirm: an agent must not have itself sent the link.
+        confirmations: also send waiting confirmations, with a link to decide them. The caller needs
+            the scope `confirm` for it: an agent must not have the link sent to itself.
 
     Raises:
-        Forbidden: Confirmations were asked for without the scope `confirm`.
-        InvalidInput: No http(s) address.
-        TrustNotAllowed: Not a public one, and the caller is remote.
+        Forbidden: `confirmations` without the scope `confirm`.
+        InvalidInput: The url is not an http(s) address.
+        TrustNotAllowed: The address is not public, and the caller is remote.
         Conflict: The workspace has MAX_WEBHOOKS.
-        PolicyDenied, ConfirmationRequired: As `deeds.admit_call`, here and of every change below.
+        PolicyDenied, ConfirmationRequired: As `authorize.admit_call`; also of the changes below.
     """
     principal.require("runs:write")
     if confirmations:
@@ -54,7 +54,7 @@ def create_webhook(
         tenant_id=principal.tenant_id,
         workspace_id=principal.workspace_id,
         name=name or "webhook",
-        url=_checked(url, principal),
+        url=_checked_url(url, principal),
         trust=principal.trust,
         every_run=every_run,
         tells_confirmations=confirmations,
@@ -62,15 +62,15 @@ def create_webhook(
         created_by=principal.id,
         created_at=datetime.now(UTC),
     )
-    asked = {
+    arguments = {
         "url": hook.url,
         "name": hook.name,
         "everyRun": every_run,
         "confirmations": confirmations,
     }
-    approval = admit_call(use_of(principal, "create_webhook", asked))
+    approval = admit_call(tool_call_request(principal, "create_webhook", arguments))
     with transaction.atomic():
-        begin(approval)
+        use_approval(approval)
         if Webhook.objects.filter(workspace_id=principal.workspace_id).count() >= MAX_WEBHOOKS:
             raise Conflict(f"A workspace has at most {MAX_WEBHOOKS} webhooks; delete one first.")
         hook.save(force_insert=True)
@@ -85,7 +85,7 @@ def create_webhook(
     return webhook_object(hook) | {"secret": secret}
 
 
-def _checked(url: str, principal: Principal) -> str:
+def _checked_url(url: str, principal: Principal) -> str:
     try:
         return check_address(url, principal.trust)
     except InvalidTarget as error:
@@ -102,7 +102,7 @@ def list_webhooks(*, principal: Principal) -> dict[str, Any]:
 
 
 def get_webhook(*, principal: Principal, webhook_id: str) -> dict[str, Any]:
-    """Return one of them.
+    """Return a webhook of the workspace.
 
     Raises:
         WebhookNotFound: Unknown, or another workspace's.
@@ -112,31 +112,31 @@ def get_webhook(*, principal: Principal, webhook_id: str) -> dict[str, Any]:
 
 
 def delete_webhook(*, principal: Principal, webhook_id: str) -> dict[str, Any]:
-    """Remove a webhook with its deliveries; the audit log keeps what was told.
+    """Delete a webhook with its deliveries; the audit log keeps their results.
 
     Raises:
         WebhookNotFound: Unknown, or another workspace's.
     """
-    hook = _own(principal, webhook_id)
-    approval = admit_call(use_of(principal, "delete_webhook", {"webhookId": hook.id}))
+    hook = _disposable(principal, webhook_id)
+    approval = admit_call(tool_call_request(principal, "delete_webhook", {"webhookId": hook.id}))
     with transaction.atomic():
-        begin(approval)
+        use_approval(approval)
         hook.delete()
         _record(principal, "deleted", hook, webhook_id=webhook_id)
     return {"success": True, "webhookId": webhook_id}
 
 
 def enable_webhook(*, principal: Principal, webhook_id: str) -> dict[str, Any]:
-    """Let a webhook be told again; deliveries that were given up can be replayed.
+    """Send to a disabled webhook again; its failed deliveries can be replayed.
 
     Raises:
         WebhookNotFound: Unknown, or another workspace's.
     """
     principal.require("runs:write")
     hook = _webhook(principal, webhook_id)
-    approval = admit_call(use_of(principal, "enable_webhook", {"webhookId": hook.id}))
+    approval = admit_call(tool_call_request(principal, "enable_webhook", {"webhookId": hook.id}))
     with transaction.atomic():
-        begin(approval)
+        use_approval(approval)
         off = Webhook.objects.filter(id=hook.id, disabled_at__isnull=False)
         if off.update(disabled_at=None, disabled_because=""):
             _record(principal, "enabled", hook)
@@ -145,15 +145,15 @@ def enable_webhook(*, principal: Principal, webhook_id: str) -> dict[str, Any]:
 
 
 def disable_webhook(*, principal: Principal, webhook_id: str) -> dict[str, Any]:
-    """Tell a webhook nothing until it is enabled again.
+    """Send nothing to a webhook until it is enabled again; its pending deliveries fail.
 
     Raises:
         WebhookNotFound: Unknown, or another workspace's.
     """
-    hook = _own(principal, webhook_id)
-    approval = admit_call(use_of(principal, "disable_webhook", {"webhookId": hook.id}))
+    hook = _disposable(principal, webhook_id)
+    approval = admit_call(tool_call_request(principal, "disable_webhook", {"webhookId": hook.id}))
     with transaction.atomic():
-        begin(approval)
+        use_approval(approval)
         deliveries.disable(hook.id, actor=principal.id, because=f"disabled by {principal.id}")
     hook.refresh_from_db()
     return webhook_object(hook)
@@ -186,7 +186,7 @@ def list_deliveries(
 
 
 def replay_delivery(*, principal: Principal, webhook_id: str, delivery_id: str) -> dict[str, Any]:
-    """Send a message again from the start, under the id it had, whatever became of it.
+    """Send a message again under the same id, with all its attempts, whatever its status.
 
     Raises:
         WebhookNotFound: The webhook or the delivery is unknown, or another workspace's.
@@ -196,11 +196,11 @@ def replay_delivery(*, principal: Principal, webhook_id: str, delivery_id: str) 
     hook = _webhook(principal, webhook_id)
     if hook.disabled_at is not None:
         raise Conflict("The webhook is disabled; enable it first.")
-    asked = {"webhookId": hook.id, "deliveryId": delivery_id}
-    approval = admit_call(use_of(principal, "replay_webhook_delivery", asked))
+    arguments = {"webhookId": hook.id, "deliveryId": delivery_id}
+    approval = admit_call(tool_call_request(principal, "replay_webhook_delivery", arguments))
     now = datetime.now(UTC)
     with transaction.atomic():
-        begin(approval)
+        use_approval(approval)
         again = _deliveries(hook).filter(id=delivery_id)
         if not again.update(
             status=DeliveryStatus.PENDING,
@@ -215,7 +215,7 @@ def replay_delivery(*, principal: Principal, webhook_id: str, delivery_id: str) 
 
 
 def check_webhook_option(principal: Principal, webhook_id: str | None) -> None:
-    """Refuse a submit that names a webhook which could not be told.
+    """Check the webhook that the options of a submit name.
 
     Raises:
         InvalidInput: Unknown, another workspace's, or disabled.
@@ -226,14 +226,12 @@ def check_webhook_option(principal: Principal, webhook_id: str | None) -> None:
         id=webhook_id, workspace_id=principal.workspace_id, disabled_at__isnull=True
     )
     if not named.exists():
-        raise InvalidInput(
-            f"options.webhookId: there is no webhook {webhook_id[:64]!r} that works."
-        )
+        raise InvalidInput(f"options.webhookId: there is no enabled webhook {webhook_id[:64]!r}.")
 
 
-def _own(principal: Principal, webhook_id: str) -> Webhook:
-    """Return a webhook that the caller may silence: what people are asked by is not an agent's to
-    take away.
+def _disposable(principal: Principal, webhook_id: str) -> Webhook:
+    """Return a webhook that the caller may disable or delete. One that sends confirmations requires
+    the scope `confirm`: an agent must not cut people off from them.
     """
     principal.require("runs:write")
     hook = _webhook(principal, webhook_id)
@@ -254,14 +252,23 @@ def _deliveries(hook: Webhook) -> QuerySet[WebhookDelivery]:
 
 
 def _record(principal: Principal, verb: str, hook: Webhook, **metadata: Any) -> None:
-    place = hook.tenant_id, hook.workspace_id
-    resource = str(metadata.pop("webhook_id", hook.id))  # a deleted row has none
-    record(AuditEvent(f"webhook.{verb}", principal.id, "webhook", resource, *place, metadata))
+    resource_id = str(metadata.pop("webhook_id", hook.id))  # Django clears the id of a deleted row
+    record(
+        AuditEvent(
+            f"webhook.{verb}",
+            principal.id,
+            "webhook",
+            resource_id,
+            hook.tenant_id,
+            hook.workspace_id,
+            metadata,
+        )
+    )
 
 
 def webhook_object(hook: Webhook) -> dict[str, Any]:
-    """Return a webhook as every door shows it, without its secret."""
-    shown: dict[str, Any] = {
+    """Return a webhook as the API and the admin show it, without its secret."""
+    data: dict[str, Any] = {
         "webhookId": hook.id,
         "name": hook.name,
         "url": hook.url,
@@ -271,13 +278,13 @@ def webhook_object(hook: Webhook) -> dict[str, Any]:
         "createdAt": to_ms(hook.created_at),
     }
     if hook.disabled_at is not None:
-        shown |= {"disabledAt": to_ms(hook.disabled_at), "reason": hook.disabled_because}
-    return shown
+        data |= {"disabledAt": to_ms(hook.disabled_at), "reason": hook.disabled_because}
+    return data
 
 
 def delivery_object(row: WebhookDelivery) -> dict[str, Any]:
-    """Return a delivery as every door shows it."""
-    waits = row.status == DeliveryStatus.PENDING and row.next_try_at != BEING_SENT
+    """Return a delivery as the API and the admin show it."""
+    is_waiting = row.status == DeliveryStatus.PENDING and row.next_try_at != BEING_SENT
     return {
         "deliveryId": row.id,
         "webhookId": row.webhook_id,
@@ -290,5 +297,5 @@ def delivery_object(row: WebhookDelivery) -> dict[str, Any]:
         "error": row.error or None,
         "createdAt": to_ms(row.created_at),
         "triedAt": to_ms(row.tried_at),
-        "nextTryAt": to_ms(row.next_try_at) if waits else None,
+        "nextTryAt": to_ms(row.next_try_at) if is_waiting else None,
     }

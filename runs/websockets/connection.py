@@ -20,10 +20,10 @@ from django.core.exceptions import DisallowedHost
 from django.core.handlers.asgi import ASGIRequest
 from django.db import Error
 
-from decisions.api.drf import caller_of, is_local_call
+from decisions.api.drf import authenticate_request, is_local_call
 from decisions.errors import Forbidden, NotAuthenticated, Refused
 from decisions.identity.principals import Principal, authenticate
-from decisions.infra.cancellation import ended
+from decisions.infra.cancellation import cancel_and_wait
 from decisions.infra.threads import in_thread
 from runs.conversations.errors import TaskNotFound
 from runs.conversations.selectors import get_task
@@ -64,7 +64,7 @@ async def serve_socket(
     request = ASGIRequest({**scope, "type": "http", "method": "GET"}, BytesIO())
     try:
         _check_origin(request)
-        principal = await in_thread(caller_of, request)
+        principal = await in_thread(authenticate_request, request)
     except (Refused, DisallowedHost, Error):
         await send({"type": "websocket.close", "code": 4403})  # before the handshake: a plain 403
         return
@@ -146,7 +146,7 @@ class TaskSocket:
             principal = redeem_ticket(frame["ticket"], task_id=self.task_id)
         else:
             principal = authenticate(frame["token"])
-        return principal if is_local_call(self.request) else principal.at_trust("remote")
+        return principal if is_local_call(self.request) else principal.with_trust("remote")
 
     async def get_task(self, caller: Principal) -> dict[str, Any]:
         """Return the task.
@@ -198,7 +198,7 @@ async def run_until_first(*work: Awaitable[None]) -> None:
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        raised = await ended(tasks)
+        raised = await cancel_and_wait(tasks)
     for error in raised:
         if error is not None:
             raise error

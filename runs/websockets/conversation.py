@@ -14,9 +14,9 @@ from typing import Any
 
 from django.db import Error
 
-from decisions.api.drf import count_caller
+from decisions.api.drf import throttle_principal
 from decisions.errors import InvalidInput, NotAuthenticated, NotReady, Refused
-from decisions.identity.principals import Principal, still_may
+from decisions.identity.principals import Principal, is_credential_active
 from decisions.infra.threads import in_thread
 from runs.conversations import services
 from runs.conversations.errors import TaskNotFound
@@ -93,7 +93,7 @@ class ConversationSocket:
         while not subscriber.is_closed:
             if time.monotonic() - checked_at >= CHECK_S:
                 checked_at = time.monotonic()
-                if not await in_thread(still_may, self._caller):
+                if not await in_thread(is_credential_active, self._caller):
                     raise CloseSocket(4401, "the token was revoked")
             if subscriber.is_behind:
                 page, log_seq = await in_thread(self._read_page, after)
@@ -136,7 +136,7 @@ class ConversationSocket:
         Raises:
             Refused: The frame is invalid, or what it requests is refused.
         """
-        await in_thread(count_caller, self._caller)
+        await in_thread(throttle_principal, self._caller)
         frame = conversation_frames.read_frame(event, task_id=self._task_id)
         frame_id = frame.get("id")
         if frame["type"] == "ping":
@@ -151,7 +151,7 @@ class ConversationSocket:
 
     def _carry_out(self, message: Mapping[str, Any], frame_id: str | None) -> dict[str, Any]:
         caller = self._caller
-        if not still_may(caller):
+        if not is_credential_active(caller):
             raise NotAuthenticated("The token was revoked.")
         if message["type"] == "user_message":
             return services.add_message(

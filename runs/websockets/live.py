@@ -12,7 +12,7 @@ from typing import Any
 from django.db import Error
 
 from decisions.errors import Conflict, NotAuthenticated, NotReady, Refused
-from decisions.identity.principals import Principal, still_may
+from decisions.identity.principals import Principal, is_credential_active
 from decisions.infra.threads import in_thread
 from runs.conversations.selectors import is_taken_over
 from runs.live.no_page import no_page_reason
@@ -101,7 +101,7 @@ class LivePageSocket:
                 await self._send_reason()
             if now - checked_at > CHECK_S:
                 checked_at = now
-                if not await in_thread(still_may, self._caller):
+                if not await in_thread(is_credential_active, self._caller):
                     raise CloseSocket(4401, "the token was revoked")
 
     async def _send_reason(self) -> None:
@@ -149,7 +149,7 @@ class LivePageSocket:
             Conflict: The page is not taken over.
         """
         self._caller.require("tasks:write")
-        if not still_may(self._caller):
+        if not is_credential_active(self._caller):
             raise NotAuthenticated("The token was revoked.")
         if not is_taken_over(self._socket.task_id):
             raise Conflict("The agent has the page: take it over first.")

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from decisions.infra.cancellation import ended
+from decisions.infra.cancellation import cancel_and_wait
 from runs.live.channel import (
     ANNOUNCE_S,
     WORKERS_CHANNEL,
@@ -95,7 +95,7 @@ async def subscribe_to_page(
             try:
                 yield subscription, receiving
             finally:
-                await ended([receiving])
+                await cancel_and_wait([receiving])
     finally:
         await subscriber.aclose()
         await publisher.aclose()

@@ -19,7 +19,7 @@ from django.db import Error, close_old_connections, connection
 from django.db.models import F
 
 from decisions.infra.ids import new_id
-from decisions.infra.processes import this_process
+from decisions.infra.processes import process_identity
 from runners.invocation.event_loop import get_loop
 from runs.execution.engine import Execution
 from runs.journal.writer import save_active_ms
@@ -60,7 +60,7 @@ class Heartbeat:
         self._last_beat = time.monotonic()
         Worker.objects.create(
             id=worker_id,
-            process=this_process(),
+            process=process_identity(),
             host=socket.gethostname(),
             started_at=datetime.now(UTC),
         )

@@ -24,7 +24,7 @@ from django.db import (
 )
 
 from decisions.infra.ids import new_id
-from decisions.infra.processes import is_gone
+from decisions.infra.processes import has_ended
 from runners import metrics
 from runners.browser.pool.pooled_sessions import get_session_pool
 from runners.browser.pool.runtime import count_open_pages
@@ -99,7 +99,7 @@ class WorkerProcess:
         ensure_slots()
         self.heartbeat.register(self.worker_id)
         for other in Worker.objects.filter(lost_at__isnull=True).exclude(id=self.worker_id):
-            if is_gone(other.process):
+            if has_ended(other.process):
                 lease_expiry.end_leases_of_worker(other.id, beat=other.beat, reason="process gone")
         self.heartbeat.start()
         for target, name in (

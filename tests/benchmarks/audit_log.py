@@ -91,7 +91,7 @@ def checked_per_s() -> float:
 
     began = time.perf_counter()
     found = check_audit_log(processes=os.cpu_count() or 1)
-    assert found.faults == 0, found.told
+    assert found.faults == 0, found.messages
     return found.sealed / (time.perf_counter() - began)
 
 
@@ -100,7 +100,7 @@ def read_per_s() -> float:
     from django.db import connection
 
     from decisions.audit.chain import head_of_chain
-    from decisions.audit.verify import PORTION as PAGE
+    from decisions.audit.verify import BATCH_SIZE as PAGE
 
     last = head_of_chain().position
     began = time.perf_counter()

@@ -26,8 +26,8 @@ def _ms_each(call: Callable[[], object]) -> float:
 def _measure() -> dict[str, list[float]]:
     from django.db import connection
 
-    from decisions.authorization.policy import judge
-    from decisions.authorization.policy_rules import RuleFields, make_rule
+    from decisions.authorization.policy import evaluate
+    from decisions.authorization.policy_rules import RuleFields, create_rule
     from decisions.identity.principals import local_principal
 
     me = local_principal()
@@ -38,17 +38,17 @@ def _measure() -> dict[str, list[float]]:
             cursor.fetchone()
 
     def ask() -> None:
-        judge(
+        evaluate(
             principal_id=me.id,
             tenant_id=me.tenant_id,
             workspace_id=me.workspace_id,
             tool="submit_form",
         )
 
-    make_rule(RuleFields("confirm", tool="submit_form"), actor="bench")
+    create_rule(RuleFields("confirm", tool="submit_form"), actor="bench")
     one = alternate({"floor": lambda: _ms_each(select), "one": lambda: _ms_each(ask)})
     for number in range(MANY):
-        make_rule(RuleFields("allow", tool=f"tool_{number}"), actor="bench")
+        create_rule(RuleFields("allow", tool=f"tool_{number}"), actor="bench")
     many = alternate({"floor": lambda: _ms_each(select), "many": lambda: _ms_each(ask)})
     return {
         "floor": one["floor"],

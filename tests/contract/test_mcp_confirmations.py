@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from decisions.authorization.confirmations import confirm, refuse
-from decisions.authorization.policy_rules import RuleFields, make_rule
+from decisions.authorization.policy_rules import RuleFields, create_rule
 from runs.models import Run
 from tests.contract.mcp_host import Host, error_of, structured
 
@@ -21,7 +21,7 @@ CALL: dict[str, Any] = {
 
 @pytest.fixture(autouse=True)
 def _asks(host: Host) -> None:
-    make_rule(RuleFields("confirm", tool="run_task_template"), actor="t")
+    create_rule(RuleFields("confirm", tool="run_task_template"), actor="t")
 
 
 def required(host: Host) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from decisions.authorization.confirmations import Opened, open_confirmation
+from decisions.authorization.confirmations import OpenedConfirmation, open_confirmation
 from decisions.identity.principals import DEFAULT_SCOPES, Principal, create_token
 from decisions.models import Confirmation, Decision
 from tests.integration.racing import at_once
@@ -18,14 +18,14 @@ from tests.support.rest import bearer
 pytest_plugins = ["tests.support.rest_fixtures"]
 INVALID = (400, "invalid_or_expired_confirm_token")
 MALFORMED = (400, "validation_error")
-Made = Callable[..., Opened]
+Made = Callable[..., OpenedConfirmation]
 
 
 @pytest.fixture
 def opened(principal: Principal) -> Made:
     """Have a decision of alice's wait: `opened(kind="step")`."""
 
-    def make(**columns: Any) -> Opened:
+    def make(**columns: Any) -> OpenedConfirmation:
         base: dict[str, Any] = {
             "tenant_id": principal.tenant_id,
             "workspace_id": principal.workspace_id,

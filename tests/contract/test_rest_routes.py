@@ -9,7 +9,7 @@ import httpx
 import pytest
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from decisions.api.view import ApiView, OpenView
+from decisions.api.view import ApiView, PublicView
 from decisions.identity.principals import SCOPES
 from decisions.views.base import ContinuityView
 from tests.support.rest import refusal, refusal_in_s2
@@ -113,7 +113,7 @@ def test_every_route_has_an_entry_and_every_entry_a_route() -> None:
 def test_a_scoped_route_asks_for_just_these_scopes(route: str, scopes: dict[str, str]) -> None:
     cls = view_class(FOUND[route])
     assert issubclass(cls, ApiView)
-    assert not issubclass(cls, OpenView)
+    assert not issubclass(cls, PublicView)
     handled = {method for method in METHODS if hasattr(cls, method.lower())} - {"HEAD"}
     assert (cls.scopes, handled) == (scopes, set(scopes))
     assert set(scopes.values()) <= SCOPES

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from decisions.authorization.policy_rules import RuleFields, make_rule
+from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.validation.json_schema import check, compile_schema
 from runs.conversations import contract
 from runs.models import Run
@@ -175,7 +175,7 @@ def test_a_message_that_a_person_has_to_confirm_writes_nothing_yet(
     api: httpx.Client,
 ) -> None:
     task = begin(api, None)
-    make_rule(RuleFields("confirm", tool="run_task_template"), actor="t")
+    create_rule(RuleFields("confirm", tool="run_task_template"), actor="t")
     assert say(api, task, "say hi").json()["errorCode"] == "CONFIRMATION_REQUIRED"
     assert api.post(TASKS, json={"message": "say hi"}).status_code == 202
     assert told(api.get(TASKS))["total"] == 1

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from decisions.audit.verify_bundle import check_bundle
-from decisions.authorization.confirmation_links import link_to_confirm
+from decisions.authorization.confirmation_links import confirmation_link
 from decisions.authorization.confirmations import open_confirmation
 from decisions.identity.principals import Principal
 from decisions.models import Confirmation, Decision
@@ -161,7 +161,7 @@ def test_a_person_who_is_not_signed_in_decides_by_the_link(
 ) -> None:
     waiting = a_deed_that_waits(principal)
     visitor.do(visitor.page.context.clear_cookies())
-    visitor.open(urlsplit(link_to_confirm(waiting)).path)
+    visitor.open(urlsplit(confirmation_link(waiting)).path)
     visitor.sees("pre:has-text('<b>x</b>')")
     visitor.click(f"button[value={answer}]")
     visitor.sees("text=Decided by link")

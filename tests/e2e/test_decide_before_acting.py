@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from decisions.authorization.policy_rules import RuleFields, make_rule
+from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.identity.principals import Principal
 from runs.models import Run
 from runs.worker.worker import WorkerProcess
@@ -75,7 +75,7 @@ def say_yes(person: Visitor) -> None:
 def test_from_a_risky_message_to_its_outcome(
     agent: WebHost, visitor: Visitor, worker: WorkerProcess, page_server: PageServer
 ) -> None:
-    make_rule(RuleFields("confirm", tool="read_page", reason="pages of production"), actor="t")
+    create_rule(RuleFields("confirm", tool="read_page", reason="pages of production"), actor="t")
     decided = call(agent, "continuity_chat", **RISKY)
     asked = decided["trace"]["high_risk_confirmation"]
     assert decided["trace"]["l4_gate"]["hit"] is True

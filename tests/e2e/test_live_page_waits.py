@@ -12,7 +12,7 @@ import pytest
 from django.db.models import F
 
 from decisions.authorization.confirmations import confirm
-from decisions.authorization.policy_rules import RuleFields, make_rule
+from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.identity.principals import Principal
 from runs.models import Run, Task, TaskEvent
 from runs.worker.worker import WorkerProcess
@@ -148,7 +148,7 @@ def test_a_call_that_is_confirmed_while_a_person_had_the_page_is_not_made_on_the
     page_server: PageServer,
     is_confirmed_first: bool,
 ) -> None:
-    make_rule(RuleFields("confirm", tool="browser_click"), actor="t")
+    create_rule(RuleFields("confirm", tool="browser_click"), actor="t")
     task_id = waits(CLICK)
     waiting = Run.objects.get().waiting_for
     assert waiting["type"] == "confirmation"

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db.models import Q
 
 from artifacts.models import Artifact
-from artifacts.storage.blobs import blob_name
+from artifacts.storage.blobs import blob_path
 from decisions.audit.record import is_genuine
 from decisions.models import AuditEntry
 from runs.models import TERMINAL, OpenCall, OutboxEntry, Run, RunEvent, RunSecret, RunStep, Slot
@@ -40,7 +40,7 @@ def _of_the_installation() -> Iterator[str]:
     if RunSecret.objects.exists():
         yield "I7 secret inputs are left"
     for row in Artifact.objects.filter(expired_at__isnull=True):
-        path = Path(settings.CONTINUITY_HOME) / "artifacts" / blob_name(row.sha256)
+        path = Path(settings.CONTINUITY_HOME) / "artifacts" / blob_path(row.sha256)
         if not path.exists() or hashlib.sha256(path.read_bytes()).hexdigest() != row.sha256:
             yield f"an artifact's bytes are lost or not its own: {row.id}"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from decisions.authorization.confirmations import confirm
-from decisions.authorization.policy_rules import RuleFields, make_rule
+from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.models import Confirmation, Decision
 from runs.models import Run
 from tests.faults.world import World
@@ -15,7 +15,7 @@ from tests.faults.world import World
 
 def submitted(world: World, file: Path, *do: str) -> str:
     """Submit a run whose risky calls need a person."""
-    make_rule(RuleFields("confirm", tool="test_risk"), actor="test")
+    create_rule(RuleFields("confirm", tool="test_risk"), actor="test")
     return world.submit(*do, template="test_calling", file=str(file), effect="once")
 
 

@@ -9,7 +9,7 @@ from functools import partial
 
 from django.db import connection
 
-from decisions.audit.checkpoints import kept_heads
+from decisions.audit.checkpoints import list_heads
 from decisions.audit.record import AuditEvent, record_all
 from decisions.audit.verify import check_audit_log
 from decisions.models import AuditEntry, AuditSeal
@@ -57,5 +57,5 @@ def test_sealers_killed_at_work_leave_one_whole_chain(world: World) -> None:
             living.append(world.start("scheduler"))
     world.until(lambda: AuditSeal.objects.count() == AuditEntry.objects.count(), "rows are left")
     report = check_audit_log()
-    assert (report.faults, report.unsealed) == (0, 0), report.told
-    world.until(lambda: kept_heads()[-1].position == AuditSeal.objects.count(), "no checkpoint")
+    assert (report.faults, report.unsealed) == (0, 0), report.messages
+    world.until(lambda: list_heads()[-1].position == AuditSeal.objects.count(), "no checkpoint")

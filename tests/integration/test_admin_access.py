@@ -12,9 +12,9 @@ from django.test import Client
 
 from artifacts.models import Artifact
 from decisions.audit.record import AuditEvent, record
-from decisions.authorization.policy_rules import RuleFields, make_rule
+from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.continuity.objects import put_shell
-from decisions.continuity.state import Move, move_state
+from decisions.continuity.state import AxisChange, apply_changes
 from decisions.identity.principals import Principal, create_token
 from decisions.models import AuditEntry, Decision, Tenant, Token, User, Workspace
 from runners.models import BrowserSession, ExecutionTarget
@@ -49,7 +49,7 @@ def a_row_each(
     ExecutionTarget.objects.create(
         tenant_id=principal.tenant_id, **place, kind="workspace", name="t", config={"root": "/gone"}
     )
-    make_rule(RuleFields("deny", tool="x"), actor="t")
+    create_rule(RuleFields("deny", tool="x"), actor="t")
     Decision.objects.create(
         tenant_id=principal.tenant_id,
         **place,
@@ -60,7 +60,7 @@ def a_row_each(
         tool="x",
         created_at=now,
     )
-    move_state(owner_named(principal), [Move("time", -0.5, 0.5, "chat")])
+    apply_changes(owner_named(principal), [AxisChange("time", -0.5, 0.5, "chat")])
     put_shell(principal=principal, call={**SHELL, "user_id": "u"})
     decide(principal)
     create_task(principal=principal, title="a task")

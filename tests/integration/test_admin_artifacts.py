@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from artifacts.models import Artifact
-from artifacts.storage.blobs import blob_name
+from artifacts.storage.blobs import blob_path
 
 pytest_plugins = ["tests.support.admin_fixtures"]
 
@@ -102,7 +102,7 @@ def test_lost_bytes_are_told_and_no_malfunction(
     from django.core.files.storage import storages
 
     made = make_artifact(b"precious")
-    storages["artifacts"].delete(blob_name(Artifact.objects.get().sha256))
+    storages["artifacts"].delete(blob_path(Artifact.objects.get().sha256))
     assert "are lost" in boss.get(address(made, "change")).content.decode()
     assert boss.get(address(made, "download")).status_code == 404
     assert "missing from the storage" in caplog.text

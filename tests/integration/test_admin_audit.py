@@ -12,7 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from decisions.admin.audit import occurring_tools
-from decisions.audit.query import about_tool
+from decisions.audit.query import filter_by_tool
 from decisions.audit.record import AuditEvent, record
 from decisions.audit.sealer import Sealer
 from decisions.audit.verify_bundle import check_bundle
@@ -67,7 +67,7 @@ def test_rows_about_a_tool_are_found_by_its_name(
 
 def test_a_tools_rows_are_read_through_their_index(tell: Callable[..., AuditEntry]) -> None:
     tell("tool.called", "run", "run_1", tool="bash.exec")
-    rows = about_tool(AuditEntry.objects.order_by("-id"), "bash.exec")
+    rows = filter_by_tool(AuditEntry.objects.order_by("-id"), "bash.exec")
     with transaction.atomic(), connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             cursor.execute("SET LOCAL enable_seqscan = off")

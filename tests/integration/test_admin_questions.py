@@ -9,7 +9,7 @@ import pytest
 from django.contrib.messages import get_messages
 from django.test import Client
 
-from decisions.authorization.policy_rules import RuleFields, make_rule
+from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.models import AuditEntry
 from runs.models import Run, Task, TaskMessage
 from runs.worker.worker import WorkerProcess
@@ -93,7 +93,7 @@ def test_an_answer_that_is_none_is_refused_in_words(boss: Client, asking: Run, b
 
 
 def test_a_rule_that_denies_answers_holds_here_too(boss: Client, asking: Run) -> None:
-    make_rule(RuleFields("deny", tool="answer_task_run"), actor="t")
+    create_rule(RuleFields("deny", tool="answer_task_run"), actor="t")
     assert "Not answered" in answer(boss, asking, asked=UNTIL, suggestion="red")[1]
     assert given() is None
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from decisions.authorization.policy_rules import RuleFields, make_rule
+from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.models import AuditEntry
 from runners.models import ExecutionTarget
 from runners.targets.snapshots import sweep_workspaces
@@ -96,7 +96,7 @@ def test_without_a_preview_of_the_file_as_it_is_nothing_is_written(
 def test_what_policy_denies_is_not_put_back_and_an_operator_asks_nobody_else(
     boss: Client, folder: ExecutionTarget, written: Workspace, decision: str
 ) -> None:
-    make_rule(RuleFields(decision, tool="write_to_file", reason="frozen"), actor="test")
+    create_rule(RuleFields(decision, tool="write_to_file", reason="frozen"), actor="test")
     newest, before = list_snapshots(written.state)[0], (written.root / SCENE).read_text()
     boss.post(page_of(folder, newest.id, "preview"))
     answer = boss.post(page_of(folder, newest.id, "restore"), follow=True).content.decode()

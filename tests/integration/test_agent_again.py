@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from decisions.authorization.policy_rules import RuleFields, make_rule
+from decisions.authorization.policy_rules import RuleFields, create_rule
 from runners.errors import NavigationTimeout
 from runners.tools import registry
 from runners.tools.registry import get_tool
@@ -80,7 +80,7 @@ def test_what_may_pass_is_tried_once_more_and_no_more(
 def test_a_page_that_stood_open_while_a_person_was_asked_is_looked_at_anew(
     model: ModelServer, goal: Goal, place: WorkerProcess
 ) -> None:
-    make_rule(RuleFields("confirm", tool=SCAN), actor="t")
+    create_rule(RuleFields("confirm", tool=SCAN), actor="t")
     run_id = goal()
     place.work()
     say(Run.objects.get(id=run_id))

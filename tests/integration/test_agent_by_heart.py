@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from decisions.authorization.policy_rules import RuleFields, make_rule
+from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from runners.errors import ToolFailed
@@ -85,7 +85,7 @@ def test_a_rule_made_while_the_model_thinks_holds_for_its_next_call(
     model: ModelServer, goal: Goal, place: WorkerProcess
 ) -> None:
     says = RuleFields("deny", tool="read_file")
-    meanwhile(model, lambda: make_rule(says, actor="test"))
+    meanwhile(model, lambda: create_rule(says, actor="test"))
     assert ended(goal(), place).status == "succeeded"
     assert codes(model) == [None, "POLICY_DENIED"]
     assert AuditEntry.objects.filter(action="policy.denied").count() == 1

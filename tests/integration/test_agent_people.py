@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from decisions.authorization.confirmations import confirm, refuse
-from decisions.authorization.policy_rules import RuleFields, make_rule
+from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.errors import InvalidInput
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
@@ -76,7 +76,7 @@ def test_a_call_that_needs_a_person_makes_the_run_wait(
 ) -> None:
     policy = replace(agent_settings.WORKSPACE_POLICY, write_requires_diff=False)
     agent_settings.WORKSPACE_POLICY = policy
-    make_rule(RuleFields("confirm", tool="write_to_file"), actor="t")
+    create_rule(RuleFields("confirm", tool="write_to_file"), actor="t")
     model.script = [Turn("", [READ, write("a.txt", "x\n")]), complete()]
     run = ended(goal(), place)
     assert run.waiting_for["type"] == "confirmation"
@@ -90,7 +90,7 @@ def test_a_call_that_needs_a_person_makes_the_run_wait(
 def test_a_denied_call_is_told_to_the_model(
     model: ModelServer, goal: Goal, place: WorkerProcess
 ) -> None:
-    make_rule(RuleFields("deny", tool="read_file"), actor="t")
+    create_rule(RuleFields("deny", tool="read_file"), actor="t")
     model.script = [Turn("", [READ]), complete()]
     run = ended(goal(), place)
     assert run.status == "succeeded"

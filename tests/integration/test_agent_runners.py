@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from decisions.authorization.confirmations import confirm, refuse
-from decisions.authorization.policy_rules import RuleFields, make_rule
+from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from runners.targets.targets import delete_target
@@ -95,7 +95,7 @@ def test_what_is_denied_while_the_run_goes_on_is_offered_no_more(
     model.script = [Turn("", [HELLO]), complete()]
     run = ended(goal(), place)
     assert run.waiting_for["type"] == "confirmation"
-    make_rule(RuleFields("deny", tool="bash.exec"), actor="t")
+    create_rule(RuleFields("deny", tool="bash.exec"), actor="t")
     say(run, confirm)
     ended(run.id, place)
     assert ["bash_exec" in asked.tools for asked in model.asked] == [True, False]

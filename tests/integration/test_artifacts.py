@@ -28,7 +28,7 @@ from artifacts.selectors import (
 )
 from artifacts.services import collect_blobs, expire_artifacts, store_blob
 from artifacts.storage import blobs
-from artifacts.storage.blobs import blob_name
+from artifacts.storage.blobs import blob_path
 from decisions.errors import ArtifactExpired, ArtifactNotFound, Forbidden, InvalidInput
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
@@ -48,7 +48,7 @@ def storage(principal: Principal) -> Path:
 
 def file_of(artifact_id: str) -> Path:
     row = Artifact.objects.get(id=artifact_id)
-    return Path(settings.CONTINUITY_HOME) / "artifacts" / blob_name(row.sha256)
+    return Path(settings.CONTINUITY_HOME) / "artifacts" / blob_path(row.sha256)
 
 
 def age(path: Path, seconds: float) -> None:
@@ -179,7 +179,7 @@ def test_the_same_bytes_are_kept_once(principal: Principal, make_artifact: Make)
 def test_many_who_keep_the_same_bytes_at_once_do_no_harm(principal: Principal) -> None:
     data = os.urandom(200_000)
     kept = at_once([partial(store_blob, data, name="n", mime_type="a/b")] * 8)
-    folder = Path(settings.CONTINUITY_HOME) / "artifacts" / blob_name(kept[0].sha256)
+    folder = Path(settings.CONTINUITY_HOME) / "artifacts" / blob_path(kept[0].sha256)
     assert folder.read_bytes() == data
     assert [path.name for path in folder.parent.iterdir()] == [kept[0].sha256]
 

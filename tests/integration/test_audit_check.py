@@ -16,7 +16,7 @@ from django.test import override_settings
 from decisions.audit import verify
 from decisions.audit.record import AuditEvent, record, record_all
 from decisions.audit.sealer import Sealer
-from decisions.audit.verify import Report, check_audit_log
+from decisions.audit.verify import AuditReport, check_audit_log
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, AuditSeal
 from tests.support.attacks import COPIED, attack
@@ -43,10 +43,10 @@ def sealed(fresh_checkpoints: None) -> list[int]:
     return list(AuditEntry.objects.order_by("id").values_list("id", flat=True))
 
 
-def only_fault(report: Report) -> str:
+def only_fault(report: AuditReport) -> str:
     """Return the one fault that the check tells."""
-    assert report.faults == 1, report.told
-    return report.told[0]
+    assert report.faults == 1, report.messages
+    return report.messages[0]
 
 
 def test_a_log_that_nobody_touched_is_whole(sealed: list[int]) -> None:
@@ -62,7 +62,7 @@ def test_several_processes_find_what_one_does(
     monkeypatch.setattr(verify, "PORTION", 3)
     record_all([AuditEvent("run.started", "local", "run", f"run_{n}", "t", "w") for n in range(20)])
     Sealer().seal_all()
-    assert check_audit_log(processes) == Report(sealed=20, checkpoints=1)
+    assert check_audit_log(processes) == AuditReport(sealed=20, checkpoints=1)
     first = AuditEntry.objects.order_by("id")[0].id
     attack(
         "DELETE FROM {seals} WHERE position = 7",  # last of a part, first of one, amid one
@@ -71,7 +71,7 @@ def test_several_processes_find_what_one_does(
     )
     report = check_audit_log(processes)
     assert (report.sealed, report.unsealed, report.faults) == (19, 1, 2)
-    assert report.told == [
+    assert report.messages == [
         "seal 7: it is missing from the chain",
         f"row {first + 19} (seal 20): the row was removed",
     ]
@@ -90,11 +90,11 @@ def test_rows_that_are_sealed_between_two_looks_are_no_fault(
 
     monkeypatch.setattr(verify, look, after_one_more)
     report = check_audit_log()
-    assert (report.sealed, report.told) == (11, [])
+    assert (report.sealed, report.messages) == (11, [])
 
 
 def test_an_empty_log_is_whole(principal: Principal) -> None:
-    assert check_audit_log() == Report()
+    assert check_audit_log() == AuditReport()
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,9 @@ def test_a_gap_that_was_closed_by_renumbering_is_found(sealed: list[int]) -> Non
         id=sealed[4],
     )
     report = check_audit_log()
-    assert report.told[0].startswith(f"row {sealed[5]} (seal 5): the seal is not what our sealer")
+    assert report.messages[0].startswith(
+        f"row {sealed[5]} (seal 5): the seal is not what our sealer"
+    )
 
 
 def test_the_end_cut_off_with_its_seals_is_found_by_the_checkpoint(sealed: list[int]) -> None:
@@ -198,8 +200,8 @@ def test_rows_that_changed_places_are_found(sealed: list[int]) -> None:
     )
     report = check_audit_log()
     assert report.faults == 2
-    assert all("another row stands in its place" in told for told in report.told)
-    assert report.told[0].startswith(f"row {sealed[2]} (seal 3)")
+    assert all("another row stands in its place" in told for told in report.messages)
+    assert report.messages[0].startswith(f"row {sealed[2]} (seal 3)")
 
 
 def test_seals_that_changed_places_are_found(sealed: list[int]) -> None:
@@ -209,13 +211,15 @@ def test_seals_that_changed_places_are_found(sealed: list[int]) -> None:
         "UPDATE {seals} SET position = 7 WHERE position = -1",
     )
     report = check_audit_log()
-    assert report.told[0].startswith(f"row {sealed[6]} (seal 3): the seal is not what our sealer")
+    assert report.messages[0].startswith(
+        f"row {sealed[6]} (seal 3): the seal is not what our sealer"
+    )
 
 
 @pytest.mark.parametrize("column", ["hash", "prev", "mac"])
 def test_an_edited_seal_is_found(sealed: list[int], column: str) -> None:
     attack("UPDATE {seals} SET " + column + " = 'f' WHERE position = 4")
-    told = check_audit_log().told
+    told = check_audit_log().messages
     assert told[0].startswith(f"row {sealed[3]} (seal 4): the seal is not what our sealer wrote")
 
 
@@ -258,7 +262,7 @@ def test_a_forged_seal_is_found(sealed: list[int]) -> None:
     )
     report = check_audit_log()
     assert report.faults == 2
-    assert "(seal 11): the seal is not what our sealer wrote" in report.told[0]
+    assert "(seal 11): the seal is not what our sealer wrote" in report.messages[0]
 
 
 def test_another_installations_key_finds_every_row_foreign(sealed: list[int]) -> None:

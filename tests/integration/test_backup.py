@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from artifacts.models import Artifact
-from artifacts.storage.blobs import blob_name
+from artifacts.storage.blobs import blob_path
 from runs.installation.backups.create import create_backup, has_artifact_files
 from runs.installation.backups.manifest import check_backup, list_blobs, read_manifest
 from tests.support.installations import (
@@ -71,7 +71,7 @@ def test_artifacts_of_a_bucket_are_left_to_it_unless_asked_for(
     make_artifact(b"kept in the bucket")
     lost = make_artifact(b"lost from it")
     assert has_artifact_files() is False
-    bucket.storage.delete(blob_name(Artifact.objects.get(id=lost).sha256))
+    bucket.storage.delete(blob_path(Artifact.objects.get(id=lost).sha256))
     said: list[str] = []
     folder = tmp_path / "kept"
     made = create_backup(folder, with_keys=False, with_artifacts=True, say=said.append)

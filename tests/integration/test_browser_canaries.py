@@ -12,7 +12,7 @@ import pytest
 from django.test import Client
 
 from artifacts.models import Artifact
-from decisions.authorization.policy_rules import RuleFields, make_rule
+from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.identity.principals import Principal
 from runs.models import Run, RunEvent
 from runs.submission.services import cancel_run
@@ -169,7 +169,7 @@ def test_a_form_that_a_person_confirmed_and_the_page_echoes_tells_no_flagged_val
     everywhere: Everywhere,
     tool: str,
 ) -> None:
-    make_rule(RuleFields("confirm", tool=tool), actor="test")
+    create_rule(RuleFields("confirm", tool=tool), actor="test")
     site.server.add(
         "/form",
         "<title>Form</title><form action=/echo><label>Code"

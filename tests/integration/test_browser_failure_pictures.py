@@ -10,7 +10,7 @@ import pytest
 
 from artifacts.models import Artifact
 from artifacts.selectors import read_chunk
-from decisions.authorization.policy_rules import RuleFields, make_rule
+from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.identity.principals import Principal
 from decisions.security.masking import Masker
 from runners.browser.interaction.screenshot import save_screenshot
@@ -132,7 +132,7 @@ def test_a_run_that_is_denied_its_first_page_shows_no_earlier_runs_page(
     inputs = {"urls": [url]} if "batch" in template_id else {"startUrl": url, "fields": [name]}
     assert ended(start_in(principal, session_id, template_id, inputs)).status == "succeeded"
     for tool in ("open_page", "read_page"):
-        make_rule(RuleFields("deny", tool=tool), actor="test")
+        create_rule(RuleFields("deny", tool=tool), actor="test")
     denied = ended(start_in(principal, session_id, template_id, inputs))
     assert denied.status == "failed"
     assert not Artifact.objects.filter(run_id=denied.id, kind__in=["screenshot", "trace"]).exists()

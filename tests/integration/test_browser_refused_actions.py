@@ -108,7 +108,7 @@ def test_a_remote_callers_refused_page_is_audited_though_the_run_goes_on(
     made: Ended, project: Path, page_server: PageServer, principal: Principal
 ) -> None:
     here = page_server.add("/secret", "<title>Inside</title>")
-    remote = principal.at_trust("remote")
+    remote = principal.with_trust("remote")
     read = "read_page", {"url": here}
     run = made(read, read, ("list_files", {"path": "."}), caller=remote)
     assert came_of(run) == ["TRUST_LEVEL_NOT_ALLOWED"] * 2 + ["ok"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from decisions.authorization.policy_rules import RuleFields, make_rule
+from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.continuity.objects import put_shell, put_success_path
 from decisions.errors import InvalidInput
 from decisions.identity.principals import Principal, authenticate, create_token
@@ -208,7 +208,9 @@ def test_a_slot_that_stands_alone_keeps_its_type(principal: Principal, keep: Kee
 
 
 def test_policy_is_asked_before_each_step(carry_out: CarryOut, site: Site, keep: Keep) -> None:
-    make_rule(RuleFields("deny", tool="fill_field", reason="Nothing is typed here."), actor="test")
+    create_rule(
+        RuleFields("deny", tool="fill_field", reason="Nothing is typed here."), actor="test"
+    )
     run = carry_out(
         "replay_success_path",
         objectId=keep(SEARCH, "url", "query"),
@@ -223,7 +225,7 @@ def test_policy_is_asked_before_each_step(carry_out: CarryOut, site: Site, keep:
 def test_a_step_waits_for_a_person_and_goes_on_where_it_stood(
     hand_in: Callable[..., str], site: Site, keep: Keep, place: WorkerProcess, browser_closed: None
 ) -> None:
-    make_rule(RuleFields("confirm", tool="submit_form", reason="Look first."), actor="test")
+    create_rule(RuleFields("confirm", tool="submit_form", reason="Look first."), actor="test")
     slots = {"url": site.url("/search"), "query": "queues"}
     run_id = hand_in("replay_success_path", objectId=keep(SEARCH, "url", "query"), slots=slots)
     place.work()

@@ -16,7 +16,7 @@ from django.test import Client
 from artifacts.models import Artifact
 from artifacts.selectors import open_content
 from artifacts.services import expire_artifacts_of
-from decisions.authorization.policy_rules import RuleFields, make_rule
+from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.errors import ArtifactExpired
 from decisions.identity.principals import Principal
 from runners.browser.pool.runtime import BrowserRuntime, get_runtime
@@ -246,7 +246,7 @@ def test_nothing_is_recorded_while_a_run_waits_for_a_person(
     search: Callable[..., str], settings: Any, place: WorkerProcess
 ) -> None:
     settings.TRACE = "always"
-    make_rule(RuleFields("confirm", tool="submit_form"), actor="test")
+    create_rule(RuleFields("confirm", tool="submit_form"), actor="test")
     run = Run.objects.get(id=search())
     place.work()
     assert fresh(run).waiting_for

@@ -10,7 +10,7 @@ from django.db.models import F
 from django.test import override_settings
 
 from decisions.authorization.confirmations import refuse
-from decisions.authorization.policy_rules import RuleFields, make_rule
+from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.identity.principals import Principal
 from decisions.models import Decision
 from runners.invocation.event_loop import get_loop
@@ -32,7 +32,7 @@ def waiting(
     hand_in: Callable[..., str], place: WorkerProcess, site: Site, browser_closed: None
 ) -> Iterator[Run]:
     """A run that has filled its form and waits before it sends it."""
-    make_rule(RuleFields("confirm", tool="submit_form"), actor="t")
+    create_rule(RuleFields("confirm", tool="submit_form"), actor="t")
     field = {"name": "name", "value": "Ada", "locator": words("your name")}
     run_id = hand_in(
         "submit_and_verify",
@@ -129,7 +129,7 @@ def test_a_named_session_keeps_its_page_too(
     site: Site,
     browser_closed: None,
 ) -> None:
-    make_rule(RuleFields("confirm", tool="submit_form"), actor="t")
+    create_rule(RuleFields("confirm", tool="submit_form"), actor="t")
     session = create_session(principal=principal, name="kept")["sessionId"]
     field = {"name": "name", "value": "Ada", "locator": words("your name")}
     inputs = {"startUrl": site.url("/contact"), "fields": [field]}

@@ -16,7 +16,7 @@ from django.core.management import CommandError, call_command
 from django.test import override_settings
 
 from artifacts.models import Artifact
-from decisions.audit.bundle import in_portions
+from decisions.audit.bundle import in_batches
 from decisions.audit.record import AuditEvent, record
 from decisions.audit.sealer import Sealer
 from decisions.audit.verify_bundle import BundleReport, check_bundle
@@ -41,7 +41,7 @@ def test_a_stream_hands_over_so_many_lines_or_so_many_bytes() -> None:
             yield b"x" * size
 
     async def portions() -> list[tuple[int, int]]:
-        return [(len(part), len(made)) async for part in in_portions(lines())]
+        return [(len(part), len(made)) async for part in in_batches(lines())]
 
     mebibyte = 1024 * 1024
     assert asyncio.run(portions()) == [
@@ -84,7 +84,7 @@ def after(path: Path, change: Callable[[list[bytes]], object]) -> BundleReport:
 def test_the_evidence_of_a_run_tells_all_of_it_and_is_whole(evidence: Path) -> None:
     report, run = check_bundle(evidence), Run.objects.get()
     # The row that tells of the export itself is committed first, and was not sealed in time.
-    assert (report.faults, report.unsealed) == (0, 1), report.told
+    assert (report.faults, report.unsealed) == (0, 1), report.messages
     audit = AuditEntry.objects.filter(resource_id=run.id).count()
     assert dict(report.lines) == {
         "head": 1,
@@ -138,9 +138,9 @@ def test_a_line_that_was_tampered_with_is_named(
 ) -> None:
     report = after(evidence, change)
     assert report.faults >= 1
-    assert why in report.told[0]
+    assert why in report.messages[0]
     if line is not None:
-        assert report.told[0].startswith(f"line {line}: ")
+        assert report.messages[0].startswith(f"line {line}: ")
 
 
 def test_another_installation_can_vouch_for_no_line(evidence: Path) -> None:

@@ -12,9 +12,9 @@ import pytest
 
 from artifacts.selectors import open_content
 from decisions.audit.record import AuditEvent
-from decisions.authorization.authorize import use_of
+from decisions.authorization.authorize import tool_call_request
 from decisions.authorization.confirmations import confirm
-from decisions.authorization.policy_rules import RuleFields, make_rule
+from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.continuity.objects import put_success_path
 from decisions.errors import ConfirmationRequired, Forbidden, InvalidInput
 from decisions.identity.principals import Principal
@@ -23,7 +23,7 @@ from runners.models import ExecutionTarget
 from runners.targets.local_folder import LocalFolder, use_local_folder
 from runners.targets.targets import TargetSays, make_target
 from runners.tools.registry import list_tools
-from runs.lifecycle.in_flight_calls import CarriedCall
+from runs.lifecycle.in_flight_calls import DirectCallOfRun
 from runs.models import Run, RunStep
 from runs.queue.leases import LeaseLost
 from runs.submission.services import retry_run, submit_run
@@ -167,9 +167,11 @@ def test_pages_are_for_who_may_call_their_tools(
 def test_an_approved_call_is_carried_under_a_newer_key(
     idle_place: WorkerProcess, project: Path, principal: Principal, settings: Any
 ) -> None:
-    make_rule(RuleFields("confirm", tool="get_runtime_info"), actor="test")
+    create_rule(RuleFields("confirm", tool="get_runtime_info"), actor="test")
     target_id = ExecutionTarget.objects.get().id
-    use = use_of(principal, "get_runtime_info", {}, target_id=target_id, key="k", is_own=True)
+    use = tool_call_request(
+        principal, "get_runtime_info", {}, target_id=target_id, key="k", is_builtin=True
+    )
     place_ids = principal.tenant_id, principal.workspace_id
     opening = AuditEvent("tool.called", principal.id, "tool", "get_runtime_info", *place_ids)
     carried: dict[str, Any] = {
@@ -177,7 +179,7 @@ def test_an_approved_call_is_carried_under_a_newer_key(
         "template_id": "call_tools",
         "options": {"mode": "async"},
         "inputs": {"calls": [call("get_runtime_info")]},
-        "direct_call": CarriedCall(use, "call_1", opening),
+        "direct_call": DirectCallOfRun(use, "call_1", opening),
     }
     with pytest.raises(ConfirmationRequired):
         submit_run(**carried)
@@ -211,7 +213,7 @@ def test_the_target_stays_the_one_of_the_submit(
 def test_a_write_waits_for_a_person_and_what_came_before_is_not_done_again(
     hand_in: Callable[..., str], idle_place: WorkerProcess, project: Path
 ) -> None:
-    make_rule(RuleFields("confirm", tool="replace_in_file"), actor="test")
+    create_rule(RuleFields("confirm", tool="replace_in_file"), actor="test")
     change = call("replace_in_file", path="game/scene/start.txt", find="none", replace="x.png")
     run = ended(hand_in(PREVIEW, WRITE, change), idle_place)
     assert (run.status, run.waiting_for["type"]) == ("running", "confirmation")
@@ -292,7 +294,7 @@ def test_a_call_that_failed_is_audited_as_one_though_its_step_succeeded(
 def test_a_denied_call_was_not_called(
     hand_in: Callable[..., str], idle_place: WorkerProcess, stops: bool
 ) -> None:
-    make_rule(RuleFields("deny", tool="write_to_file"), actor="test")
+    create_rule(RuleFields("deny", tool="write_to_file"), actor="test")
     run = ended(hand_in(PREVIEW, call("get_runtime_info"), stopOnError=stops), idle_place)
     called = [] if stops else ["get_runtime_info"]
     assert [one["tool"] for one in audited(run.id, "tool.called")] == called

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from decisions.authorization.policy_rules import RuleFields, make_rule, retire_rule
+from decisions.authorization.policy_rules import RuleFields, create_rule, retire_rule
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, PolicyRule
 from runners.models import ExecutionTarget
@@ -119,7 +119,7 @@ def test_a_rule_that_denies_holds_for_the_next_call(
     target: ExecutionTarget, place: WorkerProcess, principal: Principal, runner: StubRunner
 ) -> None:
     run_id = handed_in(principal)
-    make_rule(RuleFields("deny", tool="echo"), actor="test")
+    create_rule(RuleFields("deny", tool="echo"), actor="test")
     run = worked(place, run_id)
     assert (run.status, run.error["details"]["causeCode"]) == ("failed", "POLICY_DENIED")
     assert (len(runner.asked), AuditEntry.objects.filter(action="policy.denied").count()) == (1, 1)

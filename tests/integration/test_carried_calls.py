@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from django.db import connections
 
-from decisions.authorization.policy_rules import RuleFields, make_rule
+from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.errors import ConfirmationRequired, Conflict
 from decisions.identity.principals import Principal
 from decisions.infra.threads import in_long_thread, in_thread
@@ -101,7 +101,7 @@ async def handed_in(principal: Principal) -> asyncio.Task[DirectCallResult]:
 
 
 def ask_and_work() -> None:
-    make_rule(RuleFields("confirm", tool="get_runtime_info"), actor="test")
+    create_rule(RuleFields("confirm", tool="get_runtime_info"), actor="test")
     place = WorkerProcess()
     place.work()
     place.close()

@@ -11,9 +11,9 @@ from django.conf import settings
 from django.test import Client, override_settings
 
 from decisions.authorization.confirmations import confirm
-from decisions.authorization.policy_rules import RuleFields, make_rule
+from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.errors import ConfirmationRequired, NotAuthenticated
-from decisions.identity.one_time_login import make_login_path
+from decisions.identity.one_time_login import create_login_path
 from decisions.identity.principals import Principal, authenticate, create_token
 from decisions.models import Confirmation
 from runs.models import Run
@@ -64,7 +64,7 @@ def test_a_waiting_run_goes_on_under_its_approval(
 
 
 def test_an_approved_call_is_good_once_all_the_same(principal: Principal) -> None:
-    make_rule(RuleFields("confirm", tool="run_task_template"), actor="t")
+    create_rule(RuleFields("confirm", tool="run_task_template"), actor="t")
     with pytest.raises(ConfirmationRequired) as asked:
         hand_in(principal)
     number = asked.value.details["decisionId"]
@@ -97,6 +97,6 @@ def test_a_repeated_message_still_gets_its_answer(api: httpx.Client) -> None:
 
 def test_a_link_that_signs_in_still_does(principal: Principal) -> None:
     with override_settings(ONE_TIME_LOGIN=True):
-        path = make_login_path()
+        path = create_login_path()
     with new_key_first(), override_settings(ONE_TIME_LOGIN=True):
         assert Client().post(path).status_code == 302

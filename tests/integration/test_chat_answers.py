@@ -14,7 +14,7 @@ import pytest
 from django.test import override_settings
 
 from decisions.chat import answers, responder
-from decisions.chat.responder import Decided
+from decisions.chat.responder import ReplyRequest
 from decisions.chat.services import chat
 from decisions.errors import IdempotencyConflict, InvalidInput
 from decisions.identity.principals import Principal
@@ -81,7 +81,7 @@ def test_a_key_is_free_again_after_a_day_and_old_answers_are_forgotten(ask: Ask)
     ChatAnswer.objects.filter(idempotency_key="k").update(
         created_at=datetime.now(UTC) - timedelta(hours=25)
     )
-    assert answers.forget_answers() == 1
+    assert answers.delete_expired_answers() == 1
     assert ChatAnswer.objects.get().idempotency_key == "other"
 
 
@@ -111,7 +111,7 @@ class Poet:
 
     said = 0
 
-    def compose(self, decided: Decided) -> str:
+    def compose(self, decided: ReplyRequest) -> str:
         """Word it, slowly enough for others to come meanwhile."""
         Poet.said += 1
         time.sleep(0.3)
@@ -121,7 +121,7 @@ class Poet:
 class Mute:
     """A responder that fails."""
 
-    def compose(self, decided: Decided) -> str:
+    def compose(self, decided: ReplyRequest) -> str:
         """Raise."""
         raise OSError("no model here: sk-secret")
 
@@ -131,7 +131,7 @@ class Sleeper:
 
     over = threading.Event()
 
-    def compose(self, decided: Decided) -> str:
+    def compose(self, decided: ReplyRequest) -> str:
         """Wait for the test's end."""
         Sleeper.over.wait(60)
         return "too late"

@@ -14,7 +14,7 @@ from django.db import connection
 
 from decisions.chat import conversation, evaluation, services
 from decisions.chat.history import retrieval
-from decisions.chat.history.signatures import Remembered
+from decisions.chat.history.signatures import UserSignatures
 from decisions.chat.history.similarity import signature
 from decisions.continuity.objects import put_success_path
 from decisions.continuity.owner import Owner
@@ -32,7 +32,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]
     todo: list[Callable[[], object]] = []
 
     def drafted(*args: Any) -> evaluation.Draft:
-        made = evaluation.draft_of(*args)
+        made = evaluation.draft_reply(*args)
         if todo:
             todo.pop()()
         return made
@@ -111,7 +111,7 @@ def test_nothing_is_read_or_compared_while_the_user_is_locked(
 
 def test_a_decision_takes_few_statements_and_fewer_under_the_lock(principal: Principal) -> None:
     call = {"user_id": "alice", "message": HARMLESS, "slots": KNOWN, "session_id": "s"}
-    services.take_in(principal=principal, call={**call, "idempotency_key": "one"})
+    services.decide_on_call(principal=principal, call={**call, "idempotency_key": "one"})
     sent: list[bool] = []
 
     def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
@@ -120,14 +120,14 @@ def test_a_decision_takes_few_statements_and_fewer_under_the_lock(principal: Pri
         return execute(sql, params, many, context)
 
     with connection.execute_wrapper(note):
-        services.take_in(principal=principal, call={**call, "idempotency_key": "two"})
+        services.decide_on_call(principal=principal, call={**call, "idempotency_key": "two"})
     assert (len(sent), sum(sent)) == (16, 9)
 
 
 def test_many_threads_read_a_users_past_once(tell: Say, principal: Principal) -> None:
     for number in range(30):
         tell(f"Count the rows of table {number}.")
-    owner, past = Owner(principal.tenant_id, principal.workspace_id, "alice"), Remembered()
+    owner, past = Owner(principal.tenant_id, principal.workspace_id, "alice"), UserSignatures()
     wanted = signature(HARMLESS)
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)  # so that they get into each other's way

@@ -10,9 +10,9 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from decisions.authorization.confirmation_links import link_to_confirm
+from decisions.authorization.confirmation_links import confirmation_link
 from decisions.authorization.confirmations import open_confirmation, refuse
-from decisions.authorization.policy_rules import RuleFields, make_rule
+from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Confirmation, Decision, PolicyRule
 from decisions.views.confirmation_page import TRIES_TOLD
@@ -38,7 +38,7 @@ def page(run: Run, *rest: str) -> str:
 
 
 def link() -> str:
-    return link_to_confirm(Confirmation.objects.get())
+    return confirmation_link(Confirmation.objects.get())
 
 
 def asked_once() -> int:
@@ -257,7 +257,7 @@ def test_a_rule_is_made_changed_and_retired_in_the_admin(boss: Client) -> None:
 
 
 def test_a_rule_that_cannot_be_made_is_told_in_the_form(boss: Client) -> None:
-    make_rule(RuleFields("deny", tool="fill_field"), actor="t")
+    create_rule(RuleFields("deny", tool="fill_field"), actor="t")
     form = {"verdict": "allow", "tool": "fill_field", "scope": "everywhere|"}
     assert "is in force" in boss.post("/admin/decisions/policyrule/new/", form).content.decode()
     assert PolicyRule.objects.count() == 1
@@ -265,7 +265,7 @@ def test_a_rule_that_cannot_be_made_is_told_in_the_form(boss: Client) -> None:
 
 def test_who_may_only_look_at_rules_cannot_make_them(staff: MakeClient) -> None:
     viewer = staff("decisions.view_policyrule")
-    rule = make_rule(RuleFields("deny", tool="fill_field"), actor="t")
+    rule = create_rule(RuleFields("deny", tool="fill_field"), actor="t")
     form = {"verdict": "allow", "tool": "*", "scope": "everywhere|"}
     assert viewer.post("/admin/decisions/policyrule/new/", form).status_code == 403
     for deed in ("edit", "retire"):

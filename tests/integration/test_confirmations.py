@@ -12,12 +12,12 @@ from django.test import override_settings
 
 from decisions.authorization.confirm_by_token import confirm_decision, confirm_with_token
 from decisions.authorization.confirmations import (
-    Opened,
+    OpenedConfirmation,
     confirm,
     expire_due,
+    mark_used,
     open_confirmation,
     refuse,
-    use,
 )
 from decisions.errors import ConfirmTokenInvalid, Conflict, DecisionNotFound, Forbidden
 from decisions.identity.principals import Principal
@@ -47,11 +47,11 @@ def decide(principal: Principal) -> Callable[..., Decision]:
 
 
 @pytest.fixture
-def opened(decide: Callable[..., Decision]) -> Opened:
+def opened(decide: Callable[..., Decision]) -> OpenedConfirmation:
     return open_confirmation(decide(), delivery="inline")
 
 
-def attempt(principal: Principal, opened: Opened, **other: Any) -> Confirmation:
+def attempt(principal: Principal, opened: OpenedConfirmation, **other: Any) -> Confirmation:
     wanted = {
         "decision_id": opened.confirmation.decision_id,
         "user_id": "alice",
@@ -66,14 +66,16 @@ def tries() -> list[str]:
     return [row.metadata["failed"] for row in rows]
 
 
-def test_a_wrong_token_confirms_nothing(principal: Principal, opened: Opened) -> None:
+def test_a_wrong_token_confirms_nothing(principal: Principal, opened: OpenedConfirmation) -> None:
     with pytest.raises(ConfirmTokenInvalid):
         attempt(principal, opened, confirm_token="tökén")
     assert Confirmation.objects.get().status == "waiting"
     assert tries() == ["wrong"]
 
 
-def test_a_token_is_good_for_its_own_user_alone(principal: Principal, opened: Opened) -> None:
+def test_a_token_is_good_for_its_own_user_alone(
+    principal: Principal, opened: OpenedConfirmation
+) -> None:
     with pytest.raises(ConfirmTokenInvalid):
         attempt(principal, opened, user_id="bob")
     with pytest.raises(ConfirmTokenInvalid):
@@ -82,14 +84,14 @@ def test_a_token_is_good_for_its_own_user_alone(principal: Principal, opened: Op
     assert tries() == ["unknown", "unknown"]
 
 
-def test_another_workspace_cannot_confirm(stranger: Principal, opened: Opened) -> None:
+def test_another_workspace_cannot_confirm(stranger: Principal, opened: OpenedConfirmation) -> None:
     with pytest.raises(ConfirmTokenInvalid):
         attempt(stranger, opened)
     assert Confirmation.objects.get().status == "waiting"
 
 
 def test_a_token_is_good_for_its_own_decision_alone(
-    principal: Principal, opened: Opened, decide: Callable[..., Decision]
+    principal: Principal, opened: OpenedConfirmation, decide: Callable[..., Decision]
 ) -> None:
     other = open_confirmation(decide(), delivery="inline")
     with pytest.raises(ConfirmTokenInvalid):
@@ -98,13 +100,15 @@ def test_a_token_is_good_for_its_own_decision_alone(
         attempt(principal, opened, decision_id=999_999)
 
 
-def test_a_token_dies_with_what_it_was_made_for(principal: Principal, opened: Opened) -> None:
+def test_a_token_dies_with_what_it_was_made_for(
+    principal: Principal, opened: OpenedConfirmation
+) -> None:
     Decision.objects.update(subject_digest="e" * 64)
     with pytest.raises(ConfirmTokenInvalid):
         attempt(principal, opened)
 
 
-def test_five_wrong_tries_burn_the_token(principal: Principal, opened: Opened) -> None:
+def test_five_wrong_tries_burn_the_token(principal: Principal, opened: OpenedConfirmation) -> None:
     for _ in range(5):
         with pytest.raises(ConfirmTokenInvalid):
             attempt(principal, opened, confirm_token="guess")
@@ -113,14 +117,16 @@ def test_five_wrong_tries_burn_the_token(principal: Principal, opened: Opened) -
     assert tries() == ["wrong"] * 4 + ["burned", "no token"]
 
 
-def test_four_wrong_tries_do_not(principal: Principal, opened: Opened) -> None:
+def test_four_wrong_tries_do_not(principal: Principal, opened: OpenedConfirmation) -> None:
     for _ in range(4):
         with pytest.raises(ConfirmTokenInvalid):
             attempt(principal, opened, confirm_token="guess")
     assert attempt(principal, opened).status == "confirmed"
 
 
-def test_guesses_at_the_same_moment_are_all_counted(principal: Principal, opened: Opened) -> None:
+def test_guesses_at_the_same_moment_are_all_counted(
+    principal: Principal, opened: OpenedConfirmation
+) -> None:
     def guess() -> None:
         with pytest.raises(ConfirmTokenInvalid):
             attempt(principal, opened, confirm_token="guess")
@@ -130,7 +136,9 @@ def test_guesses_at_the_same_moment_are_all_counted(principal: Principal, opened
     assert sorted(tries()) == ["burned", "no token", "no token", "no token", *["wrong"] * 4]
 
 
-def test_a_token_past_its_time_confirms_nothing(principal: Principal, opened: Opened) -> None:
+def test_a_token_past_its_time_confirms_nothing(
+    principal: Principal, opened: OpenedConfirmation
+) -> None:
     Confirmation.objects.update(expires_at=datetime.now(UTC) - timedelta(seconds=1))
     with pytest.raises(ConfirmTokenInvalid):
         attempt(principal, opened)
@@ -145,7 +153,7 @@ def test_a_token_lives_half_an_hour_unless_told_otherwise(decide: Callable[..., 
     assert short.expires_at - short.created_at == timedelta(minutes=1)
 
 
-def test_of_fifty_at_once_one_succeeds(principal: Principal, opened: Opened) -> None:
+def test_of_fifty_at_once_one_succeeds(principal: Principal, opened: OpenedConfirmation) -> None:
     def go() -> bool:
         try:
             return attempt(principal, opened).status == "confirmed"
@@ -157,7 +165,7 @@ def test_of_fifty_at_once_one_succeeds(principal: Principal, opened: Opened) -> 
     assert tries() == ["confirmed"] * 49
 
 
-def test_the_token_itself_is_kept_nowhere(principal: Principal, opened: Opened) -> None:
+def test_the_token_itself_is_kept_nowhere(principal: Principal, opened: OpenedConfirmation) -> None:
     attempt(principal, opened)
     token = str(opened.clear_token)
     assert len(token) >= 43  # 256 bits in base 64
@@ -181,7 +189,7 @@ def test_a_deed_never_has_a_token(decide: Callable[..., Decision], kind: str) ->
     assert made.confirmation.delivery == "out_of_band"
 
 
-def test_a_person_confirms_or_refuses_once(opened: Opened) -> None:
+def test_a_person_confirms_or_refuses_once(opened: OpenedConfirmation) -> None:
     number = opened.confirmation.decision_id
     assert refuse(decision_id=number, by="admin:ann", how="admin").status == "refused"
     with pytest.raises(Conflict) as told:
@@ -191,13 +199,15 @@ def test_a_person_confirms_or_refuses_once(opened: Opened) -> None:
     assert tries() == ["refused"]
 
 
-def test_a_refused_decision_has_no_good_token(principal: Principal, opened: Opened) -> None:
+def test_a_refused_decision_has_no_good_token(
+    principal: Principal, opened: OpenedConfirmation
+) -> None:
     refuse(decision_id=opened.confirmation.decision_id, by="admin:ann", how="admin")
     with pytest.raises(ConfirmTokenInvalid):
         attempt(principal, opened)
 
 
-def test_confirm_refuse_and_time_out_at_once_end_it_one_way(opened: Opened) -> None:
+def test_confirm_refuse_and_time_out_at_once_end_it_one_way(opened: OpenedConfirmation) -> None:
     number, heard = opened.confirmation.decision_id, []
 
     def hear(confirmation: Confirmation, **_: object) -> None:
@@ -247,7 +257,7 @@ def test_nobody_can_decide_what_waits_for_nobody(decide: Callable[..., Decision]
         confirm(decision_id=decide(mode="act").pk, by="admin:ann", how="admin")
 
 
-def test_time_ends_what_nobody_decided(opened: Opened) -> None:
+def test_time_ends_what_nobody_decided(opened: OpenedConfirmation) -> None:
     assert expire_due() == 0
     assert expire_due(datetime.now(UTC) + timedelta(hours=1)) == 1
     assert Confirmation.objects.get().status == "expired"
@@ -255,7 +265,7 @@ def test_time_ends_what_nobody_decided(opened: Opened) -> None:
         confirm(decision_id=opened.confirmation.decision_id, by="admin:ann", how="admin")
 
 
-def test_a_confirmed_deed_is_used_once(opened: Opened) -> None:
-    assert not use(opened.confirmation)
+def test_a_confirmed_deed_is_used_once(opened: OpenedConfirmation) -> None:
+    assert not mark_used(opened.confirmation)
     confirm(decision_id=opened.confirmation.decision_id, by="admin:ann", how="admin")
-    assert sum(at_once([lambda: use(opened.confirmation)] * 8)) == 1
+    assert sum(at_once([lambda: mark_used(opened.confirmation)] * 8)) == 1

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from decisions.authorization.confirmations import confirm, refuse
-from decisions.authorization.policy_rules import RuleFields, make_rule
+from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.errors import ConfirmationRequired, Conflict, PolicyDenied
 from decisions.identity.principals import Principal, admin_principal
 from decisions.models import AuditEntry, Confirmation, Decision
@@ -27,7 +27,7 @@ pytest_plugins = ["tests.support.rest_fixtures"]
 def asks(principal: Principal) -> None:
     """Submits of the test template need a person."""
     says = RuleFields("confirm", tool="run_task_template", target_id="test_stepwise")
-    make_rule(says, actor="t")
+    create_rule(says, actor="t")
 
 
 @pytest.fixture
@@ -166,7 +166,7 @@ def test_a_call_that_nobody_confirmed_in_time_is_told_apart(
 
 
 def test_a_denied_call_is_refused_and_audited(principal: Principal, submit: Any) -> None:
-    make_rule(RuleFields("deny", tool="run_task_template", reason="closed"), actor="t")
+    create_rule(RuleFields("deny", tool="run_task_template", reason="closed"), actor="t")
     with pytest.raises(PolicyDenied, match="closed"):
         submit("ok")
     entry = AuditEntry.objects.get(action="policy.denied")
@@ -183,7 +183,7 @@ def test_a_retry_asks_as_a_submit_does(
 
 
 def test_a_cancel_may_need_a_person_too(make_run: Callable[..., Run], principal: Principal) -> None:
-    make_rule(RuleFields("confirm", tool="cancel_task_run"), actor="t")
+    create_rule(RuleFields("confirm", tool="cancel_task_run"), actor="t")
     run = make_run()
     number = refused(cancel_run, principal=principal, run_id=run.id)
     assert Run.objects.get(id=run.id).status == "queued"
@@ -194,7 +194,7 @@ def test_a_cancel_may_need_a_person_too(make_run: Callable[..., Run], principal:
 def test_an_approved_cancel_that_cancels_nothing_uses_no_approval_up(
     make_run: Callable[..., Run], principal: Principal
 ) -> None:
-    make_rule(RuleFields("confirm", tool="cancel_task_run"), actor="t")
+    create_rule(RuleFields("confirm", tool="cancel_task_run"), actor="t")
     run = make_run()
     say(refused(cancel_run, principal=principal, run_id=run.id))
     Run.objects.filter(id=run.id).update(
@@ -213,7 +213,7 @@ def test_a_person_at_the_admin_site_asks_nobody_else(
 
 def test_what_looks_like_a_secret_is_not_kept(principal: Principal, asks: None) -> None:
     secret = "hunter2-hunter2"
-    make_rule(RuleFields("confirm", tool="run_task_template"), actor="t")
+    create_rule(RuleFields("confirm", tool="run_task_template"), actor="t")
     field = {
         "name": "pin",
         "value": secret,

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from decisions.authorization.policy_rules import RuleFields, make_rule
+from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.errors import InvalidInput
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
@@ -197,7 +197,7 @@ def test_a_fallback_asks_policy_and_keeps_to_our_own_schema(
     target = target_at()
     run = done(idle_place, principal, "read_file", args={"nope": 1}, targetId=target.id)
     assert (run.status, run.error["details"]["causeCode"]) == ("failed", "E_BAD_ARGS")
-    make_rule(RuleFields("deny", tool="read_file", target_id=folder.id), actor="test")
+    create_rule(RuleFields("deny", tool="read_file", target_id=folder.id), actor="test")
     run = done(idle_place, principal, "read_file", args=READ, targetId=target.id)
     assert (run.status, run.error["details"]["causeCode"]) == ("failed", "POLICY_DENIED")
     body = {"args": READ, "targetId": target.id}

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from decisions.authorization.policy_rules import RuleFields, make_rule
+from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.identity.principals import Principal
 from runners.targets.targets import TargetSays, make_target
 from runs.models import Run
@@ -45,7 +45,7 @@ pytest_plugins = [
 @pytest.fixture
 def waiting(principal: Principal, project: Path, place: WorkerProcess) -> Run:
     """A run of somebody's that waits for a person."""
-    make_rule(RuleFields("confirm", tool="list_snapshots"), actor="t")
+    create_rule(RuleFields("confirm", tool="list_snapshots"), actor="t")
     calls = [{"name": "list_snapshots", "args": {"path": "game/scene/start.txt"}}]
     run_id = submit_run(
         principal=principal,
@@ -111,10 +111,10 @@ def obeyed(
 
     def obey(row: Injection, first: Call) -> None:
         for verdict, tool in row.rules:
-            make_rule(RuleFields(verdict, tool=tool), actor="t")
+            create_rule(RuleFields(verdict, tool=tool), actor="t")
         before, model.answer = state_of(world), Obeying(first)
         handed_in = submit_run(
-            principal=principal.at_trust(row.trust),
+            principal=principal.with_trust(row.trust),
             template_id="agent_task",
             inputs={"goal": "Read my notes."},
             options={"mode": "async"},

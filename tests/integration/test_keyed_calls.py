@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from decisions.authorization.policy_rules import RuleFields, make_rule
+from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.identity.principals import Principal, authenticate
 from decisions.models import AuditEntry
 from runners.targets.targets import TargetSays, allow_on_target, make_target
@@ -133,7 +133,7 @@ def test_a_call_that_is_under_way_is_said_to_be(on_runner: Call) -> None:
 def test_a_rule_that_came_later_does_not_take_the_answer_away(on_runner: Call) -> None:
     with stub_runner(saying(OK)) as runner:
         first = on_runner(runner.url, cmd="true")
-        make_rule(RuleFields("deny", tool="*"), actor="t")
+        create_rule(RuleFields("deny", tool="*"), actor="t")
         assert told(on_runner(runner.url, cmd="true")) == told(first)
         assert on_runner(runner.url, key="new", cmd="true").status_code == 403
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import redis.asyncio
 
-from decisions.infra.cancellation import ended
+from decisions.infra.cancellation import cancel_and_wait
 from runs.live.broadcaster import PageBroadcaster
 from runs.live.channel import connect, seal_message
 from runs.live.viewer_queue import MAX_NOTICES, ViewerSender
@@ -87,7 +87,7 @@ def test_work_that_loses_a_cancel_is_ended_all_the_same() -> None:
     async def end() -> list[BaseException | None]:
         tasks = [asyncio.create_task(one) for one in (lose_a_cancel(), fail(), asyncio.sleep(0))]
         await asyncio.sleep(0)
-        return await asyncio.wait_for(ended(tasks), PATIENCE_S)
+        return await asyncio.wait_for(cancel_and_wait(tasks), PATIENCE_S)
 
     endless, failed, done = asyncio.run(end())
     assert (endless, done) == (None, None)
@@ -106,7 +106,7 @@ def test_a_way_over_redis_ends_at_whatever_moment_it_is_closed() -> None:
             out.add_notice({"notice": ticks})
             for _ in range(ticks):
                 await asyncio.sleep(0)
-            await ended([out._sending])
+            await cancel_and_wait([out._sending])
         await client.aclose()
 
     asyncio.run(asyncio.wait_for(close(), PATIENCE_S * 2))

@@ -18,7 +18,7 @@ from artifacts import uploads
 from artifacts.models import ArtifactUpload
 from artifacts.storage.staging import read_ticket
 from decisions.chat import answers, responder
-from decisions.chat.responder import Decided, reply_of
+from decisions.chat.responder import ReplyRequest, compose_reply
 from decisions.chat.services import chat
 from decisions.identity.principals import Principal
 from decisions.infra.threads import in_long_thread, in_thread
@@ -34,7 +34,7 @@ class Slow:
     go, began = threading.Event(), threading.Semaphore(0)
     asked: ClassVar[list[str]] = []
 
-    def compose(self, decided: Decided) -> str:
+    def compose(self, decided: ReplyRequest) -> str:
         """Wait, and word it."""
         Slow.asked.append(decided.message)
         Slow.began.release()
@@ -112,11 +112,11 @@ def test_a_responder_that_had_not_begun_when_it_was_late_is_not_asked_any_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(responder, "TIMEOUT_S", 0.3)
-    decided = Decided(mode="act", language="en", message="m", task_type="execution")
+    decided = ReplyRequest(mode="act", language="en", message="m", task_type="execution")
     busy = responder._pool._max_workers
 
     async def ask() -> None:
-        told = await asyncio.gather(*(reply_of(decided) for _ in range(busy + 3)))
+        told = await asyncio.gather(*(compose_reply(decided) for _ in range(busy + 3)))
         assert set(told) == {"Nothing speaks against going ahead."}
 
     asyncio.run(ask())
@@ -155,7 +155,7 @@ def _sent(principal: Principal, data: bytes) -> str:
         sha256=hashlib.sha256(data).hexdigest(),
         door="/",
     )
-    sent = uploads.receive(
+    sent = uploads.receive_upload(
         ticket=read_ticket(told["url"][1:]), body=io.BytesIO(data), mime_type="text/plain"
     )
     asyncio.run(sent)

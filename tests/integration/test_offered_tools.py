@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from decisions.authorization.policy_rules import RuleFields, make_rule
+from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.identity.principals import DEFAULT_SCOPES, Principal
 from decisions.models import AuditEntry
 from runners.targets.runner_endpoint import probe_target
@@ -137,10 +137,10 @@ def test_what_a_rule_names_on_a_target_is_offered_there(
 ) -> None:
     target, other = make_runner(), make_runner(name="other")
     allow_on_target(target, ["deploy"], actor="test")
-    make_rule(RuleFields("confirm", tool="wipe", target_id=target.id), actor="test")
-    make_rule(RuleFields("deny", tool="rm", target_id=target.id), actor="test")
-    make_rule(RuleFields("allow", tool="everywhere"), actor="test")
-    make_rule(
+    create_rule(RuleFields("confirm", tool="wipe", target_id=target.id), actor="test")
+    create_rule(RuleFields("deny", tool="rm", target_id=target.id), actor="test")
+    create_rule(RuleFields("allow", tool="everywhere"), actor="test")
+    create_rule(
         RuleFields("allow", "workspace", other.workspace_id or "", "x", "target_gone"), actor="test"
     )
     tools = shown(api)

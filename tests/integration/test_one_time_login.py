@@ -11,7 +11,7 @@ from django.test import Client, override_settings
 
 from decisions.audit.record import is_genuine
 from decisions.errors import Forbidden
-from decisions.identity.one_time_login import make_login_path
+from decisions.identity.one_time_login import create_login_path
 from decisions.models import AuditEntry, LoginLink
 from tests.integration.racing import at_once
 
@@ -27,7 +27,7 @@ def embedded() -> Any:
 
 def test_posting_a_link_signs_in_a_superuser_without_a_password() -> None:
     client = Client()
-    answer = client.post(make_login_path())
+    answer = client.post(create_login_path())
     assert (answer.status_code, answer["Location"]) == (302, "/admin/")
     assert client.get("/admin/").status_code == 200
     admin = User.objects.get()
@@ -36,13 +36,13 @@ def test_posting_a_link_signs_in_a_superuser_without_a_password() -> None:
 
 
 def test_looking_at_a_link_does_not_use_it_up() -> None:
-    path = make_login_path()
+    path = create_login_path()
     assert Client().get(path).status_code == 200
     assert Client().post(path).status_code == 302
 
 
 def test_a_link_works_once() -> None:
-    path = make_login_path()
+    path = create_login_path()
     Client().post(path)
     second = Client()
     assert second.get(path).status_code == 410
@@ -51,7 +51,7 @@ def test_a_link_works_once() -> None:
 
 
 def test_a_link_is_dead_after_a_quarter_of_an_hour() -> None:
-    path = make_login_path()
+    path = create_login_path()
     link = LoginLink.objects.get()
     assert link.expires_at - link.created_at == timedelta(minutes=15)
     LoginLink.objects.update(expires_at=datetime.now(UTC) - timedelta(seconds=1))
@@ -59,49 +59,49 @@ def test_a_link_is_dead_after_a_quarter_of_an_hour() -> None:
 
 
 def test_a_guess_signs_nobody_in() -> None:
-    make_login_path()
+    create_login_path()
     assert Client().post("/admin/once/" + "A" * 43 + "/").status_code == 410
     assert not User.objects.exists()
 
 
 def test_the_database_does_not_know_the_token() -> None:
-    token = make_login_path().split("/")[-2]
+    token = create_login_path().split("/")[-2]
     assert len(token) >= 43  # 256 bits
     assert token not in str(LoginLink.objects.values())
     assert token not in str(list(AuditEntry.objects.values()))
 
 
 def test_of_two_at_once_one_is_signed_in() -> None:
-    path = make_login_path()
+    path = create_login_path()
     answers = at_once([lambda: Client().post(path).status_code] * 4)
     assert sorted(answers) == [302, 410, 410, 410]
 
 
 def test_a_post_from_another_site_is_refused() -> None:
     strict = Client(enforce_csrf_checks=True)
-    assert strict.post(make_login_path()).status_code == 403
+    assert strict.post(create_login_path()).status_code == 403
     assert LoginLink.objects.get().used_at is None
 
 
 def test_a_closed_account_is_not_opened_by_a_link() -> None:
     User.objects.create_superuser("admin", is_active=False)
-    assert Client().post(make_login_path()).status_code == 410
+    assert Client().post(create_login_path()).status_code == 410
 
 
 def test_a_demoted_account_stays_demoted() -> None:
     User.objects.create_user("admin", is_staff=True)
-    assert Client().post(make_login_path()).status_code == 302
+    assert Client().post(create_login_path()).status_code == 302
     assert not User.objects.get().is_superuser
 
 
 def test_a_used_link_leads_whoever_it_signed_in_on() -> None:
-    path, client = make_login_path(), Client()
+    path, client = create_login_path(), Client()
     client.post(path)
     assert client.get(path)["Location"] == "/admin/"
 
 
 def test_making_and_using_and_refusing_are_audited() -> None:
-    path = make_login_path()
+    path = create_login_path()
     Client().post(path)
     Client().post(path)
     told = AuditEntry.objects.filter(resource_type__in=["login_link", "operator"])
@@ -118,14 +118,14 @@ def test_making_and_using_and_refusing_are_audited() -> None:
 @override_settings(ONE_TIME_LOGIN=False)
 def test_a_shared_database_makes_and_takes_no_links() -> None:
     with pytest.raises(Forbidden, match="createsuperuser"):
-        make_login_path()
+        create_login_path()
     with override_settings(ONE_TIME_LOGIN=True):
-        path = make_login_path()
+        path = create_login_path()
     assert Client().post(path).status_code == 410
 
 
 def test_the_page_lets_nothing_else_run() -> None:
-    answer = Client().get(make_login_path())
+    answer = Client().get(create_login_path())
     assert "default-src 'none'" in answer["Content-Security-Policy"]
     assert "no-store" in answer["Cache-Control"]
 

@@ -13,7 +13,7 @@ from decisions.authorization.confirmations import confirm, refuse
 from decisions.continuity.learning import Forecast
 from decisions.continuity.objects import put_success_path
 from decisions.continuity.outcomes import report_outcome
-from decisions.continuity.state import Move, move_state, state_of
+from decisions.continuity.state import AxisChange, apply_changes, state_of
 from decisions.errors import (
     DecisionNotConfirmed,
     ForbiddenUser,
@@ -226,7 +226,7 @@ def test_a_failure_begins_the_count_anew(principal: Principal) -> None:
 
 
 def test_reliability_is_not_raised_past_its_ceiling(principal: Principal) -> None:
-    move_state(owner_named(principal), [Move("reliability", 0.36, 1.0, "chat")])
+    apply_changes(owner_named(principal), [AxisChange("reliability", 0.36, 1.0, "chat")])
     succeed(principal, 5)
     assert reliability(principal) == 0.9
     succeed(principal, 5)

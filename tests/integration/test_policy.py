@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from decisions.authorization import policy
-from decisions.authorization.policy import judge
+from decisions.authorization.policy import evaluate
 from decisions.authorization.policy_rules import (
     RuleFields,
     change_rule,
+    create_rule,
     list_versions,
-    make_rule,
     retire_rule,
 )
 from decisions.errors import Conflict, InvalidInput, NotFound
@@ -24,7 +24,7 @@ RULE: dict[str, Any] = {"actor": "admin:ann"}
 
 
 def said(principal: Principal, tool: str = "fill_field", target_id: str | None = None) -> str:
-    return judge(
+    return evaluate(
         principal_id=principal.id,
         tenant_id=principal.tenant_id,
         workspace_id=principal.workspace_id,
@@ -49,37 +49,37 @@ def test_without_rules_other_tools_of_a_target_are_denied(principal: Principal) 
 
 def test_a_rule_holds_from_the_next_call_on(principal: Principal) -> None:
     assert said(principal) == "allow"
-    rule = make_rule(RuleFields("deny", tool="fill_field"), **RULE)
+    rule = create_rule(RuleFields("deny", tool="fill_field"), **RULE)
     assert said(principal) == "deny"
     retire_rule(rule.key, **RULE)
     assert said(principal) == "allow"
 
 
 def test_any_rule_that_denies_wins(principal: Principal) -> None:
-    make_rule(RuleFields("deny", tool="*"), **RULE)
-    make_rule(RuleFields("allow", "agent", principal.id, "fill_field"), **RULE)
+    create_rule(RuleFields("deny", tool="*"), **RULE)
+    create_rule(RuleFields("allow", "agent", principal.id, "fill_field"), **RULE)
     assert said(principal) == "deny"
 
 
 def test_the_narrowest_scope_wins(principal: Principal) -> None:
-    make_rule(RuleFields("confirm", tool="fill_field"), **RULE)
+    create_rule(RuleFields("confirm", tool="fill_field"), **RULE)
     assert said(principal) == "confirm"
-    make_rule(RuleFields("allow", "tenant", principal.tenant_id), **RULE)
+    create_rule(RuleFields("allow", "tenant", principal.tenant_id), **RULE)
     assert said(principal) == "allow"
-    make_rule(RuleFields("confirm", "workspace", principal.workspace_id), **RULE)
+    create_rule(RuleFields("confirm", "workspace", principal.workspace_id), **RULE)
     assert said(principal) == "confirm"
-    make_rule(RuleFields("allow", "agent", principal.id), **RULE)
+    create_rule(RuleFields("allow", "agent", principal.id), **RULE)
     assert said(principal) == "allow"
 
 
 def test_within_a_scope_the_narrowest_match_wins(principal: Principal) -> None:
-    make_rule(RuleFields("confirm", tool="*"), **RULE)
+    create_rule(RuleFields("confirm", tool="*"), **RULE)
     assert said(principal, "fetch", "target_1") == "confirm"
-    make_rule(RuleFields("allow", tool="*", target_id="target_1"), **RULE)
+    create_rule(RuleFields("allow", tool="*", target_id="target_1"), **RULE)
     assert said(principal, "fetch", "target_1") == "allow"
-    make_rule(RuleFields("confirm", tool="fetch"), **RULE)
+    create_rule(RuleFields("confirm", tool="fetch"), **RULE)
     assert said(principal, "fetch", "target_1") == "confirm"
-    make_rule(RuleFields("allow", tool="fetch", target_id="target_1"), **RULE)
+    create_rule(RuleFields("allow", tool="fetch", target_id="target_1"), **RULE)
     assert said(principal, "fetch", "target_1") == "allow"
     assert said(principal, "fetch", "target_2") == "confirm"
 
@@ -87,7 +87,7 @@ def test_within_a_scope_the_narrowest_match_wins(principal: Principal) -> None:
 def test_a_rule_for_everything_of_a_target_includes_its_high_risk_tools(
     principal: Principal,
 ) -> None:
-    make_rule(RuleFields("allow", tool="*", target_id="target_1"), **RULE)
+    create_rule(RuleFields("allow", tool="*", target_id="target_1"), **RULE)
     assert said(principal, "bash.exec", "target_1") == "allow"
     assert said(principal, "bash.exec") == "confirm"
 
@@ -95,18 +95,20 @@ def test_a_rule_for_everything_of_a_target_includes_its_high_risk_tools(
 def test_a_rule_of_one_workspace_says_nothing_of_another(
     principal: Principal, stranger: Principal
 ) -> None:
-    make_rule(RuleFields("deny", "workspace", principal.workspace_id), **RULE)
+    create_rule(RuleFields("deny", "workspace", principal.workspace_id), **RULE)
     assert (said(principal), said(stranger)) == ("deny", "allow")
 
 
 def test_the_verdict_names_its_rule_and_why(principal: Principal) -> None:
-    rule = make_rule(RuleFields("deny", tool="fill_field", reason="not here"), **RULE)
-    verdict = judge(principal_id=principal.id, tenant_id="t", workspace_id="w", tool="fill_field")
+    rule = create_rule(RuleFields("deny", tool="fill_field", reason="not here"), **RULE)
+    verdict = evaluate(
+        principal_id=principal.id, tenant_id="t", workspace_id="w", tool="fill_field"
+    )
     assert (verdict.rule, verdict.reason) == (f"{rule.key} v1", "not here")
 
 
 def test_a_changed_rule_keeps_what_it_said_before(principal: Principal) -> None:
-    rule = make_rule(RuleFields("deny", tool="fill_field"), **RULE)
+    rule = create_rule(RuleFields("deny", tool="fill_field"), **RULE)
     change_rule(rule.key, RuleFields("confirm", tool="fill_field"), actor="admin:bob")
     assert said(principal) == "confirm"
     assert [(one.version, one.verdict) for one in list_versions(rule.key)] == [
@@ -120,9 +122,9 @@ def test_a_changed_rule_keeps_what_it_said_before(principal: Principal) -> None:
 
 
 def test_two_rules_about_just_the_same_cannot_be_in_force(principal: Principal) -> None:
-    first = make_rule(RuleFields("deny", tool="fill_field"), **RULE)
+    first = create_rule(RuleFields("deny", tool="fill_field"), **RULE)
     with pytest.raises(Conflict) as told:
-        make_rule(RuleFields("allow", tool="fill_field"), **RULE)
+        create_rule(RuleFields("allow", tool="fill_field"), **RULE)
     assert told.value.details == {"rule": first.key}
     assert said(principal) == "deny"
 
@@ -142,13 +144,13 @@ def test_two_rules_about_just_the_same_cannot_be_in_force(principal: Principal) 
 )
 def test_a_rule_about_nothing_is_refused(principal: Principal, says: RuleFields) -> None:
     with pytest.raises(InvalidInput):
-        make_rule(says, **RULE)
+        create_rule(says, **RULE)
     assert not PolicyRule.objects.exists()
     assert not AuditEntry.objects.filter(action__startswith="policy_rule").exists()
 
 
 def test_of_many_changes_at_once_one_version_is_in_force(principal: Principal) -> None:
-    rule = make_rule(RuleFields("deny", tool="fill_field"), **RULE)
+    rule = create_rule(RuleFields("deny", tool="fill_field"), **RULE)
 
     def change() -> str:
         try:
@@ -166,7 +168,7 @@ def test_of_many_changes_at_once_one_version_is_in_force(principal: Principal) -
 def test_rules_are_read_once_for_as_long_as_none_changes(
     principal: Principal, django_assert_num_queries: Any
 ) -> None:
-    make_rule(RuleFields("deny", tool="fill_field"), **RULE)
+    create_rule(RuleFields("deny", tool="fill_field"), **RULE)
     said(principal)
     with django_assert_num_queries(2):
         said(principal)

@@ -16,7 +16,7 @@ import pytest
 from django.urls import get_resolver
 
 from decisions.authorization.confirmations import confirm
-from decisions.authorization.policy_rules import RuleFields, make_rule
+from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.identity.principals import DEFAULT_SCOPES, Principal, authenticate, create_token
 from decisions.models import (
     AuditEntry,
@@ -203,7 +203,7 @@ def test_every_call_that_changes_something_is_in_the_table() -> None:
 def test_what_a_rule_denies_is_not_done(
     write: Write, api: httpx.Client, facts: Mapping[str, str]
 ) -> None:
-    make_rule(RuleFields("deny", tool="*", reason="closed"), actor="t")
+    create_rule(RuleFields("deny", tool="*", reason="closed"), actor="t")
     before = written()
     answer = write.send(api, facts)
     assert answer.status_code == 403, answer.text
@@ -217,7 +217,7 @@ def test_what_a_rule_denies_is_not_done(
 def test_what_a_person_confirmed_is_done_once(
     tool: str, api: httpx.Client, facts: Mapping[str, str]
 ) -> None:
-    make_rule(RuleFields("confirm", tool=tool), actor="t")
+    create_rule(RuleFields("confirm", tool=tool), actor="t")
     write = BY_TOOL[tool]
     assert [write.send(api, facts).status_code for _ in range(2)] == [202, 202]
     asked = Confirmation.objects.get(status=ConfirmationStatus.WAITING)
@@ -234,7 +234,7 @@ def test_what_was_done_under_a_key_is_answered_again_whatever_the_rules_say_now(
     for tool in ("continuity_put_shell", "continuity_report_outcome", "continuity_chat"):
         keyed = {"idempotency_key": "k"} if tool == "continuity_put_shell" else {}
         write = Write(tool, BY_TOOL[tool].route, {**BY_TOOL[tool].body, **keyed})
-        make_rule(RuleFields("confirm", tool=tool), actor="t")
+        create_rule(RuleFields("confirm", tool=tool), actor="t")
         assert write.send(api, facts).status_code == 202
         asked = Confirmation.objects.get(status=ConfirmationStatus.WAITING)
         confirm(decision_id=asked.decision_id, by="admin:ann", how="admin")
@@ -245,7 +245,7 @@ def test_what_was_done_under_a_key_is_answered_again_whatever_the_rules_say_now(
 
 def test_an_answer_to_a_run_is_asked_about(api: httpx.Client, make_run: Callable[..., Any]) -> None:
     run = make_run(waiting_for={"type": "answer", "question": "Which?"}, ready=False)
-    make_rule(RuleFields("deny", tool="answer_task_run"), actor="t")
+    create_rule(RuleFields("deny", tool="answer_task_run"), actor="t")
     answer = api.post(f"/api/v1/runs/{run.id}/answer", json={"answer": "this"})
     assert answer.status_code == 403
 
@@ -261,7 +261,7 @@ MCP = {
 
 @pytest.mark.parametrize("tool", MCP)
 def test_over_mcp_the_same_is_asked(tool: str, token: str) -> None:
-    make_rule(RuleFields("deny", tool=tool), actor="t")
+    create_rule(RuleFields("deny", tool=tool), actor="t")
     with closing(StdioHost(OpenDoor(authenticate(token)))) as host:
         result = host.call(tool, json.dumps(MCP[tool]).encode())["result"]
     assert result["isError"]
@@ -280,7 +280,7 @@ def test_no_rule_keeps_people_from_confirming(
         created_at=datetime.now(UTC),
         expires_at=datetime(2100, 1, 1, tzinfo=UTC),
     )
-    make_rule(RuleFields(verdict, tool="*"), actor="t")
+    create_rule(RuleFields(verdict, tool="*"), actor="t")
     call = {"user_id": "alice", "confirm_token": "x"}
     answer = api.post(f"/api/v1/decision/{decision.pk}/confirm", json=call)
     assert (answer.status_code, answer.json()["code"]) == (403, "policy_denied")

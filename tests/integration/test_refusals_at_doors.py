@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from decisions.api import drf
-from decisions.api.throttle import ROWS_A_MINUTE, FewRows
+from decisions.api.throttle import ROWS_A_MINUTE, RowLimiter
 from decisions.identity.principals import Principal, authenticate, create_token
 from decisions.models import AuditEntry
 from tests.contract.mcp_host import OpenDoor, StdioHost
@@ -131,7 +131,7 @@ def test_reading_what_is_not_there_and_plain_wrong_input_leave_no_row(api: httpx
 def test_a_flood_of_wrong_tokens_writes_a_few_rows_and_no_token(
     anonymous: httpx.Client, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(drf, "_unknown_tokens", FewRows())
+    monkeypatch.setattr(drf, "_unknown_tokens", RowLimiter())
     for number in range(12):
         bad = {"Authorization": f"Bearer cty_hunter2hunter2_{number}"}
         assert anonymous.post(path, headers=bad, json={}).status_code == 401
@@ -144,7 +144,7 @@ def test_a_flood_of_wrong_tokens_writes_a_few_rows_and_no_token(
 def test_a_row_says_how_many_calls_it_stands_for(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr("decisions.api.throttle.time.monotonic", lambda: now[0])
-    few = FewRows()
+    few = RowLimiter()
     assert [few.take() for _ in range(ROWS_A_MINUTE + 4)] == [1] * ROWS_A_MINUTE + [0] * 4
     now[0] = 61.0
     assert few.take() == 5

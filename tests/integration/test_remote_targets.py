@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from decisions.authorization.policy import judge
+from decisions.authorization.policy import evaluate
 from decisions.errors import InvalidInput, PolicyDenied, TargetNotFound
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, PolicyRule
@@ -100,7 +100,7 @@ def add(*arguments: str) -> tuple[str, str]:
 
 
 def decided(principal: Principal, tool: str, target_id: str) -> str:
-    return judge(
+    return evaluate(
         principal_id=principal.id,
         tenant_id=principal.tenant_id,
         workspace_id=principal.workspace_id,

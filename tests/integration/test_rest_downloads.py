@@ -161,13 +161,13 @@ def test_every_file_is_closed_after_its_download(
     api: httpx.Client, make_artifact: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[Any] = []
-    make = downloads.Pieces.__init__
+    make = downloads.FileChunks.__init__
 
-    def watched(self: downloads.Pieces, file: Any, span: downloads.Span) -> None:
+    def watched(self: downloads.FileChunks, file: Any, span: downloads.ByteRange) -> None:
         opened.append(file)
         make(self, file, span)
 
-    monkeypatch.setattr(downloads.Pieces, "__init__", watched)
+    monkeypatch.setattr(downloads.FileChunks, "__init__", watched)
     where = content(make_artifact(b"x" * 3_000_000))
     assert len(api.get(where).content) == 3_000_000
     with api.stream("GET", where) as response:

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from decisions.authorization.policy_rules import RuleFields, make_rule
+from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.identity.principals import DEFAULT_SCOPES, Principal
 from decisions.models import AuditEntry, PolicyRule
 from runners.models import ExecutionTarget
@@ -177,8 +177,8 @@ def test_a_deleted_target_takes_the_rules_about_it_along(
 ) -> None:
     target_id = made(admin)["targetId"]
     about = RuleFields("allow", "workspace", principal.workspace_id, "bash.exec", target_id)
-    kept = make_rule(RuleFields("deny", tool="bash.exec"), actor="test")
-    make_rule(about, actor="test")
+    kept = create_rule(RuleFields("deny", tool="bash.exec"), actor="test")
+    create_rule(about, actor="test")
     assert told(admin.delete(f"{TARGETS}/{target_id}")) == {"success": True, "targetId": target_id}
     assert refusal(admin.get(f"{TARGETS}/{target_id}"), 404)["errorCode"] == "TARGET_NOT_FOUND"
     in_force = PolicyRule.objects.filter(retired_at__isnull=True)

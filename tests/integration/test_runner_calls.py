@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from decisions.authorization.policy_rules import RuleFields, make_rule
+from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.errors import InvalidInput, PolicyDenied
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
@@ -59,7 +59,9 @@ def target_at(principal: Principal) -> MakeTarget:
     return make
 
 
-def done(idle_place: WorkerProcess, principal: Principal, *calls: dict[str, Any], **more: Any) -> Run:
+def done(
+    idle_place: WorkerProcess, principal: Principal, *calls: dict[str, Any], **more: Any
+) -> Run:
     """Return the run of these calls once a worker is done with it."""
     submitted = submit_run(
         principal=principal,
@@ -227,7 +229,7 @@ def test_a_deny_wins_over_what_was_allowed(
     api: httpx.Client, runner: StubRunner, target_at: MakeTarget
 ) -> None:
     target = target_at(runner.url, "*")
-    make_rule(RuleFields("deny", tool="bash.exec"), actor="test")
+    create_rule(RuleFields("deny", tool="bash.exec"), actor="test")
     answer = api.post("/api/v1/tools/bash.exec/call", json={"targetId": target.id})
     assert refusal(answer, 403)["errorCode"] == "POLICY_DENIED"
     assert runner.asked == []

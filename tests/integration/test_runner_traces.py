@@ -82,11 +82,11 @@ def test_a_run_without_a_trace_gets_one_of_its_own(
     brought: str | None,
 ) -> None:
     call = {"name": "echo", "args": {}, "targetId": target.id}
-    with trace_context.brought(brought):
+    with trace_context.use_traceparent(brought):
         first = done(idle_place, principal, call, call)
     done(idle_place, principal, call)
     one, two, other = traces(runner)
-    assert one[:36] == two[:36] == trace_context.made_for(first)[:36] != other[:36]
+    assert one[:36] == two[:36] == trace_context.traceparent_for(first)[:36] != other[:36]
     assert one != two
 
 

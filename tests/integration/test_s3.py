@@ -24,7 +24,7 @@ from artifacts.models import Artifact
 from artifacts.selectors import open_content, read_chunk
 from artifacts.services import collect_blobs, expire_artifacts, store_blob
 from artifacts.storage import blobs
-from artifacts.storage.blobs import blob_name
+from artifacts.storage.blobs import blob_path
 from artifacts.storage.s3 import AHEAD_MAX
 from config.home import artifact_storage
 from decisions.identity.principals import Principal
@@ -56,7 +56,7 @@ def test_bytes_are_sent_once_and_found_afterwards(
     assert bucket.deeds() == ["HeadObject", "PutObject"]
     make_artifact(b"the same")
     assert bucket.deeds() == ["HeadObject", "CopyObject"]
-    assert bucket.keys() == ["kept/here/" + blob_name(hashlib.sha256(b"the same").hexdigest())]
+    assert bucket.keys() == ["kept/here/" + blob_path(hashlib.sha256(b"the same").hexdigest())]
     assert read_chunk(principal=principal, artifact_id=first)["data"] == "the same"
 
 
@@ -132,7 +132,7 @@ def test_old_bytes_that_no_row_names_go_and_the_others_stay(
     expire(gone)
     expire(shared)
     assert collect_blobs() == 1
-    assert bucket.keys() == ["kept/here/" + blob_name(Artifact.objects.get(id=stays).sha256)]
+    assert bucket.keys() == ["kept/here/" + blob_path(Artifact.objects.get(id=stays).sha256)]
 
 
 def test_young_bytes_stay(bucket: Bucket, make_artifact: MakeArtifact) -> None:

@@ -12,9 +12,9 @@ from django.conf import settings
 from django.db import DatabaseError, connection, transaction
 
 from decisions.audit.chain import head_of_chain
-from decisions.audit.checkpoints import kept_heads
+from decisions.audit.checkpoints import list_heads
 from decisions.audit.record import AuditEvent, record, record_all
-from decisions.audit.sealer import AT_ONCE, Sealer
+from decisions.audit.sealer import BATCH_SIZE, Sealer
 from decisions.audit.verify import check_audit_log
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, AuditSeal
@@ -48,12 +48,12 @@ def sealed() -> list[str]:
 
 
 def test_rows_are_sealed_once_in_a_dense_chain() -> None:
-    record_all([a_deed(f"run_{number}") for number in range(2 * AT_ONCE + 7)])
+    record_all([a_deed(f"run_{number}") for number in range(2 * BATCH_SIZE + 7)])
     sealer = Sealer()
-    assert sealer.seal_all() == 2 * AT_ONCE + 7
+    assert sealer.seal_all() == 2 * BATCH_SIZE + 7
     assert sealer.seal_all() == 0
     positions = list(AuditSeal.objects.order_by("position").values_list("position", flat=True))
-    assert positions == list(range(1, 2 * AT_ONCE + 8))
+    assert positions == list(range(1, 2 * BATCH_SIZE + 8))
     assert check_audit_log().faults == 0
 
 
@@ -61,8 +61,8 @@ def test_the_newest_head_is_kept_outside_the_database() -> None:
     for number in range(3):
         record(a_deed(f"run_{number}"))
         Sealer().seal_all()
-    assert kept_heads()[-1] == head_of_chain()
-    assert [head.position for head in kept_heads()] == [1, 3]  # the first, and the newest
+    assert list_heads()[-1] == head_of_chain()
+    assert [head.position for head in list_heads()] == [1, 3]  # the first, and the newest
 
 
 @on_postgresql
@@ -141,7 +141,7 @@ def test_a_home_that_cannot_be_written_stops_no_sealing(fresh_checkpoints: Path)
     assert sealed() == ["one"]
     fresh_checkpoints.unlink()
     sealer.seal_all()
-    assert kept_heads() == [head_of_chain()]
+    assert list_heads() == [head_of_chain()]
     fresh_checkpoints.mkdir(exist_ok=True)
 
 

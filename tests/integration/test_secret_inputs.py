@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from decisions.identity.principals import Principal
-from decisions.validation.json_schema import marks_secrets, secret_paths
+from decisions.validation.json_schema import has_secret_fields, secret_paths
 from runs.models import Run, RunSecret
 from runs.submission.secret_inputs import delete_leftover_secrets, read_secrets, split_secrets
 from runs.submission.services import cancel_run, submit_run
@@ -114,4 +114,4 @@ def test_marked_fields_are_found_wherever_the_schema_puts_them(
     schema: dict[str, Any], value: Any, paths: set[tuple[str | int, ...]]
 ) -> None:
     assert secret_paths(schema, value) == paths
-    assert marks_secrets(schema) is bool(paths)
+    assert has_secret_fields(schema) is bool(paths)

@@ -14,7 +14,7 @@ import pytest
 from celery import Celery
 from django.db.models import F
 
-from decisions.infra.processes import this_process
+from decisions.infra.processes import process_identity
 from runs.installation.home import redis_server
 from runs.installation.supervision import liveness
 from runs.installation.supervision.liveness import WorkerLiveness, WorkerProbe
@@ -31,25 +31,25 @@ def _register(process: str) -> None:
 
 def test_a_worker_is_known_by_its_process() -> None:
     assert not WorkerProbe().is_registered(os.getpid())
-    _register(this_process())
+    _register(process_identity())
     assert WorkerProbe().heartbeat(os.getpid()) == ("wrk_1", 7)
     assert not WorkerProbe().is_registered(os.getpid() + 1)
 
 
 def test_a_worker_that_only_has_the_same_number_is_another() -> None:
-    _register(this_process() + "9")
+    _register(process_identity() + "9")
     assert not WorkerProbe().is_registered(os.getpid())
 
 
 def test_a_worker_that_was_given_up_is_not_there() -> None:
-    _register(this_process())
+    _register(process_identity())
     Worker.objects.update(lost_at=datetime.now(UTC))
     assert not WorkerProbe().is_registered(os.getpid())
 
 
 def test_a_beat_that_stands_still_is_an_ailment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(liveness, "STILL_S", 0.0)
-    _register(this_process())
+    _register(process_identity())
     watch = WorkerLiveness(WorkerProbe())
     assert watch.unhealthy_reason(os.getpid()) is None
     assert "did not beat" in (watch.unhealthy_reason(os.getpid()) or "")
@@ -61,7 +61,7 @@ def test_a_worker_that_was_given_up_and_does_not_come_back_is_ill(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(liveness, "STILL_S", 0.0)
-    _register(this_process())
+    _register(process_identity())
     watch = WorkerLiveness(WorkerProbe())
     assert watch.unhealthy_reason(os.getpid()) is None
     Worker.objects.update(lost_at=datetime.now(UTC))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from decisions.authorization.policy_rules import RuleFields, make_rule
+from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.errors import InvalidInput
 from decisions.identity.principals import Principal
 from runs.conversations.message_queue import make_claimable
@@ -49,7 +49,7 @@ def asking(place: WorkerProcess, make_task: Make) -> str:
 @pytest.fixture
 def confirming(place: WorkerProcess, make_task: Make, tmp_path: Path) -> str:
     """A task whose run waits for a call to be confirmed."""
-    make_rule(RuleFields("confirm", tool="test_note"), actor="t")
+    create_rule(RuleFields("confirm", tool="test_note"), actor="t")
     task_id = make_task(f"note {tmp_path / 'notes'} a; say noted")
     place.work()
     assert Run.objects.get().waiting_for["type"] == "confirmation"

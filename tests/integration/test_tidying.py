@@ -7,14 +7,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from artifacts.models import ArtifactUpload
-from artifacts.uploads import forget_uploads
-from decisions.chat.answers import forget_answers
-from decisions.chat.conversation import forget_conversations
+from artifacts.uploads import delete_old_uploads
+from decisions.chat.answers import delete_expired_answers
+from decisions.chat.conversation import delete_idle_conversations
 from decisions.identity.principals import Principal
-from decisions.infra.batches import AT_ONCE
+from decisions.infra.batches import BATCH_SIZE
 from decisions.models import ChatAnswer, Conversation
 
-MANY = 2 * AT_ONCE + 1
+MANY = 2 * BATCH_SIZE + 1
 pytestmark = pytest.mark.usefixtures("principal")
 
 
@@ -33,7 +33,7 @@ def test_all_answers_that_are_over_go_at_once_and_no_other() -> None:
         )
         for number in range(MANY + 1)
     )
-    assert (forget_answers(), forget_answers()) == (MANY, 0)
+    assert (delete_expired_answers(), delete_expired_answers()) == (MANY, 0)
     assert ChatAnswer.objects.get().idempotency_key == "0"
 
 
@@ -53,7 +53,7 @@ def test_all_uploads_that_were_abandoned_go_at_once_and_no_other(principal: Prin
         )
         for number in range(MANY + 1)
     )
-    assert (forget_uploads(), forget_uploads()) == (MANY, 0)
+    assert (delete_old_uploads(), delete_old_uploads()) == (MANY, 0)
     assert ArtifactUpload.objects.get().id == "upl_0"
 
 
@@ -69,5 +69,5 @@ def test_conversations_of_long_ago_go_and_those_that_go_on_stay() -> None:
         )
         for number in range(MANY + 1)
     )
-    assert (forget_conversations(), forget_conversations()) == (MANY, 0)
+    assert (delete_idle_conversations(), delete_idle_conversations()) == (MANY, 0)
     assert Conversation.objects.get().session_id == "0"

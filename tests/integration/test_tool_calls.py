@@ -12,7 +12,7 @@ import pytest
 from django.db import OperationalError
 
 from decisions.authorization.confirmations import confirm, refuse
-from decisions.authorization.policy_rules import RuleFields, make_rule
+from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.identity.principals import DEFAULT_SCOPES, Principal, create_token
 from decisions.models import AuditEntry, Decision
 from runners.models import ExecutionTarget
@@ -34,7 +34,7 @@ def audited(action: str) -> list[dict[str, Any]]:
 
 
 def rule(verdict: str, tool: str) -> None:
-    make_rule(RuleFields(verdict, tool=tool, reason="of a test"), actor="test")
+    create_rule(RuleFields(verdict, tool=tool, reason="of a test"), actor="test")
 
 
 def test_a_call_is_audited_before_and_after(door: ToolDoor, project: Path) -> None:

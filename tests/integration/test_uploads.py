@@ -19,8 +19,8 @@ from django.test import override_settings
 from artifacts.models import Artifact, ArtifactUpload
 from artifacts.services import collect_blobs
 from artifacts.storage import blobs
-from artifacts.storage.staging import make_ticket, place_of, read_ticket
-from artifacts.uploads import forget_uploads
+from artifacts.storage.staging import create_ticket, read_ticket, staging_name
+from artifacts.uploads import delete_old_uploads
 from decisions.models import AuditEntry
 from tests.integration.racing import at_once
 from tests.support.rest import refusal, told
@@ -70,7 +70,7 @@ def test_what_was_announced_and_sent_becomes_an_artifact(api: httpx.Client, stor
     assert told(complete(api, upload)) == made
     deeds = list(AuditEntry.objects.order_by("id").filter(resource_id=upload["uploadId"]))
     assert [one.action for one in deeds] == ["artifact.upload_started", "artifact.uploaded"]
-    assert not blobs_at(place_of(upload["uploadId"]))
+    assert not blobs_at(staging_name(upload["uploadId"]))
 
 
 def blobs_at(place: str) -> bool:
@@ -120,7 +120,7 @@ def test_our_door_takes_no_other_length_and_keeps_nothing_of_it(
 ) -> None:
     upload = start(api)
     assert refusal(send(upload, sent), 400)["errorCode"] == "INVALID_PARAMETER"
-    assert not blobs_at(place_of(upload["uploadId"]))
+    assert not blobs_at(staging_name(upload["uploadId"]))
     assert refusal(complete(api, upload), 409)
 
 
@@ -147,10 +147,10 @@ def test_a_ticket_that_was_altered_or_is_too_old_lets_nothing_in(
 ) -> None:
     upload = start(api)
     row = ArtifactUpload.objects.get()
-    parts = make_ticket(row).split(".")
+    parts = create_ticket(row).split(".")
     if change == "too late":
         row.expires_at = datetime.now(UTC) - timedelta(seconds=1)
-        parts = make_ticket(row).split(".")
+        parts = create_ticket(row).split(".")
     elif change == "nothing":
         parts = []
     else:
@@ -234,8 +234,8 @@ def test_an_abandoned_upload_goes_with_its_bytes_and_one_in_progress_stays(
         expires_at=datetime.now(UTC) - timedelta(hours=1)
     )
     assert refusal(complete(api, left), 410)["errorCode"] == "ARTIFACT_EXPIRED"
-    assert (forget_uploads(), collect_blobs()) == (1, 0)
-    assert not blobs_at(place_of(left["uploadId"]))
+    assert (delete_old_uploads(), collect_blobs()) == (1, 0)
+    assert not blobs_at(staging_name(left["uploadId"]))
     assert complete(api, going).status_code == 200
     assert collect_blobs() == 0
 
@@ -269,13 +269,13 @@ def test_bytes_that_change_while_they_are_read_do_not_become_the_artifact(
 ) -> None:
     upload = start(api)
     send(upload)
-    genuine = bucket.storage.adopt
+    genuine = bucket.storage.promote_upload
 
-    def adopt(*args: Any, **kwargs: Any) -> None:
+    def promote(*args: Any, **kwargs: Any) -> None:
         send(upload, b"poison: 16 bytes")
         genuine(*args, **kwargs)
 
-    monkeypatch.setattr(bucket.storage, "adopt", adopt)
+    monkeypatch.setattr(bucket.storage, "promote_upload", promote)
     made = told(complete(api, upload))
     assert told(api.get(f"/api/v1/artifacts/{made['artifactId']}"))["data"] == DATA.decode()
     assert len(bucket.keys()) == 1

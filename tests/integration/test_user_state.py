@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 from django.db import IntegrityError, transaction
 
-from decisions.continuity.state import Move, cost_of, get_state, move_state, state_of
+from decisions.continuity.state import AxisChange, apply_changes, cost_of, get_state, state_of
 from decisions.errors import Forbidden, ForbiddenUser
 from decisions.identity.principals import Principal, authenticate, create_token
 from decisions.models import AxisValue, Evidence, User
@@ -28,7 +28,7 @@ def test_an_axis_moves_by_a_quarter_of_the_told_change_times_its_confidence(
     principal: Principal,
 ) -> None:
     alice = owner_named(principal)
-    move_state(alice, [Move("time", -0.8, 0.5, "chat", "two days gone", 7)])
+    apply_changes(alice, [AxisChange("time", -0.8, 0.5, "chat", "two days gone", 7)])
     time = state_of(alice).axes["time"]
     assert (time.value, time.confidence) == (0.4, 0.3875)
     row = Evidence.objects.get()
@@ -39,7 +39,9 @@ def test_an_axis_moves_by_a_quarter_of_the_told_change_times_its_confidence(
 
 def test_moves_of_one_call_add_up(principal: Principal) -> None:
     alice = owner_named(principal)
-    move_state(alice, [Move("energy", -1, 1.0, "chat"), Move("energy", -1, 1.0, "chat")])
+    apply_changes(
+        alice, [AxisChange("energy", -1, 1.0, "chat"), AxisChange("energy", -1, 1.0, "chat")]
+    )
     assert state_of(alice).axes["energy"].value == 0.0
     assert list(Evidence.objects.order_by("id").values_list("value_after", flat=True)) == [0.25, 0]
 
@@ -48,27 +50,27 @@ def test_moves_of_one_call_add_up(principal: Principal) -> None:
 def test_a_value_stays_within_0_and_1(principal: Principal, delta: float, end: float) -> None:
     alice = owner_named(principal)
     for _ in range(5):
-        move_state(alice, [Move("money", delta, 1.0, "outcome")])
+        apply_changes(alice, [AxisChange("money", delta, 1.0, "outcome")])
     assert state_of(alice).axes["money"].value == end
 
 
 def test_a_move_that_says_nothing_leaves_no_trace(principal: Principal) -> None:
-    assert move_state(owner_named(principal), [Move("money", 0, 1, "chat")]) == []
-    assert move_state(owner_named(principal), [Move("money", 1, 0, "chat")]) == []
+    assert apply_changes(owner_named(principal), [AxisChange("money", 0, 1, "chat")]) == []
+    assert apply_changes(owner_named(principal), [AxisChange("money", 1, 0, "chat")]) == []
     assert not AxisValue.objects.exists()
     assert not Evidence.objects.exists()
 
 
 def test_a_ceiling_holds_a_move_back_and_never_lowers(principal: Principal) -> None:
     alice = owner_named(principal)
-    move_state(alice, [Move("reliability", 1, 0.8, "chat")])
-    move_state(alice, [Move("reliability", 1, 1.0, "streak", at_most=0.9)])
+    apply_changes(alice, [AxisChange("reliability", 1, 0.8, "chat")])
+    apply_changes(alice, [AxisChange("reliability", 1, 1.0, "streak", at_most=0.9)])
     assert state_of(alice).axes["reliability"].value == 1.0
 
 
 def test_moves_at_once_are_all_counted(principal: Principal) -> None:
     alice = owner_named(principal)
-    at_once([partial(move_state, alice, [Move("asset", 0.1, 1.0, "chat")])] * 8)
+    at_once([partial(apply_changes, alice, [AxisChange("asset", 0.1, 1.0, "chat")])] * 8)
     assert Evidence.objects.count() == 8
     assert state_of(alice).axes["asset"].value == pytest.approx(0.5 + 8 * 0.025)
 
@@ -76,7 +78,7 @@ def test_moves_at_once_are_all_counted(principal: Principal) -> None:
 def test_users_of_one_name_in_two_workspaces_are_two(
     principal: Principal, stranger: Principal
 ) -> None:
-    move_state(owner_named(principal), [Move("money", -1, 1, "chat")])
+    apply_changes(owner_named(principal), [AxisChange("money", -1, 1, "chat")])
     assert state_of(owner_named(stranger)).axes["money"].value == 0.5
 
 
@@ -105,6 +107,6 @@ def test_reading_needs_the_scope(principal: Principal) -> None:
 
 
 def test_the_database_refuses_a_value_out_of_range(principal: Principal) -> None:
-    move_state(owner_named(principal), [Move("money", 1, 1, "chat")])
+    apply_changes(owner_named(principal), [AxisChange("money", 1, 1, "chat")])
     with pytest.raises(IntegrityError), transaction.atomic():
         AxisValue.objects.update(value=1.5)

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
-from decisions.authorization.authorize import authorize, use_of
+from decisions.authorization.authorize import authorize, tool_call_request
 from decisions.authorization.confirmations import confirm, refuse, withdraw
-from decisions.authorization.policy_rules import RuleFields, make_rule, retire_rule
+from decisions.authorization.policy_rules import RuleFields, create_rule, retire_rule
 from decisions.errors import Conflict, InvalidInput
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Confirmation, Decision
@@ -61,7 +61,7 @@ def test_a_step_that_nobody_confirmed_in_time_fails_as_such(
 def test_a_denied_step_is_not_asked_about(
     place: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
-    make_rule(RuleFields("deny", scope="agent", scope_id="local", tool="test_risk"), actor="t")
+    create_rule(RuleFields("deny", scope="agent", scope_id="local", tool="test_risk"), actor="t")
     run = call("risk:b")
     place.work()
     error = fresh(run).error or {}
@@ -76,7 +76,7 @@ def test_a_rule_that_denies_meanwhile_outdoes_the_approval(
     run = call("risk:b")
     place.work()
     say(run)
-    make_rule(RuleFields("deny", tool="*"), actor="t")
+    create_rule(RuleFields("deny", tool="*"), actor="t")
     place.work()
     assert ((fresh(run).error or {})["errorCode"], notes()) == ("POLICY_DENIED", "")
 
@@ -119,7 +119,7 @@ def test_a_question_that_comes_while_its_run_is_canceled_is_withdrawn_too(
 ) -> None:
     run_id = submit("ok")
     held = must_take("w1")
-    use = use_of(principal, "test_risk", {"text": "b"}, run_id=run_id, step_index=0)
+    use = tool_call_request(principal, "test_risk", {"text": "b"}, run_id=run_id, step_index=0)
 
     def withdraw_and_ask(**named: str) -> None:
         withdraw(**named)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from decisions.authorization.policy_rules import RuleFields, make_rule
+from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.identity.principals import Principal
 from runs.models import Run
 from runs.submission.services import submit_run
@@ -17,7 +17,7 @@ from runs.submission.services import submit_run
 @pytest.fixture
 def asks(principal: Principal) -> str:
     """A rule that has people asked about the risky tool."""
-    return make_rule(RuleFields("confirm", tool="test_risk", reason="it is risky"), actor="t").key
+    return create_rule(RuleFields("confirm", tool="test_risk", reason="it is risky"), actor="t").key
 
 
 @pytest.fixture

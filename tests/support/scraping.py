@@ -17,7 +17,7 @@ def forget() -> None:
     """Have no numbers, here and in Redis."""
     metrics.drain()
     publisher._redis._quiet_until = 0.0
-    publisher._redis.ask(lambda redis: redis.delete(publisher._key("")))
+    publisher._redis.execute(lambda redis: redis.delete(publisher._key("")))
 
 
 def figure(samples: Samples, name: str, **labels: str) -> float:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from django.test import override_settings
 
-from decisions.identity.one_time_login import make_login_path
+from decisions.identity.one_time_login import create_login_path
 from decisions.identity.principals import Principal
 from runners.invocation.event_loop import LoopThread
 from tests.support.visiting import Visitor, visiting
@@ -20,5 +20,5 @@ def visitor(principal: Principal, web: str, browser_loop: LoopThread) -> Iterato
     """Somebody who came in by a one-time link."""
     with visiting(browser_loop, web) as person:
         with override_settings(ONE_TIME_LOGIN=True):
-            person.sign_in(make_login_path())
+            person.sign_in(create_login_path())
         yield person

@@ -9,7 +9,7 @@ import orjson
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from decisions.infra.json_line import one_line
+from decisions.infra.json_line import escape_line_separators
 
 JSON: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.integers(0, 9) | st.text(st.characters(exclude_categories=["Cs"])),
@@ -21,6 +21,6 @@ JSON: st.SearchStrategy[Any] = st.recursive(
 @given(JSON)
 @example({"\u2028": ["\u0085 \\u0085", "\u2029", "Å\u0085…"]})
 def test_it_is_one_line_and_means_the_same(value: Any) -> None:
-    made = one_line(orjson.dumps(value))
+    made = escape_line_separators(orjson.dumps(value))
     assert len(made.decode().splitlines()) == 1
     assert json.loads(made) == value

@@ -6,41 +6,41 @@ import subprocess
 
 import pytest
 
-from decisions.infra.processes import _mark, is_gone, this_process
+from decisions.infra.processes import _mark, has_ended, process_identity
 
 
 def test_a_process_is_gone_when_it_ended_also_before_it_is_buried() -> None:
     process = subprocess.Popen(["sleep", "60"])
     mark = _mark(process.pid)
     assert mark
-    assert not is_gone(mark)
+    assert not has_ended(mark)
     process.kill()
     process.communicate()
-    assert is_gone(mark)
+    assert has_ended(mark)
     unburied = subprocess.Popen(["true"])
     mark = f"{mark.rsplit(':', 2)[0]}:{unburied.pid}:1"
     while _mark(unburied.pid) is not None:
         pass
-    assert is_gone(mark)
+    assert has_ended(mark)
     unburied.wait()
 
 
 def test_this_process_lives() -> None:
-    assert not is_gone(this_process())
+    assert not has_ended(process_identity())
 
 
 def test_another_process_under_the_same_number_is_another_process() -> None:
-    boot, namespace, pid, started = this_process().split(":")
-    assert is_gone(f"{boot}:{namespace}:{pid}:{int(started) - 1}")
+    boot, namespace, pid, started = process_identity().split(":")
+    assert has_ended(f"{boot}:{namespace}:{pid}:{int(started) - 1}")
 
 
 @pytest.mark.parametrize("part", [0, 1])
 def test_of_another_machine_or_container_nothing_is_known(part: int) -> None:
-    marks = this_process().split(":")
+    marks = process_identity().split(":")
     marks[part], marks[2] = "other", "999999999"
-    assert not is_gone(":".join(marks))
+    assert not has_ended(":".join(marks))
 
 
 @pytest.mark.parametrize("mark", ["unknown::12:", "a:b:c:d", ":::"])
 def test_a_mark_that_tells_nothing_ends_no_worker(mark: str) -> None:
-    assert not is_gone(mark)
+    assert not has_ended(mark)

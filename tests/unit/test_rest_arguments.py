@@ -9,11 +9,11 @@ import pytest
 from django.http import HttpRequest, QueryDict
 from django.test import RequestFactory
 
-from decisions.api.arguments import Arguments, read_json
+from decisions.api.arguments import RequestArguments, read_json
 from decisions.errors import BodyTooLarge, InvalidInput, MalformedBody, UnsupportedBody
 from runs.api.contract import LIST_TASK_RUNS_INPUT, SUBSCRIBE_INPUT
 
-LIST, EVENTS = Arguments(LIST_TASK_RUNS_INPUT), Arguments(SUBSCRIBE_INPUT)
+LIST, EVENTS = RequestArguments(LIST_TASK_RUNS_INPUT), RequestArguments(SUBSCRIBE_INPUT)
 
 
 def test_a_query_is_read_as_what_the_schema_wants() -> None:
@@ -65,7 +65,7 @@ def test_the_path_may_not_be_said_twice() -> None:
 
 def test_a_whole_number_in_floating_point_is_an_integer_wherever_one_is_wanted() -> None:
     whole = {"type": ["integer", "null"]}
-    wanted = Arguments(
+    wanted = RequestArguments(
         {
             "type": "object",
             "additionalProperties": False,

@@ -6,43 +6,43 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from artifacts.api.downloads import OutsideRange, Span, headers_of, safe_name, span_of
+from artifacts.api.downloads import ByteRange, RangeOutside, headers_of, parse_range, safe_name
 from artifacts.models import Artifact
 
 
 @pytest.mark.parametrize(
     ("header", "span"),
     [
-        ("bytes=0-0", Span(0, 1)),
-        ("bytes=2-", Span(2, 10)),
-        ("bytes=-3", Span(7, 10)),
-        ("bytes=-99", Span(0, 10)),
-        ("bytes=8-99", Span(8, 10)),
-        ("  bytes= 1-2  ", Span(1, 3)),
+        ("bytes=0-0", ByteRange(0, 1)),
+        ("bytes=2-", ByteRange(2, 10)),
+        ("bytes=-3", ByteRange(7, 10)),
+        ("bytes=-99", ByteRange(0, 10)),
+        ("bytes=8-99", ByteRange(8, 10)),
+        ("  bytes= 1-2  ", ByteRange(1, 3)),
     ],
 )
-def test_one_range_is_honoured_as_far_as_there_are_bytes(header: str, span: Span) -> None:
-    assert span_of(header, 10) == span
+def test_one_range_is_honoured_as_far_as_there_are_bytes(header: str, span: ByteRange) -> None:
+    assert parse_range(header, 10) == span
 
 
 @pytest.mark.parametrize(
     "header", ["", "bytes=-", "bytes=5-2", "bytes=0-1,4-5", "items=0-1", "bytes=a-b", "bytes=١-٢"]
 )
 def test_several_and_malformed_ranges_ask_for_the_whole(header: str) -> None:
-    assert span_of(header, 10) is None
+    assert parse_range(header, 10) is None
 
 
 @pytest.mark.parametrize(("header", "size"), [("bytes=10-", 10), ("bytes=-0", 10), ("bytes=0-", 0)])
 def test_a_range_without_a_byte_is_told_from_none(header: str, size: int) -> None:
-    with pytest.raises(OutsideRange):
-        span_of(header, size)
+    with pytest.raises(RangeOutside):
+        parse_range(header, size)
 
 
 @given(st.text(max_size=12), st.integers(0, 100))
 def test_whatever_a_range_says_it_lies_within_the_artifact(header: str, size: int) -> None:
     try:
-        span = span_of(f"bytes={header}", size)
-    except OutsideRange:
+        span = parse_range(f"bytes={header}", size)
+    except RangeOutside:
         return
     assert span is None or 0 <= span.start < span.stop <= size
 

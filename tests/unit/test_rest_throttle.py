@@ -19,22 +19,22 @@ def test_without_redis_nobody_is_throttled_and_the_log_says_so_once(
     monkeypatch.setattr(redis, "QUIET_S", 0.0)
     counter = CallCounter()
     with caplog.at_level(logging.WARNING):
-        assert not any(counter.is_over("somebody", limit=0) for _ in range(20))
+        assert not any(counter.exceeds("somebody", limit=0) for _ in range(20))
     assert len(caplog.records) == 1
 
 
 def test_nobody_waits_for_a_redis_that_was_away_a_moment_ago(settings: Any) -> None:
     settings.REDIS_URL = "redis://192.0.2.1:6379/0"  # answers nobody
     counter = CallCounter()
-    counter.is_over("somebody", limit=0)
+    counter.exceeds("somebody", limit=0)
     started = time.monotonic()
-    assert not any(counter.is_over("somebody", limit=0) for _ in range(100))
+    assert not any(counter.exceeds("somebody", limit=0) for _ in range(100))
     assert time.monotonic() - started < 0.2
 
 
 def test_a_call_over_the_limit_is_one_too_many_for_that_name_alone() -> None:
     counter, name = CallCounter(), f"somebody-{time.time_ns()}"
-    over = [counter.is_over(name, limit=3) for _ in range(12)]
+    over = [counter.exceeds(name, limit=3) for _ in range(12)]
     assert over[0] is False
     assert True in over
-    assert not counter.is_over(name + "-else", limit=3)
+    assert not counter.exceeds(name + "-else", limit=3)

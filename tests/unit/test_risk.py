@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from decisions.chat.risk.judge import judge
-from decisions.chat.risk.reading import mend
+from decisions.chat.risk.judge import find_risk
+from decisions.chat.risk.reading import fix_typos
 from tests.support.gate_sets import Labelled, blind_set, measured, own_set
 
 OWN = own_set()
@@ -49,7 +49,7 @@ def test_the_blind_set_is_judged_as_well_as_the_benchmark_says() -> None:
     ],
 )
 def test_disguises_do_not_hide_an_action(message: str) -> None:
-    finding = judge(message)
+    finding = find_risk(message)
     assert finding is not None
     assert finding.rule == "irreversible_deletion"
 
@@ -59,15 +59,15 @@ def test_disguises_do_not_hide_an_action(message: str) -> None:
     ["", " ", "\n" * 60_000, "'" * 60_000, "😀" * 16_000, "```", "`a`" * 5000, "1. " * 20_000],
 )
 def test_odd_text_asks_for_nothing(message: str) -> None:
-    assert judge(message) is None
+    assert find_risk(message) is None
 
 
 def test_what_was_asked_before_is_done_by_do_it_alone() -> None:
     before = "How would I empty the orders table?"
-    assert judge(before) is None
-    assert judge("Yes, do it.", said_before=before) is not None
-    assert judge("Don't do it.", said_before=before) is None
-    assert judge("Yes, do it.", said_before="How would I sort a list?") is None
+    assert find_risk(before) is None
+    assert find_risk("Yes, do it.", said_before=before) is not None
+    assert find_risk("Don't do it.", said_before=before) is None
+    assert find_risk("Yes, do it.", said_before="How would I sort a list?") is None
 
 
 @pytest.mark.parametrize(
@@ -83,4 +83,4 @@ def test_what_was_asked_before_is_done_by_do_it_alone() -> None:
     ],
 )
 def test_slips_of_the_pen_are_put_right_and_other_words_left(written: str, meant: str) -> None:
-    assert mend(written) == meant
+    assert fix_typos(written) == meant

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from decisions.infra.trace_context import (
-    brought,
-    brought_traceparent,
-    checked_traceparent,
-    made_for,
-    next_span,
+    child_span,
+    current_traceparent,
+    parse_traceparent,
+    traceparent_for,
+    use_traceparent,
 )
 
 VALID = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -35,29 +35,29 @@ VALID = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
     ],
 )
 def test_what_is_no_traceparent_is_as_if_none_had_come(wrong: object) -> None:
-    assert checked_traceparent(wrong) is None
-    with brought(wrong):
-        assert brought_traceparent() is None
+    assert parse_traceparent(wrong) is None
+    with use_traceparent(wrong):
+        assert current_traceparent() is None
 
 
 def test_a_later_version_is_taken_as_this_one() -> None:
-    assert checked_traceparent("cc" + VALID[2:-2] + "ff-more") == VALID
-    assert checked_traceparent(VALID) == VALID
+    assert parse_traceparent("cc" + VALID[2:-2] + "ff-more") == VALID
+    assert parse_traceparent(VALID) == VALID
 
 
 def test_a_call_onward_is_a_new_span_of_the_same_trace() -> None:
-    spans = {next_span(VALID) for _ in range(50)}
+    spans = {child_span(VALID) for _ in range(50)}
     assert len(spans) == 50
     assert {span[:36] for span in spans} == {VALID[:36]}
-    assert all(checked_traceparent(span) == span for span in spans)
+    assert all(parse_traceparent(span) == span for span in spans)
 
 
 def test_one_that_is_made_is_the_same_for_the_same_run() -> None:
-    assert made_for("run_1") == made_for("run_1") != made_for("run_2")
-    assert checked_traceparent(made_for("run_1")) == made_for("run_1")
+    assert traceparent_for("run_1") == traceparent_for("run_1") != traceparent_for("run_2")
+    assert parse_traceparent(traceparent_for("run_1")) == traceparent_for("run_1")
 
 
 def test_it_holds_for_one_request_alone() -> None:
-    with brought(VALID):
-        assert brought_traceparent() == VALID
-    assert brought_traceparent() is None
+    with use_traceparent(VALID):
+        assert current_traceparent() == VALID
+    assert current_traceparent() is None

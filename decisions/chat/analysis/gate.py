@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from decisions.chat.risk.classes import Class
-from decisions.chat.risk.judge import Finding, judge
+from decisions.chat.risk.classes import RiskClass
+from decisions.chat.risk.judge import Finding, find_risk
 from decisions.presentation.formatting import shorten
 
 THRESHOLD = 0.85
@@ -57,7 +57,7 @@ class Gate:
         return {"hit": self.hit, "threshold": THRESHOLD, "reason": self.reason, "top": self.top}
 
 
-def added_class(
+def find_added_risk(
     request: str,
     answers: tuple[str, ...],
     *,
@@ -72,13 +72,13 @@ def added_class(
     makes one of production is the request's own.
     """
     for said in answers:
-        found = judge(said, said_before=said_before, waiting=waiting)
+        found = find_risk(said, said_before=said_before, waiting=waiting)
         if found is not None:
             return found
     lowered = request.lower()
     if environment and any(verb in lowered for verb in _OPERATES):
-        found = judge(f"{request.rstrip(' .!。！')} {_placed(environment)}")
-        return found if found and found.rule is Class.PRODUCTION else None
+        found = find_risk(f"{request.rstrip(' .!。！')} {_placed(environment)}")
+        return found if found and found.rule is RiskClass.PRODUCTION else None
     return None
 
 
@@ -86,7 +86,7 @@ def _placed(environment: str) -> str:
     return f"on {environment}" if environment.isascii() else f"({environment}环境)"
 
 
-def judge_gate(finding: Finding | None, top_l4: float) -> Gate:
+def evaluate_gate(finding: Finding | None, top_l4: float) -> Gate:
     """Return what the gate says of a message, given its class and the past."""
     if finding is not None:
         reason = f"{finding.rule}: {shorten(finding.clause, 160)}"

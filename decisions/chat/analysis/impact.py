@@ -11,18 +11,18 @@ from dataclasses import dataclass
 
 from decisions.chat.analysis.intake import TaskType
 from decisions.chat.analysis.language import READ
-from decisions.chat.risk.classes import Class
+from decisions.chat.risk.classes import RiskClass
 from decisions.models import Axis
 
 _BY_CLASS: Mapping[str, Mapping[str, float]] = {
-    Class.DELETION: {Axis.ASSET: -0.9, Axis.RELIABILITY: -0.3},
-    Class.MONEY: {Axis.MONEY: -0.9},
-    Class.PRODUCTION: {Axis.RELIABILITY: -0.9, Axis.TIME: -0.2},
-    Class.CREDENTIALS: {Axis.RELIABILITY: -0.9, Axis.ASSET: -0.4, Axis.IDENTITY: -0.3},
-    Class.RIGHTS: {Axis.RELIABILITY: -0.9, Axis.ASSET: -0.3},
-    Class.MASS: {Axis.IDENTITY: -0.9, Axis.RELIABILITY: -0.3},
+    RiskClass.DELETION: {Axis.ASSET: -0.9, Axis.RELIABILITY: -0.3},
+    RiskClass.MONEY: {Axis.MONEY: -0.9},
+    RiskClass.PRODUCTION: {Axis.RELIABILITY: -0.9, Axis.TIME: -0.2},
+    RiskClass.CREDENTIALS: {Axis.RELIABILITY: -0.9, Axis.ASSET: -0.4, Axis.IDENTITY: -0.3},
+    RiskClass.RIGHTS: {Axis.RELIABILITY: -0.9, Axis.ASSET: -0.3},
+    RiskClass.MASS: {Axis.IDENTITY: -0.9, Axis.RELIABILITY: -0.3},
 }
-_CANNOT_BE_UNDONE = {Class.DELETION, Class.MONEY, Class.CREDENTIALS, Class.MASS}
+_CANNOT_BE_UNDONE = {RiskClass.DELETION, RiskClass.MONEY, RiskClass.CREDENTIALS, RiskClass.MASS}
 _BY_TASK: Mapping[TaskType, Mapping[str, float]] = {
     "execution": {Axis.TIME: -0.1, Axis.ENERGY: -0.05},
     "complex_decision": {Axis.TIME: -0.3, Axis.ENERGY: -0.25, Axis.MONEY: -0.1},

@@ -15,7 +15,7 @@ from django.db.models import F, QuerySet
 from django.db.models.fields.json import KT
 
 from decisions.chat.analysis.language import READ
-from decisions.chat.history.signatures import past_of
+from decisions.chat.history.signatures import signatures_of
 from decisions.chat.history.similarity import rough_similarity, signature, similarity
 from decisions.continuity.objects import current_versions
 from decisions.continuity.owner import Owner
@@ -91,7 +91,7 @@ def recall(
 ) -> Past:
     """Return what the user's past says of a message."""
     wanted = signature(message)
-    near = past_of(owner).near(owner, wanted, at_least=_SIFT, most=_MOST)
+    near = signatures_of(owner).near(owner, wanted, at_least=_SIFT, most=_MOST)
     # Of L4 events the nearest are compared in full whatever else is near.
     events = _alike(message, Event.objects.filter(pk__in={*near.grave, *near.ids}))
     matched, failures, penalty = _failures(owner, message, events, is_risky=is_risky)
@@ -106,7 +106,7 @@ def recall(
     )
 
 
-def caught_up(past: Past, owner: Owner, message: str) -> Past:
+def extend_past(past: Past, owner: Owner, message: str) -> Past:
     """Return the past with the events that came since, each compared in full."""
     newer = Event.objects.filter(
         workspace_id=owner.workspace_id, user_id=owner.user_id, pk__gt=past.last_event_id

@@ -22,7 +22,7 @@ _AT_ONCE = 2000  # rows that are read in one statement
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
+class NearEvents:
     """The events that may be like a message.
 
     Attributes:
@@ -37,7 +37,7 @@ class Near:
 
 
 @dataclass(slots=True)
-class Remembered:
+class UserSignatures:
     """A user's past events, the oldest first: ids and signatures, and which of them are L4."""
 
     ids: list[int] = field(default_factory=list)
@@ -45,7 +45,7 @@ class Remembered:
     grave: set[int] = field(default_factory=set)
     _one_reads: threading.Lock = field(default_factory=threading.Lock)
 
-    def near(self, owner: Owner, wanted: bytes, *, at_least: float, most: int) -> Near:
+    def near(self, owner: Owner, wanted: bytes, *, at_least: float, most: int) -> NearEvents:
         """Read what came since, and return what a signature is near to: at most so many of all, and
         of those that are L4.
         """
@@ -53,7 +53,7 @@ class Remembered:
             self._catch_up(owner)
             found = near_ones(wanted, self.ids, self.signatures, at_least=at_least)
             grave = (one for one in found if one[1] in self.grave)
-            return Near(
+            return NearEvents(
                 ids=[number for _, number in nsmallest(most, found)],
                 grave=[number for _, number in nsmallest(most, grave)],
                 last_id=self.ids[-1] if self.ids else 0,
@@ -76,14 +76,14 @@ class Remembered:
 
 
 _lock = threading.Lock()
-_kept: OrderedDict[tuple[str, str], Remembered] = OrderedDict()
+_kept: OrderedDict[tuple[str, str], UserSignatures] = OrderedDict()
 
 
-def past_of(owner: Owner) -> Remembered:
+def signatures_of(owner: Owner) -> UserSignatures:
     """Return what this process remembers of a user, whatever came since. Any thread may ask."""
     whose = owner.workspace_id, owner.user_id
     with _lock:
-        found = _kept.setdefault(whose, Remembered())
+        found = _kept.setdefault(whose, UserSignatures())
         _kept.move_to_end(whose)
         if len(_kept) > USERS:
             _kept.popitem(last=False)

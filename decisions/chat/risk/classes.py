@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class Class(StrEnum):
+class RiskClass(StrEnum):
     """A class of actions that a person confirms first; its value names the rule in l4_gate."""
 
     DELETION = "irreversible_deletion"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from decisions.chat.risk.classes import Class
+from decisions.chat.risk.classes import RiskClass
 
 _DELETES = re.compile(
     r"\brm\s+(?:-\w+\s+|--\w[\w-]*\s+)*-{1,2}(?:\w*r\w*|recursive|force|f)\b|\brmdir\s+/s"
@@ -53,14 +53,14 @@ _SECRETS = re.compile(
     r"|\bkubectl\s+get\s+secrets?\b.*-o\b|\bvault\s+(?:read|kv get)\b"
 )
 _RULES = (
-    (Class.DELETION, _DELETES),
-    (Class.PRODUCTION, _PUBLISHES),
-    (Class.RIGHTS, _OPENS),
-    (Class.CREDENTIALS, _SECRETS),
+    (RiskClass.DELETION, _DELETES),
+    (RiskClass.PRODUCTION, _PUBLISHES),
+    (RiskClass.RIGHTS, _OPENS),
+    (RiskClass.CREDENTIALS, _SECRETS),
 )
 
 
-def commands(text: str) -> Iterator[tuple[Class, int]]:
+def commands(text: str) -> Iterator[tuple[RiskClass, int]]:
     """Yield the classes of the commands in a text in lower case, and where each stands."""
     for name, pattern in _RULES:
         for found in pattern.finditer(text):

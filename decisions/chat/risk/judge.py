@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from decisions.chat.risk.chinese import grammar as chinese
 from decisions.chat.risk.chinese import rules as chinese_rules
-from decisions.chat.risk.classes import Class
+from decisions.chat.risk.classes import RiskClass
 from decisions.chat.risk.commands import commands
 from decisions.chat.risk.english import grammar as english
 from decisions.chat.risk.english import rules as english_rules
 from decisions.chat.risk.english.grammar import is_command_asked_for, is_question
-from decisions.chat.risk.reading import Reading, Sentence, pieces, read
+from decisions.chat.risk.reading import ParsedMessage, Sentence, parse, pieces
 
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 _CLAUSES = 20  # that "do it" may be about
@@ -30,7 +30,9 @@ class Finding:
     clause: str
 
 
-def judge(message: str, *, said_before: str = "", waiting: Finding | None = None) -> Finding | None:
+def find_risk(
+    message: str, *, said_before: str = "", waiting: Finding | None = None
+) -> Finding | None:
     """Return the first risky thing that a message asks for now, or None.
 
     Args:
@@ -40,12 +42,12 @@ def judge(message: str, *, said_before: str = "", waiting: Finding | None = None
             whatever was said since.
     """
     context = said_before[-REMEMBERED:]
-    before = read(f"{waiting.clause}\n{context}" if waiting else context)
-    return next(_findings(read(message), before, waiting), None)
+    before = parse(f"{waiting.clause}\n{context}" if waiting else context)
+    return next(_findings(parse(message), before, waiting), None)
 
 
 def _findings(
-    reading: Reading, before: Reading, waiting: Finding | None, *, nested: bool = False
+    reading: ParsedMessage, before: ParsedMessage, waiting: Finding | None, *, nested: bool = False
 ) -> Iterator[Finding]:
     talked_about = [clause for sentence in before.sentences for clause in sentence.clauses]
     does = False
@@ -63,14 +65,14 @@ def _findings(
     yield from _commands(reading.text)
     if (does or reading.is_quotation) and not nested:
         for quotation in reading.quotations:
-            yield from _findings(read(quotation), before, waiting, nested=True)
+            yield from _findings(parse(quotation), before, waiting, nested=True)
 
 
 def _clauses(sentence: Sentence) -> list[str]:
     return [part for clause in sentence.clauses for part in english_rules.split_joined(clause)]
 
 
-def _risks(sentence: Sentence, clause: str, context: str, *, is_first: bool) -> Iterator[Class]:
+def _risks(sentence: Sentence, clause: str, context: str, *, is_first: bool) -> Iterator[RiskClass]:
     asks = is_question(clause) or (is_question(sentence.text) and (is_first or sentence.asks))
     if not asks and not (_HAN.search(sentence.text) and _asks_in_chinese(sentence, clause)):
         yield from english_rules.risks(clause, context, excused=_excuse_in_chinese(clause))

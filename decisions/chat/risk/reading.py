@@ -55,7 +55,7 @@ class Sentence:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ParsedMessage:
     """A message in lower case; `⟦n⟧` stands where its n-th quotation stood."""
 
     text: str
@@ -93,7 +93,7 @@ _OFTEN_MISTYPED = [
 _WORD = re.compile(r"[a-z]{4,13}")
 
 
-def mend(text: str) -> str:
+def fix_typos(text: str) -> str:
     """Return the text with words put right that lack a letter, have one too many or two swapped."""
     return _WORD.sub(lambda found: _mended(found[0]), text)
 
@@ -115,7 +115,7 @@ def _is_slip(word: str, meant: str) -> bool:
     return any(longer[:at] + longer[at + 1 :] == shorter for at in range(1, len(longer)))
 
 
-def read(message: str) -> Reading:
+def parse(message: str) -> ParsedMessage:
     """Return a message read: quotations taken out, what is only reported or worked on left away."""
     quotations: list[str] = []
 
@@ -126,9 +126,9 @@ def read(message: str) -> Reading:
     text = _BLOCK_QUOTE.sub("", normalize(message))
     text = _QUOTED.sub(keep, _FENCE.sub(keep, text))
     is_quotation = not PLACE.sub("", text).strip()
-    text = _REPORTED.sub(". ", _WORKED_ON.sub(" ", mend(text)))
+    text = _REPORTED.sub(". ", _WORKED_ON.sub(" ", fix_typos(text)))
     sentences = tuple(_sentence(part) for part in _SENTENCE.split(text) if part and part.strip())
-    return Reading(text, sentences, tuple(quotations), is_quotation)
+    return ParsedMessage(text, sentences, tuple(quotations), is_quotation)
 
 
 def _sentence(text: str) -> Sentence:

@@ -224,7 +224,7 @@ def _operator(request: HttpRequest, run: Run) -> Principal:
     operator = admin_principal(
         request.user.get_username(), tenant_id=run.tenant_id, workspace_id=run.workspace_id
     )
-    return operator.at_trust("local" if run.trust == "local" else "remote")
+    return operator.with_trust("local" if run.trust == "local" else "remote")
 
 
 def _answer(request: HttpRequest, operator: Principal, run: Run) -> tuple[int, str, str]:

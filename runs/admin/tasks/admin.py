@@ -258,7 +258,7 @@ def _answer(operator: Principal, task: Task, request: HttpRequest) -> None:
     run = Run.objects.filter(task_id=task.id, id=request.POST.get("runId", "")[:64]).first()
     if run is None:
         raise InvalidInput("There is no such question in this task.")
-    operator = operator.at_trust("remote") if task.trust == "remote" else operator
+    operator = operator.with_trust("remote") if task.trust == "remote" else operator
     answer_run(
         principal=operator,
         run_id=run.id,

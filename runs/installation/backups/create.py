@@ -14,10 +14,10 @@ from django.db import DatabaseError, connection
 from django.db.migrations.recorder import MigrationRecorder
 
 from artifacts.models import Artifact
-from artifacts.storage.blobs import blob_name, open_blob
+from artifacts.storage.blobs import blob_path, open_blob
 from decisions.audit.record import AuditEvent, record
 from decisions.infra.clock import now_ms
-from decisions.security.keys import key_marks
+from decisions.security.keys import key_fingerprints
 from runs.installation.backups import postgresql_dump, sqlite_file
 from runs.installation.backups.manifest import BLOBS, Manifest, measure, write_file, write_manifest
 from runs.installation.home.errors import BackupError
@@ -58,7 +58,9 @@ def create_backup(folder: Path, *, with_keys: bool, with_artifacts: bool, say: S
             keys = "\n".join(settings.CONTINUITY_SECRET_KEYS) + "\n"
             files["keys"] = write_file(io.BytesIO(keys.encode()), folder / "keys")
         blobs = _copy_blobs(folder) if with_artifacts else (None, 0, 0)
-        manifest = Manifest(now_ms(), connection.vendor, migrations, key_marks(), files, *blobs)
+        manifest = Manifest(
+            now_ms(), connection.vendor, migrations, key_fingerprints(), files, *blobs
+        )
         write_manifest(folder, manifest)
     return manifest
 
@@ -124,7 +126,7 @@ def _copy_blobs(folder: Path) -> tuple[int, int, int]:
     number = size_bytes = missing = 0
     kept = Artifact.objects.filter(expired_at__isnull=True).order_by("sha256")
     for sha256, size in kept.values_list("sha256", "size_bytes").distinct().iterator():
-        target = folder / BLOBS / blob_name(sha256)
+        target = folder / BLOBS / blob_path(sha256)
         source = open_blob(sha256, size_bytes=size)
         if source is not None:
             with source:

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
-from artifacts.storage.blobs import blob_name
+from artifacts.storage.blobs import blob_path
 from runs.installation.home.errors import BackupError
 
 FORMAT = 1
@@ -106,7 +106,7 @@ def check_backup(folder: Path) -> Manifest:
     number = size_bytes = 0
     for blob in list_blobs(folder):
         sha256, size = _measured(blob) or ("", 0)
-        if sha256 != blob.name or blob != folder / BLOBS / blob_name(sha256):
+        if sha256 != blob.name or blob != folder / BLOBS / blob_path(sha256):
             raise BackupError(f"{blob} is not as it was written.")
         number, size_bytes = number + 1, size_bytes + size
     if (number, size_bytes) != (manifest.blobs or 0, manifest.blob_bytes):

@@ -16,9 +16,9 @@ from django.conf import settings
 from django.db import DatabaseError
 from django.db.migrations.loader import MigrationLoader
 
-from artifacts.storage.blobs import blob_name, blob_storage
+from artifacts.storage.blobs import blob_path, blob_storage
 from decisions.audit.record import AuditEvent, record
-from decisions.security.keys import key_marks
+from decisions.security.keys import key_fingerprints
 from runs.installation.backups import postgresql_dump, sqlite_file
 from runs.installation.backups.create import FOLDERS
 from runs.installation.backups.manifest import Manifest, check_backup, list_blobs, write_file
@@ -85,11 +85,11 @@ def _keys_to_write(folder: Path, manifest: Manifest, *, without_keys: bool) -> l
     Raises:
         BackupError: The keys of the backup are not known here.
     """
-    if set(manifest.key_marks) <= set(key_marks()) or without_keys:
+    if set(manifest.key_marks) <= set(key_fingerprints()) or without_keys:
         return []
     if "keys" in manifest.files and not os.environ.get("CONTINUITY_SECRET_KEYS"):
         keys = (folder / "keys").read_text().split()
-        if set(manifest.key_marks) <= set(key_marks(keys)) and settings.EMBEDDED:
+        if set(manifest.key_marks) <= set(key_fingerprints(keys)) and settings.EMBEDDED:
             return keys
     raise BackupError(
         "The keys of the backup are not those configured here. Set CONTINUITY_SECRET_KEYS to them"
@@ -110,7 +110,7 @@ def _bring_blobs(folder: Path) -> None:
     """Keep the artifacts in this installation's storage, whichever it is: those it has stay."""
     for blob in list_blobs(folder):
         with blob.open("rb") as source:
-            blob_storage().keep(blob_name(blob.name), source, size_bytes=blob.stat().st_size)
+            blob_storage().put(blob_path(blob.name), source, size_bytes=blob.stat().st_size)
 
 
 @dataclass

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from artifacts.selectors import open_content
 from decisions.errors import Refused
-from decisions.identity.one_time_login import make_login_path, one_time_login_allowed
+from decisions.identity.one_time_login import create_login_path, one_time_login_allowed
 from decisions.identity.principals import Principal, local_principal
 from runs.installation.demo.follow import DemoTimeout, ReadingProgress, display_on, events_of
 from runs.installation.demo.report import (
@@ -73,7 +73,7 @@ def _read(site: DemoSite, *, base_url: str, console: Console, timeout_s: float) 
         notes = [note.removeprefix(site.address) for note in run.get("warnings", [])]
         show_notes(console, items, notes)
     if run["result"] is not None:
-        login_path = make_login_path() if one_time_login_allowed() else None
+        login_path = create_login_path() if one_time_login_allowed() else None
         show_addresses(console, run, base_url=base_url, login_path=login_path)
     return _judge(run, console)
 

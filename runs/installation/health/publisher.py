@@ -65,7 +65,7 @@ def publish(worker_id: str | None = None, now: Gauges | None = None) -> bool:
             pipe.execute()
         return True
 
-    if _redis.ask(bring):
+    if _redis.execute(bring):
         return True
     metrics.restore(taken)
     return False
@@ -83,7 +83,7 @@ def read_published(worker_ids: Iterable[str]) -> Published | None:
             found = pipe.execute()
         return found[0], found[1] if keys else []
 
-    found = _redis.ask(read)
+    found = _redis.execute(read)
     if found is None:
         return None
     numbers, told = found

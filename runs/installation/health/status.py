@@ -16,7 +16,7 @@ from django.db import connection
 from django.db.models import Count, Min, Q
 
 from decisions.audit.sealer import unsealed_backlog
-from decisions.infra.processes import is_gone
+from decisions.infra.processes import has_ended
 from decisions.models import Confirmation, ConfirmationStatus
 from runs.models import OutboxEntry, Slot, WebhookDelivery, Worker
 from runs.models.webhooks import DeliveryStatus
@@ -77,7 +77,7 @@ class LiveWorkers:
         watched them.
         """
         rows = Worker.objects.filter(lost_at__isnull=True).values_list("id", "beat", "process")
-        beats = {worker_id: beat for worker_id, beat, process in rows if not is_gone(process)}
+        beats = {worker_id: beat for worker_id, beat, process in rows if not has_ended(process)}
         now = time.monotonic()
         with self._lock:
             self._seen = {

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from decisions.errors import Refused
-from decisions.identity.one_time_login import make_login_path
+from decisions.identity.one_time_login import create_login_path
 from runs.installation.home.errors import StackError
 from runs.installation.home.prepare import prepare_home
 from runs.installation.home.state import live_info
@@ -24,7 +24,7 @@ class Command(BaseCommand):
         """Print the address alone on stdout, so that it can be opened by a script."""
         try:
             prepare_home()
-            path = make_login_path()
+            path = create_login_path()
         except (StackError, Refused) as problem:
             self.stderr.write(str(problem))
             sys.exit(1)

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from decisions.audit.query import export_audit, within
+from decisions.audit.query import export_audit, filter_by_time
 from decisions.identity.principals import ensure_workspace
 from decisions.models import AuditEntry
 from runs.installation.home.prepare import prepare_home
@@ -45,7 +45,9 @@ class Command(BaseCommand):
         prepare_home()
         equal = {name: options[name] for name in _EQUAL if options[name] is not None}
         times = {name: options[name].isoformat() for name in ("since", "before") if options[name]}
-        rows = within(AuditEntry.objects.filter(**equal), options["since"], options["before"])
+        rows = filter_by_time(
+            AuditEntry.objects.filter(**equal), options["since"], options["before"]
+        )
         home = ensure_workspace()
         lines = export_audit(
             rows,

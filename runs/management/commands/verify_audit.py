@@ -12,7 +12,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from decisions.audit.verify import Report, check_audit_log
+from decisions.audit.verify import AuditReport, check_audit_log
 from decisions.audit.verify_bundle import check_bundle, describe_head
 from decisions.presentation.formatting import duration
 from runs.installation.home.prepare import prepare_home
@@ -43,7 +43,7 @@ class Command(BaseCommand):
         began = time.monotonic()
         report = check_audit_log(processes=os.cpu_count() or 1)
         took_s = time.monotonic() - began
-        self._tell_faults("The audit log", report.faults, report.told)
+        self._tell_faults("The audit log", report.faults, report.messages)
         self.stdout.write(_summary(report, took_s))
 
     def _check_bundle(self, name: str) -> None:
@@ -51,7 +51,7 @@ class Command(BaseCommand):
             report = check_bundle(Path(name))
         except OSError as error:
             raise CommandError(f"{name} cannot be read: {error.strerror}.") from None
-        self._tell_faults(name, report.faults, report.told)
+        self._tell_faults(name, report.faults, report.messages)
         counts = ", ".join(f"{count} {kind}" for kind, count in report.lines.items())
         self.stdout.write(f"{name} is whole: {describe_head(report.head)}.\nLines: {counts}.")
         if report.unsealed:
@@ -63,12 +63,12 @@ class Command(BaseCommand):
         for fault in told:
             self.stdout.write(fault)
         if faults > len(told):
-            self.stdout.write(f"… and {faults - len(told)} more.")
+            self.stdout.write(f"… and {faults - len(messages)} more.")
         many = "1 fault" if faults == 1 else f"{faults} faults"
-        raise CommandError(f"{what} is NOT whole: {many}; the first: {told[0]}.")
+        raise CommandError(f"{what} is NOT whole: {many}; the first: {messages[0]}.")
 
 
-def _summary(report: Report, took_s: float) -> str:
+def _summary(report: AuditReport, took_s: float) -> str:
     speed = (report.sealed + report.unsealed) / took_s if took_s else 0.0
     told = (
         f"The audit log is whole: {report.sealed} sealed rows in one chain,"

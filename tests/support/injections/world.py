@@ -19,7 +19,7 @@ from django.db import connection
 
 from artifacts.models import Artifact
 from artifacts.selectors import open_content
-from decisions.authorization.confirmation_links import link_to_confirm
+from decisions.authorization.confirmation_links import confirmation_link
 from decisions.identity.principals import local_principal
 from decisions.models import AuditEntry, Confirmation
 from runs.models import Run, RunEvent, RunStep
@@ -130,7 +130,7 @@ def places_of(waiting: Run, artifact_id: str, target_id: str) -> dict[str, str]:
     confirmation = Confirmation.objects.get()
     return {
         "decision": str(confirmation.decision_id),
-        "link": link_to_confirm(confirmation),
+        "link": confirmation_link(confirmation),
         "other_run": waiting.id,
         "other_artifact": artifact_id,
         "other_target": target_id,

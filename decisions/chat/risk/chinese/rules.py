@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from decisions.chat.risk.chinese.grammar import is_asked_for
-from decisions.chat.risk.classes import Class
+from decisions.chat.risk.classes import RiskClass
 
 _DATA = (
     r"数据|库|表|记录|行|索引|集合|账[号户]|帐[号户]|用户|客户|会员|文件夹?|目录|磁盘|硬盘|分区"
@@ -191,17 +191,17 @@ def _broadcasts(clause: str, found: re.Match[str], context: str) -> bool:
 
 DENSE = 12  # verbs of one class in one clause: nobody talks like that
 RULES = (
-    (Class.DELETION, _DELETE, _deletes),
-    (Class.MONEY, _PAY, _pays),
-    (Class.PRODUCTION, _CHANGE, _produces),
-    (Class.CREDENTIALS, _EXPOSE, _exposes),
-    (Class.RIGHTS, _GRANT, _grants),
-    (Class.MASS, _SEND, _broadcasts),
+    (RiskClass.DELETION, _DELETE, _deletes),
+    (RiskClass.MONEY, _PAY, _pays),
+    (RiskClass.PRODUCTION, _CHANGE, _produces),
+    (RiskClass.CREDENTIALS, _EXPOSE, _exposes),
+    (RiskClass.RIGHTS, _GRANT, _grants),
+    (RiskClass.MASS, _SEND, _broadcasts),
 )
 _GAPS = re.compile(r"\s*([\u4e00-\u9fff])\s*")
 
 
-def risks(clause: str, context: str, *, asks: bool) -> Iterator[Class]:
+def risks(clause: str, context: str, *, asks: bool) -> Iterator[RiskClass]:
     """Yield the classes of what a clause asks for; `asks`: its sentence wants to be told."""
     clause = _GAPS.sub(r"\1", clause)
     for name, pattern, about in RULES:
@@ -212,11 +212,11 @@ def risks(clause: str, context: str, *, asks: bool) -> Iterator[Class]:
                 break
 
 
-def is_risky_talk(clause: str, context: str) -> Class | None:
+def is_risky_talk(clause: str, context: str) -> RiskClass | None:
     """Return the class that a clause is about, whether or not it asks for it."""
     for name, pattern, about in RULES:
         for found in pattern.finditer(clause):
-            loose = name is Class.DELETION and re.search(_DATA, clause)
+            loose = name is RiskClass.DELETION and re.search(_DATA, clause)
             if loose or about(clause, found, context):
                 return name
     return None

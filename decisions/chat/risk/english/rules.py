@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from decisions.chat.risk.classes import Class
+from decisions.chat.risk.classes import RiskClass
 from decisions.chat.risk.english import credentials, deletion, messages, money, production, rights
 from decisions.chat.risk.english.grammar import is_asked_for
 
@@ -17,7 +17,7 @@ Test = Callable[..., bool]
 class Rule:
     """Verbs of one class, and the test of what they are about."""
 
-    name: Class
+    name: RiskClass
     verbs: re.Pattern[str]
     about: Test
     strong: bool = True
@@ -25,19 +25,19 @@ class Rule:
 
 DENSE = 12  # verbs of one class in one clause
 RULES = (
-    Rule(Class.DELETION, deletion.DELETE, deletion.is_about_data),
-    Rule(Class.DELETION, deletion.GONE, deletion.is_about_data, strong=False),
-    Rule(Class.DELETION, deletion.REMOVE, deletion.is_about_data, strong=False),
-    Rule(Class.MONEY, money.PAY, money.is_about_money),
-    Rule(Class.MONEY, money.MOVE, money.is_about_money, strong=False),
-    Rule(Class.PRODUCTION, production.CHANGE, production.is_about_production),
-    Rule(Class.CREDENTIALS, credentials.EXPOSE, credentials.is_about_secrets),
-    Rule(Class.RIGHTS, rights.GRANT, rights.is_about_rights),
-    Rule(Class.MASS, messages.SEND, messages.is_about_crowd),
+    Rule(RiskClass.DELETION, deletion.DELETE, deletion.is_about_data),
+    Rule(RiskClass.DELETION, deletion.GONE, deletion.is_about_data, strong=False),
+    Rule(RiskClass.DELETION, deletion.REMOVE, deletion.is_about_data, strong=False),
+    Rule(RiskClass.MONEY, money.PAY, money.is_about_money),
+    Rule(RiskClass.MONEY, money.MOVE, money.is_about_money, strong=False),
+    Rule(RiskClass.PRODUCTION, production.CHANGE, production.is_about_production),
+    Rule(RiskClass.CREDENTIALS, credentials.EXPOSE, credentials.is_about_secrets),
+    Rule(RiskClass.RIGHTS, rights.GRANT, rights.is_about_rights),
+    Rule(RiskClass.MASS, messages.SEND, messages.is_about_crowd),
 )
 
 
-def risks(clause: str, context: str, *, excused: Callable[[int, int], bool]) -> Iterator[Class]:
+def risks(clause: str, context: str, *, excused: Callable[[int, int], bool]) -> Iterator[RiskClass]:
     """Yield the classes of what a clause asks for.
 
     Args:
@@ -90,7 +90,7 @@ def split_joined(clause: str) -> list[str]:
     return [part for part in (*parts, clause[start:]) if part.strip()]
 
 
-def is_risky_talk(clause: str, context: str) -> Class | None:
+def is_risky_talk(clause: str, context: str) -> RiskClass | None:
     """Return the class that a clause is about, whether or not it asks for it."""
     for rule in RULES:
         for found in rule.verbs.finditer(clause):
