@@ -31,7 +31,7 @@ BROAD_EXCEPTS: dict[str, str] = {
     "runs/live/broadcaster.py": "a page closes by its last line: log it, close the others",
     "runs/queue/outbox.py": "any broker trouble: the row stays and rings again",
     "runs/execution/running_steps.py": "given to who asked, and raised again",
-    "runs/webhooks/deliverer.py": "a defect counts as a try, or one message is tried for ever",
+    "runs/webhooks/deliverer.py": "a defect counts as an attempt, or one message is retried for ever",
     "runs/worker/worker.py": "the engine's last line: log, fail the run, go on",
 }
 LOOSE_MODULES = 13

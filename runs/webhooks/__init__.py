@@ -1,1 +1,1 @@
-"""Webhooks: telling an address that a run ended, signed, until it says that it heard."""
+"""Webhooks: signed POSTs when a run ends or a confirmation waits, retried until accepted."""

@@ -95,8 +95,8 @@ def _claim(row: WebhookDelivery, now: datetime) -> bool:
 
 
 def release_lost(watch: ChangeWatch) -> int:
-    """Make claimed deliveries due again that `watch` has seen unchanged for LOST_AFTER_S; return how
-    many.
+    """Make claimed deliveries due again that `watch` has seen unchanged for LOST_AFTER_S; return
+    how many.
     """
     claimed = WebhookDelivery.objects.filter(status=DeliveryStatus.PENDING, next_try_at=BEING_SENT)
     epochs = dict(claimed.values_list("id", "epoch"))

@@ -1,6 +1,5 @@
-"""One POST to an address that somebody else chose: resolved once, pinned, bounded in time and size.
-
-Redirects are answers like any other; nothing is followed.
+"""POST to an address that a user chose, without server-side request forgery: the name is resolved
+once, the checked address is connected to, time and size are limited, redirects are not followed.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ from runners.network.egress import is_allowed_for_remote
 
 TIMEOUT_S = 10.0
 HEAD_MAX_BYTES = 16 * 1024
-BODY_MAX_BYTES = 64 * 1024  # read for politeness, and thrown away
+BODY_MAX_BYTES = 64 * 1024  # read and discarded
 BODY_S = 1.0
 _STATUS = re.compile(rb"HTTP/1\.[01] ([1-5][0-9]{2})[ \r]")
-# What a local caller may reach besides: this machine and private networks, but no metadata service.
+# What local callers may also reach: this machine and private networks, without metadata services.
 _LOCAL = [
     ipaddress.ip_network(text)
     for text in (
@@ -49,11 +48,11 @@ _LOCAL = [
 
 @dataclass(frozen=True, slots=True)
 class WebhookResponse:
-    """What came of a try.
+    """The result of an attempt.
 
     Attributes:
-        status_code: of the answer; None where there was none.
-        error: why there was none, or that the status is no success; never what the other side said.
+        status_code: of the response; None if there was none.
+        error: why there was no response or no success; never contains the response's body.
     """
 
     status_code: int | None
@@ -61,12 +60,14 @@ class WebhookResponse:
 
     @property
     def is_success(self) -> bool:
-        """Whether the other side took it."""
+        """Whether the status is 2xx."""
         return self.status_code is not None and 200 <= self.status_code < 300
 
 
-async def post(url: str, *, trust: TrustLevel, headers: Mapping[str, str], body: bytes) -> WebhookResponse:
-    """Send the body and return the answer's status; whatever goes wrong is an answer too."""
+async def post(
+    url: str, *, trust: TrustLevel, headers: Mapping[str, str], body: bytes
+) -> WebhookResponse:
+    """Send the body and return the response's status, or the error if there is no response."""
     try:
         async with asyncio.timeout(TIMEOUT_S):
             status = await _exchange(url, trust, headers, body)
@@ -79,15 +80,15 @@ async def post(url: str, *, trust: TrustLevel, headers: Mapping[str, str], body:
     except socket.gaierror:
         return WebhookResponse(None, "the host name is unknown")
     except (OSError, EOFError, asyncio.LimitOverrunError, UnicodeError):
-        return WebhookResponse(None, "the connection failed, or what came was no HTTP answer")
-    said = "" if 200 <= status < 300 else f"answered {status}"
-    return WebhookResponse(status, said)
+        return WebhookResponse(None, "the connection failed, or the response was not HTTP")
+    error_text = "" if 200 <= status < 300 else f"answered {status}"
+    return WebhookResponse(status, error_text)
 
 
 async def _exchange(url: str, trust: TrustLevel, headers: Mapping[str, str], body: bytes) -> int:
-    place = urlsplit(check_address(url, trust))
-    host, secure = str(place.hostname), place.scheme == "https"
-    port = place.port or DEFAULT_PORTS[place.scheme]
+    parts = urlsplit(check_address(url, trust))
+    host, secure = str(parts.hostname), parts.scheme == "https"
+    port = parts.port or DEFAULT_PORTS[parts.scheme]
     address = await _resolve(host, port, trust)
     reader, writer = await asyncio.open_connection(
         address,
@@ -97,9 +98,9 @@ async def _exchange(url: str, trust: TrustLevel, headers: Mapping[str, str], bod
         server_hostname=host if secure else None,
     )
     try:
-        path = (place.path or "/") + (f"?{place.query}" if place.query else "")
+        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         lines = {
-            "Host": place.netloc,
+            "Host": parts.netloc,
             "User-Agent": "Continuity-Webhooks/1.0",
             "Content-Type": "application/json",
             "Content-Length": str(len(body)),
@@ -119,34 +120,34 @@ async def _exchange(url: str, trust: TrustLevel, headers: Mapping[str, str], bod
 
 
 async def _status(reader: asyncio.StreamReader) -> int:
-    """Return the status of the answer, past any that only announces it (1xx)."""
+    """Return the status of the final response, after any informational ones (1xx)."""
     while True:
         found = _STATUS.match(await reader.readuntil(b"\r\n\r\n"))
         if found is None:
-            raise EOFError("no HTTP answer")
+            raise EOFError("not an HTTP response")
         if (status := int(found[1])) >= 200:
             return status
 
 
 async def _resolve(host: str, port: int, trust: TrustLevel) -> str:
-    """Return the one address that is connected to.
+    """Resolve the host and return the address to connect to.
 
     Raises:
-        AddressNotAllowed: Any address of the name is not for this trust level.
+        AddressNotAllowed: One of the host's addresses is not allowed at this trust level.
     """
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     addresses = [ipaddress.ip_address(str(one[4][0]).partition("%")[0]) for one in found]
     if not addresses or not all(may_reach(one, port, trust) for one in addresses):
-        raise AddressNotAllowed("The host name stands for an address that is not allowed.")
+        raise AddressNotAllowed("The host name resolves to an address that is not allowed.")
     return str(addresses[0])
 
 
 def may_reach(address: Address, port: int, trust: TrustLevel) -> bool:
-    """Tell whether a webhook of this trust level may be told at this address.
+    """Tell whether a webhook of this trust level may be sent to this address.
 
-    What remote callers register is judged by the rule for their pages. Local ones may also name
-    private networks and this machine, on any port, where their own programs listen.
+    Webhooks of remote callers follow the rule for the pages that remote callers may open. Local
+    callers may also name private networks and this machine, on any port, for programs of theirs.
     """
     if trust != "local":
         return is_allowed_for_remote(address, port)
@@ -162,5 +163,5 @@ def may_reach(address: Address, port: int, trust: TrustLevel) -> bool:
 
 @cache
 def _context() -> ssl.SSLContext:
-    """Return what checks certificates, made once: reading the authorities takes 30 ms."""
+    """Return the TLS context, created once: reading the certificate authorities takes 30 ms."""
     return ssl.create_default_context()

@@ -15,7 +15,7 @@ from decisions.models import AuditEntry
 from runs.models import Webhook, WebhookDelivery
 from runs.submission.services import cancel_run
 from runs.webhooks import services
-from runs.webhooks.deliveries import MAX_TRIES, claim_due_deliveries, settle
+from runs.webhooks.deliveries import MAX_ATTEMPTS, claim_due_deliveries, settle
 from runs.webhooks.transport import WebhookResponse
 
 pytest_plugins = ["tests.support.admin_fixtures"]
@@ -28,7 +28,7 @@ def failed(principal: Principal, submit: Callable[..., str]) -> WebhookDelivery:
     """A delivery that was given up."""
     services.create_webhook(principal=principal, url="http://127.0.0.1:9/", name="mine")
     cancel_run(principal=principal, run_id=submit())
-    WebhookDelivery.objects.update(attempts=MAX_TRIES - 1)
+    WebhookDelivery.objects.update(attempts=MAX_ATTEMPTS - 1)
     [claim] = claim_due_deliveries(limit=1)
     settle(claim, WebhookResponse(503, "answered 503"))
     return WebhookDelivery.objects.get()
@@ -61,7 +61,7 @@ def test_a_wrong_form_makes_no_webhook(boss: Client) -> None:
 
 def test_a_failed_delivery_is_seen_and_replayed(boss: Client, failed: WebhookDelivery) -> None:
     page, run_id = boss.get(DELIVERIES, {"status": "failed"}).content.decode(), str(failed.run_id)
-    for word in ("answered 503", "503", str(MAX_TRIES), run_id, "mine"):
+    for word in ("answered 503", "503", str(MAX_ATTEMPTS), run_id, "mine"):
         assert word in page
     assert boss.get(f"{DELIVERIES}{failed.id}/change/").status_code == 200
     for term in (failed.id, run_id, failed.webhook_id):

@@ -32,11 +32,11 @@ def deliver(seconds: float = 0.5) -> None:
         one._stopping.set()
         await task
 
-    before, deliverer.LOOK_EVERY_S = deliverer.LOOK_EVERY_S, 0.05
+    before, deliverer.POLL_S = deliverer.POLL_S, 0.05
     try:
         asyncio.run(work())
     finally:
-        deliverer.LOOK_EVERY_S = before
+        deliverer.POLL_S = before
 
 
 def canceled(submit: Submit, principal: Principal, **options: Any) -> str:

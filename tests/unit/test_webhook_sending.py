@@ -72,7 +72,7 @@ def test_what_only_announces_an_answer_is_passed() -> None:
 def test_what_is_no_http_is_told(said: bytes) -> None:
     with answering(lambda line: line.sendall(said)) as url:
         answer = send(url)
-    assert (answer.status_code, "no HTTP answer" in answer.error) == (None, True)
+    assert (answer.status_code, "not HTTP" in answer.error) == (None, True)
 
 
 def test_an_endless_body_is_cut_off() -> None:
@@ -132,7 +132,9 @@ def test_a_public_name_that_leads_inside_is_refused(
 
     monkeypatch.setattr(asyncio.BaseEventLoop, "getaddrinfo", lead_inside)
     answer = send("http://public.example/", "remote")
-    assert answer == WebhookResponse(None, "The host name stands for an address that is not allowed.")
+    assert answer == WebhookResponse(
+        None, "The host name resolves to an address that is not allowed."
+    )
 
 
 @pytest.mark.parametrize(
