@@ -1,11 +1,12 @@
-"""What the work tells whoever listens above it, inside the transaction in which it happened."""
+"""Signals of runs to the packages above; sent inside the transaction of the change."""
 
 from __future__ import annotations
 
 from django.dispatch import Signal
 
-# A run of a task changed: `change` (the `runs.lifecycle.changes.Transition` that was written).
+# A run of a task changed. Sends `change`, the `runs.lifecycle.changes.Transition` written.
 run_of_task_changed = Signal()
 
-# Somebody answered a run of a task at another door than the task's: `run`, `principal`, `answer`.
+# A run of a task was answered through another API than the task's. Sends `run`, `principal` and
+# `answer`.
 run_of_task_answered = Signal()

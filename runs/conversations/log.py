@@ -9,7 +9,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import F
 
-from runs.events.notify import announce
+from runs.events.notify import publish_after_commit
 from runs.lifecycle.changes import NewEvent
 from runs.lifecycle.update_returning import not_before, update_returning
 from runs.models import Task, TaskEvent
@@ -50,5 +50,5 @@ def append_events(
         for seq, event in enumerate(events, start=last - len(events) + 1)
     )
     if events:
-        announce(task_id, last, [event.type for event in events])
+        publish_after_commit(task_id, last, [event.type for event in events])
     return True

@@ -1,1 +1,1 @@
-"""A run's log: its types of events, and how everybody who follows it hears of them."""
+"""The types of run events, and the notification of their readers over Redis."""

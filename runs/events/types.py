@@ -1,6 +1,4 @@
-"""The types of a run's events (runs.md, "Events"); docs/events.md says what the data of each
-holds.
-"""
+"""The types of run and task events; docs/events.md describes the data of each."""
 
 from __future__ import annotations
 
@@ -8,7 +6,7 @@ from enum import StrEnum
 
 
 class EventType(StrEnum):
-    """What a line of a run's log can tell. Agent runs alone write the last four (S1's words)."""
+    """The types of a run's events. Only agent runs write the last four, which have S1's names."""
 
     RUN_QUEUED = "run.queued"
     RUN_STARTED = "run.started"
@@ -32,7 +30,7 @@ class EventType(StrEnum):
     STATUS_UPDATE = "statusUpdate"
 
 
-# The last event of a run: nothing follows it.
+# The last event of a run is one of these.
 FINAL = frozenset(
     {
         EventType.RUN_SUCCEEDED,
@@ -42,12 +40,12 @@ FINAL = frozenset(
     }
 )
 EVENT_TYPES = frozenset(EventType)
-# Those that come by the hundred a second, and the field that is their text
+# Streamed events, up to hundreds a second, and the field of their data that holds the text
 # (runs.execution.event_buffer).
 PIECES: dict[str, str] = {EventType.CHAT_DELTA: "content", EventType.TOOL_UPDATE: "delta"}
 
-# What a task's log tells beside the events of its runs: something was said; how things are now;
-# what a person did who has the page.
+# Events of a task beside those of its runs: a new message; the task's present state, for a client
+# that reconnects; what a person did on the page during a takeover.
 MESSAGE = "message"
 SNAPSHOT_SYNC = "snapshotSync"
 PERSON_ACTED = "personActed"

@@ -47,7 +47,7 @@ class CallRecord:
     @classmethod
     def of(cls, request: ToolCallRequest) -> CallRecord:
         """Return the record of a call that is about to start."""
-        args = request.args if request.shown is None else request.shown
+        args = request.args if request.display_args is None else request.display_args
         tool = get_tool(request.tool) if request.is_builtin else None
         if tool is None:
             remote = {"targetId": request.target_id or "", "elsewhere": True}

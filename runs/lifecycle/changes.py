@@ -1,6 +1,4 @@
-"""The vocabulary of change: what a transition of a run can hold. `runs.lifecycle.transition`
-writes it.
-"""
+"""Values that describe a change of a run; `runs.lifecycle.transition` writes them."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from runs.models import Run, RunStep, StepStatus
 
 @dataclass(frozen=True, slots=True)
 class NewEvent:
-    """An event without its seq, which the run's row lock gives (mechanisms 4)."""
+    """An event without its seq, which is assigned under the run's row lock."""
 
     type: str
     data: Mapping[str, Any] = field(default_factory=dict)
@@ -25,21 +23,22 @@ class NewEvent:
 
 @dataclass(frozen=True, slots=True)
 class Plus:
-    """A column's own value and this much more."""
+    """Increments a column by `amount`."""
 
     amount: int
 
 
 @dataclass(frozen=True, slots=True)
 class StepChange:
-    """A step's next line in the journal.
+    """A step's new status and what is written with it.
 
     Attributes:
-        paused: of a step that is pending again because a person has to be asked first.
-        events: what the change tells listeners, in order.
-        calls: those that the step made, for their audit rows.
-        new: the row of a step that the run did not have yet; it is inserted as the line says.
-        opens: of a step that starts: the call that begins with it. One in a transition at most.
+        events: the events of the change, in order.
+        blobs: stored bytes that become artifacts of the step.
+        calls: the tool calls that ended, for their audit events.
+        paused: what a step had done that is pending again because it waits for a person.
+        new: the row of a step that the template appended; it is inserted with this status.
+        call_start: the tool call that starts together with the step. At most one in a transition.
     """
 
     index: int
@@ -51,28 +50,27 @@ class StepChange:
     calls: Sequence[CallRecord] = ()
     paused: Mapping[str, Any] | None = None
     new: RunStep | None = None
-    opens: CallStart | None = None
+    call_start: CallStart | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """What to write about one run.
+    """Everything to write about one run in one commit.
 
     Attributes:
-        run: the run; only its id, tenant and workspace are read.
-        guard: columns and the values they must have; without all of them nothing is written.
+        run: the run; only its id, tenant, workspace and task are read.
+        guard: columns and the values they must have; otherwise nothing is written.
         values: columns to set, to a value or to `Plus`.
-        steps: journal lines, written by `worker_id` under `epoch`.
-        blobs: kept bytes that get their rows, each with the step it came from.
-        deeds: audit rows.
-        take_slot: take a free slot for `worker_id` under `epoch`, or write nothing.
-        free_slot: give back the slot taken under `epoch`.
-        ended: the run is over: its artifacts' time starts to count.
-        unring: take the run's doorbell down.
-        forget_secrets: delete the run's secret inputs.
-        closes: calls that the audit log told the beginning of, and of which `deeds` tell the end.
-        cuts: the code that is told of all other such calls: the lease under which they were made
-            ends here. Empty: they go on.
+        steps: changes of steps, written by `worker_id` under `epoch`.
+        blobs: stored bytes that become artifacts, each with the index of its step.
+        take_slot: take a free slot for `worker_id` under `epoch`; without one nothing is written.
+        free_slot: free the slot taken under `epoch`.
+        ended: the run has ended: its artifacts begin to expire and its webhooks get deliveries.
+        cancel_wakeup: delete the run's outbox entry.
+        delete_secrets: delete the run's secret inputs.
+        finished_calls: ids of tool calls in flight whose end is among `audit_events`.
+        abort_code: the error code of all other tool calls in flight: the lease ends here. Empty:
+            they continue.
     """
 
     run: Run
@@ -88,6 +86,6 @@ class Transition:
     free_slot: bool = False
     ended: bool = False
     cancel_wakeup: bool = False
-    forget_secrets: bool = False
+    delete_secrets: bool = False
     finished_calls: Sequence[str] = ()
     abort_code: str = ""

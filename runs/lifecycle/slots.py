@@ -1,4 +1,4 @@
-"""Slots: rows, each the right of one run to run, taken by compare-and-set (reliability rule 3)."""
+"""Slots: each row is the right of one run to run, taken by compare-and-set."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from runs.models import Slot
 
 
 def ensure_slots() -> None:
-    """Make the rows 0 … MAX_CONCURRENT_RUNS-1 that are missing; safe to call at once from many
-    processes.
+    """Insert the missing ones of the rows 0 to MAX_CONCURRENT_RUNS-1; safe to call from many
+    processes at once.
     """
     Slot.objects.bulk_create(
         [Slot(number=number) for number in range(settings.MAX_CONCURRENT_RUNS)],
@@ -19,9 +19,10 @@ def ensure_slots() -> None:
 
 
 def take_slot(*, run_id: str, workspace_id: str, worker_id: str, epoch: int) -> int | None:
-    """Take the lowest free slot for the run in the caller's transaction; None when all are taken.
+    """Take the lowest free slot for the run in the caller's transaction and return its number;
+    None when all are taken.
 
-    The statement's own WHERE is the guard; on PostgreSQL two takers never wait for each other.
+    The statement's WHERE is the guard; on PostgreSQL concurrent callers do not wait for each other.
     """
     skip = "FOR UPDATE SKIP LOCKED" if connection.vendor == "postgresql" else ""
     with connection.cursor() as cursor:
@@ -38,7 +39,7 @@ def take_slot(*, run_id: str, workspace_id: str, worker_id: str, epoch: int) -> 
 
 
 def release_slot(run_id: str, *, epoch: int) -> bool:
-    """Give back the slot that this lease of the run took; tell whether it still held one."""
+    """Free the slot that the run took under this epoch; False where it had none."""
     freed = Slot.objects.filter(run_id=run_id, epoch=epoch).update(
         run_id=None, workspace_id=None, worker_id=None
     )

@@ -1,5 +1,6 @@
-"""The sole writer of Run.status. The guard is the UPDATE's WHERE; status, events and audit commit
-together.
+"""Change a run's status: the only code that does.
+
+The guard is the UPDATE's WHERE; status, events and audit events commit together.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ ALLOWED: dict[RunStatus, frozenset[RunStatus]] = {
 
 
 class InvalidTransition(Exception):
-    """The run is not where the caller thought, or the caller's lease is old; nothing was
-    written.
+    """The run has another status than expected, or is no longer under the caller's lease; nothing
+    was written.
     """
 
 
@@ -39,44 +40,44 @@ def move(
     """Move a run to another status; commits with the caller's transaction, or by itself.
 
     Args:
-        change: the guard under which the run may move, its present status among it, and what is
-            written with the move.
-        to: the next status.
-        actor: who moves it, for the audit row.
-        data: the data of the move's own event and audit row.
+        change: the guard, which contains the expected status, and what is written with the move.
+        to: the new status.
+        actor: the actor of the audit event.
+        data: the data of the move's event and audit event.
 
     Raises:
-        InvalidTransition: The pair is not allowed, or the guard held no row.
+        InvalidTransition: ALLOWED has no such pair, or the guard held no row.
     """
     run, only_from = change.run, RunStatus(change.guard["status"])
     if to not in ALLOWED[only_from]:
-        raise InvalidTransition(f"{only_from} -> {to} is no transition")
+        raise InvalidTransition(f"a run cannot move from {only_from} to {to}")
     ends = to in TERMINAL
     values: dict[str, Any] = {**change.values, "status": to}
     if ends:
         values |= {"ready": False, "lease_owner": None, "waiting_for": None}
         values |= {"pinned_worker": None, "ended_at": max(datetime.now(UTC), run.created_at)}
     event = NewEvent(f"run.{to}" if ends else "run.started", data or {})
-    deed = AuditEvent(event.type, actor, "run", run.id, run.tenant_id, run.workspace_id, data or {})
+    audit_event = AuditEvent(
+        event.type, actor, "run", run.id, run.tenant_id, run.workspace_id, data or {}
+    )
     moved = replace(
         change,
         values=values,
         events=[*change.events, event],
-        audit_events=[*change.audit_events, deed],
+        audit_events=[*change.audit_events, audit_event],
         ended=ends,
         cancel_wakeup=ends,
-        forget_secrets=ends and run.holds_secrets,
+        delete_secrets=ends and run.holds_secrets,
     )
     if apply(moved) is None:
-        raise InvalidTransition(f"{run.id} is not {only_from} under that lease")
+        raise InvalidTransition(f"the run {run.id} is no longer {only_from} under this lease")
 
 
 def lease_run(run: Run, *, worker_id: str, steps: Sequence[StepChange] = ()) -> bool:
-    """Give an unclaimed run, a free slot and the run's named session to a worker under a new epoch;
-    False: somebody was first, or no slot is free.
+    """Lease a claimable run to a worker under a new epoch, with a free slot and the run's named
+    session; False: another worker was first, or no slot is free.
 
-    A queued run starts, and these steps with it; one that lost its worker or waited for a person
-    goes on.
+    A queued run starts, and `steps` with it; one that was released or waited for a person resumes.
     """
     data = {"attempt": run.times_lost + 1, "workerId": worker_id}
     values: dict[str, Any] = {"lease_owner": worker_id, "epoch": Plus(1), "waiting_for": None}
@@ -84,16 +85,15 @@ def lease_run(run: Run, *, worker_id: str, steps: Sequence[StepChange] = ()) -> 
     if starts:
         values |= {"status": RunStatus.RUNNING, "started_at": datetime.now(UTC)}
     event = NewEvent("run.started" if starts else "run.resumed", data)
-    place = run.tenant_id, run.workspace_id
+    scope = run.tenant_id, run.workspace_id
     guard = {"status": run.status, "epoch": run.epoch, "ready": True, "lease_owner": None}
-    told = [event, *(said for step in steps for said in step.events)]
     change = Transition(
         run,
         guard,
         values,
-        events=told,
+        events=[event, *(event for step in steps for event in step.events)],
         steps=steps,
-        audit_events=[AuditEvent(event.type, f"worker:{worker_id}", "run", run.id, *place, data)],
+        audit_events=[AuditEvent(event.type, f"worker:{worker_id}", "run", run.id, *scope, data)],
         worker_id=worker_id,
         epoch=run.epoch + 1,
         take_slot=True,

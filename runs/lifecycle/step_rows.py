@@ -1,6 +1,4 @@
-"""Steps that a run gets: those planned at its submit, and those that its template appends while it
-goes on.
-"""
+"""Rows of new steps: planned at the submit, or appended by the template while the run runs."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from runs.task_templates.base import StepPlan
 
 
 def new_row(run: Run, index: int, plan: StepPlan) -> RunStep:
-    """Return the row of a step, which is not written yet."""
+    """Return the unsaved row of a step."""
     return RunStep(
         run_id=run.id,
         index=index,
@@ -25,12 +23,12 @@ def new_row(run: Run, index: int, plan: StepPlan) -> RunStep:
 
 
 def new_rows(change: Transition, now: datetime) -> list[RunStep]:
-    """Return the steps that a transition adds to its run, each as its line says."""
-    return [_as_said(line.new, line, change, now) for line in change.steps if line.new is not None]
+    """Return the unsaved rows of the steps that a transition appends, each with its status."""
+    return [_new_row(step.new, step, change, now) for step in change.steps if step.new is not None]
 
 
-def _as_said(row: RunStep, line: StepChange, change: Transition, now: datetime) -> RunStep:
-    begins = line.status == StepStatus.STARTED
+def _new_row(row: RunStep, step: StepChange, change: Transition, now: datetime) -> RunStep:
+    starts = step.status == StepStatus.STARTED
     return RunStep(
         run_id=row.run_id,
         index=row.index,
@@ -39,8 +37,8 @@ def _as_said(row: RunStep, line: StepChange, change: Transition, now: datetime) 
         effect_key=row.effect_key,
         input=row.input,
         attempts=row.attempts,
-        status=line.status,
+        status=step.status,
         epoch=change.epoch,
-        owner=change.worker_id if begins else None,
-        started_at=now if begins else None,
+        owner=change.worker_id if starts else None,
+        started_at=now if starts else None,
     )

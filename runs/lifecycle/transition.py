@@ -1,10 +1,7 @@
-"""The one way in which a run's rows change: a guarded update and all that belongs to it, or
-nothing.
+"""Write a transition of a run: a guarded update with everything that belongs to it, or nothing.
 
-`apply` writes a Transition. On PostgreSQL it is one statement (runs/lifecycle/transition_sql.py),
-several
-times faster than statement by statement; elsewhere, the form below. A test holds both to the same
-rows.
+On PostgreSQL it is one statement (`runs.lifecycle.transition_sql`), several times faster than one
+statement after the other, as below for SQLite. A test compares the rows that both write.
 """
 
 from __future__ import annotations
@@ -19,7 +16,7 @@ from artifacts.models import Artifact
 from artifacts.services import artifact_rows, start_expiry
 from decisions.audit.record import AuditEvent, entry_for
 from decisions.models import AuditEntry
-from runs.events.notify import announce
+from runs.events.notify import publish_after_commit
 from runs.lifecycle import slots, transition_sql
 from runs.lifecycle.changes import NewEvent, Plus, StepChange, Transition
 from runs.lifecycle.in_flight_calls import abort_calls, delete_finished_calls
@@ -40,28 +37,28 @@ from runs.signals import run_of_task_changed
 
 
 class _NoSlot(Exception):
-    """Every slot is taken: nothing of the transition may stay."""
+    """No slot is free: rolls the transition back."""
 
 
 def apply(change: Transition) -> int | None:
-    """Write the transition in the caller's transaction, or in one of its own; wake listeners after
-    the commit.
+    """Write the transition in the caller's transaction, or in one of its own, and notify the run's
+    readers after the commit.
 
-    Returns the run's last seq, or None where the guard (or a free slot) was missing: then nothing
+    Returns the run's last seq; None where the guard held no row or no slot was free: then nothing
     was written.
     """
-    in_one = connection.vendor == "postgresql"  # closes are part of the statement
+    in_one = connection.vendor == "postgresql"  # the statement deletes the finished calls
     if change.abort_code or (change.finished_calls and not in_one) or change.run.task_id:
         with transaction.atomic():
             last_seq = _write(change)
             if last_seq is not None:
-                _settle_calls(change, closed=in_one)
+                _end_calls(change, already_deleted=in_one)
                 if change.run.task_id:
                     run_of_task_changed.send(Run, change=change)
     else:
         last_seq = _write(change)
     if last_seq is not None:
-        announce(change.run.id, last_seq, [event.type for event in change.events])
+        publish_after_commit(change.run.id, last_seq, [event.type for event in change.events])
     return last_seq
 
 
@@ -76,31 +73,35 @@ def _write(change: Transition) -> int | None:
         return None
 
 
-def _settle_calls(change: Transition, *, closed: bool) -> None:
-    if change.finished_calls and not closed:
+def _end_calls(change: Transition, *, already_deleted: bool) -> None:
+    if change.finished_calls and not already_deleted:
         delete_finished_calls(change.finished_calls)
     if change.abort_code:
         abort_calls(change.run.id, change.abort_code)
 
 
 def insert_run(
-    run: Run, steps: list[RunStep], event: NewEvent, deed: AuditEvent, wakeup: OutboxEntry | None
+    run: Run,
+    steps: list[RunStep],
+    event: NewEvent,
+    audit_event: AuditEvent,
+    wakeup: OutboxEntry | None,
 ) -> None:
-    """Write a new run with its steps, its first event, its audit row and, if it may be claimed, its
-    doorbell, in the caller's transaction or one of its own; on PostgreSQL as one statement.
+    """Insert a new run with its steps, first event, audit event and, if it may be claimed, outbox
+    entry, in the caller's transaction or one of its own; on PostgreSQL as one statement.
     """
     first = RunEvent(run_id=run.id, seq=1, type=event.type, at=run.created_at, data=event.data)
     if connection.vendor == "postgresql":
-        transition_sql.insert_run(run, steps, first, entry_for(deed), wakeup)
+        transition_sql.insert_run(run, steps, first, entry_for(audit_event), wakeup)
     else:
         with transaction.atomic():
             run.save(force_insert=True)
             RunStep.objects.bulk_create(steps)
             first.save(force_insert=True)
-            entry_for(deed).save(force_insert=True)
+            entry_for(audit_event).save(force_insert=True)
             if wakeup is not None:
                 wakeup.save(force_insert=True)
-    # Nobody can be listening yet: the run's id is not known outside this transaction.
+    # No reader to notify: the run's id is not known outside this transaction.
 
 
 def _apply(change: Transition, now: datetime) -> int | None:
@@ -119,7 +120,7 @@ def _apply(change: Transition, now: datetime) -> int | None:
     if not changed:
         return None
     last_seq = int(changed[0][0])
-    _belongings(change)
+    _resources(change)
     first = last_seq - len(change.events) + 1
     RunEvent.objects.bulk_create(
         RunEvent(run_id=change.run.id, seq=seq, type=event.type, at=now, data=dict(event.data))
@@ -133,7 +134,7 @@ def _apply(change: Transition, now: datetime) -> int | None:
         rows_of_step.update(**_step_values(step, change, now))
     if change.ended:
         start_expiry(change.run.id, now)
-        _tell_webhooks(change.run.id, now)
+        _insert_deliveries(change.run.id, now)
     run = change.run
     Artifact.objects.bulk_create(
         artifact_rows(
@@ -144,11 +145,11 @@ def _apply(change: Transition, now: datetime) -> int | None:
             ended_at=now if change.ended else None,
         )
     )
-    AuditEntry.objects.bulk_create(entry_for(deed) for deed in change.audit_events)
+    AuditEntry.objects.bulk_create(entry_for(event) for event in change.audit_events)
     return last_seq
 
 
-def _belongings(change: Transition) -> None:
+def _resources(change: Transition) -> None:
     run = change.run
     if change.take_slot:
         taken = slots.take_slot(
@@ -163,15 +164,17 @@ def _belongings(change: Transition) -> None:
         slots.release_slot(run.id, epoch=change.epoch)
     if change.cancel_wakeup:
         OutboxEntry.objects.filter(run_id=run.id).delete()
-    if change.forget_secrets:
+    if change.delete_secrets:
         RunSecret.objects.filter(run_id=run.id).delete()
 
 
-def _tell_webhooks(run_id: str, now: datetime) -> None:
-    """Write a delivery for every webhook that is to be told of a run that has just ended."""
+def _insert_deliveries(run_id: str, now: datetime) -> None:
+    """Insert a delivery for every webhook that receives the end of this run."""
     run = Run.objects.only("workspace_id", "options", "status").get(id=run_id)
-    told = Q(every_run=True) | Q(id=run.options.get("webhookId"))
-    hooks = Webhook.objects.filter(told, workspace_id=run.workspace_id, disabled_at__isnull=True)
+    receives = Q(every_run=True) | Q(id=run.options.get("webhookId"))
+    hooks = Webhook.objects.filter(
+        receives, workspace_id=run.workspace_id, disabled_at__isnull=True
+    )
     WebhookDelivery.objects.bulk_create(
         WebhookDelivery(
             id=delivery_id(run_id, hook_id),
@@ -186,7 +189,7 @@ def _tell_webhooks(run_id: str, now: datetime) -> None:
 
 
 def _step_values(step: StepChange, change: Transition, now: datetime) -> dict[str, Any]:
-    """Return the columns that a journal line sets."""
+    """Return the columns that a change of a step sets."""
     values: dict[str, Any] = {"status": step.status, "epoch": change.epoch}
     if step.status == StepStatus.STARTED:
         return values | {

@@ -1,4 +1,4 @@
-"""UPDATE … RETURNING, which both databases have and the ORM lacks."""
+"""UPDATE … RETURNING, which both databases support and the ORM does not."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from django.db.models.sql.subqueries import UpdateQuery
 def update_returning(
     rows: QuerySet[Any], values: Mapping[str, Any], returning: Sequence[str]
 ) -> list[tuple[Any, ...]]:
-    """Update the rows in one statement and return these columns of each, as the database gives
-    them.
+    """Update the rows in one statement and return these columns of each.
 
-    Ask for plain columns only: JSON comes back undecoded on SQLite.
+    The values are as the driver returns them: SQLite returns JSON columns as text.
     """
     query: Any = rows.query.chain(UpdateQuery)
     query.add_update_values(dict(values))
@@ -36,5 +35,5 @@ def _column(model: type[Model], name: str) -> str:
 
 
 def not_before(column: str, now: datetime) -> Greatest:
-    """Return the expression that keeps a time from going back when the clock does (I11)."""
+    """Return an expression that never sets a time back, even if the clock goes back."""
     return Greatest(F(column), Value(now))

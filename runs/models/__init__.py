@@ -1,4 +1,4 @@
-"""The rows of the work."""
+"""The Django models of runs: runs, steps, events, tasks, the queue, webhooks and totals."""
 
 from runs.models.conversations import (
     MessageRole,
@@ -34,11 +34,11 @@ __all__ = [
     "ACTIVE",
     "ANSWER",
     "APPROVED",
+    "BEING_SENT",
     "DEVELOPER_TARGET",
     "RETRIABLE",
     "TERMINAL",
     "TRACE",
-    "BEING_SENT",
     "UNFINISHED",
     "DeliveryStatus",
     "KeyedCall",

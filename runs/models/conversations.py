@@ -1,6 +1,4 @@
-"""Tasks: conversations with the agent (S1 §2). A task points down at nothing; a run names its task
-by id.
-"""
+"""Tasks: conversations with the agent (S1 §2). A run refers to its task by id."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ from django.db.models import Q
 
 
 class TaskStatus(models.TextChoices):
-    """S1 §2.1. `runs.conversations.state` is the sole writer."""
+    """The statuses of a task (S1 §2.1). Only `runs.conversations.state` writes them."""
 
     CREATED = "created"
     RUNNING = "running"
@@ -20,7 +18,7 @@ class TaskStatus(models.TextChoices):
 
 
 class MessageRole(models.TextChoices):
-    """Who says it."""
+    """The author of a message."""
 
     USER = "user"
     ASSISTANT = "assistant"
@@ -28,22 +26,22 @@ class MessageRole(models.TextChoices):
 
 
 class TaskManager(models.Manager["Task"]):
-    """Queries on tasks that several parts make."""
+    """Queries on tasks that several packages share."""
 
     def is_taken_over(self, task_id: str) -> bool:
-        """Tell whether a person has the page of a task."""
+        """Tell whether a person has taken over the page of a task."""
         return self.filter(id=task_id, status=TaskStatus.TAKEOVER).exists()
 
 
 class Task(models.Model):
-    """A conversation: each message of its user is one run, one after the other.
+    """A conversation: each message of the user is one run, and they run one after the other.
 
     Attributes:
         key: the caller's idempotency key.
-        trust: remote once anybody spoke in it from there: what was said is read by all its runs.
-        used_browser: the run under way, or the last one, used a browser.
-        taken_over_at: since when a person has the page.
-        times_given_back: how often one gave it back, or lost it.
+        trust: `remote` once a remote caller wrote a message: all runs of the task read it.
+        used_browser: the running run, or the last one, used a browser.
+        taken_over_at: when a person took the page over; None while none has it.
+        times_given_back: how often a takeover ended.
     """
 
     id = models.CharField(primary_key=True, max_length=64)
@@ -95,14 +93,17 @@ class Task(models.Model):
 
 
 class TaskMessage(models.Model):
-    """Something said in a task. `run_id`: the run that a user's message made (or answered), or that
-    an answer came from.
+    """A message of a task.
+
+    Attributes:
+        run_id: of a user's message, the run that it started or answered; of any other, the run that
+            wrote it.
     """
 
     id = models.CharField(primary_key=True, max_length=64)
     task = models.ForeignKey(
         Task, on_delete=models.CASCADE, related_name="messages", db_index=False
-    )  # (task, number) is unique, and serves
+    )  # the unique index on (task, number) serves
     number = models.IntegerField()
     role = models.CharField(max_length=16, choices=MessageRole.choices)
     content = models.TextField()
@@ -125,13 +126,13 @@ class TaskMessage(models.Model):
 
 
 class TaskEvent(models.Model):
-    """One line of a task's ordered log; seq counts from 1 without gaps, given under the task's row
+    """An event of a task. `seq` counts from 1 without gaps; it is assigned under the task's row
     lock.
     """
 
     task = models.ForeignKey(
         Task, on_delete=models.CASCADE, related_name="events", db_index=False
-    )  # (task, seq) is unique, and serves
+    )  # the unique index on (task, seq) serves
     seq = models.IntegerField()
     type = models.CharField(max_length=32)
     at = models.DateTimeField()
@@ -147,8 +148,8 @@ class TaskEvent(models.Model):
 
 
 class TaskTicket(models.Model):
-    """The right to open one WebSocket of a task, once and soon; only a keyed digest of it is kept
-    (`runs.conversations.tickets`).
+    """A single-use, short-lived ticket that opens one WebSocket of a task; the row has a keyed
+    digest of it (`runs.conversations.tickets`).
     """
 
     digest = models.CharField(primary_key=True, max_length=64)

@@ -1,4 +1,4 @@
-"""What a run is made of: its steps, its events, its secrets."""
+"""The rows of a run: its steps, events, tool calls in flight and secret inputs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from runs.models.run import Run
 
 
 class StepStatus(models.TextChoices):
-    """Where a step of the journal stands."""
+    """The statuses of a step."""
 
     PENDING = "pending"
     STARTED = "started"
@@ -18,22 +18,24 @@ class StepStatus(models.TextChoices):
     SKIPPED = "skipped"
 
 
-# Not over: nothing of the run is counted as done by it.
+# A step in one of these does not count as done.
 UNFINISHED = frozenset({StepStatus.PENDING, StepStatus.STARTED})
 
 
 class RunStep(models.Model):
-    """One line of a run's journal: written `started` before its effect, its result after
-    (reliability rule 4).
+    """A step of a run. It is committed as `started` before its effect and with its result after it,
+    so a step whose worker died is known to have started.
 
     Attributes:
-        paused: what a step had done when it stopped for a person: the calls that it made, with
-            what they answered, and whether a page was open (`runs.execution.suspension`).
+        effect_key: identifies the step's effect in every attempt.
+        owner, epoch: the worker that executes it and the lease under which it was written last.
+        paused: what the step had done when it stopped to wait for a person: its tool calls with
+            their outputs, and whether a page was open (`runs.journal.step_records.paused`).
     """
 
     run = models.ForeignKey(
         Run, on_delete=models.CASCADE, related_name="steps", db_index=False
-    )  # (run, index) is unique, and serves
+    )  # the unique index on (run, index) serves
     index = models.IntegerField()
     name = models.CharField(max_length=200)
     effect = models.CharField(max_length=16)
@@ -62,13 +64,13 @@ class RunStep(models.Model):
 
 
 class RunEvent(models.Model):
-    """One line of a run's ordered log; seq counts from 1 without gaps, given under the run's row
+    """An event of a run. `seq` counts from 1 without gaps; it is assigned under the run's row
     lock.
     """
 
     run = models.ForeignKey(
         Run, on_delete=models.CASCADE, related_name="events", db_index=False
-    )  # (run, seq) is unique, and serves
+    )  # the unique index on (run, seq) serves
     seq = models.IntegerField()
     type = models.CharField(max_length=32)
     at = models.DateTimeField()
@@ -82,13 +84,13 @@ class RunEvent(models.Model):
 
 
 class OpenCall(models.Model):
-    """A call that the audit log has told the beginning of and not yet the end: whoever deletes the
-    row tells it (`runs.lifecycle.in_flight_calls`).
+    """A tool call in flight: the audit log has its `tool.called` and not yet its end. The process
+    that deletes this row writes the end (`runs.lifecycle.in_flight_calls`).
 
     Attributes:
-        opening: the audit row that told its beginning.
-        run_id, epoch: of a call of a run: the lease under which it began.
-        process: where it is made (`decisions.infra.processes`).
+        opening: the audit event `tool.called`, as a dict.
+        run_id, epoch: of a run's call, the lease under which it started.
+        process: the process that makes the call (`decisions.infra.processes`).
     """
 
     id = models.CharField(primary_key=True, max_length=64)
@@ -99,15 +101,15 @@ class OpenCall(models.Model):
     opened_at = models.DateTimeField()
 
     class Meta:
-        indexes = [models.Index(fields=["run_id"], name="start_run_call")]
+        indexes = [models.Index(fields=["run_id"], name="open_call_of_run")]
 
     def __str__(self) -> str:
         return self.id
 
 
 class RunSecret(models.Model):
-    """The secret inputs of a run, sealed; gone when the last step that needs them is over, or the
-    run is (mechanisms 11).
+    """The secret inputs of a run, encrypted. Deleted with the end of the last step that needs them
+    (`last_step`), at the latest with the end of the run.
     """
 
     run = models.OneToOneField(Run, on_delete=models.CASCADE, primary_key=True)

@@ -1,4 +1,4 @@
-"""Who works: keys, slots, doorbells and workers."""
+"""Idempotency keys, slots, the outbox and workers."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from django.db import models
 
 
 class RunKey(models.Model):
-    """A caller's idempotency key: one run per (principal, template, key) while it lives (S0
-    §4.1.1).
+    """An idempotency key of a submit: one run per (principal, template, key) while the row exists
+    (S0 §4.1.1).
     """
 
     principal_id = models.CharField(max_length=80)
@@ -28,12 +28,12 @@ class RunKey(models.Model):
 
 
 class KeyedCall(models.Model):
-    """A direct call's idempotency key: one call per (principal, workspace, tool, key) while it
-    lives (`runs.direct_calls.idempotency`).
+    """An idempotency key of a direct call: one call per (principal, workspace, tool, key) while the
+    row exists (`runs.direct_calls.idempotency`).
 
     Attributes:
-        call_id: what the audit log names the call.
-        answer: what it came to, compressed JSON; None until its end.
+        call_id: the call's id in the audit log.
+        answer: the call's response as compressed JSON; None until it has ended.
     """
 
     principal_id = models.CharField(max_length=80)
@@ -57,7 +57,9 @@ class KeyedCall(models.Model):
 
 
 class Slot(models.Model):
-    """The right of one run to run: a row, never a count (reliability rule 3)."""
+    """The right of one run to run. There is a row for each of MAX_CONCURRENT_RUNS, taken by
+    compare-and-set: a count could drift when a worker dies.
+    """
 
     number = models.IntegerField(primary_key=True)
     run_id = models.CharField(max_length=64, null=True, unique=True)
@@ -70,8 +72,12 @@ class Slot(models.Model):
 
 
 class OutboxEntry(models.Model):
-    """A doorbell that has to ring until somebody claims the run; written with the run, deleted by
-    its claim.
+    """A wake-up that is sent again until a worker claims the run: inserted in the transaction that
+    queues the run, deleted by its claim.
+
+    Attributes:
+        queue: the Celery queue it was last sent to.
+        rung_at: when it was last sent.
     """
 
     run_id = models.CharField(primary_key=True, max_length=64)
@@ -87,11 +93,16 @@ class OutboxEntry(models.Model):
 
 
 class Worker(models.Model):
-    """A worker process that takes runs; its `beat` is the lease of all it took (mechanisms 5)."""
+    """A worker process.
+
+    Attributes:
+        process: machine, pid namespace, pid and start time, by which processes of the same machine
+            see that it is gone (`decisions.infra.processes`).
+        beat: the heartbeat, a counter; while it rises the worker keeps all its leases.
+        lost_at: when the worker was marked lost, or shut down.
+    """
 
     id = models.CharField(primary_key=True, max_length=64)
-    # Machine, pid namespace, pid and start time: tells whether the process is gone, on its own
-    # machine.
     process = models.CharField(max_length=200)
     host = models.CharField(max_length=255)
     beat = models.BigIntegerField(default=0)

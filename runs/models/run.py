@@ -1,4 +1,4 @@
-"""The run itself. `runs.lifecycle.status` is the sole writer of Run.status."""
+"""Runs. Only `runs.lifecycle.status` writes Run.status."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.db.models import Q
 
 
 class RunStatus(models.TextChoices):
-    """S0 §3.1, frozen."""
+    """The statuses of a run (S0 §3.1)."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -24,13 +24,14 @@ TERMINAL = frozenset(
 )
 ACTIVE = frozenset({RunStatus.QUEUED, RunStatus.RUNNING})
 RETRIABLE = frozenset({RunStatus.FAILED, RunStatus.CANCELED})
-# Of a run that carries a direct call, in its options: the decision by which a person let it pass.
+# Keys of a run's options.
+# Of a run that makes a direct call: the id of the decision by which a person approved the call.
 APPROVED = "decisionId"
-# In a run's options: what was answered to the question that it asked last.
+# The answer to the run's last question.
 ANSWER = "answer"
-# In a run's options: the target for which the process that took it in is in developer mode.
+# The target for which the submitting process was in developer mode.
 DEVELOPER_TARGET = "developerTarget"
-# Among a run's options: the traceparent that the request brought which handed it in.
+# The `traceparent` header of the submitting request.
 TRACE = "traceparent"
 _FILTERED = {
     "": [],
@@ -42,10 +43,25 @@ _UNCLAIMED = Q(ready=True, lease_owner__isnull=True, status__in=["queued", "runn
 
 
 class Run(models.Model):
-    """A piece of work that was accepted.
+    """A run: a durable execution of a template with inputs.
 
-    Eligible to be claimed is columns, not only status (mechanisms 2): ready, no lease, queued or
-    running. `epoch` grows with every claim and every lost lease; a worker's write tests it.
+    A worker may claim it while it is ready, queued or running, and without a lease.
+
+    Attributes:
+        task_id: the task whose message started it; a task's runs run one after the other.
+        owns_session: its browser session was created for it, and no other run uses it.
+        shared: other workers may execute some of its steps (`runs.worker.work_sharing`).
+        holds_secrets: it was submitted with secret inputs (RunSecret). They are not stored for
+            later, so it cannot be retried.
+        ready: False while it waits, for a person or for the earlier run of its task.
+        waiting_for: what it waits for: a confirmation, an answer, or the end of a takeover.
+        lease_owner: the id of the worker that has claimed it.
+        pinned_worker: the worker that holds its live session; no other worker claims the run while
+            that one is alive.
+        epoch: rises with every claim and every end of a lease; a worker's write tests it.
+        times_lost: how often its lease expired.
+        active_ms: its running time, without the time that it waited for a person.
+        hidden_at: when it passed RUN_TTL_MS: from then on only the admin shows it.
     """
 
     id = models.CharField(primary_key=True, max_length=64)
@@ -60,20 +76,15 @@ class Run(models.Model):
     inputs = models.JSONField()
     options = models.JSONField(default=dict)
     session_id = models.CharField(max_length=64)
-    # The task whose message made it (runs/conversations): its runs take turns.
     task_id = models.CharField(max_length=64, null=True)
     owns_session = models.BooleanField(default=True)
-    # Other workers may take steps of this run while its own worker is at it
-    # (runs/worker/work_sharing.py).
     shared = models.BooleanField(default=False)
-    # Credentials came with it (RunSecret), which are not kept: it cannot be retried.
     holds_secrets = models.BooleanField(default=False, db_default=False)
 
     status = models.CharField(max_length=16, choices=RunStatus.choices)
     ready = models.BooleanField(default=True)
     waiting_for = models.JSONField(null=True)
     lease_owner = models.CharField(max_length=64, null=True)
-    # The worker that holds this run's live session; nobody else claims the run while it lives.
     pinned_worker = models.CharField(max_length=64, null=True)
     epoch = models.IntegerField(default=0)
     times_lost = models.IntegerField(default=0)
@@ -95,7 +106,6 @@ class Run(models.Model):
     started_at = models.DateTimeField(null=True)
     updated_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True)
-    # Past its runTtl: gone from the API, still in the admin.
     hidden_at = models.DateTimeField(null=True)
 
     class Meta:
@@ -113,7 +123,7 @@ class Run(models.Model):
                 condition=~Q(status__in=["failed", "canceled"]) | Q(error__isnull=False),
                 name="run_failure_is_explained",
             ),
-            # The lease of a named session: one run at a time, from its start to its end.
+            # The lease of a named session: one running run at a time.
             models.UniqueConstraint(
                 fields=["session_id"],
                 condition=Q(status="running", owns_session=False),
@@ -126,7 +136,7 @@ class Run(models.Model):
             ),
         ]
         indexes = [
-            # What the API lists, one for each way to filter; what is out of its sight is in none.
+            # What the API lists, an index for each filter; hidden runs are in none.
             *(
                 models.Index(
                     fields=["workspace_id", *kept, "-created_at", "-id"],
@@ -140,14 +150,14 @@ class Run(models.Model):
                 name="run_of_task",
                 condition=Q(task_id__isnull=False),
             ),
-            # For whose turn it is (runs/queue/dispatch_order.py): the first of each workspace is one probe.
+            # For the dispatch order: the first run of each workspace is one probe.
             models.Index(
                 fields=["workspace_id", "-status", "created_at", "id"],
                 name="run_waiting",
                 condition=_UNCLAIMED,
             ),
-            # What is under way in any workspace, as the scheduler asks; `IS NULL` has no parameter,
-            # which would keep SQLite from using the index.
+            # For the scheduler: queued and running runs. `IS NULL` has no parameter, which would
+            # keep SQLite from using the index.
             models.Index(
                 fields=["status"], name="run_not_ended", condition=Q(ended_at__isnull=True)
             ),
@@ -167,8 +177,8 @@ class Run(models.Model):
             models.Index(
                 fields=["ended_at"], name="run_to_delete", condition=Q(hidden_at__isnull=False)
             ),
-            # What the admin lists, in every workspace, hidden or not. Each change of a run pays for
-            # every index that the row is in: other filters walk along the newest.
+            # What the admin lists, in every workspace, hidden or not. Every index slows each update
+            # of a run down, so other filters scan the newest.
             models.Index(fields=["-created_at", "-id"], name="run_newest_of_all"),
             models.Index(
                 fields=["status", "-created_at", "-id"],
@@ -187,8 +197,6 @@ class Run(models.Model):
 
     @property
     def requested_options(self) -> dict[str, Any]:
-        """The options that the caller gave: without what a person said of just this run, what
-        the command line said of whoever handed it in, and the trace that this was part of.
-        """
-        own = {ANSWER, APPROVED, DEVELOPER_TARGET, TRACE}
-        return {name: told for name, told in self.options.items() if name not in own}
+        """The options that the caller gave, without those that we added to this run."""
+        ours = {ANSWER, APPROVED, DEVELOPER_TARGET, TRACE}
+        return {name: value for name, value in self.options.items() if name not in ours}

@@ -1,4 +1,4 @@
-"""How many runs there are (`runs.queries.totals`)."""
+"""Counts of runs, maintained by database triggers (`runs.queries.totals`)."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from django.db import models
 
 
 class RunTotal(models.Model):
-    """How many runs of a workspace are not hidden, by template and status, as far as
-    `RunTotalChange` was folded (`runs.queries.totals`).
+    """The number of visible runs of a workspace, by template and status; rows of `RunTotalChange`
+    are not added yet.
 
     Attributes:
-        entered: how many ever came into the status; it only grows.
+        entered: how many runs ever came into the status; it only grows.
     """
 
     workspace_id = models.CharField(max_length=64)
@@ -31,8 +31,8 @@ class RunTotal(models.Model):
 
 
 class RunTotalChange(models.Model):
-    """A run that came into sight, changed its status, or went out of sight
-    (`runs.queries.totals`).
+    """A change to add to the totals: a run was submitted (`was` is None), changed its status, or
+    was hidden or deleted (`became` is None).
     """
 
     workspace_id = models.CharField(max_length=64)

@@ -1,4 +1,4 @@
-"""The rows of webhooks: who is told of runs that ended, and what became of the telling."""
+"""Webhooks and their deliveries."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from django.db.models import Q
 
 
 class Webhook(models.Model):
-    """An address of a workspace that is told when a run ends: of every run, or of those that name
-    it.
+    """A URL of a workspace that receives a message when a run ends.
 
     Attributes:
-        trust: the trust level of who made it; `remote` reaches public addresses only.
-        tells_confirmations: it is also told what waits for a person, with a link that decides it.
-        secret: what signs its messages, sealed; shown once, when it is made.
+        trust: the trust level of its creator; `remote` reaches public addresses only.
+        every_run: it receives the end of every run; otherwise of those whose options name it.
+        tells_confirmations: it also receives confirmations that wait for a person, with a link that
+            decides them.
+        secret: the key that signs its messages, encrypted; shown once, at its creation.
     """
 
     id = models.CharField(primary_key=True, max_length=64)
@@ -40,25 +41,26 @@ class Webhook(models.Model):
 
 
 class DeliveryStatus(models.TextChoices):
-    """Where a delivery stands."""
+    """The statuses of a delivery."""
 
     PENDING = "pending"
     DELIVERED = "delivered"
     FAILED = "failed"
 
 
-BEING_SENT = datetime(9999, 1, 1, tzinfo=UTC)  # due never: somebody is trying
+# `next_try_at` of a delivery that is being sent: never due.
+BEING_SENT = datetime(9999, 1, 1, tzinfo=UTC)
 
 
 class WebhookDelivery(models.Model):
-    """One message to one webhook, written in the transaction of what it tells: that a run ended, or
-    that a decision waits for a person.
+    """One message to one webhook, inserted in the transaction of its event: a run ended, or a
+    decision waits for a person.
 
     Attributes:
-        id: the message's `webhook-id`, made of the id of what it tells and the webhook's: one
-            message a pair.
-        next_try_at: when it is due; UNDER_WAY while somebody tries.
-        epoch: grows with every claim and every replay; what a deliverer writes tests it.
+        id: the message's `webhook-id`, made of the ids of the run or confirmation and the webhook:
+            one message for each pair.
+        next_try_at: when it is due; BEING_SENT while a deliverer sends it.
+        epoch: rises with every claim and every replay; what a deliverer writes tests it.
     """
 
     id = models.CharField(primary_key=True, max_length=64)
@@ -104,6 +106,6 @@ class WebhookDelivery(models.Model):
         return self.id
 
 
-def delivery_id(told_id: str, webhook_id: str) -> str:
-    """Return the id of the one message that tells this webhook of this run, or confirmation."""
-    return f"msg_{told_id.partition('_')[2]}_{webhook_id.partition('_')[2]}"
+def delivery_id(subject_id: str, webhook_id: str) -> str:
+    """Return the id of the message to a webhook about a run or a confirmation (`subject_id`)."""
+    return f"msg_{subject_id.partition('_')[2]}_{webhook_id.partition('_')[2]}"

@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 
 from decisions.identity.principals import Principal
 from runs.lifecycle.slots import ensure_slots
-from runs.lifecycle.status import lease
+from runs.lifecycle.status import lease_run
 from runs.models import OutboxEntry, Run, RunEvent, Slot, Worker
 from runs.queue import dispatch_order as queue_order
 from runs.queue import leases
@@ -137,7 +137,7 @@ def test_many_claimers_take_each_run_once_and_never_too_many(
 
 def test_of_many_who_lease_one_run_one_has_it(make_run: MakeRun, worker: str) -> None:
     run = make_run()
-    leased = at_once([partial(lease, run, worker_id=f"w{n}") for n in range(6)])
+    leased = at_once([partial(lease_run, run, worker_id=f"w{n}") for n in range(6)])
     run.refresh_from_db()
     assert sum(leased) == 1
     assert (run.epoch, run.lease_owner) == (1, f"w{leased.index(True)}")
