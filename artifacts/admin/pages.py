@@ -21,8 +21,9 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from artifacts.admin.answers import attachment, is_picture, picture
+from artifacts.chunks import is_text
 from artifacts.models import Artifact
-from artifacts.selectors import is_text, open_content
+from artifacts.selectors import open_content
 from decisions.admin.filters import TimeFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin, plain_id
 from decisions.errors import Refused

@@ -11,7 +11,7 @@ from django.http import HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from rest_framework.request import Request
 
-from artifacts import selectors
+from artifacts import chunks, selectors
 from artifacts.api import contract
 from artifacts.api.downloads import ByteRange, FileChunks, RangeOutside, headers_of, parse_range
 from artifacts.models import Artifact
@@ -71,7 +71,7 @@ class ChunkView(ApiView):
         bytes.
         """
         asked = self.arguments(_CHUNK_OF)
-        chunk = selectors.read_chunk(
+        chunk = chunks.read_chunk(
             principal=principal_of(request), artifact_id=asked.pop("artifactId"), **asked
         )
         return json_response(chunk)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from artifacts.selectors import CHUNK_MAX
+from artifacts.chunks import CHUNK_MAX
 from decisions.validation.json_schema import Schema, closed
 
 _ID: Schema = {"type": "string", "minLength": 1, "maxLength": 64}

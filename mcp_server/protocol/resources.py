@@ -19,7 +19,8 @@ import mcp_types as types
 import orjson
 from django.conf import settings
 
-from artifacts.selectors import artifact_briefs_of, is_text, read_chunk
+from artifacts.chunks import is_text, read_chunk
+from artifacts.selectors import artifact_briefs_of
 from decisions.errors import InvalidInput
 from decisions.identity.principals import Principal
 from runs.queries import runs as queries_runs

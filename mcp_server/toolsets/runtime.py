@@ -9,9 +9,9 @@ from typing import Any
 from django.conf import settings
 
 from artifacts.api.contract import ARTIFACT_CHUNK, GET_ARTIFACT_INPUT
-from artifacts.selectors import read_chunk
+from artifacts.chunks import read_chunk
 from decisions.infra.threads import in_thread
-from mcp_server.tools.registry import Call, Tool
+from mcp_server.tools.registry import McpTool, McpToolCall
 from runs.api import contract
 from runs.queries import page_reader, runs
 from runs.streaming import long_poll
@@ -23,24 +23,24 @@ TEMPLATE_FILTER = {"templateId": "template_id"}
 SUBSCRIBE_DEFAULTS = {"after": 0, "limit": 100}
 
 
-async def list_task_templates(call: Call) -> dict[str, Any]:
+async def list_task_templates(call: McpToolCall) -> dict[str, Any]:
     """Return every template."""
     return await in_thread(runs.list_task_templates, principal=call.principal)
 
 
-async def run_task_template(call: Call) -> dict[str, Any]:
+async def run_task_template(call: McpToolCall) -> dict[str, Any]:
     """Submit a run and answer as its mode wants."""
     return await long_poll.submit_and_wait(
         principal=call.principal, call=call.arguments, progress=call.progress
     )
 
 
-async def get_task_run(call: Call) -> dict[str, Any]:
+async def get_task_run(call: McpToolCall) -> dict[str, Any]:
     """Return a run as it is."""
     return await in_thread(runs.get_run, principal=call.principal, run_id=call.arguments["runId"])
 
 
-async def list_task_runs(call: Call) -> dict[str, Any]:
+async def list_task_runs(call: McpToolCall) -> dict[str, Any]:
     """Return a page of the workspace's runs."""
     asked = {TEMPLATE_FILTER.get(name, name): value for name, value in call.arguments.items()}
     return await in_thread(
@@ -51,26 +51,26 @@ async def list_task_runs(call: Call) -> dict[str, Any]:
     )
 
 
-async def cancel_task_run(call: Call) -> dict[str, Any]:
+async def cancel_task_run(call: McpToolCall) -> dict[str, Any]:
     """Cancel a run."""
     return await in_thread(
         services.cancel_run, principal=call.principal, run_id=call.arguments["runId"]
     )
 
 
-async def get_artifact(call: Call) -> dict[str, Any]:
+async def get_artifact(call: McpToolCall) -> dict[str, Any]:
     """Return a chunk of an artifact."""
     asked = dict(call.arguments)
     artifact_id = asked.pop("artifactId")
     return await in_thread(read_chunk, principal=call.principal, artifact_id=artifact_id, **asked)
 
 
-async def get_runtime_profile(call: Call) -> dict[str, Any]:
+async def get_runtime_profile(call: McpToolCall) -> dict[str, Any]:
     """Return the limits."""
     return runs.get_runtime_profile(principal=call.principal)
 
 
-async def subscribe_task_run_events(call: Call) -> dict[str, Any]:
+async def subscribe_task_run_events(call: McpToolCall) -> dict[str, Any]:
     """Return the events behind `after`, waiting for the first one."""
     asked = SUBSCRIBE_DEFAULTS | call.arguments
     run_id = asked["runId"]
@@ -90,7 +90,7 @@ async def subscribe_task_run_events(call: Call) -> dict[str, Any]:
     )
 
 
-async def wait_task_run(call: Call) -> dict[str, Any]:
+async def wait_task_run(call: McpToolCall) -> dict[str, Any]:
     """Return a run once it is terminal or waits for a person."""
     return await long_poll.wait_run(
         principal=call.principal,
@@ -100,7 +100,7 @@ async def wait_task_run(call: Call) -> dict[str, Any]:
     )
 
 
-async def answer_task_run(call: Call) -> dict[str, Any]:
+async def answer_task_run(call: McpToolCall) -> dict[str, Any]:
     """Give a run the answer it waits for."""
     return await in_thread(
         answer_run,
@@ -110,21 +110,21 @@ async def answer_task_run(call: Call) -> dict[str, Any]:
     )
 
 
-async def read_page_content(call: Call) -> dict[str, Any]:
+async def read_page_content(call: McpToolCall) -> dict[str, Any]:
     """Return the parts of a kept result that were asked for."""
     return await in_thread(
         page_reader.read_page_content, principal=call.principal, call=call.arguments
     )
 
 
-def _wait_s(call: Call, unsaid_ms: int = 0) -> float:
+def _wait_s(call: McpToolCall, unsaid_ms: int = 0) -> float:
     """Return how long the handler may wait, so that the whole call keeps to waitMs."""
     asked_s: float = call.arguments.get("waitMs", unsaid_ms) / 1000
     return max(0.0, asked_s - call.spent_s)
 
 
 TOOLS = (
-    Tool(
+    McpTool(
         name="list_task_templates",
         title="List task templates",
         description=(
@@ -137,7 +137,7 @@ TOOLS = (
         read_only=True,
         idempotent=True,
     ),
-    Tool(
+    McpTool(
         name="run_task_template",
         title="Run a task template",
         description=(
@@ -156,7 +156,7 @@ TOOLS = (
         open_world=True,
         needs_stack=True,
     ),
-    Tool(
+    McpTool(
         name="get_task_run",
         title="Get a run",
         description=(
@@ -169,7 +169,7 @@ TOOLS = (
         read_only=True,
         idempotent=True,
     ),
-    Tool(
+    McpTool(
         name="list_task_runs",
         title="List runs",
         description=(
@@ -183,7 +183,7 @@ TOOLS = (
         read_only=True,
         idempotent=True,
     ),
-    Tool(
+    McpTool(
         name="cancel_task_run",
         title="Cancel a run",
         description=(
@@ -196,7 +196,7 @@ TOOLS = (
         destructive=True,
         idempotent=True,
     ),
-    Tool(
+    McpTool(
         name="get_artifact",
         title="Read an artifact",
         description=(
@@ -210,7 +210,7 @@ TOOLS = (
         read_only=True,
         idempotent=True,
     ),
-    Tool(
+    McpTool(
         name="read_page_content",
         title="Read parts of what was read",
         description=(
@@ -225,7 +225,7 @@ TOOLS = (
         read_only=True,
         idempotent=True,
     ),
-    Tool(
+    McpTool(
         name="get_runtime_profile",
         title="Get the runtime's limits",
         description=(
@@ -238,7 +238,7 @@ TOOLS = (
         read_only=True,
         idempotent=True,
     ),
-    Tool(
+    McpTool(
         name="subscribe_task_run_events",
         title="Follow a run's events",
         description=(
@@ -253,7 +253,7 @@ TOOLS = (
         idempotent=True,
         needs_stack=True,
     ),
-    Tool(
+    McpTool(
         name="wait_task_run",
         title="Wait for a run",
         description=(
@@ -268,7 +268,7 @@ TOOLS = (
         idempotent=True,
         needs_stack=True,
     ),
-    Tool(
+    McpTool(
         name="answer_task_run",
         title="Answer a run's question",
         description=(

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import orjson
 
-from artifacts.selectors import read_chunk_of_run
+from artifacts.chunks import read_chunk_of_run
 from artifacts.services import StoredBlob, store_blob
 from decisions.authorization.authorize import ToolCallRequest
 from decisions.errors import Refused

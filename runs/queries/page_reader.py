@@ -6,7 +6,8 @@ from typing import Any
 
 import orjson
 
-from artifacts.selectors import artifact_ids_of, is_text, open_content
+from artifacts.chunks import is_text
+from artifacts.selectors import artifact_ids_of, open_content
 from decisions.errors import InvalidInput
 from decisions.identity.principals import Principal
 from runs.queries.page_content import ContentSelection, pages_of, select_content

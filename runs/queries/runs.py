@@ -10,7 +10,8 @@ import orjson
 from django.conf import settings
 from django.db.models import Q, QuerySet
 
-from artifacts.selectors import CHUNK_MAX, artifact_ids_of
+from artifacts.chunks import CHUNK_MAX
+from artifacts.selectors import artifact_ids_of
 from decisions.identity.principals import Principal
 from decisions.infra.clock import to_ms
 from decisions.next_actions import NextAction, next_action, next_actions_after

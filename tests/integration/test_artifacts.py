@@ -18,14 +18,9 @@ from django.conf import settings
 from django.db.models.signals import post_init
 
 from artifacts import services
+from artifacts.chunks import CHUNK_MAX, read_chunk
 from artifacts.models import Artifact
-from artifacts.selectors import (
-    CHUNK_MAX,
-    artifact_briefs_of,
-    artifact_ids_of,
-    list_run_artifacts,
-    read_chunk,
-)
+from artifacts.selectors import artifact_briefs_of, artifact_ids_of, list_run_artifacts
 from artifacts.services import collect_blobs, expire_artifacts, store_blob
 from artifacts.storage import blobs
 from artifacts.storage.blobs import blob_path

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from artifacts.chunks import read_chunk
 from artifacts.models import Artifact
-from artifacts.selectors import read_chunk
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.identity.principals import Principal
 from decisions.security.masking import Masker

@@ -20,8 +20,9 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import connection
 from django.test import override_settings
 
+from artifacts.chunks import read_chunk
 from artifacts.models import Artifact
-from artifacts.selectors import open_content, read_chunk
+from artifacts.selectors import open_content
 from artifacts.services import collect_blobs, expire_artifacts, store_blob
 from artifacts.storage import blobs
 from artifacts.storage.blobs import blob_path

@@ -10,8 +10,8 @@ from pathlib import Path
 import orjson
 import pytest
 
+from artifacts.chunks import read_chunk
 from artifacts.models import Artifact
-from artifacts.selectors import read_chunk
 from decisions.identity.principals import Principal
 from runs.execution import engine
 from runs.journal import outcome
