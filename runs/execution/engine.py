@@ -226,7 +226,7 @@ class Execution:
             active_ms=active_ms,
             events=events,
             ending=ending,
-            forget_secrets=self.resources.spends_secrets(lines),
+            delete_secrets=self.resources.spends_secrets(lines),
         )
         self.unwritten = []
         self.told.forget()
@@ -249,7 +249,7 @@ class Execution:
             (left, self.told.events()),
             active_ms=self.active_ms,
             keeps_page=keeps_page,
-            forget_secrets=spent,
+            delete_secrets=spent,
         )
         self.unwritten, self.slot_is_free = [], True
         self.told.forget()
@@ -263,7 +263,7 @@ class Execution:
         )
         earlier = self._before(row.index) if looks_back else []
         first = self.first.pop(row.index, None)
-        began = first if first is not None and first.opening.is_open else None
+        began = first if first is not None and first.opening.is_written else None
         self.running.launch(row, run_deadline=self._deadline, earlier=earlier, first=began)
 
     def _listen(self) -> None:
@@ -348,7 +348,7 @@ class Execution:
         if self.unwritten or self.told.events():
             self._write([])
         if reason == "draining":
-            self.resources.leave()
+            self.resources.hand_over()
         # A worker that had no heartbeat for too long may still have the lease: nobody else ends it.
         leases.release_lease(self.lease, reason=reason, active_ms=self.active_ms)
 

@@ -43,7 +43,7 @@ class RunResources:
         self.secrets = read_secrets(self._run)
         self.masker = self.secrets.masker(*_told_by_models(self._run))
         if self.session is not None:
-            self.session.look_up()
+            self.session.load_state()
 
     def event(self, event: NewEvent) -> NewEvent:
         """Return an event of a step without secrets."""
@@ -63,11 +63,11 @@ class RunResources:
         self.session.save()
         return replace(ending, warnings=[*self.session.warnings(), *ending.warnings])
 
-    def leave(self) -> None:
+    def hand_over(self) -> None:
         """Leave the session, saved, to the worker that goes on with the run."""
         if self.session is not None:
             self.session.save()
-            self.session.leave()
+            self.session.hand_over()
 
     def values_of(self, step_index: int) -> dict[str, Any]:
         """Return what a step gets of them."""

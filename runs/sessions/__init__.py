@@ -1,1 +1,3 @@
-"""Named browser sessions: who may use one, the lease, and what is kept of it."""
+"""Named browser sessions: operations for callers, their use by runs, and pages held for suspended
+runs.
+"""

@@ -1,6 +1,4 @@
-"""The calls about browser sessions as JSON Schemas: closed, camelCase; times are Unix
-milliseconds.
-"""
+"""JSON Schemas of the calls about browser sessions. Times are Unix milliseconds."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ _NAME: Schema = {
     "minLength": 1,
     "maxLength": NAME_MAX,
     "pattern": "^[^\\u0000-\\u001f\\u007f]*$",
-    "description": "To tell it from others; it need not be unique.",
+    "description": "A label for people; it need not be unique.",
 }
 _MS: Schema = {"type": "integer", "minimum": 0}
 _MS_OR_NULL: Schema = {"type": ["integer", "null"]}
@@ -31,21 +29,21 @@ _FIELDS: Schema = {
     "name": {"type": "string"},
     "live": {
         "type": "boolean",
-        "description": "Open in a worker; else the next run restores it from its saved state.",
+        "description": "Open in a worker; if false, the next run restores its saved state.",
     },
     "usedByRunId": {
         "type": ["string", "null"],
-        "description": "The run that uses it now; others that name it wait for its end.",
+        "description": "The run that uses it now; other runs that name it wait.",
     },
-    "cookies": {"type": "integer", "minimum": 0, "description": "How many are saved."},
+    "cookies": {"type": "integer", "minimum": 0, "description": "Number of saved cookies."},
     "loggedInUntil": {
         **_MS_OR_NULL,
-        "description": "When the first of its login cookies ends; null where none says so.",
+        "description": "When the first of its login cookies expires; null if none has an expiry.",
     },
     "createdAt": _MS,
     "usedAt": _MS,
     "savedAt": _MS_OR_NULL,
-    "expiresAt": {**_MS, "description": "When it is closed if no run uses it before."},
+    "expiresAt": {**_MS, "description": "When it is closed unless a run uses it before."},
     "trustLevel": {"type": "string", "enum": ["local", "remote"]},
 }
 SESSION: Schema = closed(_FIELDS, list(_FIELDS))

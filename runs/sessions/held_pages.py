@@ -1,6 +1,6 @@
-"""Pages of runs that wait for a person: open in this process for as long as they may go on here.
+"""Held pages: browser sessions of suspended runs, open in this process until the runs resume.
 
-Used on the loop thread, but for `close_left`.
+Everything but `close_unneeded_pages` is for the loop thread.
 """
 
 from __future__ import annotations
@@ -23,84 +23,83 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class HeldPage:
-    """The session of a run that waits.
+    """The session of a suspended run.
 
     Attributes:
-        epoch: the run's while it waits; under a later one somebody goes on with it.
-        session_id: of a named session, which is lent to the run all the while.
+        epoch: the run's while it is suspended; a higher one means that a worker has resumed it.
+        session_id: of a named session, which stays checked out for the run; else empty.
     """
 
     epoch: int
     session: BrowserSession
     session_id: str = ""
-    lent: CheckedOutSession | None = None
+    checkout: CheckedOutSession | None = None
 
     async def close(self) -> None:
-        """Close the pages; a named session stays open for other runs."""
-        if self.lent is not None:
-            await get_session_pool().check_in(self.session_id, self.lent)
+        """Close the session; check a named one in, so that other runs can use it."""
+        if self.checkout is not None:
+            await get_session_pool().check_in(self.session_id, self.checkout)
         else:
             await self.session.close()
 
 
-_parked: dict[tuple[int, str], HeldPage] = {}
+_held: dict[tuple[int, str], HeldPage] = {}
 
 
 def can_hold_page() -> bool:
-    """Tell whether one more page may stay open here; a person is asked about those that do, so none
-    of them makes room.
+    """Tell whether one more page may be held. At MAX_WAITING_PAGES none is closed for a new one:
+    a person may be looking at each of them.
     """
-    return len(_parked) < int(settings.MAX_WAITING_PAGES)
+    return len(_held) < int(settings.MAX_WAITING_PAGES)
 
 
 def count_held_pages() -> int:
-    """Return how many pages wait here."""
-    return len(_parked)
+    """Return how many pages are held in this process."""
+    return len(_held)
 
 
-def hold_page(run_id: str, parked: HeldPage) -> None:
-    """Keep the session of a run that is about to wait."""
-    _parked[os.getpid(), run_id] = parked
+def hold_page(run_id: str, page: HeldPage) -> None:
+    """Hold the session of a run that is about to be suspended."""
+    _held[os.getpid(), run_id] = page
 
 
 def take_held_page(run_id: str) -> HeldPage | None:
-    """Return the session that was kept for a run that goes on, once."""
-    return _parked.pop((os.getpid(), run_id), None)
+    """Remove and return the session that was held for a run that resumes."""
+    return _held.pop((os.getpid(), run_id), None)
 
 
 def close_unneeded_pages(worker_id: str) -> None:
-    """Close the pages of runs that ended while they waited, or that somebody else goes on with;
-    this worker itself takes its own a moment after its claim. What a person has stays open.
+    """Close held pages whose runs have ended or were resumed by another worker. The page of a task
+    that a person has taken over stays open, and so does one of a run that this worker has just
+    claimed, which takes the page a moment later.
 
-    Asks the database only where there are some. From any thread.
+    Queries the database only if pages are held. From any thread.
     """
-    waiting = {
-        run_id: parked for (pid, run_id), parked in list(_parked.items()) if pid == os.getpid()
-    }
-    if not waiting:
+    held = {run_id: page for (pid, run_id), page in list(_held.items()) if pid == os.getpid()}
+    if not held:
         return
-    known = Run.objects.filter(id__in=waiting)
-    places = {run.id: run for run in known.only("id", "status", "epoch", "lease_owner", "task_id")}
-    for run_id, parked in waiting.items():
-        run = places.get(run_id)
-        if run is None or not _is_wanted(run, parked, worker_id):
-            _close(run_id, parked)
+    rows = Run.objects.filter(id__in=held)
+    runs = {run.id: run for run in rows.only("id", "status", "epoch", "lease_owner", "task_id")}
+    for run_id, page in held.items():
+        run = runs.get(run_id)
+        if run is None or not _is_needed(run, page, worker_id):
+            _close(run_id, page)
 
 
-def _is_wanted(run: Run, parked: HeldPage, worker_id: str) -> bool:
+def _is_needed(run: Run, page: HeldPage, worker_id: str) -> bool:
     if run.status == RunStatus.RUNNING:
-        return run.epoch <= parked.epoch or run.lease_owner == worker_id
+        return run.epoch <= page.epoch or run.lease_owner == worker_id
     return run.task_id is not None and Task.objects.is_taken_over(run.task_id)
 
 
-def _close(run_id: str, parked: HeldPage) -> None:
+def _close(run_id: str, page: HeldPage) -> None:
     async def close() -> None:
-        if _parked.get((os.getpid(), run_id)) is parked:
+        if _held.get((os.getpid(), run_id)) is page:
             take_held_page(run_id)
-            await parked.close()
+            await page.close()
 
     future = get_loop().submit(close())
     try:
         future.result(timeout=CLOSE_S)
     except (TimeoutError, CancelledError):
-        log.warning("a page did not close in time", extra={"runId": run_id})
+        log.warning("a held page did not close in time", extra={"runId": run_id})

@@ -1,4 +1,4 @@
-"""The sessions that a worker holds open between runs: closed ones dropped, idle ones let go."""
+"""The named sessions that a worker keeps open between runs: close and save them."""
 
 from __future__ import annotations
 
@@ -14,77 +14,76 @@ from runners.browser_sessions import open_in_worker, save_state
 from runners.invocation.event_loop import get_loop
 from runs.lifecycle.session_lease import release_session, run_using
 
-ANSWER_S = 8.0
+LOOP_TIMEOUT_S = 8.0
 log = logging.getLogger(__name__)
-Idle = dict[str, float | None]  # seconds without a run, by session; None: a run uses it
+IdleSeconds = dict[str, float | None]  # by session, the one idle longest first; None: in use
 
 
 def close_unused_sessions(worker_id: str) -> None:
-    """Close the pages of sessions that are not this worker's any more (closed, or taken over), and
-    those that idled for SESSION_LIVE_IDLE_S or are too many.
+    """Close sessions that this worker no longer owns (closed by a caller, or taken by another
+    worker), that were idle for SESSION_LIVE_IDLE_S, or that exceed MAX_LIVE_SESSIONS.
 
-    Asks the database only where sessions are open here.
+    Queries the database only if sessions are open in this process.
     """
-    idle = _idle_by_session()
+    idle = _idle_seconds()
     if not idle:
         return
-    ours = open_in_worker(worker_id, idle)
-    for session_id in idle.keys() - ours:
+    owned = open_in_worker(worker_id, idle)
+    for session_id in idle.keys() - owned:
         _drop(session_id)
-    unused = [one for one, seconds in idle.items() if one in ours and seconds is not None]
-    too_many = max(0, len(unused) - settings.MAX_LIVE_SESSIONS)
-    for place, session_id in enumerate(unused):
-        if place < too_many or (idle[session_id] or 0) > settings.SESSION_LIVE_IDLE_S:
-            _let_go(session_id, worker_id)
+    unused = [one for one, seconds in idle.items() if one in owned and seconds is not None]
+    excess = max(0, len(unused) - settings.MAX_LIVE_SESSIONS)
+    for position, session_id in enumerate(unused):
+        if position < excess or (idle[session_id] or 0) > settings.SESSION_LIVE_IDLE_S:
+            _release(session_id, worker_id)
 
 
 def save_all(worker_id: str) -> None:
-    """Keep what every session without a run is now: the worker ends."""
-    for session_id, seconds in _idle_by_session().items():
+    """Save the state of every session that no run uses, before the worker ends."""
+    for session_id, seconds in _idle_seconds().items():
         if seconds is not None:
             _save(session_id, worker_id)
 
 
-def _idle_by_session() -> Idle:
-    return (_ask(_idle) or {}) if len(get_session_pool()) else {}
+def _idle_seconds() -> IdleSeconds:
+    return (_on_loop(_read_idle) or {}) if len(get_session_pool()) else {}
 
 
-async def _idle(kept: SessionPool) -> Idle:
-    """Return the open sessions, the one idle longest first."""
-    return {session_id: kept.idle_s(session_id) for session_id in kept.ids()}
+async def _read_idle(pool: SessionPool) -> IdleSeconds:
+    return {session_id: pool.idle_s(session_id) for session_id in pool.ids()}
 
 
-def _let_go(session_id: str, worker_id: str) -> None:
-    """Save a session, leave it to any worker, and only then close its pages: a run that comes
-    between finds it open.
+def _release(session_id: str, worker_id: str) -> None:
+    """Save a session, release it to any worker, and only then close its pages: a run that claims it
+    in between finds it open.
     """
     if run_using(session_id) is not None:
-        return  # a run that waits has it
+        return  # a suspended run uses it
     _save(session_id, worker_id)
     if release_session(session_id, worker_id):
-        log.info("an idle session is closed here", extra={"sessionId": session_id})
+        log.info("an idle session is closed on this worker", extra={"sessionId": session_id})
         _drop(session_id)
 
 
 def _drop(session_id: str) -> None:
-    _ask(lambda kept: kept.drop(session_id))
+    _on_loop(lambda pool: pool.drop(session_id))
 
 
 def _save(session_id: str, worker_id: str) -> None:
-    state = _ask(lambda kept: kept.read_state(session_id))
+    state = _on_loop(lambda pool: pool.read_state(session_id))
     if state is not None:
         save_state(session_id, worker_id=worker_id, storage=state[0], urls=state[1])
 
 
-def _ask(question: Callable[[SessionPool], Coroutine[Any, Any, Any]]) -> Any:
-    """Do it on the loop; None when the loop does not answer in time."""
+def _on_loop(work: Callable[[SessionPool], Coroutine[Any, Any, Any]]) -> Any:
+    """Run it on the loop thread; return None if it takes longer than LOOP_TIMEOUT_S."""
 
-    async def answer() -> Any:
-        return await question(get_session_pool())
+    async def run() -> Any:
+        return await work(get_session_pool())
 
-    future = get_loop().submit(answer())
+    future = get_loop().submit(run())
     try:
-        return future.result(timeout=ANSWER_S)
+        return future.result(timeout=LOOP_TIMEOUT_S)
     except (TimeoutError, CancelledError):
         future.cancel()
         return None

@@ -1,4 +1,4 @@
-"""What callers can do with named browser sessions; every door comes through here."""
+"""Operations on named browser sessions, for REST, MCP and the admin; and their expiry."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DEFAULT_NAME = "session"
 
 
 def list_sessions(*, principal: Principal, limit: int = 50, offset: int = 0) -> dict[str, Any]:
-    """Return {sessions, total, hasMore, nextCursor}: the caller's open ones, newest first."""
+    """Return {sessions, total, hasMore, nextCursor}: the caller's open sessions, newest first."""
     principal.require("sessions:read")
     rows = BrowserSession.objects.filter(
         workspace_id=principal.workspace_id, principal_id=principal.id, closed_at__isnull=True
@@ -34,7 +34,9 @@ def list_sessions(*, principal: Principal, limit: int = 50, offset: int = 0) -> 
     alive = _alive({row.worker_id for row in page if row.worker_id})
     more = offset + len(page) < total
     return {
-        "sessions": [_shown(row, users.get(row.id), row.worker_id in alive) for row in page],
+        "sessions": [
+            _session_object(row, users.get(row.id), row.worker_id in alive) for row in page
+        ],
         "total": total,
         "hasMore": more,
         "nextCursor": str(offset + len(page)) if more else None,
@@ -48,17 +50,17 @@ def get_session(*, principal: Principal, session_id: str) -> dict[str, Any]:
         NoSuchSession: Unknown, closed, or another's.
     """
     principal.require("sessions:read")
-    return session_object(_own(principal, session_id))
+    return session_object(_get_own(principal, session_id))
 
 
 def session_object(row: BrowserSession) -> dict[str, Any]:
-    """Return a session as callers see it; its state never."""
+    """Return a session as the API shows it, without its saved state."""
     alive = _alive({row.worker_id} if row.worker_id else set())
-    return _shown(row, run_using(row.id), row.worker_id in alive)
+    return _session_object(row, run_using(row.id), row.worker_id in alive)
 
 
 def create_session(*, principal: Principal, name: str | None = None) -> dict[str, Any]:
-    """Make an empty session; the first run that names it opens it.
+    """Create an empty session. The first run that names it opens it.
 
     Raises:
         InvalidInput: The name is blank.
@@ -74,14 +76,13 @@ def create_session(*, principal: Principal, name: str | None = None) -> dict[str
 
 
 def insert_session(row: BrowserSession, *, actor: str, **about: Any) -> None:
-    """Write a new session's row and its audit row in the caller's transaction."""
+    """Insert a session's row and its audit event. Runs in the caller's transaction."""
     row.save(force_insert=True)
-    told = {"name": row.name, **about}
-    record(_deed("session.created", actor, row, told))
+    record(_audit_event("session.created", actor, row, {"name": row.name, **about}))
 
 
 def rename_session(*, principal: Principal, session_id: str, name: str) -> dict[str, Any]:
-    """Give a session another name.
+    """Rename a session.
 
     Raises:
         NoSuchSession: As `get_session`.
@@ -89,24 +90,25 @@ def rename_session(*, principal: Principal, session_id: str, name: str) -> dict[
         PolicyDenied, ConfirmationRequired: As `authorize.admit_call`.
     """
     principal.require("sessions:write")
-    row = _own(principal, session_id)
-    told = {"name": _name(name), "before": row.name}
-    asked = {"sessionId": row.id, "name": told["name"]}
-    approval = admit_call(tool_call_request(principal, "rename_session", asked))
+    row = _get_own(principal, session_id)
+    new_name = _name(name)
+    arguments = {"sessionId": row.id, "name": new_name}
+    approval = admit_call(tool_call_request(principal, "rename_session", arguments))
     with transaction.atomic():
         use_approval(approval)
         renamed = BrowserSession.objects.filter(id=row.id, closed_at__isnull=True)
-        if not renamed.update(name=told["name"]):
+        if not renamed.update(name=new_name):
             raise _missing(session_id)
-        record(_deed("session.renamed", principal.id, row, told))
-    row.name = told["name"]
+        change = {"name": new_name, "before": row.name}
+        record(_audit_event("session.renamed", principal.id, row, change))
+    row.name = new_name
     return session_object(row)
 
 
 def close_session(*, principal: Principal, session_id: str) -> dict[str, Any]:
-    """Close a session for good: its state is deleted at once, its pages within a second.
+    """Close a session for good: its state is deleted at once, its pages close within a second.
 
-    Runs that wait for it fail with SESSION_NOT_FOUND when their turn comes.
+    Queued runs that name it fail with SESSION_NOT_FOUND when a worker claims them.
 
     Raises:
         NoSuchSession: As `get_session`.
@@ -114,7 +116,7 @@ def close_session(*, principal: Principal, session_id: str) -> dict[str, Any]:
         PolicyDenied, ConfirmationRequired: As `authorize.admit_call`.
     """
     principal.require("sessions:write")
-    row = _own(principal, session_id)
+    row = _get_own(principal, session_id)
     approval = admit_call(tool_call_request(principal, "close_session", {"sessionId": row.id}))
     with transaction.atomic():
         use_approval(approval)
@@ -124,7 +126,7 @@ def close_session(*, principal: Principal, session_id: str) -> dict[str, Any]:
         user = run_using(row.id)
         if user is not None:
             raise Conflict(
-                f"The run {user} uses this session; cancel it, or wait for its end.",
+                f"The run {user} uses this session; cancel it, or wait until it ends.",
                 details={"runId": user},
             )
         _close(locked, "session.closed", principal.id)
@@ -134,15 +136,14 @@ def close_session(*, principal: Principal, session_id: str) -> dict[str, Any]:
 def clone_session(
     *, principal: Principal, session_id: str, name: str | None = None
 ) -> dict[str, Any]:
-    """Make a session of its own from what another was saved as last; from then on each goes its own
-    way.
+    """Create a new, independent session from the last saved state of another.
 
     Raises:
         NoSuchSession: As `get_session`.
         PolicyDenied, ConfirmationRequired: As `authorize.admit_call`.
     """
     principal.require("sessions:write")
-    row = _own(principal, session_id)
+    row = _get_own(principal, session_id)
     clone = BrowserSession(
         id=new_id("sess_"),
         tenant_id=row.tenant_id,
@@ -156,8 +157,8 @@ def clone_session(
         logged_in_until=row.logged_in_until,
         used_at=datetime.now(UTC),
     )
-    asked = {"sessionId": row.id, "name": clone.name}
-    approval = admit_call(tool_call_request(principal, "clone_session", asked))
+    arguments = {"sessionId": row.id, "name": clone.name}
+    approval = admit_call(tool_call_request(principal, "clone_session", arguments))
     with transaction.atomic():
         use_approval(approval)
         if lock_session(row.id) is None:
@@ -167,16 +168,16 @@ def clone_session(
 
 
 def expire_sessions(*, limit: int = 200) -> int:
-    """Close the sessions that nobody used for SESSION_IDLE_TTL_MS and no run waits for; return how
-    many.
+    """Close the sessions that were not used for SESSION_IDLE_TTL_MS and that no active run names;
+    return how many.
     """
     closed = 0
     due = BrowserSession.objects.filter(closed_at__isnull=True, used_at__lte=_idle_since())
     for session_id in due.order_by("used_at").values_list("id", flat=True)[:limit]:
         with transaction.atomic():
             row = lock_session(session_id)
-            waiting = Run.objects.filter(session_id=session_id, status__in=ACTIVE)
-            if row is not None and row.used_at <= _idle_since() and not waiting.exists():
+            active = Run.objects.filter(session_id=session_id, status__in=ACTIVE)
+            if row is not None and row.used_at <= _idle_since() and not active.exists():
                 _close(row, "session.expired", "scheduler")
                 closed += 1
     return closed
@@ -184,8 +185,8 @@ def expire_sessions(*, limit: int = 200) -> int:
 
 def delete_closed_sessions(*, limit: int = 500) -> int:
     """Delete the rows of sessions that were closed RUN_RETENTION_DAYS ago; return how many."""
-    over = datetime.now(UTC) - timedelta(days=settings.RUN_RETENTION_DAYS)
-    old = BrowserSession.objects.filter(closed_at__lte=over).values_list("id", flat=True)[:limit]
+    oldest = datetime.now(UTC) - timedelta(days=settings.RUN_RETENTION_DAYS)
+    old = BrowserSession.objects.filter(closed_at__lte=oldest).values_list("id", flat=True)[:limit]
     deleted, _ = BrowserSession.objects.filter(id__in=list(old)).delete()
     return deleted
 
@@ -198,10 +199,10 @@ def _close(row: BrowserSession, action: str, actor: str) -> None:
         cookies=0,
         logged_in_until=None,
     )
-    record(_deed(action, actor, row, {"name": row.name}))
+    record(_audit_event(action, actor, row, {"name": row.name}))
 
 
-def _own(principal: Principal, session_id: str) -> BrowserSession:
+def _get_own(principal: Principal, session_id: str) -> BrowserSession:
     try:
         return find_session(principal, session_id)
     except SessionNotFound:
@@ -215,7 +216,7 @@ def _missing(session_id: str) -> NoSuchSession:
 def _name(name: str) -> str:
     stripped = name.strip()
     if not stripped:
-        raise InvalidInput("name: it is blank.")
+        raise InvalidInput("name: must not be blank.")
     return stripped
 
 
@@ -230,7 +231,7 @@ def _alive(worker_ids: set[str]) -> set[str | None]:
     return set(rows.values_list("id", flat=True))
 
 
-def _shown(row: BrowserSession, user: str | None, is_live: bool) -> dict[str, Any]:
+def _session_object(row: BrowserSession, user: str | None, is_live: bool) -> dict[str, Any]:
     until = row.used_at + timedelta(milliseconds=settings.SESSION_IDLE_TTL_MS)
     return {
         "sessionId": row.id,
@@ -247,5 +248,7 @@ def _shown(row: BrowserSession, user: str | None, is_live: bool) -> dict[str, An
     }
 
 
-def _deed(action: str, actor: str, row: BrowserSession, told: dict[str, Any]) -> AuditEvent:
-    return AuditEvent(action, actor, "session", row.id, row.tenant_id, row.workspace_id, told)
+def _audit_event(
+    action: str, actor: str, row: BrowserSession, details: dict[str, Any]
+) -> AuditEvent:
+    return AuditEvent(action, actor, "session", row.id, row.tenant_id, row.workspace_id, details)
