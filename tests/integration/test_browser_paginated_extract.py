@@ -103,7 +103,7 @@ def test_words_that_lead_nowhere_on_the_first_page_are_warned_of(
         "paginated_extract", startUrl=site.url("/list"), pagination=paging(words("forward"), 3)
     )
     assert result_of(run)["stoppedReason"] == "next_unavailable"
-    assert any("nothing on page 1" in warning for warning in run.warnings)
+    assert any("No element on page 1" in warning for warning in run.warnings)
 
 
 def test_a_selector_that_is_none_is_told_as_such(carry_out: CarryOut, site: Site) -> None:

@@ -87,7 +87,7 @@ def test_a_form_with_errors_says_which_field_is_wrong(carry_out: CarryOut, site:
     run = carry_out("submit_and_verify", startUrl=site.url("/refusing"), fields=[NAME])
     assert run.status == "partial_success", run.error
     assert (run.result["success"], run.result["indicatorMatched"]) == (False, None)
-    assert run.warnings == ["“E-mail” is marked as wrong: This address is taken."]
+    assert run.warnings == ["“E-mail” is marked as invalid: This address is taken."]
     assert site.server.forms == []
 
 

@@ -45,8 +45,8 @@ def test_a_list_that_would_fill_the_answer_is_not_offered() -> None:
 def test_the_reason_speaks_of_pages_that_were_read_only_where_there_are_any() -> None:
     [some] = offered(step(0, succeeded=True), step(1, LATE))
     [none] = offered(step(0, LATE), step(1))
-    assert some["reason"] == "Read the 1 that are missing again; what was read stays with this run."
-    assert none["reason"] == "Read the 2 that are missing again."
+    assert some["reason"] == "Read the 1 missing pages again; the others stay in this run's result."
+    assert none["reason"] == "Read the 2 missing pages again."
 
 
 def test_a_batch_sends_nothing_so_nobody_is_told_to_look_what_came_of_it() -> None:

@@ -1,4 +1,6 @@
-"""Have a model work towards a goal with tools (S1; runs.md); the loop is `runs.agent.loop`."""
+"""The template `agent_task`: a model works towards a goal with tools (S1). Its loop is
+`runs.agent.loop`.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ RECOVERIES = {
 
 
 class AgentTaskInputs(Closed):
-    """What to achieve, and with what."""
+    """The inputs of `agent_task`: the goal, and the means."""
 
     goal: str = Field(min_length=1, max_length=100_000, description="What the user wants.")
     start_url: str | None = Field(
@@ -59,13 +61,13 @@ class AgentTaskInputs(Closed):
         alias="targetId",
         min_length=1,
         max_length=64,
-        description="The workspace that its tools work in; the default one unless said.",
+        description="The workspace that its tools work in; by default the caller's default one.",
     )
     tools: list[str] | None = Field(
         default=None,
         max_length=300,
         description="Names of the tools that it may use, those of runners as bash.exec, or as"
-        " bash.exec@TARGET for one runner; all that the caller may unless said.",
+        " bash.exec@TARGET for one runner; by default all that the caller may use.",
     )
     output_schema: dict[str, Any] | None = Field(
         default=None,
@@ -77,20 +79,23 @@ class AgentTaskInputs(Closed):
         alias="taskId",
         min_length=1,
         max_length=64,
-        description="The conversation that this run answers in.",
+        description="The task (conversation) that this run answers in.",
     )
 
 
 @register
 class AgentTask(TaskTemplate):
-    """Steps are appended as the model asks for them; a call that fails is an answer to it."""
+    """Each turn of the model and each call is a step, appended when the one before has ended.
+
+    A failed call does not end the run: the model gets the error as the call's result.
+    """
 
     template_id = "agent_task"
     name = "Agent task"
     description = (
         "Have a language model work towards a goal: it reads and acts with tools, asks the user"
         " where it has to, and answers, in the shape of options.outputSchema where one is given."
-        " Calls that policy holds back wait for a person; the agent cannot confirm them."
+        " Calls that policy wants confirmed wait for a person; the agent cannot confirm them."
     )
     inputs_model: ClassVar[type[BaseModel]] = AgentTaskInputs
     example_inputs = ({"goal": "List the scenes of the game and say which one is the longest."},)
@@ -121,14 +126,13 @@ class AgentTask(TaskTemplate):
     limits = {"maxSteps": 100}
 
     def complete_inputs(self, inputs: Mapping[str, Any], principal: Principal) -> Mapping[str, Any]:
-        """Return the inputs with the workspace and the tools that the run has from now on.
+        """Return the inputs with the workspace and the tools, fixed for the whole run.
 
         Raises:
-            InvalidInput: The goal is blank; a workspace or a tool is named that is not there for
-                this caller.
+            InvalidInput: The goal is blank, or the caller has no such workspace or tool.
         """
         if not inputs["goal"].strip():
-            raise InvalidInput("inputs.goal: it is blank.")
+            raise InvalidInput("inputs.goal: it is blank; say what the agent is to do.")
         target = resolve_workspace(principal, inputs.get("targetId"))
         tools = resolve_tools(principal, target, inputs.get("tools"))
         return {**inputs, "tools": tools, **({"targetId": target} if target else {})}
@@ -138,12 +142,12 @@ class AgentTask(TaskTemplate):
         return [_plan(first_turn(inputs))]
 
     def next_step(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> StepPlan | None:
-        """Return the next turn, or the next call of the last one."""
-        found = next_step(inputs, steps)
-        return None if found is None else _plan(found)
+        """Return the next turn, call or reading of the page; None if the run has ended."""
+        step = next_step(inputs, steps)
+        return None if step is None else _plan(step)
 
     async def do_step(self, step: StepPlan, ctx: StepContext) -> Mapping[str, Any]:
-        """Ask the model, make a call, or look at the page."""
+        """Send the messages to the model, make a call, or read the page."""
         if step.input["kind"] == TURN:
             return await do_turn(step.input, ctx.inputs, ctx.earlier, ctx)
         if step.input["kind"] == PAGE:
@@ -151,86 +155,90 @@ class AgentTask(TaskTemplate):
         return await do_call(step.input, ctx.inputs, ctx.earlier, ctx)
 
     def starts_before_commit(self, step_input: Mapping[str, Any]) -> bool:
-        """A turn is asked for while its beginning is written, and what the call before left."""
+        """A turn of the model has no effect, so its request may be sent before the commit."""
         return bool(step_input["kind"] == TURN)
 
     def first_call(
         self, step_input: Mapping[str, Any], inputs: Mapping[str, Any]
     ) -> StepCall | None:
-        """Return the call that a step of this kind is."""
+        """Return the tool call that a step is, if it is one."""
         return planned_call(step_input, inputs)
 
     def uses_shared_page(self, step_input: Mapping[str, Any]) -> bool:
-        """Nothing is done again to have a lost page back: the model is told, and sees to it."""
+        """No step is repeated to restore a lost page: the model gets the error and decides."""
         return False
 
     def needs_browser(self, step_input: Mapping[str, Any]) -> bool:
-        """Tell whether a step calls a tool that works with a browser, or looks at a page."""
+        """Return whether a step calls a tool that needs a browser, or reads the page."""
         if step_input["kind"] == TURN or step_input.get("tool") in AGENT_TOOLS:
             return False
         if step_input["kind"] == PAGE:
             return True
-        tool = get_tool(step_input["tool"])  # runners' tools are never called as one of ours
+        tool = get_tool(step_input["tool"])  # a remote tool never has a local tool's name here
         return tool is not None and tool.uses_browser
 
     def prefers_sync(self, inputs: Mapping[str, Any]) -> bool:
-        """Models take their time."""
+        """Never: agent runs are usually long."""
         return False
 
     def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
         """Return the model's answer, or why there is none."""
-        last, used = last_turn(steps), usage_of(steps)
+        last, usage = last_turn(steps), usage_of(steps)
         if last.error is not None:
-            return _failed_turn(next(step for step in steps if step is last), used)
-        if (lost := steps[-1]).error is not None and lost.input["kind"] == PAGE:
-            return _failed_turn(lost, used)
-        said = last.output or {}
-        completion = said.get("completion")
+            return _failed_step(next(step for step in steps if step is last), usage)
+        if (page := steps[-1]).error is not None and page.input["kind"] == PAGE:
+            return _failed_step(page, usage)
+        reply = last.output or {}
+        completion = reply.get("completion")
         if completion is not None and completion["verification"]["pass"]:
-            status = RunStatus.PARTIAL_SUCCESS if last.input.get("last") else RunStatus.SUCCEEDED
-            late = ["The turns were used up: this is what there was by then."]
-            return Conclusion(
-                status,
-                {**completion, "usage": used},
-                summary=completion["answer"][:500],
-                warnings=late if last.input.get("last") else (),
-            )
-        told_of: dict[str, Any] = {"saidLast": str(said.get("content", ""))[:2000]}
+            return _answered(completion, usage, is_last_turn=bool(last.input.get("last")))
+        details: dict[str, Any] = {"saidLast": str(reply.get("content", ""))[:2000]}
         if completion is not None:
             answer = completion["answer"][:2000]
-            told_of = {"verification": completion["verification"], "answer": answer}
+            details = {"verification": completion["verification"], "answer": answer}
         if any(step.input.get("repairs") for step in steps) and completion is not None:
             return _failed(
                 "SCHEMA_VALIDATION_FAILED",
-                "The answer does not fit outputSchema, nor did the one after it.",
-                used,
-                **told_of,
+                "Neither the answer nor the corrected answer fits outputSchema.",
+                usage,
+                **details,
             )
-        if said.get("stop") == "refusal":
-            return _failed("MODEL_REFUSED", "The model refused to go on.", used)
-        limits = f"{used['turns']} turns and {used['inputTokens'] + used['outputTokens']} tokens"
+        if reply.get("stop") == "refusal":
+            return _failed("MODEL_REFUSED", "The model refused to continue.", usage)
+        limits = f"{usage['turns']} turns and {usage['inputTokens'] + usage['outputTokens']} tokens"
         which = "no answer" if completion is None else "no answer that fits outputSchema"
-        told = f"There was {which} after {limits}."
-        return _failed("BUDGET_EXHAUSTED", told, used, **told_of)
+        return _failed("BUDGET_EXHAUSTED", f"There was {which} after {limits}.", usage, **details)
 
 
-def _plan(found: NextStep) -> StepPlan:
-    return StepPlan(found.name, found.input, found.effect)
+def _plan(step: NextStep) -> StepPlan:
+    return StepPlan(step.name, step.input, step.effect)
 
 
-def _failed_turn(turn: StepView, used: Mapping[str, Any]) -> Conclusion:
-    error = run_error(turn, usage=dict(used))
-    if error["details"].get("causeCode") == "MODEL_UNAVAILABLE":  # mechanisms 23
+def _answered(
+    completion: Mapping[str, Any], usage: Mapping[str, Any], *, is_last_turn: bool
+) -> Conclusion:
+    warning = "The turns were used up: this is the answer that the model had by then."
+    return Conclusion(
+        RunStatus.PARTIAL_SUCCESS if is_last_turn else RunStatus.SUCCEEDED,
+        {**completion, "usage": usage},
+        summary=completion["answer"][:500],
+        warnings=[warning] if is_last_turn else (),
+    )
+
+
+def _failed_step(step: StepView, usage: Mapping[str, Any]) -> Conclusion:
+    error = run_error(step, usage=dict(usage))
+    if error["details"].get("causeCode") == "MODEL_UNAVAILABLE":  # not a defect of the step
         error["errorCode"] = "EXECUTION_ERROR"
     summary = str(error.get("message", ""))[:500]
     return Conclusion(RunStatus.FAILED, error=error, summary=summary)
 
 
-def _failed(cause: str, message: str, used: Mapping[str, Any], **details: Any) -> Conclusion:
+def _failed(cause: str, message: str, usage: Mapping[str, Any], **details: Any) -> Conclusion:
     error = {
         "errorCode": "EXECUTION_ERROR",
         "message": message,
-        "details": {"causeCode": cause, "usage": dict(used), **details},
+        "details": {"causeCode": cause, "usage": dict(usage), **details},
         "retryable": False,
         "recovery": RECOVERIES[cause],
     }

@@ -1,6 +1,4 @@
-"""Read many pages: their elements and their text, several at once (runs.md,
-`batch_extract_pages`).
-"""
+"""The template `batch_extract_pages`: read the elements and text of many pages, several at once."""
 
 from __future__ import annotations
 
@@ -21,16 +19,16 @@ from runs.task_templates.outcomes import (
 )
 from runs.task_templates.registry import register
 
-SHARED_URLS = 30  # a batch from this size on is worth the other workers' while
-RESUBMIT_MAX_URLS = 50  # a longer list would fill the answer: who wants more has the items
-SYNC_URLS = 10  # mode auto waits for the result up to this many
+SHARED_URLS = 30  # idle workers take steps of batches from this size on
+RESUBMIT_MAX_URLS = 50  # in a next action; a longer list would fill the answer
+SYNC_URLS = 10  # mode auto waits for the result of batches up to this size
 
 
 class BatchExtractPagesInputs(Closed):
-    """What to read, and how much of each page."""
+    """The inputs of `batch_extract_pages`: the URLs, and how much of each page to return."""
 
     urls: list[Annotated[str, Field(min_length=1, max_length=8192)]] = Field(
-        min_length=1, max_length=1000, description="http(s) addresses; each is one step of the run."
+        min_length=1, max_length=1000, description="http(s) URLs; each is one step of the run."
     )
     extract: ExtractOptions | None = Field(
         default=None, description="How much of each page to return."
@@ -40,14 +38,14 @@ class BatchExtractPagesInputs(Closed):
 
 @register
 class BatchExtractPages(TaskTemplate):
-    """One step a url; a page that cannot be read is a failed item, never a refused run."""
+    """One step per URL; a page that cannot be read is a failed item, and does not end the run."""
 
     template_id = "batch_extract_pages"
     name = "Read a batch of pages"
     description = (
         "Open each url in a real browser and return its title, type, interactive elements"
         " and readable text in sections."
-        " Pages that fail are reported item by item; the others are kept."
+        " Pages that fail are reported item by item; the others are returned."
     )
     inputs_model: ClassVar[type[BaseModel]] = BatchExtractPagesInputs
     example_inputs = (
@@ -97,7 +95,7 @@ class BatchExtractPages(TaskTemplate):
     limits = {"maxUrls": 1000, "maxConcurrency": 5}
 
     def plan(self, inputs: Mapping[str, Any]) -> list[StepPlan]:
-        """Return one reading step a url, in the order given."""
+        """Return one reading step per URL, in the given order."""
         return [StepPlan(f"read {url[:150]}", {"url": url}) for url in inputs["urls"]]
 
     async def do_step(self, step: StepPlan, ctx: StepContext) -> Mapping[str, Any]:
@@ -108,7 +106,7 @@ class BatchExtractPages(TaskTemplate):
         return await ctx.call("read_page", args)
 
     def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
-        """Return every item, and a status that tells whether all, some or none were read."""
+        """Return every item, and a status by whether all, some or no pages were read."""
         items = [_item(step) for step in steps]
         succeeded = sum(step.succeeded for step in steps)
         failed = len(items) - succeeded
@@ -132,22 +130,22 @@ class BatchExtractPages(TaskTemplate):
         )
 
     def concurrency(self, inputs: Mapping[str, Any]) -> int:
-        """Return the tabs asked for."""
+        """Return the requested number of tabs."""
         return int(inputs.get("concurrency", 3))
 
     def shares_steps(self, inputs: Mapping[str, Any]) -> bool:
-        """Share a large batch among the workers."""
+        """Share a batch of SHARED_URLS or more among the workers."""
         return len(inputs["urls"]) >= SHARED_URLS
 
     def prefers_sync(self, inputs: Mapping[str, Any]) -> bool:
-        """Wait for a handful of pages, not for hundreds."""
+        """Wait for up to SYNC_URLS pages."""
         return len(inputs["urls"]) <= SYNC_URLS
 
 
 def _read_again(
     template_id: str, inputs: Mapping[str, Any], steps: Sequence[StepView]
 ) -> list[dict[str, Any]]:
-    """Return the call that reads what another try may read, where it is short enough to be made."""
+    """Return the call that reads the missing pages again, if a retry may help and they are few."""
     urls = [
         step.input["url"]
         for step in steps
@@ -160,21 +158,21 @@ def _read_again(
         "inputs": {**inputs, "urls": urls},
         "options": {"mode": "async", "timeoutMs": MAX_TIMEOUT_MS},
     }
-    kept = "" if len(urls) == len(steps) else "; what was read stays with this run"
-    reason = f"Read the {len(urls)} that are missing again{kept}."
+    rest = "" if len(urls) == len(steps) else "; the others stay in this run's result"
+    reason = f"Read the {len(urls)} missing pages again{rest}."
     return [{"tool": "run_task_template", "args": args, "reason": reason}]
 
 
 def _item(step: StepView) -> dict[str, Any]:
-    read = step.output or {}
+    page = step.output or {}
     return {
         "url": step.input["url"],
-        "title": read.get("title"),
-        "pageType": read.get("pageType"),
-        "elementCount": read.get("elementCount", 0),
-        "contentSections": read.get("contentSections", 0),
-        "content": read.get("content"),
-        "pageInfo": read.get("pageInfo"),
+        "title": page.get("title"),
+        "pageType": page.get("pageType"),
+        "elementCount": page.get("elementCount", 0),
+        "contentSections": page.get("contentSections", 0),
+        "content": page.get("content"),
+        "pageInfo": page.get("pageInfo"),
         "success": step.succeeded,
         "error": step.error,
     }

@@ -1,4 +1,4 @@
-"""Call tools, one after another, as a durable run (runs.md)."""
+"""The template `call_tools`: call tools one after another as a durable run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from runs.task_templates.tool_steps import (
 
 
 class PlannedCall(Closed):
-    """One call."""
+    """One tool call."""
 
     name: str = Field(min_length=1, max_length=128, description="A tool's name.")
     args: dict[str, Any] = Field(default_factory=dict, description="As the tool's schema says.")
@@ -41,46 +41,46 @@ class PlannedCall(Closed):
         alias="targetId",
         min_length=1,
         max_length=64,
-        description="Where it is executed; the default target of its kind unless said.",
+        description="Where it is executed; by default the default target of the tool's kind.",
     )
     fallback_target_id: str | None = Field(
         default=None,
         alias="fallbackTargetId",
         min_length=1,
         max_length=64,
-        description="Of a call that a runner performs under the name of one of our own tools: the"
-        " folder in which ours does it if the runner is not reached and its target falls back.",
+        description="For a runner's tool that has the name of a local tool: the workspace in which"
+        " the local tool performs the call if the runner is unreachable and its target falls back.",
     )
     timeout_ms: int | None = Field(
         default=None,
         alias="timeoutMs",
         ge=1,
         le=600_000,
-        description="At most this long; the tool's own time unless that is shorter.",
+        description="The call's time limit; the tool's own limit applies if it is shorter.",
     )
 
 
 class CallToolsInputs(Closed):
-    """Which tools, in order."""
+    """The inputs of `call_tools`: the calls in order."""
 
     calls: list[PlannedCall] = Field(min_length=1, max_length=100)
     stop_on_error: bool = Field(
         default=True,
         alias="stopOnError",
-        description="Whether the first call that fails ends the run; else all are made.",
+        description="Whether the first call that fails ends the run; if false, all are made.",
     )
 
 
 @register
 class CallTools(ToolSteps):
-    """A step a call; policy is asked before each."""
+    """One step per call; policy authorizes each before it is made."""
 
     template_id = "call_tools"
     name = "Call tools"
     description = (
         "Call up to 100 tools one after another as a durable run: files of a workspace, pages of"
-        " a browser, tools of the runner that targetId names. Every call is checked before the"
-        " first is made; one that was under way when its worker was lost is made again only if its"
+        " a browser, tools of the runner that targetId names. Every call is validated before the"
+        " first is made; a call that was running when its worker was lost is repeated only if its"
         " tool may be called twice."
     )
     inputs_model: ClassVar[type[BaseModel]] = CallToolsInputs
@@ -98,7 +98,7 @@ class CallTools(ToolSteps):
                         "name": {"type": "string"},
                         "ok": {"type": "boolean"},
                         "output": {
-                            "description": "Of our own tools an object; of a runner's any value."
+                            "description": "Of local tools an object; of a runner's any value."
                         },
                         "truncated": {
                             "type": "boolean",
@@ -123,10 +123,11 @@ class CallTools(ToolSteps):
     limits = {"maxCalls": 100}
 
     def complete_inputs(self, inputs: Mapping[str, Any], principal: Principal) -> Mapping[str, Any]:
-        """Return the inputs with the target of every call that works on one.
+        """Return the inputs with the target of every call that has one.
 
         Raises:
-            InvalidInput: A tool, arguments or a target that are not here, or not for this caller.
+            InvalidInput: A tool or target does not exist or is not for this caller, or arguments
+                are invalid.
             Forbidden: The caller lacks a scope that a tool needs.
         """
         calls = [
@@ -136,86 +137,87 @@ class CallTools(ToolSteps):
         return {**inputs, "calls": calls}
 
     def plan(self, inputs: Mapping[str, Any]) -> list[StepPlan]:
-        """Return a step a call."""
+        """Return one step per call."""
         planned = []
         for index, call in enumerate(inputs["calls"], 1):
-            target_id, is_runners = call.get("targetId"), _is_runners(call)
+            target_id, is_remote = call.get("targetId"), _is_remote(call)
             tool = find_step_tool(
                 call["name"],
                 where=f"inputs.calls.{index - 1}.name",
                 target_id=target_id,
-                remote=is_runners,
+                remote=is_remote,
             )
             step = tool_step(f"{index}. {tool.name}", tool, call.get("args", {}), target_id)
-            more = {**_limit_of(call), **({"elsewhere": True} if is_runners else {})}
+            more = {**_limit_of(call), **({"elsewhere": True} if is_remote else {})}
             planned.append(replace(step, input={**step.input, **more, **_fallback_of(call)}))
         return planned
 
     def first_call(self, step_input: Mapping[str, Any], inputs: Mapping[str, Any]) -> StepCall:
-        """Return the step's call: it is nothing else."""
-        there = step_input.get("elsewhere")
+        """Return the step's only call."""
+        is_remote = step_input.get("elsewhere")
         return StepCall(
             step_input["tool"],
             step_input["args"],
             step_input.get("targetId"),
-            Elsewhere(step_input.get("fallbackTargetId")) if there else None,
+            Elsewhere(step_input.get("fallbackTargetId")) if is_remote else None,
         )
 
     async def do_step(self, step: StepPlan, ctx: StepContext) -> Mapping[str, Any]:
-        """Call the step's tool; a failure that does not stop the run is what the step left."""
+        """Call the step's tool; a failure that does not end the run becomes the step's output."""
         call = self.first_call(step.input, ctx.inputs)
         name, args = call.tool, call.args
-        where: dict[str, Any] = {
+        options: dict[str, Any] = {
             "target_id": call.target_id,
             "timeout_ms": step.input.get("timeoutMs"),
             "remote": call.remote,
         }
         if ctx.inputs.get("stopOnError", True):
-            return await _kept(name, await ctx.call(name, args, **where), ctx)
-        result = await ctx.attempt(name, args, **where)
+            return await _fitted_output(name, await ctx.call(name, args, **options), ctx)
+        result = await ctx.attempt(name, args, **options)
         if result.ok:
-            return await _kept(name, result.output, ctx)
-        return {"ok": False, "error": _told(result.error or {})}
+            return await _fitted_output(name, result.output, ctx)
+        return {"ok": False, "error": _tool_error(result.error or {})}
 
     def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
-        """Return what every call left; the status is that of its items (runs.md)."""
-        broken = failed_step(steps)
-        if broken is not None:
+        """Return the result of every call, and a status by whether all, some or none succeeded."""
+        failed_call = failed_step(steps)
+        if failed_call is not None:
             again = all(step.effect == Effect.READ for step in steps)
             done = sum(step.succeeded for step in steps)
             return failed_conclusion(
-                broken, template_id=self.template_id, inputs=inputs, again=again, done=done
+                failed_call, template_id=self.template_id, inputs=inputs, again=again, done=done
             )
         results = [{"name": step.input["tool"], **(step.output or {"ok": False})} for step in steps]
-        failed = [one for one in results if not one["ok"]]
+        failed = [result for result in results if not result["ok"]]
         calls = "call" if len(results) == 1 else "calls"
         summary = f"{len(results) - len(failed)} of {len(results)} {calls} succeeded."
         warnings = _warnings(steps)
         if len(failed) == len(results):
-            error = _common(failed)
+            error = _common_error(failed)
             return Conclusion(RunStatus.FAILED, error=error, summary=summary, warnings=warnings)
         status = RunStatus.PARTIAL_SUCCESS if failed else RunStatus.SUCCEEDED
         return Conclusion(status, {"results": results}, summary=summary, warnings=warnings)
 
 
 def _completed(where: str, call: Mapping[str, Any], principal: Principal) -> dict[str, Any]:
-    name, at = call["name"], f"{where}.targetId"
-    target_id = runner_target(name, call.get("targetId"), principal, where=at)
+    name, target_field = call["name"], f"{where}.targetId"
+    target_id = runner_target(name, call.get("targetId"), principal, where=target_field)
     remote = names_runner(name, target_id)
     tool = find_step_tool(name, where=f"{where}.name", target_id=target_id, remote=remote)
     args = checked_step_args(tool, call.get("args", {}), where=f"{where}.args")
-    target = pinned_target(tool, target_id, principal, where=at)
-    place = {"targetId": target} if target else {}
+    target = pinned_target(tool, target_id, principal, where=target_field)
+    targets = {"targetId": target} if target else {}
+    fallback_field = f"{where}.fallbackTargetId"
     if not remote and "fallbackTargetId" in call:
-        told = "only a call of a runner's tool that has the name of one of ours falls back."
-        raise InvalidInput(f"{where}.fallbackTargetId: {told}")
+        reason = "only a runner's tool that has the name of a local tool can fall back; omit it."
+        raise InvalidInput(f"{fallback_field}: {reason}")
     if remote:
-        at = f"{where}.fallbackTargetId"
-        place |= fallback_target(name, target_id, call.get("fallbackTargetId"), principal, where=at)
-    return {"name": tool.name, "args": args, **place, **_limit_of(call)}
+        named = call.get("fallbackTargetId")
+        targets |= fallback_target(name, target_id, named, principal, where=fallback_field)
+    return {"name": tool.name, "args": args, **targets, **_limit_of(call)}
 
 
-def _is_runners(call: Mapping[str, Any]) -> bool:
+def _is_remote(call: Mapping[str, Any]) -> bool:
     return names_runner(call["name"], call.get("targetId"))
 
 
@@ -229,26 +231,26 @@ def _limit_of(call: Mapping[str, Any]) -> dict[str, int]:
     return {} if limit_ms is None else {"timeoutMs": limit_ms}
 
 
-async def _kept(name: str, output: Any, ctx: StepContext) -> dict[str, Any]:
-    fitting, marks = await fit_output(name, output, ctx)
-    return {"ok": True, "output": fitting, **marks}
+async def _fitted_output(name: str, output: Any, ctx: StepContext) -> dict[str, Any]:
+    fitted, marks = await fit_output(name, output, ctx)
+    return {"ok": True, "output": fitted, **marks}
 
 
-def _told(error: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an error as a ToolResult has it (S3 §3)."""
-    kept = {
+def _tool_error(error: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an error in the shape of a ToolResult (S3 §3)."""
+    fields = {
         name: error[name]
         for name in ("message", "details", "retryable", "hint", "recoverable")
         if name in error
     }
-    return {"code": error["errorCode"], **kept}
+    return {"code": error["errorCode"], **fields}
 
 
-def _common(failed: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the error of a run all of whose calls failed: their common code, else
+def _common_error(failed: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the error of a run whose calls all failed: the code that they have in common, else
     STEP_EXECUTION_FAILED.
     """
-    errors = [one["error"] for one in failed]
+    errors = [result["error"] for result in failed]
     codes = Counter(error["code"] for error in errors)
     code = errors[0]["code"] if len(codes) == 1 else "STEP_EXECUTION_FAILED"
     details: dict[str, Any] = {"items": list(failed)}
@@ -256,14 +258,14 @@ def _common(failed: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         details["causeCode"], code = code, "STEP_EXECUTION_FAILED"
     return {
         "errorCode": code,
-        "message": f"{_none_of(failed)}: {errors[0]['message']}"[:500],
+        "message": f"{_none_succeeded(failed)}: {errors[0]['message']}"[:500],
         "details": details,
         "retryable": False,
-        "recovery": "Mend the calls named in details.items, then submit them again.",
+        "recovery": "Correct the calls in details.items, then submit them again.",
     }
 
 
-def _none_of(calls: Sequence[object]) -> str:
+def _none_succeeded(calls: Sequence[object]) -> str:
     return (
         f"None of the {len(calls)} calls succeeded"
         if len(calls) > 1

@@ -1,4 +1,4 @@
-"""Log in by a form and keep the session for other runs (runs.md, `login_keep_session`)."""
+"""The template `login_keep_session`: log in with a form and leave the session open."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from runs.task_templates.registry import register
 OPEN, USERNAME, PASSWORD, SEND, CHECK = range(5)
 FIELD_OF = {USERNAME: "username", PASSWORD: "password", SEND: "submit"}
 FIELD_NOT_FOUND = "TPL_LOGIN_FIELD_NOT_FOUND"
-RECOVERY = "Adjust the mapping of the login fields, or the words that locate them."
+RECOVERY = "Correct the locators in inputs.fields."
 
 
 class Credentials(Closed):
-    """Whom to log in; sealed at once, and deleted as soon as the form is sent."""
+    """The account; the values are sealed at submit and deleted after the run's last step."""
 
     username: StrictStr = Field(
         min_length=1, max_length=1024, json_schema_extra={"writeOnly": True}
@@ -33,15 +33,17 @@ class Credentials(Closed):
 
 
 class LoginFields(Closed):
-    """Where the credentials go: a locator each, or in short all selectors, or all words."""
+    """The form's fields: a locator each, or the short form, in which all are CSS selectors or all
+    are words.
+    """
 
     username: Locator | None = None
     password: Locator | None = None
     submit: Locator | None = Field(
-        default=None, description="The button; without it the one of the form that was filled."
+        default=None, description="The button; by default that of the filled form."
     )
     mode: Literal["selector", "semantic"] | None = Field(
-        default=None, description="The short form: what the fields below it hold."
+        default=None, description="For the short form: the kind of the fields below it."
     )
     username_selector: StrictStr | None = Field(
         default=None, alias="usernameSelector", min_length=1, max_length=2000
@@ -66,11 +68,11 @@ class LoginFields(Closed):
     def _names_both(self) -> LoginFields:
         for name in ("username", "password"):
             if self.locator(name) is None:
-                raise ValueError(f"it does not say which field is the {name}")
+                raise ValueError(f"there is no locator for the {name}")
         return self
 
     def locator(self, name: str) -> Locator | None:
-        """Return the locator of `username`, `password` or `submit`."""
+        """Return the locator of `username`, `password` or `submit`, or None."""
         whole: Locator | None = getattr(self, name)
         if whole is not None or self.mode is None:
             return whole
@@ -80,7 +82,7 @@ class LoginFields(Closed):
 
 
 class LoginKeepSessionInputs(Closed):
-    """The page with the form, what goes where, and how to tell that it worked."""
+    """The inputs of `login_keep_session`."""
 
     start_url: StrictStr = Field(
         alias="startUrl", min_length=1, max_length=8192, description="The page with the form."
@@ -90,20 +92,21 @@ class LoginKeepSessionInputs(Closed):
     success_indicator: WaitCondition | None = Field(
         default=None,
         alias="successIndicator",
-        description="What is true only once the login worked; without it loginState is unknown.",
+        description="A condition that holds only after a successful login; without it loginState"
+        " is unknown.",
     )
 
 
 @register
 class LoginKeepSession(TaskTemplate):
-    """Five steps on one page; the session stays, also where the login failed."""
+    """Five steps on one page; the session stays open even if the login fails."""
 
     template_id = "login_keep_session"
     name = "Log in and keep the session"
     description = (
-        "Fill in a login form in a real browser and keep the browser session: its sessionId lets"
-        " later runs work as the one who is logged in. The credentials are sealed, used once and"
-        " deleted; such a run cannot be retried, submit it again instead."
+        "Fill in a login form in a real browser and leave the browser session open: with its"
+        " sessionId later runs are logged in. The credentials are sealed, used once and deleted;"
+        " such a run cannot be retried, submit it again instead."
     )
     inputs_model: ClassVar[type[BaseModel]] = LoginKeepSessionInputs
     example_inputs = (
@@ -136,23 +139,23 @@ class LoginKeepSession(TaskTemplate):
     limits = {"steps": 5}
 
     def session_name(self, inputs: Mapping[str, Any]) -> str:
-        """Return the host that it is logged in at."""
+        """Return the host name of the login page."""
         return (urlsplit(inputs["startUrl"]).hostname or self.name)[:128]
 
     def plan(self, inputs: Mapping[str, Any]) -> list[StepPlan]:
         """Return the five steps."""
-        place = {"url": inputs["startUrl"]}
+        page = {"url": inputs["startUrl"]}
         return [
-            StepPlan("open the login page", place),
-            StepPlan("fill in the username", place, needs_secrets=True),
-            StepPlan("fill in the password", place, needs_secrets=True),
-            StepPlan("send the form", place, Effect.ONCE, needs_secrets=True),
-            # Fills in nothing, but what it says of the page must be masked, also after a wait.
-            StepPlan("check the login", place, needs_secrets=True),
+            StepPlan("open the login page", page),
+            StepPlan("fill in the username", page, needs_secrets=True),
+            StepPlan("fill in the password", page, needs_secrets=True),
+            StepPlan("send the form", page, Effect.ONCE, needs_secrets=True),
+            # Uses no secret, but its output about the page must be masked, also after a suspension.
+            StepPlan("check the login", page, needs_secrets=True),
         ]
 
     async def do_step(self, step: StepPlan, ctx: StepContext) -> Mapping[str, Any]:
-        """Do the step that bears this name."""
+        """Perform one of the five steps."""
         names = [planned.name for planned in self.plan(ctx.inputs)]
         index = names.index(step.name)
         if index == OPEN:
@@ -162,16 +165,16 @@ class LoginKeepSession(TaskTemplate):
             indicator = ctx.inputs.get("successIndicator")
             return await ctx.call("check_login", {"indicator": indicator})
         fields = LoginFields.model_validate(ctx.inputs["fields"])
-        place = fields.locator(FIELD_OF[index])
+        locator = fields.locator(FIELD_OF[index])
         args: dict[str, Any] = {}
-        if place is not None:
-            args["locator"] = place.model_dump(exclude_none=True)
+        if locator is not None:
+            args["locator"] = locator.model_dump(exclude_none=True)
         if index == SEND:
             return await ctx.call("submit_form", args)
         return await ctx.call("fill_field", args | {"secret": f"credentials.{FIELD_OF[index]}"})
 
     def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
-        """Return the login, or why there is none."""
+        """Return the session and whether the login worked, or the error."""
         failed = next((step for step in steps if step.error is not None), None)
         session_id = str((steps[OPEN].output or {}).get("sessionId", ""))
         if failed is not None or not steps[CHECK].succeeded:
@@ -186,8 +189,8 @@ class LoginKeepSession(TaskTemplate):
             "loginState": state,
             "cookiesSaved": checked["cookies"] > 0,
         }
-        said = "Logged in" if checked["met"] else "The login form was sent"
-        use = {
+        outcome = "Logged in" if checked["met"] else "The login form was sent"
+        read_page = {
             "templateId": "batch_extract_pages",
             "sessionId": session_id,
             "inputs": {"urls": [checked["url"]]},
@@ -195,14 +198,17 @@ class LoginKeepSession(TaskTemplate):
         return Conclusion(
             RunStatus.SUCCEEDED,
             result=result,
-            summary=f"{said}; the session {session_id} is kept",
+            summary=f"{outcome}; the session {session_id} stays open",
             warnings=warnings_of(steps),
-            next_actions=[_action(use, "Read pages as the one who is logged in.")],
+            next_actions=[_action(read_page, "Read pages in the logged-in session.")],
         )
 
 
 def _not_logged_in(inputs: Mapping[str, Any], step: StepView, session_id: str) -> Conclusion:
-    cause = step.error or {"errorCode": "STEP_EXECUTION_FAILED", "message": "It was not done."}
+    cause = step.error or {
+        "errorCode": "STEP_EXECUTION_FAILED",
+        "message": f"The step '{step.name}' was not performed.",
+    }
     error = {**cause, "step": {"step": step.index, "name": step.name}}
     actions: list[Mapping[str, Any]] = []
     if step.index in FIELD_OF and cause["errorCode"] == "ELEMENT_NOT_FOUND":
@@ -210,21 +216,22 @@ def _not_logged_in(inputs: Mapping[str, Any], step: StepView, session_id: str) -
         details = {**(cause.get("details") or {}), "field": field}
         error |= {
             "errorCode": FIELD_NOT_FOUND,
-            "message": f"The login form has no {field} that fits: {cause['message']}",
+            "message": f"No element of the login form fits {field}: {cause['message']}",
             "details": {**details, "causeCode": "ELEMENT_NOT_FOUND"},
             "retryable": False,
             "recovery": RECOVERY,
         }
-        look = {
+        read_page = {
             "templateId": "batch_extract_pages",
             "sessionId": session_id,
             "inputs": {"urls": [inputs["startUrl"]]},
         }
-        actions.append(_action(look, "See which fields the page has."))
-    picture = (cause.get("details") or {}).get("screenshotArtifactId")
-    if picture:
-        why = "See what the page showed."
-        actions.append({"tool": "get_artifact", "args": {"artifactId": picture}, "reason": why})
+        actions.append(_action(read_page, "See which fields the page has."))
+    screenshot = (cause.get("details") or {}).get("screenshotArtifactId")
+    if screenshot:
+        reason = "See what the page showed."
+        args = {"artifactId": screenshot}
+        actions.append({"tool": "get_artifact", "args": args, "reason": reason})
     return Conclusion(
         RunStatus.FAILED, error=error, summary=str(error["message"]), next_actions=actions
     )

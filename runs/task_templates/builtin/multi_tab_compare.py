@@ -1,4 +1,4 @@
-"""Read a few pages side by side and say in what they differ (runs.md, `multi_tab_compare`)."""
+"""The template `multi_tab_compare`: read a few pages side by side and return how they differ."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from runs.task_templates.page_inputs import CONTENT, PAGE_INFO, Extract
 from runs.task_templates.registry import register
 
 TOP_SECTIONS = 3
-SECTIONS_LENGTH = 20_000  # characters of content that are read for their headings alone
+SECTIONS_LENGTH = 20_000  # characters of content to read if only its headings are compared
 Compared = Literal["title", "elementCount", "topSections"]
 FIELDS: tuple[Compared, ...] = ("title", "elementCount", "topSections")
 
 
 class Compare(Closed):
-    """What to compare, and how exactly."""
+    """What to compare, and with which tolerance."""
 
     fields: list[Compared] = Field(
         default=list(FIELDS),
@@ -42,17 +42,17 @@ class Compare(Closed):
         ge=0,
         le=1_000_000,
         alias="numericTolerance",
-        description="Element counts that differ by no more than this are the same.",
+        description="Element counts that differ by no more than this count as equal.",
     )
 
 
 class MultiTabCompareInputs(Closed):
-    """Which pages, and what to compare."""
+    """The inputs of `multi_tab_compare`: the pages, and what to compare."""
 
     urls: list[Annotated[str, Field(min_length=1, max_length=8192)]] = Field(
         min_length=2,
         max_length=10,
-        description="http(s) addresses, each another; each is one step of the run.",
+        description="Different http(s) URLs; each is one step of the run.",
         json_schema_extra={"uniqueItems": True},
     )
     extract: Extract = None
@@ -62,12 +62,12 @@ class MultiTabCompareInputs(Closed):
 
 @register
 class MultiTabCompare(TaskTemplate):
-    """One step a url, and a last one that compares what they left."""
+    """One step per URL, and a last one that compares their outputs."""
 
     template_id = "multi_tab_compare"
     name = "Compare pages"
     description = (
-        "Open two to ten pages side by side and return a snapshot of each and in what they differ:"
+        "Open two to ten pages side by side and return a snapshot of each and how they differ:"
         " title, number of usable elements, first headings. Pages that fail are reported one by"
         " one; the others are compared."
     )
@@ -124,7 +124,7 @@ class MultiTabCompare(TaskTemplate):
                         "changedPositions": {
                             "type": "array",
                             "items": {"type": "integer"},
-                            "description": "Places in topSections that differ; 0 is the first.",
+                            "description": "Indexes in topSections that differ; 0 is the first.",
                         },
                     },
                     "required": ["field", "same", "values"],
@@ -140,15 +140,15 @@ class MultiTabCompare(TaskTemplate):
     limits = {"minUrls": 2, "maxUrls": 10, "maxTopSections": 20, "maxConcurrency": 5}
 
     def plan(self, inputs: Mapping[str, Any]) -> list[StepPlan]:
-        """Return one reading step a url, and the comparison."""
+        """Return one reading step per URL, and the comparison."""
         reads = [StepPlan(f"read {url[:150]}", {"url": url}) for url in inputs["urls"]]
         return [*reads, StepPlan(f"compare {len(reads)} pages", {"do": "compare"})]
 
     async def do_step(self, step: StepPlan, ctx: StepContext) -> Mapping[str, Any]:
         """Read one page, or compare those that were read."""
         if step.input.get("do") == "compare":
-            read = [done for done in ctx.earlier if done.succeeded]
-            return {"diffs": differences(read, _rules(ctx.inputs))}
+            pages = [step for step in ctx.earlier if step.succeeded]
+            return {"diffs": differences(pages, _rules(ctx.inputs))}
         wanted = ctx.inputs.get("extract")
         extract = {**(wanted or {"pageInfo": False}), "content": True}
         if not (wanted or {}).get("content", bool(wanted)):
@@ -176,11 +176,11 @@ class MultiTabCompare(TaskTemplate):
                 RunStatus.FAILED, error=error, summary="No page could be read", next_actions=actions
             )
         diffs = (last.output or {}).get("diffs", [])
-        told = [f"{one['field']} differs" for one in diffs] or ["no difference"]
+        findings = [f"{diff['field']} differs" for diff in diffs] or ["no difference"]
         warnings = warnings_of_items(reads)
         if succeeded == 1:
             warnings.insert(0, "Only one page could be read: there was nothing to compare it with.")
-            told = ["nothing to compare"]
+            findings = ["nothing to compare"]
         failed = len(items) - succeeded
         counts = {"total": len(items), "succeeded": succeeded, "failed": failed}
         fields = list(_rules(inputs).fields)
@@ -191,12 +191,12 @@ class MultiTabCompare(TaskTemplate):
                 "snapshots": items,
                 "diffs": diffs,
             },
-            summary=f"{succeeded} of {len(items)} pages compared: {', '.join(told)}",
+            summary=f"{succeeded} of {len(items)} pages compared: {', '.join(findings)}",
             warnings=warnings,
         )
 
     def concurrency(self, inputs: Mapping[str, Any]) -> int:
-        """Return the tabs asked for."""
+        """Return the requested number of tabs."""
         return int(inputs.get("concurrency", 3))
 
 
@@ -221,20 +221,20 @@ def _snapshot(
 
 
 def differences(pages: Sequence[StepView], rules: Compare) -> list[dict[str, Any]]:
-    """Return the fields in which the pages that were read are not the same."""
+    """Return the fields in which the pages differ, with their values by URL."""
     if len(pages) < 2:
         return []
-    found = []
+    diffs = []
     for field in rules.fields:
         values = {str(page.input["url"]): (page.output or {})[field] for page in pages}
-        told = _difference(field, list(values.values()), rules.numeric_tolerance)
-        if told is not None:
-            found.append({"field": field, "same": False, "values": values, **told})
-    return found
+        details = _difference(field, list(values.values()), rules.numeric_tolerance)
+        if details is not None:
+            diffs.append({"field": field, "same": False, "values": values, **details})
+    return diffs
 
 
 def _difference(field: str, values: list[Any], tolerance: float) -> dict[str, Any] | None:
-    """Return what to tell beside the values; None where they are the same."""
+    """Return details of a difference between the values; None if they are equal."""
     if field == "elementCount":
         delta = max(values) - min(values)
         return {"delta": delta} if delta > tolerance else None
@@ -243,5 +243,5 @@ def _difference(field: str, values: list[Any], tolerance: float) -> dict[str, An
     if field == "title":
         return {}
     longest = max(len(value) for value in values)
-    at = [[value[n] if n < len(value) else None for value in values] for n in range(longest)]
-    return {"changedPositions": [n for n, row in enumerate(at) if len(set(row)) > 1]}
+    rows = [[value[n] if n < len(value) else None for value in values] for n in range(longest)]
+    return {"changedPositions": [n for n, row in enumerate(rows) if len(set(row)) > 1]}

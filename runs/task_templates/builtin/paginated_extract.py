@@ -1,4 +1,4 @@
-"""Read a list that goes over several pages (runs.md, `paginated_extract`)."""
+"""The template `paginated_extract`: read a list that continues over several pages."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from runs.task_templates.page_inputs import (
 )
 from runs.task_templates.registry import register
 
-SYNC_PAGES = 10
-NEXT_MS = 1000  # the page is at rest: what is not there then will not come
+SYNC_PAGES = 10  # mode auto waits for the result of lists up to this size
+NEXT_MS = 1000  # to find the next link; short, because the page has already loaded
 READ = ("url", "title", "pageType", "elementCount", "pageInfo", "content", "httpStatus", "warnings")
 STOPS = {
-    "repeated_page": "the page after it says the same as one before",
+    "repeated_page": "the page after it repeats an earlier one",
     "next_unavailable": "there is no next page",
 }
 
@@ -34,17 +34,17 @@ STOPS = {
 class Pagination(Closed):
     """How to get from one page to the next."""
 
-    next: Locator = Field(description="What to press for the next page.")
+    next: Locator = Field(description="What to click for the next page.")
     max_pages: Whole = Field(
         ge=1, le=50, alias="maxPages", description="Pages to read at most, the first included."
     )
     wait_for: WaitCondition | None = Field(
-        default=None, alias="waitFor", description="What is true when a page is there."
+        default=None, alias="waitFor", description="A condition that holds once a page has loaded."
     )
 
 
 class PaginatedExtractInputs(Closed):
-    """Where the list begins, and how it goes on."""
+    """The inputs of `paginated_extract`: the first page, and how to get to the next ones."""
 
     start_url: StartUrl = Field(alias="startUrl")
     pagination: Pagination
@@ -53,14 +53,14 @@ class PaginatedExtractInputs(Closed):
 
 @register
 class PaginatedExtract(TaskTemplate):
-    """One step a page; pages that never come are skipped, and pages that were read are kept."""
+    """One step per page up to maxPages; the steps after the last existing page are skipped."""
 
     template_id = "paginated_extract"
     name = "Read a paginated list"
     description = (
-        "Open a list, read its page, press “next” and go on until maxPages, a page that repeats, or"
-        " no next page. Works for links and for lists that a script fills. Pages that were read are"
-        " kept when a later one fails."
+        "Open a list, read its page, click “next” and continue until maxPages, a page that repeats,"
+        " or no next page. Works for links and for lists that a script fills. If a page fails, the"
+        " pages before it are still returned."
     )
     inputs_model: ClassVar[type[BaseModel]] = PaginatedExtractInputs
     example_inputs = (
@@ -110,7 +110,7 @@ class PaginatedExtract(TaskTemplate):
             },
             "stoppedReason": {
                 "enum": ["max_pages", "repeated_page", "next_unavailable", None],
-                "description": "null where a page failed.",
+                "description": "null if a page failed.",
             },
         },
         "required": ["summary", "pages", "stoppedReason"],
@@ -121,73 +121,75 @@ class PaginatedExtract(TaskTemplate):
     limits = {"maxPages": 50, "maxWaitMs": 120_000}
 
     def plan(self, inputs: Mapping[str, Any]) -> list[StepPlan]:
-        """Return a step for each page that there may be."""
+        """Return a step for each page up to maxPages."""
         pages = range(2, inputs["pagination"]["maxPages"] + 1)
         first = StepPlan("read page 1", {"page": 1, "url": inputs["startUrl"]})
-        again = Effect.AT_LEAST_ONCE  # going to the next page may be done again
-        return [first, *(StepPlan(f"read page {n}", {"page": n}, again) for n in pages)]
+        effect = Effect.AT_LEAST_ONCE  # the click on “next” may be repeated
+        return [first, *(StepPlan(f"read page {n}", {"page": n}, effect) for n in pages)]
 
     async def do_step(self, step: StepPlan, ctx: StepContext) -> Mapping[str, Any]:
-        """Go to a page and read it, and look whether there is one after it."""
-        asked = ctx.inputs["pagination"]
-        waits = {"waitFor": asked["waitFor"]} if asked.get("waitFor") else {}
-        args = extract_of(ctx.inputs) | waits
+        """Go to a page, read it, and find out whether there is a next one."""
+        pagination = ctx.inputs["pagination"]
+        wait_for = {"waitFor": pagination["waitFor"]} if pagination.get("waitFor") else {}
+        args = extract_of(ctx.inputs) | wait_for
         if step.input["page"] == 1:
             await ctx.call("open_page", {"url": step.input["url"]})
-            before: list[str] = []
-            pressed: Mapping[str, Any] = {}
+            fingerprints: list[str] = []
+            clicked: Mapping[str, Any] = {}
         else:
-            pressed = await ctx.call("click_element", {"locator": asked["next"]})
-            before = [(done.output or {}).get("fingerprint", "") for done in ctx.earlier]
-            args["unlike"] = before[-1]
-        read = await ctx.call("read_current_page", args)
-        told = {"fingerprint": read["fingerprint"], "match": pressed.get("match")}
-        if read["fingerprint"] in before:
-            return {**told, "stop": "repeated_page", "warnings": []}
-        told |= {key: read.get(key) for key in READ}
-        return {**told, **(await self._look_ahead(step, ctx, told))}
+            clicked = await ctx.call("click_element", {"locator": pagination["next"]})
+            fingerprints = [(done.output or {}).get("fingerprint", "") for done in ctx.earlier]
+            args["unlike"] = fingerprints[-1]
+        page = await ctx.call("read_current_page", args)
+        output = {"fingerprint": page["fingerprint"], "match": clicked.get("match")}
+        if page["fingerprint"] in fingerprints:
+            return {**output, "stop": "repeated_page", "warnings": []}
+        output |= {key: page.get(key) for key in READ}
+        return {**output, **(await self._find_next(step, ctx, output))}
 
-    async def _look_ahead(
-        self, step: StepPlan, ctx: StepContext, read: Mapping[str, Any]
+    async def _find_next(
+        self, step: StepPlan, ctx: StepContext, page: Mapping[str, Any]
     ) -> dict[str, Any]:
-        asked = ctx.inputs["pagination"]
-        if step.input["page"] == asked["maxPages"]:
+        pagination = ctx.inputs["pagination"]
+        if step.input["page"] == pagination["maxPages"]:
             return {"stop": "max_pages"}
-        look = {"locator": asked["next"], "purpose": "clickable", "timeoutMs": NEXT_MS}
-        found = await ctx.call("find_element", {**look, "required": False})
+        args = {"locator": pagination["next"], "purpose": "clickable", "timeoutMs": NEXT_MS}
+        found = await ctx.call("find_element", {**args, "required": False})
         if found["match"] is not None:
             return {"stop": None, "next": found["match"]}
         if step.input["page"] > 1:
             return {"stop": "next_unavailable"}
-        labels = ", ".join(f"“{one['label']}”" for one in found["candidates"] if one["label"])
-        near = f" What comes nearest: {labels}." if labels else ""
-        warning = f"There is nothing on page 1 that leads to a next page.{near}"
-        return {"stop": "next_unavailable", "warnings": [*read["warnings"], warning]}
+        labels = ", ".join(
+            f"“{candidate['label']}”" for candidate in found["candidates"] if candidate["label"]
+        )
+        closest = f" The closest elements are {labels}." if labels else ""
+        warning = f"No element on page 1 fits pagination.next.{closest}"
+        return {"stop": "next_unavailable", "warnings": [*page["warnings"], warning]}
 
     def skip_reason(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> str:
-        """Say why no page comes after those that were read."""
+        """Return why there are no pages after those that were read, or ""."""
         done = [step for step in steps if step.succeeded]
         return STOPS.get((done[-1].output or {}).get("stop") or "", "") if done else ""
 
     def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
-        """Return the pages, as far as they came."""
-        broken = failed_step(steps)
+        """Return the pages that were read, and the error of the one that failed."""
+        failed = failed_step(steps)
         done = [step for step in steps if step.succeeded]
         pages = [_page(step) for step in done if "url" in (step.output or {})]
         if not pages:
-            if broken is None:  # the run's time was up before
+            if failed is None:  # the run timed out before
                 return Conclusion(RunStatus.FAILED)
-            return failed_conclusion(broken, template_id=self.template_id, inputs=inputs)
-        if broken is not None:
-            pages.append(_page(broken))
+            return failed_conclusion(failed, template_id=self.template_id, inputs=inputs)
+        if failed is not None:
+            pages.append(_page(failed))
         read = sum(page["success"] for page in pages)
         counts = {"pagesRead": read, "failed": len(pages) - read}
-        stop = None if broken else (done[-1].output or {}).get("stop")
+        stop = None if failed else (done[-1].output or {}).get("stop")
         summary = f"{read} page{'s' if read > 1 else ''} read; " + (
-            f"then '{broken.name}' failed" if broken else STOPS.get(stop or "", "maxPages reached")
+            f"then '{failed.name}' failed" if failed else STOPS.get(stop or "", "maxPages reached")
         )
         return Conclusion(
-            RunStatus.PARTIAL_SUCCESS if broken else RunStatus.SUCCEEDED,
+            RunStatus.PARTIAL_SUCCESS if failed else RunStatus.SUCCEEDED,
             result={
                 "summary": {**counts, "maxPages": inputs["pagination"]["maxPages"]},
                 "pages": pages,
@@ -198,20 +200,20 @@ class PaginatedExtract(TaskTemplate):
         )
 
     def prefers_sync(self, inputs: Mapping[str, Any]) -> bool:
-        """Wait for a handful of pages."""
+        """Wait for up to SYNC_PAGES pages."""
         return int(inputs["pagination"]["maxPages"]) <= SYNC_PAGES
 
 
 def _page(step: StepView) -> dict[str, Any]:
-    read = step.output or {}
+    output = step.output or {}
     return {
         "page": step.input["page"],
-        "url": read.get("url"),
-        "title": read.get("title"),
-        "pageType": read.get("pageType"),
-        "elementCount": read.get("elementCount", 0),
-        "pageInfo": read.get("pageInfo"),
-        "content": read.get("content"),
+        "url": output.get("url"),
+        "title": output.get("title"),
+        "pageType": output.get("pageType"),
+        "elementCount": output.get("elementCount", 0),
+        "pageInfo": output.get("pageInfo"),
+        "content": output.get("content"),
         "success": step.succeeded,
         "error": run_error(step) if step.error else None,
     }

@@ -1,4 +1,6 @@
-"""Run a stored success path again, slots filled in, without a model (runs.md)."""
+"""The template `replay_success_path`: run a stored success path again with other slot values,
+without a model.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ from runs.task_templates.tool_steps import (
 
 
 class ReplaySuccessPathInputs(Closed):
-    """Which path, and what its slots are this time."""
+    """The inputs of `replay_success_path`: the path, and values for its slots."""
 
     object_id: str = Field(
         alias="objectId",
@@ -36,32 +38,32 @@ class ReplaySuccessPathInputs(Closed):
         description="object_id of a success path whose procedure is steps of tools.",
     )
     version: int | None = Field(
-        default=None, ge=1, le=2**31 - 1, description="Which version; the current one unless said."
+        default=None, ge=1, le=2**31 - 1, description="The version; by default the current one."
     )
     target_id: str | None = Field(
         default=None,
         alias="targetId",
         min_length=1,
         max_length=64,
-        description="The workspace that steps of its tools work in; the default one unless said.",
+        description="The workspace for workspace tools; by default the caller's default one.",
     )
     slots: dict[str, Any] = Field(
         default_factory=dict,
         max_length=50,
         description="A value for every slot that the path requires or its steps use. No secrets:"
-        " they stand in the run's journal.",
+        " the values are stored in the run's journal.",
     )
 
 
 @register
 class ReplaySuccessPath(ToolSteps):
-    """A step a step of the procedure, one after another, the first that fails ends the run."""
+    """One step per step of the procedure, in order; the first that fails ends the run."""
 
     template_id = "replay_success_path"
     name = "Replay a success path"
     description = (
         "Run the stored steps of a success path again, with other values for its slots and without"
-        " a model. Everything is checked before the first step begins; policy is asked before each."
+        " a model. All steps are validated before the first one starts; policy authorizes each."
     )
     inputs_model: ClassVar[type[BaseModel]] = ReplaySuccessPathInputs
     example_inputs = ({"objectId": "obj_01", "slots": {"url": "https://example.com/"}},)
@@ -89,18 +91,18 @@ class ReplaySuccessPath(ToolSteps):
     limits = {"maxSteps": 100, "maxSlots": 50}
 
     def complete_inputs(self, inputs: Mapping[str, Any], principal: Principal) -> Mapping[str, Any]:
-        """Return the inputs with the version that is meant, so that a retry runs the same steps.
+        """Return the inputs with the version of the path, so that a retry runs the same steps.
 
         Raises:
-            InvalidInput: No such path of a user that the caller may act for, or one that cannot be
-                run with these slots here.
+            InvalidInput: The caller may act for no user with this path, its procedure is a text, or
+                the slots, a tool or the target do not fit.
         """
         found = find_success_path(principal, inputs["objectId"], inputs.get("version"))
         if found is None:
             raise InvalidInput("inputs.objectId: there is no such success path.")
         if isinstance(found.payload["procedure"], str):
             raise InvalidInput(
-                "inputs.objectId: its procedure is a text for people; steps of tools can be run."
+                "inputs.objectId: its procedure is a text for people; only tool steps can be run."
             )
         slots = inputs.get("slots", {})
         _check_slots(found.payload, slots)
@@ -115,7 +117,7 @@ class ReplaySuccessPath(ToolSteps):
         """Return the procedure's steps with their slots filled in.
 
         Raises:
-            InvalidInput: A step names a tool that is not here, or arguments that it does not take.
+            InvalidInput: A step's tool does not exist, or does not accept its arguments.
         """
         found = find_success_path(None, inputs["objectId"], inputs["version"])
         if found is None:
@@ -129,17 +131,17 @@ class ReplaySuccessPath(ToolSteps):
         """Call the step's tool."""
         name, target_id = step.input["tool"], step.input.get("targetId")
         output = await ctx.call(name, step.input["args"], target_id=target_id)
-        fitting, marks = await fit_output(name, output, ctx)
-        return {**fitting, **marks}
+        fitted, marks = await fit_output(name, output, ctx)
+        return {**fitted, **marks}
 
     def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
-        """Return what every step left."""
-        broken = failed_step(steps)
-        if broken is not None:
+        """Return the output of every step."""
+        failed = failed_step(steps)
+        if failed is not None:
             done = sum(step.succeeded for step in steps)
             again = all(step.effect == Effect.READ for step in steps)
             return failed_conclusion(
-                broken, template_id=self.template_id, inputs=inputs, again=again, done=done
+                failed, template_id=self.template_id, inputs=inputs, again=again, done=done
             )
         results = [
             {
@@ -157,40 +159,40 @@ class ReplaySuccessPath(ToolSteps):
                 "version": inputs["version"],
                 "results": results,
             },
-            summary=f"All {len(results)} steps of the success path were done.",
+            summary=f"All {len(results)} steps of the success path succeeded.",
             warnings=warnings_of(steps),
         )
 
 
 def _check_slots(payload: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    wanted = [*payload["required_slots"], *sorted(slots_of(payload["procedure"]))]
-    missing = list(dict.fromkeys(name for name in wanted if name not in given))
+    needed = [*payload["required_slots"], *sorted(slots_of(payload["procedure"]))]
+    missing = list(dict.fromkeys(name for name in needed if name not in given))
     if missing:
-        told = ", ".join(missing)
         raise InvalidInput(
-            f"inputs.slots: there is no value for {told}.", details={"missingSlots": missing}
+            f"inputs.slots: there is no value for {', '.join(missing)}.",
+            details={"missingSlots": missing},
         )
     unknown = [name for name in given if name not in payload["slot_definitions"]]
     if unknown:
-        raise InvalidInput(f"inputs.slots: the path knows no slot {unknown[0][:64]}.")
+        raise InvalidInput(f"inputs.slots: the path has no slot {unknown[0][:64]}.")
 
 
 def _pinned(tools: Sequence[Tool], target_id: str | None, principal: Principal) -> dict[str, str]:
-    """Return the target of the steps that work in a workspace, where there are any.
+    """Return {targetId} of the steps that work in a workspace, or {} if none does.
 
     Raises:
-        InvalidInput: One is named that is not there, or that no step works in.
+        InvalidInput: `target_id` does not exist, or no step works in a workspace.
         Forbidden: The caller lacks the scope of a step's tool.
     """
     where = "inputs.targetId"
-    places = [
+    targets = [
         pinned_target(tool, target_id if tool.kind == "workspace" else None, principal, where=where)
         for tool in tools
     ]
-    found = [place for place in places if place is not None]
-    if target_id is not None and not found:
-        raise InvalidInput(f"{where}: no step of this success path works in a workspace.")
-    return {"targetId": found[0]} if found else {}
+    pinned = [target for target in targets if target is not None]
+    if target_id is not None and not pinned:
+        raise InvalidInput(f"{where}: no step of this success path works in a workspace; omit it.")
+    return {"targetId": pinned[0]} if pinned else {}
 
 
 def _planned(

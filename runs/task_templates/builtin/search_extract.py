@@ -1,4 +1,4 @@
-"""Search on a site and read what it finds, or one of its results (runs.md, `search_extract`)."""
+"""The template `search_extract`: search on a site and read the list of results, or one of them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ JUST_TITLE = {"pageInfo": False, "content": False}
 
 
 class SearchExtractInputs(Closed):
-    """Where to search, for what, and what to do with the results."""
+    """The inputs of `search_extract`: where to search, for what, and which result to open."""
 
     start_url: StartUrl = Field(alias="startUrl")
     query: str = Field(min_length=1, max_length=2000, description="What to search for.")
@@ -37,7 +37,7 @@ class SearchExtractInputs(Closed):
     )
     submit: Locator | None = Field(
         default=None,
-        description="The button that starts the search; without it the form's own, or Enter.",
+        description="The button that starts the search; by default the form's own, or Enter.",
     )
     open_result: Locator | None = Field(
         default=None,
@@ -46,7 +46,9 @@ class SearchExtractInputs(Closed):
         " the list of results is read.",
     )
     wait_for_results: WaitCondition | None = Field(
-        default=None, alias="waitForResults", description="What is true when the results are there."
+        default=None,
+        alias="waitForResults",
+        description="A condition that holds once the results are shown.",
     )
     extract: Extract = None
 
@@ -99,57 +101,57 @@ class SearchExtract(TaskTemplate):
     def plan(self, inputs: Mapping[str, Any]) -> list[StepPlan]:
         """Return the five steps."""
         last = "open a result and read it" if inputs.get("openResult") else "read the results"
-        again = Effect.AT_LEAST_ONCE  # a search changes nothing: it may be submitted again
+        effect = Effect.AT_LEAST_ONCE  # a search changes nothing on the site: it may be repeated
         return [
             StepPlan("open the page", {"do": "open", "url": inputs["startUrl"]}),
-            StepPlan("enter the query", {"do": "enter"}, again),
-            StepPlan("submit the search", {"do": "submit"}, again),
+            StepPlan("enter the query", {"do": "enter"}, effect),
+            StepPlan("submit the search", {"do": "submit"}, effect),
             StepPlan("wait for the results", {"do": "wait"}),
-            StepPlan(last, {"do": "read"}, again),
+            StepPlan(last, {"do": "read"}, effect),
         ]
 
     async def do_step(self, step: StepPlan, ctx: StepContext) -> Mapping[str, Any]:
-        """Do one of the five."""
-        inputs, what = ctx.inputs, step.input["do"]
-        if what == "open":
+        """Perform one of the five steps."""
+        inputs, action = ctx.inputs, step.input["do"]
+        if action == "open":
             return await ctx.call("open_page", {"url": step.input["url"]})
-        if what == "enter":
-            asked = {"locator": inputs["searchField"], "value": inputs["query"]}
-            return await ctx.call("fill_field", asked)
-        if what == "submit":
+        if action == "enter":
+            args = {"locator": inputs["searchField"], "value": inputs["query"]}
+            return await ctx.call("fill_field", args)
+        if action == "submit":
             button = inputs.get("submit")
             return await ctx.call("submit_form", {"locator": button} if button else {})
-        if what == "wait":
+        if action == "wait":
             condition = inputs.get("waitForResults")
-            asked = {"extract": JUST_TITLE, **({"waitFor": condition} if condition else {})}
-            return await ctx.call("read_current_page", asked)
+            args = {"extract": JUST_TITLE, **({"waitFor": condition} if condition else {})}
+            return await ctx.call("read_current_page", args)
         opened: Mapping[str, Any] = {}
         if inputs.get("openResult"):
             opened = await ctx.call("click_element", {"locator": inputs["openResult"]})
-        read = await ctx.call("read_current_page", extract_of(inputs))
-        return {**read, "match": opened.get("match")}
+        page = await ctx.call("read_current_page", extract_of(inputs))
+        return {**page, "match": opened.get("match")}
 
     def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
-        """Return what was read in the end."""
-        broken = failed_step(steps)
-        if broken is not None:
-            return failed_conclusion(broken, template_id=self.template_id, inputs=inputs)
-        read = steps[-1].output
-        if read is None:  # the run's time was up before
+        """Return the page that was read last."""
+        failed = failed_step(steps)
+        if failed is not None:
+            return failed_conclusion(failed, template_id=self.template_id, inputs=inputs)
+        page = steps[-1].output
+        if page is None:  # the run timed out before
             return Conclusion(RunStatus.FAILED)
-        opened = read.get("match") is not None
+        opened = page.get("match") is not None
         result = {
             "success": True,
-            "finalPage": final_page(read),
+            "finalPage": final_page(page),
             "query": inputs["query"],
             "resultOpened": opened,
-            "pageInfo": read.get("pageInfo"),
-            "content": read.get("content"),
+            "pageInfo": page.get("pageInfo"),
+            "content": page.get("content"),
         }
-        what = "opened and read a result" if opened else "read the results"
+        done = "opened and read a result" if opened else "read the results"
         return Conclusion(
             RunStatus.SUCCEEDED,
             result=result,
-            summary=f"Searched for “{inputs['query'][:100]}” and {what}: {read.get('title')}",
+            summary=f"Searched for “{inputs['query'][:100]}” and {done}: {page.get('title')}",
             warnings=warnings_of(steps),
         )

@@ -1,4 +1,4 @@
-"""Fill a form, submit it once, and see what came of it (runs.md, `submit_and_verify`)."""
+"""The template `submit_and_verify`: fill a form, submit it once, verify that it was accepted."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from runs.task_templates.page_inputs import (
 )
 from runs.task_templates.registry import register
 
-# Codes of a submit that never pressed anything.
-NOTHING_DONE = frozenset(
+# Error codes of a submit step that clicked nothing.
+NOT_SUBMITTED = frozenset(
     {
         "ELEMENT_NOT_FOUND",
         "INVALID_PARAMETER",
@@ -36,24 +36,22 @@ NOTHING_DONE = frozenset(
 
 
 class FormField(Closed):
-    """A field and what to put there."""
+    """A field of the form and its value."""
 
-    name: str = Field(
-        min_length=1, max_length=100, description="What to call the field in the result."
-    )
+    name: str = Field(min_length=1, max_length=100, description="The field's name in the result.")
     value: str = Field(
         max_length=20_000,
-        description="Text to type; the label of an option; true or false for a box; YYYY-MM-DD for"
-        " a date.",
+        description="Text to type; the label of an option; true or false for a checkbox; YYYY-MM-DD"
+        " for a date.",
     )
     locator: Locator
     secret: StrictBool = Field(
-        default=False, description="True: the value is kept sealed and shown nowhere."
+        default=False, description="True: the value is stored sealed and shown nowhere."
     )
 
 
 class SubmitAndVerifyInputs(Closed):
-    """Which form, what to fill in, and how to tell that it was taken."""
+    """The inputs of `submit_and_verify`: the form, its values, and the success indicator."""
 
     start_url: StartUrl = Field(alias="startUrl")
     fields: list[FormField] = Field(
@@ -61,12 +59,12 @@ class SubmitAndVerifyInputs(Closed):
     )
     submit: Locator | None = Field(
         default=None,
-        description="The button to press; without it the filled form's submit button, or Enter.",
+        description="The button to click; by default the filled form's submit button, or Enter.",
     )
     success_indicator: WaitCondition | None = Field(
         default=None,
         alias="successIndicator",
-        description="What is true of the page once the form was taken.",
+        description="A condition that holds for the page once the form was accepted.",
     )
     extract: Extract = None
 
@@ -79,8 +77,8 @@ class SubmitAndVerify(TaskTemplate):
     name = "Submit a form and verify"
     description = (
         "Open a page, fill the fields of a form, submit it exactly once, and verify by an indicator"
-        " that it was taken; then read the page. A submit whose worker was lost is never repeated."
-        " Values are never part of the result."
+        " that it was accepted; then read the page. A submit whose worker was lost is never"
+        " repeated. Values are never part of the result."
     )
     inputs_model: ClassVar[type[BaseModel]] = SubmitAndVerifyInputs
     example_inputs = (
@@ -107,8 +105,8 @@ class SubmitAndVerify(TaskTemplate):
         "properties": {
             "success": {
                 "type": "boolean",
-                "description": "The indicator was met; without one: the page that came is no error"
-                " and marks no field as wrong.",
+                "description": "The indicator was met; without one: the next page is no error page"
+                " and marks no field as invalid.",
             },
             "finalPage": FINAL_PAGE,
             "submittedFields": {"type": "array", "items": {"type": "string"}},
@@ -134,10 +132,10 @@ class SubmitAndVerify(TaskTemplate):
     limits = {"maxFields": 20, "maxValueLength": 20_000, "maxWaitMs": 120_000}
 
     def plan(self, inputs: Mapping[str, Any]) -> list[StepPlan]:
-        """Return the steps: open, one a field, submit (once), verify.
+        """Return the steps: open, one per field, submit (once), verify.
 
-        Submit and verify use no secret, and need them all the same: the submit to fill in again
-        what a lost worker had filled in, both to keep what the page echoes out of what they say.
+        Submit and verify use no secret themselves, but need them: submit to fill the fields again
+        on a page that was lost with a worker, and both to mask values that the page echoes.
         """
         secret = _has_secrets(inputs)
         fills = [
@@ -157,28 +155,28 @@ class SubmitAndVerify(TaskTemplate):
         ]
 
     def secret_paths(self, inputs: Mapping[str, Any]) -> set[tuple[str | int, ...]]:
-        """Return where the values of fields are that are flagged secret."""
+        """Return the paths of the values of fields that are marked secret."""
         fields = enumerate(inputs["fields"])
         return {("fields", n, "value") for n, field in fields if field.get("secret")}
 
     async def do_step(self, step: StepPlan, ctx: StepContext) -> Mapping[str, Any]:
-        """Do one step; what is returned holds no value of a field."""
-        what = step.input["do"]
-        if what == "open":
+        """Perform one step; its output contains no value of a field."""
+        action = step.input["do"]
+        if action == "open":
             return await ctx.call("open_page", {"url": step.input["url"]})
-        if what == "fill":
+        if action == "fill":
             return await self._fill(step.input["field"], ctx)
-        if what == "submit":
+        if action == "submit":
             button = ctx.inputs.get("submit")
             return await ctx.call("submit_form", {"locator": button} if button else {})
         condition = ctx.inputs.get("successIndicator")
-        told = await ctx.call("wait_for", {"condition": condition} if condition else {})
-        read = await ctx.call("read_current_page", extract_of(ctx.inputs))
-        warnings = dict.fromkeys([*told["warnings"], *read["warnings"]])
+        check = await ctx.call("wait_for", {"condition": condition} if condition else {})
+        page = await ctx.call("read_current_page", extract_of(ctx.inputs))
+        warnings = dict.fromkeys([*check["warnings"], *page["warnings"]])
         return {
-            **read,
-            "met": told["met"],
-            "refusedFields": told["refusedFields"],
+            **page,
+            "met": check["met"],
+            "refusedFields": check["refusedFields"],
             "warnings": list(warnings),
         }
 
@@ -194,59 +192,63 @@ class SubmitAndVerify(TaskTemplate):
         return {"field": field["name"], "match": filled["match"], "warnings": filled["warnings"]}
 
     def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
-        """Return where it led; a form that was submitted and not taken is a partial success, for
-        only that keeps the page and cannot be mistaken for something to repeat.
+        """Return the page after the submit.
+
+        A form that was submitted and not accepted is a partial success: the result keeps the page,
+        and callers do not take the run for one to repeat.
         """
         submit = steps[-2]
-        broken = failed_step(steps)
-        if broken is not None:
+        failed = failed_step(steps)
+        if failed is not None:
             submitted = _submitted(submit)
             return failed_conclusion(
-                broken,
+                failed,
                 template_id=self.template_id,
                 inputs=_without_secrets(inputs),
                 again=submitted == "no" and not _has_secrets(inputs),
                 submitted=submitted,
             )
-        read = steps[-1].output
-        if read is None:  # the run's time was up before
+        page = steps[-1].output
+        if page is None:  # the run timed out before
             return Conclusion(RunStatus.FAILED)
-        return self._verdict(inputs, steps, read)
+        return self._verified(inputs, steps, page)
 
     @staticmethod
-    def _verdict(
-        inputs: Mapping[str, Any], steps: Sequence[StepView], read: Mapping[str, Any]
+    def _verified(
+        inputs: Mapping[str, Any], steps: Sequence[StepView], page: Mapping[str, Any]
     ) -> Conclusion:
-        met, refused = read["met"], read["refusedFields"]
-        seems_taken = (read.get("httpStatus") or 200) < 400 and not refused
-        success = seems_taken if met is None else met
-        notes = [f"“{one['field']}” is marked as wrong: {one['says']}" for one in refused]
+        met, refused = page["met"], page["refusedFields"]
+        seems_accepted = (page.get("httpStatus") or 200) < 400 and not refused
+        success = seems_accepted if met is None else met
+        warnings = [
+            f"“{field['field']}” is marked as invalid: {field['says']}" for field in refused
+        ]
         if met is False:
-            notes.insert(0, "The form was submitted, but the success indicator was not met.")
+            warnings.insert(0, "The form was submitted, but the success indicator was not met.")
         result = {
             "success": success,
-            "finalPage": final_page(read),
+            "finalPage": final_page(page),
             "submittedFields": [field["name"] for field in inputs["fields"]],
             "indicatorMatched": met,
-            "pageInfo": read.get("pageInfo"),
-            "content": read.get("content"),
+            "pageInfo": page.get("pageInfo"),
+            "content": page.get("content"),
         }
-        told = "taken" if success else "not taken, as far as the page tells"
+        outcome = "accepted" if success else "apparently not accepted"
         return Conclusion(
             RunStatus.SUCCEEDED if success else RunStatus.PARTIAL_SUCCESS,
             result=result,
-            summary=f"The form was submitted and {told}: {read.get('title')}",
-            warnings=[*notes, *warnings_of(steps)],
+            summary=f"The form was submitted and {outcome}: {page.get('title')}",
+            warnings=[*warnings, *warnings_of(steps)],
         )
 
 
 def _submitted(submit: StepView) -> str:
-    """Return whether the form was sent: yes, no or unknown."""
+    """Return whether the form was submitted: yes, no or unknown."""
     if submit.succeeded:
         return "yes"
-    error = submit.error or {"errorCode": "never begun", "details": {"effect": "none"}}
+    error = submit.error or {"errorCode": "not started", "details": {"effect": "none"}}
     details = error.get("details") or {}
-    if error["errorCode"] in NOTHING_DONE or details.get("effect") == "none":
+    if error["errorCode"] in NOT_SUBMITTED or details.get("effect") == "none":
         return "no"
     return "no" if "restoring" in details else "unknown"
 
@@ -256,5 +258,5 @@ def _has_secrets(inputs: Mapping[str, Any]) -> bool:
 
 
 def _without_secrets(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the inputs for a call to propose; where values are secret there is none to make."""
+    """Return the inputs for next actions, without the fields if a value is secret."""
     return {"startUrl": inputs["startUrl"]} if _has_secrets(inputs) else dict(inputs)
