@@ -203,3 +203,20 @@ def test_every_dependency_is_imported() -> None:
     names = {name: MODULE_OF.get(name, name.replace("-", "_")) for name in declared}
     unused = {name for name, module in names.items() if module not in imported}
     assert unused == set(NOT_IMPORTED_BY_US)
+
+
+def test_every_source_file_that_the_docs_name_exists() -> None:
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    named = {
+        f"{name_of(page)}: {path}"
+        for page in pages
+        for path in re.findall(
+            r"(?<![\w./-])((?:config|decisions|artifacts|runners|runs|mcp_server|tests)/[\w/]+\.\w+)",
+            page.read_text(),
+        )
+        if not (ROOT / path).exists()
+    }
+    assert named <= {  # the files that a reader is told to create
+        "README.md: runners/browser/tools/count_links.py",
+        "docs/adding-a-tool.md: runners/browser/tools/count_links.py",
+    }
