@@ -9,7 +9,7 @@ from django.views.generic import RedirectView
 
 from decisions.identity.one_time_login import one_time_login
 from decisions.views import chat as chat_views
-from decisions.views import confirmation, outcomes, users
+from decisions.views import continuity
 from decisions.views.audit import AuditView
 from decisions.views.confirmation_page import confirm_page
 
@@ -17,13 +17,13 @@ _USER = "api/v1/user/<id:user_id>"
 
 urlpatterns: list[URLPattern] = [
     path("api/v1/chat", chat_views.ChatView.as_view()),
-    path("api/v1/decision/<id:decision_id>/confirm", confirmation.ConfirmView.as_view()),
-    path("api/v1/decision/<id:decision_id>/outcome", outcomes.OutcomeView.as_view()),
-    path(f"{_USER}/state", users.StateView.as_view()),
-    path(f"{_USER}/objects", users.ObjectsView.as_view()),
-    path(f"{_USER}/objects/shell", users.ShellView.as_view()),
-    path(f"{_USER}/objects/shell/latest", users.LatestShellView.as_view()),
-    path(f"{_USER}/objects/success-path", users.SuccessPathView.as_view()),
+    path("api/v1/decision/<id:decision_id>/confirm", continuity.ConfirmView.as_view()),
+    path("api/v1/decision/<id:decision_id>/outcome", continuity.OutcomeView.as_view()),
+    path(f"{_USER}/state", continuity.StateView.as_view()),
+    path(f"{_USER}/objects", continuity.ObjectsView.as_view()),
+    path(f"{_USER}/objects/shell", continuity.ShellView.as_view()),
+    path(f"{_USER}/objects/shell/latest", continuity.LatestShellView.as_view()),
+    path(f"{_USER}/objects/success-path", continuity.SuccessPathView.as_view()),
     path("confirm/<str:confirmation_id>/<str:signature>", confirm_page, name="confirm_link"),
     path("api/v1/audit", AuditView.as_view()),
     path("admin", RedirectView.as_view(url="/admin/", query_string=True)),

@@ -1,1 +1,1 @@
-"""Base classes of all REST views: authentication, throttling, error bodies, OpenAPI."""
+"""Base classes of all REST views: authentication, throttling, arguments, error bodies, OpenAPI."""

@@ -1,4 +1,4 @@
-"""A call's arguments as REST brings them: from path, query and body, against one closed schema."""
+"""Arguments of a REST call from path, query and body, validated against one closed JSON Schema."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ _INTEGER = re.compile(r"-?[0-9]{1,19}")
 
 
 def read_json(request: HttpRequest, *, limit: int) -> Any:
-    """Return the JSON value of a call's body through the input gate; no body at all counts as an
-    empty object.
+    """Return the request body as a validated JSON value; an empty body counts as `{}`.
 
     Raises:
-        UnsupportedBody: Another content type than application/json, or a content encoding.
-        BodyTooLarge, MalformedBody: As the gate says.
+        UnsupportedBody: The content type is not application/json, or there is a content encoding.
+        BodyTooLarge, MalformedBody: As `load_json`.
     """
     check_encoding(request)
     raw = request.read(limit + 1)
@@ -34,31 +33,34 @@ def read_json(request: HttpRequest, *, limit: int) -> Any:
 
 
 def check_encoding(request: HttpRequest) -> None:
-    """Refuse a body that is packed.
+    """Refuse a compressed body.
 
     Raises:
-        UnsupportedBody: It has a content encoding.
+        UnsupportedBody: The request has a Content-Encoding other than identity.
     """
     if request.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
-        raise UnsupportedBody("A body with a content encoding is not taken.")
+        raise UnsupportedBody("A body with a Content-Encoding is not accepted; send it plain.")
 
 
 def check_content_type(request: HttpRequest) -> None:
-    """Refuse a body that is said to be something else than JSON.
+    """Refuse a body of another media type than JSON in UTF-8.
 
     Raises:
-        UnsupportedBody: Its content type is not application/json in UTF-8.
+        UnsupportedBody: The content type is not application/json in UTF-8.
     """
     charset = (request.content_params or {}).get("charset", "utf-8")
     if request.content_type != "application/json" or charset.lower() not in ("utf-8", "utf8"):
-        told = request.headers.get("Content-Type", "none")[:64]
-        raise UnsupportedBody(f"The body has to be application/json in UTF-8, not {told!r}.")
+        content_type = request.headers.get("Content-Type", "none")[:64]
+        raise UnsupportedBody(
+            f"The body has to be application/json in UTF-8, not {content_type!r}."
+        )
 
 
 class RequestArguments:
-    """The closed input schema of a call, the same that its MCP tool has.
+    """The arguments of one REST call, by the closed input schema that its MCP tool also has.
 
-    `in_query` names what a call with a body takes from its query all the same.
+    Args:
+        in_query: arguments that a call with a body takes from its query instead.
     """
 
     def __init__(self, schema: Mapping[str, Any], *, in_query: Collection[str] = ()) -> None:
@@ -67,18 +69,19 @@ class RequestArguments:
         self._validator = compile_schema(self.schema)
 
     def of_query(self, query: QueryDict, path: Mapping[str, str]) -> dict[str, Any]:
-        """Return the arguments of a call without a body.
+        """Return the validated arguments of a call without a body.
 
         Raises:
-            InvalidInput: Unknown, repeated, malformed or out of range.
+            InvalidInput: An argument is unknown, repeated, malformed or out of range.
         """
         return self._checked(self._of_query(query), path)
 
     def of_body(self, body: Any, query: QueryDict, path: Mapping[str, str]) -> dict[str, Any]:
-        """Return the arguments of a call with a body, a JSON value that passed the gate.
+        """Return the validated arguments of a call with a body (from `read_json`).
 
         Raises:
-            InvalidInput: No object, a query beside it, or not what the schema allows.
+            InvalidInput: The body is not an object, the query has arguments that belong in the
+                body, or the schema does not allow the arguments.
         """
         for name in query:
             if name not in self._in_query:
@@ -86,7 +89,7 @@ class RequestArguments:
         if not isinstance(body, dict):
             raise InvalidInput("The body has to be a JSON object.")
         for name in self._in_query & body.keys():
-            raise InvalidInput(f"{name}: it stands in the query.")
+            raise InvalidInput(f"{name}: send it in the query, not in the body.")
         return self._checked({**body, **self._of_query(query)}, path)
 
     def _of_query(self, query: QueryDict) -> dict[str, Any]:
@@ -100,14 +103,14 @@ class RequestArguments:
     def _checked(self, given: dict[str, Any], path: Mapping[str, str]) -> dict[str, Any]:
         for name, value in path.items():
             if name in given:
-                raise InvalidInput(f"{name}: it stands in the path already.")
+                raise InvalidInput(f"{name}: it is in the path already; send it there alone.")
             given[name] = self._typed(name, value)
         check(self._validator, given)
         arguments: dict[str, Any] = coerce_integers(given, self.schema)
         return arguments
 
     def _typed(self, name: str, text: str) -> Any:
-        """Return a path's or query's text as the JSON value that the schema wants there."""
+        """Convert text from the path or query to the JSON type that the schema expects."""
         wanted = self.schema["properties"].get(name, {}).get("type")
         if wanted != "integer":
             return _text(name, text)
@@ -118,5 +121,5 @@ class RequestArguments:
 
 def _text(name: str, text: str) -> str:
     if "\0" in text:
-        raise InvalidInput(f"{name[:64]}: it holds a NUL character.")
+        raise InvalidInput(f"{name[:64]}: it contains a NUL character.")
     return text

@@ -1,6 +1,7 @@
-"""The parts of the REST door that DRF puts together (settings.REST_FRAMEWORK): how often, who, with
-which scope, in what form. What uses them is `decisions.api.view`, apart because DRF imports these
-before it has a view.
+"""The classes that settings.REST_FRAMEWORK names: throttle, authentication, permission, renderer,
+content negotiation, parser.
+
+Apart from `decisions.api.view`, because DRF imports these classes while it defines APIView.
 """
 
 from __future__ import annotations
@@ -37,13 +38,13 @@ _unknown_tokens = RowLimiter()
 
 
 def bearer_token(request: HttpRequest | Request) -> str | None:
-    """Return the bearer token that came with the call, or None."""
+    """Return the bearer token of a request, or None."""
     scheme, _, secret = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
     return secret.strip() if scheme.lower() == "bearer" else None
 
 
 def is_local_call(request: HttpRequest | Request) -> bool:
-    """Tell whether the call came from this machine and through no proxy (product.md, "Access")."""
+    """Tell whether the call came from this machine and through no proxy."""
     forwarded = any(
         name == "HTTP_FORWARDED" or name.startswith("HTTP_X_FORWARDED") for name in request.META
     )
@@ -56,10 +57,10 @@ def _host_name(host: str) -> str:
 
 
 def throttle_request(request: HttpRequest | Request) -> None:
-    """Count a call of its credential, known or not: THROTTLE_PER_SECOND of them are let pass.
+    """Count a call of its bearer token, valid or not: THROTTLE_PER_SECOND calls are allowed.
 
     Raises:
-        TooManyRequests: It is one too many.
+        TooManyRequests: This call exceeds the rate.
     """
     secret, limit = bearer_token(request), settings.THROTTLE_PER_SECOND
     if secret and _calls.exceeds(throttle_key(secret), limit=limit):
@@ -67,10 +68,10 @@ def throttle_request(request: HttpRequest | Request) -> None:
 
 
 def throttle_principal(principal: Principal) -> None:
-    """Count something that a known caller asks for over a line that stays open, at the same rate.
+    """Count a frame of an authenticated WebSocket, at the same rate as calls.
 
     Raises:
-        TooManyRequests: It is one too many.
+        TooManyRequests: This frame exceeds the rate.
     """
     limit = settings.THROTTLE_PER_SECOND
     if _calls.exceeds(throttle_key(principal.id), limit=limit):
@@ -78,10 +79,12 @@ def throttle_principal(principal: Principal) -> None:
 
 
 def authenticate_request(request: HttpRequest | Request) -> Principal | None:
-    """Return the principal of the call's token, or None where no token came.
+    """Return the principal of the request's token, or None for a request without a token.
+
+    A call that is not local has the trust level `remote`, whatever the token grants.
 
     Raises:
-        NotAuthenticated: A token came and is not valid.
+        NotAuthenticated: The token is not valid; audited.
     """
     secret = bearer_token(request)
     if secret is None:
@@ -89,58 +92,58 @@ def authenticate_request(request: HttpRequest | Request) -> Principal | None:
     try:
         principal = authenticate(secret)
     except NotAuthenticated:
-        _record_unknown(request)
+        _record_unknown_token(request)
         raise
     return principal if is_local_call(request) else principal.with_trust("remote")
 
 
-def _record_unknown(request: HttpRequest | Request) -> None:
-    """Write that a token came which is none here: from where and to which door, and at most a few
-    rows a minute, each with how many such calls it stands for. Of the token nothing is told.
+def _record_unknown_token(request: HttpRequest | Request) -> None:
+    """Audit a call with an invalid token: peer address, path and how many such calls the row stands
+    for, a few rows a minute. Nothing of the token is recorded.
     """
     count = _unknown_tokens.take()
     if count:
-        told = {
+        details = {
             "errorCode": NotAuthenticated.code,
             "calls": count,
             "peer": request.META.get("REMOTE_ADDR", ""),
         }
         path = storable_text(redact(request.path[:128]))
-        record(AuditEvent("access.refused", "unknown", "route", path, "", "", told))
+        record(AuditEvent("access.refused", "unknown", "route", path, "", "", details))
 
 
 class TokenAuthentication(BaseAuthentication):
-    """A bearer token; its trust `local` holds only for calls from this machine."""
+    """Bearer token authentication; the trust level `local` holds only for local calls."""
 
     def authenticate(self, request: Request) -> tuple[None, Principal] | None:
-        """Return the token's principal, or None where no token came.
+        """Return the token's principal, or None for a request without a token.
 
         Raises:
-            NotAuthenticated: A token came and is not valid.
+            NotAuthenticated: The token is not valid.
         """
         principal = authenticate_request(request)
         return None if principal is None else (None, principal)
 
     def authenticate_header(self, request: Request) -> str:
-        """Return the challenge of an answer 401."""
+        """Return the WWW-Authenticate challenge of a 401 response."""
         return 'Bearer realm="continuity"'
 
 
 class HasScope(BasePermission):
-    """The view's `scopes` name what the method needs; no entry, no access."""
+    """Require the scope that the view's `scopes` names for the method; no entry, no access."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
-        """Let the call pass, or refuse it; a refusal for want of a scope is audited.
+        """Return True or raise; a missing scope is audited.
 
         Raises:
-            NotAuthenticated: No token came.
+            NotAuthenticated: The request has no token.
             Forbidden: The token lacks the scope.
         """
         principal = request.auth
         if not isinstance(principal, Principal):
             raise NotAuthenticated("This call needs a bearer token.")
         if request.method not in view.allowed_methods:
-            return True  # nothing will be done: the answer is 405
+            return True  # nothing will be done: the response is 405
         method = "GET" if request.method == "HEAD" else str(request.method)
         scopes: Mapping[str, str] = getattr(view, "scopes", {})
         try:
@@ -155,15 +158,18 @@ class HasScope(BasePermission):
 def record_refusal(
     request: Request, principal: Principal, refusal: Refused, named: Mapping[str, str]
 ) -> None:
-    """Write who was refused which call over REST; of what was sent only what `named` says of the
-    path, and of the refusal the scope, or else the code. Commits.
+    """Audit a refused REST call: principal, method, route, and the scope or else the error code.
+    Commits.
+
+    Args:
+        named: metadata name -> path argument: the only parts of the request that are recorded.
     """
     refusal.is_recorded = True
     scope = refusal.details.get("scope")
-    why = {"scope": scope} if scope else {"errorCode": refusal.code}
+    reason = {"scope": scope} if scope else {"errorCode": refusal.code}
     match = request.resolver_match
     route, path = (match.route, match.kwargs) if match else ("", {})
-    shown = {name: storable_text(redact(str(path[part])[:64])) for part, name in named.items()}
+    details = {name: storable_text(redact(str(path[part])[:64])) for part, name in named.items()}
     record(
         AuditEvent(
             "access.refused",
@@ -172,26 +178,26 @@ def record_refusal(
             route,
             principal.tenant_id,
             principal.workspace_id,
-            {"method": request.method, **shown, **why},
+            {"method": request.method, **details, **reason},
         )
     )
 
 
 class TokenThrottle(BaseThrottle):
-    """THROTTLE_PER_SECOND calls per credential, known or not."""
+    """THROTTLE_PER_SECOND calls per bearer token, valid or not."""
 
     def allow_request(self, request: Request, view: APIView) -> bool:
-        """Count the call.
+        """Count the call and return True.
 
         Raises:
-            TooManyRequests: It is one too many.
+            TooManyRequests: This call exceeds the rate.
         """
         throttle_request(request)
         return True
 
 
 class JSONRenderer(BaseRenderer):
-    """JSON by orjson."""
+    """Render JSON with orjson."""
 
     media_type = "application/json"
     format = "json"
@@ -204,23 +210,23 @@ class JSONRenderer(BaseRenderer):
         accepted_media_type: str | None = None,
         renderer_context: Mapping[str, Any] | None = None,
     ) -> bytes:
-        """Return the bytes of the value."""
+        """Return the value as JSON bytes."""
         try:
             return orjson.dumps(data)
-        except TypeError:  # an integer of more than 64 bits, which a tool may well answer
+        except TypeError:  # an integer of more than 64 bits, which a tool may return
             return json.dumps(data, ensure_ascii=False).encode()
 
 
 class AlwaysJSON(DefaultContentNegotiation):
-    """JSON whatever the call accepts; there is no `?format=` to choose another."""
+    """Always respond with JSON: the Accept header is ignored, and `?format=` does not exist."""
 
     def select_renderer(
         self, request: Request, renderers: Any, format_suffix: str | None = None
     ) -> tuple[BaseRenderer, str]:
-        """Return the one renderer.
+        """Return the only renderer.
 
         Raises:
-            Http404: The query holds `format`.
+            Http404: The query has `format`.
         """
         if "format" in request.query_params:
             raise Http404
@@ -228,7 +234,7 @@ class AlwaysJSON(DefaultContentNegotiation):
 
 
 class GatedJSONParser(BaseParser):
-    """A JSON body through the input gate, at most the view's `body_limit` bytes."""
+    """Parse a JSON body of at most the view's `body_limit` bytes with `read_json`."""
 
     media_type = "application/json"
 
@@ -236,6 +242,6 @@ class GatedJSONParser(BaseParser):
         """Return the value.
 
         Raises:
-            UnsupportedBody, BodyTooLarge, MalformedBody: As `read_json` says.
+            UnsupportedBody, BodyTooLarge, MalformedBody: As `read_json`.
         """
         return read_json(stream, limit=parser_context["view"].body_limit)

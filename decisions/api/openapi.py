@@ -1,4 +1,4 @@
-"""What the OpenAPI document says of calls: named schemas, parameters, answers, refusals."""
+"""The OpenAPI description of REST calls: named schemas, parameters, responses, errors."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _components: dict[str, Schema] = {}
 
 
 def component(name: str, schema: Schema) -> dict[str, str]:
-    """Give a schema its name in the document and return the reference to it."""
+    """Register a schema under a name in the document and return the reference to it."""
     _components[name] = schema
     return {"$ref": f"#/components/schemas/{name}"}
 
 
 def components() -> dict[str, Schema]:
-    """Return every schema that has a name."""
+    """Return every registered schema by name."""
     return dict(sorted(_components.items()))
 
 
@@ -40,7 +40,7 @@ PROBLEM = component(
             "recovery": {"type": "string", "description": "What the caller can do."},
             "nextActions": {
                 "type": "array",
-                "description": "Calls that help, by the names of their MCP tools; often there.",
+                "description": "Calls that help, as MCP tool calls; present for many errors.",
                 "items": {
                     "type": "object",
                     "required": ["tool", "args", "reason"],
@@ -57,24 +57,24 @@ PROBLEM = component(
 _REFUSALS = {
     400: (
         "INVALID_PARAMETER",
-        "The arguments are not as the schema says, or what they ask is refused.",
+        "The arguments do not match the schema, or the requested operation is not allowed.",
     ),
-    401: ("UNAUTHENTICATED", "No valid token came."),
+    401: ("UNAUTHENTICATED", "The request has no valid token."),
     403: ("FORBIDDEN", "The token lacks the scope."),
-    404: ("RUN_NOT_FOUND", "Unknown, past its time, or another workspace's."),
+    404: ("RUN_NOT_FOUND", "Unknown, expired, or another workspace's."),
     409: ("CONFLICT", "Not in the state that the call needs."),
-    410: ("ARTIFACT_EXPIRED", "Its time to live is over."),
+    410: ("ARTIFACT_EXPIRED", "The time to live is over."),
     413: ("INVALID_PARAMETER", "The body is too large."),
-    415: ("INVALID_PARAMETER", "The body is no plain application/json."),
+    415: ("INVALID_PARAMETER", "The body is not plain application/json."),
     429: ("TOO_MANY_REQUESTS", "Too many calls in this second."),
 }
 
 
 def _refusal(status: int) -> OpenApiResponse:
-    code, told = _REFUSALS[status]
-    shown = {"errorCode": code, "message": told, "details": {}, "retryable": status == 429}
-    example = OpenApiExample("Example", {**shown, "recovery": "…"}, response_only=True)
-    return OpenApiResponse(PROBLEM, told, examples=[example])
+    code, message = _REFUSALS[status]
+    body = {"errorCode": code, "message": message, "details": {}, "retryable": status == 429}
+    example = OpenApiExample("Example", {**body, "recovery": "…"}, response_only=True)
+    return OpenApiResponse(PROBLEM, message, examples=[example])
 
 
 def operation(
@@ -82,7 +82,7 @@ def operation(
     summary: str,
     *,
     tag: str,
-    answer: Schema | None,
+    response: Schema | None,
     status: int = 200,
     arguments: RequestArguments | None = None,
     path: Mapping[str, str] | None = None,
@@ -92,36 +92,43 @@ def operation(
     others: Mapping[int, Schema | str] | None = None,
     refusals: tuple[int, ...] = (),
     media_types: tuple[str, ...] = ("application/json",),
-    tell_refusal: Callable[[int], OpenApiResponse] = _refusal,
+    refusal_response: Callable[[int], OpenApiResponse] = _refusal,
 ) -> Callable[[F], F]:
-    """Describe a handler: its docstring is the description.
+    """Return a decorator that describes a view's handler in the document.
 
-    `answer` is the schema of `status`, `others` those of further statuses (a text where there is no
-    body to describe); with others and no answer there is no `status`. `path` names what stands in
-    the path; what is left of `arguments` is the query.
+    The handler's docstring is the description.
+
+    Args:
+        response: the schema of the response with `status`; with None and `others` there is none.
+        others: schemas of further statuses; a text for a response without a body.
+        path: path parameter -> description.
+        arguments: those that are not in `path` are query parameters.
+        refusals: the error statuses, each described by `refusal_response`.
     """
-    answers: dict[Any, Any] = {}
-    first = {} if answer is None and others else {status: answer}
+    responses: dict[Any, Any] = {}
+    first = {} if response is None and others else {status: response}
     for code, schema in {**first, **(others or {})}.items():
         media = media_types if code == status else media_types[:1]
         for media_type in media:
-            answers[code, media_type] = _answer(schema, (examples or {}).get(code))
+            responses[code, media_type] = _response(schema, (examples or {}).get(code))
     for code in sorted(refusals):
-        answers[code, "application/json"] = tell_refusal(code)
-    shown = [OpenApiExample("Example", body_example, request_only=True)] if body_example else []
+        responses[code, "application/json"] = refusal_response(code)
+    body_examples = (
+        [OpenApiExample("Example", body_example, request_only=True)] if body_example else []
+    )
     describe: Callable[[F], F] = extend_schema(
         operation_id=operation_id,
         summary=summary,
         tags=[tag],
         parameters=_parameters(arguments, path or {}),
         request={"application/json": dict(body)} if body else None,
-        responses=answers,
-        examples=shown,
+        responses=responses,
+        examples=body_examples,
     )
     return describe
 
 
-def _answer(schema: Schema | str | None, example: Any) -> OpenApiResponse:
+def _response(schema: Schema | str | None, example: Any) -> OpenApiResponse:
     if not isinstance(schema, Mapping):
         return OpenApiResponse(description=schema or "")
     examples = [OpenApiExample("Example", example, response_only=True)] if example else []
@@ -131,24 +138,30 @@ def _answer(schema: Schema | str | None, example: Any) -> OpenApiResponse:
 def _parameters(
     arguments: RequestArguments | None, path: Mapping[str, str]
 ) -> list[OpenApiParameter]:
-    named = [
+    parameters = [
         OpenApiParameter(
             name,
             {"type": "string", "minLength": 1, "maxLength": 64},
             OpenApiParameter.PATH,
             required=True,
-            description=told,
+            description=description,
         )
-        for name, told in path.items()
+        for name, description in path.items()
     ]
     if arguments is None:
-        return named
+        return parameters
     for name, schema in arguments.schema["properties"].items():
         if name not in path:
-            shown = {key: value for key, value in schema.items() if key != "description"}
-            told = schema.get("description", "")
-            named.append(OpenApiParameter(name, shown, OpenApiParameter.QUERY, description=told))
-    return named
+            bare = {key: value for key, value in schema.items() if key != "description"}
+            parameters.append(
+                OpenApiParameter(
+                    name,
+                    bare,
+                    OpenApiParameter.QUERY,
+                    description=schema.get("description", ""),
+                )
+            )
+    return parameters
 
 
 class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
@@ -158,6 +171,6 @@ class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
     name = "token"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
-        """Return the scheme."""
-        made = "Made with `manage.py create_token NAME`."
-        return {"type": "http", "scheme": "bearer", "description": made}
+        """Return the OpenAPI security scheme."""
+        description = "Created with `manage.py create_token NAME`."
+        return {"type": "http", "scheme": "bearer", "description": description}

@@ -1,6 +1,4 @@
-"""How often a credential calls: counted in Redis, for all web processes together (reliability rule
-10).
-"""
+"""Rate limits: calls per credential and second, counted in Redis for all web processes together."""
 
 from __future__ import annotations
 
@@ -13,20 +11,18 @@ from decisions.infra.redis import SharedRedis
 if TYPE_CHECKING:
     from redis import Redis
 
-ROWS_A_MINUTE = 3  # of one process, for what anybody can cause
+ROWS_PER_MINUTE = 3  # audit rows of one process for events that any client can cause
 
 
 class CallCounter:
-    """Calls per name and second. What Redis does not count is let pass: it may be lost without
-    harm.
-    """
+    """Count calls per name and second; while Redis is unavailable, no call is limited."""
 
     def __init__(self) -> None:
-        self._redis = SharedRedis("nobody is throttled")
+        self._redis = SharedRedis("calls are not throttled")
 
     def exceeds(self, name: str, *, limit: int) -> bool:
-        """Count one call and tell whether there were more than `limit` in this second; one round
-        trip.
+        """Count one call and tell whether there were more than `limit` in this second (one round
+        trip).
         """
         key = f"continuity:calls:{name}:{int(time.time())}"
 
@@ -40,24 +36,25 @@ class CallCounter:
 
 
 class RowLimiter:
-    """Lets the first ROWS_A_MINUTE of a kind of event be told, and counts the others. In memory: a
-    flood must not write anywhere, nor hang on Redis.
+    """Limit audit rows for one kind of event to ROWS_PER_MINUTE, counting the events in between.
+
+    The count is in memory: a flood of calls must cause neither writes nor calls to Redis.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._minute = 0
-        self._rows = self._untold = 0
+        self._rows = self._uncounted = 0
 
     def take(self) -> int:
-        """Return how many events the row stands for that is to be written now; 0: write none."""
+        """Count one event; return how many events the row to write now stands for, 0 for no row."""
         with self._lock:
             minute = int(time.monotonic() // 60)
             if minute != self._minute:
                 self._minute, self._rows = minute, 0
-            self._untold += 1
-            if self._rows >= ROWS_A_MINUTE:
+            self._uncounted += 1
+            if self._rows >= ROWS_PER_MINUTE:
                 return 0
             self._rows += 1
-            count, self._untold = self._untold, 0
+            count, self._uncounted = self._uncounted, 0
             return count

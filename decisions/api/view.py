@@ -1,6 +1,4 @@
-"""One call of the API: admitted, answered, refused in one shape. Every route under /api/v1 is an
-`ApiView`.
-"""
+"""The base class of every route under /api/v1: admission, dispatch, error responses."""
 
 from __future__ import annotations
 
@@ -28,7 +26,7 @@ Handler = Callable[..., Any]
 
 
 class IdConverter:
-    """An id in a path; an empty one reaches the call and is refused as an id, not as a route."""
+    """An id in a path; an empty one reaches the view, which refuses it as an invalid id."""
 
     regex = "[^/]*"
 
@@ -47,37 +45,40 @@ register_converter(IdConverter, "id")
 def json_response(
     data: Any, *, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> HttpResponse:
-    """Return a value as an answer that nobody stores and no browser takes for a page."""
+    """Return a value as a JSON response that is not cached and not sniffed as HTML."""
     body = JSONRenderer().render(data)
-    sure = {
+    defaults = {
         "Cache-Control": "no-store",
         "Content-Length": str(len(body)),
         "X-Content-Type-Options": "nosniff",
     }
     return HttpResponse(
-        body, status=status, content_type="application/json", headers={**sure, **(headers or {})}
+        body,
+        status=status,
+        content_type="application/json",
+        headers={**defaults, **(headers or {})},
     )
 
 
 def principal_of(request: Request) -> Principal:
-    """Return who calls, once a view's scopes were checked."""
+    """Return the caller of a request whose scopes were checked."""
     return cast(Principal, request.auth)
 
 
 class ApiView(APIView):
-    """A call of the API.
+    """A REST call.
 
-    A handler that is a plain function runs on a database thread, right after the call was admitted
-    there. One that is a coroutine function runs on the event loop: while it waits it holds neither
-    thread nor connection.
+    A handler that is a plain function runs on a database thread, right after admission on the same
+    thread. A coroutine function runs on the event loop: while it waits, it occupies neither a
+    thread nor a connection.
 
     Attributes:
-        scopes: the scope that each method needs.
-        audited_path: what of the path the audit row of a missing scope tells, and under which name.
-        audits_refusals: a refusal for want of a right, or for what is not there where something was
-            to be changed, leaves an audit row; else its service tells of it.
-        body_limit: bytes of a body.
-        refusal_as_dict: the body of an answer that refuses, in the words of the call's own seed.
+        scopes: method -> the scope that it needs.
+        audited_path: path argument -> its name in the audit row of a refused call.
+        audits_refusals: whether the view audits refused access: missing rights, and for writes
+            also resources that were not found. False where the service audits it.
+        body_limit: the maximum size of a body in bytes.
+        refusal_as_dict: returns the error body of a refusal.
     """
 
     scopes: ClassVar[Mapping[str, str]] = {}
@@ -87,14 +88,12 @@ class ApiView(APIView):
     refusal_as_dict: ClassVar[Callable[[Refused], dict[str, Any]]] = staticmethod(as_dict)
     http_method_names = ["get", "head", "post", "put", "patch", "delete"]
     content_negotiation_class = AlwaysJSON
-    view_is_async = True  # Django asks; `dispatch` is a coroutine function
+    view_is_async = True  # Django reads this; `dispatch` is a coroutine function
 
     async def dispatch(  # type: ignore[override]
         self, request: HttpRequest, *args: Any, **kwargs: Any
     ) -> HttpResponseBase:
-        """Admit the call, have it answered, and answer whatever goes wrong in the one shape of
-        errors.
-        """
+        """Admit the call, run its handler, and turn any exception into an error response."""
         self.args, self.kwargs = args, kwargs
         self.request = self.initialize_request(request, *args, **kwargs)
         method = str(request.method).lower()
@@ -107,22 +106,22 @@ class ApiView(APIView):
                     await self.admit()
                     return cast(HttpResponseBase, await handler(self.request, **kwargs))
                 return await in_thread(self._admit_and_answer, handler)
-        except Exception as error:  # noqa: BLE001  (as DRF's own dispatch: the handler logs what it does not know)
-            if isinstance(error, Refused) and self._is_told(error):
+        except Exception as error:  # noqa: BLE001  (as DRF's own dispatch: the exception handler logs unknown ones)
+            if isinstance(error, Refused) and self._should_audit(error):
                 principal = principal_of(self.request)
                 await in_thread(record_refusal, self.request, principal, error, self.audited_path)
             return self.handle_exception(error)
 
-    def _is_told(self, refusal: Refused) -> bool:
-        """Tell whether the audit log has to be told of a refusal of a known caller."""
+    def _should_audit(self, refusal: Refused) -> bool:
+        """Tell whether this refusal of an authenticated caller needs an audit row."""
         if refusal.is_recorded or not self.audits_refusals:
             return False
-        # By the scope: what reads a body in order to answer it is a read too.
+        # By the scope, not the method: some POST calls only read.
         reads = self.scopes.get(str(self.request.method), ":read").endswith(":read")
         return is_access_refusal(refusal, reads=reads) and isinstance(self.request.auth, Principal)
 
     async def admit(self) -> None:
-        """Refuse the call here if it may not be made."""
+        """Check throttle, authentication and scope; raises the refusal."""
         await in_thread(self.initial, self.request, **self.kwargs)
 
     def _admit_and_answer(self, handler: Handler) -> HttpResponseBase:
@@ -130,20 +129,19 @@ class ApiView(APIView):
         return cast(HttpResponseBase, handler(self.request, **self.kwargs))
 
     def perform_authentication(self, request: Request) -> None:
-        """Count the call, then authenticate: over the rate, nothing is asked of the database."""
-        request.get_host()  # refuses a host that is not ours
+        """Count the call, then authenticate: a call over the rate causes no database query."""
+        request.get_host()  # refuses a host that is not in ALLOWED_HOSTS
         super().check_throttles(request)
         super().perform_authentication(request)
 
     def check_throttles(self, request: Request) -> None:
-        """Nothing: the call was counted before it was authenticated."""
+        """Do nothing: `perform_authentication` counted the call already."""
 
     def arguments(self, wanted: RequestArguments) -> dict[str, Any]:
-        """Return the call's arguments from its path and its query, or its body where the method has
-        one.
+        """Return the call's validated arguments: path and query, and the body for methods with one.
 
         Raises:
-            InvalidInput: Any of its kinds.
+            InvalidInput: Or one of its subclasses.
         """
         query = self.request.query_params
         if self.request.method in ("GET", "HEAD"):
@@ -152,13 +150,14 @@ class ApiView(APIView):
         return wanted.of_body(body, query, self.kwargs)
 
     async def arguments_of_body(self, wanted: RequestArguments) -> dict[str, Any]:
-        """Return the same from the event loop, which a large body would hold up."""
+        """Return `arguments` without blocking the event loop on a large body."""
         return await asyncio.to_thread(self.arguments, wanted)
 
 
 class PublicView(ApiView):
-    """A call that needs no token. Its handlers are coroutine functions; nothing before them waits
-    for the database.
+    """A call that needs no token.
+
+    Its handlers are coroutine functions, and admission does not use the database.
     """
 
     authentication_classes = ()
@@ -166,5 +165,5 @@ class PublicView(ApiView):
     throttle_classes = ()
 
     async def admit(self) -> None:
-        """Refuse a foreign host, on the event loop itself."""
+        """Refuse an unknown Host header, on the event loop itself."""
         self.initial(self.request, **self.kwargs)

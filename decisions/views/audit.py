@@ -102,7 +102,7 @@ class AuditView(ApiView):
         "What was done and refused",
         tag="audit",
         arguments=_QUERY,
-        answer=component("AuditPage", AUDIT_QUERY_OUTPUT),
+        response=component("AuditPage", AUDIT_QUERY_OUTPUT),
         refusals=(400, 401, 403, 429),
         examples={200: _EXAMPLE},
     )

@@ -53,4 +53,4 @@ def _refusal(status: int) -> OpenApiResponse:
     return OpenApiResponse(PROBLEM, told, examples=[example])
 
 
-continuity_operation = partial(operation, tag="continuity", refusal_as_dict=_refusal)
+continuity_operation = partial(operation, tag="continuity", refusal_response=_refusal)

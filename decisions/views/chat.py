@@ -51,7 +51,7 @@ class ChatView(ContinuityView):
     @continuity_operation(
         "chat",
         "Have a message decided on before anything is done",
-        answer=component("ChatAnswer", contract.CHAT_OUTPUT),
+        response=component("ChatAnswer", contract.CHAT_OUTPUT),
         body=component("Chat", contract.CHAT_INPUT),
         body_example=_EXAMPLE,
         refusals=(400, 401, 403, 409, 413, 415, 429),

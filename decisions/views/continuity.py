@@ -1,4 +1,4 @@
-"""A user's state and objects over REST."""
+"""REST views of the Continuity API except chat: confirmations, outcomes, state and objects (S2)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,20 @@ from rest_framework.request import Request
 from decisions.api.arguments import RequestArguments
 from decisions.api.openapi import component
 from decisions.api.view import json_response, principal_of
+from decisions.authorization.confirm_by_token import confirm_decision
 from decisions.continuity import contract, objects, state
+from decisions.continuity.outcomes import report_outcome
+from decisions.validation.json_schema import closed
 from decisions.views.base import ContinuityView, continuity_operation
 
+_CONFIRM = RequestArguments(contract.CONFIRM_INPUT_REST)
+_CONFIRM_BODY = {
+    **closed(
+        {name: contract.CONFIRM_INPUT["properties"][name] for name in ("user_id", "confirm_token")}
+    ),
+    "required": ["user_id"],
+}
+_OUTCOME = RequestArguments(contract.OUTCOME_INPUT, in_query=("user_id",))
 _STATE = RequestArguments(contract.STATE_INPUT)
 _LIST = RequestArguments(contract.LIST_OBJECTS_INPUT)
 _SHELL = RequestArguments(contract.PUT_SHELL_INPUT)
@@ -21,6 +32,52 @@ _READ = (400, 401, 403, 429)
 _WRITE = (*_READ, 409, 412, 413, 415)
 _IN_PATH = {"user_id": "A user that the token may act for."}
 _PUT = component("ContinuityObjectWritten", contract.PUT_OBJECT_OUTPUT)
+
+
+class ConfirmView(ContinuityView):
+    """POST /decision/{decision_id}/confirm."""
+
+    scopes = {"POST": "continuity:write"}
+
+    @continuity_operation(
+        "confirmDecision",
+        "Confirm a high-risk decision",
+        path={"decision_id": "From the answer to the message."},
+        response=component("ContinuityConfirmed", contract.CONFIRM_OUTPUT),
+        body=component("ConfirmDecision", _CONFIRM_BODY),
+        body_example={"user_id": "alice", "confirm_token": "…"},
+        refusals=(400, 401, 403, 413, 415, 429),
+    )
+    def post(self, request: Request, **path: str) -> HttpResponse:
+        """A person said yes: the token of the decision's answer confirms it, once and in time. A
+        credential with the scope `confirm` confirms what waits without one, tool calls and steps of
+        runs too; it cannot confirm what it asked for itself.
+        """
+        call = self.arguments(_CONFIRM)
+        return json_response(confirm_decision(principal=principal_of(request), call=call))
+
+
+class OutcomeView(ContinuityView):
+    """POST /decision/{decision_id}/outcome."""
+
+    scopes = {"POST": "continuity:write"}
+
+    @continuity_operation(
+        "reportOutcome",
+        "Say what became of a decision",
+        arguments=_STATE,
+        path={"decision_id": "From the answer to the message."},
+        response=component("ContinuityOutcome", contract.OUTCOME_OUTPUT),
+        body=component("ReportOutcome", contract.body_of(contract.OUTCOME_INPUT, "decision_id")),
+        body_example={"outcome_status": "success", "outcome_note": "The release is out."},
+        refusals=(400, 401, 403, 404, 409, 413, 415, 429),
+    )
+    def post(self, request: Request, **path: str) -> HttpResponse:
+        """Once per decision: the identical report again returns the record, another is refused.
+        The user's state moves by it, and a success that says how suggests a success path.
+        """
+        call = self.arguments(_OUTCOME)
+        return json_response(report_outcome(principal=principal_of(request), call=call))
 
 
 class StateView(ContinuityView):
@@ -32,7 +89,7 @@ class StateView(ContinuityView):
         "getUserState",
         "What a user has to spend",
         path=_IN_PATH,
-        answer=component("ContinuityState", contract.STATE_OUTPUT),
+        response=component("ContinuityState", contract.STATE_OUTPUT),
         refusals=_READ,
     )
     def get(self, request: Request, **path: str) -> HttpResponse:
@@ -51,7 +108,7 @@ class ObjectsView(ContinuityView):
         "Shell and success paths",
         path=_IN_PATH,
         arguments=_LIST,
-        answer=component("ContinuityObjects", contract.LIST_OBJECTS_OUTPUT),
+        response=component("ContinuityObjects", contract.LIST_OBJECTS_OUTPUT),
         refusals=_READ,
     )
     def get(self, request: Request, **path: str) -> HttpResponse:
@@ -90,7 +147,7 @@ class ShellView(_WritingView):
         "putShell",
         "Write the Shell",
         path=_IN_PATH,
-        answer=_PUT,
+        response=_PUT,
         refusals=_WRITE,
         body=component("ContinuityShell", contract.body_of(contract.PUT_SHELL_INPUT)),
         body_example={
@@ -118,7 +175,7 @@ class LatestShellView(ContinuityView):
         "getLatestShell",
         "The Shell as it is now",
         path=_IN_PATH,
-        answer=component("ContinuityLatestShell", contract.LATEST_SHELL_OUTPUT),
+        response=component("ContinuityLatestShell", contract.LATEST_SHELL_OUTPUT),
         refusals=_READ,
     )
     def get(self, request: Request, **path: str) -> HttpResponse:
@@ -138,7 +195,7 @@ class SuccessPathView(_WritingView):
         "putSuccessPath",
         "Write a success path",
         path=_IN_PATH,
-        answer=_PUT,
+        response=_PUT,
         refusals=_WRITE,
         body=component("ContinuitySuccessPath", contract.body_of(contract.PUT_SUCCESS_PATH_INPUT)),
         body_example={
