@@ -1,21 +1,64 @@
-"""Idempotency keys of submits: one run per (principal, template, key) while it lives (S0
-§4.1.1).
+"""Idempotency keys of submits (S0 §4.1.1): one run per (principal, template, key) while that run is
+visible.
+
+A submit with a used key is answered with the run that has it: `deduplicated` is true, and
+`inputs_match` tells whether its inputs are those of the first submit.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from runs.models import Run, RunKey
 from runs.queries.visibility import is_past_ttl
-from runs.submission.validation import Submission
+from runs.submission.validation import Submission, SubmittedRun
 
 
-def claim_key(submission: Submission, run_id: str) -> tuple[Run, str] | None:
-    """Take the idempotency key for this run, or return the run that has it and its inputs' digest.
+class KeyHolder(NamedTuple):
+    """The run that has an idempotency key, and the digest of the inputs of its submit."""
 
-    The unique row is the guard: of many submits at once one inserts it, the others wait for that
-    commit.
+    run: Run
+    inputs_digest: str
+
+
+def answer_new(run: Run, *, is_auto_mode: bool = False) -> SubmittedRun:
+    """Return the answer to a submit that created this run."""
+    return _answer(run, is_auto_mode=is_auto_mode, inputs_match=None)
+
+
+def answer_repeated(
+    run: Run, *, inputs_match: bool = True, is_auto_mode: bool = False
+) -> SubmittedRun:
+    """Return the answer to a repeated submit: this run, created by the first one."""
+    return _answer(run, is_auto_mode=is_auto_mode, inputs_match=inputs_match)
+
+
+def answer_key_holder(
+    holder: KeyHolder, submission: Submission, *, is_auto_mode: bool
+) -> SubmittedRun:
+    """Return the answer to a submit whose idempotency key a run has already."""
+    inputs_match = holder.inputs_digest in submission.inputs_digests
+    return answer_repeated(holder.run, inputs_match=inputs_match, is_auto_mode=is_auto_mode)
+
+
+def _answer(run: Run, *, is_auto_mode: bool, inputs_match: bool | None) -> SubmittedRun:
+    return SubmittedRun(
+        run_id=run.id,
+        session_id=run.session_id,
+        status=run.status,
+        mode="sync" if run.mode == "sync" else "async",
+        deduplicated=inputs_match is not None,
+        inputs_match=inputs_match,
+        timeout_ms=run.timeout_ms,
+        is_auto_mode=is_auto_mode,
+    )
+
+
+def claim_key(submission: Submission, run_id: str) -> KeyHolder | None:
+    """Claim the submission's idempotency key for this run, in the caller's transaction.
+
+    Returns None, or the run that has the key already. The unique row decides between concurrent
+    submits: one inserts it, the others wait for that commit.
     """
     scope = _scope(submission)
     RunKey.objects.bulk_create(
@@ -24,10 +67,10 @@ def claim_key(submission: Submission, run_id: str) -> tuple[Run, str] | None:
     )
     row = RunKey.objects.get(**scope)
     while row.run_id != run_id:
-        known = Run.objects.filter(id=row.run_id).first()
-        if known is not None and not is_past_ttl(known):
-            return known, row.inputs_digest
-        # Its time is over: exactly one of those who see that takes it.
+        run = Run.objects.filter(id=row.run_id).first()
+        if run is not None and not is_past_ttl(run):
+            return KeyHolder(run, row.inputs_digest)
+        # That run is past its TTL. The guard on run_id lets one of the concurrent submits have it.
         RunKey.objects.filter(id=row.id, run_id=row.run_id).update(
             run_id=run_id, inputs_digest=submission.inputs_digests[0]
         )
@@ -35,15 +78,15 @@ def claim_key(submission: Submission, run_id: str) -> tuple[Run, str] | None:
     return None
 
 
-def run_of_key(submission: Submission) -> tuple[Run, str] | None:
-    """Return the run that has the submission's idempotency key, and its inputs' digest."""
+def find_key_holder(submission: Submission) -> KeyHolder | None:
+    """Return the visible run that has the submission's idempotency key, or None."""
     if submission.key is None:
         return None
     row = RunKey.objects.filter(**_scope(submission)).first()
-    known = Run.objects.filter(id=row.run_id).first() if row else None
-    if row is None or known is None or is_past_ttl(known):
+    run = Run.objects.filter(id=row.run_id).first() if row else None
+    if row is None or run is None or is_past_ttl(run):
         return None
-    return known, row.inputs_digest
+    return KeyHolder(run, row.inputs_digest)
 
 
 def _scope(submission: Submission) -> dict[str, Any]:

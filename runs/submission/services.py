@@ -18,7 +18,7 @@ from decisions.identity.principals import Principal
 from decisions.infra.ids import new_id
 from decisions.models import Confirmation
 from runs.failpoints import hit
-from runs.journal.outcome import canceled
+from runs.journal.outcome import canceled_columns
 from runs.lifecycle.changes import NewEvent, Transition
 from runs.lifecycle.in_flight_calls import DirectCallOfRun
 from runs.lifecycle.slots import count_free_slots
@@ -29,7 +29,14 @@ from runs.models import ACTIVE, APPROVED, Run, RunStatus
 from runs.queries.visibility import is_past_ttl, visible_run
 from runs.queue import outbox
 from runs.sessions import services as sessions
-from runs.submission.idempotency import claim_key, run_of_key
+from runs.submission.idempotency import (
+    KeyHolder,
+    answer_key_holder,
+    answer_new,
+    answer_repeated,
+    claim_key,
+    find_key_holder,
+)
 from runs.submission.retry import check_retriable, copy_succeeded_steps
 from runs.submission.secret_inputs import sealed_row
 from runs.submission.validation import (
@@ -77,17 +84,14 @@ def submit_run(
         slot_is_free=is_auto_mode and count_free_slots() > 0,
     )
     check_webhook_option(principal, options.get("webhookId"))
-    first = run_of_key(submission)
+    first = find_key_holder(submission)
     if first is None:  # what was done already is not asked about again
         submission, approval = _admitted(submission, direct_call, turn.key if turn else "")
         run = _new_run(submission)
         first = _write_once(run, submission, approval, direct_call, turn)
         if first is None:
-            return _answer(run, is_auto_mode=is_auto_mode, inputs_match=None)
-    known, digest = first
-    return _answer(
-        known, is_auto_mode=is_auto_mode, inputs_match=digest in submission.inputs_digests
-    )
+            return answer_new(run, is_auto_mode=is_auto_mode)
+    return answer_key_holder(first, submission, is_auto_mode=is_auto_mode)
 
 
 def _admitted(
@@ -112,7 +116,7 @@ def _write_once(
     approval: Confirmation | None,
     direct_call: DirectCallOfRun | None,
     turn: Turn | None,
-) -> tuple[Run, str] | None:
+) -> KeyHolder | None:
     """Write the run, use its approval up and take its key, or return the run that has the key."""
     if submission.key is None and approval is None and direct_call is None and turn is None:
         _write(run, submission)
@@ -127,19 +131,6 @@ def _write_once(
             if direct_call is not None:
                 direct_call.start_with(run.id)
     return first
-
-
-def _answer(run: Run, *, is_auto_mode: bool, inputs_match: bool | None) -> SubmittedRun:
-    return SubmittedRun(
-        run_id=run.id,
-        session_id=run.session_id,
-        status=run.status,
-        mode="sync" if run.mode == "sync" else "async",
-        deduplicated=inputs_match is not None,
-        inputs_match=inputs_match,
-        timeout_ms=run.timeout_ms,
-        is_auto_mode=is_auto_mode,
-    )
 
 
 def _new_run(submission: Submission, *, retry_of: str | None = None) -> Run:
@@ -283,8 +274,8 @@ def retry_run(
                 _write(run, submission)
                 copy_succeeded_steps(old, run)
     if made is not None:
-        return _answer(made, is_auto_mode=False, inputs_match=True)
-    return _answer(run, is_auto_mode=False, inputs_match=None)
+        return answer_repeated(made)
+    return answer_new(run)
 
 
 def mark_async(run_id: str) -> None:
