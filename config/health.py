@@ -45,7 +45,7 @@ READINESS = {
 class LivenessView(PublicView):
     """GET /healthz."""
 
-    @operation("getLiveness", "The process lives", tag="health", answer=HEALTH)
+    @operation("getLiveness", "The process lives", tag="health", response=HEALTH)
     async def get(self, request: Request) -> HttpResponse:
         """Answers 200 as long as the process answers at all; it asks nothing of anybody."""
         return json_response({"status": "ok"})
@@ -58,7 +58,7 @@ class ReadinessView(PublicView):
         "getReadiness",
         "Everything is there",
         tag="health",
-        answer=READINESS,
+        response=READINESS,
         others={503: READINESS},
     )
     async def get(self, request: Request) -> HttpResponse:

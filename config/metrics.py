@@ -82,7 +82,7 @@ _BACKLOGS = (
 )
 
 
-class IsHereOrHasScope(HasScope):
+class IsLocalOrHasScope(HasScope):
     """A caller on this machine needs no token; any other one needs the scope."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
@@ -94,13 +94,13 @@ class MetricsView(ApiView):
     """GET /metrics."""
 
     scopes = {"GET": "metrics:read"}
-    permission_classes = (IsHereOrHasScope,)
+    permission_classes = (IsLocalOrHasScope,)
 
     @operation(
         "getMetrics",
         "Figures for Prometheus",
         tag="health",
-        answer=None,
+        response=None,
         refusals=(401, 403, 429),
     )
     def get(self, request: Request) -> HttpResponse:
@@ -110,7 +110,7 @@ class MetricsView(ApiView):
         return HttpResponse(generate_latest(_registry), content_type=CONTENT_TYPE_LATEST)
 
 
-class _Figures(Collector):
+class _InstallationCollector(Collector):
     """Asks the database and Redis at every scrape."""
 
     def collect(self) -> Iterable[Metric]:
@@ -208,5 +208,5 @@ def _buckets(figure: MetricSpec, found: Mapping[str, float]) -> Iterable[tuple[s
 
 
 _registry: Any = CollectorRegistry()
-_registry.register(_Figures())
+_registry.register(_InstallationCollector())
 ProcessCollector(namespace="continuity_web", registry=_registry)

@@ -42,7 +42,7 @@ class EvidenceView(ApiView):
         "The evidence of a run as one file",
         tag="audit",
         arguments=_INPUT,
-        answer={"type": "string"},
+        response={"type": "string"},
         path={"runId": "A run's id; one past its time to live too."},
         media_types=(JSON_LINES,),
         refusals=(400, 401, 403, 404, 429),

@@ -34,7 +34,7 @@ class PageContentView(ApiView):
         "readPageContent",
         "Parts of what a run read",
         tag="artifacts",
-        answer=_ANSWER,
+        response=_ANSWER,
         body=component("PageContentWish", READ_PAGE_CONTENT_INPUT),
         body_example={"artifactId": _EXAMPLE["artifactId"], "grep": "(?i)pip install"},
         examples={200: _EXAMPLE},

@@ -46,7 +46,7 @@ class TemplatesView(ApiView):
         "listTaskTemplates",
         "What can be run",
         tag="runs",
-        answer=openapi.TEMPLATES,
+        response=openapi.TEMPLATES,
         refusals=_READ,
     )
     def get(self, request: Request) -> HttpResponse:
@@ -61,7 +61,11 @@ class ProfileView(ApiView):
     scopes = {"GET": "runs:read"}
 
     @operation(
-        "getRuntimeProfile", "Limits and trust", tag="runs", answer=openapi.PROFILE, refusals=_READ
+        "getRuntimeProfile",
+        "Limits and trust",
+        tag="runs",
+        response=openapi.PROFILE,
+        refusals=_READ,
     )
     def get(self, request: Request) -> HttpResponse:
         """The limits of this installation, and the trust level at which it sees you."""
@@ -78,7 +82,7 @@ class RunsView(ApiView):
         "listTaskRuns",
         "Runs of the workspace",
         tag="runs",
-        answer=openapi.RUN_LIST,
+        response=openapi.RUN_LIST,
         arguments=_LIST,
         refusals=_READ,
     )
@@ -95,7 +99,7 @@ class RunsView(ApiView):
         "runTaskTemplate",
         "Submit a run",
         tag="runs",
-        answer=openapi.SUBMITTED,
+        response=openapi.SUBMITTED,
         others={202: openapi.SUBMITTED},
         refusals=_WRITE,
         body=openapi.SUBMIT_BODY,
@@ -131,7 +135,7 @@ class RunView(ApiView):
         "getTaskRun",
         "One run",
         tag="runs",
-        answer=openapi.RUN,
+        response=openapi.RUN,
         path=_IN_PATH,
         examples={200: openapi.RUN_EXAMPLE},
         refusals=_READ,
@@ -151,7 +155,7 @@ class WaitView(ApiView):
         "waitTaskRun",
         "Wait for a run's end",
         tag="runs",
-        answer=openapi.RUN,
+        response=openapi.RUN,
         arguments=_WAIT,
         path=_IN_PATH,
         refusals=_READ,
@@ -177,7 +181,7 @@ class EventsView(ApiView):
         "subscribeTaskRunEvents",
         "A run's events",
         tag="runs",
-        answer=openapi.EVENT_PAGE,
+        response=openapi.EVENT_PAGE,
         examples={200: openapi.EVENTS_EXAMPLE},
         arguments=_EVENTS,
         path=_IN_PATH,
@@ -225,7 +229,7 @@ class RunArtifactsView(ApiView):
         "listRunArtifacts",
         "What a run kept",
         tag="artifacts",
-        answer=openapi.ARTIFACTS,
+        response=openapi.ARTIFACTS,
         path=_IN_PATH,
         refusals=_READ,
     )
@@ -250,7 +254,7 @@ class CancelView(ApiView):
         "cancelTaskRun",
         "Cancel a run",
         tag="runs",
-        answer=openapi.CHANGED,
+        response=openapi.CHANGED,
         path=_IN_PATH,
         examples={200: openapi.CANCELED_EXAMPLE},
         refusals=_WRITE,
@@ -272,7 +276,7 @@ class RetryView(ApiView):
         "retryTaskRun",
         "Try a run again",
         tag="runs",
-        answer=openapi.SUBMITTED,
+        response=openapi.SUBMITTED,
         path=_IN_PATH,
         others={202: openapi.SUBMITTED},
         refusals=(*_WRITE, 409),
@@ -296,7 +300,7 @@ class AnswerView(ApiView):
         "answerTaskRun",
         "Answer a run's question",
         tag="runs",
-        answer=openapi.CHANGED,
+        response=openapi.CHANGED,
         path=_IN_PATH,
         body=openapi.ANSWER_BODY,
         refusals=_WRITE,

@@ -77,7 +77,7 @@ class ToolsView(ApiView):
         "listTools",
         "What can be called",
         tag="tools",
-        answer=_TOOLS,
+        response=_TOOLS,
         refusals=(400, 401, 403, 429),
     )
     def get(self, request: Request) -> HttpResponse:
@@ -107,13 +107,13 @@ class CallView(ApiView):
         "callTool",
         "Call a tool",
         tag="tools",
-        answer=_ANSWER,
+        response=_ANSWER,
         body=_BODY,
         others={202: _PROBLEM},
         path={"name": "From the list of tools."},
         body_example={"args": {"path": "game/scene"}},
         refusals=tuple(_REFUSALS),
-        refusal_as_dict=_refusal,
+        refusal_response=_refusal,
     )
     async def post(self, request: Request, **path: str) -> HttpResponse:
         """Checks the arguments, asks policy, and answers with what the tool answered.

@@ -36,7 +36,7 @@ class WebhooksView(ApiView):
         "listWebhooks",
         "Webhooks of the workspace",
         tag="webhooks",
-        answer=component("WebhookList", webhook_contract.WEBHOOK_LIST),
+        response=component("WebhookList", webhook_contract.WEBHOOK_LIST),
         refusals=_READ,
     )
     def get(self, request: Request) -> HttpResponse:
@@ -49,7 +49,7 @@ class WebhooksView(ApiView):
         "Be told when runs end",
         tag="webhooks",
         status=201,
-        answer=component("NewWebhook", webhook_contract.NEW_WEBHOOK),
+        response=component("NewWebhook", webhook_contract.NEW_WEBHOOK),
         body=component("CreateWebhook", webhook_contract.CREATE_WEBHOOK_INPUT),
         body_example=_EXAMPLE,
         refusals=_WRITE,
@@ -81,7 +81,7 @@ class WebhookView(ApiView):
         "getWebhook",
         "One webhook",
         tag="webhooks",
-        answer=WEBHOOK,
+        response=WEBHOOK,
         path=_WEBHOOK_PATH,
         refusals=_READ,
     )
@@ -98,7 +98,7 @@ class WebhookView(ApiView):
         tag="webhooks",
         path=_WEBHOOK_PATH,
         refusals=_WRITE,
-        answer=component("DeletedWebhook", webhook_contract.DELETED_WEBHOOK),
+        response=component("DeletedWebhook", webhook_contract.DELETED_WEBHOOK),
     )
     def delete(self, request: Request, **path: str) -> HttpResponse:
         """Its deliveries go with it, those that are under way too."""
@@ -117,7 +117,7 @@ class EnableView(ApiView):
         "enableWebhook",
         "Enable a webhook",
         tag="webhooks",
-        answer=WEBHOOK,
+        response=WEBHOOK,
         path=_WEBHOOK_PATH,
         refusals=_WRITE,
     )
@@ -140,7 +140,7 @@ class DisableView(ApiView):
         "disableWebhook",
         "Disable a webhook",
         tag="webhooks",
-        answer=WEBHOOK,
+        response=WEBHOOK,
         path=_WEBHOOK_PATH,
         refusals=_WRITE,
     )
@@ -162,7 +162,7 @@ class DeliveriesView(ApiView):
         "What became of the messages",
         tag="webhooks",
         arguments=_LIST,
-        answer=component("WebhookDeliveryList", webhook_contract.DELIVERY_LIST),
+        response=component("WebhookDeliveryList", webhook_contract.DELIVERY_LIST),
         path=_WEBHOOK_PATH,
         refusals=_READ,
     )
@@ -186,7 +186,7 @@ class ReplayView(ApiView):
         "replayWebhookDelivery",
         "Send a message again",
         tag="webhooks",
-        answer=DELIVERY,
+        response=DELIVERY,
         path=_DELIVERY_PATH,
         refusals=_WRITE,
     )

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from decisions.api import drf
-from decisions.api.throttle import ROWS_A_MINUTE, RowLimiter
+from decisions.api.throttle import ROWS_PER_MINUTE, RowLimiter
 from decisions.identity.principals import Principal, authenticate, create_token
 from decisions.models import AuditEntry
 from tests.contract.mcp_host import OpenDoor, StdioHost
@@ -136,7 +136,7 @@ def test_a_flood_of_wrong_tokens_writes_a_few_rows_and_no_token(
         bad = {"Authorization": f"Bearer cty_hunter2hunter2_{number}"}
         assert anonymous.post(path, headers=bad, json={}).status_code == 401
     told = rows()
-    assert 1 <= len(told) <= 2 * ROWS_A_MINUTE  # the minute may end meanwhile
+    assert 1 <= len(told) <= 2 * ROWS_PER_MINUTE  # the minute may end meanwhile
     assert {(row.actor, row.resource_id) for row in told} == {("unknown", path)}
     assert "hunter2" not in str([row.metadata for row in told])
 
@@ -145,6 +145,6 @@ def test_a_row_says_how_many_calls_it_stands_for(monkeypatch: pytest.MonkeyPatch
     now = [0.0]
     monkeypatch.setattr("decisions.api.throttle.time.monotonic", lambda: now[0])
     few = RowLimiter()
-    assert [few.take() for _ in range(ROWS_A_MINUTE + 4)] == [1] * ROWS_A_MINUTE + [0] * 4
+    assert [few.take() for _ in range(ROWS_PER_MINUTE + 4)] == [1] * ROWS_PER_MINUTE + [0] * 4
     now[0] = 61.0
     assert few.take() == 5

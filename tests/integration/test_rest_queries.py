@@ -9,7 +9,7 @@ import httpx
 import pytest
 from django.db.backends.utils import CursorWrapper
 
-from decisions.api.throttle import ROWS_A_MINUTE
+from decisions.api.throttle import ROWS_PER_MINUTE
 from runs.models import Run
 from tests.support.rest import submission
 
@@ -77,7 +77,7 @@ def test_a_refused_token_costs_one(
     anonymous: httpx.Client, principal: object, statements: list[str]
 ) -> None:
     bad = {"Authorization": "Bearer cty_unknown"}
-    for _ in range(ROWS_A_MINUTE):  # the first of a minute are told to the audit log
+    for _ in range(ROWS_PER_MINUTE):  # the first of a minute are told to the audit log
         anonymous.get("/api/v1/runs", headers=bad)
     statements.clear()
     assert anonymous.get("/api/v1/runs", headers=bad).status_code == 401
