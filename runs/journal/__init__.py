@@ -1,1 +1,1 @@
-"""The step journal: what a worker records about steps, and how a run ends."""
+"""The step journal: a worker's writes about the steps of a run, and the run's end."""

@@ -1,9 +1,9 @@
-"""Exceptions that end a step's work early: a failed call, or one that waits for a person.
+"""Exceptions that end a step's attempt early: a failed call, or a wait for a person.
 
 CallFailed      a tool call failed or was denied
-NeedsPerson     a tool call that a person has to confirm first
-└── TakenOver   a tool call that waits until a person gives the page back
-NeedsAnswer     a question that the caller has to answer first
+NeedsPerson     a tool call that a person must confirm first
+└── TakenOver   a tool call that waits until a person ends the takeover of the page
+NeedsAnswer     a question that the caller must answer first
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from decisions.authorization.policy import Verdict
 
 
 class CallFailed(Exception):
-    """A tool call that failed or was denied; `error` has the one shape of every door."""
+    """A tool call failed or was denied; `error` is what every API returns for it."""
 
     def __init__(self, error: Mapping[str, Any]) -> None:
         super().__init__(str(error.get("message", "")))
@@ -24,22 +24,22 @@ class CallFailed(Exception):
 
 
 class NeedsPerson(Exception):
-    """A tool call that a person has to confirm first; nothing of it was done."""
+    """A tool call must be confirmed by a person first; it was not made."""
 
-    def __init__(self, use: ToolCallRequest, ruling: Authorization) -> None:
-        super().__init__(use.tool)
-        self.use, self.ruling = use, ruling
+    def __init__(self, request: ToolCallRequest, authorization: Authorization) -> None:
+        super().__init__(request.tool)
+        self.request, self.authorization = request, authorization
 
 
 class TakenOver(NeedsPerson):
-    """A tool call that waits until a person gives back the page; nothing of it was done."""
+    """A tool call waits until a person ends the takeover of the page; it was not made."""
 
-    def __init__(self, use: ToolCallRequest) -> None:
-        super().__init__(use, Authorization(Verdict("confirm", "takeover"), "confirm"))
+    def __init__(self, request: ToolCallRequest) -> None:
+        super().__init__(request, Authorization(Verdict("confirm", "takeover"), "confirm"))
 
 
 class NeedsAnswer(Exception):
-    """A question that whoever handed the run in has to answer before the step goes on."""
+    """The caller must answer a question before the step continues."""
 
     def __init__(self, question: str, suggestions: Sequence[str] = ()) -> None:
         super().__init__(question)

@@ -1,6 +1,4 @@
-"""How a run ends: results kept whole as an artifact and shortened in the answer, failures
-explained.
-"""
+"""The end of a run: its result, stored whole as an artifact and shortened in the row; its error."""
 
 from __future__ import annotations
 
@@ -41,9 +39,7 @@ RECOVERIES = {
 def error_object(
     code: str, message: str, *, details: Mapping[str, Any] | None = None, **more: Any
 ) -> dict[str, Any]:
-    """Return a run's `error`: errorCode, message, details, retryable, recovery, at, and what else
-    is known.
-    """
+    """Return a run's `error`: errorCode, message, details, retryable, recovery, at, and `more`."""
     return {
         "errorCode": code,
         "message": message,
@@ -56,7 +52,7 @@ def error_object(
 
 
 def timeout_error(timeout_ms: int, *, done: int, total: int) -> dict[str, Any]:
-    """Return the error of a run whose time is over."""
+    """Return the error of a run whose timeout expired."""
     return error_object(
         "RUN_TIMEOUT",
         f"The run did not end within its {timeout_ms} ms.",
@@ -64,23 +60,23 @@ def timeout_error(timeout_ms: int, *, done: int, total: int) -> dict[str, Any]:
     )
 
 
-def canceled(run: Run, *, by: str, reason: str) -> dict[str, Any]:
-    """Return the columns that the end of a run has that was canceled as it stands: the error, with
-    the step under way, and the same submit again where nothing can have been sent.
+def canceled_columns(run: Run, *, by: str, reason: str) -> dict[str, Any]:
+    """Return the columns of a run that ends by a cancel: the error, with the running step, and the
+    next actions: the same submit again, unless a step may have had an effect.
     """
-    told = f"Canceled by {by} while {run.status}." + (f" {reason}" if reason else "")
+    message = f"Canceled by {by} while {run.status}." + (f" {reason}" if reason else "")
     steps = RunStep.objects.filter(run_id=run.id)
-    under_way = steps.filter(status=StepStatus.STARTED).order_by("index").first()
-    at = {"step": {"step": under_way.index, "name": under_way.name}} if under_way else {}
+    running = steps.filter(status=StepStatus.STARTED).order_by("index").first()
+    at = {"step": {"step": running.index, "name": running.name}} if running else {}
     error = error_object(
         "RUN_CANCELED",
-        told,
+        message,
         actor=by,
-        reason=reason or "cancel was asked for",
+        reason=reason or "a cancel was requested",
         details={"statusBefore": run.status, "doneSteps": run.done_steps},
         **at,
     )
-    # Not "was begun": a step may begin between this look and the cancel.
+    # Steps that have not started count too: one may start between this query and the cancel.
     is_harmless = run.status == RunStatus.QUEUED or not steps.filter(effect=Effect.ONCE).exists()
     actions = next_actions(
         error,
@@ -88,27 +84,27 @@ def canceled(run: Run, *, by: str, reason: str) -> dict[str, Any]:
         inputs=run.inputs,
         again=is_harmless and not run.holds_secrets,
     )
-    return {"error": error, "result_summary": told[:500], "next_actions": storable(actions)}
+    return {"error": error, "result_summary": message[:500], "next_actions": storable(actions)}
 
 
 def ending_of(conclusion: Conclusion, schema: Mapping[str, Any] | None = None) -> Ending:
-    """Return the ending that a template's conclusion amounts to, its result shortened within the
-    template's result `schema`. Blocks on the artifact storage.
+    """Return the ending for a template's conclusion, with its result stored as an artifact and
+    shortened within the template's result `schema`. Blocks on the artifact storage.
     """
     result, error = storable(conclusion.result), storable(conclusion.error)
     blobs: Sequence[StoredBlob] = ()
     actions = list(conclusion.next_actions)
     if result is not None:
         whole = result
-        blobs, result = _kept(whole, "result.json", schema)
+        blobs, result = _store(whole, "result.json", schema)
         if result is not whole:
-            told = "The result is shortened here; this lists what the whole one holds."
-            actions.append(_read_on(blobs[0].artifact_id, told))
+            reason = "The result is shortened here; this lists the contents of the whole result."
+            actions.append(_outline(blobs[0].artifact_id, reason))
     if error is not None:
         items = (error.get("details") or {}).get("items")
         if items is not None:
-            blobs, short = _kept({"items": items}, "items.json")
-            details = {name: told for name, told in error["details"].items() if name != "items"}
+            blobs, short = _store({"items": items}, "items.json")
+            details = {name: value for name, value in error["details"].items() if name != "items"}
             error = {**error, "details": {**details, **short}}
         error = {"at": now_ms(), **error}
     return Ending(
@@ -116,7 +112,7 @@ def ending_of(conclusion: Conclusion, schema: Mapping[str, Any] | None = None) -
         result=result,
         error=error,
         summary=storable_text(conclusion.summary),
-        warnings=storable([told[:WARNING_CHARACTERS] for told in conclusion.warnings])[
+        warnings=storable([text[:WARNING_CHARACTERS] for text in conclusion.warnings])[
             :WARNINGS_MAX
         ],
         next_actions=storable(actions),
@@ -124,35 +120,35 @@ def ending_of(conclusion: Conclusion, schema: Mapping[str, Any] | None = None) -
     )
 
 
-def failed(error: Mapping[str, Any], *, partial: Mapping[str, Any] | None = None) -> Ending:
-    """Return the ending of a run that failed as a whole; what it had got so far is kept as an
+def failed_ending(error: Mapping[str, Any], *, partial: Mapping[str, Any] | None = None) -> Ending:
+    """Return the ending of a run that failed as a whole, with its `partial` result stored as an
     artifact.
     """
     blobs: Sequence[StoredBlob] = ()
     try:
-        blobs = _kept(storable(partial), "partial-result.json")[0] if partial else ()
+        blobs = _store(storable(partial), "partial-result.json")[0] if partial else ()
     except OSError as storage:
-        log.error("a partial result could not be kept: %s", storage)
+        log.error("a partial result could not be stored: %s", storage)
     return Ending(RunStatus.FAILED, error=error, summary=str(error["message"])[:500], blobs=blobs)
 
 
-def timed_out(
+def timed_out_ending(
     run: Run, steps: Iterable[RunStep], error: Mapping[str, Any], conclusion: Conclusion
 ) -> Ending:
-    """Return the ending of a run whose time is over, with the calls that would go on: what it had
-    got is no result, but can be read.
+    """Return the ending of a run whose timeout expired, with next actions: submit the rest, read
+    the partial result.
     """
     changed_something = any(step.effect == Effect.ONCE and step.attempts for step in steps)
     again = not changed_something and not run.holds_secrets
     actions = conclusion.next_actions or next_actions(
         error, template_id=run.template_id, inputs=run.inputs, again=again
     )
-    ending = failed(error, partial=conclusion.result)
-    kept = [
-        _read_on(blob.artifact_id, "This lists what had been done by then.")
+    ending = failed_ending(error, partial=conclusion.result)
+    reads = [
+        _outline(blob.artifact_id, "This lists what was done before the timeout.")
         for blob in ending.blobs
     ]
-    return replace(ending, next_actions=storable([*actions, *kept]))
+    return replace(ending, next_actions=storable([*actions, *reads]))
 
 
 def fail_with_internal_error(
@@ -162,33 +158,34 @@ def fail_with_internal_error(
     active_ms: int,
     left: tuple[Sequence[StepChange], Sequence[NewEvent]] = ((), ()),
 ) -> None:
-    """End a run over a defect of ours, which the log tells in full under the error id.
+    """Fail a run because of an unexpected exception; log it in full under an error id.
 
-    Commits, with what the steps `left` unless that itself cannot be written.
+    Commits, with the unwritten changes and events of its steps (`left`), unless the database
+    rejects just those.
 
     Raises:
-        LeaseLost: The run is not ours any more; nothing was written.
+        LeaseLost: The run is no longer under this lease; nothing was written.
     """
     error_id = new_id("err_")
-    told_log = {"runId": lease.run.id, "errorId": error_id}
-    log.error("a run ended over a defect", exc_info=error, extra=told_log)
-    told = error_object(
+    extra = {"runId": lease.run.id, "errorId": error_id}
+    log.error("a run failed with an unexpected exception", exc_info=error, extra=extra)
+    run_error = error_object(
         "EXECUTION_ERROR",
-        f"The run ended over an internal error; the server's log has it under {error_id}.",
+        f"The run failed with an internal error; see {error_id} in the server's log.",
         details={
             "causeCode": "STORAGE" if isinstance(error, OSError) else "INTERNAL",
             "errorId": error_id,
         },
     )
-    ending = failed(told)
+    ending = failed_ending(run_error)
     try:
-        lines, events = left
-        writer.write(lease, lines, active_ms=active_ms, events=events, ending=ending)
+        changes, events = left
+        writer.write(lease, changes, active_ms=active_ms, events=events, ending=ending)
     except (DataError, IntegrityError):
         writer.write(lease, [], active_ms=active_ms, ending=ending)
 
 
-def _kept(
+def _store(
     value: Mapping[str, Any], name: str, schema: Mapping[str, Any] | None = None
 ) -> tuple[Sequence[StoredBlob], Mapping[str, Any]]:
     raw = orjson.dumps(value)
@@ -196,5 +193,5 @@ def _kept(
     return (blob,), shorten_result(value, RESULT_BYTES, blob.artifact_id, schema)
 
 
-def _read_on(artifact_id: str, reason: str) -> NextAction:
+def _outline(artifact_id: str, reason: str) -> NextAction:
     return next_action("read_page_content", reason, artifactId=artifact_id, outline=True)

@@ -1,5 +1,6 @@
-"""What a step writes in the journal: started, succeeded, failed, each with the
-event that tells it.
+"""Build the journal's changes of a step (started, succeeded, failed, ...) with their events.
+
+The functions also set the new values on the row in memory.
 """
 
 from __future__ import annotations
@@ -28,45 +29,43 @@ if TYPE_CHECKING:
     from runs.execution.step_context import StepRun
 
 log = logging.getLogger(__name__)
-TIMER_SECONDS = 0.25  # that a timer may be early
+TIMER_SECONDS = 0.25  # a timer may fire this much early
 
 
-def about(row: RunStep) -> dict[str, Any]:
-    """Return what every event of a step tells: its number, its name, and its url
-    where it has one.
-    """
-    told: dict[str, Any] = {"step": row.index, "name": row.name}
+def event_data(row: RunStep) -> dict[str, Any]:
+    """Return the data that every event of a step has: its index, its name, and its URL if any."""
+    data: dict[str, Any] = {"step": row.index, "name": row.name}
     if isinstance(row.input.get("url"), str):
-        told["url"] = row.input["url"][:500]
-    return told
+        data["url"] = row.input["url"][:500]
+    return data
 
 
-def view(row: RunStep) -> StepView:
-    """Return a step as templates see it."""
+def step_view(row: RunStep) -> StepView:
+    """Return a step as templates receive it."""
     done = row.status == StepStatus.SUCCEEDED
     effect = Effect(row.effect)
     return StepView(row.index, row.name, row.input, done, row.output, row.error, effect)
 
 
 def started(row: RunStep) -> StepChange:
-    """Return the line of a step that starts; a second try is told by step.retrying instead."""
-    events = [NewEvent("step.started", about(row))] if row.attempts == 1 else []
+    """Return the start of a step; a second attempt has the event step.retrying instead."""
+    events = [NewEvent("step.started", event_data(row))] if row.attempts == 1 else []
     return StepChange(row.index, StepStatus.STARTED, events)
 
 
 def retrying(row: RunStep, error: Mapping[str, Any]) -> NewEvent:
-    """Return the event of a step that failed and is tried once more."""
-    told = {"attempt": row.attempts, "errorCode": error["errorCode"], "message": _short(error)}
-    return NewEvent("step.retrying", storable(about(row) | told))
+    """Return the event of a step that failed and is tried again."""
+    data = {"attempt": row.attempts, "errorCode": error["errorCode"], "message": _short(error)}
+    return NewEvent("step.retrying", storable(event_data(row) | data))
 
 
 def succeeded(
     row: RunStep, output: Mapping[str, Any], step_run: StepRun, duration_ms: int
 ) -> StepChange:
-    """Return the line of a step that did what it should."""
+    """Return the end of a step that succeeded."""
     output = storable(output)
     row.status, row.output = StepStatus.SUCCEEDED, output
-    data = about(row) | {"durationMs": duration_ms}
+    data = event_data(row) | {"durationMs": duration_ms}
     for key in ("title", "pageType"):
         if isinstance(output.get(key), str):
             data[key] = output[key][:200]
@@ -80,19 +79,19 @@ def succeeded(
         [NewEvent("step.succeeded", data)],
         output=output,
         blobs=tuple(step_run.blobs),
-        calls=tuple(step_run.made),
+        calls=tuple(step_run.call_records),
     )
 
 
 def skipped(row: RunStep, reason: str) -> StepChange:
-    """Return the line of a step that need not be done."""
+    """Return the end of a step that is left out."""
     row.status, row.output = StepStatus.SKIPPED, {"skipped": reason}
     return StepChange(row.index, StepStatus.SKIPPED, [], output=row.output)
 
 
 def paused(row: RunStep, step_run: StepRun, *, had_page: bool, taken_over: bool) -> StepChange:
-    """Return the line of a step that stopped for a person: it is to be done again, and goes on
-    behind the calls that it has made.
+    """Return the change of a step that waits for a person: it is pending, and its next attempt
+    replays the calls that it has made (`paused`) before it continues.
     """
     calls = step_run.masker.value(step_run.calls)
     row.status = StepStatus.PENDING
@@ -103,13 +102,15 @@ def paused(row: RunStep, step_run: StepRun, *, had_page: bool, taken_over: bool)
         [],
         blobs=tuple(step_run.blobs),
         paused=row.paused,
-        calls=tuple(step_run.made),
+        calls=tuple(step_run.call_records),
     )
 
 
-def unasked(change: StepChange) -> StepChange:
-    """Return the line of a step whose run is handed back before anybody was asked: what was not
-    asked about that page may be done on another, unless the step did something on it already.
+def without_pause(change: StepChange) -> StepChange:
+    """Return the change of a step whose run is released before a person was asked.
+
+    The call about which no person was asked yet may be made on another page, unless the step has
+    made calls on this one.
     """
     if change.paused is None or change.paused["calls"]:
         return change
@@ -119,10 +120,10 @@ def unasked(change: StepChange) -> StepChange:
 def failed(
     row: RunStep, error: Mapping[str, Any], step_run: StepRun | None = None, duration_ms: int = 0
 ) -> StepChange:
-    """Return the line of a step that failed for good."""
+    """Return the end of a step that failed and is not tried again."""
     error = storable(error)
     row.status, row.error = StepStatus.FAILED, error
-    told = {
+    data = {
         "durationMs": duration_ms,
         "errorCode": error["errorCode"],
         "message": _short(error),
@@ -130,37 +131,39 @@ def failed(
     return StepChange(
         row.index,
         StepStatus.FAILED,
-        [NewEvent("step.failed", about(row) | told)],
+        [NewEvent("step.failed", event_data(row) | data)],
         error=error,
         blobs=tuple(step_run.blobs) if step_run else (),
-        calls=tuple(step_run.made) if step_run else (),
+        calls=tuple(step_run.call_records) if step_run else (),
     )
 
 
 def wait_reason(future: Future[Mapping[str, Any]]) -> NeedsPerson | NeedsAnswer | None:
-    """Return what a step stopped for that needs a person, or None where it just ended."""
+    """Return the wait for a person by which a step stopped; None where it ended."""
     error = None if future.cancelled() else future.exception()
     return error if isinstance(error, NeedsPerson | NeedsAnswer) else None
 
 
-def kept(error: ToolFailed | Refused) -> dict[str, Any]:
-    """Return an error as a step keeps it: what helps is the run's to tell."""
-    return {name: what for name, what in error.as_dict().items() if name != "nextActions"}
+def stored_error(error: ToolFailed | Refused) -> dict[str, Any]:
+    """Return an error as a step stores it: without next actions, which only the run has."""
+    return {name: value for name, value in error.as_dict().items() if name != "nextActions"}
 
 
 def error_of(
     future: Future[Mapping[str, Any]], run: Run, *, ends_at: float
 ) -> Mapping[str, Any] | None:
-    """Return why a step's try failed, or None. A defect of ours is logged in full and told by its
-    id alone; a wait on a page that the run's end (`ends_at`, in `time.monotonic()` seconds) cut
-    short is the run's timeout, not the page's.
+    """Return the error of a step's attempt; None where it succeeded.
+
+    An unexpected exception is logged under an error id, and the error has that id alone. A
+    navigation that was still waiting at the run's deadline (`ends_at`, in `time.monotonic()`
+    seconds) is reported as the timeout of the run.
     """
     error = _error_of(future, run.id)
     left_s = ends_at - time.monotonic()
-    is_cut = left_s <= RESERVE_SECONDS + TIMER_SECONDS
-    if error is None or error["errorCode"] != NavigationTimeout.code or not is_cut:
+    is_at_deadline = left_s <= RESERVE_SECONDS + TIMER_SECONDS
+    if error is None or error["errorCode"] != NavigationTimeout.code or not is_at_deadline:
         return error
-    message = f"The run's {run.timeout_ms} ms were over before this: {error['message']}"
+    message = f"The run's timeout of {run.timeout_ms} ms expired first: {error['message']}"
     return {**error, "errorCode": "RUN_TIMEOUT", "message": message, "recovery": MORE_TIME}
 
 
@@ -174,32 +177,34 @@ def _error_of(future: Future[Mapping[str, Any]], run_id: str) -> Mapping[str, An
     if isinstance(error, CallFailed):
         return error.error
     if isinstance(error, ToolFailed | Refused):
-        return kept(error)
+        return stored_error(error)
     error_id = new_id("err_")
     log.error(
-        "a step ended over a defect", exc_info=error, extra={"runId": run_id, "errorId": error_id}
+        "a step ended with an unexpected exception",
+        exc_info=error,
+        extra={"runId": run_id, "errorId": error_id},
     )
     return ToolBroken(
-        f"The step ended over an internal error; the server's log has it under {error_id}.",
+        f"The step failed with an internal error; see {error_id} in the server's log.",
         details={"errorId": error_id},
     ).as_dict()
 
 
 def effect_unknown(row: RunStep) -> Mapping[str, Any]:
-    """Return the error of a `once` step whose worker was lost: it may have had its effect, and is
+    """Return the error of a `once` step whose worker was lost: it may have had its effect, so it is
     not repeated.
     """
     return ToolFailed(
-        f"The worker was lost during '{row.name}'; whether it took effect is unknown.",
+        f"The worker was lost during '{row.name}'; whether it had its effect is unknown.",
         details={"effect": "unknown", "step": row.index},
     ).as_dict()
 
 
-def lost(rows: Iterable[RunStep], begun: Iterable[StepChange]) -> list[StepChange]:
-    """Return the lines of `once` steps whose worker was lost under way; those in `begun` started
-    with this lease.
+def lost_steps(rows: Iterable[RunStep], started: Iterable[StepChange]) -> list[StepChange]:
+    """Return the failures of `once` steps that an earlier worker started and did not end; those in
+    `started` start with this lease.
     """
-    ours = {change.index for change in begun}
+    ours = {change.index for change in started}
     left = [row for row in rows if row.status == StepStatus.STARTED and row.index not in ours]
     return [failed(row, effect_unknown(row)) for row in left]
 

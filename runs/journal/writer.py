@@ -1,4 +1,4 @@
-"""The step journal: what a worker writes while it works on a run, each batch one transaction under
+"""Write the step journal: what a worker records about a run, each batch in one transaction under
 its lease.
 """
 
@@ -21,7 +21,7 @@ from runs.queue.leases import Lease, LeaseLost
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a run ends."""
+    """The end of a run."""
 
     status: RunStatus
     result: Mapping[str, Any] | None = None
@@ -39,43 +39,51 @@ def write(
     active_ms: int,
     events: Sequence[NewEvent] = (),
     ending: Ending | None = None,
-    forget_secrets: bool = False,
+    delete_secrets: bool = False,
 ) -> None:
-    """Write what happened since the last time, and the end of the run with its last step.
+    """Commit changes and events of the run's steps, and the end of the run if there is an `ending`.
 
-    With `forget_secrets` the run's secret inputs go in the same commit.
+    Args:
+        delete_secrets: delete the run's secret inputs in the same commit.
 
     Raises:
-        LeaseLost: The run is not ours any more; nothing was written.
+        LeaseLost: The run is no longer under this lease; nothing was written.
     """
-    abort_code = "" if ending is None else _cuts(lease, changes, ending)
-    written = lines(lease, changes, active_ms=active_ms, events=events, cut_later=bool(abort_code))
-    written = replace(written, forget_secrets=forget_secrets)
-    if ending is None:
-        if apply(written) is None:
-            raise LeaseLost(lease.run.id)
-        lease.in_flight_calls[:] = [call_id for call_id in lease.in_flight_calls if call_id not in written.finished_calls]
-        begun = [change.opens for change in changes if change.opens is not None]
-        lease.in_flight_calls.extend(call.row.id for call in begun if call.is_open)
-    else:
-        _end(ending, written, abort_code=abort_code)
+    abort_code = "" if ending is None else _abort_code(lease, changes, ending)
+    transition = build_transition(
+        lease, changes, active_ms=active_ms, events=events, leave_aborted=bool(abort_code)
+    )
+    transition = replace(transition, delete_secrets=delete_secrets)
+    if ending is not None:
+        _end(ending, transition, abort_code=abort_code)
+        return
+    if apply(transition) is None:
+        raise LeaseLost(lease.run.id)
+    in_flight, finished = lease.in_flight_calls, set(transition.finished_calls)
+    in_flight[:] = [call_id for call_id in in_flight if call_id not in finished]
+    starts = [change.call_start for change in changes if change.call_start is not None]
+    in_flight.extend(start.row.id for start in starts if start.is_written)
 
 
-def lines(
+def build_transition(
     lease: Lease,
     changes: Sequence[StepChange],
     *,
     active_ms: int,
     events: Sequence[NewEvent] = (),
-    cut_later: bool = False,
+    leave_aborted: bool = False,
 ) -> Transition:
-    """Return what happened since the last time as an unwritten transition under the lease.
+    """Return changes and events of the run's steps as a transition under the lease, unwritten.
 
-    `cut_later`: calls that did not come to their end are told of by what follows, which knows why.
+    Args:
+        leave_aborted: leave out the calls that did not end by themselves; the transition that ends
+            the lease records them, with its `abort_code`.
     """
-    told, blobs = [*events], [(blob, change.index) for change in changes for blob in change.blobs]
+    blobs = [(blob, change.index) for change in changes for blob in change.blobs]
+    all_events = [*events]
     for change in changes:
-        told += [*change.events, *(_artifact_created(blob, change.index) for blob in change.blobs)]
+        created = (_artifact_created(blob, change.index) for blob in change.blobs)
+        all_events += [*change.events, *created]
     finished = sum(change.status not in UNFINISHED for change in changes)
     appended = sum(change.new is not None for change in changes)
     values: dict[str, Any] = {} if lease.is_helper else {"active_ms": active_ms}
@@ -87,34 +95,33 @@ def lines(
         lease.run,
         lease.guard,
         values,
-        events=told,
+        events=all_events,
         steps=changes,
         blobs=blobs,
-        audit_events=_calls(lease.run, changes, cut_later=cut_later),
+        audit_events=_call_events(lease.run, changes, leave_aborted=leave_aborted),
         finished_calls=[
             call.call_id
             for change in changes
             for call in change.calls
-            if call.call_id and not (cut_later and call.is_aborted)
+            if call.call_id and not (leave_aborted and call.is_aborted)
         ],
         worker_id=lease.worker_id,
         epoch=lease.epoch,
     )
 
 
-def _cuts(lease: Lease, changes: Sequence[StepChange], ending: Ending) -> str:
-    """Return what is told of calls that the end of the run cuts off; nothing where every call that
-    began is over.
-    """
-    over = {call.call_id for change in changes for call in change.calls if not call.is_aborted}
-    if over.issuperset(lease.in_flight_calls):
+def _abort_code(lease: Lease, changes: Sequence[StepChange], ending: Ending) -> str:
+    """Return the error code for calls still in flight when the run ends; empty: there are none."""
+    calls = (call for change in changes for call in change.calls)
+    ended = {call.call_id for call in calls if not call.is_aborted}
+    if ended.issuperset(lease.in_flight_calls):
         return ""
     return str(ending.error["errorCode"]) if ending.error is not None else INTERRUPTED
 
 
-def _end(ending: Ending, written: Transition, *, abort_code: str) -> None:
+def _end(ending: Ending, transition: Transition, *, abort_code: str) -> None:
     values = {
-        **written.values,
+        **transition.values,
         "result": ending.result,
         "error": ending.error,
         "result_summary": ending.summary[:500],
@@ -125,17 +132,17 @@ def _end(ending: Ending, written: Transition, *, abort_code: str) -> None:
     if ending.error is not None:
         data |= {"errorCode": ending.error["errorCode"], "message": ending.error["message"]}
     last = replace(
-        written,
+        transition,
         values=values,
-        events=[*written.events, *(_artifact_created(blob, None) for blob in ending.blobs)],
-        blobs=[*written.blobs, *((blob, None) for blob in ending.blobs)],
+        events=[*transition.events, *(_artifact_created(blob, None) for blob in ending.blobs)],
+        blobs=[*transition.blobs, *((blob, None) for blob in ending.blobs)],
         free_slot=True,
         abort_code=abort_code,
     )
     try:
-        move(last, ending.status, actor=f"worker:{written.worker_id}", data=data)
+        move(last, ending.status, actor=f"worker:{transition.worker_id}", data=data)
     except InvalidTransition:
-        raise LeaseLost(written.run.id) from None
+        raise LeaseLost(transition.run.id) from None
 
 
 def _artifact_created(blob: StoredBlob, step_index: int | None) -> NewEvent:
@@ -149,20 +156,22 @@ def _artifact_created(blob: StoredBlob, step_index: int | None) -> NewEvent:
     return NewEvent("artifact.created", data | ({} if step_index is None else {"step": step_index}))
 
 
-def _calls(run: Run, changes: Sequence[StepChange], *, cut_later: bool) -> list[AuditEvent]:
-    """Return the audit rows of the tool calls that are over."""
+def _call_events(
+    run: Run, changes: Sequence[StepChange], *, leave_aborted: bool
+) -> list[AuditEvent]:
+    """Return the audit events of the tool calls that ended."""
     audit_events: list[AuditEvent] = []
     for change in changes:
         for call in change.calls:
-            if call.call_id and call.is_aborted and cut_later:
+            if call.call_id and call.is_aborted and leave_aborted:
                 continue
-            audit_events.append(call_records.over(run, change.index, call))
-            audit_events += call_records.refused_address(run, change.index, call)
+            audit_events.append(call_records.call_ended_event(run, change.index, call))
+            audit_events += call_records.refused_address_events(run, change.index, call)
     return audit_events
 
 
 def save_active_ms(lease: Lease, active_ms: int) -> bool:
-    """Keep a long step's clock in the row with the heartbeat; tell whether the lease is ours."""
+    """Store the running time of a run whose step is long; False where the lease has ended."""
     rows = Run.objects.filter(
         id=lease.run.id, epoch=lease.epoch, lease_owner=lease.worker_id, status=RunStatus.RUNNING
     )

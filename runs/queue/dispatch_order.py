@@ -1,4 +1,4 @@
-"""Whose turn is it? The order in which waiting runs get a slot (mechanisms 1)."""
+"""Dispatch order: which queued run is claimed next (fair share per workspace)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from decisions.infra import prepared_statements
 from runs.models import Run
 from runs.queue.eligibility import served_sql
 
-# As the index run_waiting has it: one probe finds the first of each waiting workspace, however
-# many runs wait. Templates and the worker's own id are bound.
+# The condition of the index run_waiting: one probe finds the first run of each workspace, however
+# many wait. Templates and the worker's id are bound parameters.
 WAITING = "ready AND lease_owner IS NULL AND status IN ('queued', 'running')"
 _FIRST = f"""
     SELECT id, status, workspace_id, created_at FROM runs_run
@@ -26,8 +26,8 @@ _FIRST = f"""
            SELECT 1 FROM runners_browsersession session WHERE session.id = runs_run.session_id
              AND session.worker_id IN (
                  SELECT id FROM runs_worker WHERE lost_at IS NULL AND id <> %s)))
-    ORDER BY status DESC, created_at, id LIMIT 1"""  # noqa: S608  (only our own constants go in)
-# The workspaces with a run that waits; the last row is NULL.
+    ORDER BY status DESC, created_at, id LIMIT 1"""  # noqa: S608  (only constants of this module)
+# The workspaces with a waiting run; the last row is NULL.
 WAITING_WORKSPACES = f"""
     WITH RECURSIVE waiting (workspace_id) AS (
         SELECT (SELECT workspace_id FROM runs_run WHERE {WAITING}
@@ -36,7 +36,7 @@ WAITING_WORKSPACES = f"""
         SELECT (SELECT workspace_id FROM runs_run
                 WHERE {WAITING} AND workspace_id > waiting.workspace_id
                 ORDER BY workspace_id LIMIT 1)
-        FROM waiting WHERE waiting.workspace_id IS NOT NULL)"""  # noqa: S608  (only our own constants go in)
+        FROM waiting WHERE waiting.workspace_id IS NOT NULL)"""  # noqa: S608  (only constants of this module)
 _QUERY = f"""{WAITING_WORKSPACES}
     SELECT COLUMNS FROM runs_run turn WHERE turn.id = (
     SELECT r.id FROM waiting FIRST_OF_EACH
@@ -51,13 +51,12 @@ _JOINED = _QUERY.replace("FIRST_OF_EACH", _BY_ID.replace("THIS", _FIRST))
 
 
 def next_run(worker_id: str, *, of_any: bool = False) -> Run | None:
-    """Return the run whose turn it would be, by reads without a lock; None where none waits or no
-    slot is free.
+    """Return the run to claim next, read without a lock; None where none waits or no slot is free.
 
-    Runs that go on come before runs that start, then the workspace with the fewest running, then
-    the oldest. A run whose session lives in another worker is left to that worker as long as it
-    lives; one whose session another run uses waits for that run's end. A run that this process does
-    not serve (`runs.queue.eligibility`) is left to others, unless a run of any kind is asked for.
+    Runs that resume come before runs that start, then the workspace with the fewest running runs,
+    then the oldest run. A run whose session is open in another live worker is left to that worker;
+    one whose session another run uses waits for that run's end. Runs that this worker does not
+    serve (`runs.queue.eligibility`) are left out, unless `of_any`.
     """
     where, ours = ("1 = 1", []) if of_any else served_sql()
     params = [*ours, worker_id, worker_id, settings.MAX_CONCURRENT_RUNS]

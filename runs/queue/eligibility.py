@@ -1,9 +1,8 @@
-"""Which runs a worker takes: of the templates that it has and serves, and of no newer version.
+"""Eligibility: the runs that this worker may claim, by template and template version.
 
-While a fleet is upgraded, workers of two versions run side by side. A run that was accepted by
-newer code may have steps that older code does not know, and says so by the first number of its
-template's version: it waits for a worker that has it. CONTINUITY_WORKER_TEMPLATES keeps workers for
-some kinds of work.
+CONTINUITY_WORKER_TEMPLATES limits a worker to some templates. While workers of two versions run
+side by side, a worker claims no run whose template has a higher major version than its own: the run
+may have steps that it does not know.
 """
 
 from __future__ import annotations
@@ -20,32 +19,32 @@ from runs.task_templates.registry import list_templates
 
 
 def serves_some_only() -> bool:
-    """Tell whether this worker leaves some kinds of work to others."""
+    """Return whether this worker is limited to some templates."""
     return bool(settings.WORKER_TEMPLATES)
 
 
-def served() -> list[TaskTemplate]:
-    """Return the templates whose runs this process takes: all, those named, or all but those named
-    with a minus.
+def served_templates() -> list[TaskTemplate]:
+    """Return the templates whose runs this worker claims: those that CONTINUITY_WORKER_TEMPLATES
+    names, or all but those that it names with a leading minus.
     """
     named = set(settings.WORKER_TEMPLATES)
-    but = {name[1:] for name in named if name.startswith("-")}
+    excluded = {name[1:] for name in named if name.startswith("-")}
     only = {name for name in named if not name.startswith("-")}
     return [
         template
         for template in list_templates()
-        if template.template_id not in but and (not only or template.template_id in only)
+        if template.template_id not in excluded and (not only or template.template_id in only)
     ]
 
 
-def unknown_names() -> list[str]:
-    """Return the names in CONTINUITY_WORKER_TEMPLATES that are no template here."""
+def unknown_template_names() -> list[str]:
+    """Return the names in CONTINUITY_WORKER_TEMPLATES that no installed template has."""
     known = {template.template_id for template in list_templates()}
     return sorted(name for name in settings.WORKER_TEMPLATES if name.removeprefix("-") not in known)
 
 
 def served_sql() -> tuple[str, list[str]]:
-    """Return the condition on a run's `template_id` and `template_version`, and its parameters."""
+    """Return an SQL condition on runs that this worker may claim, and its parameters."""
     parts, params = [], []
     for major, ids in _by_major().items():
         versions = " OR ".join(["template_version LIKE %s"] * (major + 1))
@@ -55,7 +54,7 @@ def served_sql() -> tuple[str, list[str]]:
 
 
 def served_q() -> Q:
-    """Return the same condition for a query on runs."""
+    """Return the same condition for the ORM."""
     parts = [
         Q(template_id__in=ids)
         & reduce(or_, (Q(template_version__startswith=f"{n}.") for n in range(major + 1)))
@@ -66,6 +65,6 @@ def served_q() -> Q:
 
 def _by_major() -> dict[int, list[str]]:
     by_major: dict[int, list[str]] = defaultdict(list)
-    for template in served():
+    for template in served_templates():
         by_major[int(template.version.partition(".")[0])].append(template.template_id)
     return by_major

@@ -1,5 +1,7 @@
-"""The outbox: a doorbell that must ring is a row in the transaction of the run it rings for
-(reliability rule 1).
+"""The outbox: wake-ups for workers, sent at least once.
+
+The transaction that queues a run also inserts its wake-up as a row; the claim of the run deletes
+it. A message is sent after the commit, and again by the scheduler while the row is there.
 """
 
 from __future__ import annotations
@@ -19,12 +21,12 @@ from runs.lifecycle.slots import count_free_slots
 from runs.models import OutboxEntry, Run
 from runs.queue.wakeup_dedup import SHARED_QUEUE, mark_received
 
-QUIET_S = 5.0  # after a broker that hung nobody waits for it for this long
+QUIET_S = 5.0  # after the broker hung, no message is sent for this long
 log = logging.getLogger(__name__)
 
 
 class _Broker:
-    """What this process knows of the broker."""
+    """What this process knows about the broker."""
 
     quiet_until = 0.0
 
@@ -33,21 +35,21 @@ _broker = _Broker()
 
 
 def queue_of(run: Run) -> str:
-    """Return the queue that rings for a run: the own one of the worker that holds its session."""
+    """Return the queue for a run's wake-up: that of the worker that holds its session, if any."""
     worker_id = run.pinned_worker
     if not run.owns_session:
-        lease = BrowserSession.objects.filter(id=run.session_id, worker_id__isnull=False)
-        worker_id = lease.values_list("worker_id", flat=True).first() or worker_id
+        session = BrowserSession.objects.filter(id=run.session_id, worker_id__isnull=False)
+        worker_id = session.values_list("worker_id", flat=True).first() or worker_id
     return worker_queue(worker_id) if worker_id else SHARED_QUEUE
 
 
 def outbox_entry(run: Run, queue: str) -> OutboxEntry:
-    """Return the unsaved doorbell of a run."""
+    """Return the unsaved outbox entry of a run."""
     return OutboxEntry(run_id=run.id, queue=queue, rung_at=datetime.now(UTC))
 
 
 def put(run: Run) -> None:
-    """Write the doorbell in the caller's transaction and ring it after the commit."""
+    """Insert the run's wake-up in the caller's transaction, and send it after the commit."""
     queue = queue_of(run)
     OutboxEntry.objects.bulk_create(
         [outbox_entry(run, queue)],
@@ -59,8 +61,8 @@ def put(run: Run) -> None:
 
 
 def send_wakeup_after_commit(queue: str, run_id: str) -> None:
-    """Ring once the caller's transaction has committed; a broker that is down is the sweeper's
-    matter.
+    """Send a wake-up once the caller's transaction has committed. If the broker is unavailable, the
+    scheduler sends it later.
     """
     transaction.on_commit(lambda: send_wakeup(queue, run_id), robust=True)
 
@@ -71,16 +73,16 @@ def worker_queue(worker_id: str) -> str:
 
 
 def send_wakeup(queue: str, run_id: str) -> bool:
-    """Ring now; tell whether the broker took it."""
+    """Send a wake-up now; False where the broker did not accept it."""
     hit("before_ring")
     began = time.monotonic()
     if began < _broker.quiet_until:
         return False
-    doorbell: Callable[[str, str], None] = import_string(settings.CONTINUITY_DOORBELL)
+    notify: Callable[[str, str], None] = import_string(settings.CONTINUITY_NOTIFY_WORKERS)
     try:
-        doorbell(queue, run_id)
-    except Exception as error:  # noqa: BLE001  (any broker trouble: the row stays and rings again)
-        log.warning("the broker does not take doorbells; the sweeper rings again: %s", error)
+        notify(queue, run_id)
+    except Exception as error:  # noqa: BLE001  (any broker failure: the row is sent again)
+        log.warning("the broker is unavailable; the scheduler sends the wake-up again: %s", error)
         if time.monotonic() - began > 1.0:
             _broker.quiet_until = time.monotonic() + QUIET_S
         return False
@@ -88,20 +90,20 @@ def send_wakeup(queue: str, run_id: str) -> bool:
 
 
 def resend_wakeups() -> int:
-    """Ring, on the shared queue, for runs that nobody claimed SWEEP_AFTER_S after the last ring;
-    return how many.
+    """Send the wake-ups of runs that were not claimed within SWEEP_AFTER_S again, on the shared
+    queue; return how many.
 
-    No more than there are free slots: whoever gives a slot back looks for work by itself. A clock
-    that jumped only makes a bell ring early. Two sweepers at once ring twice, which is harmless.
+    At most one for each free slot: a worker that frees a slot looks for runs by itself. Calling it
+    in two schedulers at once, or after the clock jumped, only sends some wake-ups too often.
     """
     now = datetime.now(UTC)
     after = timedelta(seconds=settings.SWEEP_AFTER_S)
-    unheard = OutboxEntry.objects.exclude(rung_at__range=(now - after, now + after))
-    rung = 0
-    for entry in unheard.order_by("rung_at")[: count_free_slots()]:
-        mark_received()  # each of these rings: the bell that was to ring for all of them was not heard
+    unclaimed = OutboxEntry.objects.exclude(rung_at__range=(now - after, now + after))
+    sent = 0
+    for entry in unclaimed.order_by("rung_at")[: count_free_slots()]:
+        mark_received()  # the undelivered message that these runs relied on has been lost
         if not send_wakeup(SHARED_QUEUE, entry.run_id):
-            break  # a broker that is down is asked again at the next sweep
+            break  # the broker is unavailable; the next call tries again
         OutboxEntry.objects.filter(run_id=entry.run_id).update(queue=SHARED_QUEUE, rung_at=now)
-        rung += 1
-    return rung
+        sent += 1
+    return sent

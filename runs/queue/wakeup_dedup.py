@@ -1,11 +1,11 @@
-"""At most one doorbell that nobody heard yet: a bell says "look for work", and who looks finds the
-runs of all who would have rung.
+"""Deduplicate wake-ups: keep at most one undelivered message on the shared queue.
 
-A bell costs a message and a look, many times what a trivial run costs; under a burst nearly all of
-them find nothing. The mark that one is under way is a key in Redis. It is set after the run's
-commit and taken away before the look: a run whose bell is left out is always seen by the look of
-the one that it was left out for. A mark that stays, because a worker died between hearing and
-looking, is gone after MARK_MS; what was left out meanwhile is the sweeper's matter.
+A worker that receives a wake-up claims whatever is claimable, so further messages would find
+nothing; each costs many times what a trivial run costs. The marker of an undelivered message is a
+Redis key. It is set after the run's transaction committed and deleted before the worker looks for
+runs, so the worker sees every run whose wake-up was left out. If a worker dies in between, the
+marker expires after MARK_MS, and the scheduler sends the wake-ups again
+(`runs.queue.outbox.resend_wakeups`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SHARED_QUEUE = "runs"
 MARK_MS = 250
-_redis = SharedRedis("every run rings for itself")
+_redis = SharedRedis("wake-ups of workers are not deduplicated")
 
 
 def _key() -> str:
@@ -29,8 +29,9 @@ def _key() -> str:
 
 
 def should_send(queue: str) -> bool:
-    """Tell whether no bell is under way on this queue, and mark that one is now. True while Redis
-    is away, and for a worker's own queue: its bells are rare and meant for nobody else.
+    """Return whether the queue has no undelivered wake-up, and mark that it has one from now on.
+
+    Always True for a worker's own queue, whose wake-ups are rare, and while Redis is unavailable.
     """
     if queue != SHARED_QUEUE:
         return True
@@ -42,5 +43,5 @@ def should_send(queue: str) -> bool:
 
 
 def mark_received() -> None:
-    """Say that somebody looks for work from now on."""
+    """Mark that the shared queue has no undelivered wake-up; call it before looking for runs."""
     _redis.execute(lambda redis: redis.delete(_key()))

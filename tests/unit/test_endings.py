@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from artifacts.storage.blobs import open_blob
-from runs.journal.outcome import ending_of, error_object, failed
+from runs.journal.outcome import ending_of, error_object, failed_ending
 from runs.models import RunStatus
 from runs.task_templates.base import Conclusion
 from runs.task_templates.truncation import RESULT_BYTES
@@ -86,6 +86,6 @@ def test_every_failure_explains_itself() -> None:
 
 
 def test_a_failure_as_a_whole_has_no_result_but_what_it_had_got() -> None:
-    ending = failed(error_object("RUN_TIMEOUT", "why" * 400), partial={"done": 2})
+    ending = failed_ending(error_object("RUN_TIMEOUT", "why" * 400), partial={"done": 2})
     assert (ending.result, len(ending.summary)) == (None, 500)
     assert whole(ending) == {"done": 2}

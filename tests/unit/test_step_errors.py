@@ -29,7 +29,7 @@ def test_a_wait_that_the_runs_end_cut_short_is_the_runs_timeout() -> None:
         {"url": "u"},
         True,
     )
-    assert error["message"] == "The run's 4000 ms were over before this: It did not come."
+    assert error["message"] == "The run's timeout of 4000 ms expired first: It did not come."
     assert "timeoutMs" in error["recovery"]
 
 

@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils.module_loading import import_string
 
 from decisions.infra.ids import new_id
-from runs.queue.eligibility import unknown_names
+from runs.queue.eligibility import unknown_template_names
 from runs.queue.outbox import worker_queue
 from runs.queue.wakeup_dedup import SHARED_QUEUE
 
@@ -36,7 +36,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Be the Celery worker until SIGTERM; does not return before."""
-        if unknown := unknown_names():
+        if unknown := unknown_template_names():
             raise CommandError(
                 f"CONTINUITY_WORKER_TEMPLATES names {', '.join(unknown)}: no template here."
             )
