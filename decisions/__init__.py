@@ -1,1 +1,1 @@
-"""The ground: who may do what, what was decided, what was done."""
+"""Core of Continuity: principals, policy, decisions and confirmations, and the audit log."""

@@ -1,4 +1,4 @@
-"""The Django application of the ground."""
+"""The Django application `decisions`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from django.apps import AppConfig
 
 
 class DecisionsConfig(AppConfig):
-    """Principals, policy, audit."""
+    """Principals, policy, confirmations, the Continuity API, the audit log."""
 
     name = "decisions"
     default_auto_field = "django.db.models.BigAutoField"

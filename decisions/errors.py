@@ -1,22 +1,22 @@
-"""What the caller may not do, or got wrong: refused before anything happens.
+"""Refusals: errors of a call that are raised before anything was done.
 
     Refused
     ├── InvalidInput          a value is missing, malformed or out of range
-    │   ├── MalformedBody     the bytes are no acceptable JSON at all
-    │   │   └── NotUnicode    a text in it cannot be written as UTF-8
-    │   ├── BodyTooLarge      more bytes than this door takes
-    │   ├── UnsupportedBody   a content type or encoding that is not taken
-    │   └── ConfirmTokenInvalid   S2's one answer to every confirmation that fails
-    ├── NotAuthenticated      no usable credential
-    ├── Forbidden             a credential without the scope
+    │   ├── MalformedBody     the body is not acceptable JSON
+    │   │   └── NotUnicode    a string in it cannot be encoded as UTF-8
+    │   ├── BodyTooLarge      the body is larger than the endpoint accepts
+    │   ├── UnsupportedBody   a content type or encoding that is not supported
+    │   └── ConfirmTokenInvalid   S2's one error for every confirmation that fails
+    ├── NotAuthenticated      no valid credential
+    ├── Forbidden             the credential lacks the scope
     │   ├── TrustNotAllowed   not for callers of this trust level
     │   └── ForbiddenUser     not for this user_id (S2)
-    ├── NotFound              unknown, another workspace's, or past its time
+    ├── NotFound              unknown, another workspace's, or expired
     │   ├── TemplateNotFound
     │   ├── TemplateVersionUnsupported
     │   ├── RunNotFound
     │   ├── SessionNotFound
-    │   │   └── NoSuchSession   it was asked for by its own address
+    │   │   └── NoSuchSession   the session itself was requested, not a run in it
     │   ├── ArtifactNotFound
     │   ├── ArtifactExpired
     │   ├── WebhookNotFound
@@ -24,15 +24,15 @@
     │   ├── TargetNotFound
     │   ├── DecisionNotFound
     │   └── OutcomeNotFound   no decision of this user waits for its outcome (S2)
-    ├── Conflict              true when asked a moment ago, or by somebody else
-    │   ├── VersionConflict   it is not in the version any more that was read (S2)
+    ├── Conflict              the resource is not in the state that the call needs
+    │   ├── VersionConflict   it was changed since the caller read it (S2)
     │   ├── OutcomeReported   the decision has another outcome already (S2)
-    │   ├── DecisionNotConfirmed  nobody said yes to it (S2)
+    │   ├── DecisionNotConfirmed  the decision needs a confirmation first (S2)
     │   └── IdempotencyConflict   the key was used for another body (S2)
-    ├── TooManyRequests       over the caller's rate
-    ├── NotReady              what the call needs cannot be had now
-    ├── PolicyDenied          a policy rule, or a person, said no
-    └── ConfirmationRequired  a person has to say yes first
+    ├── TooManyRequests       over the caller's rate limit
+    ├── NotReady              a dependency of the call is unavailable
+    ├── PolicyDenied          a policy rule denied the call, or a person refused it
+    └── ConfirmationRequired  a person has to confirm the call first
 
 Each API maps these to its own form (config/api_errors.py, mcp_server/protocol/results.py); the
 codes are S0's.
@@ -46,7 +46,11 @@ from decisions.next_actions import NextAction, next_actions_after
 
 
 class Refused(Exception):
-    """A call that is answered with a reason instead of being done."""
+    """A call that was not carried out, with the reason for the caller.
+
+    Attributes:
+        is_recorded: the audit log has a row about this refusal already.
+    """
 
     code: ClassVar[str] = "EXECUTION_ERROR"
     http_status: int = 400
@@ -63,26 +67,25 @@ class Refused(Exception):
         super().__init__(message)
         self.message = message
         self.details = details or {}
-        known = next_actions_after(self.code)
-        self.next_actions = known if next_actions is None else next_actions
-        self.is_recorded = False  # the audit log tells of it already
+        self.next_actions = next_actions_after(self.code) if next_actions is None else next_actions
+        self.is_recorded = False
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the one error shape of every door: errorCode, message, details, retryable,
-        recovery, and nextActions where there are any.
+        """Return the error body of every API: errorCode, message, details, retryable, recovery,
+        and nextActions where there are any.
         """
-        told = {
+        body = {
             "errorCode": self.code,
             "message": self.message,
             "details": self.details,
             "retryable": self.retryable,
             "recovery": self.recovery,
         }
-        return told | ({"nextActions": self.next_actions} if self.next_actions else {})
+        return body | ({"nextActions": self.next_actions} if self.next_actions else {})
 
 
 def as_dict(refused: Refused) -> dict[str, Any]:
-    """Return a refusal as doors tell it that have no words of their own for it."""
+    """Return the default error body of a refusal, for APIs without an error format of their own."""
     return refused.as_dict()
 
 
@@ -94,42 +97,45 @@ class InvalidInput(Refused):
 
 
 class MalformedBody(InvalidInput):
-    """The bytes are no acceptable JSON at all."""
+    """The body is not acceptable JSON."""
 
 
 class NotUnicode(MalformedBody):
-    """A text in the JSON holds half a surrogate pair."""
+    """A string in the JSON contains a lone surrogate."""
 
 
 class BodyTooLarge(InvalidInput):
-    """More bytes than this door takes."""
+    """The body has more bytes than the endpoint accepts."""
 
     http_status = 413
     recovery = "Send a smaller body."
 
 
 class UnsupportedBody(InvalidInput):
-    """A content type or content encoding that is not taken."""
+    """A content type or content encoding that is not supported."""
 
     http_status = 415
     recovery = "Send application/json without a content encoding."
 
 
 class ConfirmTokenInvalid(InvalidInput):
-    """No confirmation with this decision, user and token waits: unknown, foreign, wrong, used,
-    burned and expired read the same (S2).
+    """No waiting confirmation has this decision, user and token.
+
+    An unknown, foreign, wrong, used, revoked or expired token gives the same error (S2).
     """
 
     code = "invalid_or_expired_confirm_token"
-    recovery = "Ask for the decision anew, and confirm it with the token of that answer in time."
+    recovery = "Request a new decision, then confirm it with its token before the token expires."
 
 
 class NotAuthenticated(Refused):
-    """No usable credential came with the call."""
+    """The call has no valid credential."""
 
     code = "UNAUTHENTICATED"
     http_status = 401
-    recovery = "Send an Authorization: Bearer header with a token made by `manage.py create_token`."
+    recovery = (
+        "Send an Authorization: Bearer header with a token created by `manage.py create_token`."
+    )
 
 
 class Forbidden(Refused):
@@ -149,16 +155,14 @@ class TrustNotAllowed(Forbidden):
 
 
 class ForbiddenUser(Forbidden):
-    """The credential may not act for this user_id; whether there is such a user makes no
-    difference.
-    """
+    """The credential may not act for this user_id, whether or not such a user exists."""
 
     code = "forbidden_user"
     recovery = "Use a user_id that the token may act for, or a token that may act for this user."
 
 
 class NotFound(Refused):
-    """Unknown, another workspace's, or past its time: all three read the same."""
+    """Unknown, another workspace's, or expired: all three give the same error."""
 
     http_status = 404
 
@@ -172,7 +176,7 @@ class TemplateNotFound(NotFound):
 
 
 class TemplateVersionUnsupported(NotFound):
-    """The template exists, but not in the version asked for."""
+    """The template exists, but not in the requested version."""
 
     code = "TEMPLATE_VERSION_UNSUPPORTED"
     http_status = 400
@@ -191,11 +195,11 @@ class SessionNotFound(NotFound):
 
     code = "SESSION_NOT_FOUND"
     http_status = 400
-    recovery = "Make the session anew and try the task again."
+    recovery = "Create a new session, then try the task again."
 
 
 class NoSuchSession(SessionNotFound):
-    """The same where the session itself is what was asked for, not a run in it."""
+    """SessionNotFound of a call on the session itself: HTTP 404 instead of 400."""
 
     http_status = 404
 
@@ -208,11 +212,11 @@ class ArtifactNotFound(NotFound):
 
 
 class ArtifactExpired(NotFound):
-    """The artifact existed; its time to live is over and its bytes are gone."""
+    """The artifact's time to live is over and its bytes are deleted."""
 
     code = "ARTIFACT_EXPIRED"
     http_status = 410
-    recovery = "Read artifacts within their time to live, or run the task again to make it anew."
+    recovery = "Run the task again to create the artifact again; read it before it expires."
 
 
 class WebhookNotFound(NotFound):
@@ -223,7 +227,7 @@ class WebhookNotFound(NotFound):
 
 
 class ToolNotFound(NotFound):
-    """No tool of this name can be called here."""
+    """The caller can call no tool of this name."""
 
     code = "TOOL_NOT_FOUND"
     recovery = "List the tools, and use a name from there."
@@ -237,43 +241,43 @@ class TargetNotFound(NotFound):
 
 
 class DecisionNotFound(NotFound):
-    """No decision with this id is visible to the caller, or it waits for nobody."""
+    """No decision with this id is visible to the caller, or it needs no confirmation."""
 
     code = "DECISION_NOT_FOUND"
-    recovery = "Take the id from the inbox of the admin site, or from the answer that named it."
+    recovery = "Take the id from the inbox of the admin site, or from the response that named it."
 
 
 class OutcomeNotFound(NotFound):
     """No decision with this id waits for an outcome of this user (S2)."""
 
     code = "pending_outcome_not_found"
-    recovery = "Take decision_id from the answer of continuity_chat to this user."
+    recovery = "Take decision_id from the response of continuity_chat for this user."
 
 
 class Conflict(Refused):
-    """True when asked a moment ago, or by somebody else."""
+    """The resource is not in the state that the call needs, or was changed by another caller."""
 
     code = "CONFLICT"
     http_status = 409
 
 
 class VersionConflict(Conflict):
-    """It is not in the version any more that If-Match names (S2)."""
+    """The object is no longer in the version that If-Match names (S2)."""
 
     code = "version_conflict"
     http_status = 412
-    recovery = "Read it again, then write with the version that it has now."
+    recovery = "Read the object again, then write with its current version."
 
 
 class OutcomeReported(Conflict):
-    """The decision has an outcome already, and this is another (S2)."""
+    """The decision has a different outcome already (S2)."""
 
     code = "pending_outcome_not_found"
-    recovery = "Nothing more is to be reported: a decision has one outcome."
+    recovery = "Report nothing more: a decision has one outcome."
 
 
 class DecisionNotConfirmed(Conflict):
-    """A high-risk decision whose outcome is reported before anybody confirmed it (S2)."""
+    """The outcome of a high-risk decision was reported before a person confirmed it (S2)."""
 
     code = "decision_not_confirmed"
     recovery = "Have a person confirm the decision, act, then report the outcome."
@@ -287,24 +291,24 @@ class IdempotencyConflict(Conflict):
 
 
 class TooManyRequests(Refused):
-    """The caller is over its rate."""
+    """The caller exceeds its rate limit."""
 
     code = "TOO_MANY_REQUESTS"
     http_status = 429
     retryable = True
-    recovery = "Wait a second, then go on at a lower rate."
+    recovery = "Wait a second, then continue at a lower rate."
 
 
 class NotReady(Refused):
-    """What the call needs cannot be had now: a home, a stack, a database."""
+    """A dependency of the call is unavailable: the home folder, the local stack, the database."""
 
     http_status = 503
     retryable = True
-    recovery = "Run `manage.py doctor` on the machine of this server, then call again."
+    recovery = "Run `manage.py doctor` on this server's machine, then call again."
 
 
 class PolicyDenied(Refused):
-    """A policy rule, or the person who was asked, said no."""
+    """A policy rule denied the call, or a person refused it."""
 
     code = "POLICY_DENIED"
     http_status = 403
@@ -312,11 +316,9 @@ class PolicyDenied(Refused):
 
 
 class ConfirmationRequired(Refused):
-    """A person has to confirm the call first; it was not done. details has decisionId and
-    expiresAt.
-    """
+    """A person has to confirm the call before it is made; details has decisionId and expiresAt."""
 
     code = "CONFIRMATION_REQUIRED"
     http_status = 202
     retryable = True
-    recovery = "Have a person confirm it, then make the same call with the same key again."
+    recovery = "Have a person confirm it, then repeat the same call with the same key."

@@ -1,32 +1,35 @@
-"""The calls that help after an error, each ready to be made: for refusals and for runs alike."""
+"""Suggested next calls after an error (`nextActions`), for refusals and for failed runs."""
 
 from __future__ import annotations
 
 from typing import Any
 
 NextAction = dict[str, Any]  # {tool, args, reason}
-SEE_TEMPLATE = "See what the template takes, then correct the parameter named in the message."
+SEE_TEMPLATE = "Read the template's inputs, then correct the parameter named in the message."
 
 
 def next_action(tool: str, reason: str, **args: Any) -> NextAction:
-    """Return a call as `nextActions` shows it (runs.md)."""
+    """Return one item of `nextActions`: a tool call and the reason for it."""
     return {"tool": tool, "args": args, "reason": reason}
 
 
 def next_actions_after(code: str) -> list[NextAction]:
-    """Return the call that helps whatever it was that met this code; none where there is none."""
+    """Return the suggested calls after an error with this code; empty where none is known."""
     found = _BY_CODE.get(code)
-    return [] if found is None else [next_action(found[0], found[2], **found[1])]
+    if found is None:
+        return []
+    tool, args, reason = found
+    return [next_action(tool, reason, **args)]
 
 
 _TEMPLATES, _RUNS = "list_task_templates", "list_task_runs"
 _NEWEST = {"limit": 10}
 _BY_CODE: dict[str, tuple[str, dict[str, Any], str]] = {
-    "TEMPLATE_NOT_FOUND": (_TEMPLATES, {}, "See which templates there are."),
-    "TEMPLATE_VERSION_UNSUPPORTED": (_TEMPLATES, {}, "See in which version the template is here."),
-    "SESSION_NOT_FOUND": (_TEMPLATES, {}, "See the template that makes a session anew."),
-    "RUN_NOT_FOUND": (_RUNS, _NEWEST, "See which runs there are, the newest first."),
-    "ARTIFACT_NOT_FOUND": (_RUNS, _NEWEST, "See the artifactIds of the newest runs."),
-    "ARTIFACT_EXPIRED": (_TEMPLATES, {}, "Find the template that made it, then run it again."),
-    "TRUST_LEVEL_NOT_ALLOWED": ("get_runtime_profile", {}, "See which trust level the calls have."),
+    "TEMPLATE_NOT_FOUND": (_TEMPLATES, {}, "List the templates."),
+    "TEMPLATE_VERSION_UNSUPPORTED": (_TEMPLATES, {}, "List the templates and their versions."),
+    "SESSION_NOT_FOUND": (_TEMPLATES, {}, "Find the template that creates a session."),
+    "RUN_NOT_FOUND": (_RUNS, _NEWEST, "List the runs, newest first."),
+    "ARTIFACT_NOT_FOUND": (_RUNS, _NEWEST, "List the artifactIds of the newest runs."),
+    "ARTIFACT_EXPIRED": (_TEMPLATES, {}, "Find the template that created it, then run it again."),
+    "TRUST_LEVEL_NOT_ALLOWED": ("get_runtime_profile", {}, "Read the trust level of the calls."),
 }

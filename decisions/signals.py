@@ -1,10 +1,10 @@
-"""What the ground tells whoever listens above it, inside the transaction in which it happened."""
+"""Django signals of confirmations, sent inside the transaction of the change."""
 
 from __future__ import annotations
 
 from django.dispatch import Signal
 
-# A decision waits for a person from now on: `confirmation` (with its decision).
+# A decision now waits for a person; argument: `confirmation` (with its decision).
 confirmation_opened = Signal()
-# It was confirmed or refused, or its time is over: `confirmation` (with its decision).
+# A decision was confirmed or refused, or expired; argument: `confirmation` (with its decision).
 decision_resolved = Signal()

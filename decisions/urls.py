@@ -1,6 +1,4 @@
-"""The ground's own addresses: the Continuity API, the audit log, and the one-time way into the
-admin site.
-"""
+"""Routes of the Continuity API, the audit log, confirmation links and one-time logins."""
 
 from __future__ import annotations
 
