@@ -192,7 +192,7 @@ def test_what_is_no_script_at_all_fails_as_a_whole(game: Workspace) -> None:
 def test_too_many_matters_of_style_are_counted(game: Workspace) -> None:
     answer = check(game, content="a; \n" * (MAX_DIAGNOSTICS + 5))
     assert (answer["valid"], len(answer["diagnostics"])) == (True, MAX_DIAGNOSTICS + 1)
-    assert answer["diagnostics"][-1]["message"] == "5 more of kind style are not listed"
+    assert answer["diagnostics"][-1]["message"] == "5 more style diagnostics are not listed"
 
 
 def test_without_a_workspace_the_tool_is_disabled() -> None:

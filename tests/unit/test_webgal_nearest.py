@@ -29,7 +29,7 @@ def test_edits_are_those_of_the_plain_table(one: str, other: str) -> None:
 def test_the_closest_name_is_none_farther_than_the_others(
     name: str, others: list[str], at_most: int
 ) -> None:
-    near = closest(name, fold_all(others), at_most=at_most)
+    near = closest(name, fold_all(others), max_edits=at_most)
     needed = [table(name, other) for other in others]
     if near is None:
         assert all(count > at_most for count in needed)

@@ -102,7 +102,7 @@ def test_what_names_no_file_of_the_game_is_no_fault(game: Workspace, statement: 
 def test_a_missing_file_is_told_with_the_closest_one(
     game: Workspace, statement: str, kind: str, path: str, near: str
 ) -> None:
-    told = (1, f"There is no {kind} “game/{path}”", f"The closest file: {near}")
+    told = (1, f"The {kind} “game/{path}” does not exist", f"The closest file: {near}")
     assert found(game, statement, "resource") == [told]
 
 
@@ -137,7 +137,7 @@ def test_a_link_is_no_file_of_the_game(tmp_path: Path) -> None:
 
 def test_without_a_close_file_the_hint_names_the_list(game: Workspace) -> None:
     [(_, _, hint)] = found(game, "changeBg:完全不同的名字.png;", "resource")
-    assert hint == "Check the name; list_project_resources lists what is there"
+    assert hint == "Check the name; list_project_resources lists the existing files"
 
 
 def test_in_a_folder_that_is_no_game_every_file_is_missing(tmp_path: Path) -> None:
@@ -161,4 +161,6 @@ def test_a_label_of_another_scene_is_told_as_that(tmp_path: Path) -> None:
     game = game_with(tmp_path, ["scene/a.txt", "scene/b.txt"])
     (game.root / "game/scene/b.txt").write_bytes("label: 海边 -next;\r\n雪乃:x;".encode())
     [(_, _, hint)] = found(game, "jumpLabel:海边;", "resource")
-    assert hint == "“海边” is a label of scene “b.txt”; labels hold within a scene, use changeScene"
+    assert hint == (
+        "“海边” is a label of scene “b.txt”; labels are valid in their scene only, use changeScene"
+    )

@@ -71,13 +71,13 @@ def test_broken_json_is_no_valid_syntax(
     game: Workspace, statement: str, where: str, at: int
 ) -> None:
     [(_, message, hint)] = found(game, statement, "syntax")
-    assert message == f"“{where}” is no valid JSON (at character {at})"
+    assert message == f"“{where}” is not valid JSON (at character {at})"
     assert hint == "Check the quotes, commas and brackets"
 
 
 def test_json_cut_off_at_a_negative_number_is_told_as_that(game: Workspace) -> None:
     [(_, _, hint)] = found(game, 'setTransform:{"position":{"x": -5}};', "syntax")
-    assert hint == "Leave no blank before a minus sign: “ -” begins an argument"
+    assert hint == "Leave no space before a minus sign: “ -” begins an argument"
 
 
 def test_a_statement_that_the_engine_drops_is_told(game: Workspace) -> None:
@@ -90,8 +90,8 @@ def test_tabs_and_blanks_at_line_ends_are_a_matter_of_style(game: Workspace) -> 
         (line, message)
         for line, message, _ in found(game, "a;\n雪乃:\tb;\r\nc; \n\u3000\n", "style")
     ]
-    trailing = "There are blanks at the end of the line"
-    assert told == [(2, "The line holds a tab"), (3, trailing), (4, trailing)]
+    trailing = "The line has trailing whitespace"
+    assert told == [(2, "The line contains a tab"), (3, trailing), (4, trailing)]
 
 
 def test_a_line_that_goes_on_after_the_semicolon_is_told(game: Workspace) -> None:

@@ -79,9 +79,9 @@ def test_a_speaker_named_as_an_argument_is_no_unknown_word(game: Workspace) -> N
 @pytest.mark.parametrize("written", [" changeBg", "changeBg ", "\u3000changeBg", " end"])
 def test_blanks_make_a_command_a_speaker(game: Workspace, written: str) -> None:
     command = written.strip()
-    told = f"There are blanks around “{command}”, so the engine takes it for a speaker"
+    told = f"“{command}” has spaces around it, so the engine treats it as a speaker"
     assert found(game, f"{written}:;", "syntax") == [
-        (1, told, f"Write “{command}:” without blanks")
+        (1, told, f"Write “{command}:” without spaces")
     ]
 
 
@@ -102,7 +102,7 @@ def test_a_mixed_case_word_alone_that_is_close_to_a_command_is_unknown(game: Wor
 
 
 def test_a_command_in_capitals_is_a_matter_of_style(game: Workspace) -> None:
-    told = (1, "“ChangeBg” is taken for a speaker", "Did you mean “changeBg”?")
+    told = (1, "“ChangeBg” is treated as a speaker", "Did you mean “changeBg”?")
     assert found(game, "ChangeBg:x;", "style") == [told]
     assert found(game, "ChangeBg:x;", "syntax") == []
 

@@ -39,7 +39,9 @@ def test_a_folder_is_entered_alike_whether_its_name_matters_or_not() -> None:
         states = [matched.start, *(matched.advance(matched.start, name) for name in "ab")]
         for state in states:
             each = [(name, matched.advance(state, name)) for name in ("a", "b", "c")]
-            assert matched.matching_subfolders(state, ["a", "b", "c"]) == [one for one in each if one[1]]
+            assert matched.matching_subfolders(state, ["a", "b", "c"]) == [
+                one for one in each if one[1]
+            ]
     assert accepts(["*.txt", "*.t?t"], "a.txt")
     assert not accepts(["*.txt", "*md"], "a.txt.gz")
     assert accepts(["*.txt", "*md"], "amd")

@@ -1,1 +1,1 @@
-"""What previews need: a server on loopback and a page that looks at it."""
+"""Local previews of a project: dev server, WebGAL's preview server, and the page opened there."""

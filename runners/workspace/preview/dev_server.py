@@ -1,4 +1,4 @@
-"""The project's own dev server: its dev script, running for as long as the session it serves."""
+"""The project's own dev server: its package.json `dev` script, run for as long as a session."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from runners.workspace.scripts.script_process import ScriptProcess
 from runners.workspace.workspace import Workspace
 
 SCRIPT = "dev"
-LOOK_SECONDS = 0.1
+POLL_SECONDS = 0.1
 _ADDRESS = re.compile(r"\bhttps?://(?:localhost|127\.0\.0\.1)(?::[0-9]{1,5})?(?:/[^\s'\"<>]*)?")
 
 
 class DevServer:
-    """A running dev script; a session keeps it and ends it.
+    """A running dev script; it is a resource of a browser session, which closes it.
 
     Attributes:
-        url: the address that it printed, checked.
+        url: the address that the script printed, validated; empty until then.
     """
 
     def __init__(self, process: ScriptProcess) -> None:
@@ -34,31 +34,31 @@ class DevServer:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the script is over."""
+        """Whether the script has exited."""
         return self._process.has_ended
 
     async def wait_until_serving(self, workspace: Workspace, deadline: float) -> None:
-        """Wait until the script has printed an address of this machine and answers there.
+        """Wait until the script has printed a local address and responds there.
 
         Raises:
-            PreviewFailed, WorkspaceTimeout: It ended, or did not come so far; details.logs is what it
-                printed.
-            PolicyViolation: The address may not be opened.
+            PreviewFailed: The script exited; details.logs is its output.
+            WorkspaceTimeout: The deadline has passed; details.logs is its output.
+            PolicyViolation: The address is not allowed.
         """
-        while not (self.url and await _answers(self.url, deadline)):
+        while not (self.url and await _responds(self.url, deadline)):
             if self.has_ended:
-                raise self._failure(PreviewFailed, "The project's dev script ended.")
+                raise self._failure(PreviewFailed, "The project's dev script exited.")
             if time.monotonic() >= deadline:
                 raise self._failure(
-                    WorkspaceTimeout, "The project's dev script serves no page yet."
+                    WorkspaceTimeout, "The project's dev script did not serve a page in time."
                 )
             found = _ADDRESS.search("\n".join(self._process.output.lines()))
             if found and not self.url:
                 self.url = check_local_url(found[0], workspace)
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
 
     async def close(self) -> None:
-        """End the script and everything it started."""
+        """Stop the script and every process that it started."""
         await self._process.end(grace_seconds=GRACE_SECONDS)
 
     def _failure(self, kind: type[WorkspaceFailed], message: str) -> WorkspaceFailed:
@@ -66,7 +66,7 @@ class DevServer:
 
 
 async def can_start_dev_server(workspace: Workspace) -> bool:
-    """Tell whether the project has a dev script, and this is a developer who may start it."""
+    """Return whether the project has a dev script and the policy allows starting it."""
     if not workspace.policy.developer:
         return False
     try:
@@ -79,32 +79,32 @@ async def can_start_dev_server(workspace: Workspace) -> bool:
 async def get_dev_server(
     workspace: Workspace, session: BrowserSession, *, seconds: float
 ) -> DevServer:
-    """Return the session's dev server of this project, starting it where none runs.
+    """Return the session's dev server of this project; start it if none is running.
 
     Raises:
-        PolicyViolation: package.json names no dev script, or the address it prints may not be
-            opened.
-        PreviewFailed, WorkspaceTimeout: It does not serve anything.
+        PolicyViolation: package.json has no dev script, or the address that it prints is not
+            allowed.
+        PreviewFailed, WorkspaceTimeout: The script does not serve a page.
     """
     key = f"dev server of {workspace.root}"
-    kept = session.resources.pop(key, None)
-    if isinstance(kept, DevServer) and not kept.has_ended:
-        session.resources[key] = kept
-        return kept
-    if kept is not None:
-        await kept.close()
-    made = DevServer(await _start(workspace, deadline := time.monotonic() + seconds))
+    running = session.resources.pop(key, None)
+    if isinstance(running, DevServer) and not running.has_ended:
+        session.resources[key] = running
+        return running
+    if running is not None:
+        await running.close()
+    server = DevServer(await _start(workspace, deadline := time.monotonic() + seconds))
     try:
-        await made.wait_until_serving(workspace, deadline)
+        await server.wait_until_serving(workspace, deadline)
     except BaseException:
-        await made.close()
+        await server.close()
         raise
-    session.resources[key] = made
-    return made
+    session.resources[key] = server
+    return server
 
 
 async def _start(workspace: Workspace, deadline: float) -> ScriptProcess:
-    """Run what goes before the dev script, and start it."""
+    """Run `predev` if there is one, and start the dev script."""
     output = ScriptOutput()
     for script in await asyncio.to_thread(find_script, workspace, SCRIPT):
         if script.event == SCRIPT:
@@ -117,10 +117,10 @@ async def _start(workspace: Workspace, deadline: float) -> ScriptProcess:
             raise PreviewFailed(
                 f"The project's script {script.event} failed.", details={"logs": output.lines()}
             )
-    raise AssertionError("the script that was asked for is among those found")
+    raise AssertionError("find_script returns the script itself")
 
 
-async def _answers(url: str, deadline: float) -> bool:
+async def _responds(url: str, deadline: float) -> bool:
     try:
         await http_get(url, seconds=max(0.1, deadline - time.monotonic()))
     except NothingListening:

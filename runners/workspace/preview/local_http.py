@@ -1,4 +1,4 @@
-"""Ask a server of this machine for something, without a browser: is it there, what does it say."""
+"""A minimal HTTP client for servers on this machine, to see whether one responds and with what."""
 
 from __future__ import annotations
 
@@ -22,35 +22,38 @@ class NothingListening(PreviewFailed):
 
 @dataclass(frozen=True, slots=True)
 class LocalResponse:
-    """What a server said; of the body as much as was asked for."""
+    """A server's response; the body is cut at the requested size."""
 
     status: int
     body: bytes
 
 
 async def http_get(url: str, *, seconds: float, max_bytes: int = 0) -> LocalResponse:
-    """Return what a server on localhost or 127.0.0.1 answers to a GET; no redirect is followed.
+    """GET a URL on localhost or 127.0.0.1; redirects are not followed.
+
+    Args:
+        max_bytes: of the body to read.
 
     Raises:
-        NothingListening: Nothing listens there.
-        PreviewFailed: What it answers is not HTTP, or breaks off.
-        WorkspaceTimeout: It did not answer in time.
+        NothingListening: Nothing listens at the address.
+        PreviewFailed: The response is not HTTP, or is incomplete.
+        WorkspaceTimeout: There was no response within `seconds`.
     """
     try:
         async with asyncio.timeout(seconds):
-            near = await _connect(url)
+            stream = await _connect(url)
             try:
-                return await _exchange(near, url, max_bytes)
+                return await _exchange(stream, url, max_bytes)
             finally:
-                near[1].transport.abort()
+                stream[1].transport.abort()
     except TimeoutError:
         raise WorkspaceTimeout(
-            f"{_place(url)} did not answer within {round(seconds * 1000)} ms.",
+            f"{_host(url)} did not respond within {round(seconds * 1000)} ms.",
             details={"url": url},
         ) from None
     except (OSError, EOFError, ValueError, asyncio.LimitOverrunError):
         raise PreviewFailed(
-            f"What {_place(url)} answers is not HTTP.", details={"url": url}
+            f"The response of {_host(url)} is not HTTP.", details={"url": url}
         ) from None
 
 
@@ -69,30 +72,30 @@ async def _connect(url: str) -> Stream:
             )
         except OSError:
             continue
-    raise NothingListening(f"Nothing answers at {_place(url)}.", details={"url": url})
+    raise NothingListening(f"Nothing listens at {_host(url)}.", details={"url": url})
 
 
-async def _exchange(near: Stream, url: str, max_bytes: int) -> LocalResponse:
-    reader, writer = near
+async def _exchange(stream: Stream, url: str, max_bytes: int) -> LocalResponse:
+    reader, writer = stream
     parts = urlsplit(url)
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    # As HTTP/1.0, so that the body comes in one piece and ends with the connection.
+    # HTTP/1.0, so that the body is not chunked and ends with the connection.
     writer.write(f"GET {path} HTTP/1.0\r\nHost: {parts.netloc}\r\nAccept: */*\r\n\r\n".encode())
     head = await reader.readuntil(b"\r\n\r\n")
     status = _STATUS.match(head)
     if status is None:
         raise ValueError(url)
     length = _LENGTH.search(head)
-    wanted = min(max_bytes, int(length[1])) if length else max_bytes
-    return LocalResponse(int(status[1]), await _at_most(reader, wanted))
+    max_bytes = min(max_bytes, int(length[1])) if length else max_bytes
+    return LocalResponse(int(status[1]), await _read_up_to(reader, max_bytes))
 
 
-async def _at_most(reader: asyncio.StreamReader, wanted: int) -> bytes:
+async def _read_up_to(reader: asyncio.StreamReader, max_bytes: int) -> bytes:
     body = b""
-    while len(body) < wanted and (piece := await reader.read(wanted - len(body))):
-        body += piece
+    while len(body) < max_bytes and (chunk := await reader.read(max_bytes - len(body))):
+        body += chunk
     return body
 
 
-def _place(url: str) -> str:
+def _host(url: str) -> str:
     return urlsplit(url).netloc

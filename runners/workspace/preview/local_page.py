@@ -1,5 +1,6 @@
-"""Pages on this machine, as the tools of a workspace open them: in the run's browser, with cookies
-and a tab of their own, and with no way to anywhere else.
+"""Open pages on this machine for workspace tools: in the run's browser, in an isolated session.
+
+The session has its own cookies and tab, and requests to any other host are blocked.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ NO_PAGE = "about:blank"
 TITLE_ONLY = ExtractOptions.model_validate({"pageInfo": False, "content": False})
 _ANY_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s\x00-\x1f]*")
 _FAILURES: tuple[tuple[type[ToolFailed], type[WorkspaceFailed]], ...] = (
-    (ElementNotFound, WorkspaceTimeout),  # it was waited for
+    (ElementNotFound, WorkspaceTimeout),  # the tool waited for it until the timeout
     (NavigationTimeout, WorkspaceTimeout),
     (ToolTimeout, WorkspaceTimeout),
     (InvalidTarget, BadArguments),
@@ -51,15 +52,15 @@ _FAILURES: tuple[tuple[type[ToolFailed], type[WorkspaceFailed]], ...] = (
 
 
 def check_local_url(url: str, workspace: Workspace) -> str:
-    """Return an address as it will be opened.
+    """Return the normalized URL if a page there may be opened.
 
     Raises:
-        PolicyViolation: It is not on this machine by the seed's pattern, not on one of the
-            workspace's hosts, or on a port of ours.
-        BadArguments: It is no address.
+        PolicyViolation: It does not match S4's pattern for local addresses, its host is not allowed
+            in the workspace, or its port is one of this service.
+        BadArguments: It is not a URL.
     """
     if not _ANY_URL.fullmatch(url):
-        raise BadArguments("url is no address.")
+        raise BadArguments("url is not a URL.")
     policy = workspace.policy
     if not re.fullmatch(LOCAL_URL, url):
         raise _not_local(workspace)
@@ -76,16 +77,17 @@ def check_local_url(url: str, workspace: Workspace) -> str:
 
 @contextlib.asynccontextmanager
 async def local_tab(ctx: ToolContext, workspace: Workspace) -> AsyncIterator[Tab]:
-    """Lease the tab that the calls of a run, or of a named session, on one project share; what goes
-    wrong with it inside is raised as a workspace's failure.
+    """Yield the tab that all calls of one run or named session on this project share.
+
+    A browser tool's error inside the block is converted to a workspace error.
 
     Raises:
         NotSupported: The call has no browser.
-        PreviewFailed, WorkspaceTimeout, PolicyViolation, BadArguments: As the page does.
+        PreviewFailed, WorkspaceTimeout, PolicyViolation, BadArguments: The page failed.
     """
     if ctx.browser is None:
         raise NotSupported("This call has no browser; call the tool as a step of a run.")
-    session = _session(ctx.browser, workspace)
+    session = _isolated_session(ctx.browser, workspace)
     with _page_failures(workspace):
         async with session.run_tab(fresh=True) as tab:
             yield tab
@@ -94,26 +96,26 @@ async def local_tab(ctx: ToolContext, workspace: Workspace) -> AsyncIterator[Tab
 async def open_address(tab: Tab, url: str, *, seconds: float) -> Mapping[str, Any]:
     """Open an address and wait until its page has loaded; return its url, httpStatus and warnings.
 
-    It is loaded anew also where it is shown already.
+    A page that is already open is loaded again.
     """
     end = time.monotonic() + seconds
     if tab.page.url.partition("#")[0] == url.partition("#")[0]:
         await tab.navigate(NO_PAGE, seconds=seconds)
-    return await PageReader(TITLE_ONLY, None, end + RESERVE_SECONDS).of(tab, url)
+    return await PageReader(TITLE_ONLY, None, end + RESERVE_SECONDS).open_and_read(tab, url)
 
 
 async def reread_page(tab: Tab, *, seconds: float) -> Mapping[str, Any]:
-    """Wait until what was done to the open page has had its effect; return what `open_in` does."""
+    """Wait until the open page has settled after an action; return what `open_address` does."""
     end = time.monotonic() + seconds
-    return await PageReader(TITLE_ONLY, None, end + RESERVE_SECONDS).of_present(tab)
+    return await PageReader(TITLE_ONLY, None, end + RESERVE_SECONDS).read_current(tab)
 
 
 def require_local_page(tab: Tab, workspace: Workspace) -> None:
-    """Make sure that the tab shows a page of this machine.
+    """Raise unless the tab shows a page of this machine.
 
     Raises:
-        PreviewFailed: No call before opened one.
-        PolicyViolation: It shows another.
+        PreviewFailed: No page is open.
+        PolicyViolation: The page's address is not allowed.
     """
     if not tab.page.url.startswith(("http://", "https://")):
         raise PreviewFailed(
@@ -121,21 +123,21 @@ def require_local_page(tab: Tab, workspace: Workspace) -> None:
             hint=localized_hint(
                 workspace,
                 zh="请先用 action=open 打开页面。",
-                en="Open a page first, with action open.",
+                en="Open a page first, with action=open.",
             ),
         )
     check_local_url(tab.page.url, workspace)
 
 
-def _session(outer: BrowserSession, workspace: Workspace) -> BrowserSession:
-    """Return the pages of one project; a run that works on two has two, with their own cookies."""
+def _isolated_session(run_session: BrowserSession, workspace: Workspace) -> BrowserSession:
+    """Return the isolated session for one project; each project of a run has its own cookies."""
     policy = workspace.policy
     rule = LoopbackOnly(hosts=policy.allowed_hosts, closed_ports=policy.own_ports)
     key = f"pages of {workspace.root} with {rule}"
-    kept = outer.resources.get(key)
-    if not isinstance(kept, BrowserSession):
-        kept = outer.resources[key] = outer.isolated_session(rule)
-    return kept
+    session = run_session.resources.get(key)
+    if not isinstance(session, BrowserSession):
+        session = run_session.resources[key] = run_session.isolated_session(rule)
+    return session
 
 
 @contextlib.contextmanager
@@ -153,13 +155,13 @@ def _page_failures(workspace: Workspace) -> Iterator[None]:
 
 def _not_local(workspace: Workspace, host: str = "") -> PolicyViolation:
     hosts = ", ".join(workspace.policy.allowed_hosts)
-    what = f"{host[:253]} is not a place" if host else "This address is not a place"
+    subject = host[:253] if host else "This address"
     return PolicyViolation(
-        f"{what} on this machine that pages here may reach.",
+        f"{subject} is not on this machine, or a page may not open it.",
         hint=localized_hint(
             workspace,
             zh=f"只允许 http(s)://{{{hosts}}}，且不得是本服务自身的端口。",
-            en=f"Pages on {hosts} alone are opened, and not on this service's own ports.",
+            en=f"Only http(s) pages on {hosts} are allowed, except on this service's own ports.",
         ),
         details={"host": host[:253]} if host else None,
     )

@@ -1,4 +1,4 @@
-"""What a page says while it is looked at: its console, its errors, and where the first one is."""
+"""Record a page's console messages and errors, and the scene line that the first error names."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from playwright.async_api import ConsoleMessage, Error, Page
 
 MAX_ENTRIES, MAX_CHARS = 500, 2000
-# "start.txt:12", "at line 12", "第 12 行": a line that the message itself names. Not that of JSON
-# which the browser could not parse: "(line 1 column 8)".
+# A line number in the message: "start.txt:12", "at line 12", "第 12 行". Not the position of a JSON
+# syntax error: "(line 1 column 8)".
 _NAMED = re.compile(
     r"(?:\.txt:|\bline:?\s{1,3})([1-9][0-9]{0,6})\b(?!\s+column\b)"
     r"|第\s{0,3}([1-9][0-9]{0,6})\s{0,3}行",
@@ -22,20 +22,19 @@ _NOT_LOADED = "Failed to load resource"
 
 
 class PageLog:
-    """Follows one page for the time of a `with` block.
+    """Records one page's messages during a `with` block.
 
     Attributes:
-        entries: a line each, `[error] what (where)`; the first 500.
-        first_error_line: the line of a scene, 1-based, that the first error with one names; None
-            where none does. Where in the engine's own script an error was raised says nothing of
-            the scene.
+        entries: the first 500 messages, each as `[error] text (location)`.
+        first_error_line: the 1-based line of the scene that the first such error message names, or
+            None. The location of an error in the engine's own script is not a line of the scene.
     """
 
     def __init__(self, page: Page, mask: Callable[[str], str]) -> None:
         self._page, self._mask = page, mask
         self.entries: list[str] = []
         self.first_error_line: int | None = None
-        self._left_out = 0
+        self._dropped = 0
 
     def __enter__(self) -> PageLog:
         self._page.on("console", self._on_console)
@@ -47,34 +46,34 @@ class PageLog:
         self._page.remove_listener("pageerror", self._on_error)
 
     def add(self, kind: str, text: str) -> None:
-        """Add a line of our own."""
+        """Add a message."""
         if len(self.entries) >= MAX_ENTRIES:
-            self._left_out += 1
+            self._dropped += 1
             return
-        shown = _CONTROLS.sub(" ", self._mask(text[: 2 * MAX_CHARS]))[:MAX_CHARS]
-        self.entries.append(f"[{kind}] {shown}")
+        cleaned = _CONTROLS.sub(" ", self._mask(text[: 2 * MAX_CHARS]))[:MAX_CHARS]
+        self.entries.append(f"[{kind}] {cleaned}")
 
     def lines(self) -> list[str]:
-        """Return the lines, and how many more there were."""
-        more = [f"[… {self._left_out} more messages left out …]"] if self._left_out else []
+        """Return the messages, and a note if further ones were dropped."""
+        more = [f"[… {self._dropped} more messages left out …]"] if self._dropped else []
         return self.entries + more
 
     def _on_console(self, message: ConsoleMessage) -> None:
-        at: Any = message.location
-        line = int(at.get("lineNumber") or 0) + 1
-        url = str(at.get("url") or "")
+        location: Any = message.location
+        line = int(location.get("lineNumber") or 0) + 1
+        url = str(location.get("url") or "")
         is_script = bool(url) and not message.text.startswith(_NOT_LOADED)
         where = f" ({url}:{line})" if is_script else f" ({url})" if url else ""
         self.add(message.type, message.text + where)
         if message.type == "error":
-            self._note_line(message.text)
+            self._find_line(message.text)
 
     def _on_error(self, error: Error) -> None:
         stack = error.stack or ""
         where = stack.partition("\n    at ")[2].partition("\n")[0]
         self.add("error", f"Uncaught {error.message}" + (f" ({where})" if where else ""))
-        self._note_line(error.message)
+        self._find_line(error.message)
 
-    def _note_line(self, text: str) -> None:
-        if self.first_error_line is None and (named := _NAMED.search(text)):
-            self.first_error_line = int(named[1] or named[2])
+    def _find_line(self, text: str) -> None:
+        if self.first_error_line is None and (found := _NAMED.search(text)):
+            self.first_error_line = int(found[1] or found[2])

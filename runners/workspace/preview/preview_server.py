@@ -1,7 +1,7 @@
-"""Which page of a preview server shows the project's scenes.
+"""Find the page of a preview server that shows the project's scenes.
 
-WebGAL Terre answers `/api/test` and serves each game at `/games/<its folder>/`; a dev server
-answers with its page, whatever is asked.
+WebGAL Terre responds at `/api/test` and serves each game at `/games/<folder>/`; a dev server
+returns its page for any path.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class ScenePage:
     """A page that shows scenes.
 
     Attributes:
-        is_any: the server answers any address with it, so it may be another page (Terre's own).
+        is_catch_all: the server returns it for any path, so it may be another page (Terre's own).
     """
 
     url: str
@@ -37,12 +37,12 @@ class ScenePage:
 
 
 async def find_scene_page(base: str, workspace: Workspace, *, seconds: float) -> ScenePage:
-    """Return the page for scenes at a server whose address is `base`.
+    """Return the page for scenes of the server at `base`.
 
     Raises:
         NothingListening: Nothing listens there.
-        PreviewFailed: It is no web server, is broken, or has no such page.
-        WorkspaceTimeout: It did not answer in time.
+        PreviewFailed: It is not a web server, fails, or has no such page.
+        WorkspaceTimeout: It did not respond in time.
     """
     deadline = time.monotonic() + seconds
 
@@ -54,38 +54,38 @@ async def find_scene_page(base: str, workspace: Workspace, *, seconds: float) ->
     if test.status < 500:
         game = f"/games/{quote(workspace.root.name)}/"
         is_terre = test.status < 300 and not test.body.lstrip().startswith(b"<")
-        if is_terre and await _serves_us(base + game, workspace, left()):
+        if is_terre and await _serves_project(base + game, workspace, left()):
             return ScenePage(base + game)
         for path in (PREVIEW, "/") if is_terre else ("/",):
             statuses[path] = (await http_get(base + path, seconds=left())).status
             if statuses[path] < 400:
-                return ScenePage(base + path, is_terre and await _is_any(base, path, left()))
+                return ScenePage(base + path, is_terre and await _is_catch_all(base, path, left()))
     raise PreviewFailed(
-        "The preview server answers, and has no page to show scenes on.",
+        "The preview server responds, but has no page that shows scenes.",
         details={"previewUrl": base, "statuses": statuses},
     )
 
 
-async def _is_any(base: str, path: str, seconds: float) -> bool:
-    """Tell whether a server shows the same page at an address that nobody can have meant."""
+async def _is_catch_all(base: str, path: str, seconds: float) -> bool:
+    """Return whether the server returns the same page for a random path."""
 
     async def page_at(where: str) -> LocalResponse:
         return await http_get(base + where, seconds=seconds / 2, max_bytes=MAX_PAGE_BYTES)
 
     try:
-        nowhere = await page_at(f"/{secrets.token_hex(8)}")
-        return nowhere.status < 300 and nowhere == await page_at(path)
+        unknown = await page_at(f"/{secrets.token_hex(8)}")
+        return unknown.status < 300 and unknown == await page_at(path)
     except WorkspaceFailed:
-        return False  # it was only asked on the way: its page is there
+        return False  # this check is optional: the page itself was found
 
 
-async def _serves_us(game: str, workspace: Workspace, seconds: float) -> bool:
-    """Tell whether a game of the server is this project: both have the same configuration."""
-    ours = await asyncio.to_thread(_config, workspace)
-    if not ours:
+async def _serves_project(game: str, workspace: Workspace, seconds: float) -> bool:
+    """Return whether a game of the server is this project: both have the same config.txt."""
+    own = await asyncio.to_thread(_config, workspace)
+    if not own:
         return False
-    theirs = await http_get(game + CONFIG, seconds=seconds, max_bytes=MAX_CONFIG_BYTES)
-    return theirs.status == 200 and theirs.body == ours
+    served = await http_get(game + CONFIG, seconds=seconds, max_bytes=MAX_CONFIG_BYTES)
+    return served.status == 200 and served.body == own
 
 
 def _config(workspace: Workspace) -> bytes:

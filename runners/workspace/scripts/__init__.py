@@ -1,1 +1,1 @@
-"""The scripts of a project's package.json, run and ended."""
+"""Run and stop the scripts of a project's package.json."""

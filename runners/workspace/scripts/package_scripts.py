@@ -1,8 +1,7 @@
-"""The scripts of a project's package.json, and how one is run: by the shell, as npm does it.
+"""Find the scripts of a project's package.json and run them with the shell, as npm does.
 
-Nothing of Node is needed for that, and what the project wants of it (`node_modules/.bin`) is
-found. A script is a text for the shell by its nature; the caller's arguments never are: they come
-to it as "$@".
+Node itself is not needed; programs in `node_modules/.bin` are found. A script is shell code that
+the project defines. The caller's arguments are never parsed by the shell, which gets them as "$@".
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from runners.workspace.workspace import Workspace
 
 FILE = "package.json"
 MAX_BYTES = 1024 * 1024
-# What a program needs of its surroundings. Anything else may be a secret and stays here.
-_PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR")
+# Environment variables that a script inherits. Others may hold secrets and are not passed on.
+_INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +30,8 @@ class Script:
     """One command line of package.json.
 
     Attributes:
-        event: its name there.
-        package: name and version of the package, where it has them.
+        event: the script's name (npm's lifecycle event).
+        package: name and version of the package, if it has them.
     """
 
     event: str
@@ -40,57 +39,61 @@ class Script:
     package: Mapping[str, str]
 
     def argv(self, args: Sequence[str] = ()) -> list[str]:
-        """Return the program that runs it, with further arguments as they are."""
+        """Return the command line that runs the script with these arguments."""
         command = f'{self.command} "$@"' if args else self.command
         return ["/bin/sh", "-c", command, self.event, *args]
 
     def env(self, root: Path) -> dict[str, str]:
-        """Return its environment: a few variables of ours, and those that npm tells."""
-        ours = {
+        """Return its environment: a few inherited variables, and those that npm sets."""
+        inherited = {
             name: value
             for name, value in os.environ.items()
-            if name in _PASSED_ON or name.startswith("LC_")
+            if name in _INHERITED or name.startswith("LC_")
         }
-        path = os.pathsep.join([str(root / "node_modules/.bin"), ours.get("PATH") or os.defpath])
-        told = {f"npm_package_{key}": value for key, value in self.package.items()}
-        told |= {"npm_lifecycle_event": self.event, "npm_lifecycle_script": self.command}
-        told |= {"npm_package_json": str(root / FILE), "INIT_CWD": str(root), "PWD": str(root)}
-        return {**ours, **told, "PATH": path}
+        path = os.pathsep.join(
+            [str(root / "node_modules/.bin"), inherited.get("PATH") or os.defpath]
+        )
+        npm = {f"npm_package_{key}": value for key, value in self.package.items()}
+        npm |= {"npm_lifecycle_event": self.event, "npm_lifecycle_script": self.command}
+        npm |= {"npm_package_json": str(root / FILE), "INIT_CWD": str(root), "PWD": str(root)}
+        return {**inherited, **npm, "PATH": path}
 
 
 def find_script(workspace: Workspace, name: str) -> list[Script]:
-    """Return a script of package.json with what goes before and after it (`prebuild`, `build`,
-    `postbuild`), in this order.
+    """Return a script of package.json with its pre and post scripts, in the order to run them
+    (`prebuild`, `build`, `postbuild`).
 
     Raises:
-        PolicyViolation: The policy does not allow it, or package.json does not name it.
-        PathNotFound: The workspace's folder is gone.
-        PathDenied, BadArguments, TooLarge, DiskFailed: As reading package.json says.
+        PolicyViolation: The policy does not allow the script, or package.json does not define it.
+        PathNotFound: The workspace's folder does not exist any more.
+        PathDenied, BadArguments, TooLarge, DiskFailed: package.json cannot be read.
     """
     allowed = workspace.policy.allowed_commands
     if name not in allowed:
         raise PolicyViolation(
-            f"The script {name[:64]!r} is not one that may be run.",
+            f"The script {name[:64]!r} is not allowed.",
             hint=localized_hint(
                 workspace,
                 zh=f"允许的脚本：{', '.join(allowed) or '无'}。",
-                en=f"Scripts that may be run: {', '.join(allowed) or 'none'}.",
+                en=f"Allowed scripts: {', '.join(allowed) or 'none'}.",
             ),
             details={"scriptName": name[:64], "allowedCommands": list(allowed)},
         )
-    told = _read(workspace)
-    scripts = _texts(told.get("scripts"))
+    content = _read(workspace)
+    scripts = _text_entries(content.get("scripts"))
     if name not in scripts:
         raise PolicyViolation(
-            f"{FILE} names no script {name!r}.",
+            f"{FILE} has no script {name!r}.",
             hint=localized_hint(
                 workspace,
                 zh=f"请先在 {FILE} 的 scripts 中写入该脚本。",
-                en=f"Name the script under scripts in {FILE} first.",
+                en=f"Add the script under scripts in {FILE} first.",
             ),
             details={"scriptName": name, "scripts": [one[:64] for one in sorted(scripts)[:50]]},
         )
-    package = {key: value for key, value in _texts(told).items() if key in {"name", "version"}}
+    package = {
+        key: value for key, value in _text_entries(content).items() if key in {"name", "version"}
+    }
     events = (f"pre{name}", name, f"post{name}")
     return [Script(event, scripts[event], package) for event in events if event in scripts]
 
@@ -98,31 +101,33 @@ def find_script(workspace: Workspace, name: str) -> list[Script]:
 def _read(workspace: Workspace) -> Mapping[str, Any]:
     with Sandbox(workspace.root, workspace.policy.forbidden) as sandbox:
         try:
-            told = json.loads(sandbox.read(FILE, limit=MAX_BYTES))
+            content = json.loads(sandbox.read(FILE, limit=MAX_BYTES))
         except PathNotFound:
             raise PolicyViolation(
-                f"The workspace has no {FILE}, so there is no script to run.",
+                f"The workspace has no {FILE}, so it has no scripts.",
                 hint=localized_hint(
                     workspace,
                     zh=f"只能运行 {FILE} 中列出的脚本。",
-                    en=f"Only scripts that {FILE} lists can be run.",
+                    en=f"Only scripts defined in {FILE} can be run.",
                 ),
             ) from None
         except (ValueError, RecursionError):
             raise PolicyViolation(
-                f"{FILE} is no valid JSON, so there is no script to run.",
-                hint=localized_hint(workspace, zh=f"请先修正 {FILE}。", en=f"Mend {FILE} first."),
+                f"{FILE} is not valid JSON, so its scripts cannot be read.",
+                hint=localized_hint(
+                    workspace, zh=f"请先修正 {FILE}。", en=f"Correct {FILE} first."
+                ),
             ) from None
-    return told if isinstance(told, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
-def _texts(told: object) -> dict[str, str]:
-    """Return the entries of an object that are text a program, and an answer, can be given."""
-    if not isinstance(told, dict):
+def _text_entries(content: object) -> dict[str, str]:
+    """Return the entries whose values are text that can be passed to a program and sent as JSON."""
+    if not isinstance(content, dict):
         return {}
     return {
         key: value
-        for key, value in told.items()
+        for key, value in content.items()
         if isinstance(value, str)
         and value.strip()
         and "\0" not in value

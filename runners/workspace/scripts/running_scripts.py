@@ -1,4 +1,4 @@
-"""Start a script of the project, or run it to its end."""
+"""Start a script of the project, or run it to completion."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from runners.workspace.scripts.script_output import ScriptOutput
 from runners.workspace.scripts.script_process import ScriptProcess
 from runners.workspace.workspace import Workspace
 
-GRACE_SECONDS = 1.0  # between asking a script to end and killing it
+GRACE_SECONDS = 1.0  # between SIGTERM and SIGKILL
 
 
 async def start_script(
     script: Script, args: Sequence[str], workspace: Workspace, output: ScriptOutput
 ) -> ScriptProcess:
-    """Start a script in the workspace's root; the caller ends it.
+    """Start a script in the workspace's root; the caller must end it.
 
     Raises:
-        PathNotFound: The root is gone.
-        WorkspaceFailed: The system starts no further process, or does not take the arguments.
+        PathNotFound: The root does not exist any more.
+        WorkspaceFailed: The process could not be started, or an argument is invalid.
     """
     root = workspace.root
     try:
@@ -30,10 +30,10 @@ async def start_script(
             script.argv(args), cwd=root, env=script.env(root), output=output
         )
     except FileNotFoundError:
-        raise PathNotFound("The workspace's folder is gone.") from None
+        raise PathNotFound("The workspace's folder does not exist any more.") from None
     except (OSError, ValueError) as error:
-        told = error.strerror if isinstance(error, OSError) else "an argument cannot be passed on"
-        raise WorkspaceFailed(f"The script could not be started: {told}.") from None
+        reason = error.strerror if isinstance(error, OSError) else "an argument cannot be passed on"
+        raise WorkspaceFailed(f"The script could not be started: {reason}.") from None
 
 
 async def run_script(
@@ -43,21 +43,23 @@ async def run_script(
     output: ScriptOutput,
     deadline: float,
 ) -> int:
-    """Run a script to its end and return its exit status; what it started is ended with it, but for
-    what left the group and cleared its environment.
+    """Run a script to completion and return its exit status.
 
-    `end_at` is in `time.monotonic()` seconds.
+    Processes that it started are killed afterwards (see `ScriptProcess`).
+
+    Args:
+        deadline: `time.monotonic()` value.
 
     Raises:
-        TimeoutError: It did not end by then, and was stopped.
-        PathNotFound, WorkspaceFailed: As `start_script` says.
+        TimeoutError: The script did not exit by the deadline, and was stopped.
+        PathNotFound, WorkspaceFailed: As `start_script`.
     """
-    running = await start_script(script, args, workspace, output)
+    process = await start_script(script, args, workspace, output)
     grace = GRACE_SECONDS
     try:
         async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
-            status = await running.wait()
+            status = await process.wait()
         grace = 0.0
         return status
     finally:
-        await running.end(grace_seconds=grace)
+        await process.end(grace_seconds=grace)

@@ -1,4 +1,4 @@
-"""What a script printed: its beginning and its end, as lines without a terminal's colours."""
+"""A script's output: its start and its end, as lines without terminal escape sequences."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 class ScriptOutput:
-    """Bytes as they come; of a flood the first 64 KiB and the last 192 KiB are kept."""
+    """Collects output; keeps the first 64 KiB and the last 192 KiB."""
 
     def __init__(self) -> None:
         self._head = bytearray()
         self._tail: deque[bytes] = deque()
         self._tail_bytes = 0
-        self._bytes_left_out = self._lines_left_out = 0
+        self._dropped_bytes = self._dropped_lines = 0
 
     def feed(self, data: bytes) -> None:
-        """Take what was printed next."""
+        """Append output."""
         room = HEAD_BYTES - len(self._head)
         self._head += data[:room]
         rest = data[room:]
@@ -36,39 +36,41 @@ class ScriptOutput:
         self._tail.append(rest)
         self._tail_bytes += len(rest)
         while self._tail_bytes - len(self._tail[0]) >= TAIL_BYTES:
-            gone = self._tail.popleft()
-            self._tail_bytes -= len(gone)
-            self._bytes_left_out += len(gone)
-            self._lines_left_out += gone.count(b"\n")
+            dropped = self._tail.popleft()
+            self._tail_bytes -= len(dropped)
+            self._dropped_bytes += len(dropped)
+            self._dropped_lines += dropped.count(b"\n")
 
     def add_line(self, line: str) -> None:
-        """Add a line of our own, on a line by itself."""
+        """Append a line that the script did not print, on a line of its own."""
         last = self._tail[-1][-1:] if self._tail else bytes(self._head[-1:])
         self.feed((b"" if last in {b"", b"\n"} else b"\n") + line.encode() + b"\n")
 
     def lines(self, mask: Callable[[str], str] = str) -> list[str]:
-        """Return what was printed so far, line by line, and where something is left out, how much;
-        `mask` takes secrets out of a line.
+        """Return the lines so far; a line in the middle notes how much was left out.
+
+        Args:
+            mask: removes secrets from a line.
         """
         head, tail = self._ends()
         cut = [*head[HEAD_LINES:], *tail[:-TAIL_LINES]]
-        count = len(cut) + self._lines_left_out
-        size = sum(len(line) + 1 for line in cut) + self._bytes_left_out
+        count = len(cut) + self._dropped_lines
+        size = sum(len(line) + 1 for line in cut) + self._dropped_bytes
         note = [f"[… {count} lines, {size} bytes left out …]"] if size else []
-        shown = [*_shown(head[:HEAD_LINES]), *note, *_shown(tail[-TAIL_LINES:])]
-        return [_shortened(mask(line)) for line in shown]
+        rendered = [*_rendered(head[:HEAD_LINES]), *note, *_rendered(tail[-TAIL_LINES:])]
+        return [_truncated(mask(line)) for line in rendered]
 
     def _ends(self) -> tuple[list[bytes], list[bytes]]:
-        """Return the lines of the beginning and those of the end."""
+        """Return the lines of the start and those of the end."""
         head, tail = bytes(self._head), b"".join(self._tail)
-        if self._bytes_left_out:
+        if self._dropped_bytes:
             return _split(head), _split(tail)
         lines = _split(head + tail)
         return lines[:HEAD_LINES], lines[HEAD_LINES:]
 
 
-def plain(text: str) -> str:
-    """Return a text without a terminal's escapes."""
+def strip_escapes(text: str) -> str:
+    """Return a text without terminal escape sequences."""
     return _ESCAPES.sub("", text)
 
 
@@ -76,17 +78,17 @@ def _split(data: bytes) -> list[bytes]:
     return data.removesuffix(b"\n").split(b"\n") if data else []
 
 
-def _shown(lines: list[bytes]) -> list[str]:
-    """Return lines as a terminal would show them in the end: a progress bar overwrites itself."""
-    shown = []
+def _rendered(lines: list[bytes]) -> list[str]:
+    """Return lines as a terminal finally shows them: after a `\\r` the line is overwritten."""
+    rendered = []
     for line in lines:
-        text = plain(line.decode("utf-8", "replace"))
+        text = strip_escapes(line.decode("utf-8", "replace"))
         last = next((part for part in reversed(text.split("\r")) if part), "")
-        shown.append(_CONTROLS.sub("", last))
-    return shown
+        rendered.append(_CONTROLS.sub("", last))
+    return rendered
 
 
-def _shortened(line: str) -> str:
+def _truncated(line: str) -> str:
     if len(line) <= LINE_CHARS:
         return line
     return f"{line[:LINE_CHARS]}[… {len(line) - LINE_CHARS} characters left out …]"

@@ -1,10 +1,11 @@
-"""A program of the project, with what it starts: ended as a whole, whoever ends first.
+"""A program with all its child processes, which are killed together, even if this process dies.
 
-It leads a session and a process group of its own. Beside it sits a leash: a shell that reads from
-the life line, a pipe whose other end this process alone holds. The read returns when we are gone,
-killed or not; then the leash kills what bears the program's mark, also outside of the group, and
-the group. Only what has left the group and cleared its environment is not found. As long as the
-leash lives, the group's number cannot be given to anybody else.
+The program leads its own session and process group, and has a marker in its environment that its
+children inherit. A watchdog shell in the same group reads from a pipe (the lifeline) whose write
+end only this process holds. When this process exits or is killed, the read returns, and the
+watchdog kills all processes with the marker, in the group or not, and then the group. A process
+that has left the group and cleared its environment is not found. While the watchdog lives, the
+process group's id cannot be reused.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ from runners.workspace.scripts.script_output import ScriptOutput
 
 MARK = "PROJECT_SCRIPT"
 CHUNK = 64 * 1024
-PIPE_CHUNKS = 16  # as many as the largest pipe holds
-END_SECONDS = 5.0
-# One look is not enough: what starts another while we look is gone before it is seen, and the other
-# was not there when we began; what becomes another program shows no environment for a moment.
-QUIET_LOOKS = 3
+MAX_PIPE_READS = 16  # of CHUNK bytes; enough for the largest pipe buffer
+KILL_SECONDS = 5.0
+# Consecutive scans of /proc without a marked process before all count as killed. One is not enough:
+# a process may fork and exit during a scan, and during exec its environment is briefly empty.
+QUIET_CHECKS = 3
 _PROC = Path("/proc")
-# $1 is the mark, the rest the program. The leash itself does not bear the mark: what a process
-# exports shows in what it starts, not in its own place in /proc.
-_WRAP = r"""
+# $1 is the marker, the rest the program. The watchdog itself does not have the marker: `export`
+# changes the environment of children, not the shell's own in /proc.
+_WATCHDOG = r"""
 exec 3<&0 </dev/null
 (
     trap '' TERM INT HUP
@@ -51,58 +52,58 @@ export "$1"
 shift
 exec "$@"
 """
-_endings: set[asyncio.Task[None]] = set()
+_end_tasks: set[asyncio.Task[None]] = set()
 
 
 class ScriptProcess:
-    """A started program, from `start` until `end`; on one loop.
+    """A running program, from `start` until `end`; bound to one event loop.
 
     Attributes:
-        output: what it printed, both streams as they came.
+        output: its stdout and stderr, in the order received.
     """
 
     def __init__(self, output: ScriptOutput) -> None:
         self.output = output
         self._mark = f"{MARK}={uuid.uuid4().hex}"
         self._process: asyncio.subprocess.Process | None = None
-        self._life_line = self._printed = -1
+        self._lifeline = self._output_pipe = -1
         self._is_reading = False
 
     @classmethod
     async def start(
         cls, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], output: ScriptOutput
     ) -> ScriptProcess:
-        """Start a program; whoever stops waiting leaves none behind.
+        """Start a program; if this call fails or is cancelled, no process is left.
 
         Raises:
-            OSError: The folder is gone, the arguments are too long for the system, or the machine
-                has no room for another process.
-            ValueError: An argument holds a NUL.
+            OSError: The folder does not exist, the arguments are too long, or no further process
+                can be started.
+            ValueError: An argument contains a NUL.
         """
-        made = cls(output)
+        process = cls(output)
         try:
-            await made._start(argv, cwd, env)
+            await process._start(argv, cwd, env)
         except BaseException:
-            made._let_go()
+            process._close_pipes()
             raise
-        return made
+        return process
 
     async def wait(self) -> int:
-        """Return the program's exit status, negative for a signal; what it started may run on."""
+        """Return the program's exit status, negative for a signal; its children may still run."""
         return await self._leader.wait()
 
     @property
     def has_ended(self) -> bool:
-        """Whether the program itself is over."""
+        """Whether the program itself has exited; its children may still run."""
         return self._leader.returncode is not None
 
     async def end(self, *, grace_seconds: float = 0.0) -> None:
-        """End the program and what it started: its group and what bears its mark; wait for that.
+        """Kill the program and its children (its group and all with its marker), and wait for it.
 
-        With a grace it is asked first. Safe to call twice. It is done to its end also when whoever
-        waits for it is cancelled.
+        With a grace period SIGTERM is sent first. Safe to call twice. If the caller is cancelled,
+        the killing still completes.
         """
-        if self._life_line < 0:
+        if self._lifeline < 0:
             return
         try:
             if grace_seconds and not self.has_ended:
@@ -111,10 +112,10 @@ class ScriptProcess:
                     await asyncio.wait_for(self.wait(), grace_seconds)
         finally:
             self._signal(signal.SIGKILL)
-            ending = asyncio.create_task(self._bury())
-            _endings.add(ending)
-            ending.add_done_callback(_endings.discard)
-            await asyncio.shield(ending)
+            task = asyncio.create_task(self._kill_and_reap())
+            _end_tasks.add(task)
+            task.add_done_callback(_end_tasks.discard)
+            await asyncio.shield(task)
 
     @property
     def _leader(self) -> asyncio.subprocess.Process:
@@ -122,34 +123,34 @@ class ScriptProcess:
         return self._process
 
     async def _start(self, argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> None:
-        life, self._life_line = os.pipe()
-        self._printed, printing = os.pipe()
-        os.set_blocking(self._printed, False)
+        lifeline, self._lifeline = os.pipe()
+        self._output_pipe, write_end = os.pipe()
+        os.set_blocking(self._output_pipe, False)
         try:
             self._process = await asyncio.create_subprocess_exec(
                 "/bin/sh",
                 "-c",
-                _WRAP,
+                _WATCHDOG,
                 "sh",
                 self._mark,
                 *argv,
                 cwd=cwd,
                 env=env,
-                stdin=life,
-                stdout=printing,
-                stderr=printing,
+                stdin=lifeline,
+                stdout=write_end,
+                stderr=write_end,
                 start_new_session=True,
             )
         finally:
-            os.close(life)
-            os.close(printing)
-        asyncio.get_running_loop().add_reader(self._printed, self._read)
+            os.close(lifeline)
+            os.close(write_end)
+        asyncio.get_running_loop().add_reader(self._output_pipe, self._read)
         self._is_reading = True
 
     def _read(self) -> None:
-        """Take what is there now."""
+        """Read the output that is available now."""
         try:
-            data = os.read(self._printed, CHUNK)
+            data = os.read(self._output_pipe, CHUNK)
         except BlockingIOError:
             return
         self.output.feed(data)
@@ -160,46 +161,46 @@ class ScriptProcess:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._leader.pid, number)
 
-    async def _bury(self) -> None:
-        await asyncio.to_thread(_end_marked, self._mark.encode())
+    async def _kill_and_reap(self) -> None:
+        await asyncio.to_thread(_kill_marked, self._mark.encode())
         await self.wait()
-        for _ in range(PIPE_CHUNKS):  # not to its end: what got away may still hold the pipe
+        for _ in range(MAX_PIPE_READS):  # not until EOF: a surviving child may hold the pipe open
             if not self._is_reading:
                 break
             self._read()
-        self._let_go()
+        self._close_pipes()
 
     def _stop_reading(self) -> None:
         if self._is_reading:
-            asyncio.get_running_loop().remove_reader(self._printed)
+            asyncio.get_running_loop().remove_reader(self._output_pipe)
             self._is_reading = False
 
-    def _let_go(self) -> None:
-        """Close our ends of the pipes: the leash ends what is left."""
+    def _close_pipes(self) -> None:
+        """Close this process's ends of the pipes; the watchdog then kills what is left."""
         self._stop_reading()
-        for end in (self._life_line, self._printed):
+        for end in (self._lifeline, self._output_pipe):
             if end >= 0:
                 os.close(end)
-        self._life_line = self._printed = -1
+        self._lifeline = self._output_pipe = -1
 
 
-def _end_marked(mark: bytes) -> None:
-    """Kill what bears the mark until nothing does any more; nothing where /proc is absent."""
-    deadline = time.monotonic() + END_SECONDS
+def _kill_marked(mark: bytes) -> None:
+    """Kill all processes with the marker until none is left; does nothing without /proc."""
+    deadline = time.monotonic() + KILL_SECONDS
     quiet = 0
-    while quiet < QUIET_LOOKS and time.monotonic() < deadline:
+    while quiet < QUIET_CHECKS and time.monotonic() < deadline:
         quiet += 1
-        for pid in _marked(mark):
+        for pid in _pids_with(mark):
             quiet = 0
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.01)
 
 
-def _marked(mark: bytes) -> list[int]:
+def _pids_with(mark: bytes) -> list[int]:
     found = []
     for process in _PROC.glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # gone, or another user's
+        with contextlib.suppress(OSError):  # exited, or another user's
             if mark in (process / "environ").read_bytes().split(b"\0"):
                 found.append(int(process.name))
     return found

@@ -15,7 +15,7 @@ from runners.browser.interaction.page_reader import wait_for_next_document
 from runners.browser.interaction.run_tab import interactor_for
 from runners.browser.interaction.screenshot import take_screenshot
 from runners.browser.parameters import LOCATE_MS, Locator
-from runners.browser.session.tab import Picture, Tab
+from runners.browser.session.tab import ImageFormat, Tab
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
 from runners.workspace.cancellation import run_to_completion
@@ -33,7 +33,7 @@ from runners.workspace.preview.screenshot_mark import add_mark, has_mark
 from runners.workspace.tools.execute_command import require_developer_mode
 from runners.workspace.workspace import Workspace
 
-PICTURES: Mapping[str, Picture] = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg"}
+PICTURES: Mapping[str, ImageFormat] = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg"}
 MAX_PICTURE_BYTES = 64 * 1024 * 1024
 RESERVE_SECONDS = 5.0  # of the call's own time, to tell what went wrong
 
@@ -125,7 +125,7 @@ async def _click(selector: str, workspace: Workspace, ctx: ToolContext) -> None:
         seconds = _seconds(workspace, ctx)
         end = time.monotonic() + seconds
         looking_ms = min(LOCATE_MS, round(seconds * 1000))
-        await interactor_for(tab, ctx, timeout_ms=looking_ms).press(locator)
+        await interactor_for(tab, ctx, timeout_ms=looking_ms).click(locator)
         await wait_for_next_document(tab, end)
         await tab.blocked_warnings()  # raises when the press led elsewhere
         require_local_page(tab, workspace)
@@ -141,9 +141,9 @@ async def _keep_picture(path: str, workspace: Workspace, ctx: ToolContext) -> No
     await ctx.save_artifact(data, name=name, mime_type=f"image/{picture}", kind="screenshot")
 
 
-async def _picture(tab: Tab, picture: Picture, seconds: float) -> bytes:
+async def _picture(tab: Tab, picture: ImageFormat, seconds: float) -> bytes:
     try:
-        return await take_screenshot(tab, seconds=seconds, picture=picture)
+        return await take_screenshot(tab, seconds=seconds, image_format=picture)
     except ContextLost:
         raise PreviewFailed("The page went on to another one meanwhile; try again.") from None
     except TimeoutError:
@@ -152,7 +152,7 @@ async def _picture(tab: Tab, picture: Picture, seconds: float) -> bytes:
         ) from None
 
 
-def _kind_for(path: str, workspace: Workspace) -> Picture:
+def _kind_for(path: str, workspace: Workspace) -> ImageFormat:
     """Return the kind of picture that goes to a place, and refuse a place where none may go."""
     with Sandbox(workspace.root, workspace.policy.forbidden) as sandbox:
         is_taken = sandbox.exists(path)

@@ -141,7 +141,7 @@ def _image_of(name: str, workspace: Workspace, deadline: float) -> str:
             if S_ISREG(sandbox.stat(path).st_mode):
                 return image
         files = fold_all(list_files_below(sandbox, FIGURES, deadline))
-    near = closest(image, files, at_most=max(1, len(image) // 3))
+    near = closest(image, files, max_edits=max(1, len(image) // 3))
     hint = DiagnosticText("near_file", {"near": near[0]}) if near else DiagnosticText("any_file")
     raise PathNotFound(
         f"There is no {display_path(path)}.",

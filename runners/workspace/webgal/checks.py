@@ -1,4 +1,4 @@
-"""All that can be said of a script, in the order of its lines (S4 §2.2)."""
+"""Check a script and return its diagnostics in the order of the lines (S4 §2.2)."""
 
 from __future__ import annotations
 
@@ -17,48 +17,50 @@ from runners.workspace.webgal.style import check_style
 from runners.workspace.webgal.syntax import check_syntax
 
 MAX_LINES = 100_000  # of one script
-MAX_DIAGNOSTICS = 20_000  # things that are wrong with one script; one with more is none
+MAX_DIAGNOSTICS = 20_000  # of one script; a text with more is not a WebGAL script
 
 
 def check_script(text: str, project: Project) -> list[Diagnostic]:
-    """Return what is wrong with a script by line; style beyond TOLD in all is only counted.
+    """Return the diagnostics of a script, by line.
+
+    Of more than MAX_DIAGNOSTICS, those of kind style that exceed the limit are only counted.
 
     Raises:
-        TooLarge: It has more than LINES lines.
-        LintFailed: More than TOLD things are wrong, style apart.
+        TooLarge: It has more than MAX_LINES lines.
+        LintFailed: There are more than MAX_DIAGNOSTICS errors other than style.
     """
-    text = text.removeprefix("\ufeff")  # which a browser takes off before the engine sees it
+    text = text.removeprefix("\ufeff")  # a browser removes the BOM before the engine reads the text
     if text.count("\n") >= MAX_LINES:
         raise TooLarge(
-            f"A script may have {MAX_LINES} lines at most.", details={"limit": MAX_LINES}
+            f"The script has more than {MAX_LINES} lines, the limit.", details={"limit": MAX_LINES}
         )
-    scene = [one for one in statements(text) if one.command != "comment"]
-    wrong = list(islice(_faults(text, scene, project), MAX_DIAGNOSTICS + 1))
-    if len(wrong) > MAX_DIAGNOSTICS:
-        counts = Counter(one.kind for one in wrong)
+    parsed = [one for one in statements(text) if one.command != "comment"]
+    errors = list(islice(_errors(text, parsed, project), MAX_DIAGNOSTICS + 1))
+    if len(errors) > MAX_DIAGNOSTICS:
+        counts = Counter(one.kind for one in errors)
         raise LintFailed(
-            f"More than {MAX_DIAGNOSTICS} things are wrong: this is no WebGAL script.",
-            details={"counted": dict(counts), "firstLine": min(one.line for one in wrong)},
+            f"There are more than {MAX_DIAGNOSTICS} errors: this is not a WebGAL script.",
+            details={"counted": dict(counts), "firstLine": min(one.line for one in errors)},
         )
-    return sorted(wrong + _style(text, scene, MAX_DIAGNOSTICS - len(wrong)), key=_place)
+    return sorted(errors + _style(text, parsed, MAX_DIAGNOSTICS - len(errors)), key=_sort_key)
 
 
-def _faults(text: str, scene: Sequence[Statement], project: Project) -> Iterator[Diagnostic]:
+def _errors(text: str, parsed: Sequence[Statement], project: Project) -> Iterator[Diagnostic]:
     return chain(
-        check_syntax(text, scene),
-        check_commands(scene, project),
-        check_resources(scene, project),
-        check_labels(scene, project),
+        check_syntax(text, parsed),
+        check_commands(parsed, project),
+        check_resources(parsed, project),
+        check_labels(parsed, project),
     )
 
 
-def _style(text: str, scene: Sequence[Statement], room: int) -> list[Diagnostic]:
-    found = check_style(text, scene)
-    told = list(islice(found, room))
+def _style(text: str, parsed: Sequence[Statement], limit: int) -> list[Diagnostic]:
+    found = check_style(text, parsed)
+    diagnostics = list(islice(found, limit))
     more = sum(1 for _ in found)
     if more:
-        line = told[-1].line if told else 1
-        told.append(
+        line = diagnostics[-1].line if diagnostics else 1
+        diagnostics.append(
             Diagnostic(
                 line,
                 "style",
@@ -66,8 +68,8 @@ def _style(text: str, scene: Sequence[Statement], room: int) -> list[Diagnostic]
                 DiagnosticText("no_trailing"),
             )
         )
-    return told
+    return diagnostics
 
 
-def _place(one: Diagnostic) -> tuple[int, int]:
+def _sort_key(one: Diagnostic) -> tuple[int, int]:
     return one.line, ("syntax", "resource", "style").index(one.kind)

@@ -1,6 +1,7 @@
-"""Words before `:` that are no commands and were probably meant to be.
+"""Check the words before `:` for misspelled commands.
 
-The engine takes every unknown word for a speaker, so only what hardly names a person is an error.
+The engine treats every unknown word as a speaker, so only a word that is unlikely to be a name is
+an error.
 """
 
 from __future__ import annotations
@@ -19,82 +20,90 @@ _WORD = re.compile(r"[a-z][A-Za-z0-9_]*")
 _MIXED = re.compile(r"[A-Za-z][A-Za-z0-9_]*[A-Z][A-Za-z0-9_]*")
 _NAMES = fold_all(sorted(COMMANDS))
 _WORD_AND_WIDE_COLON = re.compile(rf"({'|'.join(COMMANDS)})：")
-LONG = 8  # letters; a word as long is hardly a name that happens to be close to a command
+LONG_WORD = 8  # letters; a word of this length is unlikely to be a name similar to a command
 
 
 def check_commands(statements: Sequence[Statement], project: Project) -> Iterator[Diagnostic]:
-    """Yield what is wrong with commands' names."""
-    uses = Counter(one.word for one in statements if one.head is not None)
-    for one in statements:
-        if one.command != "say" or one.head == "say":
+    """Yield diagnostics for misspelled commands."""
+    uses = Counter(statement.word for statement in statements if statement.head is not None)
+    for statement in statements:
+        if statement.command != "say" or statement.head == "say":
             continue
-        found = _of_wide_colon(one)
+        found = _check_wide_colon(statement)
         if not found:
-            found = _of_text(one) if one.head is None else _of_head(one, uses, project)
+            found = (
+                _check_text(statement)
+                if statement.head is None
+                else _check_head(statement, uses, project)
+            )
         if found:
             yield found
 
 
-def _of_wide_colon(one: Statement) -> Diagnostic | None:
-    """Judge `changeBg：bg.png`, which an input method for Chinese makes of a command."""
-    wide = _WORD_AND_WIDE_COLON.match(one.word)
-    if wide is None:
+def _check_wide_colon(statement: Statement) -> Diagnostic | None:
+    """Check for `changeBg：bg.png`: Chinese input methods type a full-width colon."""
+    match = _WORD_AND_WIDE_COLON.match(statement.word)
+    if match is None:
         return None
-    said = {"word": wide[1]}
-    return _syntax(one, DiagnosticText("wide_colon", said), DiagnosticText("colon", said))
+    values = {"word": match[1]}
+    return _syntax(statement, DiagnosticText("wide_colon", values), DiagnosticText("colon", values))
 
 
-def _of_text(one: Statement) -> Diagnostic | None:
-    """Judge a statement without `:`; a mixed-case word alone is no sentence."""
-    if not (_WORD.fullmatch(one.content) and _MIXED.fullmatch(one.content)):
+def _check_text(statement: Statement) -> Diagnostic | None:
+    """Check a statement without `:`; a single mixed-case word is hardly a sentence."""
+    if not (_WORD.fullmatch(statement.content) and _MIXED.fullmatch(statement.content)):
         return None
-    near, needed = nearest_command(one.content)
-    if not _is_meant(one.content, needed):
+    nearest, distance = nearest_command(statement.content)
+    if not _is_meant(statement.content, distance):
         return None
-    return _unknown(one, DiagnosticText("meant", {"near": near}))
+    return _unknown(statement, DiagnosticText("meant", {"near": nearest}))
 
 
-def _of_head(one: Statement, uses: Counter[str], project: Project) -> Diagnostic | None:
-    word = one.word
+def _check_head(statement: Statement, uses: Counter[str], project: Project) -> Diagnostic | None:
+    word = statement.word
     if word in NEWER_COMMANDS:
         return None
     if word in COMMANDS:
-        said = {"word": word}
-        return _syntax(one, DiagnosticText("blank", said), DiagnosticText("no_blank", said))
+        values = {"word": word}
+        return _syntax(
+            statement, DiagnosticText("blank", values), DiagnosticText("no_blank", values)
+        )
     if not _WORD.fullmatch(word):
-        return _of_capital(one)
-    near, needed = nearest_command(word)
-    if _is_meant(word, needed):
-        return _unknown(one, DiagnosticText("meant", {"near": near}))
+        return _check_capitalized(statement)
+    nearest, distance = nearest_command(word)
+    if _is_meant(word, distance):
+        return _unknown(statement, DiagnosticText("meant", {"near": nearest}))
     if uses[word] + project.count_uses_in_other_scenes(word) > 1:
         return None
-    return _unknown(one, DiagnosticText("nearest", {"word": truncated(word), "near": near}))
+    return _unknown(
+        statement, DiagnosticText("nearest", {"word": truncated(word), "near": nearest})
+    )
 
 
-def _of_capital(one: Statement) -> Diagnostic | None:
-    """Judge `ChangeBg`: by the rule a speaker, but hardly anybody's name."""
-    if not _MIXED.fullmatch(one.word):
+def _check_capitalized(statement: Statement) -> Diagnostic | None:
+    """Check for `ChangeBg`: to the engine a speaker, but unlikely to be a name."""
+    if not _MIXED.fullmatch(statement.word):
         return None
-    near, needed = nearest_command(one.word)
-    if needed or not _MIXED.fullmatch(near):
+    nearest, distance = nearest_command(statement.word)
+    if distance or not _MIXED.fullmatch(nearest):
         return None
-    said = DiagnosticText("speaker", {"word": one.word})
-    return Diagnostic(one.line, "style", said, DiagnosticText("meant", {"near": near}))
+    message = DiagnosticText("speaker", {"word": statement.word})
+    return Diagnostic(statement.line, "style", message, DiagnosticText("meant", {"near": nearest}))
 
 
-def _is_meant(word: str, needed: int) -> bool:
-    """Whether a word that is so many edits from a command was surely meant to be that command.
+def _is_meant(word: str, distance: int) -> bool:
+    """Return whether a word was almost certainly meant to be the command at this edit distance.
 
-    A word in mixed case may be some edits away; a long one in small letters fewer; a short one in
-    small letters can be anybody's name.
+    A word in mixed case may be further away than a long word in lower case; a short word in lower
+    case may be a name.
     """
     if _MIXED.fullmatch(word):
-        return needed <= min(3, max(1, len(word) // 3))
-    return len(word) >= LONG and needed <= 2
+        return distance <= min(3, max(1, len(word) // 3))
+    return len(word) >= LONG_WORD and distance <= 2
 
 
 def nearest_command(word: str) -> tuple[str, int]:
-    """Return the command with the fewest edits to a word, and how many."""
+    """Return the command that is closest to a word, and the edit distance."""
     return _nearest(word[:MAX_COMPARED_LENGTH])
 
 
@@ -103,9 +112,9 @@ def _nearest(word: str) -> tuple[str, int]:
     return closest(word, _NAMES) or ("say", len(word))
 
 
-def _unknown(one: Statement, hint: DiagnosticText) -> Diagnostic:
-    return _syntax(one, DiagnosticText("unknown", {"word": truncated(one.word)}), hint)
+def _unknown(statement: Statement, hint: DiagnosticText) -> Diagnostic:
+    return _syntax(statement, DiagnosticText("unknown", {"word": truncated(statement.word)}), hint)
 
 
-def _syntax(one: Statement, message: DiagnosticText, hint: DiagnosticText) -> Diagnostic:
-    return Diagnostic(one.line, "syntax", message, hint)
+def _syntax(statement: Statement, message: DiagnosticText, hint: DiagnosticText) -> Diagnostic:
+    return Diagnostic(statement.line, "syntax", message, hint)

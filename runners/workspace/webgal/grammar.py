@@ -1,9 +1,8 @@
-"""What the lines of a WebGAL scene mean, as the engine's own parser reads them.
+"""Parse the lines of a WebGAL scene exactly as the engine's own parser does.
 
-`parse` answers what `parse(sceneTextPreProcess(text))` of webgal-parser 4.5.18 answers, oddities
-included, because a check that reads a line otherwise than the engine is worth nothing. Where the
-parser is odd, a comment says so. It accepts every text: what is wrong with a statement is
-`checks`' matter.
+`parse` returns what `parse(sceneTextPreProcess(text))` of webgal-parser 4.5.18 returns, including
+its quirks, because a check is useless if it reads a line differently from the engine. Comments mark
+the quirks. Every text is accepted; `checks` reports what is wrong with a statement.
 """
 
 from __future__ import annotations
@@ -50,10 +49,10 @@ COMMANDS = frozenset(
         "callSteam",
     }
 )
-# Known to engines newer than the parser's last release on npm, which takes them for speakers.
+# Commands of newer engines; the parser's last release on npm treats them as speakers.
 NEWER_COMMANDS = frozenset({"createFrame", "removeFrame"})
-# The engine goes on to the next statement by itself after these.
-_GOES_ON = frozenset(
+# After these the engine executes the next statement without waiting for the player.
+_AUTO_NEXT = frozenset(
     {
         "bgm",
         "pixiPerform",
@@ -71,7 +70,7 @@ _GOES_ON = frozenset(
         "callSteam",
     }
 )
-# What trim() of JavaScript takes off: not the same as Python's strip().
+# The characters that JavaScript's trim() removes; Python's strip() differs.
 BLANKS = (
     "\t\n\v\f\r \xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000\ufeff"
@@ -79,7 +78,7 @@ BLANKS = (
 _END = re.compile(r"(?<!\\);")
 _OPTION = re.compile(r"(?<!\\)\|")
 _TARGET = re.compile(r"(?<!\\):")
-# The parser's dot is any character, so `-toggle` is a vocal too.
+# Quirk: the dot in the parser's pattern matches any character, so `-toggle` is a vocal too.
 _VOCAL = re.compile("[^\n\r\u2028\u2029](?:ogg|mp3|wav)")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _PREFIXED = re.compile(r"0(?:[xX][0-9a-fA-F]+|[oO][0-7]+|[bB][01]+)")
@@ -92,14 +91,14 @@ class Statement(NamedTuple):
     """One statement of a scene.
 
     Attributes:
-        line, last_line: the first and the last line it is written on, from 1.
+        line, last_line: its first and last line, 1-based.
         command: a name of COMMANDS, or `comment` for a line with nothing before its `;`.
-        head: what stands before the first `:`, blanks kept; None where there is no `:`.
-        content: between `:` (or the beginning) and the first ` -`; `none` is read as empty.
-        arguments: (name, value) in order; the speaker, and `next` of commands that go on by
-            themselves, come first.
-        comment: what follows the `;` (the parser drops what follows a second one).
-        is_ended: a `;` ends it.
+        head: the text before the first `:`, whitespace kept; None without a `:`.
+        content: the text between `:` (or the start) and the first ` -`; `none` becomes empty.
+        arguments: (name, value) in order; the speaker, and `next` of commands that do not wait for
+            the player, come first.
+        comment: the text after the `;` (the parser drops what follows a second `;`).
+        is_ended: the statement ends with a `;`.
     """
 
     line: int
@@ -113,21 +112,21 @@ class Statement(NamedTuple):
 
     @property
     def word(self) -> str:
-        """The command or the speaker as it is written, or the whole text where there is no `:`."""
+        """The command or speaker as written, or the whole text without a `:`."""
         if self.head is not None:
             return self.head.strip(BLANKS)
         return self.content
 
 
 class Option(NamedTuple):
-    """One choice of `choose`: what is shown, and the label or scene it leads to."""
+    """One choice of `choose`: its text, and the label or scene that it leads to."""
 
     text: str
     target: str
 
 
 def parse(text: str) -> list[Statement]:
-    """Return the statements of a scene in order; blank lines are comments without words."""
+    """Return the statements of a scene in order; blank lines are empty comments."""
     return list(statements(text)) or [_statement(1, 1, "")]
 
 
@@ -138,7 +137,7 @@ def statements(text: str) -> Iterator[Statement]:
 
 
 def split_options(content: str) -> list[Option]:
-    """Return the choices in the content of `choose`; a target that is not named is empty."""
+    """Return the choices in the content of `choose`; a missing target is empty."""
     options = []
     for choice in _OPTION.split(content):
         parts = _TARGET.split(choice)
@@ -147,27 +146,27 @@ def split_options(content: str) -> list[Option]:
 
 
 def split_lines(text: str) -> list[str]:
-    """Return a scene's lines as the engine splits it: every carriage return is dropped."""
+    """Return a scene's lines as the engine splits them: every carriage return is dropped."""
     return text.replace("\r", "").split("\n")
 
 
 def dropped_line(text: str) -> int | None:
-    """Return the number of the line where a statement begins that the engine never sees.
+    """Return the first line of a statement that the engine drops, or None.
 
-    A backslash at the end of a line joins the next one to it; on the last line there is none, and
-    the parser forgets what it had.
+    A backslash at the end of a line joins the next line to it. At the end of the last line there is
+    nothing to join, and the parser drops the statement.
     """
     lines = split_lines(text)
     if not lines[-1].endswith("\\"):
         return None
     first = len(lines)
-    while first > 1 and _goes_on(lines, first - 2):
+    while first > 1 and _is_joined_to_next(lines, first - 2):
         first -= 1
     return first if "".join(lines[first - 1 :]).strip(BLANKS + "\\") else None
 
 
 def _joined_lines(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield (first line, last line, what they say together)."""
+    """Yield (first line, last line, joined text) of each statement."""
     lines = split_lines(text)
     if "\\" not in text and not any(map(is_continuation, lines)):
         for number, line in enumerate(lines, 1):
@@ -175,18 +174,18 @@ def _joined_lines(text: str) -> Iterator[tuple[int, int, str]]:
         return
     joined, first = "", 1
     for index, line in enumerate(lines):
-        goes_on = _goes_on(lines, index)
-        piece = line[:-1] if goes_on and not _is_continued(lines, index) else line
+        is_joined = _is_joined_to_next(lines, index)
+        part = line[:-1] if is_joined and not _is_continued(lines, index) else line
         if joined:
-            joined += _continuation(piece)
-        else:  # an empty line that goes on is forgotten, as in the parser
-            joined, first = piece, index + 1
-        if not goes_on:
+            joined += _continuation(part)
+        else:  # quirk: an empty line that is joined to the next is dropped
+            joined, first = part, index + 1
+        if not is_joined:
             yield first, index + 1, joined
             joined = ""
 
 
-def _goes_on(lines: list[str], index: int) -> bool:
+def _is_joined_to_next(lines: list[str], index: int) -> bool:
     return lines[index].endswith("\\") or _is_continued(lines, index)
 
 
@@ -195,14 +194,14 @@ def _is_continued(lines: list[str], index: int) -> bool:
 
 
 def is_continuation(line: str) -> bool:
-    """Whether a line goes on with the statement above it."""
+    """Return whether a line continues the statement above it."""
     if not line.startswith(" ") or "-concat" in line:
         return False
     return line.lstrip(BLANKS).startswith(("|", "-"))
 
 
-def _continuation(piece: str) -> str:
-    trimmed = piece.strip(BLANKS)
+def _continuation(part: str) -> str:
+    trimmed = part.strip(BLANKS)
     return f" {trimmed}" if trimmed.startswith("-") else trimmed
 
 
@@ -218,7 +217,7 @@ def _statement(first: int, last: int, line: str) -> Statement:
     if command == "say":
         if colon and before != "say":
             arguments = (("speaker", before),)
-    elif command in _GOES_ON:
+    elif command in _AUTO_NEXT:
         arguments = (("next", True),)
     cut = body.find(" -")
     if cut >= 0:
@@ -230,7 +229,7 @@ def _statement(first: int, last: int, line: str) -> Statement:
 
 
 def _without_comment(line: str) -> tuple[str, str, bool]:
-    """Return (what comes before the first unescaped `;`, the comment, whether there was one)."""
+    """Return (text before the first unescaped `;`, comment, whether there was a `;`)."""
     if ";" not in line:
         return line, "", False
     if "\\" not in line:
@@ -262,19 +261,19 @@ def _argument(raw: str) -> Argument:
 
 
 def _number(value: str, otherwise: str) -> float | str:
-    """Return what Number() of JavaScript makes of it (an empty string is 0), else `otherwise`."""
+    """Convert as JavaScript's Number() does (an empty string is 0); `otherwise` if it is NaN."""
     if not value:
         return 0.0
     if _DECIMAL.fullmatch(value):
         return float(value)
     if _PREFIXED.fullmatch(value):
-        return _whole(int(value, 0))
+        return _to_float(int(value, 0))
     if value.removeprefix("-" if value[0] == "-" else "+") == "Infinity":
         return float("-inf" if value[0] == "-" else "inf")
     return otherwise
 
 
-def _whole(number: int) -> float:
+def _to_float(number: int) -> float:
     try:
         return float(number)
     except OverflowError:

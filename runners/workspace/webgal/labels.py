@@ -1,4 +1,4 @@
-"""The labels a scene jumps to, and whether it has them: the engine looks in that scene alone."""
+"""Check that the labels a scene jumps to exist; the engine looks them up in the same scene only."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from runners.workspace.webgal.nearest import closest, fold_all
 from runners.workspace.webgal.project import Project
 from runners.workspace.webgal.resources import is_dynamic
 
-MAX_COMPARED = 50_000  # names that one check compares for hints; beyond it, hints are general
+MAX_COMPARED = 50_000  # comparisons of names for the hints of one check; then hints are generic
 
 
 def check_labels(statements: Sequence[Statement], project: Project) -> Iterator[Diagnostic]:
-    """Yield every jump to a label that the scene has not."""
-    names = {one.content for one in statements if one.command == "label"}
+    """Yield a diagnostic for every jump to a label that the scene does not have."""
+    names = {statement.content for statement in statements if statement.command == "label"}
     labels = fold_all(sorted(names))
     hints: dict[str, DiagnosticText] = {}
-    for one in statements:
-        for name in _named_labels(one):
+    for statement in statements:
+        for name in _named_labels(statement):
             if name in names:
                 continue
             if name not in hints:
                 can_compare = (len(hints) + 1) * len(labels) <= MAX_COMPARED
                 hints[name] = _hint(name, labels if can_compare else {}, project)
-            told = DiagnosticText("no_label", {"name": truncated(name)})
-            yield Diagnostic(one.line, "resource", told, hints[name])
+            message = DiagnosticText("no_label", {"name": truncated(name)})
+            yield Diagnostic(statement.line, "resource", message, hints[name])
 
 
-def _named_labels(one: Statement) -> Iterator[str]:
+def _named_labels(statement: Statement) -> Iterator[str]:
     names: list[str] = []
-    if one.command == "jumpLabel":
-        names = [one.content]
-    elif one.command == "choose":
-        targets = (option.target.strip(BLANKS) for option in split_options(one.content))
+    if statement.command == "jumpLabel":
+        names = [statement.content]
+    elif statement.command == "choose":
+        targets = (option.target.strip(BLANKS) for option in split_options(statement.content))
         names = [target for target in targets if "." not in target]
     for name in names:
         if name not in ("", "none") and not is_dynamic(name):
@@ -42,7 +42,7 @@ def _named_labels(one: Statement) -> Iterator[str]:
 
 
 def _hint(name: str, labels: Mapping[str, str], project: Project) -> DiagnosticText:
-    near = closest(name, labels, at_most=max(1, len(name) // 3))
+    near = closest(name, labels, max_edits=max(1, len(name) // 3))
     if near:
         return DiagnosticText("near_label", {"near": truncated(near[0])})
     scene = project.scene_of_label(name)

@@ -1,4 +1,4 @@
-"""The game that a script belongs to, as far as checks ask for it: files, and its other scenes."""
+"""The game that a script belongs to: its files and other scenes, read when a check needs them."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ from runners.workspace.files.sandbox import Sandbox
 
 SCENES = "game/scene"
 MAX_FILES = 100_000  # below one folder
-# Read of the other scenes at most; beyond it, what they say is not counted.
+# Limits for reading the other scenes; scenes beyond the total are ignored.
 SCENES_BYTES, SCENE_BYTES = 32 * 1024 * 1024, 1024 * 1024
 _HEAD = re.compile(r"^([a-z][A-Za-z0-9_]*):", re.MULTILINE)
 _LABEL = re.compile(r"^label:([^;\r\n]*)", re.MULTILINE)
 
 
 class Project:
-    """A game's files and scenes, each looked at when first asked for.
+    """A game's files and scenes, read lazily and cached.
 
     Args:
-        script: the path of the script that is checked, if it has one.
-        draft: its text, if it has none; the scene that it is the next version of is then no other.
-        until: `time.monotonic()` value after which WorkspaceTimeout is raised.
+        script: path of the script that is checked, if it is a file.
+        deadline: `time.monotonic()` value after which WorkspaceTimeout is raised.
+        draft: the script's text, if it is not a file. The scene that it most likely replaces is
+            then not counted among the other scenes.
     """
 
     def __init__(
@@ -50,17 +51,17 @@ class Project:
         self._folders: dict[str, frozenset[str]] = {}
 
     def files_in(self, folder: str) -> frozenset[str]:
-        """Return the paths of all files below a folder, from it; none where there is no folder."""
+        """Return the paths of all files below a folder, relative to it; empty without a folder."""
         if folder not in self._folders:
             self._folders[folder] = frozenset(list_files_below(self._sandbox, folder, self._until))
         return self._folders[folder]
 
     def count_uses_in_other_scenes(self, word: str) -> int:
-        """Return how many statements of the other scenes have a word before `:`."""
+        """Return how many statements of other scenes have this word before `:`."""
         return self._other_words[word]
 
     def scene_of_label(self, name: str) -> str | None:
-        """Return the first other scene that has a label of this name."""
+        """Return the first other scene that has this label, or None."""
         return self._scenes_by_label.get(name)
 
     @cached_property
@@ -80,7 +81,7 @@ class Project:
 
     @cached_property
     def _other_scenes(self) -> dict[str, str]:
-        """The texts of the other scenes by their paths in the scenes' folder."""
+        """The texts of the other scenes, by path relative to the folder of scenes."""
         texts, left = {}, SCENES_BYTES
         for scene in sorted(self.files_in(SCENES)):
             path = f"{SCENES}/{scene}"
@@ -91,7 +92,7 @@ class Project:
             try:
                 data = self._sandbox.read(path, limit=SCENE_BYTES)
             except WorkspaceFailed:
-                continue  # what cannot be read says nothing
+                continue  # unreadable scenes are ignored
             left -= len(data)
             texts[scene] = data.decode(errors="replace")
         if (own := _saved_version(self._draft, texts)) is not None:
@@ -100,8 +101,10 @@ class Project:
 
 
 def _saved_version(draft: str, scenes: Mapping[str, str]) -> str | None:
-    """Return the scene that a text is most likely the next version of: the one with which it has
-    most lines in common, if they are more than half of the shorter one's.
+    """Return the scene that a draft most likely replaces, or None.
+
+    It is the scene with the most lines in common, if these are more than half of the lines of the
+    shorter text.
     """
     lines = _lines_of(draft)
     best, most = None, 0
@@ -118,14 +121,14 @@ def _lines_of(text: str) -> set[str]:
 
 
 def list_files_below(sandbox: Sandbox, folder: str, deadline: float | None = None) -> list[str]:
-    """Return the files below a folder, sorted; none where no folder is that may be entered.
+    """Return the files below a folder, sorted; empty if it does not exist or is forbidden.
 
     Args:
-        until: `time.monotonic()` value after which it gives up.
+        deadline: `time.monotonic()` value.
 
     Raises:
-        WorkspaceTimeout: It gave up.
-        TooLarge: They are more than a game has.
+        WorkspaceTimeout: The deadline has passed.
+        TooLarge: There are more than MAX_FILES.
     """
     try:
         files = sandbox.find(folder, deadline=deadline).files

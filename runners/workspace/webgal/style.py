@@ -1,4 +1,4 @@
-"""What an editor would mend: it changes nothing of what the scene does."""
+"""Check the style of a script: faults that do not change what the scene does."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from runners.workspace.webgal.grammar import BLANKS, Statement, is_continuation,
 
 
 def check_style(text: str, statements: Sequence[Statement]) -> Iterator[Diagnostic]:
-    """Yield tabs, blanks at line ends, and lines that go on after their statement's `;`."""
+    """Yield diagnostics for tabs, trailing whitespace, and continuation lines after a `;`."""
     lines = split_lines(text)
     for number, line in enumerate(lines, 1):
         if "\t" in line:
@@ -18,16 +18,16 @@ def check_style(text: str, statements: Sequence[Statement]) -> Iterator[Diagnost
             yield Diagnostic(
                 number, "style", DiagnosticText("trailing"), DiagnosticText("no_trailing")
             )
-    for one in statements:
-        if one.last_line > one.line and one.is_ended:
-            yield from _after_the_end(one, lines)
+    for statement in statements:
+        if statement.last_line > statement.line and statement.is_ended:
+            yield from _after_the_end(statement, lines)
 
 
-def _after_the_end(one: Statement, lines: Sequence[str]) -> Iterator[Diagnostic]:
-    above = lines[one.line - 1 : one.last_line - 1]
+def _after_the_end(statement: Statement, lines: Sequence[str]) -> Iterator[Diagnostic]:
+    above = lines[statement.line - 1 : statement.last_line - 1]
     if any(";" in line.replace("\\;", "") for line in above) and is_continuation(
-        lines[one.last_line - 1]
+        lines[statement.last_line - 1]
     ):
         yield Diagnostic(
-            one.last_line, "style", DiagnosticText("after_end"), DiagnosticText("end_last")
+            statement.last_line, "style", DiagnosticText("after_end"), DiagnosticText("end_last")
         )

@@ -1,4 +1,4 @@
-"""What makes a statement mean something else than its author thought."""
+"""Check the syntax of a script: faults that make a statement mean something unintended."""
 
 from __future__ import annotations
 
@@ -12,45 +12,52 @@ from runners.workspace.webgal.grammar import Statement, dropped_line, split_line
 
 _JSON_CONTENT = frozenset({"setTransform", "setTempAnimation"})
 _JSON_ARGUMENT = frozenset({"changeBg", "changeFigure"})
-# A variable, which the engine puts in before it reads the JSON.
+# A variable, which the engine replaces by its value before it parses the JSON.
 _VARIABLE = re.compile(r"\{(?:[^\W\d]|\$)[\w.$]*\}")
 
 
 def check_syntax(text: str, statements: Sequence[Statement]) -> Iterator[Diagnostic]:
-    """Yield statements without `;` (S4 §8), broken JSON, and what the engine drops."""
+    """Yield diagnostics for a missing `;` (S4 §8), invalid JSON, and dropped statements."""
     lines = split_lines(text)
-    for one in statements:
-        if not one.is_ended:
-            wide = lines[one.last_line - 1].rstrip().endswith("；")
+    for statement in statements:
+        if not statement.is_ended:
+            wide = lines[statement.last_line - 1].rstrip().endswith("；")
             hint = DiagnosticText("wide_end" if wide else "add_end")
-            yield Diagnostic(one.last_line, "syntax", DiagnosticText("no_end"), hint)
-        if one.command in _JSON_CONTENT or one.command in _JSON_ARGUMENT:
-            yield from _check_json(one)
-    lost = dropped_line(text)
-    if lost is not None:
-        yield Diagnostic(lost, "syntax", DiagnosticText("lost"), DiagnosticText("no_backslash"))
+            yield Diagnostic(statement.last_line, "syntax", DiagnosticText("no_end"), hint)
+        if statement.command in _JSON_CONTENT or statement.command in _JSON_ARGUMENT:
+            yield from _check_json(statement)
+    dropped = dropped_line(text)
+    if dropped is not None:
+        yield Diagnostic(dropped, "syntax", DiagnosticText("lost"), DiagnosticText("no_backslash"))
 
 
-def _check_json(one: Statement) -> Iterator[Diagnostic]:
-    is_bare = one.head is None  # then the content is the command's own name
-    named = [(one.command, one.content)] if one.command in _JSON_CONTENT and not is_bare else []
-    named += [
+def _check_json(statement: Statement) -> Iterator[Diagnostic]:
+    is_bare = statement.head is None  # then the content is the command's own name
+    values = (
+        [(statement.command, statement.content)]
+        if statement.command in _JSON_CONTENT and not is_bare
+        else []
+    )
+    values += [
         (f"-{name}", value)
-        for name, value in one.arguments
-        if name == "transform" and isinstance(value, str) and one.command in _JSON_ARGUMENT
+        for name, value in statement.arguments
+        if name == "transform" and isinstance(value, str) and statement.command in _JSON_ARGUMENT
     ]
-    for where, value in named:
-        at = _fault_of(value)
+    for where, value in values:
+        at = _json_error_position(value)
         if at is not None:
-            is_cut = any(name[:1].isdigit() or name[:1] == "." for name, _ in one.arguments)
-            told = DiagnosticText("json", {"where": where, "at": at})
+            is_cut = any(name[:1].isdigit() or name[:1] == "." for name, _ in statement.arguments)
+            message = DiagnosticText("json", {"where": where, "at": at})
             yield Diagnostic(
-                one.line, "syntax", told, DiagnosticText("minus" if is_cut else "mend_json")
+                statement.line,
+                "syntax",
+                message,
+                DiagnosticText("minus" if is_cut else "check_json"),
             )
 
 
-def _fault_of(value: str) -> int | None:
-    """Return where a text stops to be JSON, from 1; None where it is JSON, or nothing."""
+def _json_error_position(value: str) -> int | None:
+    """Return the 1-based position of the first error in a JSON text; None if valid or empty."""
     if not value:
         return None
     try:
@@ -71,8 +78,8 @@ def _is_json_with_variables(value: str) -> bool:
 
 
 def _load(value: str) -> object:
-    return json.loads(value, parse_constant=_refuse, parse_int=float)
+    return json.loads(value, parse_constant=_reject_constant, parse_int=float)
 
 
-def _refuse(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+def _reject_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not valid JSON")
