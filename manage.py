@@ -13,9 +13,9 @@ def main() -> None:
     """Run a management command."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     if sys.argv[1:2] == ["mcp_stdio"]:
-        from mcp_server.stdio.descriptors import claim_wire
+        from mcp_server.stdio.descriptors import take_over_stdio
 
-        claim_wire()  # before any library is loaded that might print
+        take_over_stdio()  # before any library is loaded that might print
         gc.disable()  # what is imported now stays; the door collects from its first answer on
     if sys.argv[1:2] == ["docker_runner"]:
         from runners.docker_runner.command_line import main as run_hands

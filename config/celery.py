@@ -28,7 +28,7 @@ def _keep_usable_connections(self: DjangoWorkerFixup, **kwargs: Any) -> None:
 
 
 DjangoWorkerFixup.close_database = _keep_usable_connections
-# What was heard and not begun need not ring again: the sweeper sees to that. Giving it back to a
+# What was heard and not begun need not notify_workers again: the sweeper sees to that. Giving it back to a
 # broker that is gone fails in a way that ends the worker.
 Channel.do_restore = False
 
@@ -37,7 +37,7 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(["runs"])
 
 
-def ring(queue: str, run_id: str) -> None:
+def notify_workers(queue: str, run_id: str) -> None:
     """Ring once, unless a bell is under way already; raises what the broker
     raises, and the sweeper rings again for what was not heard.
     """

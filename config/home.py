@@ -20,7 +20,7 @@ from environ import Env
 SOCKET_PATH_MAX = 100  # bytes; the kernel's limit is 107
 
 
-def load_or_make_keys(continuity_home: Path) -> list[str]:
+def load_or_create_keys(continuity_home: Path) -> list[str]:
     """Return the installation's secret keys, newest first, made on the first call and readable by
     the owner alone.
 
@@ -106,7 +106,7 @@ def artifact_storage(url: str, continuity_home: Path) -> dict[str, Any]:
     }
 
 
-def one_of(env: Env, name: str, *known: str) -> str:
+def choice(env: Env, name: str, *known: str) -> str:
     """Return an environment variable's value, which has to be one of those known; the first is the
     default.
 
@@ -119,7 +119,7 @@ def one_of(env: Env, name: str, *known: str) -> str:
     return value
 
 
-def whole(env: Env, name: str, default: int, *, least: int, most: int = 2**31 - 1) -> int:
+def integer(env: Env, name: str, default: int, *, least: int, most: int = 2**31 - 1) -> int:
     """Return the whole number that an environment variable is.
 
     Raises:

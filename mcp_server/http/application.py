@@ -7,10 +7,10 @@ from typing import Any, ClassVar, Protocol
 
 from django.conf import settings
 
-from mcp_server.http.access import HttpDoor
+from mcp_server.http.access import HttpTransport
 from mcp_server.http.exchange import Exchange
-from mcp_server.http.sse import Messages, Streams
-from mcp_server.http.streamable import Streamable
+from mcp_server.http.sse import MessagesEndpoint, SseEndpoint
+from mcp_server.http.streamable import StreamableEndpoint
 from mcp_server.server import ContinuityServer
 
 
@@ -23,16 +23,16 @@ class Endpoint(Protocol):
         """Answer an admitted request, or raise before anything was answered."""
 
 
-class HttpDoors:
+class McpApplication:
     """All paths of MCP, for one event loop."""
 
     def __init__(self) -> None:
-        server = ContinuityServer(settings.CONTINUITY_MCP_TOOLSETS, HttpDoor())
-        self._streamable, streams = Streamable(server), Streams(server)
+        server = ContinuityServer(settings.CONTINUITY_MCP_TOOLSETS, HttpTransport())
+        self._streamable, streams = StreamableEndpoint(server), SseEndpoint(server)
         self._endpoints: dict[str, Endpoint] = {
             "/mcp": self._streamable,
             "/sse": streams,
-            "/messages": Messages(streams),
+            "/messages": MessagesEndpoint(streams),
         }
         self._over = asyncio.Event()
         self._life: asyncio.Task[None] | None = None
@@ -60,7 +60,7 @@ class HttpDoors:
         answer = _Answer(send)
         exchange = Exchange(scope, receive, answer.send)
         try:
-            await exchange.admit()
+            await exchange.authenticate()
             await endpoint.serve(exchange)
         except Exception as error:
             if answer.has_begun:

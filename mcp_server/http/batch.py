@@ -17,7 +17,7 @@ from mcp_types.jsonrpc import (
 
 from decisions.errors import Refused, TooManyRequests
 from decisions.validation.json_input import CALL_LIMIT, load_json
-from mcp_server.protocol.input_gate import judge
+from mcp_server.protocol.message_parser import parse_message
 
 REVISION = "2025-03-26"
 MAX_MESSAGES = 50
@@ -30,7 +30,7 @@ def may_be_batch(revision: str, body: bytes) -> bool:
     return revision in ("", REVISION) and body.lstrip()[:1] == b"["
 
 
-def messages_of(
+def parse_batch(
     body: bytes, count: Callable[[], None]
 ) -> list[SessionMessage | JSONRPCError] | JSONRPCError:
     """Return what the gate makes of each message, or the error that answers them all.
@@ -67,7 +67,7 @@ def _refused(
 
 
 def _judged(value: Any) -> SessionMessage | JSONRPCError:
-    verdict = judge(orjson.dumps(value))
+    verdict = parse_message(orjson.dumps(value))
     if isinstance(verdict, SessionMessage):
         message = verdict.message
         if isinstance(message, JSONRPCRequest) and message.method == "initialize":
@@ -82,7 +82,7 @@ def _error(
     return JSONRPCError(jsonrpc="2.0", id=request_id, error=error)
 
 
-class Answers:
+class ResponseCollector:
     """Collects what the SDK answers to one message of a batch, be it JSON or a stream of events.
 
     Progress is left out: a batch is answered whole.

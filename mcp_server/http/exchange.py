@@ -21,8 +21,8 @@ from decisions.api.arguments import check_content_type, check_encoding
 from decisions.errors import InvalidInput
 from decisions.identity.principals import Principal
 from decisions.infra.threads import in_thread
-from mcp_server.http.access import admit
-from mcp_server.protocol.input_gate import judge
+from mcp_server.http.access import authenticate
+from mcp_server.protocol.message_parser import parse_message
 
 _translated: Callable[..., HttpResponse] = api_settings.EXCEPTION_HANDLER  # type: ignore[assignment]
 AT_ONCE_BYTES = 64 * 1024  # a larger body is judged on a thread
@@ -58,13 +58,13 @@ class Exchange:
         """Return a header's value, or nothing."""
         return str(self.request.headers.get(name, ""))
 
-    async def admit(self) -> None:
+    async def authenticate(self) -> None:
         """Find out who calls.
 
         Raises:
             Refused: As `admission.admit`.
         """
-        self._principal = await in_thread(admit, self.request)
+        self._principal = await in_thread(authenticate, self.request)
 
     def require_method(self, method: str) -> None:
         """Refuse every other method.
@@ -132,11 +132,11 @@ class Exchange:
         await self.answer(response)
 
 
-async def judged(body: bytes) -> SessionMessage | JSONRPCError:
+async def parse_body(body: bytes) -> SessionMessage | JSONRPCError:
     """Return what the gate makes of a body."""
     if len(body) <= AT_ONCE_BYTES:
-        return judge(body)
-    return await asyncio.to_thread(judge, body)
+        return parse_message(body)
+    return await asyncio.to_thread(parse_message, body)
 
 
 def as_error(error: JSONRPCError) -> dict[str, Any]:

@@ -11,17 +11,17 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mcp_server.http.application import HttpDoors
+    from mcp_server.http.application import McpApplication
 
 PATHS = frozenset({"/mcp", "/mcp/", "/sse", "/sse/", "/messages", "/messages/"})
 
 
-class McpOverHttp:
+class LazyMcpApplication:
     """An ASGI application for the paths in PATHS."""
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
-        self._doors: HttpDoors | None = None
+        self._doors: McpApplication | None = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer one request."""
@@ -34,14 +34,14 @@ class McpOverHttp:
         if doors is not None:
             await doors.close()
 
-    async def _open(self) -> HttpDoors:
+    async def _open(self) -> McpApplication:
         async with self._lock:
             if self._doors is None:
                 # On a thread: other requests are answered meanwhile.
                 module = await asyncio.to_thread(
                     importlib.import_module, "mcp_server.http.application"
                 )
-                doors: HttpDoors = module.HttpDoors()
+                doors: McpApplication = module.McpApplication()
                 await doors.open()
                 self._doors = doors
             return self._doors

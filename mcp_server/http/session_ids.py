@@ -16,20 +16,20 @@ _PURPOSE = "mcp-label"
 _MAX = 256  # characters
 
 
-class NoSuchSession(NotFound):
+class UnknownMcpSession(NotFound):
     """The session id is none that this server gave out."""
 
     code = "NOT_FOUND"
     recovery = "Call initialize without a session id, and use the one that it answers with."
 
 
-def new_label() -> str:
+def new_session_id() -> str:
     """Return a fresh label: chance, and our mark on it."""
     chance = secrets.token_urlsafe(16)
     return f"{chance}.{mac(_PURPOSE, chance.encode())}"
 
 
-def checked(label: str | None) -> str | None:
+def validate_session_id(label: str | None) -> str | None:
     """Return the label that came with a request, if one did.
 
     Raises:
@@ -40,5 +40,5 @@ def checked(label: str | None) -> str | None:
     chance, _, mark = label.partition(".")
     is_ours = len(label) <= _MAX and mac_matches(_PURPOSE, chance.encode(), mark)
     if not is_ours:
-        raise NoSuchSession("This server gave out no such Mcp-Session-Id.")
+        raise UnknownMcpSession("This server gave out no such Mcp-Session-Id.")
     return label

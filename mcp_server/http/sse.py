@@ -17,9 +17,9 @@ from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from mcp_types.jsonrpc import JSONRPCError
 
 from decisions.errors import NotFound
-from mcp_server.http.exchange import Exchange, as_error, judged
+from mcp_server.http.exchange import Exchange, as_error, parse_body
 from mcp_server.protocol.encoding import encode
-from mcp_server.protocol.request_context import Incoming, incoming_of
+from mcp_server.protocol.request_context import MessageContext, context_of
 from mcp_server.server import ContinuityServer
 
 MESSAGES = "/messages/"
@@ -40,7 +40,7 @@ class NoSuchStream(NotFound):
     recovery = "Open a stream at /sse and send messages to the address that it names first."
 
 
-class Streams:
+class SseEndpoint:
     """What stands at `/sse`, and the streams that are open."""
 
     method: ClassVar[str] = "GET"
@@ -93,7 +93,7 @@ class Streams:
         body = await exchange.body()
         if body is None:
             return
-        verdict = await judged(body)
+        verdict = await parse_body(body)
         if isinstance(verdict, JSONRPCError) and verdict.id is None:
             await exchange.answer_json(as_error(verdict), HTTPStatus.BAD_REQUEST)
             return
@@ -107,12 +107,12 @@ class Streams:
             return  # the client left meanwhile
 
 
-class Messages:
+class MessagesEndpoint:
     """What stands at `/messages/`."""
 
     method: ClassVar[str] = "POST"
 
-    def __init__(self, streams: Streams) -> None:
+    def __init__(self, streams: SseEndpoint) -> None:
         self._streams = streams
 
     async def serve(self, exchange: Exchange) -> None:
@@ -126,8 +126,8 @@ class Messages:
 
 
 def _with_company(message: SessionMessage, exchange: Exchange) -> SessionMessage:
-    refused = incoming_of(getattr(message.metadata, "request_context", None)).refused
-    company = Incoming(exchange.principal, refused)
+    refused = context_of(getattr(message.metadata, "request_context", None)).refused
+    company = MessageContext(exchange.principal, refused)
     return SessionMessage(message.message, ServerMessageMetadata(request_context=company))
 
 

@@ -11,7 +11,7 @@ EDGE_BYTES = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Oversized:
+class OversizedLine:
     """A line beyond the limit: only its edges were kept, to find the request's id in."""
 
     head: bytes
@@ -34,14 +34,14 @@ class _Line:
             self._head = self._head or bytes(self._data[:EDGE_BYTES])
             del self._data[:-EDGE_BYTES]
 
-    def take(self) -> bytes | Oversized | None:
+    def take(self) -> bytes | OversizedLine | None:
         """Return the line, or None for a blank one."""
         if self._size > self._limit:
-            return Oversized(self._head, bytes(self._data))
+            return OversizedLine(self._head, bytes(self._data))
         return bytes(self._data) if self._data.strip() else None
 
 
-def read_lines(fd: int, *, limit: int) -> Iterator[bytes | Oversized]:
+def read_lines(fd: int, *, limit: int) -> Iterator[bytes | OversizedLine]:
     """Yield every line that is not blank, until the end; blocks on the descriptor."""
     line = _Line(limit)
     while chunk := os.read(fd, CHUNK_BYTES):

@@ -12,11 +12,11 @@ from collections.abc import Awaitable, Callable
 
 from mcp.server.session import ServerSession
 
-SIGN_OF_LIFE_S = 10.0
+KEEP_ALIVE_S = 10.0
 JOINED_MAX = 500  # characters of what is told at once: the last ones
 
 
-class Reporter:
+class ProgressReporter:
     """Tells one call's client how far the work is; says nothing to a client that did not ask."""
 
     def __init__(self, session: ServerSession) -> None:
@@ -42,7 +42,7 @@ class Reporter:
 
     async def _show_life(self) -> None:
         while True:
-            await asyncio.sleep(SIGN_OF_LIFE_S)
+            await asyncio.sleep(KEEP_ALIVE_S)
             self._signs += 1
             await self._send(self._done + self._signs / (self._signs + 1))
 
@@ -58,7 +58,7 @@ class Reporter:
         )
 
 
-class Joined:
+class TextProgress:
     """Hands pieces of text to the progress of a call: those that come while one is sent are told
     together, by their end.
     """

@@ -15,7 +15,7 @@ SCOPE_KEY = "continuity.incoming"
 
 
 @dataclass(frozen=True, slots=True)
-class Incoming:
+class MessageContext:
     """A message's company.
 
     Attributes:
@@ -27,7 +27,7 @@ class Incoming:
     refused: Refused | None = None
 
 
-NOTHING = Incoming()
+NOTHING = MessageContext()
 
 
 def traceparent_of(meta: object, request: object) -> object:
@@ -38,9 +38,9 @@ def traceparent_of(meta: object, request: object) -> object:
     return told if told is not None else getattr(request, "headers", {}).get("traceparent")
 
 
-def incoming_of(request: object) -> Incoming:
+def context_of(request: object) -> MessageContext:
     """Return what came with the message that a handler works on."""
-    if isinstance(request, Incoming):
+    if isinstance(request, MessageContext):
         return request
     found = getattr(request, "scope", {}).get(SCOPE_KEY)
-    return found if isinstance(found, Incoming) else NOTHING
+    return found if isinstance(found, MessageContext) else NOTHING

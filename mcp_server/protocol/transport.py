@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Protocol
 
 from decisions.identity.principals import Principal
-from mcp_server.protocol.request_context import Incoming
+from mcp_server.protocol.request_context import MessageContext
 
 
-class Door(Protocol):
+class Transport(Protocol):
     """The way a call came in."""
 
-    async def admit(self, incoming: Incoming, *, needs_stack: bool) -> Principal:
+    async def authenticate(self, context: MessageContext, *, needs_stack: bool) -> Principal:
         """Return who calls, once everything is there that the call needs.
 
         Raises:

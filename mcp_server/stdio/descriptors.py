@@ -10,7 +10,7 @@ from functools import cache
 
 
 @dataclass(frozen=True, slots=True)
-class Wire:
+class StdioDescriptors:
     """The descriptors that the protocol alone reads and writes."""
 
     read_fd: int
@@ -18,13 +18,13 @@ class Wire:
 
 
 @cache
-def claim_wire() -> Wire:
+def take_over_stdio() -> StdioDescriptors:
     """Take stdin and stdout: from now on `print` and children write to stderr and read nothing.
 
     manage.py calls it before Django is loaded, so that no library's greeting reaches the host.
     Calling it again returns the same wire.
     """
-    wire = Wire(_moved(0), _moved(1))
+    stdio = StdioDescriptors(_moved(0), _moved(1))
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
     try:
@@ -33,7 +33,7 @@ def claim_wire() -> Wire:
         os.dup2(nothing, 1)
     os.close(nothing)
     sys.stdout = sys.stderr or sys.stdout  # at once, not when a buffer is full
-    return wire
+    return stdio
 
 
 def _moved(fd: int) -> int:

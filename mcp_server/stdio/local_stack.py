@@ -20,7 +20,7 @@ from django.db import connections
 
 from decisions.errors import NotReady
 from decisions.identity.principals import Principal, local_principal
-from mcp_server.protocol.request_context import Incoming
+from mcp_server.protocol.request_context import MessageContext
 from runs.installation.home.errors import StackError
 from runs.installation.home.locks import Membership
 from runs.installation.home.paths import home_paths
@@ -71,7 +71,7 @@ class _Shared(Generic[T]):
             connections.close_all()
 
 
-class LocalDoor:
+class StdioTransport:
     """Admits the local principal."""
 
     def __init__(self) -> None:
@@ -84,7 +84,7 @@ class LocalDoor:
         """Begin to prepare in the background; returns at once."""
         self._home.ask()
 
-    async def admit(self, incoming: Incoming, *, needs_stack: bool) -> Principal:
+    async def authenticate(self, context: MessageContext, *, needs_stack: bool) -> Principal:
         """Return the local principal once the home is ready, and the stack where it is needed.
 
         Raises:

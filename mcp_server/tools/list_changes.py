@@ -20,9 +20,9 @@ from mcp_types.jsonrpc import INTERNAL_ERROR
 
 from decisions.errors import Refused
 from decisions.infra.threads import in_thread
-from mcp_server.protocol.request_context import Incoming, incoming_of
-from mcp_server.protocol.transport import Door
-from mcp_server.tools.registry import Offered, Tool
+from mcp_server.protocol.request_context import MessageContext, context_of
+from mcp_server.protocol.transport import Transport
+from mcp_server.tools.registry import CallerToolSource, McpTool
 
 PATIENCE_S = 3.0  # a list does not wait longer for a home that is being prepared: it is told later
 LOOK_S = 5.0  # between two looks at a list
@@ -31,7 +31,7 @@ Tell = Callable[[], Awaitable[None]]
 Looked = list[tuple[str, str, dict[str, Any]]]
 
 
-class ListWatch:
+class ToolListWatch:
     """Looks after one client's list for as long as its stream is open."""
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class ListWatch:
 
     @classmethod
     @asynccontextmanager
-    async def of_stream(cls, server: object) -> AsyncIterator[ListWatch]:
+    async def of_stream(cls, server: object) -> AsyncIterator[ToolListWatch]:
         """Return what a stream has for the length of its life."""
         watch = cls()
         try:
@@ -55,46 +55,50 @@ class ListWatch:
             self._watching = asyncio.ensure_future(watching())
 
 
-class Offers:
+class CallerTools:
     """What the toolsets offer whose tools depend on who calls."""
 
-    def __init__(self, sources: Sequence[Offered], door: Door, taken: Collection[str]) -> None:
-        self._sources, self._door, self._taken = sources, door, taken
+    def __init__(
+        self, sources: Sequence[CallerToolSource], transport: Transport, taken: Collection[str]
+    ) -> None:
+        self._sources, self._transport, self._taken = sources, transport, taken
         self._listening = 0
 
-    async def of(self, incoming: Incoming) -> dict[str, Tool]:
+    async def of(self, context: MessageContext) -> dict[str, McpTool]:
         """Return a caller's tools by name, those too that are not on its list.
 
         Raises:
             Refused: The caller cannot be admitted.
         """
-        found: dict[str, Tool] = {}
+        found: dict[str, McpTool] = {}
         if self._sources:
-            principal = await self._door.admit(incoming, needs_stack=False)
+            principal = await self._transport.authenticate(context, needs_stack=False)
             for source in self._sources:
                 found |= await in_thread(source, principal, [*self._taken, *found])
         return found
 
-    async def listed(self, incoming: Incoming) -> list[Tool]:
+    async def listed(self, context: MessageContext) -> list[McpTool]:
         """Return the tools that a caller's list has beside our own; none where they cannot be had
         now: our own are listed whatever happens.
         """
         with suppress(Refused, TimeoutError, DatabaseError):
             async with asyncio.timeout(PATIENCE_S):
-                return _on_list(await self.of(incoming))
+                return _on_list(await self.of(context))
         return []
 
-    def watch(self, ctx: ServerRequestContext[ListWatch], shown: Sequence[Tool]) -> None:
+    def watch(self, ctx: ServerRequestContext[ToolListWatch], shown: Sequence[McpTool]) -> None:
         """Tell the client of a stream from now on when its list is another than what it was
         shown.
         """
-        has_stream = ctx.request is None or isinstance(ctx.request, Incoming)
+        has_stream = ctx.request is None or isinstance(ctx.request, MessageContext)
         if has_stream and self._sources:
-            incoming, tell = incoming_of(ctx.request), ctx.session.send_tool_list_changed
-            ctx.lifespan_context.begin(lambda: self._tell_changes(incoming, tell, _looks(shown)))
+            context, tell = context_of(ctx.request), ctx.session.send_tool_list_changed
+            ctx.lifespan_context.begin(lambda: self._tell_changes(context, tell, _looks(shown)))
 
     async def listen(
-        self, ctx: ServerRequestContext[ListWatch], params: types.SubscriptionsListenRequestParams
+        self,
+        ctx: ServerRequestContext[ToolListWatch],
+        params: types.SubscriptionsListenRequestParams,
     ) -> types.SubscriptionsListenResult:
         """Serve a `subscriptions/listen`: of all that may be asked for, the list of tools alone
         changes.
@@ -102,17 +106,17 @@ class Offers:
         Raises:
             MCPError: Too many listen, or the caller cannot be admitted.
         """
-        incoming, bus = incoming_of(ctx.request), InMemorySubscriptionBus()
+        context, bus = context_of(ctx.request), InMemorySubscriptionBus()
         if self._listening >= MAX_LISTENING:
             raise MCPError(INTERNAL_ERROR, f"{MAX_LISTENING} streams are listening already.")
         asked = types.SubscriptionFilter(tools_list_changed=params.notifications.tools_list_changed)
-        shown = _looks(await self.listed(incoming))
+        shown = _looks(await self.listed(context))
 
         async def tell() -> None:
             await bus.publish(ToolsListChanged())
 
         self._listening += 1
-        watching = asyncio.create_task(self._tell_changes(incoming, tell, shown))
+        watching = asyncio.create_task(self._tell_changes(context, tell, shown))
         try:
             wanted = params.model_copy(update={"notifications": asked})
             return await ListenHandler(bus)(ctx, wanted)
@@ -120,19 +124,19 @@ class Offers:
             self._listening -= 1
             watching.cancel()
 
-    async def _tell_changes(self, incoming: Incoming, tell: Tell, known: Looked) -> None:
+    async def _tell_changes(self, context: MessageContext, tell: Tell, known: Looked) -> None:
         while True:
             await asyncio.sleep(LOOK_S)
             with suppress(Refused, DatabaseError):
-                found = _looks(_on_list(await self.of(incoming)))
+                found = _looks(_on_list(await self.of(context)))
                 if found != known:
                     known = found
                     await tell()
 
 
-def _on_list(tools: dict[str, Tool]) -> list[Tool]:
+def _on_list(tools: dict[str, McpTool]) -> list[McpTool]:
     return [tool for tool in tools.values() if tool.is_listed]
 
 
-def _looks(tools: Sequence[Tool]) -> Looked:
+def _looks(tools: Sequence[McpTool]) -> Looked:
     return [(tool.name, tool.description, tool.input_schema) for tool in tools]

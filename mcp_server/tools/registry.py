@@ -1,7 +1,7 @@
 """What an MCP tool is to this server, and how toolsets are found: one file each under `toolsets/`.
 
 A toolset file defines TOOLS, a sequence of Tool; one whose tools are another list for every caller
-defines OFFERED as well. Adding one is that file, and its name in CONTINUITY_MCP_TOOLSETS or
+defines CALLER_TOOLS as well. Adding one is that file, and its name in CONTINUITY_MCP_TOOLSETS or
 `--toolsets`.
 """
 
@@ -27,7 +27,7 @@ _TOOLSETS = Path(__file__).parent.parent / "toolsets"
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class McpToolCall:
     """One call of a tool, as its handler sees it.
 
     Attributes:
@@ -45,12 +45,12 @@ class Call:
 
 
 # The tools of a caller by name, given the names that are taken; asked on a database thread.
-Offered = Callable[[Principal, Collection[str]], "dict[str, Tool]"]
-Handler = Callable[[Call], Awaitable[dict[str, Any]]]
+CallerToolSource = Callable[[Principal, Collection[str]], "dict[str, McpTool]"]
+Handler = Callable[[McpToolCall], Awaitable[dict[str, Any]]]
 
 
 @dataclass(frozen=True)
-class Tool:
+class McpTool:
     """A tool as it is listed and called; the schemas are enforced both ways.
 
     Attributes:
@@ -64,7 +64,7 @@ class Tool:
         needs_stack: a worker has to live for it to be of use.
         checks_itself: its handler checks the arguments, against more than `input_schema` says.
         audits_refusals: a call that the gate refused, before its handler, is an audit row too.
-        tell_refusal: a refusal in the words of the tool's own seed.
+        refusal_as_dict: a refusal in the words of the tool's own seed.
         meta: what else the list tells of it, under a name that is ours.
         is_listed: it is on the list; what is not is known by name all the same, so that policy
             answers who calls it.
@@ -81,9 +81,9 @@ class Tool:
     idempotent: bool = False
     open_world: bool = False
     needs_stack: bool = False
-    checks_itself: bool = False
+    validates_arguments: bool = False
     audits_refusals: bool = False
-    tell_refusal: Callable[[Refused], dict[str, Any]] = as_dict
+    refusal_as_dict: Callable[[Refused], dict[str, Any]] = as_dict
     meta: Mapping[str, Any] | None = None
     is_listed: bool = True
 
@@ -115,20 +115,20 @@ def check_toolsets(names: Sequence[str]) -> None:
         raise UnknownToolset(f"{told} Known: {', '.join(known)}.")
 
 
-def load_toolsets(names: Sequence[str]) -> dict[str, Tool]:
+def load_toolsets(names: Sequence[str]) -> dict[str, McpTool]:
     """Return the tools of these toolsets by name, in the order given."""
-    tools: dict[str, Tool] = {}
+    tools: dict[str, McpTool] = {}
     for name in dict.fromkeys(names):
         module = importlib.import_module(f"mcp_server.toolsets.{name}")
         tools |= {tool.name: tool for tool in module.TOOLS}
     return tools
 
 
-def load_offers(names: Sequence[str]) -> list[Offered]:
+def load_caller_tools(names: Sequence[str]) -> list[CallerToolSource]:
     """Return what lists the tools of those among these toolsets that differ from caller to
     caller.
     """
     modules = (
         importlib.import_module(f"mcp_server.toolsets.{name}") for name in dict.fromkeys(names)
     )
-    return [module.OFFERED for module in modules if hasattr(module, "OFFERED")]
+    return [module.CALLER_TOOLS for module in modules if hasattr(module, "CALLER_TOOLS")]

@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any
 
 from decisions.identity.principals import Principal
-from mcp_server.protocol.progress import Joined
-from mcp_server.tools.registry import Call, Schema, Tool
+from mcp_server.protocol.progress import TextProgress
+from mcp_server.tools.registry import McpTool, McpToolCall, Schema
 from runners.remote_tools.catalogue import OfferedTool, list_offered
 from runners.remote_tools.model_facing import ToldTool, chosen, described, told_tools, with_choice
 from runners.targets.targets import Caller
@@ -42,7 +42,7 @@ OUTPUT: Schema = {
 }
 
 
-def tools_of_targets(principal: Principal, taken: Collection[str]) -> dict[str, Tool]:
+def tools_of_targets(principal: Principal, taken: Collection[str]) -> dict[str, McpTool]:
     """Return the tools that the caller's runners offer by their names on the wire; `taken` are
     those of our own tools. Listed are those that policy lets be called, at once or once a person
     agreed: at most MAX_LISTED, with LIST_BYTES of schemas in all.
@@ -54,9 +54,9 @@ def tools_of_targets(principal: Principal, taken: Collection[str]) -> dict[str, 
     return {wire: _tool(wire, one) for wire, one in told.items()}
 
 
-def _tool(wire: str, told: ToldTool) -> Tool:
+def _tool(wire: str, told: ToldTool) -> McpTool:
     tool = told.tool
-    return Tool(
+    return McpTool(
         name=wire,
         title=tool.name,
         description=described(tool, at_most=_DESCRIPTION_MAX, more=_LIMIT_TOLD),
@@ -66,17 +66,17 @@ def _tool(wire: str, told: ToldTool) -> Tool:
         # Hints are for hosts that ask their user less; what a runner says of itself is no reason.
         destructive=True,
         open_world=True,
-        checks_itself=True,
+        validates_arguments=True,
         audits_refusals=True,
         meta={META: {"tool": tool.name, "targets": [on.target_id for on in tool.targets]}},
         is_listed=told.is_shown,
     )
 
 
-async def _call(tool: OfferedTool, call: Call) -> dict[str, Any]:
+async def _call(tool: OfferedTool, call: McpToolCall) -> dict[str, Any]:
     args = dict(call.arguments)
     target = chosen(tool, args)
-    progress = Joined(call.progress)
+    progress = TextProgress(call.progress)
 
     await call.progress(0, 0, f"{tool.name} on {target.target_name}")
     request = DirectCallRequest(

@@ -5,11 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from mcp_server.tools.registry import Call, Schema, Tool
+from mcp_server.tools.registry import McpTool, McpToolCall, Schema
 from runners.invocation.arguments import input_schema
-from runners.invocation.workspace_errors import told_in_s4
-from runners.tools.base import Effect
-from runners.tools.base import Tool as RunnersTool
+from runners.invocation.workspace_errors import as_workspace_error
+from runners.tools.base import Effect, Tool
 from runners.tools.registry import list_tools
 from runs.direct_calls.calls import call_tool
 from runs.direct_calls.request import DirectCallRequest
@@ -18,14 +17,14 @@ _ALTERNATIVES = frozenset({"oneOf", "anyOf", "allOf"})
 _REPLACES = frozenset({"write_to_file", "replace_in_file", "generate_character_profile"})
 
 
-def workspace_tools(*, developer: bool) -> tuple[Tool, ...]:
+def workspace_tools(*, developer: bool) -> tuple[McpTool, ...]:
     """Return the tools of developer mode, or all the others."""
     return tuple(_tool(tool) for tool in list_tools("workspace") if tool.developer == developer)
 
 
-def _tool(tool: RunnersTool) -> Tool:
+def _tool(tool: Tool) -> McpTool:
     reads = tool.effect == Effect.READ
-    return Tool(
+    return McpTool(
         name=tool.name,
         title=tool.name.replace("_", " ").capitalize(),
         description=" ".join(tool.description.split()),
@@ -37,13 +36,13 @@ def _tool(tool: RunnersTool) -> Tool:
         idempotent=reads,
         open_world=tool.developer or tool.uses_browser,
         needs_stack=tool.uses_browser,
-        checks_itself=True,
+        validates_arguments=True,
         audits_refusals=True,
-        tell_refusal=told_in_s4,
+        refusal_as_dict=as_workspace_error,
     )
 
 
-async def _call(name: str, call: Call) -> dict[str, Any]:
+async def _call(name: str, call: McpToolCall) -> dict[str, Any]:
     request = DirectCallRequest(name, call.arguments, offered=call.offered)
     return dict((await call_tool(principal=call.principal, request=request)).output)
 

@@ -5,4 +5,4 @@ from __future__ import annotations
 from mcp_server.tools.runner_tools import tools_of_targets
 
 TOOLS = ()
-OFFERED = tools_of_targets
+CALLER_TOOLS = tools_of_targets

@@ -135,7 +135,7 @@ def failed_call(error: Mapping[str, Any], *, in_s4: bool) -> FailedCall:
     return FailedCall(own, http_status=STATUS[own["errorCode"]])
 
 
-def told_in_s4(refused: Refused) -> dict[str, Any]:
+def as_workspace_error(refused: Refused) -> dict[str, Any]:
     """Return a refusal as S4's error object."""
     if isinstance(refused, FailedCall):
         error = refused.error

@@ -16,7 +16,7 @@ from decisions.errors import ConfirmationRequired, Refused
 from decisions.identity.principals import Principal
 from decisions.security.logs import redact
 from decisions.validation.storable import storable_text
-from runners.invocation.workspace_errors import FailedCall, told_in_s4
+from runners.invocation.workspace_errors import FailedCall, as_workspace_error
 from runners.tools.registry import is_workspace_tool
 
 NAME_CHARACTERS = 64  # of a tool that may not exist: its name is whatever the caller sent
@@ -49,4 +49,4 @@ def _code_told(name: str, refusal: Refused) -> str:
     """Return the code that the caller reads."""
     if isinstance(refusal, FailedCall):
         return str(refusal.error["errorCode"])
-    return str(told_in_s4(refusal)["error"]["code"]) if is_workspace_tool(name) else refusal.code
+    return str(as_workspace_error(refusal)["error"]["code"]) if is_workspace_tool(name) else refusal.code

@@ -116,7 +116,7 @@ def ours(place: WorkerProcess, urls: list[str], concurrency: int) -> float:
 
 def main() -> None:
     """Measure and report, for 1 and 4 tabs on fast pages and 5 on pages half a second away."""
-    settings.CONTINUITY_DOORBELL = f"{__name__}.be_quiet"
+    settings.CONTINUITY_NOTIFY_WORKERS = f"{__name__}.be_quiet"
     call_command("migrate", verbosity=0)
     place, raw = WorkerProcess(), Raw()
     place.open()

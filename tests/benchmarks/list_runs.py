@@ -204,7 +204,7 @@ def measure() -> None:
 
     from runs.lifecycle.slots import ensure_slots
 
-    settings.CONTINUITY_DOORBELL = f"{__name__}.be_quiet"
+    settings.CONTINUITY_NOTIFY_WORKERS = f"{__name__}.be_quiet"
     with connection.cursor() as cursor:
         cursor.execute("CREATE DATABASE few")
         cursor.execute("CREATE DATABASE many")

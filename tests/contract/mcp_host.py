@@ -16,11 +16,11 @@ from typing import Any
 from django.conf import settings
 
 from decisions.identity.principals import Principal
-from mcp_server.protocol.request_context import Incoming
-from mcp_server.protocol.transport import Door
+from mcp_server.protocol.request_context import MessageContext
+from mcp_server.protocol.transport import Transport
 from mcp_server.server import ContinuityServer
-from mcp_server.stdio.descriptors import Wire
-from mcp_server.stdio.transport import gated_stdio
+from mcp_server.stdio.descriptors import StdioDescriptors
+from mcp_server.stdio.streams import open_stdio_streams
 from runners.targets.runner_endpoint import close_connections
 from tests.support.rest import SHAPE
 
@@ -38,7 +38,7 @@ class OpenDoor:
     def __init__(self, principal: Principal) -> None:
         self.principal = principal
 
-    async def admit(self, incoming: Incoming, *, needs_stack: bool) -> Principal:
+    async def authenticate(self, context: MessageContext, *, needs_stack: bool) -> Principal:
         """Return the caller."""
         return self.principal
 
@@ -109,31 +109,31 @@ class StdioHost(Host):
     that a test sees the same database.
     """
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, transport: Transport) -> None:
         super().__init__()
         server_reads, self._to_server = os.pipe()
         self._from_server, server_writes = os.pipe()
         self._ends = [server_reads, server_writes, self._to_server, self._from_server]
-        self.server = ContinuityServer(settings.CONTINUITY_MCP_TOOLSETS, door)
-        wire = Wire(server_reads, server_writes)
+        self.server = ContinuityServer(settings.CONTINUITY_MCP_TOOLSETS, transport)
+        stdio = StdioDescriptors(server_reads, server_writes)
         self._threads = [
-            threading.Thread(target=lambda: asyncio.run(self._serve(wire)), name="server"),
+            threading.Thread(target=lambda: asyncio.run(self._serve(stdio)), name="server"),
             threading.Thread(target=self._listen, name="host"),
         ]
         for thread in self._threads:
             thread.start()
         self.shake_hands()
 
-    async def _serve(self, wire: Wire) -> None:
-        async with gated_stdio(wire, after_first_answer=lambda: None) as (inbox, outbox):
+    async def _serve(self, stdio: StdioDescriptors) -> None:
+        async with open_stdio_streams(stdio, after_first_answer=lambda: None) as (inbox, outbox):
             await self.server.run(inbox, outbox, self.server.stream_options())
         await close_connections()
-        os.close(wire.write_fd)
-        self._ends.remove(wire.write_fd)
+        os.close(stdio.write_fd)
+        self._ends.remove(stdio.write_fd)
 
     def _listen(self) -> None:
-        with os.fdopen(self._from_server, "rb", closefd=False) as wire:
-            for line in wire:
+        with os.fdopen(self._from_server, "rb", closefd=False) as stdio:
+            for line in stdio:
                 self._messages.put(json.loads(line))
 
     def close(self) -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from decisions.errors import NotReady
 from decisions.identity.principals import Principal
-from mcp_server.protocol.request_context import Incoming
-from mcp_server.tools.registry import Call, Tool
+from mcp_server.protocol.request_context import MessageContext
+from mcp_server.tools.registry import McpTool, McpToolCall
 from runs.api.contract import NO_INPUT, RUN_ID_INPUT
 from tests.contract.mcp_host import (
     Host,
@@ -26,18 +26,18 @@ from tests.contract.mcp_host import (
 pytest_plugins = ["tests.support.rest_fixtures"]
 
 
-async def break_down(call: Call) -> dict[str, Any]:
+async def break_down(call: McpToolCall) -> dict[str, Any]:
     """Fail as a defect does."""
     raise ZeroDivisionError("a secret at /srv/continuity/keys")
 
 
-async def break_promise(call: Call) -> dict[str, Any]:
+async def break_promise(call: McpToolCall) -> dict[str, Any]:
     """Answer what the schema does not allow."""
     return {"runId": 5, "sqlite": "/srv/continuity.sqlite3"}
 
 
-def tool(name: str, handler: Any) -> Tool:
-    return Tool(
+def tool(name: str, handler: Any) -> McpTool:
+    return McpTool(
         name=name,
         title=name,
         description=name,
@@ -90,7 +90,7 @@ def test_a_call_that_is_wrong_is_told_so_before_anything_is_waited_for(
     principal: Principal,
 ) -> None:
     class ClosedDoor(OpenDoor):
-        async def admit(self, incoming: Incoming, *, needs_stack: bool) -> Principal:
+        async def admit(self, incoming: MessageContext, *, needs_stack: bool) -> Principal:
             raise NotReady("The stack is not there.")
 
     host = StdioHost(ClosedDoor(principal))
@@ -106,7 +106,7 @@ def test_a_workspace_tool_whose_stack_is_away_says_so_in_its_own_words(
     principal: Principal, settings: Any, language: str
 ) -> None:
     class ClosedDoor(OpenDoor):
-        async def admit(self, incoming: Incoming, *, needs_stack: bool) -> Principal:
+        async def admit(self, incoming: MessageContext, *, needs_stack: bool) -> Principal:
             raise NotReady("The stack is not there.")
 
     settings.CONTINUITY_MCP_TOOLSETS = ["workspace"]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcp_server.tools.registry import Tool, load_toolsets
+from mcp_server.tools.registry import McpTool, load_toolsets
 from tests.contract.mcp_host import Host, error_in_s2, error_of, structured
 from tests.support.continuity import PATH, SHELL
 
@@ -55,7 +55,7 @@ ANYTHING = st.recursive(
 )
 
 
-def arguments_of(tool: Tool) -> st.SearchStrategy[dict[str, Any]]:
+def arguments_of(tool: McpTool) -> st.SearchStrategy[dict[str, Any]]:
     """Return arguments with the tool's own names and odd values, sometimes with others beside."""
     named = st.dictionaries(st.sampled_from([*tool.input_schema["properties"], "x"]), ANYTHING)
     return named if tool.input_schema["properties"] else st.dictionaries(st.text(), ANYTHING)

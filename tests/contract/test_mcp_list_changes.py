@@ -121,7 +121,7 @@ def test_a_list_that_cannot_be_had_leaves_our_own_tools(
     def fails(*_: Any) -> Any:
         raise DatabaseError("gone")
 
-    monkeypatch.setattr("mcp_server.toolsets.targets.OFFERED", fails)
+    monkeypatch.setattr("mcp_server.toolsets.targets.CALLER_TOOLS", fails)
     host = StdioHost(OpenDoor(principal))
     assert "run_task_template" in names(host)
     host.close()

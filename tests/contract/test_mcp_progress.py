@@ -51,7 +51,7 @@ def test_a_sync_run_tells_its_steps_and_never_the_same_twice(host: Host) -> None
 def test_a_wait_in_which_nothing_moves_shows_signs_of_life(
     host: Host, make_run: Callable[..., Run], monkeypatch: pytest.MonkeyPatch, tool: str
 ) -> None:
-    monkeypatch.setattr(progress, "SIGN_OF_LIFE_S", 0.1)
+    monkeypatch.setattr(progress, "KEEP_ALIVE_S", 0.1)
     run = make_run(status="running", done_steps=2, total_steps=5)
     told, _ = told_until_answered(host, begin_with_token(host, tool, runId=run.id, waitMs=700))
     values = [each["progress"] for each in told]

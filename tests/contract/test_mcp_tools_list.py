@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from decisions.validation.json_schema import compile_schema
-from mcp_server.tools.registry import Tool, UnknownToolset, check_toolsets, load_toolsets
+from mcp_server.tools.registry import McpTool, UnknownToolset, check_toolsets, load_toolsets
 from tests.contract.mcp_host import Host
 
 pytest_plugins = ["tests.support.rest_fixtures"]
@@ -66,12 +66,12 @@ def test_the_continuity_toolset_has_the_seeds_seven() -> None:
 
 
 @each_tool
-def test_a_name_is_one_that_every_host_takes(tool: Tool) -> None:
+def test_a_name_is_one_that_every_host_takes(tool: McpTool) -> None:
     assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", tool.name)
 
 
 @each_tool
-def test_the_root_of_both_schemas_is_an_object_without_alternatives(tool: Tool) -> None:
+def test_the_root_of_both_schemas_is_an_object_without_alternatives(tool: McpTool) -> None:
     is_open = tool in CONTINUITY_TOOLS  # S2 §7: what the back end adds passes through
     assert tool.input_schema["additionalProperties"] is False
     assert tool.output_schema.get("additionalProperties", True) is is_open
@@ -82,7 +82,7 @@ def test_the_root_of_both_schemas_is_an_object_without_alternatives(tool: Tool) 
 
 
 @each_tool
-def test_a_tool_is_described_in_few_words(tool: Tool) -> None:
+def test_a_tool_is_described_in_few_words(tool: McpTool) -> None:
     assert tool.title
     assert 80 < len(tool.description) < 600
 

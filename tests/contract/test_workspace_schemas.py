@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from decisions.validation.json_schema import compile_schema
-from mcp_server.tools.registry import Tool, load_toolsets
+from mcp_server.tools.registry import McpTool, load_toolsets
 from runners.invocation.arguments import input_schema
 from runners.tools.registry import list_tools
 from runs.direct_calls import contract
@@ -95,7 +95,7 @@ def test_what_mcp_shows_leaves_out_the_alternatives_alone(name: str) -> None:
 
 @each_tool
 def test_a_model_can_read_what_a_tool_is_for(name: str) -> None:
-    tool: Tool = TOOLS[name]
+    tool: McpTool = TOOLS[name]
     assert 80 < len(tool.description) < 700
     assert not (tool.read_only and tool.destructive)
 

@@ -231,7 +231,7 @@ def opened(world: World) -> Iterator[World]:
         "CONTINUITY_HOME": world.home,
         "REDIS_URL": world.redis.url,
         "SWEEP_AFTER_S": 1.0,
-        "CONTINUITY_DOORBELL": "tests.faults.world.ring",
+        "CONTINUITY_NOTIFY_WORKERS": "tests.faults.world.ring",
         "CELERY_BROKER_TRANSPORT_OPTIONS": options,
     }
     with override_settings(**ours):

@@ -28,7 +28,7 @@ def bell(queue: str, run_id: str) -> None:
 
 @pytest.fixture(autouse=True)
 def broker(settings: Any) -> Iterator[None]:
-    settings.CONTINUITY_DOORBELL = "tests.integration.test_outbox.bell"
+    settings.CONTINUITY_NOTIFY_WORKERS = "tests.integration.test_outbox.bell"
     yield
     rung.clear()
     down.clear()

@@ -118,14 +118,14 @@ def test_where_any_part_fails_nothing_is_left(
     assert not AuditEntry.objects.filter(action="run.submitted").exists()
 
 
-@override_settings(CONTINUITY_DOORBELL="tests.integration.test_submission.note")
+@override_settings(CONTINUITY_NOTIFY_WORKERS="tests.integration.test_submission.note")
 def test_the_doorbell_rings_once_after_the_commit(submit: Submit) -> None:
     rung.clear()
     run_id = submit()
     assert rung == [("runs", run_id)]
 
 
-@override_settings(CONTINUITY_DOORBELL="tests.integration.test_submission.no_broker")
+@override_settings(CONTINUITY_NOTIFY_WORKERS="tests.integration.test_submission.no_broker")
 def test_a_broker_that_is_down_does_not_refuse_a_submit(submit: Submit) -> None:
     run_id = submit()
     assert Run.objects.get(id=run_id).status == "queued"

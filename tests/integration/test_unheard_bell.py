@@ -30,7 +30,7 @@ def bell(queue: str, run_id: str) -> None:
 @pytest.fixture(autouse=True)
 def broker(settings: Any) -> Iterator[None]:
     wakeup_dedup.mark_received()
-    settings.CONTINUITY_DOORBELL = f"{__name__}.bell"
+    settings.CONTINUITY_NOTIFY_WORKERS = f"{__name__}.bell"
     yield
     rung.clear()
     wakeup_dedup.mark_received()

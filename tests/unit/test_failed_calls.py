@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from runners.invocation.workspace_errors import failed_call, told_in_s4
+from runners.invocation.workspace_errors import failed_call, as_workspace_error
 
 
 @pytest.mark.parametrize("in_s4", [True, False])
@@ -34,7 +34,7 @@ def test_a_call_that_took_too_long_says_what_to_do(
 ) -> None:
     settings.WORKSPACE_POLICY = replace(settings.WORKSPACE_POLICY, language=language)
     error = {"errorCode": "RUN_TIMEOUT", "message": "m", "details": {}}
-    told = told_in_s4(failed_call(error, in_s4=True))["error"]
+    told = as_workspace_error(failed_call(error, in_s4=True))["error"]
     assert (told["code"], told["hint"][: len(begins)]) == ("E_TIMEOUT", begins)
     own = failed_call({**error, "errorCode": "E_TIMEOUT", "hint": "own"}, in_s4=True)
-    assert told_in_s4(own)["error"]["hint"] == "own"
+    assert as_workspace_error(own)["error"]["hint"] == "own"

@@ -10,8 +10,8 @@ import os, sys
 os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
 import django
 django.setup()
-import mcp_server.stdio.transport, mcp_server.tools.registry, runs.api.tools, runners.targets.views
-mcp_server.tools.registry.load_offers(["runtime", "continuity", "workspace", "targets"])
+import mcp_server.stdio.streams, mcp_server.tools.registry, runs.api.tools, runners.targets.views
+mcp_server.tools.registry.load_caller_tools(["runtime", "continuity", "workspace", "targets"])
 sys.exit("httpcore2" in sys.modules)
 """
 

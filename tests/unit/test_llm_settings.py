@@ -10,7 +10,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from environ import Env
 
-from config.model import usd_amount, llm_settings, max_cost_usd
+from config.llm import llm_settings, max_cost_usd, usd_amount
 from runners.llm.base import LlmSettings, Price
 from runs.installation.health.checks import check_llm
 from runs.installation.home.state import StackInfo

@@ -12,9 +12,9 @@ from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from mcp_types.jsonrpc import JSONRPCError, JSONRPCNotification, JSONRPCRequest
 
 from decisions.errors import MalformedBody
-from mcp_server.protocol.input_gate import judge
-from mcp_server.protocol.line_reader import Oversized
-from mcp_server.protocol.request_context import incoming_of
+from mcp_server.protocol.line_reader import OversizedLine
+from mcp_server.protocol.message_parser import parse_message
+from mcp_server.protocol.request_context import context_of
 
 
 def call(arguments: str, *, request_id: str = "7") -> bytes:
@@ -24,15 +24,15 @@ def call(arguments: str, *, request_id: str = "7") -> bytes:
     return f'{head},"params":{params}}}'.encode()
 
 
-def refused(line: bytes | Oversized) -> tuple[int, Any]:
+def refused(line: bytes | OversizedLine) -> tuple[int, Any]:
     """Return the code and the id of the error that answers the line."""
-    answer = judge(line)
+    answer = parse_message(line)
     assert isinstance(answer, JSONRPCError), answer
     return answer.error.code, answer.id
 
 
 def passed(line: bytes) -> SessionMessage:
-    answer = judge(line)
+    answer = parse_message(line)
     assert isinstance(answer, SessionMessage), answer
     return answer
 
@@ -44,7 +44,7 @@ def refusal_of_arguments(line: bytes) -> str:
     assert message.message.params is not None
     assert message.message.params["arguments"] == {}
     assert isinstance(message.metadata, ServerMessageMetadata)
-    refused = incoming_of(message.metadata.request_context).refused
+    refused = context_of(message.metadata.request_context).refused
     assert isinstance(refused, MalformedBody)
     return refused.message
 
@@ -181,7 +181,7 @@ def test_a_line_that_names_its_id_or_method_twice_is_nobodys(twice: bytes) -> No
 def test_a_line_over_the_limit_is_answered_with_its_id_where_that_can_be_seen(
     head: bytes, tail: bytes, request_id: Any
 ) -> None:
-    assert refused(Oversized(head, tail)) == (-32600, request_id)
+    assert refused(OversizedLine(head, tail)) == (-32600, request_id)
 
 
 @pytest.mark.parametrize("bomb", ["[" * 3_000_000, '"",' * 900_000 + "NaN", '{"a":' * 600_000])
@@ -204,7 +204,7 @@ def test_whatever_is_too_deep_in_a_call_the_rest_of_it_is_read(opening: list[str
 
 @given(st.binary(max_size=200))
 def test_no_bytes_break_the_gate(raw: bytes) -> None:
-    judge(raw)
+    parse_message(raw)
 
 
 @given(
@@ -217,5 +217,5 @@ def test_no_bytes_break_the_gate(raw: bytes) -> None:
 )
 def test_no_json_breaks_the_gate(value: Any, member: str) -> None:
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {}, member: value}
-    answer = judge(json.dumps(message).encode())
+    answer = parse_message(json.dumps(message).encode())
     assert isinstance(answer, SessionMessage | JSONRPCError)

@@ -7,10 +7,10 @@ import threading
 import tracemalloc
 from collections.abc import Sequence
 
-from mcp_server.protocol.line_reader import EDGE_BYTES, Oversized, read_lines
+from mcp_server.protocol.line_reader import EDGE_BYTES, OversizedLine, read_lines
 
 
-def lines_of(*pieces: bytes, limit: int = 100) -> Sequence[bytes | Oversized]:
+def lines_of(*pieces: bytes, limit: int = 100) -> Sequence[bytes | OversizedLine]:
     """Write the pieces one by one to a pipe and return the lines that come out."""
     read_fd, write_fd = os.pipe()
 
@@ -46,7 +46,7 @@ def test_a_line_of_exactly_the_limit_is_taken() -> None:
 
 def test_of_a_longer_line_the_edges_are_kept_and_the_next_line_is_whole() -> None:
     long, after = lines_of(b"head" + b"x" * 5000 + b"tail\n", b"next\n")
-    assert isinstance(long, Oversized)
+    assert isinstance(long, OversizedLine)
     assert long.head.startswith(b"headx")
     assert long.tail.endswith(b"xtail")
     assert (len(long.head), len(long.tail)) == (EDGE_BYTES, EDGE_BYTES)
@@ -55,7 +55,7 @@ def test_of_a_longer_line_the_edges_are_kept_and_the_next_line_is_whole() -> Non
 
 def test_a_long_line_without_an_end_is_told_too() -> None:
     (long,) = lines_of(b"x" * 5000)
-    assert isinstance(long, Oversized)
+    assert isinstance(long, OversizedLine)
 
 
 def test_an_endless_line_does_not_fill_the_memory() -> None:

@@ -12,7 +12,7 @@ from drf_spectacular.validation import validate_schema
 from config.schema import document
 from decisions.errors import NotAuthenticated
 from decisions.validation.json_schema import compile_schema
-from runners.invocation.workspace_errors import STATUS, failed_call, told_in_s4
+from runners.invocation.workspace_errors import STATUS, failed_call, as_workspace_error
 
 OPEN = {"/healthz", "/readyz", "/api/v1/artifacts/upload/{ticket}"}
 
@@ -91,7 +91,7 @@ def test_a_call_of_a_tool_tells_both_shapes_of_its_errors_at_every_status(
     errors = {status: answer for status, answer in told.items() if status != "200"}
     assert {str(status) for status in STATUS.values()} < errors.keys()
     failed = failed_call({"errorCode": "E_IO", "message": "no", "details": {}}, in_s4=True)
-    shown = told_in_s4(failed) if in_s4 else NotAuthenticated("no").as_dict()
+    shown = as_workspace_error(failed) if in_s4 else NotAuthenticated("no").as_dict()
     for answer in errors.values():
         schema = answer["content"]["application/json"]["schema"]
         whole = compile_schema({**schema, "components": api_document["components"]})

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from decisions.errors import Refused
-from runners.invocation.workspace_errors import _REFUSALS, told_in_s4
+from runners.invocation.workspace_errors import _REFUSALS, as_workspace_error
 
 KINDS = [kind for kind, _, _ in _REFUSALS]
 
@@ -20,5 +20,5 @@ def test_a_refusal_has_a_hint_in_the_language_of_its_reader(
     hints = {}
     for language in ("ZH", "EN"):
         settings.WORKSPACE_POLICY = replace(settings.WORKSPACE_POLICY, language=language)
-        hints[language] = told_in_s4(kind("no"))["error"]["hint"]
+        hints[language] = as_workspace_error(kind("no"))["error"]["hint"]
     assert (hints["EN"].isascii(), hints["ZH"].isascii()) == (True, False)

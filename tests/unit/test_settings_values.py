@@ -8,7 +8,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from environ import Env
 
-from config.home import ports, whole
+from config.home import ports, integer
 
 NAME = "CONTINUITY_OF_A_TEST"
 
@@ -19,7 +19,7 @@ def test_a_number_out_of_its_range_is_refused_by_name(
 ) -> None:
     monkeypatch.setenv(NAME, text)
     with pytest.raises(ImproperlyConfigured, match=f"{NAME} has to be .* from 1 to 100"):
-        whole(Env(), NAME, 20, least=1, most=100)
+        integer(Env(), NAME, 20, least=1, most=100)
 
 
 @pytest.mark.parametrize(("text", "number"), [("", 20), (" 7 ", 7), ("100", 100), (None, 20)])
@@ -29,7 +29,7 @@ def test_a_number_in_its_range_is_taken(
     if text is not None:
         monkeypatch.setenv(NAME, text)
     assert (NAME in os.environ) == (text is not None)
-    assert whole(Env(), NAME, 20, least=1, most=100) == number
+    assert integer(Env(), NAME, 20, least=1, most=100) == number
 
 
 @pytest.mark.parametrize("text", ["x", "8000;8001", "0", "65536", "-1"])

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from mcp_server.protocol.progress import JOINED_MAX, Joined
+from mcp_server.protocol.progress import JOINED_MAX, TextProgress
 from runners.remote_tools.model_facing import fit_schema, wire_names
 
 ODD = ["bash.exec", "naïve tool", "a" * 128, "工具", "a/b", "mcp:x", ".", "_", "-"]
@@ -83,7 +83,7 @@ def test_pieces_that_come_while_one_is_told_are_told_together() -> None:
         told.append((done, message))
 
     async def say() -> None:
-        joined = Joined(progress)
+        joined = TextProgress(progress)
         joined.say("first ")
         await asyncio.sleep(0)
         for piece in ("a", "b", "c" * JOINED_MAX):

@@ -15,9 +15,9 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
 from mcp_server.server import ContinuityServer
-from mcp_server.stdio.descriptors import Wire, claim_wire
-from mcp_server.stdio.local_stack import LocalDoor
-from mcp_server.stdio.transport import gated_stdio
+from mcp_server.stdio.descriptors import StdioDescriptors, take_over_stdio
+from mcp_server.stdio.local_stack import StdioTransport
+from mcp_server.stdio.streams import open_stdio_streams
 from mcp_server.tools.registry import UnknownToolset, check_toolsets
 from runners.targets.local_folder import LocalFolder, is_folder, use_local_folder
 from runners.targets.runner_endpoint import close_connections
@@ -50,7 +50,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Serve; exit 2 when an option is wrong."""
-        wire = claim_wire()
+        stdio = take_over_stdio()
         asked = options["toolsets"]
         toolsets = asked.split(",") if asked is not None else settings.CONTINUITY_MCP_TOOLSETS
         toolsets = [name.strip() for name in toolsets if name.strip()]
@@ -65,7 +65,7 @@ class Command(BaseCommand):
             sys.exit(2)
         use_local_folder(folder_of(named, developer="developer" in toolsets))
         with suppress(KeyboardInterrupt):
-            asyncio.run(serve(wire, toolsets))
+            asyncio.run(serve(stdio, toolsets))
 
 
 def folder_of(named: Path | None, *, developer: bool) -> LocalFolder:
@@ -90,20 +90,23 @@ def folder_of(named: Path | None, *, developer: bool) -> LocalFolder:
     return LocalFolder(here, developer=developer)
 
 
-async def serve(wire: Wire, toolsets: Sequence[str]) -> None:
+async def serve(stdio: StdioDescriptors, toolsets: Sequence[str]) -> None:
     """Serve one host until it closes stdin."""
-    door = LocalDoor()
-    server = ContinuityServer(toolsets, door)
+    transport = StdioTransport()
+    server = ContinuityServer(toolsets, transport)
 
     def after_first_answer() -> None:
         gc.freeze()  # manage.py turned it off for the imports
         gc.enable()
-        door.open()
+        transport.open()
 
     publisher = Publisher()  # of the calls that are made here
     publisher.start()
     try:
-        async with gated_stdio(wire, after_first_answer=after_first_answer) as (inbox, outbox):
+        async with open_stdio_streams(stdio, after_first_answer=after_first_answer) as (
+            inbox,
+            outbox,
+        ):
             await server.run(inbox, outbox, server.stream_options())
     finally:
         await asyncio.to_thread(publisher.stop, LAST_FIGURES_S)

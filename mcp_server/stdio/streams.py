@@ -21,9 +21,9 @@ from mcp_types.jsonrpc import JSONRPCError, JSONRPCRequest, JSONRPCResponse
 
 from decisions.validation.json_input import CALL_LIMIT
 from mcp_server.protocol.encoding import encode
-from mcp_server.protocol.input_gate import judge
 from mcp_server.protocol.line_reader import read_lines
-from mcp_server.stdio.descriptors import Wire
+from mcp_server.protocol.message_parser import parse_message
+from mcp_server.stdio.descriptors import StdioDescriptors
 
 AT_ONCE_BYTES = select.PIPE_BUF  # a pipe that is writable takes so much without blocking
 LAST_ANSWERS_S = 1.0  # how long calls under way may take to be answered once the host closed stdin
@@ -33,15 +33,15 @@ Outbox = MemoryObjectSendStream[SessionMessage]
 
 
 @asynccontextmanager
-async def gated_stdio(
-    wire: Wire, *, after_first_answer: Callable[[], None]
+async def open_stdio_streams(
+    stdio: StdioDescriptors, *, after_first_answer: Callable[[], None]
 ) -> AsyncIterator[tuple[Inbox, Outbox]]:
     """Serve the wire for the length of a block; give what the SDK's server reads and writes."""
     to_server, inbox = anyio.create_memory_object_stream[SessionMessage | Exception]()
     outbox, to_write = anyio.create_memory_object_stream[SessionMessage]()
-    reader = _Reader(wire.read_fd, to_server, outbox.clone())
+    reader = _Reader(stdio.read_fd, to_server, outbox.clone())
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_write_all, wire.write_fd, to_write, reader, after_first_answer)
+        tasks.start_soon(_write_all, stdio.write_fd, to_write, reader, after_first_answer)
         reader.start()
         yield inbox, outbox
 
@@ -79,7 +79,7 @@ class _Reader:
         with suppress(RuntimeError, anyio.BrokenResourceError, anyio.ClosedResourceError):
             try:
                 for line in read_lines(self._fd, limit=CALL_LIMIT):
-                    self._run(self._pass_on(judge(line)))
+                    self._run(self._pass_on(parse_message(line)))
             finally:
                 self._run(self._end())
 

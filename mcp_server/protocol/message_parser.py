@@ -32,8 +32,8 @@ from pydantic import ValidationError
 
 from decisions.errors import Refused
 from decisions.validation.json_input import CALL_LIMIT, MAX_DEPTH, check_value, load_json
-from mcp_server.protocol.line_reader import EDGE_BYTES, Oversized
-from mcp_server.protocol.request_context import Incoming
+from mcp_server.protocol.line_reader import EDGE_BYTES, OversizedLine
+from mcp_server.protocol.request_context import MessageContext
 
 RequestId = str | int
 ID_TEXT_MAX = 256  # characters
@@ -52,9 +52,9 @@ _ID_AT_END = re.compile(
 )
 
 
-def judge(line: bytes | Oversized) -> SessionMessage | JSONRPCError:
+def parse_message(line: bytes | OversizedLine) -> SessionMessage | JSONRPCError:
     """Return the message of a line, or the error that answers it."""
-    if isinstance(line, Oversized):
+    if isinstance(line, OversizedLine):
         told = f"The line has more than {CALL_LIMIT} bytes."
         return _error(INVALID_REQUEST, told, _id_at_edges(line))
     try:
@@ -111,7 +111,7 @@ def _salvage(line: bytes, refused: Refused) -> SessionMessage | JSONRPCError:
     """Answer a refused line so that whoever sent it does not wait: with its id where it has one."""
     told = refused.message
     if len(line) > OUTLINE_BYTES:
-        request_id = _id_at_edges(Oversized(line[:EDGE_BYTES], line[-EDGE_BYTES:]))
+        request_id = _id_at_edges(OversizedLine(line[:EDGE_BYTES], line[-EDGE_BYTES:]))
         return _error(PARSE_ERROR if request_id is None else INVALID_REQUEST, told, request_id)
     outline = _outline(line)
     if outline is None:
@@ -120,7 +120,9 @@ def _salvage(line: bytes, refused: Refused) -> SessionMessage | JSONRPCError:
     if call is None:
         return _error(INVALID_REQUEST, told, outline.request_id)
     # The server answers it like any other refusal, in the shape of the client's protocol era.
-    return SessionMessage(call, ServerMessageMetadata(request_context=Incoming(refused=refused)))
+    return SessionMessage(
+        call, ServerMessageMetadata(request_context=MessageContext(refused=refused))
+    )
 
 
 def _outline(line: bytes) -> _Outline | None:
@@ -179,7 +181,7 @@ def _call_without_arguments(value: dict[str, Any]) -> JSONRPCRequest | None:
         return None
 
 
-def _id_at_edges(line: Oversized) -> RequestId | None:
+def _id_at_edges(line: OversizedLine) -> RequestId | None:
     found = _ID_AT_START.match(line.head) or _ID_AT_END.search(line.tail)
     if found is None:
         return None

@@ -12,7 +12,7 @@ from environ import Env
 from runners.llm.base import LlmSettings, Price
 
 
-def dollars(env: Env, name: str) -> float | None:
+def usd_amount(env: Env, name: str) -> float | None:
     """Return the amount that an environment variable is, None where it is not set.
 
     Raises:
@@ -22,13 +22,13 @@ def dollars(env: Env, name: str) -> float | None:
     return _amount(name, text) if text else None
 
 
-def most_dollars(env: Env, name: str, model: LlmSettings) -> float | None:
+def max_cost_usd(env: Env, name: str, model: LlmSettings) -> float | None:
     """Return the most that a run may cost, None where there is no limit.
 
     Raises:
         ImproperlyConfigured: It is no amount, or nobody could tell when it is reached.
     """
-    most = dollars(env, name)
+    most = usd_amount(env, name)
     if most is not None and model.model and model.price is None:
         raise ImproperlyConfigured(
             f"{name} is set, but not CONTINUITY_LLM_PRICE: without it no cost is known."
