@@ -225,7 +225,7 @@ def _submit(said: UserMessage) -> None:
         template_id=TEMPLATE,
         inputs=said.inputs,
         options=said.options,
-        turn=said,
+        message=said,
     )
 
 
@@ -270,7 +270,7 @@ def stop_task(*, principal: Principal, task_id: str) -> dict[str, Any]:
 
 def _stop_runs(run_ids: list[str], *, by: str, reason: str) -> None:
     for run_id in run_ids:
-        services.stop_run(run_id, by=by, reason=reason)
+        services.cancel_authorized_run(run_id, by=by, reason=reason)
 
 
 def take_over_task(*, principal: Principal, task_id: str) -> dict[str, Any]:

@@ -1,6 +1,4 @@
-"""What a caller may give as options.outputSchema: a schema that is small, self-contained and safe
-to apply.
-"""
+"""Validate options.outputSchema: it must be small, self-contained and safe to apply."""
 
 from __future__ import annotations
 
@@ -14,28 +12,30 @@ from decisions.validation.json_schema import compile_schema
 
 MAX_BYTES = 64 * 1024
 MAX_PATTERNS = 50
-# A repetition of nothing but a repetition, as in (a+)+: our engine takes it, but the engines of
-# those who read the schema after us (models' servers, clients) need exponential time for it.
-_TOWER = re.compile(r"\((?:\?:)?(?:\\.|\[[^\]]*\]|[^\\()\[\]])[+*]\)[+*{]")
+# A nested repetition as in (a+)+. Our engine handles it in linear time, but the backtracking
+# engines of model providers and clients, which get the schema too, need exponential time.
+_NESTED_REPETITION = re.compile(r"\((?:\?:)?(?:\\.|\[[^\]]*\]|[^\\()\[\]])[+*]\)[+*{]")
 
 
 def check_output_schema(schema: dict[str, Any]) -> None:
     """Refuse an output schema that cannot be applied to an answer.
 
     Raises:
-        InvalidInput: Over 64 KiB, not a JSON Schema, with a reference that leads elsewhere or
-            only to itself, with a pattern that the linear-time engine does not take, or with too
-            many: each costs up to 20 ms to compile.
+        InvalidInput: It is over 64 KiB or no JSON Schema; a reference leads out of it or only to
+            itself; it has a pattern that RE2 does not accept, or over MAX_PATTERNS of them (each
+            takes up to 20 ms to compile).
     """
     try:
         size = len(orjson.dumps(schema))
     except TypeError as error:
         raise InvalidInput(f"options.outputSchema: {error}.") from None
     if size > MAX_BYTES:
-        raise InvalidInput(f"options.outputSchema: over {MAX_BYTES} bytes.")
+        raise InvalidInput(f"options.outputSchema: {size} bytes, {MAX_BYTES} are allowed.")
     patterns = _check_inside(schema, schema)
     if patterns > MAX_PATTERNS:
-        raise InvalidInput(f"options.outputSchema: over {MAX_PATTERNS} patterns.")
+        raise InvalidInput(
+            f"options.outputSchema: {patterns} patterns, {MAX_PATTERNS} are allowed."
+        )
     try:
         compile_schema(schema)
     except ValueError as error:
@@ -43,7 +43,7 @@ def check_output_schema(schema: dict[str, Any]) -> None:
 
 
 def _check_inside(node: Any, root: dict[str, Any]) -> int:
-    """Refuse what is wrong anywhere inside; return how many patterns there are."""
+    """Refuse bad references and patterns anywhere in the node; return the number of patterns."""
     if isinstance(node, list):
         return sum(_check_inside(child, root) for child in node)
     if not isinstance(node, dict):
@@ -51,8 +51,10 @@ def _check_inside(node: Any, root: dict[str, Any]) -> int:
     if isinstance(node.get("$ref"), str):
         _follow(node["$ref"], root)
     patterns = _patterns(node)
-    if any(_TOWER.search(pattern) for pattern in patterns):
-        raise InvalidInput("options.outputSchema: a pattern repeats a mere repetition.")
+    if any(_NESTED_REPETITION.search(pattern) for pattern in patterns):
+        raise InvalidInput(
+            "options.outputSchema: a pattern repeats a repetition, as in (a+)+; simplify it."
+        )
     return len(patterns) + sum(_check_inside(child, root) for child in node.values())
 
 
@@ -63,23 +65,23 @@ def _patterns(node: dict[str, Any]) -> list[str]:
 
 
 def _follow(reference: str, root: dict[str, Any]) -> None:
-    """Follow a chain of bare references: one that comes back to itself would never
-    reach a schema.
-    """
+    """Follow a chain of references; refuse one that leads out of the schema or back to itself."""
     seen: set[str] = set()
     while True:
         if not reference.startswith("#"):
             raise InvalidInput(
-                "options.outputSchema: only references within the schema are followed."
+                f"options.outputSchema: the reference {reference[:100]} leads out of the schema."
             )
         if reference in seen:
-            raise InvalidInput("options.outputSchema: a reference leads only to itself.")
+            raise InvalidInput(
+                f"options.outputSchema: the reference {reference[:100]} leads only to itself."
+            )
         seen.add(reference)
-        found: Any = root
+        node: Any = root
         for part in reference.lstrip("#").strip("/").split("/"):
             key = part.replace("~1", "/").replace("~0", "~")
-            if key and isinstance(found, dict):
-                found = found.get(key)
-        if not isinstance(found, dict) or not isinstance(found.get("$ref"), str):
+            if key and isinstance(node, dict):
+                node = node.get(key)
+        if not isinstance(node, dict) or not isinstance(node.get("$ref"), str):
             return
-        reference = found["$ref"]
+        reference = node["$ref"]

@@ -1,4 +1,8 @@
-"""A run that waits for a person goes on once its question was settled, whatever was said."""
+"""Requeue suspended runs: once a confirmation is decided, a question expires, or a takeover ends.
+
+A suspended run has the status running, no lease, and `ready` false; setting `ready` lets a worker
+claim it.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +19,13 @@ from runs.lifecycle.transition import apply
 from runs.models import Run, RunStatus, Task, TaskStatus
 from runs.queue import outbox
 
-TAKEOVER = "takeover"  # what a run waits for whose page a person has
-AT_ONCE = 500  # decisions that one statement asks about
+TAKEOVER = "takeover"  # `waitingFor.type` of a run whose page a person has taken over
+BATCH = 500  # decisions per query
 
 
 def resume_after_decision(confirmation: Confirmation, **_signal: Any) -> bool:
-    """Let the run of a settled question go on, in the transaction that settles it; its step hears
-    what was said (receiver of `decision_resolved`).
+    """Requeue the run that waits for this confirmation, in the transaction that decides it; return
+    whether there was one (receiver of `decision_resolved`).
     """
     decision = confirmation.decision
     if decision.run_id is None:
@@ -30,7 +34,14 @@ def resume_after_decision(confirmation: Confirmation, **_signal: Any) -> bool:
         id=decision.run_id, status=RunStatus.RUNNING, ready=False, lease_owner__isnull=True
     ).first()
     if run is None or (run.waiting_for or {}).get("decisionId") != decision.pk:
-        return False  # it was canceled, or goes on already
+        return False  # it was canceled or resumed meanwhile
+    return _requeue(run)
+
+
+def _requeue(run: Run) -> bool:
+    """Make a suspended run claimable in the caller's transaction; return False if it is suspended
+    no longer.
+    """
     guard = {
         "status": RunStatus.RUNNING,
         "ready": False,
@@ -44,7 +55,7 @@ def resume_after_decision(confirmation: Confirmation, **_signal: Any) -> bool:
 
 
 def waiting_runs() -> QuerySet[Run]:
-    """Return the runs that wait for a person."""
+    """Return the runs that wait for a confirmation."""
     return Run.objects.filter(
         ended_at__isnull=True,
         status=RunStatus.RUNNING,
@@ -55,25 +66,25 @@ def waiting_runs() -> QuerySet[Run]:
 
 
 def resume_settled_runs() -> int:
-    """End questions that nobody answered in time, and let runs go on whose question was settled
-    without their hearing it; return how many of these. Commits; any number at once is safe.
+    """Expire confirmations and questions that are due, and requeue suspended runs that wait for
+    nothing any more; return how many runs were requeued. Commits; safe to run concurrently.
     """
     expire_due()
-    asked = list(waiting_runs().values_list("waiting_for__decisionId", flat=True))
-    woken = 0
-    for first in range(0, len(asked), AT_ONCE):
-        settled = Confirmation.objects.select_related("decision").filter(
-            decision_id__in=asked[first : first + AT_ONCE]
+    decision_ids = list(waiting_runs().values_list("waiting_for__decisionId", flat=True))
+    requeued = 0
+    for first in range(0, len(decision_ids), BATCH):
+        decided = Confirmation.objects.select_related("decision").filter(
+            decision_id__in=decision_ids[first : first + BATCH]
         )
-        for confirmation in settled.exclude(status=ConfirmationStatus.WAITING):
+        for confirmation in decided.exclude(status=ConfirmationStatus.WAITING):
             with transaction.atomic():
-                woken += resume_after_decision(confirmation)
-    return woken + _let_unanswered_go_on()
+                requeued += resume_after_decision(confirmation)
+    return requeued + _resume_unanswered()
 
 
-def _let_unanswered_go_on() -> int:
-    """Let runs go on whose question nobody answered in time: they hear that."""
-    rows = Run.objects.filter(
+def _resume_unanswered() -> int:
+    """Requeue runs whose question was not answered in time; their step gets no answer."""
+    runs = Run.objects.filter(
         ended_at__isnull=True,
         status=RunStatus.RUNNING,
         ready=False,
@@ -81,45 +92,26 @@ def _let_unanswered_go_on() -> int:
         waiting_for__type="answer",
         waiting_for__expiresAt__lte=now_ms(),
     )
-    return sum(_unanswered(run) for run in rows)
-
-
-def _unanswered(run: Run) -> bool:
-    guard = {
-        "status": RunStatus.RUNNING,
-        "ready": False,
-        "lease_owner": None,
-        "epoch": run.epoch,
-    }
-    with transaction.atomic():
-        if apply(Transition(run, guard, {"ready": True, "waiting_for": None})) is None:
-            return False
-        outbox.put(run)
-    return True
+    requeued = 0
+    for run in runs:
+        with transaction.atomic():
+            requeued += _requeue(run)
+    return requeued
 
 
 def resume_after_takeover(run: Run) -> bool:
-    """Let a run go on that waited while a person had its page, in the caller's transaction; tell
-    whether it waited for that.
+    """Requeue a run that waits for the end of a takeover, in the caller's transaction; return
+    whether it did.
     """
-    if (run.waiting_for or {}).get("type") != TAKEOVER:
-        return False
-    guard = {
-        "status": RunStatus.RUNNING,
-        "ready": False,
-        "lease_owner": None,
-        "epoch": run.epoch,
-    }
-    if apply(Transition(run, guard, {"ready": True, "waiting_for": None})) is None:
+    if (run.waiting_for or {}).get("type") != TAKEOVER or not _requeue(run):
         return False
     run.ready = True
-    outbox.put(run)
     return True
 
 
 def resume_if_takeover_ended(run_id: str) -> None:
-    """Let a run go on whose page was given back before it had come to wait, in the transaction in
-    which it comes to.
+    """Requeue a run whose takeover ended before the run was suspended for it, in the transaction
+    that suspends it.
     """
     run = Run.objects.get(id=run_id)
     tasks = Task.objects.select_for_update().filter(id=run.task_id)

@@ -1,4 +1,4 @@
-"""What a run that is tried again takes over from the one that failed."""
+"""Retry a run: which runs can be retried, and which steps the new run takes over."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from runs.models import RETRIABLE, Run, RunStep, StepStatus
 
 
 def check_retriable(old: Run) -> None:
-    """Refuse what cannot be retried.
+    """Refuse a run that cannot be retried.
 
     Raises:
-        Conflict: It has not ended, has nothing to retry, or is a turn in a task: tried again it
-            would be outside of it, beside the runs that take turns there, and know nothing of what
-            was said.
+        Conflict: It has not ended, succeeded, or belongs to a task: the new run would be outside of
+            the task's message queue, and would not have its messages.
         InvalidInput: It held credentials.
     """
     if old.status not in RETRIABLE:
@@ -23,19 +22,17 @@ def check_retriable(old: Run) -> None:
         )
     if old.task_id is not None:
         raise Conflict(
-            "This run is the answer to a message of a task: say it there again.",
+            "This run answers a message of a task; send the message to the task again.",
             details={"taskId": old.task_id},
         )
     if old.holds_secrets:
         raise InvalidInput(
-            "runId: this run held credentials, which are not kept; submit it again with them."
+            "runId: this run held credentials, which were deleted; submit it again with them."
         )
 
 
 def copy_succeeded_steps(old: Run, run: Run) -> None:
-    """Have a run that is tried again begin with the steps that had succeeded, in the caller's
-    transaction.
-    """
+    """Copy the steps that succeeded in the old run to the new one, in the caller's transaction."""
     done = list(RunStep.objects.filter(run_id=old.id, status=StepStatus.SUCCEEDED))
     appended = _appended(old, run)
     for step in done:
@@ -53,13 +50,13 @@ def copy_succeeded_steps(old: Run, run: Run) -> None:
 
 
 def _appended(old: Run, run: Run) -> list[RunStep]:
-    """Return the steps that a run tried again takes over from those appended to the first one, as
-    unwritten rows: as far as they succeeded, in order, without a gap.
+    """Return unsaved copies of the steps that the old run appended to its plan: those before the
+    first step that did not succeed.
     """
     rows = RunStep.objects.filter(run_id=old.id).order_by("index")
-    whole = list(takewhile(lambda row: row.status == StepStatus.SUCCEEDED, rows))
-    if whole and len(whole) == len(rows):  # it failed with what the last one left
-        whole.pop()
+    succeeded = list(takewhile(lambda row: row.status == StepStatus.SUCCEEDED, rows))
+    if succeeded and len(succeeded) == len(rows):  # the last step's output made the run fail
+        succeeded.pop()
     return [
         RunStep(
             run_id=run.id,
@@ -74,5 +71,5 @@ def _appended(old: Run, run: Run) -> list[RunStep]:
             started_at=row.started_at,
             ended_at=row.ended_at,
         )
-        for row in whole[run.total_steps :]
+        for row in succeeded[run.total_steps :]
     ]

@@ -1,5 +1,5 @@
-"""Secret inputs: split off at submit, sealed in a row of their own, handed to the steps that need
-them, gone with the last of those (mechanisms 11).
+"""Secret inputs: masked in the run's inputs, sealed in a row of their own, given to the steps that
+need them, and deleted after the last of these.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from runs.task_templates.base import StepPlan, TaskTemplate
 
 @dataclass(frozen=True)
 class Secrets:
-    """The secret inputs of a run by their dotted path (`credentials.password`), never to be shown.
+    """The secret inputs of a run by dotted path (`credentials.password`).
 
     Attributes:
-        last_step: the last step that gets them.
+        last_step: the index of the last step that gets them.
     """
 
     values: Mapping[str, str] = field(default_factory=dict, repr=False)
     last_step: int = -1
 
     def of_step(self, index: int) -> Mapping[str, str]:
-        """Return what a step gets."""
+        """Return the secrets for a step; none after `last_step`."""
         return self.values if index <= self.last_step else {}
 
     def masker(self, *more: str) -> Masker:
-        """Return what takes the values, and more, out of everything that the run says."""
+        """Return a masker of the secret values, and of `more`, for everything the run writes."""
         return Masker([*self.values.values(), *more])
 
 
@@ -42,34 +42,40 @@ def split_secrets(
 ) -> tuple[Mapping[str, Any], dict[str, str]]:
     """Return the inputs with `***` in place of their secrets, and the secrets by dotted path."""
     secrets: dict[str, str] = {}
-    shown: Any = inputs
+    masked: Any = inputs
     for path in template.secret_paths(inputs):
-        value = _at(inputs, path)
+        value = _value_at(inputs, path)
         if isinstance(value, str):
             secrets[".".join(map(str, path))] = value
-            shown = _put(shown, path, MASK)
-    return shown, secrets
+            masked = _replace_at(masked, path, MASK)
+    return masked, secrets
 
 
-def _at(value: Any, path: tuple[str | int, ...]) -> Any:
+def _value_at(value: Any, path: tuple[str | int, ...]) -> Any:
     for part in path:
         value = value[part]
     return value
 
 
-def _put(value: Any, path: tuple[str | int, ...], new: str) -> Any:
-    """Return a copy of the value with another text at the path."""
+def _replace_at(value: Any, path: tuple[str | int, ...], new: str) -> Any:
+    """Return a copy of the value with `new` at the path."""
     if not path:
         return new
     first, rest = path[0], path[1:]
     if isinstance(value, list):
-        return [_put(item, rest, new) if at == first else item for at, item in enumerate(value)]
-    return {key: _put(item, rest, new) if key == first else item for key, item in value.items()}
+        return [
+            _replace_at(item, rest, new) if index == first else item
+            for index, item in enumerate(value)
+        ]
+    return {
+        key: _replace_at(item, rest, new) if key == first else item for key, item in value.items()
+    }
 
 
 def sealed_row(run_id: str, secrets: Mapping[str, str], plan: list[StepPlan]) -> RunSecret:
-    """Return the unsaved row of a run's secrets; without a step that says so, the last one needs
-    them.
+    """Return the unsaved row of a run's secrets.
+
+    They are needed up to the last step that has `needs_secrets`; if none has, up to the last step.
     """
     needing = [index for index, step in enumerate(plan) if step.needs_secrets]
     last_step = needing[-1] if needing else len(plan) - 1
@@ -77,10 +83,10 @@ def sealed_row(run_id: str, secrets: Mapping[str, str], plan: list[StepPlan]) ->
 
 
 def read_secrets(run: Run) -> Secrets:
-    """Return what is left of a run's secrets.
+    """Return a run's secrets; empty if it had none or they were deleted.
 
     Raises:
-        ValueError: Sealed under a key that is not configured any more, or altered.
+        ValueError: They were sealed with a key that is not configured any more, or altered.
     """
     row = RunSecret.objects.filter(run_id=run.id).first() if run.holds_secrets else None
     if row is None:
@@ -89,7 +95,7 @@ def read_secrets(run: Run) -> Secrets:
 
 
 def delete_leftover_secrets() -> int:
-    """Delete secrets of runs that have ended, however that came; return how many."""
+    """Delete the secrets of runs that have ended; return how many. Commits."""
     active = Run.objects.filter(id=OuterRef("run_id"), status__in=ACTIVE)
     deleted, _ = RunSecret.objects.filter(~Exists(active)).delete()
     return deleted

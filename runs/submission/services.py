@@ -1,4 +1,4 @@
-"""What callers can do with runs; every door comes through here."""
+"""Submit, cancel and retry runs; REST, MCP and the admin call these services."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ from runs.submission.idempotency import (
 from runs.submission.retry import check_retriable, copy_succeeded_steps
 from runs.submission.secret_inputs import sealed_row
 from runs.submission.validation import (
+    PendingMessage,
     Submission,
     SubmittedRun,
-    Turn,
-    use_of_submission,
+    submission_request,
     validate_submission,
 )
 from runs.webhooks.services import check_webhook_option
@@ -57,20 +57,20 @@ def submit_run(
     session_id: str | None = None,
     options: Mapping[str, Any] | None = None,
     direct_call: DirectCallOfRun | None = None,
-    turn: Turn | None = None,
+    message: PendingMessage | None = None,
 ) -> SubmittedRun:
-    """Accept a run: run, steps, key, event, audit and doorbell in one transaction, committed before
-    returning.
+    """Submit a run: write run, steps, idempotency key, event, audit event and wake-up in one
+    transaction, committed before returning.
 
-    With options.idempotencyKey, the same call again returns the same run (S0 §4.1.1).
+    With options.idempotencyKey, the same submit again returns the same run (S0 §4.1.1).
 
     Args:
-        carries: the direct call that the run is made for: policy is asked about it, its approval is
-            good for the run's one step, and a new run tells that it begins.
-        turn: the message of a task that the run is made for.
+        direct_call: the direct call that the run performs. Policy is evaluated for this call
+            instead of the submit, and its approval covers the run's only step.
+        message: the message of a task that the run answers.
 
     Raises:
-        Refused: As `judge_submission`; nothing was written but the audit of a refusal.
+        Refused: As `validate_submission`; nothing was written but the audit of a refusal.
         PolicyDenied, ConfirmationRequired: As `authorize.admit_call`.
     """
     options = options or {}
@@ -81,14 +81,14 @@ def submit_run(
         inputs=inputs,
         session_id=session_id,
         options=options,
-        slot_is_free=is_auto_mode and count_free_slots() > 0,
+        is_slot_free=is_auto_mode and count_free_slots() > 0,
     )
     check_webhook_option(principal, options.get("webhookId"))
     first = find_key_holder(submission)
-    if first is None:  # what was done already is not asked about again
-        submission, approval = _admitted(submission, direct_call, turn.key if turn else "")
+    if first is None:  # a repeated submit needs no second authorization
+        submission, approval = _admitted(submission, direct_call, message.key if message else "")
         run = _new_run(submission)
-        first = _write_once(run, submission, approval, direct_call, turn)
+        first = _write_once(run, submission, approval, direct_call, message)
         if first is None:
             return answer_new(run, is_auto_mode=is_auto_mode)
     return answer_key_holder(first, submission, is_auto_mode=is_auto_mode)
@@ -97,17 +97,17 @@ def submit_run(
 def _admitted(
     submission: Submission, direct_call: DirectCallOfRun | None, key: str
 ) -> tuple[Submission, Confirmation | None]:
-    """Ask policy about a submit, or about the direct call that the run is made for."""
-    use = (
+    """Evaluate policy for a submit, or for the direct call that the run performs."""
+    request = (
         direct_call.request
         if direct_call
-        else use_of_submission(submission, key=submission.key or key)
+        else submission_request(submission, key=submission.key or key)
     )
-    approval = admit_call(use)
+    approval = admit_call(request)
     if direct_call is None or approval is None:
         return submission, approval
-    told = {**submission.options, APPROVED: approval.decision_id}
-    return replace(submission, options=told), approval
+    options = {**submission.options, APPROVED: approval.decision_id}
+    return replace(submission, options=options), approval
 
 
 def _write_once(
@@ -115,18 +115,18 @@ def _write_once(
     submission: Submission,
     approval: Confirmation | None,
     direct_call: DirectCallOfRun | None,
-    turn: Turn | None,
+    message: PendingMessage | None,
 ) -> KeyHolder | None:
-    """Write the run, use its approval up and take its key, or return the run that has the key."""
-    if submission.key is None and approval is None and direct_call is None and turn is None:
+    """Claim the key, use the approval and write the run; or return the run that has the key."""
+    if submission.key is None and approval is None and direct_call is None and message is None:
         _write(run, submission)
         return None
     with transaction.atomic():
         first = claim_key(submission, run.id) if submission.key is not None else None
         if first is None:
             use_approval(approval)
-            if turn is not None:
-                turn.take(run)
+            if message is not None:
+                message.attach(run)
             _write(run, submission)
             if direct_call is not None:
                 direct_call.start_with(run.id)
@@ -163,22 +163,27 @@ def _new_run(submission: Submission, *, retry_of: str | None = None) -> Run:
 
 
 def _write(run: Run, submission: Submission) -> None:
-    """Write the run and all that belongs to it, in the caller's transaction or one of its own."""
+    """Write the run with its steps, session, secrets, event, audit event and wake-up, in the
+    caller's transaction or one of its own.
+    """
     steps = [new_row(run, index, step) for index, step in enumerate(submission.plan)]
     data = {"templateId": run.template_id, "totalSteps": run.total_steps, "mode": run.mode}
     if run.retry_of:
         data["retryOf"] = run.retry_of
-    told = {**data, "inputsDigest": submission.inputs_digests[0]}
-    place = run.tenant_id, run.workspace_id
-    deed = AuditEvent("run.submitted", submission.principal.id, "run", run.id, *place, told)
+    details = {**data, "inputsDigest": submission.inputs_digests[0]}
+    scope = run.tenant_id, run.workspace_id
+    audit_event = AuditEvent(
+        "run.submitted", submission.principal.id, "run", run.id, *scope, details
+    )
     hit("before_submit")
     queued, queue = NewEvent("run.queued", data), outbox.queue_of(run)
-    with ExitStack() as together:
-        if submission.makes_session or submission.secrets:
-            together.enter_context(transaction.atomic())
-        if submission.makes_session and submission.session is not None:
+    entry = outbox.outbox_entry(run, queue) if run.ready else None
+    with ExitStack() as transactions:
+        if submission.creates_session or submission.secrets:
+            transactions.enter_context(transaction.atomic())
+        if submission.creates_session and submission.session is not None:
             sessions.insert_session(submission.session, actor=run.principal_id, run_id=run.id)
-        insert_run(run, steps, queued, deed, outbox.outbox_entry(run, queue) if run.ready else None)
+        insert_run(run, steps, queued, audit_event, entry)
         if submission.secrets:
             sealed_row(run.id, submission.secrets, submission.plan).save(force_insert=True)
     if run.ready:
@@ -186,72 +191,72 @@ def _write(run: Run, submission: Submission) -> None:
 
 
 def cancel_run(*, principal: Principal, run_id: str, reason: str = "") -> dict[str, Any]:
-    """Cancel a run: at once for every reader, within a second for the worker that carries it out.
+    """Cancel a run. Commits; its worker stops within a second.
 
     Returns {success: true, runId, status}, or {success: false, runId, status, reason} for a run
-    that had ended.
+    that had already ended.
 
     Raises:
-        RunNotFound: Unknown, past its time, or another workspace's.
+        RunNotFound: As `visible_run`.
         PolicyDenied, ConfirmationRequired: As `authorize.admit_call`.
     """
     principal.require("runs:write")
     visible_run(principal, run_id)
     approval = admit_call(tool_call_request(principal, "cancel_task_run", {"runId": run_id}))
-    run = stop_run(run_id, by=principal.id, reason=reason, approval=approval)
+    run = cancel_authorized_run(run_id, by=principal.id, reason=reason, approval=approval)
     if run is None:
         run = visible_run(principal, run_id)
-        told = f"The run had already ended: {run.status}."
-        return {"success": False, "runId": run.id, "status": run.status, "reason": told}
+        message = f"The run had already ended: {run.status}."
+        return {"success": False, "runId": run.id, "status": run.status, "reason": message}
     return {"success": True, "runId": run.id, "status": RunStatus.CANCELED.value}
 
 
-def stop_run(
+def cancel_authorized_run(
     run_id: str, *, by: str, reason: str, approval: Confirmation | None = None
 ) -> Run | None:
-    """Cancel a run for whoever may, and return it as it stood; None where it had ended. Commits.
+    """Cancel a run without evaluating policy, and use the approval. Commits.
 
-    The approval, if there is one, is used up with it.
+    Returns the run as it was before, or None if it had ended.
     """
     while (run := Run.objects.filter(id=run_id, ended_at__isnull=True).first()) is not None:
-        values = canceled(run, by=by, reason=reason)
-        # Its epoch too: a worker that comes to ask a person meanwhile raises it, and its question,
-        # which was not there to be withdrawn, would stay open.
+        values = canceled_columns(run, by=by, reason=reason)
+        # The guard on the epoch: a worker that suspends the run meanwhile raises it. Its new
+        # confirmation was not there to be withdrawn, and would stay open.
         guard = {"status": RunStatus(run.status), "epoch": run.epoch}
         change = Transition(run, guard, values, abort_code="RUN_CANCELED")
-        about = {"reason": reason, "actor": by}
+        data = {"reason": reason, "actor": by}
         try:
             with transaction.atomic():
                 use_approval(approval)
-                # Before the run's row, as whoever answers does: no two wait for each other.
+                # Confirmations are locked before the run's row, as in deciding one: no deadlock.
                 withdraw(run_id=run.id, by=by)
-                move(change, RunStatus.CANCELED, actor=by, data=about)
+                move(change, RunStatus.CANCELED, actor=by, data=data)
         except InvalidTransition:
-            continue  # a worker was first: look again
+            continue  # a worker changed the run first
         return run
     return None
 
 
-def retry_run(
-    *, principal: Principal, run_id: str, also_past_its_time: bool = False
-) -> SubmittedRun:
+def retry_run(*, principal: Principal, run_id: str, include_past_ttl: bool = False) -> SubmittedRun:
     """Submit a failed or canceled run again as a new run that takes over the steps that succeeded.
 
-    Commits before returning. Asking twice returns the same new run (`retry_of` is unique). The
-    admin, which sees runs longer than the API does, may retry one that is past its time.
+    Commits before returning. Calling it twice returns the same new run (`retry_of` is unique).
+
+    Args:
+        include_past_ttl: also a run past its TTL; the admin shows runs longer than the API.
 
     Raises:
         RunNotFound: As `visible_run`.
-        InvalidInput: It held credentials, which are not kept.
-        Conflict: The run has not ended, or has nothing to retry.
+        InvalidInput: The run held credentials, which were deleted.
+        Conflict: The run has not ended, succeeded, or belongs to a task.
     """
     principal.require("runs:write")
     old = Run.objects.filter(id=run_id, workspace_id=principal.workspace_id).first()
-    if old is None or (is_past_ttl(old) and not also_past_its_time):
+    if old is None or (is_past_ttl(old) and not include_past_ttl):
         raise RunNotFound(f"There is no run {run_id[:64]}.")
     check_retriable(old)
     options = {**old.requested_options, "mode": "async"}
-    # Whoever retries it lends it no trust: a remote caller's addresses stay a remote caller's.
+    # A retry by a local caller gives a remote caller's run no local trust.
     principal = principal.with_trust("remote") if old.trust == "remote" else principal
     submission = validate_submission(
         principal=principal,
@@ -259,27 +264,23 @@ def retry_run(
         inputs=old.inputs,
         session_id=None if old.owns_session else old.session_id,
         options=options,
-        slot_is_free=False,
+        is_slot_free=False,
     )
     run = _new_run(submission, retry_of=old.id)
-    made = Run.objects.filter(retry_of=old.id).first()
-    if made is None:
-        approval = admit_call(use_of_submission(submission, key=f"retry of {old.id}"))
+    earlier = Run.objects.filter(retry_of=old.id).first()
+    if earlier is None:
+        approval = admit_call(submission_request(submission, key=f"retry of {old.id}"))
         with transaction.atomic():
-            # Of two retries at once one holds the old row; the other then finds the new run.
+            # Concurrent retries wait for the lock on the old row; the second finds the new run.
             list(Run.objects.select_for_update().filter(id=old.id))
-            made = Run.objects.filter(retry_of=old.id).first()
-            if made is None:
+            earlier = Run.objects.filter(retry_of=old.id).first()
+            if earlier is None:
                 use_approval(approval)
                 _write(run, submission)
                 copy_succeeded_steps(old, run)
-    if made is not None:
-        return answer_repeated(made)
-    return answer_new(run)
+    return answer_new(run) if earlier is None else answer_repeated(earlier)
 
 
 def mark_async(run_id: str) -> None:
-    """Note that a caller of mode auto was answered with the handle: the run is
-    async from now on.
-    """
+    """Set the run's mode to async: its caller stopped waiting for the result."""
     Run.objects.filter(id=run_id, status__in=ACTIVE).update(mode="async")

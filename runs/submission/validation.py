@@ -1,4 +1,4 @@
-"""A submit, judged: which template, which mode, how long; refused before anything is written."""
+"""Validate a submit: template, trust, inputs, mode, timeout and session; nothing is written."""
 
 from __future__ import annotations
 
@@ -37,20 +37,19 @@ from runs.task_templates.registry import get_template, list_templates
 Mode = Literal["sync", "async"]
 
 OUTPUT_SCHEMA = "outputSchema"
-SUBMIT = "run_task_template"  # what a submit is called in rules of policy
+SUBMIT = "run_task_template"  # the tool name of a submit in policy rules
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """Everything about a run that is known before its row exists.
+    """A valid submit: all that the run's rows are written from.
 
     Attributes:
-        inputs: with `***` in place of what is secret.
-        secrets: the secret inputs by dotted path; never written but sealed.
-        session: the named session that the run uses.
-        makes_session: that one's row is new, and written with the run.
-        inputs_digests: of the inputs without their secrets, under each configured key, the newest
-            first.
+        inputs: with `***` in place of secret values.
+        secrets: the secret inputs by dotted path; written only sealed.
+        session: the named session that the run uses; None for one of its own.
+        creates_session: `session` is new, and is written with the run.
+        inputs_digests: keyed digests of the masked inputs, one per configured key, newest first.
     """
 
     principal: Principal
@@ -62,24 +61,31 @@ class Submission:
     mode: Mode
     timeout_ms: int
     session: BrowserSession | None
-    makes_session: bool
+    creates_session: bool
     key: str | None
     inputs_digests: tuple[str, ...]
 
     @property
     def stored_options(self) -> dict[str, Any]:
-        """The options as the run's row keeps them: with the target for which this process is in
-        developer mode, which the worker's command line does not say, and the trace that the request
-        is part of, where it brought one.
+        """The options with what the worker cannot know: the target for which this process is in
+        developer mode, and the trace context of the request.
         """
-        developing = developer_target_of(Caller.of(self.principal))
-        known = {DEVELOPER_TARGET: developing, TRACE: current_traceparent()}
-        return {**self.options, **{name: said for name, said in known.items() if said}}
+        target = developer_target_of(Caller.of(self.principal))
+        extras = {DEVELOPER_TARGET: target, TRACE: current_traceparent()}
+        return {**self.options, **{name: value for name, value in extras.items() if value}}
 
 
 @dataclass(frozen=True, slots=True)
 class SubmittedRun:
-    """An accepted run: it is durable by the time the caller reads this."""
+    """The answer to a submit; the run is committed.
+
+    Attributes:
+        deduplicated: the run was created by an earlier submit with the same key, or by an earlier
+            retry.
+        inputs_match: whether that submit had the same inputs; None if the run is new.
+        is_auto_mode: the caller chose mode auto: after 55 s it gets the handle instead of the
+            result.
+    """
 
     run_id: str
     session_id: str
@@ -88,11 +94,10 @@ class SubmittedRun:
     deduplicated: bool
     inputs_match: bool | None
     timeout_ms: int
-    # The caller asked for auto: after 55 s it is answered with the handle instead of the result.
     is_auto_mode: bool
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the answer to a submit that does not wait."""
+        """Return the handle: the answer of REST and MCP to a submit that does not wait."""
         answer: dict[str, Any] = {
             "runId": self.run_id,
             "sessionId": self.session_id,
@@ -103,16 +108,17 @@ class SubmittedRun:
         return answer | ({} if self.inputs_match is None else {"inputsMatch": self.inputs_match})
 
 
-class Turn(Protocol):
-    """A message of a task, on its way to become a run (`runs.conversations.messages`)."""
+class PendingMessage(Protocol):
+    """A message of a task for which a run is submitted (`runs.conversations.messages`)."""
 
     @property
     def key(self) -> str:
-        """The caller's key of the message; empty without one."""
+        """The message's idempotency key; empty without one."""
 
-    def take(self, run: Run) -> None:
-        """Place the run in its task, in the transaction that writes it and before that; one that
-        is not `ready` afterwards waits there until its turn comes.
+    def attach(self, run: Run) -> None:
+        """Assign the unsaved run to its task, in the transaction that writes the run.
+
+        Sets `run.ready` to false if earlier messages of the task are still being answered.
         """
 
 
@@ -123,47 +129,53 @@ def validate_submission(
     inputs: Mapping[str, Any],
     session_id: str | None,
     options: Mapping[str, Any],
-    slot_is_free: bool,
+    is_slot_free: bool,
 ) -> Submission:
-    """Check a submit against its template and return what it amounts to.
+    """Validate a submit against its template.
+
+    Args:
+        is_slot_free: a worker could start the run at once; for mode auto.
 
     Raises:
-        InvalidInput, TemplateNotFound, TemplateVersionUnsupported, TrustNotAllowed,
-        SessionNotFound, Forbidden.
+        InvalidInput: The inputs or options are invalid.
+        TemplateNotFound, TemplateVersionUnsupported: There is no such template or version.
+        TrustNotAllowed: The template is not for the caller's trust level. Audited.
+        SessionNotFound: The session does not exist, was closed, or is another workspace's.
+        Forbidden: The caller lacks a scope.
     """
     principal.require("runs:write")
     if "outputSchema" in options:
         check_output_schema(options["outputSchema"])
     template = _template(template_id, options.get("templateVersion"))
     _check_trust(principal, template)
-    asked = _with_output_schema(template, inputs, options)
-    plain = template.complete_inputs(_judged(template, asked), principal)
-    mode = _mode(template, plain, options.get("mode", "auto"), slot_is_free)
-    session = _session(principal, session_id, template, plain)
-    shown, secrets = split_secrets(template, plain)
+    valid = _valid_inputs(template, _with_output_schema(template, inputs, options))
+    complete = template.complete_inputs(valid, principal)
+    mode = _mode(template, complete, options.get("mode", "auto"), is_slot_free)
+    session = _session(principal, session_id, template, complete)
+    masked, secrets = split_secrets(template, complete)
     return Submission(
         principal=principal,
         template=template,
-        inputs=shown,
+        inputs=masked,
         secrets=secrets,
         options={key: value for key, value in options.items() if key != "idempotencyKey"},
-        plan=template.plan(shown),
+        plan=template.plan(masked),
         mode=mode,
         timeout_ms=_timeout_ms(options, mode),
         session=session,
-        makes_session=session is not None and session_id is None,
+        creates_session=session is not None and session_id is None,
         key=options.get("idempotencyKey"),
-        inputs_digests=_digests(shown, session_id),
+        inputs_digests=_digests(masked, session_id),
     )
 
 
 def _with_output_schema(
     template: TaskTemplate, inputs: Mapping[str, Any], options: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """Return the inputs with options.outputSchema in them, for a template that honours it.
+    """Return the inputs with options.outputSchema, if the template has that input.
 
     Raises:
-        InvalidInput: They have another one, or one that cannot be applied.
+        InvalidInput: The inputs have a different schema, or one that cannot be applied.
     """
     if OUTPUT_SCHEMA not in template.inputs_schema.get("properties", {}):
         return inputs
@@ -171,15 +183,15 @@ def _with_output_schema(
     if isinstance(own, dict) and given is None:
         check_output_schema(own)
     if own is not None and given is not None and own != given:
-        raise InvalidInput("inputs.outputSchema: it is not that of options.outputSchema.")
+        raise InvalidInput("inputs.outputSchema: it differs from options.outputSchema; omit it.")
     return inputs if given is None else {**inputs, OUTPUT_SCHEMA: given}
 
 
-def _judged(template: TaskTemplate, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the inputs as the template has them; whoever gets them wrong is shown an example."""
+def _valid_inputs(template: TaskTemplate, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the inputs as the template's model parses them; an error shows an example."""
     try:
         check(template.inputs_validator, inputs, where="inputs")
-        return _plain(template, inputs)
+        return _parsed(template, inputs)
     except InvalidInput as refusal:
         refusal.next_actions = [next_action("list_task_templates", SEE_TEMPLATE)]
         if template.example_inputs:
@@ -187,9 +199,10 @@ def _judged(template: TaskTemplate, inputs: Mapping[str, Any]) -> Mapping[str, A
         raise
 
 
-def _plain(template: TaskTemplate, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the inputs as the template's model has them, with nothing filled in: JSON's 3.0 is an
-    integer, and the model makes it one. What the schema cannot say, the model refuses here.
+def _parsed(template: TaskTemplate, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the inputs as the template's model parses them, without defaults.
+
+    The model converts 3.0 to an integer, and refuses what the schema cannot express.
     """
     try:
         model = template.inputs_model.model_validate(inputs)
@@ -201,7 +214,7 @@ def _plain(template: TaskTemplate, inputs: Mapping[str, Any]) -> Mapping[str, An
 
 
 def _digests(inputs: Mapping[str, Any], session_id: str | None) -> tuple[str, ...]:
-    """Return keyed digests of inputs, for telling whether two submits ask for the same."""
+    """Return keyed digests of the inputs, to compare two submits."""
     raw = orjson.dumps([inputs, session_id], option=orjson.OPT_SORT_KEYS)
     return macs("inputs", hashlib.sha256(raw).digest())
 
@@ -215,14 +228,14 @@ def _template(template_id: str, version: str | None) -> TaskTemplate:
         )
     if version is not None and version.split(".")[0] != template.version.split(".")[0]:
         raise TemplateVersionUnsupported(
-            f"{template_id} is here in version {template.version}, not {version[:32]!r}.",
+            f"{template_id} has version {template.version}, which cannot run {version[:32]!r}.",
             details={"supported": template.version},
         )
     return template
 
 
 def _check_trust(principal: Principal, template: TaskTemplate) -> None:
-    """Refuse what this trust level may not run; refusals are audited, as every no of policy is."""
+    """Refuse a template that this trust level may not run; the refusal is audited."""
     if principal.trust in template.trust_levels:
         return
     details = {"templateId": template.template_id, "trustLevel": principal.trust}
@@ -238,7 +251,7 @@ def _check_trust(principal: Principal, template: TaskTemplate) -> None:
         )
     )
     refusal = TrustNotAllowed(
-        f"{template.template_id} is not for callers of trust level {principal.trust}.",
+        f"{template.template_id} is not allowed for callers of trust level {principal.trust}.",
         details=details,
     )
     refusal.is_recorded = True
@@ -246,28 +259,30 @@ def _check_trust(principal: Principal, template: TaskTemplate) -> None:
 
 
 def _mode(
-    template: TaskTemplate, inputs: Mapping[str, Any], asked: str, slot_is_free: bool
+    template: TaskTemplate, inputs: Mapping[str, Any], requested: str, is_slot_free: bool
 ) -> Mode:
-    if asked == "auto":
-        return "sync" if slot_is_free and template.prefers_sync(inputs) else "async"
-    return "sync" if asked == "sync" else "async"
+    if requested == "auto":
+        return "sync" if is_slot_free and template.prefers_sync(inputs) else "async"
+    return "sync" if requested == "sync" else "async"
 
 
 def _timeout_ms(options: Mapping[str, Any], mode: Mode) -> int:
-    asked = options.get("timeoutMs")
-    if asked is None:
+    timeout_ms = options.get("timeoutMs")
+    if timeout_ms is None:
         return settings.SYNC_TIMEOUT_MS if mode == "sync" else settings.ASYNC_TIMEOUT_MS
-    if options.get("mode") == "sync" and asked > settings.SYNC_TIMEOUT_MS:
+    if options.get("mode") == "sync" and timeout_ms > settings.SYNC_TIMEOUT_MS:
         raise InvalidInput(
             f"options.timeoutMs: at most {settings.SYNC_TIMEOUT_MS} with mode sync; use async."
         )
-    return int(asked)
+    return int(timeout_ms)
 
 
 def _session(
     principal: Principal, session_id: str | None, template: TaskTemplate, inputs: Mapping[str, Any]
 ) -> BrowserSession | None:
-    """Return the session named, or the new one that such a run leaves open; None: its own."""
+    """Return the named session, or a new one for a template that leaves its session open; None if
+    the run gets a session of its own.
+    """
     if session_id is not None:
         return find_session(principal, session_id)
     if template.keeps_session:
@@ -275,9 +290,9 @@ def _session(
     return None
 
 
-def use_of_submission(submission: Submission, *, key: str) -> ToolCallRequest:
-    """Return a submit as policy and people see it: the template is what it is aimed at."""
-    session = None if submission.makes_session else submission.session
+def submission_request(submission: Submission, *, key: str) -> ToolCallRequest:
+    """Return the submit as a tool call for policy and confirmations; its target is the template."""
+    session = None if submission.creates_session else submission.session
     args = {
         "templateId": submission.template.template_id,
         "inputs": submission.inputs,

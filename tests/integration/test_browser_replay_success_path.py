@@ -201,7 +201,7 @@ def test_a_slot_that_stands_alone_keeps_its_type(principal: Principal, keep: Kee
         session_id=None,
         options={},
         inputs={"objectId": object_id, "slots": {"url": "http://x.test/", "id": "a", "ms": 50}},
-        slot_is_free=False,
+        is_slot_free=False,
     ).plan
     told = {"type": "selector", "value": "#a", "timeoutMs": 50}
     assert plan[1].input["args"] == {"condition": told}

@@ -243,7 +243,7 @@ def _cancel(operator: Principal, run: Run) -> tuple[int, str, str]:
 
 def _retry(operator: Principal, run: Run) -> tuple[int, str, str]:
     try:
-        made = retry_run(principal=operator, run_id=run.id, also_past_its_time=True)
+        made = retry_run(principal=operator, run_id=run.id, include_past_ttl=True)
     except Refused as refusal:
         return messages.ERROR, f"{run.id} cannot be retried: {refusal.message}", run.id
     if made.deduplicated:
