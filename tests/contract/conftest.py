@@ -11,7 +11,7 @@ from django.db import connection, connections
 from decisions.identity.principals import Principal, create_token
 from decisions.infra import threads
 from runs.worker.worker import WorkerProcess
-from tests.contract.mcp_host import Host, OpenDoor, StdioHost
+from tests.contract.mcp_host import Host, PrincipalTransport, StdioHost
 from tests.contract.mcp_web_host import SseHost, WebHost
 
 
@@ -62,7 +62,7 @@ def remote_host(request: pytest.FixtureRequest, remote: Principal) -> Iterator[H
 
 def _host(request: pytest.FixtureRequest, principal: Principal) -> Host:
     if request.param == "stdio":
-        return StdioHost(OpenDoor(principal))
+        return StdioHost(PrincipalTransport(principal))
     kind = WebHost if request.param == "http" else SseHost
     token = create_token(name="host", trust=principal.trust)
     return kind(request.getfixturevalue("web"), token)

@@ -32,8 +32,8 @@ INITIALIZE: dict[str, Any] = {
 }
 
 
-class OpenDoor:
-    """Admits one caller at once; needs neither a home nor a stack."""
+class PrincipalTransport:
+    """Authenticates every call as one principal; needs neither a home nor a stack."""
 
     def __init__(self, principal: Principal) -> None:
         self.principal = principal
@@ -132,8 +132,8 @@ class StdioHost(Host):
         self._ends.remove(stdio.write_fd)
 
     def _listen(self) -> None:
-        with os.fdopen(self._from_server, "rb", closefd=False) as stdio:
-            for line in stdio:
+        with os.fdopen(self._from_server, "rb", closefd=False) as lines:
+            for line in lines:
                 self._messages.put(json.loads(line))
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Confirmation, Decision, Evidence, Outcome
 from mcp_server.server import ContinuityServer
 from tests.contract.continuity_calls import CALLS, Ask, over_mcp, over_rest
-from tests.contract.mcp_host import Host, OpenDoor
+from tests.contract.mcp_host import Host, PrincipalTransport
 from tests.support.continuity import PATH, SHELL
 
 pytest_plugins = ["tests.support.rest_fixtures"]
@@ -165,7 +165,7 @@ def test_the_version_of_the_contract_is_told(host: Host, api: httpx.Client) -> N
 
 
 async def _asked_by(era: Era, principal: Principal) -> tuple[set[str], dict[str, Any]]:
-    server = ContinuityServer(["continuity"], OpenDoor(principal))
+    server = ContinuityServer(["continuity"], PrincipalTransport(principal))
     async with Client(server, mode=era) as client:
         answer = await client.call_tool("continuity_chat", RISKY)
         return {tool.name for tool in (await client.list_tools()).tools}, answer.structured_content

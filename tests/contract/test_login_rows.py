@@ -14,7 +14,7 @@ from decisions.identity.principals import Principal
 from runs.models import Run, RunSecret
 from tests.contract import rest_calls
 from tests.contract.bad_inputs import HERE, Row, encode, rows
-from tests.contract.mcp_host import OpenDoor, StdioHost, structured
+from tests.contract.mcp_host import PrincipalTransport, StdioHost, structured
 from tests.contract.test_mcp_bad_inputs import code_of as mcp_code_of
 from tests.support.rest import code_of, told
 
@@ -40,7 +40,7 @@ def call(
 ) -> Iterator[Callable[[Row], tuple[str, dict[str, Any]]]]:
     """Send a row through one door and return the code and the run, if there is one."""
     if request.param == "mcp":
-        host = StdioHost(OpenDoor(principal))
+        host = StdioHost(PrincipalTransport(principal))
 
         def over_mcp(row: Row) -> tuple[str, dict[str, Any]]:
             answer = host.call(row.tool, encode(row.input))
@@ -95,7 +95,7 @@ def test_a_login_that_cannot_work_ends_with_its_code(
 def test_a_remote_caller_may_not_log_in(
     client_with: Callable[..., httpx.Client], remote: Principal, row: Row
 ) -> None:
-    host = StdioHost(OpenDoor(remote))
+    host = StdioHost(PrincipalTransport(remote))
     assert mcp_code_of(host.call(row.tool, encode(row.input))) == row.expect_code
     host.close()
     assert code_of(rest_calls.send(client_with(trust="remote"), row)) == row.expect_code

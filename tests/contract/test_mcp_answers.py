@@ -16,7 +16,7 @@ from mcp_server.tools.registry import McpTool, McpToolCall
 from runs.api.contract import NO_INPUT, RUN_ID_INPUT
 from tests.contract.mcp_host import (
     Host,
-    OpenDoor,
+    PrincipalTransport,
     StdioHost,
     error_in_s4,
     error_of,
@@ -50,7 +50,7 @@ def tool(name: str, handler: Any) -> McpTool:
 @pytest.fixture
 def broken_host(principal: Principal) -> Iterator[Host]:
     """A host that is offered two tools with defects."""
-    host = StdioHost(OpenDoor(principal))
+    host = StdioHost(PrincipalTransport(principal))
     host.server.tools["break_down"] = tool("break_down", break_down)
     host.server.tools["break_promise"] = tool("break_promise", break_promise)
     yield host
@@ -89,11 +89,11 @@ def test_every_wrong_argument_is_named(host: Host) -> None:
 def test_a_call_that_is_wrong_is_told_so_before_anything_is_waited_for(
     principal: Principal,
 ) -> None:
-    class ClosedDoor(OpenDoor):
-        async def admit(self, incoming: MessageContext, *, needs_stack: bool) -> Principal:
+    class UnreadyTransport(PrincipalTransport):
+        async def authenticate(self, context: MessageContext, *, needs_stack: bool) -> Principal:
             raise NotReady("The stack is not there.")
 
-    host = StdioHost(ClosedDoor(principal))
+    host = StdioHost(UnreadyTransport(principal))
     wrong = error_of(host.call("get_task_run", {"runId": 5}))
     right = error_of(host.call("get_task_run", {"runId": "run_1"}))
     host.close()
@@ -105,13 +105,13 @@ def test_a_call_that_is_wrong_is_told_so_before_anything_is_waited_for(
 def test_a_workspace_tool_whose_stack_is_away_says_so_in_its_own_words(
     principal: Principal, settings: Any, language: str
 ) -> None:
-    class ClosedDoor(OpenDoor):
-        async def admit(self, incoming: MessageContext, *, needs_stack: bool) -> Principal:
+    class UnreadyTransport(PrincipalTransport):
+        async def authenticate(self, context: MessageContext, *, needs_stack: bool) -> Principal:
             raise NotReady("The stack is not there.")
 
     settings.CONTINUITY_MCP_TOOLSETS = ["workspace"]
     settings.WORKSPACE_POLICY = replace(settings.WORKSPACE_POLICY, language=language)
-    host = StdioHost(ClosedDoor(principal))
+    host = StdioHost(UnreadyTransport(principal))
     error = error_in_s4(host.call("get_runtime_info", {}))
     host.close()
     assert (error["code"], error["recoverable"]) == ("E_TIMEOUT", True)
@@ -123,14 +123,14 @@ def test_a_workspace_tool_whose_stack_is_away_says_so_in_its_own_words(
 
 def test_a_missing_scope_is_a_refusal(principal: Principal) -> None:
     nobody = Principal("token:x", principal.tenant_id, principal.workspace_id, frozenset(), "local")
-    host = StdioHost(OpenDoor(nobody))
+    host = StdioHost(PrincipalTransport(nobody))
     error = error_of(host.call("list_task_runs", {}))
     host.close()
     assert (error["errorCode"], error["details"]) == ("FORBIDDEN", {"scope": "runs:read"})
 
 
 def test_another_workspaces_run_reads_as_missing(host: Host, stranger: Principal) -> None:
-    other = StdioHost(OpenDoor(stranger))
+    other = StdioHost(PrincipalTransport(stranger))
     run = {"templateId": "test_stepwise", "inputs": {"do": ["ok"]}, "options": {"mode": "async"}}
     theirs = structured(other.call("run_task_template", run))
     other.close()

@@ -13,7 +13,7 @@ from django.db import DatabaseError
 from decisions.identity.principals import Principal, create_token
 from mcp_server.tools import list_changes
 from runners.targets.targets import TargetSays, allow_on_target, make_target
-from tests.contract.mcp_host import INITIALIZE, PATIENCE_S, Host, OpenDoor, StdioHost
+from tests.contract.mcp_host import INITIALIZE, PATIENCE_S, Host, PrincipalTransport, StdioHost
 from tests.contract.mcp_web_host import HEADERS, MODERN, MODERN_META, data_of
 from tests.support.rest import bearer
 
@@ -94,7 +94,7 @@ def test_a_client_that_listens_is_told(
 def test_a_client_that_listens_over_stdio_is_told(
     principal: Principal, offer: Callable[[str], None]
 ) -> None:
-    host = ModernHost(OpenDoor(principal))
+    host = ModernHost(PrincipalTransport(principal))
     listening = host.begin("subscriptions/listen", {**LISTEN, "_meta": MODERN_META})
     assert host.receive()["method"] == "notifications/subscriptions/acknowledged"
     offer("deploy")
@@ -122,6 +122,6 @@ def test_a_list_that_cannot_be_had_leaves_our_own_tools(
         raise DatabaseError("gone")
 
     monkeypatch.setattr("mcp_server.toolsets.targets.CALLER_TOOLS", fails)
-    host = StdioHost(OpenDoor(principal))
+    host = StdioHost(PrincipalTransport(principal))
     assert "run_task_template" in names(host)
     host.close()

@@ -12,7 +12,7 @@ from django.conf import settings
 
 from decisions.identity.principals import Principal
 from runs.models import Run, RunEvent
-from tests.contract.mcp_host import Host, OpenDoor, StdioHost, structured
+from tests.contract.mcp_host import Host, PrincipalTransport, StdioHost, structured
 from tests.support.rest import SHAPE
 
 pytest_plugins = ["tests.support.rest_fixtures"]
@@ -115,7 +115,7 @@ def test_what_is_anothers_is_neither_listed_nor_read(
 
 def test_a_missing_scope_is_told(principal: Principal) -> None:
     nobody = Principal("token:x", principal.tenant_id, principal.workspace_id, frozenset(), "local")
-    host = StdioHost(OpenDoor(nobody))
+    host = StdioHost(PrincipalTransport(nobody))
     error = host.request("resources/list", {})["error"]
     host.close()
     assert error["data"]["details"] == {"scope": "runs:read"}

@@ -14,7 +14,7 @@ import pytest
 from decisions.identity.principals import Principal
 from runs.models import Run, Task
 from runs.worker.worker import WorkerProcess
-from tests.contract.mcp_host import OpenDoor, StdioHost, structured
+from tests.contract.mcp_host import PrincipalTransport, StdioHost, structured
 from tests.integration.conftest import in_background  # noqa: F401  (a fixture)
 from tests.support.agent_goals import SCHEMA
 from tests.support.browsing_model import Browsing, catalogue
@@ -78,7 +78,7 @@ def test_over_mcp_as_a_run_of_the_template(
     in_background: Background,  # noqa: F811
     pages: PageServer,
 ) -> None:
-    host = StdioHost(OpenDoor(principal))
+    host = StdioHost(PrincipalTransport(principal))
     try:
         call = {
             "templateId": "agent_task",

@@ -9,7 +9,7 @@ import httpx
 from decisions.identity.principals import Principal
 from runs.models import Run, RunEvent, RunStep, Task
 from runs.worker.worker import WorkerProcess
-from tests.contract.mcp_host import OpenDoor, StdioHost, structured
+from tests.contract.mcp_host import PrincipalTransport, StdioHost, structured
 from tests.support.agent_goals import SCHEMA, Goal, ended, results
 from tests.support.browsing_model import WORD, Browsing, shop
 from tests.support.model_server import ModelServer
@@ -125,7 +125,7 @@ def test_over_mcp_the_same_goal_is_a_run_of_the_template(
         "inputs": {"goal": "How many chairs are there?"},
         "options": {"mode": "async", "outputSchema": SCHEMA},
     }
-    host = StdioHost(OpenDoor(principal))
+    host = StdioHost(PrincipalTransport(principal))
     try:
         run_id = structured(host.call("run_task_template", asked))["runId"]
         place.work()

@@ -18,7 +18,7 @@ from runs.models import Run, RunEvent
 from runs.submission.services import cancel_run
 from runs.submission.validation import SubmittedRun
 from runs.worker.worker import WorkerProcess
-from tests.contract.mcp_host import OpenDoor, StdioHost, structured
+from tests.contract.mcp_host import PrincipalTransport, StdioHost, structured
 from tests.support.canaries import every_file, every_page, every_row, overhearing, seen
 from tests.support.login_site import PASSWORD, USERNAME
 from tests.support.pages import html
@@ -46,7 +46,7 @@ def every_answer(api: httpx.Client, principal: Principal, run_id: str) -> str:
     for artifact_id in Artifact.objects.filter(run_id=run_id).values_list("id", flat=True):
         answers.append(api.get(f"/api/v1/artifacts/{artifact_id}").text)
         answers.append(api.get(f"/api/v1/artifacts/{artifact_id}/content").text)
-    host = StdioHost(OpenDoor(principal))
+    host = StdioHost(PrincipalTransport(principal))
     try:
         for tool, given in (
             ("get_task_run", {"runId": run_id}),

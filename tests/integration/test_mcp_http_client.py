@@ -21,7 +21,7 @@ from decisions.identity.principals import Principal
 from mcp_server.toolsets import continuity, runtime, workspace
 from runs.models import Run
 from runs.worker.worker import WorkerProcess
-from tests.contract.mcp_host import OpenDoor, StdioHost
+from tests.contract.mcp_host import PrincipalTransport, StdioHost
 from tests.contract.mcp_web_host import WebHost
 from tests.support.rest import bearer
 
@@ -171,7 +171,7 @@ def test_stdio_and_http_answer_the_same(
         ("get_task_run", {}),
         ("list_task_runs", {"limit": 0}),
     ]
-    local, remote = StdioHost(OpenDoor(principal)), WebHost(web, token)
+    local, remote = StdioHost(PrincipalTransport(principal)), WebHost(web, token)
     for tool, arguments in calls:
         here, there = local.call(tool, arguments), remote.call(tool, arguments)
         assert here["result"] == there["result"], tool

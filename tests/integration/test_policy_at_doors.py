@@ -33,7 +33,7 @@ from runs.conversations.services import take_over_task
 from runs.models import Run, Task, TaskMessage, Webhook, WebhookDelivery
 from runs.sessions.services import create_session
 from runs.webhooks.services import create_webhook, disable_webhook
-from tests.contract.mcp_host import OpenDoor, StdioHost
+from tests.contract.mcp_host import PrincipalTransport, StdioHost
 from tests.support.continuity import PATH, SHELL, decide, decision_of
 from tests.support.rest import submission
 
@@ -262,7 +262,7 @@ MCP = {
 @pytest.mark.parametrize("tool", MCP)
 def test_over_mcp_the_same_is_asked(tool: str, token: str) -> None:
     create_rule(RuleFields("deny", tool=tool), actor="t")
-    with closing(StdioHost(OpenDoor(authenticate(token)))) as host:
+    with closing(StdioHost(PrincipalTransport(authenticate(token)))) as host:
         result = host.call(tool, json.dumps(MCP[tool]).encode())["result"]
     assert result["isError"]
     assert json.loads(result["content"][0]["text"])["code"] == "policy_denied"

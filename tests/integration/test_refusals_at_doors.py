@@ -16,7 +16,7 @@ from decisions.api import drf
 from decisions.api.throttle import ROWS_PER_MINUTE, RowLimiter
 from decisions.identity.principals import Principal, authenticate, create_token
 from decisions.models import AuditEntry
-from tests.contract.mcp_host import OpenDoor, StdioHost
+from tests.contract.mcp_host import PrincipalTransport, StdioHost
 from tests.support.rest import submission
 
 pytest_plugins = ["tests.support.rest_fixtures"]
@@ -26,7 +26,7 @@ pytest_plugins = ["tests.support.rest_fixtures"]
 def reader(principal: Principal) -> Iterator[StdioHost]:
     """A host over MCP whose token has the scope runs:read alone."""
     token = create_token(name="reader", trust="local", scopes=frozenset({"runs:read"}))
-    with closing(StdioHost(OpenDoor(authenticate(token)))) as host:
+    with closing(StdioHost(PrincipalTransport(authenticate(token)))) as host:
         yield host
 
 
@@ -76,7 +76,7 @@ def test_a_resource_without_its_scope_is_told(reader: StdioHost) -> None:
 
 def test_a_user_that_is_not_ones_own_is_told_once_over_mcp(principal: Principal) -> None:
     token = create_token(name="bobs", trust="local", users=["bob"])
-    with closing(StdioHost(OpenDoor(authenticate(token)))) as host:
+    with closing(StdioHost(PrincipalTransport(authenticate(token)))) as host:
         host.call("continuity_get_state", b'{"user_id": "alice"}')
     (row,) = rows()
     assert (row.action, row.resource_id) == ("access.refused", "alice")
@@ -94,7 +94,7 @@ def test_a_submit_for_what_is_not_there_is_told_at_both_doors(
 ) -> None:
     call = {**submission(), **changed}
     assert api.post("/api/v1/runs", json=call).json()["errorCode"] == code
-    with closing(StdioHost(OpenDoor(authenticate(token)))) as host:
+    with closing(StdioHost(PrincipalTransport(authenticate(token)))) as host:
         host.call("run_task_template", json.dumps(call).encode())
     over_rest, over_mcp = rows()
     assert over_rest.metadata == {"method": "POST", "errorCode": code}

@@ -10,7 +10,7 @@ import httpx
 
 from decisions.identity.principals import authenticate
 from tests.contract.bad_inputs import encode
-from tests.contract.mcp_host import OpenDoor, StdioHost
+from tests.contract.mcp_host import PrincipalTransport, StdioHost
 from tests.support.rest import NO_TLS, bearer
 from tests.support.rest_server import PATIENCE_S
 
@@ -24,7 +24,7 @@ class ToolDoor:
     def __init__(self, web: str, token: str, *, over: str) -> None:
         self.over = over
         # A server of its own, which offers what this test's settings say.
-        self._host = StdioHost(OpenDoor(authenticate(token))) if over == "mcp" else None
+        self._host = StdioHost(PrincipalTransport(authenticate(token))) if over == "mcp" else None
         self.client = httpx.Client(
             base_url=web, headers=bearer(token), timeout=PATIENCE_S, verify=NO_TLS
         )
