@@ -1,16 +1,16 @@
-"""Tidying in portions: each a short transaction of its own, so that nobody waits for it long."""
+"""Batched deletes: each batch is a short transaction, so that no other writer waits for long."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-BATCH_SIZE = 500  # rows that one transaction of a duty takes
+BATCH_SIZE = 500  # rows per transaction of a maintenance job
 
 
-def run_in_batches(do_some: Callable[[], int], *, full: int) -> int:
-    """Do something in portions until one is not full; return how much was done."""
-    done = some = do_some()
-    while some >= full:
-        some = do_some()
-        done += some
-    return done
+def run_in_batches(run_batch: Callable[[], int], *, full: int) -> int:
+    """Call `run_batch` until it processes fewer than `full` items; return the total."""
+    total = count = run_batch()
+    while count >= full:
+        count = run_batch()
+        total += count
+    return total

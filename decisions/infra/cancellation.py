@@ -1,4 +1,4 @@
-"""Tasks of an event loop that are to end: for certain, and all of them."""
+"""Cancellation of asyncio tasks that does not return before every task has ended."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
-AGAIN_S = 1.0
+RETRY_S = 1.0
 
 
 async def cancel_and_wait(tasks: Iterable[asyncio.Future[Any]]) -> list[BaseException | None]:
-    """Cancel tasks, wait until every one is over, and return what each raised, in their order: None
-    where it was nothing, or only that it was cancelled.
+    """Cancel tasks, wait until all have ended, and return each task's exception, in their order:
+    None for a task that returned or was cancelled.
 
-    A task is asked again each second until it obeys, for once is not enough: Python 3.11's
-    `asyncio.wait_for` (redis-py sends every command with it) loses a cancel that comes while what
-    it waits for is done just then, and a task that loops would be waited for for ever.
+    Cancels again every RETRY_S until the task ends: Python 3.11's `asyncio.wait_for` (redis-py
+    uses it for every command) loses a cancel that arrives just as the awaited future completes, so
+    that a task with a loop would never end.
     """
-    asked = list(tasks)
-    waited = {one for one in asked if not one.done()}
-    while waited:
-        for one in waited:
-            one.cancel()
-        _, waited = await asyncio.wait(waited, timeout=AGAIN_S)
-    return [None if one.cancelled() else one.exception() for one in asked]
+    every = list(tasks)
+    pending = {task for task in every if not task.done()}
+    while pending:
+        for task in pending:
+            task.cancel()
+        _, pending = await asyncio.wait(pending, timeout=RETRY_S)
+    return [None if task.cancelled() else task.exception() for task in every]

@@ -1,10 +1,10 @@
-"""JSON that every reader takes for one line."""
+"""JSON that every line reader accepts as one line."""
 
 from __future__ import annotations
 
-# NEL and the two Unicode separators: readers that split a stream "into lines" often end one there,
-# and then wait for ever for the rest. In JSON they stand in texts alone, where they can be escaped.
-_ENDS = {
+# NEL and the two Unicode separators: some readers end a line at these and then wait for the rest
+# forever. In JSON they occur only inside strings, where they can be escaped.
+_SEPARATORS = {
     "\u0085".encode(): b"\\u0085",
     "\u2028".encode(): b"\\u2028",
     "\u2029".encode(): b"\\u2029",
@@ -12,8 +12,8 @@ _ENDS = {
 
 
 def escape_line_separators(text: bytes) -> bytes:
-    """Return JSON in UTF-8 with these characters escaped; it means the same."""
-    for end, escaped in _ENDS.items():
-        if end in text:
-            text = text.replace(end, escaped)
+    """Return equivalent UTF-8 JSON with NEL, U+2028 and U+2029 escaped."""
+    for separator, escaped in _SEPARATORS.items():
+        if separator in text:
+            text = text.replace(separator, escaped)
     return text

@@ -1,6 +1,4 @@
-"""What is away for a while is said once when it goes and once when it is back, however often it is
-tried in between.
-"""
+"""Logging of outages: one warning when a dependency fails and one when it works again."""
 
 from __future__ import annotations
 
@@ -8,26 +6,26 @@ import logging
 
 
 class Outage:
-    """Of one thing that one loop needs.
+    """The state of one dependency of one loop: available or not.
 
     Args:
-        log: where it is said.
-        away: the sentence for the log when it goes, without an end mark; the error follows.
-        back: the sentence for when it is back.
+        log: the logger of the warnings.
+        on_failure: the message at the first failure; the error is appended.
+        on_recovery: the message at the first success after a failure.
     """
 
     def __init__(self, log: logging.Logger, *, on_failure: str, on_recovery: str) -> None:
-        self._log, self._away, self._back = log, on_failure, on_recovery
-        self._is_on = False
+        self._log, self._on_failure, self._on_recovery = log, on_failure, on_recovery
+        self._is_down = False
 
     def failed(self, error: Exception) -> None:
-        """Note that it did not answer."""
-        if not self._is_on:
-            self._log.warning("%s: %s", self._away, error)
-        self._is_on = True
+        """Record a failure; logs the first one of an outage."""
+        if not self._is_down:
+            self._log.warning("%s: %s", self._on_failure, error)
+        self._is_down = True
 
     def recovered(self) -> None:
-        """Note that it answered."""
-        if self._is_on:
-            self._log.warning("%s", self._back)
-        self._is_on = False
+        """Record a success; logs it if it ends an outage."""
+        if self._is_down:
+            self._log.warning("%s", self._on_recovery)
+        self._is_down = False

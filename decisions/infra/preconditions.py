@@ -1,5 +1,8 @@
-"""What a process knows by heart, as a condition in SQL: who acts on it has the statement that acts
-test that it still is so, and asks anew where nothing was written. Saves the question, not the test.
+"""SQL preconditions of cached values.
+
+A process that acts on a cached value adds its precondition to the statement that writes. If the
+statement changes no row, the cache was stale and the process reads the value again. This saves the
+query, not the check.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""PostgreSQL statements that the server prepares: the few that every claim, call and step makes.
+"""Server-side prepared PostgreSQL statements, for the few that every claim, call and step runs.
 
-The ORM compiles a statement anew each time, which costs more than these take to run.
+The ORM compiles its SQL on every call, which takes longer than these statements take to run.
 """
 
 from __future__ import annotations
@@ -23,43 +23,45 @@ ModelRow = TypeVar("Row", bound=Model)
 
 
 class SqlStatement:
-    """A WITH statement that grows part by part, each with its parameters in order."""
+    """A WITH statement built part by part, each part with its parameters in order."""
 
     def __init__(self) -> None:
         self.parts: list[str] = []
         self.params: list[Any] = []
 
     def add(self, name: str, text: str, *params: Any) -> None:
-        """Add a part."""
+        """Add a common table expression."""
         self.parts.append(f"{name} AS ({text})")
         self.params += params
 
     def insert(
         self, name: str, rows: Sequence[Model], source: str = "r", *, last: Model | None = None
     ) -> None:
-        """Insert rows of one model, once for each row of the part `source`; behind them `last`,
-        where the part `may` has a row.
+        """Add an insert of rows of one model, repeated for each row of the part `source`.
+
+        Args:
+            last: a row to append only where the part `may` has a row.
         """
-        one = rows[0] if last is None else last
-        meta: Any = type(one)._meta
-        fields = [field for field in meta.concrete_fields if one.pk or not field.primary_key]
+        sample = rows[0] if last is None else last
+        meta: Any = type(sample)._meta
+        fields = [field for field in meta.concrete_fields if sample.pk or not field.primary_key]
         columns = ", ".join(f'"{field.column}"' for field in fields)
-        picked = ", ".join(f'v."{field.column}"' for field in fields)
+        selected = ", ".join(f'v."{field.column}"' for field in fields)
         values, more = [_values_of(row, fields) for row in rows], []
-        given = "%s::jsonb"
+        records = "%s::jsonb"
         if last is not None:
-            given = "%s::jsonb || COALESCE((SELECT %s::jsonb FROM may), '[]')"
+            records = "%s::jsonb || COALESCE((SELECT %s::jsonb FROM may), '[]')"
             more = [orjson.dumps(_values_of(last, fields)).decode()]
         self.add(
             name,
-            f'INSERT INTO "{meta.db_table}" ({columns}) SELECT {picked} FROM {source},'  # noqa: S608
-            f' jsonb_populate_recordset(NULL::"{meta.db_table}", {given}) v',
+            f'INSERT INTO "{meta.db_table}" ({columns}) SELECT {selected} FROM {source},'  # noqa: S608
+            f' jsonb_populate_recordset(NULL::"{meta.db_table}", {records}) v',
             orjson.dumps(values).decode(),
             *more,
         )
 
     def run(self, tail: str) -> tuple[Any, ...] | None:
-        """Run it, and return the first row of its tail."""
+        """Run the statement and return the first row of `tail`, its final SELECT or write."""
         return execute_prepared(f"WITH {', '.join(self.parts)} {tail}", self.params)
 
 
@@ -68,42 +70,42 @@ def _values_of(row: Model, fields: Sequence[Any]) -> dict[str, Any]:
 
 
 def execute_prepared(statement: str, params: list[Any]) -> tuple[Any, ...] | None:
-    """Run a statement on Django's own connection, in its transaction, and return its first row.
+    """Run a statement on Django's connection, in its transaction, and return its first row.
 
-    Bound and prepared by the server: planning takes half the time of these statements, and there
-    are only a few of them. Errors are Django's, as if its own cursor had been used.
+    The server binds the parameters and prepares the statement, because planning is half of the
+    statement's time. Errors are Django's database errors.
     """
-    with _prepared(statement, params, _kept.of) as cursor:
+    with _prepared(statement, params, _thread_cursor.on) as cursor:
         row: tuple[Any, ...] | None = cursor.fetchone()
     return row
 
 
-def all_hold(known: Sequence[Precondition]) -> bool:
-    """Tell whether all of this still is so, in one round trip."""
-    wheres = " AND ".join(one.sql for one in known)
-    params = [param for one in known for param in one.params]
+def all_hold(preconditions: Sequence[Precondition]) -> bool:
+    """Tell whether all preconditions hold, in one round trip."""
+    wheres = " AND ".join(one.sql for one in preconditions)
+    params = [param for one in preconditions for param in one.params]
     return execute_prepared(f"SELECT 1 WHERE {wheres}", params) is not None
 
 
-class _Kept(threading.local):
-    """A thread's cursor, kept: to make one takes as long as half of what these statements take."""
+class _ThreadCursor(threading.local):
+    """The cursor of a thread, reused: creating one takes half as long as running a statement."""
 
     cursor: Cursor[Any] | None = None
 
-    def of(self, line: Connection[Any]) -> Cursor[Any]:
-        """Return the cursor on the thread's connection."""
-        if self.cursor is None or self.cursor.connection is not line:
-            self.cursor = _new_cursor(line)
+    def on(self, raw: Connection[Any]) -> Cursor[Any]:
+        """Return this thread's cursor on its psycopg connection."""
+        if self.cursor is None or self.cursor.connection is not raw:
+            self.cursor = _new_cursor(raw)
         return self.cursor
 
 
-_kept = _Kept()
+_thread_cursor = _ThreadCursor()
 
 
-def _new_cursor(line: Connection[Any]) -> Cursor[Any]:
-    from psycopg import Cursor  # only where PostgreSQL is used: it costs a tenth of a start
+def _new_cursor(raw: Connection[Any]) -> Cursor[Any]:
+    from psycopg import Cursor  # imported only with PostgreSQL: a tenth of the start-up time
 
-    return Cursor(line)
+    return Cursor(raw)
 
 
 @contextmanager
@@ -111,25 +113,24 @@ def _prepared(
     statement: str, params: list[Any], cursor_on: Callable[[Connection[Any]], Cursor[Any]]
 ) -> Iterator[Cursor[Any]]:
     connection.ensure_connection()
-    line: Connection[Any] = connection.connection
-    line.prepare_threshold = 0  # Django turns preparing off, which its own cursors need
+    raw: Connection[Any] = connection.connection
+    raw.prepare_threshold = 0  # Django sets None, which its own cursors need
     try:
         with connection.wrap_database_errors:
-            yield cursor_on(line).execute(statement, params)
+            yield cursor_on(raw).execute(statement, params)
     finally:
-        line.prepare_threshold = None
+        raw.prepare_threshold = None
 
 
 def fetch_rows(model: type[ModelRow], statement: str, params: list[Any]) -> list[ModelRow]:
-    """Run a statement that selects `columns_of(model)` and return the rows as the model's.
+    """Run a statement that selects `columns_of(model)` and return the rows as model instances.
 
-    Several times cheaper than a queryset, which compiles its statement anew each time; for the two
-    reads that every claim makes.
+    Several times faster than a queryset, which compiles its SQL on every call.
     """
     fields = model._meta.concrete_fields
     names = [field.attname for field in fields]
     is_json = [isinstance(field, JSONField) for field in fields]
-    # Not on the kept cursor, which would hold the rows.
+    # Not on the thread's cursor, which would keep the rows in memory.
     with _prepared(statement, params, _new_cursor) as cursor:
         found = cursor.fetchall()
     return [
@@ -147,7 +148,5 @@ def fetch_rows(model: type[ModelRow], statement: str, params: list[Any]) -> list
 
 @cache
 def columns_of(model: type[Model], table: str) -> str:
-    """Return the model's columns for a SELECT, in the order of its fields; `table` is their
-    alias.
-    """
+    """Return the model's columns for a SELECT from the alias `table`, in the order of its fields."""
     return ", ".join(f'{table}."{field.column}"' for field in model._meta.concrete_fields)

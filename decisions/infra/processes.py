@@ -1,4 +1,4 @@
-"""Naming a process so that another one on the same machine can tell for sure that it is gone."""
+"""Process identities: another process can tell that one has ended, even if its pid is reused."""
 
 from __future__ import annotations
 
@@ -9,27 +9,25 @@ _PROC = Path("/proc")
 
 
 def process_identity() -> str:
-    """Return the mark of this process: machine boot, pid namespace, pid, start time."""
-    return _mark(os.getpid()) or f"unknown::{os.getpid()}:"
+    """Return the identity of this process: boot id, pid namespace, pid and start time."""
+    return _identity(os.getpid()) or f"unknown::{os.getpid()}:"
 
 
-def has_ended(mark: str) -> bool:
-    """Tell whether the process of this mark certainly has ended; False where this machine cannot
-    know.
-    """
-    boot, namespace, pid, _ = mark.split(":", 3)
-    if not pid.isdigit() or [boot, namespace] != (_mark(os.getpid()) or ":::").split(":")[:2]:
+def has_ended(identity: str) -> bool:
+    """Tell whether a process has ended; False for one of another machine, boot or pid namespace."""
+    boot, namespace, pid, _ = identity.split(":", 3)
+    if not pid.isdigit() or [boot, namespace] != (_identity(os.getpid()) or ":::").split(":")[:2]:
         return False
-    return _mark(int(pid)) != mark
+    return _identity(int(pid)) != identity
 
 
-def _mark(pid: int) -> str | None:
+def _identity(pid: int) -> str | None:
     try:
         boot = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
         namespace = (_PROC / "self/ns/pid").readlink().name.strip("pid:[]")
         fields = (_PROC / str(pid) / "stat").read_text().rpartition(") ")[2].split()
     except OSError:
         return None
-    if fields[0] == "Z":  # dead, only not yet buried by its parent
+    if fields[0] == "Z":  # a zombie: ended, but not yet waited for by its parent
         return None
     return f"{boot}:{namespace}:{pid}:{fields[19]}"

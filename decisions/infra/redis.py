@@ -1,5 +1,5 @@
-"""One kept connection to Redis for what may be lost without harm: a short patience, and silence for
-a moment after a failure, so that no caller waits twice for a server that is away.
+"""A shared Redis connection for optional data, with short timeouts and a circuit breaker: after a
+failure, calls return None at once for RETRY_AFTER_S.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from decisions.infra.outages import Outage
 if TYPE_CHECKING:
     from redis import Redis
 
-QUIET_S = 2.0  # after a failure no caller waits for Redis for this long
+RETRY_AFTER_S = 2.0
 _TIMEOUT_S = 0.5
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 log = logging.getLogger(__name__)
 
 
@@ -33,30 +33,36 @@ def _client(url: str) -> Redis:
         url,
         socket_timeout=_TIMEOUT_S,
         socket_connect_timeout=_TIMEOUT_S,
-        retry=Retry(NoBackoff(), 1),  # at once: a kept connection may have gone stale
+        retry=Retry(NoBackoff(), 1),  # at once: a pooled connection may be stale
     )
 
 
 class SharedRedis:
-    """Asks Redis on behalf of threads; `what_is_lost` goes into the one warning of an absence."""
+    """The shared Redis connection, for one use of it; safe for threads.
 
-    def __init__(self, what_is_lost: str) -> None:
-        self._quiet_until = 0.0
+    Args:
+        effect: what does not work while Redis is unavailable, for the one warning of an outage.
+    """
+
+    def __init__(self, effect: str) -> None:
+        self._closed_until = 0.0
         self._outage = Outage(
-            log, on_failure=f"redis is away; {what_is_lost} meanwhile", on_recovery="redis is back"
+            log,
+            on_failure=f"redis is unavailable; {effect} until it is back",
+            on_recovery="redis is available again",
         )
 
-    def execute(self, question: Callable[[Redis], Answer]) -> Answer | None:
-        """Return the answer, or None while Redis is away."""
-        if time.monotonic() < self._quiet_until:
+    def execute(self, command: Callable[[Redis], Result]) -> Result | None:
+        """Run a command and return its result, or None while Redis is unavailable."""
+        if time.monotonic() < self._closed_until:
             return None
-        from redis import RedisError  # loaded by the first call, not at start-up
+        from redis import RedisError  # imported at the first call, not at start-up
 
         try:
-            answer = question(_client(settings.REDIS_URL))
+            result = command(_client(settings.REDIS_URL))
         except RedisError as error:
-            self._quiet_until = time.monotonic() + QUIET_S
+            self._closed_until = time.monotonic() + RETRY_AFTER_S
             self._outage.failed(error)
             return None
         self._outage.recovered()
-        return answer
+        return result

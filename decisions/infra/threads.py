@@ -1,8 +1,7 @@
-"""Work that would hold up the event loop of an asynchronous door: on threads that keep no
-connection that is known not to work.
+"""Thread pools for blocking work of asynchronous code, with care for Django's connections.
 
-Short database work has a small pool whose threads keep their connections; nothing that waits for
-anything else runs there, or every call of the process would wait for it too.
+Short database work has a small pool whose threads keep their connections. Work that waits for
+anything else uses the second pool: in the first it would delay every call of the process.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ P = ParamSpec("P")
 T = TypeVar("T")
 _pool = ThreadPoolExecutor(max_workers=8, thread_name_prefix="database")
 _long = ThreadPoolExecutor(max_workers=8, thread_name_prefix="long")
-_under_way: set[asyncio.Task[Any]] = set()  # the loop itself keeps none of them alive
+_running: set[asyncio.Task[Any]] = set()  # the event loop keeps only weak references to tasks
 
 
 def _clean(function: Callable[[], T]) -> T:
-    """Call the function with connections that are known to work, before and after."""
+    """Call the function; close unusable connections before and after."""
     close_old_connections()
     try:
         return function()
@@ -33,7 +32,7 @@ def _clean(function: Callable[[], T]) -> T:
 
 
 def _closing(function: Callable[[], T]) -> T:
-    """Call the function and leave no connection open."""
+    """Call the function, then close all connections of the thread."""
     try:
         return function()
     finally:
@@ -41,27 +40,28 @@ def _closing(function: Callable[[], T]) -> T:
 
 
 async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run a short function that uses the database on a thread of the pool and return what it
-    returns. It knows of the caller's context: of the trace, say, that a request is part of.
+    """Run a short function that uses the database on a pool thread and return its result.
+
+    It runs in a copy of the caller's context (contextvars), which holds the request's trace.
     """
     call = functools.partial(function, *args, **kwargs)
-    inside = contextvars.copy_context().run
-    return await asyncio.get_running_loop().run_in_executor(_pool, inside, _clean, call)
+    run_in_context = contextvars.copy_context().run
+    return await asyncio.get_running_loop().run_in_executor(_pool, run_in_context, _clean, call)
 
 
 async def in_long_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run a function that may take a while (it hashes, copies, or waits for a storage) beside the
-    pool of the short ones, and return what it returns. It may use the database.
+    """Run a long function (hashing, copying, object storage) on the second pool and return its
+    result. The function may use the database.
     """
     call = functools.partial(function, *args, **kwargs)
     return await asyncio.get_running_loop().run_in_executor(_long, _closing, call)
 
 
 async def run_to_completion(work: Coroutine[Any, Any, T]) -> T:
-    """Await work of several steps that goes on to its end even if its caller goes away meanwhile:
-    the client that asks again finds it done.
+    """Await a coroutine that keeps running if the caller is cancelled, so that a client that
+    retries finds the work done.
     """
     task = asyncio.ensure_future(work)
-    _under_way.add(task)
-    task.add_done_callback(_under_way.discard)
+    _running.add(task)
+    task.add_done_callback(_running.discard)
     return await asyncio.shield(task)

@@ -1,7 +1,7 @@
-"""Which trace a call is part of (W3C Trace Context): what its caller brought, else a new one.
+"""W3C Trace Context of a call: the traceparent of its request, else a new one.
 
-A door sets what came with the request; whoever calls onward asks here, and tells each one it calls
-a span of its own.
+Each transport sets the request's traceparent; outgoing calls read it here and send a new span id
+each.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from contextvars import ContextVar
 
 _TRACEPARENT = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
 _SAMPLED = "01"
-_brought: ContextVar[str | None] = ContextVar("traceparent", default=None)
+_current: ContextVar[str | None] = ContextVar("traceparent", default=None)
 
 
 def parse_traceparent(text: object) -> str | None:
-    """Return a traceparent as version 00 has it, or None where it is not valid: then it is as if
-    none had come (Trace Context §3.2).
+    """Return a valid traceparent in version 00; None for an invalid one, which is to be ignored
+    (Trace Context §3.2).
     """
     found = _TRACEPARENT.fullmatch(text) if isinstance(text, str) and len(text) <= 512 else None
     if found is None:
@@ -33,27 +33,27 @@ def parse_traceparent(text: object) -> str | None:
 
 @contextmanager
 def use_traceparent(traceparent: object) -> Iterator[None]:
-    """Have a request's traceparent, where it is valid, be that of whatever is done within."""
-    token = _brought.set(parse_traceparent(traceparent))
+    """Set the request's traceparent, if it is valid, for the length of a block."""
+    token = _current.set(parse_traceparent(traceparent))
     try:
         yield
     finally:
-        _brought.reset(token)
+        _current.reset(token)
 
 
 def current_traceparent() -> str | None:
-    """Return the traceparent that the request brought which is being answered."""
-    return _brought.get()
+    """Return the traceparent of the current request, or None."""
+    return _current.get()
 
 
 def traceparent_for(name: str) -> str:
-    """Return the traceparent of what nobody brought one for, always the same for one name."""
+    """Return the traceparent derived from a name, for runs whose request had none."""
     raw = hashlib.sha256(name.encode()).hexdigest()
     return f"00-{raw[:32]}-{raw[32:48]}-{_SAMPLED}"
 
 
 def child_span(traceparent: str) -> str:
-    """Return the traceparent of one call onward: the same trace, a new span."""
+    """Return the traceparent of an outgoing call: the same trace, a new span id."""
     version, trace, _, flags = traceparent.split("-")
     return f"{version}-{trace}-{_span_id()}-{flags}"
 

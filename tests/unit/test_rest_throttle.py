@@ -16,7 +16,7 @@ def test_without_redis_nobody_is_throttled_and_the_log_says_so_once(
     settings: Any, tmp_path: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.REDIS_URL = f"unix://{tmp_path}/none.sock"
-    monkeypatch.setattr(redis, "QUIET_S", 0.0)
+    monkeypatch.setattr(redis, "RETRY_AFTER_S", 0.0)
     counter = CallCounter()
     with caplog.at_level(logging.WARNING):
         assert not any(counter.exceeds("somebody", limit=0) for _ in range(20))
