@@ -76,7 +76,7 @@ class OwnHome:
         """Return the process of a part, of the watcher or of the supervisor."""
         if part == "supervisor":
             return self.info.pid
-        return next(one.pid or 0 for one in self.info.parts if one.name == part)
+        return next(one.pid or 0 for one in self.info.services if one.name == part)
 
     def family(self) -> list[psutil.Process]:
         """Return every process of the stack, the supervisor first."""

@@ -38,7 +38,7 @@ def main(home: str, *changes: str) -> int:
         background=False,
         report=lambda line: print(line, flush=True),  # noqa: T201
         env=os.environ,
-        vitals_every_s=0.2,
+        health_check_s=0.2,
     )
     signal.signal(signal.SIGTERM, lambda *_: supervisor.ended.set())
     try:

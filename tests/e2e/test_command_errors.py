@@ -28,8 +28,8 @@ def run(home: Path | str, *args: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        (("up", "--port", "65536"), "65536 is no port; --port takes a number from 1 to 65535."),
-        (("up", "--port", "-5"), "-5 is no port; --port takes a number from 1 to 65535."),
+        (("up", "--port", "65536"), "65536 is not a port; --port takes a number from 1 to 65535."),
+        (("up", "--port", "-5"), "-5 is not a port; --port takes a number from 1 to 65535."),
         (("create_token", "x", "--scopes", ","), "--scopes names none"),
         (("create_token", "x", "--scopes", ""), "--scopes names none"),
         (("create_token", "x", "--scopes", "nope"), "Unknown scopes: nope."),

@@ -86,7 +86,7 @@ def test_a_worker_that_is_stopped_dead_is_replaced(home: OwnHome) -> None:
     up.address()
     worker = home.pid("worker")
     os.kill(worker, signal.SIGSTOP)
-    assert "did not beat" in up.until("worker ")
+    assert "sent no heartbeat" in up.until("worker ")
     up.until("(again)")
     assert home.pid("worker") != worker
     up.end()
@@ -104,7 +104,8 @@ def test_redis_comes_back_after_it_was_killed(home: OwnHome) -> None:
 def test_a_door_gets_its_stack_once_and_for_all(home: OwnHome) -> None:
     code = (
         "import os, time, django; os.environ['DJANGO_SETTINGS_MODULE'] = 'config.settings'\n"
-        "from runs.installation import ensure_stack, Membership\n"
+        "from runs.installation.home.locks import Membership\n"
+        "from runs.installation.home.start import ensure_stack\n"
         "with Membership():\n"
         "    one = ensure_stack(60); began = time.monotonic(); two = ensure_stack(60)\n"
         "    print(one.pid == two.pid, time.monotonic() - began < 0.1, one.url)\n"

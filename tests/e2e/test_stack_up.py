@@ -119,7 +119,7 @@ def test_a_background_stack_ends_when_nobody_wants_it(home: OwnHome) -> None:
         family = home.family()
         assert not eventually(lambda: not is_up(home.at), within_s=8)
     assert left_of(family, within_s=20) == []
-    assert "Nobody needed it" in home.at.log("up").read_text()
+    assert "The stack has been idle" in home.at.log("up").read_text()
 
 
 def test_a_home_that_cannot_be_written_is_said_in_one_sentence(tmp_path: Path) -> None:

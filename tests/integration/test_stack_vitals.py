@@ -48,11 +48,11 @@ def test_a_worker_that_was_given_up_is_not_there() -> None:
 
 
 def test_a_beat_that_stands_still_is_an_ailment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(liveness, "STILL_S", 0.0)
+    monkeypatch.setattr(liveness, "HEARTBEAT_TIMEOUT_S", 0.0)
     _register(process_identity())
     watch = WorkerLiveness(WorkerProbe())
     assert watch.unhealthy_reason(os.getpid()) is None
-    assert "did not beat" in (watch.unhealthy_reason(os.getpid()) or "")
+    assert "sent no heartbeat" in (watch.unhealthy_reason(os.getpid()) or "")
     Worker.objects.update(beat=F("beat") + 1)
     assert watch.unhealthy_reason(os.getpid()) is None
 
@@ -60,13 +60,13 @@ def test_a_beat_that_stands_still_is_an_ailment(monkeypatch: pytest.MonkeyPatch)
 def test_a_worker_that_was_given_up_and_does_not_come_back_is_ill(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(liveness, "STILL_S", 0.0)
+    monkeypatch.setattr(liveness, "HEARTBEAT_TIMEOUT_S", 0.0)
     _register(process_identity())
     watch = WorkerLiveness(WorkerProbe())
     assert watch.unhealthy_reason(os.getpid()) is None
     Worker.objects.update(lost_at=datetime.now(UTC))
     assert watch.unhealthy_reason(os.getpid()) is None
-    assert "did not beat" in (watch.unhealthy_reason(os.getpid()) or "")
+    assert "sent no heartbeat" in (watch.unhealthy_reason(os.getpid()) or "")
 
 
 @pytest.fixture
@@ -86,14 +86,14 @@ def socket_path(tmp_path: Path, settings: Any) -> Iterator[Path]:
 def test_a_doorbell_that_nobody_takes_is_an_ailment(
     monkeypatch: pytest.MonkeyPatch, socket_path: Path, settings: Any
 ) -> None:
-    monkeypatch.setattr(liveness, "UNHEARD_S", 0.0)
+    monkeypatch.setattr(liveness, "WAKEUP_TIMEOUT_S", 0.0)
     bell = Celery(broker=f"redis+socket://{socket_path}?virtual_host=0")
     bell.conf.broker_transport_options = settings.CELERY_BROKER_TRANSPORT_OPTIONS
     bell.send_task("runs.work", kwargs={"run_id": "run_1"}, queue="runs", retry=False)
-    monkeypatch.setattr(liveness, "STILL_S", 1000.0)
+    monkeypatch.setattr(liveness, "HEARTBEAT_TIMEOUT_S", 1000.0)
     watch = WorkerLiveness(WorkerProbe())
     assert watch.unhealthy_reason(1) is None
-    assert "doorbell" in (watch.unhealthy_reason(1) or "")
+    assert "wake-up message" in (watch.unhealthy_reason(1) or "")
     redis_server.send_command(socket_path, b"FLUSHALL")
     assert watch.unhealthy_reason(1) is None
     assert watch.unhealthy_reason(1) is None

@@ -41,7 +41,7 @@ def test_it_stays_for_the_given_time(tmp_path: Path) -> None:
 def test_it_stays_for_callers_of_the_web(tmp_path: Path) -> None:
     at = HomePaths(tmp_path)
     rule = IdleRule(at, idle_s=30, has_active_runs=lambda: False)
-    rule._wanted -= 60  # nobody was a member for a minute
+    rule._used_at -= 60  # nobody was a member for a minute
     WebActivity(at).record()
     assert not rule.should_stop(_never)
     an_hour_ago = time.time() - 3600

@@ -51,7 +51,7 @@ class Stack:
         """Return the process of a part, of the watcher, or of the supervisor."""
         if name == "supervisor":
             return self.process.pid
-        return next(part.pid or 0 for part in self.info.parts if part.name == name)
+        return next(part.pid or 0 for part in self.info.services if part.name == name)
 
     def family(self) -> list[psutil.Process]:
         """Return every process of the stack."""
@@ -92,7 +92,7 @@ def left_of(family: list[psutil.Process]) -> list[psutil.Process]:
 def test_nothing_is_left_when_the_supervisor_is_killed(start: Start, killed: list[str]) -> None:
     stack = start()
     family = stack.family()
-    assert len(family) >= 8  # watcher, three parts, three leashes, one child that left its group
+    assert len(family) >= 8  # watcher, three parts, three guards, one child that left its group
     for pid in [stack.pid(name) for name in killed]:
         os.kill(pid, signal.SIGKILL)
     assert left_of(family) == []
@@ -108,11 +108,11 @@ def test_a_killed_supervisor_leaves_no_state_behind(start: Start) -> None:
 
 def test_a_killed_watcher_is_replaced_and_the_parts_go_on(start: Start) -> None:
     stack = start()
-    watcher, parts = stack.pid("watcher"), [part.pid for part in stack.info.parts[:3]]
+    watcher, parts = stack.pid("watcher"), [part.pid for part in stack.info.services[:3]]
     os.kill(watcher, signal.SIGKILL)
     stack.read_until("watcher")
     assert eventually(lambda: stack.pid("watcher") != watcher)
-    assert [part.pid for part in stack.info.parts[:3]] == parts
+    assert [part.pid for part in stack.info.services[:3]] == parts
 
 
 def test_a_replaced_watcher_knows_the_parts(start: Start) -> None:
@@ -124,16 +124,16 @@ def test_a_replaced_watcher_knows_the_parts(start: Start) -> None:
     assert left_of(family) == []
 
 
-def test_a_killed_leash_is_replaced(start: Start) -> None:
+def test_a_killed_guard_is_replaced(start: Start) -> None:
     stack = start()
-    leashes = _leashes(stack)
-    leashes[0].kill()
-    leashes[0].wait(10)
-    assert eventually(lambda: len(_leashes(stack)) == len(leashes))
+    guards = _guards(stack)
+    guards[0].kill()
+    guards[0].wait(10)
+    assert eventually(lambda: len(_guards(stack)) == len(guards))
 
 
-def _leashes(stack: Stack) -> list[psutil.Process]:
-    return [one for one in stack.family() if "leash" in _words(one)]
+def _guards(stack: Stack) -> list[psutil.Process]:
+    return [one for one in stack.family() if "guard" in _words(one)]
 
 
 def _words(process: psutil.Process) -> list[str]:
@@ -152,7 +152,7 @@ def test_a_killed_part_starts_again_without_what_it_left(start: Start) -> None:
     stack.read_until("again")
     assert left_of(orphans) == []
     assert stack.pid("worker") != worker
-    assert eventually(lambda: stack.info.parts[2].restarts == 1)
+    assert eventually(lambda: stack.info.services[2].restarts == 1)
 
 
 def test_the_pause_before_a_restart_doubles(start: Start) -> None:
@@ -179,9 +179,9 @@ def test_a_part_that_ails_and_does_not_end_when_asked_is_restarted_once(start: S
     sign.touch()
     stack.read_until("is ill")
     sign.unlink()
-    assert "did not end when asked" in stack.read_until("web ")
+    assert "did not end on SIGTERM" in stack.read_until("web ")
     assert "(again)" in stack.read_until("web ")
-    assert stack.info.parts[1].restarts == 1
+    assert stack.info.services[1].restarts == 1
 
 
 def test_a_stop_ends_also_what_ignores_it_within_eight_seconds(start: Start) -> None:
@@ -198,7 +198,7 @@ def test_a_part_that_does_not_start_is_quoted_and_nothing_is_left(tmp_path: Path
     stack = Stack(tmp_path, "web=echo no such module >&2; exit 7")
     said, _ = stack.process.communicate(timeout=20)
     assert stack.process.returncode == 1
-    assert "The web part did not start: ended (exit 7)" in said
+    assert "The web service did not start: ended (exit 7)" in said
     assert "no such module" in said
     assert not is_up(stack.at)
 

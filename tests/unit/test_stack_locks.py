@@ -62,8 +62,8 @@ def test_members_are_named_by_their_processes(tmp_path: Path) -> None:
 def test_a_membership_ends_with_a_killed_process(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from runs.installation.home.locks import Membership;"
-        "from runs.installation.home.paths import Places\n"
-        "with Membership(Places(Path(sys.argv[1]))): print('in', flush=True); sys.stdin.read()"
+        "from runs.installation.home.paths import HomePaths\n"
+        "with Membership(HomePaths(Path(sys.argv[1]))): print('in', flush=True); sys.stdin.read()"
     )
     member = subprocess.Popen(
         [sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE

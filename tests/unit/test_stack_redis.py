@@ -71,7 +71,7 @@ def test_data_that_cannot_be_loaded_is_set_aside_once(tmp_path: Path) -> None:
 def test_a_folder_that_is_a_link_is_refused(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(ServiceFailed, match="not a folder of yours"):
+    with pytest.raises(ServiceFailed, match="not a folder that you own"):
         redis_server.create_private_folder(tmp_path / "link")
 
 

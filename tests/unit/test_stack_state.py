@@ -30,7 +30,7 @@ INFO = StackInfo(
     url="http://127.0.0.1:8000",
     started_at=1.5,
     model="m at the openai API",
-    parts=[ServiceInfo("web", 7, "http://127.0.0.1:8000", "ready", 2)],
+    services=[ServiceInfo("web", 7, "http://127.0.0.1:8000", "ready", 2)],
 )
 
 
@@ -47,9 +47,10 @@ def test_a_state_file_that_makes_no_sense_is_no_state(tmp_path: Path, text: str)
 
 
 def test_a_state_file_of_before_models_is_read(tmp_path: Path) -> None:
-    told = asdict(INFO)
-    del told["model"]
-    (tmp_path / "stack.json").write_text(json.dumps(told))
+    stored = asdict(INFO)
+    stored["parts"] = stored.pop("services")
+    del stored["model"]
+    (tmp_path / "stack.json").write_text(json.dumps(stored))
     assert stack_info(HomePaths(tmp_path)) == replace(INFO, model=None)
 
 

@@ -214,7 +214,7 @@ def check_stack() -> CheckResult:
     info = live_info(home_paths())
     if info is None:
         return CheckResult("ok", "stack", "not up; `manage.py up` starts it")
-    ill = [part.name for part in info.parts if part.state != "ready"]
+    ill = [part.name for part in info.services if part.state != "ready"]
     if ill:
         recovery = f"See {home_paths().log(ill[0])}."
         return CheckResult("bad", "stack", f"{info.url}; not ready: {', '.join(ill)}", recovery)

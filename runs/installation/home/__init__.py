@@ -1,1 +1,1 @@
-"""The home folder of an installation: paths, locks, start-up state and its private Redis."""
+"""The home folder of an installation: its paths, locks, state file and private Redis server."""

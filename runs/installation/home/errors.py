@@ -1,27 +1,27 @@
-"""What can keep the stack from starting; each message tells a person why, and the way out.
+"""Errors that keep the stack from starting; each message names the cause and what to do.
 
 StackError
-├── HomeUnusable        CONTINUITY_HOME cannot hold our files
-├── MigrationsMissing   the database named by DATABASE_URL is not ours to migrate unasked
-├── UnsafeStart         settings that would expose the installation
-├── PortTaken           somebody else listens on the port that was asked for
-├── ServiceFailed          redis, web, worker or scheduler did not come up
-└── BackupError       a backup cannot be made, or is not restored
+├── HomeUnusable        CONTINUITY_HOME cannot be created or written
+├── MigrationsMissing   the database of DATABASE_URL needs `manage.py migrate`
+├── UnsafeStart         the settings would expose the installation
+├── PortTaken           the requested port cannot be listened on
+├── ServiceFailed       redis, web, worker or scheduler did not start
+└── BackupError         a backup cannot be created or restored
 """
 
 from __future__ import annotations
 
 
 class StackError(Exception):
-    """The stack cannot be started, joined or stopped, and why."""
+    """The stack cannot be started, joined or stopped."""
 
 
 class HomeUnusable(StackError):
-    """CONTINUITY_HOME cannot be made, entered or written."""
+    """CONTINUITY_HOME cannot be created, entered or written."""
 
 
 class MigrationsMissing(StackError):
-    """The database is reachable, but its schema is older than the code."""
+    """The database's schema is older than the code."""
 
 
 class UnsafeStart(StackError):
@@ -29,12 +29,12 @@ class UnsafeStart(StackError):
 
 
 class PortTaken(StackError):
-    """The address asked for is in use."""
+    """The requested address is in use or not allowed."""
 
 
 class ServiceFailed(StackError):
-    """A part ended, or did not answer, before it was ready."""
+    """A service ended, or did not respond, before it was ready."""
 
 
 class BackupError(StackError):
-    """A backup cannot be made or restored, and why; nothing was left half done."""
+    """A backup cannot be created or restored; nothing was left half done."""

@@ -1,4 +1,4 @@
-"""Find a port for the web part and keep it: our socket outlives a restart of the part."""
+"""Open the web service's listening socket, which stays open while the service restarts."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _BACKLOG = 2048
 
 
 def listen(port: int | None, host: str = "127.0.0.1") -> socket.socket:
-    """Listen on the port, or on the first free one from 8000 on when None.
+    """Listen on the port; if None, on the first free one from FIRST_PORT on.
 
     Raises:
-        PortTaken: Somebody else listens there, or it is not for us, or it is none.
+        PortTaken: The port is in use, needs more rights, or is not a port number.
     """
     if port is not None:
         if not 0 <= port <= 65535:
-            raise PortTaken(f"{port} is no port; --port takes a number from 1 to 65535.")
+            raise PortTaken(f"{port} is not a port; --port takes a number from 1 to 65535.")
         try:
             return _bind(host, port)
         except OSError as exc:

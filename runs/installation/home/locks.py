@@ -1,4 +1,4 @@
-"""Locks that end with their holder, however it ends: flock on files under CONTINUITY_HOME."""
+"""flock locks on files in CONTINUITY_HOME; the system releases them when their process ends."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from runs.installation.home.paths import HomePaths, home_paths
 
 
 def open_lock(path: Path) -> int:
-    """Open a lock file, made when missing; children do not inherit it unless it is passed on."""
+    """Open a lock file, creating it if needed; child processes do not inherit the descriptor."""
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
 def try_lock(path: Path) -> int | None:
-    """Take the lock for this process alone; None when somebody has it.
+    """Take the exclusive lock and return its descriptor; None if it is held.
 
-    The lock lives as long as any copy of the returned descriptor is open, in whatever process.
+    The lock is held until every copy of the descriptor, also in other processes, is closed.
     """
     fd = open_lock(path)
     try:
@@ -33,7 +33,7 @@ def try_lock(path: Path) -> int | None:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock for the length of a block, waiting for it first."""
+    """Wait for the exclusive lock and hold it during the block."""
     fd = open_lock(path)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
@@ -43,7 +43,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def is_held(path: Path) -> bool:
-    """Tell whether somebody holds the lock for himself alone."""
+    """Tell whether a process holds the exclusive lock."""
     try:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -59,13 +59,14 @@ def is_held(path: Path) -> bool:
 
 
 class Membership:
-    """The wish that the stack stays up, held for the length of a `with` block by any number.
+    """Keep a background stack from stopping as idle, during a `with` block.
 
-    It ends with the process at the latest. Holding it starts nothing: see `ensure_stack`.
+    It is a shared lock, so any number of processes can be members. It does not start the stack: see
+    `ensure_stack`.
     """
 
-    def __init__(self, at: HomePaths | None = None) -> None:
-        self._path = (at or home_paths()).members_lock
+    def __init__(self, paths: HomePaths | None = None) -> None:
+        self._path = (paths or home_paths()).members_lock
         self._fd: int | None = None
 
     def __enter__(self) -> Membership:
@@ -86,7 +87,7 @@ class Membership:
 
 
 def member_pids(path: Path) -> list[int] | None:
-    """Return who holds a shared lock on the file; None where the system does not tell."""
+    """Return the processes with a shared lock on the file; None if the system cannot list them."""
     try:
         inode = path.stat().st_ino
         lines = Path("/proc/locks").read_text().splitlines()

@@ -1,4 +1,4 @@
-"""Where the stack keeps its files under CONTINUITY_HOME."""
+"""The paths of the stack's files in CONTINUITY_HOME."""
 
 from __future__ import annotations
 
@@ -10,40 +10,40 @@ from django.conf import settings
 
 @dataclass(frozen=True)
 class HomePaths:
-    """The files and folders of one home; nothing here touches the disk."""
+    """The files and folders of one home. Computes paths only; does not touch the disk."""
 
     home: Path
 
     @property
     def stack_lock(self) -> Path:
-        """Locked by the supervisor and its watchers as long as anything of the stack may live."""
+        """Held exclusively by the supervisor and its watcher while a process of theirs may run."""
         return self.home / "stack.lock"
 
     @property
     def members_lock(self) -> Path:
-        """Locked, shared, by everyone who wants the stack to stay."""
+        """Held, shared, by every process that needs the stack to stay up."""
         return self.home / "members.lock"
 
     @property
     def state(self) -> Path:
-        """What the supervisor last said of itself, as JSON."""
+        """The supervisor's state file, JSON."""
         return self.home / "stack.json"
 
     @property
     def logs(self) -> Path:
-        """One log a part."""
+        """The folder of the services' logs."""
         return self.home / "logs"
 
     @property
     def redis(self) -> Path:
-        """The private server's data."""
+        """The data folder of the private Redis server."""
         return self.home / "redis"
 
-    def log(self, part: str) -> Path:
-        """Return the log of a part."""
-        return self.logs / f"{part}.log"
+    def log(self, service: str) -> Path:
+        """Return the log file of a service."""
+        return self.logs / f"{service}.log"
 
 
 def home_paths() -> HomePaths:
-    """Return the places of the home that the settings name."""
+    """Return the paths of the home that the settings name."""
     return HomePaths(home=settings.CONTINUITY_HOME)

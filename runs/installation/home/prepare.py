@@ -1,4 +1,4 @@
-"""Make a home ready for any command: its folders, and its database's schema, under a lock."""
+"""Prepare a home before any command: create its folders and migrate its embedded database."""
 
 from __future__ import annotations
 
@@ -21,48 +21,57 @@ _checked_databases: set[str] = set()
 
 
 def prepare_home() -> None:
-    """Make CONTINUITY_HOME and its database ready; cheap when they are, safe with many at once.
+    """Prepare CONTINUITY_HOME and its database; fast if they are ready, safe to run concurrently.
 
-    The embedded database is migrated here. One named by DATABASE_URL is only looked at, once a
-    process: several machines share it, so a person decides when it changes.
+    Migrates the embedded database. A database of DATABASE_URL is only checked, once per process:
+    several machines may share it, so an operator migrates it.
 
     Raises:
-        HomeUnusable: The home cannot be made or written, or its database cannot be migrated.
-        MigrationsMissing: DATABASE_URL names a database that `manage.py migrate` has to see first.
+        HomeUnusable: The home cannot be created or written, or its database cannot be migrated.
+        MigrationsMissing: The database of DATABASE_URL needs `manage.py migrate`.
     """
-    at = home_paths()
+    paths = home_paths()
     try:
-        create_folders(at)
+        create_folders(paths)
         if settings.EMBEDDED:
-            _migrate_embedded(at)
+            _migrate_embedded(paths)
     except OSError as exc:
         raise HomeUnusable(
-            f"CONTINUITY_HOME {at.home} cannot be used: {exc.strerror or exc}."
-            " Set CONTINUITY_HOME to a folder that you may write."
+            f"CONTINUITY_HOME {paths.home} cannot be used: {exc.strerror or exc}."
+            " Set CONTINUITY_HOME to a folder that you can write."
         ) from exc
     if not settings.EMBEDDED:
         check_migrations()
 
 
-def create_folders(at: HomePaths) -> None:
-    """Make the home's folders, for its owner alone, also where the home was there before."""
-    for folder in (at.home, at.logs, at.redis):
+def create_folders(paths: HomePaths) -> None:
+    """Create the home's folders and make them accessible to their owner only.
+
+    Raises:
+        OSError: A folder cannot be created or written.
+    """
+    for folder in (paths.home, paths.logs, paths.redis):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if at.home.stat().st_mode & 0o077:
-        at.home.chmod(0o700)
-    if not os.access(at.home, os.W_OK | os.X_OK):
+    if paths.home.stat().st_mode & 0o077:
+        paths.home.chmod(0o700)
+    if not os.access(paths.home, os.W_OK | os.X_OK):
         raise PermissionError(None, "it is read-only")
 
 
 def unapplied_migrations() -> list[str]:
-    """Return the migrations that the database has not seen, as app.name."""
+    """Return the migrations that are not applied to the database, as app.name."""
     executor = MigrationExecutor(connection)
     plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
     return [f"{migration.app_label}.{migration.name}" for migration, _ in plan]
 
 
 def check_migrations() -> None:
-    """Refuse to go on with a database whose schema is older than the code; asks once a process."""
+    """Check once per process that the schema of DATABASE_URL's database is up to date.
+
+    Raises:
+        HomeUnusable: The database does not answer.
+        MigrationsMissing: Migrations are not applied.
+    """
     url = str(connection.settings_dict["NAME"])
     if url in _checked_databases:
         return
@@ -82,44 +91,45 @@ def check_migrations() -> None:
     _checked_databases.add(url)
 
 
-def _migrate_embedded(at: HomePaths) -> None:
-    marker = at.home / "migrated"
-    if _is_known(marker):
+def _migrate_embedded(paths: HomePaths) -> None:
+    marker = paths.home / "migrated"
+    if _is_migrated(marker):
         return
-    with locked(at.home / "migrate.lock"):
-        if _is_known(marker):
+    with locked(paths.home / "migrate.lock"):
+        if _is_migrated(marker):
             return
         try:
             call_command("migrate", verbosity=0, interactive=False)
         except DatabaseError as exc:
             raise HomeUnusable(
-                f"The database in {at.home} cannot be prepared ({exc})."
+                f"The database in {paths.home} cannot be migrated ({exc})."
                 " Free some space, or move the file away to start with an empty one."
             ) from exc
         draft = marker.with_name(".migrated")
-        draft.write_text(json.dumps({**_known(marker), **_present()}))
+        draft.write_text(json.dumps({**_read_marker(marker), **_current_migrations()}))
         draft.replace(marker)
 
 
-def _is_known(marker: Path) -> bool:
-    """Tell whether all that is there now was migrated before; some commands see fewer apps."""
-    return _present().items() <= _known(marker).items()
+def _is_migrated(marker: Path) -> bool:
+    """Tell whether the marker lists all current migrations; some commands load fewer apps."""
+    return _current_migrations().items() <= _read_marker(marker).items()
 
 
-def _known(marker: Path) -> dict[str, Any]:
+def _read_marker(marker: Path) -> dict[str, Any]:
+    """Return the migrations that were applied to this database file; {} if it is another file."""
     try:
-        known: dict[str, Any] = json.loads(marker.read_text())
+        applied: dict[str, Any] = json.loads(marker.read_text())
     except (OSError, ValueError):
         return {}
-    return known if known.get("inode") == _inode() else {}
+    return applied if applied.get("inode") == _inode() else {}
 
 
-def _present() -> dict[str, Any]:
-    """Return what changes when a migration is added or the database file becomes another one."""
+def _current_migrations() -> dict[str, Any]:
+    """Return the database file's inode and the names of the migration files, by app."""
     found: dict[str, Any] = {"inode": _inode()}
     for app in apps.get_app_configs():
         try:
-            names = os.listdir(Path(app.path) / "migrations")  # noqa: PTH208  (names are enough)
+            names = os.listdir(Path(app.path) / "migrations")  # noqa: PTH208  (only the names are needed)
         except OSError:
             continue
         found[app.label] = sorted(name for name in names if name.endswith(".py"))

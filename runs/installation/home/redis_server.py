@@ -1,4 +1,4 @@
-"""The private Redis-protocol server of a home, on a Unix socket that only its owner can open."""
+"""The private Redis (or Valkey) server of a home, on a Unix socket that only its owner can open."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from runs.installation.home.errors import ServiceFailed
 
-_ANSWER_TIMEOUT_S = 1.0
+_REPLY_TIMEOUT_S = 1.0
 
 
 def find_binary() -> Path | None:
@@ -29,7 +29,7 @@ def find_binary() -> Path | None:
 
 
 def command(binary: Path, *, socket_path: Path, folder: Path) -> list[str]:
-    """Return the arguments of a server with its data in `folder`, on the socket alone."""
+    """Return the command line of a server that stores data in `folder` and has no TCP port."""
     return [
         str(binary),
         *("--port", "0"),
@@ -45,16 +45,16 @@ def command(binary: Path, *, socket_path: Path, folder: Path) -> list[str]:
 
 
 def create_private_folder(folder: Path) -> None:
-    """Make the folder of a socket or its data; refuse one that is another user's (in /tmp, say).
+    """Create a folder for the socket or the data, accessible to its owner only.
 
     Raises:
-        ServiceFailed: Somebody else owns it, or it is a link.
+        ServiceFailed: Another user owns the folder, as may happen in /tmp, or it is a link.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     facts = folder.lstat()
     if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid():
         raise ServiceFailed(
-            f"{folder} is not a folder of yours, so redis cannot be private in it."
+            f"{folder} is not a folder that you own, so redis would not be private in it."
             " Remove it, or set CONTINUITY_HOME to a shorter path."
         )
     if facts.st_mode & 0o077:
@@ -62,10 +62,10 @@ def create_private_folder(folder: Path) -> None:
 
 
 def send_command(socket_path: Path, line: bytes) -> bytes:
-    """Send one inline command and return the first bytes of the answer; b"" when nobody answers."""
+    """Send one inline command and return the first bytes of the reply; b"" if there is none."""
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-            connection.settimeout(_ANSWER_TIMEOUT_S)
+            connection.settimeout(_REPLY_TIMEOUT_S)
             connection.connect(str(socket_path))
             connection.sendall(line + b"\r\n")
             return connection.recv(512)
@@ -74,12 +74,14 @@ def send_command(socket_path: Path, line: bytes) -> bytes:
 
 
 def is_responding(socket_path: Path) -> bool:
-    """Tell whether a server is ready on the socket (it says LOADING while it reads its data)."""
+    """Tell whether a server is ready on the socket; one that still loads its data is not."""
     return send_command(socket_path, b"PING").startswith(b"+PONG")
 
 
 def move_unreadable_data(folder: Path) -> Path | None:
-    """Move data that a server could not load out of its way; nothing in it is needed (rule 1)."""
+    """Rename a data folder that the server could not load, and return the new path; None if there
+    is none. Nothing is lost: the database is the source of truth.
+    """
     data = folder / "appendonlydir"
     if not data.exists():
         return None
@@ -89,17 +91,19 @@ def move_unreadable_data(folder: Path) -> Path | None:
 
 
 def stop_leftover_server(socket_path: Path) -> None:
-    """End a server that still answers on our socket, so that ours is the only one and ends with us.
+    """Shut down a server of an earlier stack that still responds on the socket.
 
-    Only what outlived a supervisor, its watcher and its leash can be there: the caller holds the
-    stack's lock.
+    The caller holds the stack's lock, so such a server has outlived its supervisor, its watcher and
+    its guard process.
 
     Raises:
-        ServiceFailed: It does not end.
+        ServiceFailed: The server does not end within 5 s.
     """
     deadline = time.monotonic() + 5
     while send_command(socket_path, b"PING"):
         send_command(socket_path, b"SHUTDOWN NOSAVE")
         if time.monotonic() > deadline:
-            raise ServiceFailed(f"A server answers on {socket_path} and does not end when asked.")
+            raise ServiceFailed(
+                f"A Redis server responds on {socket_path} and ignores SHUTDOWN. Stop it by hand."
+            )
         time.sleep(0.02)

@@ -1,4 +1,4 @@
-"""Refuse a start whose settings would expose the installation."""
+"""Refuse to start with settings that would expose the installation."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _LOCAL_NAMES = {"127.0.0.1", "localhost", "[::1]"}
 
 
 def refuse_unsafe_start(host: str) -> None:
-    """Check the settings against the address to listen on.
+    """Check the settings for the address to listen on.
 
     Raises:
-        UnsafeStart: A secret key is too short to be one, or a public address comes with debug or
-            with the host names of a laptop.
+        UnsafeStart: A secret key is too short; or the address is not loopback, and debug is on or
+            only local host names are allowed.
     """
     if min(map(len, settings.CONTINUITY_SECRET_KEYS)) < KEY_LENGTH_MIN:
         raise UnsafeStart(

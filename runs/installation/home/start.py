@@ -1,4 +1,4 @@
-"""Join the stack of a home, or start one in the background."""
+"""Use the running stack of a home, or start one in the background."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ START_TIMEOUT_S = 90.0
 
 
 def ensure_stack(timeout_s: float = START_TIMEOUT_S) -> StackInfo:
-    """Return the stack that lives on this home, started in the background when there is none.
+    """Return the running stack of this home; start one in the background if there is none.
 
-    Blocks until it is ready: a few milliseconds when it is, seconds when it has to start. Hold a
-    `Membership` before and as long as the stack has to stay. Any number of processes may call it at
-    once.
+    Blocks until the stack is ready: milliseconds if it runs, seconds if it has to start. Hold a
+    `Membership` from before the call until the stack is no longer needed. Any number of processes
+    may call it at once.
 
     Raises:
-        StackError: It did not start in time; the message tells why, as `manage.py up` does.
+        StackError: The stack did not start in time; the message is that of `manage.py up`.
     """
-    at = home_paths()
+    paths = home_paths()
     deadline = time.monotonic() + timeout_s
-    info = live_info(at)
+    info = live_info(paths)
     if info is not None:
         return info
     command = [sys.executable, str(Path(settings.BASE_DIR) / "manage.py"), "up", "--background"]
@@ -43,15 +43,13 @@ def ensure_stack(timeout_s: float = START_TIMEOUT_S) -> StackInfo:
             check=False,
         )
     except subprocess.TimeoutExpired as exc:
-        raise StackError(
-            f"The stack was not ready within {timeout_s:.0f} s.{_see_log()}"
-        ) from exc
-    while (info := live_info(at)) is None:
+        raise StackError(f"The stack was not ready within {timeout_s:.0f} s.{_log_hint()}") from exc
+    while (info := live_info(paths)) is None:
         if done.returncode != 0 or time.monotonic() > deadline:
-            raise StackError(done.stderr.strip() or f"The stack did not start.{_see_log()}")
+            raise StackError(done.stderr.strip() or f"The stack did not start.{_log_hint()}")
         time.sleep(0.02)
     return info
 
 
-def _see_log() -> str:
+def _log_hint() -> str:
     return f" Its log is {home_paths().log('up')}."

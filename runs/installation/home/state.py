@@ -1,4 +1,4 @@
-"""What the supervisor says of the stack, in CONTINUITY_HOME/stack.json, and how others read it."""
+"""The state of the stack in CONTINUITY_HOME/stack.json: written by the supervisor, read by all."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from typing import Any
 from runs.installation.home.locks import is_held
 from runs.installation.home.paths import HomePaths, home_paths
 
+_SERVICES = "parts"  # the key in stack.json
+
 
 @dataclass(frozen=True)
 class ServiceInfo:
-    """One part as `manage.py status` shows it."""
+    """One service as `manage.py status` shows it."""
 
     name: str
     pid: int | None
@@ -27,11 +29,13 @@ class ServiceInfo:
 
 @dataclass(frozen=True)
 class StackInfo:
-    """A stack of one home.
+    """The stack of one home.
 
-    `state` is starting, ready, stopping or stopped; stopped is left behind only by a stop that was
-    asked for, so that those attached to it know not to start it anew. `model` is which model its
-    agents have, "" none; None: it is older than the word.
+    Attributes:
+        state: starting, ready, stopping or stopped. Only a stop by SIGTERM, as of `manage.py down`,
+            leaves stopped behind: it tells attached terminals not to start the stack again.
+        pid, birth: the supervisor's process id and start time, as from `birth`.
+        model: the model that its agents use, "" for none; None: a version that did not record it.
     """
 
     state: str
@@ -41,56 +45,58 @@ class StackInfo:
     url: str
     started_at: float
     model: str | None = None
-    parts: list[ServiceInfo] = field(default_factory=list)
+    services: list[ServiceInfo] = field(default_factory=list)
 
     @property
     def mode(self) -> str:
-        """Return the word for people."""
+        """Return background or foreground."""
         return "background" if self.background else "foreground"
 
 
-def write_state(at: HomePaths, info: StackInfo) -> None:
-    """Replace the state file at once: a reader sees the old or the new, never a part."""
-    fd, draft = tempfile.mkstemp(dir=at.home, prefix=".stack-")
+def write_state(paths: HomePaths, info: StackInfo) -> None:
+    """Replace the state file atomically."""
+    stored = asdict(info)
+    stored[_SERVICES] = stored.pop("services")
+    fd, draft = tempfile.mkstemp(dir=paths.home, prefix=".stack-")
     try:
         with os.fdopen(fd, "w") as file:
-            json.dump(asdict(info), file)
-        Path(draft).replace(at.state)
+            json.dump(stored, file)
+        Path(draft).replace(paths.state)
     except OSError:
         with contextlib.suppress(OSError):
             Path(draft).unlink()
         raise
 
 
-def stack_info(at: HomePaths | None = None) -> StackInfo | None:
-    """Return what the last supervisor said; None when none did, or none lived to its end."""
+def stack_info(paths: HomePaths | None = None) -> StackInfo | None:
+    """Return the content of the state file; None if there is no valid one."""
     try:
-        stored: dict[str, Any] = json.loads((at or home_paths()).state.read_text())
-        parts = [ServiceInfo(**part) for part in stored.pop("parts")]
+        stored: dict[str, Any] = json.loads((paths or home_paths()).state.read_text())
+        services = [ServiceInfo(**service) for service in stored.pop(_SERVICES)]
         known = {one.name for one in fields(StackInfo)}
-        return StackInfo(parts=parts, **{key: stored[key] for key in known & stored.keys()})
+        return StackInfo(services=services, **{key: stored[key] for key in known & stored.keys()})
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def is_up(at: HomePaths | None = None) -> bool:
-    """Tell whether a stack lives on this home: starting, ready or stopping."""
-    return is_held((at or home_paths()).stack_lock)
+def is_up(paths: HomePaths | None = None) -> bool:
+    """Tell whether a stack of this home is starting, ready or stopping."""
+    return is_held((paths or home_paths()).stack_lock)
 
 
-def live_info(at: HomePaths | None = None) -> StackInfo | None:
-    """Return the stack that answers now; None when there is none, or it is only coming or going."""
-    at = at or home_paths()
-    info = stack_info(at)
+def live_info(paths: HomePaths | None = None) -> StackInfo | None:
+    """Return the stack if it is ready; None if there is none, or it is starting or stopping."""
+    paths = paths or home_paths()
+    info = stack_info(paths)
     if info is None or info.state != "ready" or birth(info.pid) != info.birth:
         return None
-    return info if is_up(at) else None
+    return info if is_up(paths) else None
 
 
 def birth(pid: int) -> str:
-    """Return what tells a process from a later one with the same id: its start time since boot.
+    """Return a process's start time since boot, which a later process with the same id differs in.
 
-    Where the system does not tell, "alive"; for a process that is gone, "".
+    "alive" if the system does not report start times; "" if the process has ended.
     """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()

@@ -1,1 +1,1 @@
-"""The supervisor of the embedded stack: its services, their liveness, logs and shutdown."""
+"""The supervisor of the embedded stack: its services, their health, logs, restarts and stop."""

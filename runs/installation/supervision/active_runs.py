@@ -1,4 +1,4 @@
-"""How much work there is, for whoever decides whether the stack is still needed."""
+"""Count the active runs, for `manage.py status` and for the decision to stop an idle stack."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from runs.queries.runs import has_active_runs
 
 
 def count_active_runs() -> dict[str, int]:
-    """Return how many runs of all workspaces are queued and running."""
+    """Return the numbers of queued and running runs of all workspaces, by status."""
     found = Run.objects.filter(ended_at__isnull=True).values_list("status").annotate(Count("id"))
     return {"queued": 0, "running": 0, **dict(found.order_by())}
 
 
 def is_work_left() -> bool:
-    """Tell whether a run is queued or running; True also when the database does not say."""
+    """Tell whether a run is queued or running; True if the database does not answer."""
     close_old_connections()
     try:
         return has_active_runs()

@@ -1,4 +1,4 @@
-"""Start a stack that stays when its starter goes."""
+"""Start the stack in the background."""
 
 from __future__ import annotations
 
@@ -14,20 +14,22 @@ from runs.installation.supervision.logs import open_log
 from runs.installation.supervision.service_definitions import manage_command
 
 
-def start_in_background(at: HomePaths, port: int | None) -> StackInfo:
-    """Start a supervisor in a session of its own and return when its stack is ready.
+def start_in_background(paths: HomePaths, port: int | None) -> StackInfo:
+    """Start a supervisor in a session of its own and return its stack when it is ready.
 
-    When another process is faster, or a stack is up already, that one is returned.
+    If a stack is up already, or another process starts one first, that one is returned.
 
     Raises:
-        StackError: It ended before it was ready, with what it said.
+        StackError: The supervisor ended before it was ready; the message is its output.
     """
-    log = at.log("up")
+    log = paths.log("up")
     log_fd = open_log(log)
-    written = os.fstat(log_fd).st_size
+    size_before = os.fstat(log_fd).st_size
     try:
         supervisor = subprocess.Popen(
-            manage_command("up", "--detached", *(["--port", str(port)] if port is not None else [])),
+            manage_command(
+                "up", "--detached", *(["--port", str(port)] if port is not None else [])
+            ),
             stdin=subprocess.DEVNULL,
             stdout=log_fd,
             stderr=log_fd,
@@ -36,14 +38,12 @@ def start_in_background(at: HomePaths, port: int | None) -> StackInfo:
     finally:
         os.close(log_fd)
     deadline = time.monotonic() + START_TIMEOUT_S
-    while (info := live_info(at)) is None:
+    while (info := live_info(paths)) is None:
         if supervisor.poll() not in {None, 0}:
             with log.open(errors="replace") as file:
-                file.seek(written)
+                file.seek(size_before)
                 raise StackError(file.read().strip() or f"The stack did not start; see {log}.")
         if time.monotonic() > deadline:
-            raise StackError(
-                f"The stack was not ready within {START_TIMEOUT_S:.0f} s; see {log}."
-            )
+            raise StackError(f"The stack was not ready within {START_TIMEOUT_S:.0f} s; see {log}.")
         time.sleep(0.03)
     return info

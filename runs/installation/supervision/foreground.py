@@ -1,4 +1,4 @@
-"""Be the supervisor of a home's stack, or stand by the one that has it."""
+"""Run the supervisor of a home's stack in this process, or attach to the stack that is up."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from runs.installation.supervision.service_definitions import (
 )
 from runs.installation.supervision.supervisor import Report, Supervisor
 
-_LOOK_EVERY_S = 0.2
+_POLL_S = 0.2
 _JOIN_TIMEOUT_S = 90.0
 
 
 class StopRequested(KeyboardInterrupt):
-    """A signal asked for the end; raised in the main thread, wherever that is."""
+    """A signal requested the stop. Raised in the main thread, wherever that is."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -42,149 +42,153 @@ class StopRequested(KeyboardInterrupt):
 
 @dataclass(frozen=True)
 class UpOptions:
-    """What `manage.py up` was asked for; `job` gets the address of the stack once that is ready."""
+    """The options of `manage.py up`.
+
+    Attributes:
+        once: stop after the job.
+        job: called with the stack's address when it is ready; returns whether it succeeded.
+    """
 
     port: int | None = None
     background: bool = False
     once: bool = False
     job: Callable[[str], bool] | None = None
 
-    def do_job(self, url: str, say: Report) -> bool | None:
-        """Do the job; return how it went when nothing else was asked for, else None."""
-        went_well = self.job(url) if self.job else True
+    def run_job(self, url: str, report: Report) -> bool | None:
+        """Run the job; return its result if the stack is to stop now, else None."""
+        succeeded = self.job(url) if self.job else True
         if self.once:
-            return went_well
+            return succeeded
         if self.job:
-            say(f"Serving on {url} until Ctrl-C.")
+            report(f"Serving on {url} until Ctrl-C.")
         return None
 
 
-def supervise_or_attach(at: HomePaths, wish: UpOptions, say: Report) -> bool:
-    """Supervise the stack of this home, or attach to the one that lives, until asked to end.
+def supervise_or_attach(paths: HomePaths, options: UpOptions, report: Report) -> bool:
+    """Supervise the stack of this home, or attach to the one that is up, until a signal.
 
-    When the one that it is attached to ends with another terminal, it takes over. Returns how the
-    job went when nothing else was asked for, else True.
+    If the stack it is attached to ends with its terminal, it starts the stack here. Returns the
+    result of the job with `once`, else True.
 
     Raises:
-        StackError: The stack cannot be started; what had been started is stopped.
+        StackError: The stack cannot be started; services that had started are stopped.
     """
     _on_signals(_raise_stop)
     try:
         while True:
-            lock_fd = try_lock(at.stack_lock)
+            lock_fd = try_lock(paths.stack_lock)
             if lock_fd is not None:
-                return _supervise(at, lock_fd, wish, say)
-            answer = _await_other(at) if wish.background else _attach(at, wish, say)
-            if answer is not None:
-                return answer
+                return _supervise(paths, lock_fd, options, report)
+            result = _await_other(paths) if options.background else _attach(paths, options, report)
+            if result is not None:
+                return result
     except KeyboardInterrupt:
-        return not wish.once
+        return not options.once
 
 
-def _supervise(at: HomePaths, lock_fd: int, wish: UpOptions, say: Report) -> bool:
-    with contextlib.ExitStack() as held:
-        held.callback(os.close, lock_fd)
+def _supervise(paths: HomePaths, lock_fd: int, options: UpOptions, report: Report) -> bool:
+    with contextlib.ExitStack() as stack:
+        stack.callback(os.close, lock_fd)
         refuse_unsafe_start("127.0.0.1")
-        held.callback(remove_socket_folder, at)
-        listener = held.enter_context(listen(wish.port))
+        stack.callback(remove_socket_folder, paths)
+        listener = stack.enter_context(listen(options.port))
         host, port = listener.getsockname()[:2]
         url = f"http://{host}:{port}"
-        if wish.port is None and port != FIRST_PORT:
-            say(f"  Port {FIRST_PORT} is in use, so this stack listens on {port}.")
-        rule = IdleRule(at, idle_s=settings.IDLE_STOP_S, has_active_runs=is_work_left)
-        if not wish.background:
-            held.enter_context(Membership(at))
+        if options.port is None and port != FIRST_PORT:
+            report(f"  Port {FIRST_PORT} is in use, so this stack listens on {port}.")
+        rule = IdleRule(paths, idle_s=settings.IDLE_STOP_S, has_active_runs=is_work_left)
+        if not options.background:
+            stack.enter_context(Membership(paths))
         supervisor = Supervisor(
-            at,
-            define_services(at, listener, WorkerProbe()),
+            paths,
+            define_services(paths, listener, WorkerProbe()),
             lock_fd=lock_fd,
             url=url,
-            background=wish.background,
-            report=say,
+            background=options.background,
+            report=report,
             env=service_environment(listener),
             model=settings.LLM.label,
-            should_stop=rule.should_stop if wish.background else None,
+            should_stop=rule.should_stop if options.background else None,
         )
-        with _started(supervisor, say):
-            answer = wish.do_job(url, say)
-            if answer is None:
+        with _started(supervisor, report):
+            result = options.run_job(url, report)
+            if result is None:
                 supervisor.ended.wait()
                 if not supervisor.is_idle:
-                    raise StackError(
-                        "The supervisor itself failed, which is a defect; see above."
-                    )
-                say("Nobody needed it for a while.")
-            return answer is not False
+                    raise StackError("The supervisor itself failed, which is a defect; see above.")
+                report("The stack has been idle: no members, calls or runs.")
+            return result is not False
 
 
 @contextlib.contextmanager
-def _started(supervisor: Supervisor, say: Report) -> Iterator[None]:
-    """Have the stack up for the length of a block; a signal during the stop ends the patience."""
+def _started(supervisor: Supervisor, report: Report) -> Iterator[None]:
+    """Keep the stack up during a block. A signal during the stop kills what has not ended."""
     final = False
-    began = time.monotonic()
+    started_at = time.monotonic()
     try:
         supervisor.start()
-        say(f"Ready on {supervisor.url} after {time.monotonic() - began:.1f} s. Ctrl-C stops it.")
+        took_s = time.monotonic() - started_at
+        report(f"Ready on {supervisor.url} after {took_s:.1f} s. Ctrl-C stops it.")
         yield
     except StopRequested as stop:
         final = stop.number == signal.SIGTERM
-        say("")  # the terminal has shown ^C on this line
+        report("")  # the terminal has shown ^C on this line
         raise
     finally:
-        _on_signals(lambda number, frame: supervisor.hurry())
-        began = time.monotonic()
-        say("Stopping …")
+        _on_signals(lambda number, frame: supervisor.kill_now())
+        started_at = time.monotonic()
+        report("Stopping …")
         supervisor.stop(final=final)
-        say(f"Stopped, nothing is left running ({time.monotonic() - began:.1f} s).")
+        report(f"Stopped, nothing is left running ({time.monotonic() - started_at:.1f} s).")
 
 
-def _attach(at: HomePaths, wish: UpOptions, say: Report) -> bool | None:
-    """Be a member of somebody else's stack until it ends or we do; None when there is none."""
-    with Membership(at):
-        info = _await_ready(at)
+def _attach(paths: HomePaths, options: UpOptions, report: Report) -> bool | None:
+    """Be a member of another supervisor's stack until it ends; None if it has to start here."""
+    with Membership(paths):
+        info = _await_ready(paths)
         if info is None:
             return None
-        say(_attached_words(info, wish))
-        answer = wish.do_job(info.url, say)
-        if answer is not None:
-            return answer
-        while is_up(at):
-            time.sleep(_LOOK_EVERY_S)
-    last = stack_info(at)
+        report(_describe_attached(info, options))
+        result = options.run_job(info.url, report)
+        if result is not None:
+            return result
+        while is_up(paths):
+            time.sleep(_POLL_S)
+    last = stack_info(paths)
     if last is not None and last.state == "stopped":
-        say("The stack was stopped with `manage.py down`.")
+        report("The stack was stopped with `manage.py down`.")
         return True
-    say("The stack has ended; starting it here.")
+    report("The stack has ended; starting it here.")
     return None
 
 
-def _attached_words(info: StackInfo, wish: UpOptions) -> str:
+def _describe_attached(info: StackInfo, options: UpOptions) -> str:
     end = "Ctrl-C leaves it running." if info.background else "It ends with that terminal."
-    words = (
+    text = (
         f"A stack of this home is up already: {info.url} ({info.mode}, process {info.pid}).\n"
         f"Attached to it. {end}"
     )
-    if wish.port is not None and not info.url.endswith(f":{wish.port}"):
-        words += f"\n--port {wish.port} has no effect; `manage.py down` ends the other one."
-    return words
+    if options.port is not None and not info.url.endswith(f":{options.port}"):
+        text += f"\n--port {options.port} has no effect; `manage.py down` stops the other one."
+    return text
 
 
-def _await_other(at: HomePaths) -> bool | None:
-    """Leave the field to another supervisor that gets ready; None when it went instead."""
-    return None if _await_ready(at) is None else True
+def _await_other(paths: HomePaths) -> bool | None:
+    """Wait until another supervisor's stack is ready; None if that supervisor ended instead."""
+    return None if _await_ready(paths) is None else True
 
 
-def _await_ready(at: HomePaths) -> StackInfo | None:
-    """Wait for a stack that is coming; None as soon as nobody holds the stack's lock."""
+def _await_ready(paths: HomePaths) -> StackInfo | None:
+    """Wait for a starting stack; None as soon as no process holds the stack's lock."""
     deadline = time.monotonic() + _JOIN_TIMEOUT_S
-    while is_up(at):
-        info = live_info(at)
+    while is_up(paths):
+        info = live_info(paths)
         if info is not None:
             return info
         if time.monotonic() > deadline:
             raise StackError(
-                f"Something of a stack holds {at.stack_lock}, but does not get ready."
-                " `manage.py down` ends it."
+                f"A process of a stack holds {paths.stack_lock} but the stack does not become"
+                " ready. `manage.py down` stops it."
             )
         time.sleep(0.05)
     return None

@@ -1,7 +1,7 @@
-"""HTTP/1.1 with a bound on the head of a request: 64 KiB of request line and headers, then 431.
+"""HTTP/1.1 with a limit on a request's head: request line and headers above 64 KiB get status 431.
 
-uvicorn's httptools protocol keeps whatever arrives, however long; its h11 protocol bounds the head
-but answers 400. So httptools' is taken and bounded here.
+uvicorn's httptools protocol has no limit, and its h11 protocol answers 400. So this module limits
+the httptools protocol.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _LINGER_S = 1.0
 
 
 class BoundedHeadProtocol(HttpToolsProtocol):
-    """A connection whose requests have heads of at most 64 KiB; it ends with one that has more."""
+    """A connection that is closed after a request with a head of more than 64 KiB."""
 
     _head_bytes = 0
     _in_head = True
     _refused = False
 
     def data_received(self, data: bytes) -> None:
-        """Take what arrived; refuse a head that grows past the bound before it is whole."""
+        """Parse received data; refuse a head that exceeds the limit before it is complete."""
         if self._refused:
             return
         if self._in_head:
@@ -43,18 +43,18 @@ class BoundedHeadProtocol(HttpToolsProtocol):
                 b"content-type: application/json\r\n"
                 b"connection: close\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
             )
-            # Closing at once would reset the connection under a client that still sends.
+            # Closing at once would reset the connection while the client still sends.
             self.transport.write_eof()
             self.loop.call_later(_LINGER_S, self.transport.close)
 
     def on_message_begin(self) -> None:
-        """A request begins."""
+        """Reset the count at the start of a request."""
         self._in_head = True
         self._head_bytes = 0
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """Its head is whole: hand it to the application, or to the refusal when it is too large."""
+        """Pass the request to the application, or to `refuse_head` if its head is too large."""
         self._in_head = False
         size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
         if size > HEAD_MAX_BYTES:
@@ -63,10 +63,10 @@ class BoundedHeadProtocol(HttpToolsProtocol):
 
 
 def refusal() -> bytes:
-    """Return the answer's body, in the shape of every error."""
-    problem = InvalidInput("The head of the request is larger than 64 KiB.").as_dict()
-    problem["recovery"] = "Send fewer or shorter headers, and a shorter address."
-    return json.dumps(problem).encode()
+    """Return the body of the 431 response, in the format of all errors."""
+    error = InvalidInput("The head of the request is larger than 64 KiB.").as_dict()
+    error["recovery"] = "Send fewer or shorter headers, and a shorter address."
+    return json.dumps(error).encode()
 
 
 async def refuse_head(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:

@@ -1,4 +1,4 @@
-"""When a background stack ends by itself: for a while nobody wants it, calls it or runs in it."""
+"""When a background stack stops by itself: after a while without members, calls and runs."""
 
 from __future__ import annotations
 
@@ -11,62 +11,62 @@ from collections.abc import Callable
 from runs.installation.home.locks import open_lock, try_lock
 from runs.installation.home.paths import HomePaths
 
-_NOTED_EVERY_S = 5.0
+_RECORD_EVERY_S = 5.0
 
 
 class WebActivity:
-    """Notes, in the web's process, that somebody calls: the age of the members' lock tells it."""
+    """Records in the web process when it was last called: as the mtime of the members' lock."""
 
-    def __init__(self, at: HomePaths) -> None:
-        self._file = at.members_lock
-        self._noted = -math.inf
+    def __init__(self, paths: HomePaths) -> None:
+        self._file = paths.members_lock
+        self._recorded_at = -math.inf
 
     def record(self) -> None:
-        """Note it now; costs nothing when it was noted a moment ago. Only a stack has the file."""
+        """Record a call, at most every few seconds. Without a stack there is no file to touch."""
         now = time.monotonic()
-        if now - self._noted > _NOTED_EVERY_S:
-            self._noted = now
+        if now - self._recorded_at > _RECORD_EVERY_S:
+            self._recorded_at = now
             with contextlib.suppress(OSError):
                 os.utime(self._file)
 
 
 class IdleRule:
-    """Asked now and then by a background supervisor; once it says yes, the stack is ending."""
+    """Decides when a background stack stops. Its supervisor checks it every few seconds."""
 
     def __init__(
         self,
-        at: HomePaths,
+        paths: HomePaths,
         *,
         idle_s: float,
         has_active_runs: Callable[[], bool],
     ) -> None:
-        self._at = at
+        self._paths = paths
         self._idle_s = idle_s
         self._has_active_runs = has_active_runs
-        self._wanted = time.monotonic()
-        os.close(open_lock(at.members_lock))
-        os.utime(at.members_lock, (0, 0))  # nobody has called yet
+        self._used_at = time.monotonic()
+        os.close(open_lock(paths.members_lock))
+        os.utime(paths.members_lock, (0, 0))  # there was no call yet
 
-    def should_stop(self, on_over: Callable[[], None]) -> bool:
-        """Tell whether nobody was seen and nothing ran for the whole time.
+    def should_stop(self, on_stop: Callable[[], None]) -> bool:
+        """Tell whether there was no member, call or run for `idle_s`.
 
-        The members' lock is held from the decision until `on_over` has said so in stack.json:
-        whoever becomes a member after that knows that this stack is going.
+        If so, calls `on_stop`, which records the stop in stack.json, while the members' lock is
+        held: a process that becomes a member after that reads that the stack is stopping.
         """
-        lock = try_lock(self._at.members_lock)
+        lock = try_lock(self._paths.members_lock)
         if lock is None:
-            self._wanted = time.monotonic()
+            self._used_at = time.monotonic()
             return False
         try:
             if self._has_active_runs():
-                self._wanted = time.monotonic()
-            if time.monotonic() - self._wanted < self._idle_s or self._was_called():
+                self._used_at = time.monotonic()
+            if time.monotonic() - self._used_at < self._idle_s or self._was_called():
                 return False
-            on_over()
+            on_stop()
             return True
         finally:
             os.close(lock)
 
     def _was_called(self) -> bool:
-        """Tell whether the web was, lately."""
-        return time.time() - self._at.members_lock.stat().st_mtime < self._idle_s
+        """Tell whether the web service was called within `idle_s`."""
+        return time.time() - self._paths.members_lock.stat().st_mtime < self._idle_s

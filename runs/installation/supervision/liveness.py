@@ -1,4 +1,4 @@
-"""Whether the worker works: its beat moves, its doorbells are taken (reliability rule 6)."""
+"""Liveness of the worker: its heartbeat must advance and its wake-up messages must be taken."""
 
 from __future__ import annotations
 
@@ -13,61 +13,61 @@ from runs.installation.home import redis_server
 from runs.installation.home.state import birth
 from runs.models import Worker
 
-STILL_S = 30.0
-UNHEARD_S = 60.0
+HEARTBEAT_TIMEOUT_S = 30.0
+WAKEUP_TIMEOUT_S = 60.0
 
 
 class WorkerProbe:
-    """The signs of life that a worker process leaves in the database and in the private server."""
+    """Reads the signs of life of a worker process from the database and the private Redis."""
 
     def is_registered(self, pid: int) -> bool:
-        """Tell whether the process has its row, so that it beats and takes runs."""
+        """Tell whether the process has its row, so that it sends heartbeats and takes runs."""
         try:
-            return self.beat(pid) is not None
+            return self.heartbeat(pid) is not None
         except Error:
             return False
 
-    def beat(self, pid: int) -> tuple[str, int] | None:
-        """Return the worker's name and beat counter; None when the process has no row."""
+    def heartbeat(self, pid: int) -> tuple[str, int] | None:
+        """Return the worker's id and heartbeat counter; None if the process has no row."""
         close_old_connections()
         own = Q(process__endswith=f":{pid}:{birth(pid)}") | Q(process=f"unknown::{pid}:")
         return Worker.objects.filter(own, lost_at__isnull=True).values_list("id", "beat").last()
 
     def oldest_wakeup(self) -> bytes:
-        """Return the message that waits longest for a worker of this home; b"" when none does."""
+        """Return the oldest wake-up message that no worker of this home has taken; b"" if none."""
         if settings.REDIS_SOCKET is None:
-            return b""  # a shared server: other machines' workers take from it too
+            return b""  # a shared server, from which other machines' workers take messages too
         prefix = settings.CELERY_BROKER_TRANSPORT_OPTIONS["global_keyprefix"]
         key = f"{prefix}{settings.CELERY_TASK_DEFAULT_QUEUE}"
-        answer = redis_server.send_command(Path(settings.REDIS_SOCKET), f"LINDEX {key} -1".encode())
-        return b"" if answer.startswith((b"$-1", b"-")) else answer
+        reply = redis_server.send_command(Path(settings.REDIS_SOCKET), f"LINDEX {key} -1".encode())
+        return b"" if reply.startswith((b"$-1", b"-")) else reply
 
 
 class WorkerLiveness:
-    """What the vitals say over time, by this process's own clock."""
+    """Compares the probe's results over time, on this process's monotonic clock."""
 
-    def __init__(self, vitals: WorkerProbe) -> None:
-        self._vitals = vitals
-        self._beat = _Unchanged()
-        self._doorbell = _Unchanged()
+    def __init__(self, probe: WorkerProbe) -> None:
+        self._probe = probe
+        self._heartbeat = _Unchanged()
+        self._wakeup = _Unchanged()
 
     def unhealthy_reason(self, pid: int) -> str | None:
-        """Return what is wrong with the worker; None when nothing is, or nothing can be known."""
+        """Return why the worker is unhealthy; None if healthy or if the database is unavailable."""
         try:
-            beat = self._vitals.beat(pid)
+            heartbeat = self._probe.heartbeat(pid)
         except Error:
             return None
-        # A row that is gone counts as well: who lost it to the reaper and lives makes a new one.
-        if self._beat.seconds((pid, beat)) > STILL_S:
-            return f"did not beat for {STILL_S:.0f} s"
-        doorbell = self._vitals.oldest_wakeup()
-        if self._doorbell.seconds((pid, doorbell)) > UNHEARD_S and doorbell:
-            return f"left a doorbell unheard for {UNHEARD_S:.0f} s"
+        # A missing row counts as unchanged too: a live worker that lost its row inserts a new one.
+        if self._heartbeat.seconds((pid, heartbeat)) > HEARTBEAT_TIMEOUT_S:
+            return f"sent no heartbeat for {HEARTBEAT_TIMEOUT_S:.0f} s"
+        wakeup = self._probe.oldest_wakeup()
+        if self._wakeup.seconds((pid, wakeup)) > WAKEUP_TIMEOUT_S and wakeup:
+            return f"did not take a wake-up message for {WAKEUP_TIMEOUT_S:.0f} s"
         return None
 
 
 class _Unchanged:
-    """How long a value has stayed the same."""
+    """Measures for how long a value has stayed the same."""
 
     def __init__(self) -> None:
         self._value: object = None

@@ -1,4 +1,4 @@
-"""The parts' log files: rotated when a part starts, quoted when it fails."""
+"""The services' log files: rotated when a service starts, quoted when it fails."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ _TAIL_BYTES = 16 * 1024
 
 
 def open_log(path: Path) -> int:
-    """Open a part's log for appending, return its descriptor; over 10 MB it becomes `.1` first."""
+    """Open a service's log for appending; return its descriptor. Above ROTATE_BYTES the old log is
+    renamed to `.1` first.
+    """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         if path.stat().st_size > ROTATE_BYTES:

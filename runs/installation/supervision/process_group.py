@@ -1,9 +1,9 @@
-"""A part as a process group that cannot outlive the stack.
+"""A service as a process group that cannot outlive the stack.
 
-The part leads the group. Beside it sits a leash: a shell of one megabyte that reads from the life
-line, a pipe whose other end only the supervisor and its watcher hold. The read returns when both
-are gone; then the leash stops the group. As long as the leash lives, the group's number cannot be
-given to anybody else.
+The service leads the group. A guard process runs beside it: a shell of one megabyte that reads from
+a pipe whose other end only the supervisor and its watcher hold. The read returns when both have
+ended; then the guard stops the group. While the guard lives, the system cannot give the group's
+number to another process.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from runs.installation.supervision.watcher import MARK, kill_marked, send
+from runs.installation.supervision.watcher import MARK, kill_marked, send_signal
 
-# $1 is the part, $2 its mark, $3 its temporary folder: let the part drain for 7 s, then kill what
-# carries the mark, also outside the group, and last the group, this shell included.
-_LEASH = r"""
+# $1 is the service, $2 its mark, $3 its temporary folder: let the service drain for 7 s, then kill
+# the processes with the mark, also outside the group, and last the group with this shell.
+_GUARD = r"""
 read -r _
 trap '' TERM
 kill -TERM "$1" 2>/dev/null
@@ -36,7 +36,7 @@ kill -KILL 0
 
 
 class ProcessGroup:
-    """A started part, its leash and whatever they started."""
+    """A started service, its guard, and all processes that the service has started."""
 
     def __init__(
         self,
@@ -46,80 +46,82 @@ class ProcessGroup:
         mark: str,
         log_fd: int,
         pass_fds: Sequence[int],
-        scratch: Path,
+        temp_folder: Path,
     ) -> None:
         self._mark = mark
-        self._scratch = scratch
-        shutil.rmtree(scratch, ignore_errors=True)
-        scratch.mkdir(mode=0o700)
+        self._temp_folder = temp_folder
+        shutil.rmtree(temp_folder, ignore_errors=True)
+        temp_folder.mkdir(mode=0o700)
         self._process = subprocess.Popen(
             argv,
-            env={**env, MARK: mark, "TMPDIR": str(scratch)},
+            env={**env, MARK: mark, "TMPDIR": str(temp_folder)},
             stdin=subprocess.DEVNULL,
             stdout=log_fd,
             stderr=log_fd,
             pass_fds=pass_fds,
             process_group=0,
         )
-        self._leash: subprocess.Popen[bytes] | None = None
+        self._guard: subprocess.Popen[bytes] | None = None
 
     @property
     def pid(self) -> int:
-        """The part's process, and the number of its group."""
+        """The service's process id, which is also the number of the group."""
         return self._process.pid
 
-    def tie(self, *, life_line: int, lock_fd: int) -> None:
-        """Put the leash on; it keeps the stack's lock, so that nobody starts beside our remains."""
-        arguments = [str(self.pid), f"{MARK}={self._mark}", str(self._scratch)]
+    def start_guard(self, *, liveness_pipe: int, lock_fd: int) -> None:
+        """Start the guard, which reads from `liveness_pipe`. It holds the stack's lock, so that no
+        other stack starts while processes of this one remain.
+        """
+        arguments = [str(self.pid), f"{MARK}={self._mark}", str(self._temp_folder)]
         try:
-            self._leash = subprocess.Popen(
-                ["/bin/sh", "-c", _LEASH, "leash", *arguments],
+            self._guard = subprocess.Popen(
+                ["/bin/sh", "-c", _GUARD, "guard", *arguments],
                 env={"PATH": os.defpath},
-                stdin=life_line,
+                stdin=liveness_pipe,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 pass_fds=[lock_fd],
                 process_group=self.pid,
             )
         except (OSError, subprocess.SubprocessError):
-            self._leash = None  # the part is gone already; poll() will say so
+            self._guard = None  # the service has ended already, as poll() will report
 
-    def is_tied(self) -> bool:
-        """Tell whether the leash lives."""
-        return self._leash is not None and self._leash.poll() is None
+    def has_guard(self) -> bool:
+        """Tell whether the guard runs."""
+        return self._guard is not None and self._guard.poll() is None
 
     def poll(self) -> int | None:
-        """Return the part's exit status, negative for a signal; None while it runs."""
+        """Return the service's exit status, negative for a signal; None while it runs."""
         return self._process.poll()
 
-    def ask_to_end(self) -> None:
-        """Send SIGTERM to the part alone: what it started is its own to end in good order."""
+    def terminate(self) -> None:
+        """Send SIGTERM to the service alone, which stops its own child processes in order."""
         if self.poll() is None:
-            send(os.kill, self.pid, signal.SIGTERM)
+            send_signal(os.kill, self.pid, signal.SIGTERM)
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait for the part to end; False when it did not in time."""
+        """Wait for the service to end; False after the timeout."""
         try:
             self._process.wait(max(0.0, timeout_s))
         except subprocess.TimeoutExpired:
             return False
         return True
 
-    def clear(self, *, patience_s: float = 1.5) -> None:
-        """Kill the part if it still runs, and whatever it left behind, temporary files included."""
+    def kill(self, *, patience_s: float = 1.5) -> None:
+        """Kill the service and all its remaining processes; delete its temporary files."""
         if self.poll() is None:
-            send(os.kill, self.pid, signal.SIGKILL)
+            send_signal(os.kill, self.pid, signal.SIGKILL)
             self._process.wait()
         kill_marked(self._mark, patience_s=patience_s)
-        if self.is_tied():
-            send(os.killpg, self.pid, signal.SIGKILL)
-        if self._leash is not None:
-            self._leash.wait()
-        shutil.rmtree(self._scratch, ignore_errors=True)
+        if self.has_guard():
+            send_signal(os.killpg, self.pid, signal.SIGKILL)
+        if self._guard is not None:
+            self._guard.wait()
+        shutil.rmtree(self._temp_folder, ignore_errors=True)
 
 
 def describe_exit(status: int) -> str:
-    """Return an exit status in words: "exit 1", "killed by SIGKILL"."""
+    """Return an exit status as text: "exit 1", "killed by SIGKILL"."""
     if status >= 0:
         return f"exit {status}"
     try:

@@ -1,4 +1,4 @@
-"""The parts of the real stack, and what tells that each of them is ready and well."""
+"""The services of the stack: their commands, readiness checks and health checks."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from runs.installation.home.errors import ServiceFailed
 from runs.installation.home.paths import HomePaths
 from runs.installation.supervision.liveness import WorkerLiveness, WorkerProbe
 from runs.installation.supervision.services import Service
-from runs.installation.supervision.watcher import LAST
+from runs.installation.supervision.watcher import STOPPED_LAST
 
 _PROBE_TIMEOUT_S = 1.0
 
 
 def service_environment(listener: socket.socket) -> dict[str, str]:
-    """Return our environment for the parts, made explicit where they could read it differently.
+    """Return the environment of the services: this process's, with the values of derived settings.
 
-    They are told where the web listens, so that no page of ours is opened for a tool. Compiled
-    modules are kept, since starting without them takes three times as long.
+    It names the web service's port, so that tools refuse to open our own pages. It allows .pyc
+    files, without which a start takes three times as long.
     """
     env = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     own_ports = sorted({listener.getsockname()[1], *settings.WORKSPACE_POLICY.own_ports})
@@ -38,16 +38,16 @@ def service_environment(listener: socket.socket) -> dict[str, str]:
         "CONTINUITY_HOME": str(settings.CONTINUITY_HOME),
         "REDIS_URL": settings.REDIS_URL,
         "CELERY_BROKER_URL": settings.CELERY_BROKER_URL,
-        "CELERY_SKIP_CHECKS": "1",  # Django's checks of our code are for tests, not for every start
+        "CELERY_SKIP_CHECKS": "1",  # Django's system checks run in the tests, not at every start
     }
 
 
-def define_services(at: HomePaths, listener: socket.socket, vitals: WorkerProbe) -> list[Service]:
-    """Return the parts in the order in which they are shown; redis only where it is ours to run."""
+def define_services(paths: HomePaths, listener: socket.socket, probe: WorkerProbe) -> list[Service]:
+    """Return the services in display order; redis only if no REDIS_URL names another server."""
     host, port = listener.getsockname()[:2]
-    parts = [redis_service(at)] if settings.REDIS_SOCKET else []
+    redis = [redis_service(paths)] if settings.REDIS_SOCKET else []
     return [
-        *parts,
+        *redis,
         Service(
             name="web",
             argv=manage_command("serve", "--fd", str(listener.fileno())),
@@ -59,25 +59,25 @@ def define_services(at: HomePaths, listener: socket.socket, vitals: WorkerProbe)
             name="worker",
             argv=manage_command("worker"),
             where=f"{settings.MAX_CONCURRENT_RUNS} runs at once",
-            is_ready=vitals.is_registered,
-            unhealthy_reason=WorkerLiveness(vitals).unhealthy_reason,
+            is_ready=probe.is_registered,
+            unhealthy_reason=WorkerLiveness(probe).unhealthy_reason,
         ),
         Service(
             name="scheduler",
             argv=manage_command("scheduler"),
-            where="rings for, reaps and expires what needs it",
-            is_ready=SigtermReadiness().is_settled,
+            where="redispatches, recovers and expires runs",
+            is_ready=SigtermReadiness().is_ready,
         ),
     ]
 
 
 def manage_command(*arguments: str) -> tuple[str, ...]:
-    """Return the command line of one of our management commands, in this interpreter."""
+    """Return the command line of a management command, with this Python interpreter."""
     return (sys.executable, str(Path(settings.BASE_DIR) / "manage.py"), *arguments)
 
 
-def redis_service(at: HomePaths) -> Service:
-    """Return the private server; one left over on its socket is ended first, its data is kept.
+def redis_service(paths: HomePaths) -> Service:
+    """Return the private Redis server. Stops a leftover server on its socket first; keeps its data.
 
     Raises:
         ServiceFailed: There is no server program, or its folder is not private.
@@ -86,35 +86,35 @@ def redis_service(at: HomePaths) -> Service:
     if binary is None:
         raise ServiceFailed(
             "No redis-server or valkey-server was found. Install one (Debian: apt-get install"
-            " redis-server), or set REDIS_URL to a server that runs."
+            " redis-server), or set REDIS_URL to a running server."
         )
     path = Path(str(settings.REDIS_SOCKET))
-    for folder in (path.parent, at.redis):
+    for folder in (path.parent, paths.redis):
         redis_server.create_private_folder(folder)
     redis_server.stop_leftover_server(path)
 
-    def mend() -> str | None:
-        aside = redis_server.move_unreadable_data(at.redis)
-        return f"its data, which is not needed, was moved to {aside}" if aside else None
+    def repair() -> str | None:
+        moved_to = redis_server.move_unreadable_data(paths.redis)
+        return f"its data, which is not needed, was moved to {moved_to}" if moved_to else None
 
     return Service(
-        name=LAST,
-        argv=tuple(redis_server.command(binary, socket_path=path, folder=at.redis)),
+        name=STOPPED_LAST,
+        argv=tuple(redis_server.command(binary, socket_path=path, folder=paths.redis)),
         where=str(path),
         is_ready=lambda pid: redis_server.is_responding(path),
-        mend=mend,
+        repair=repair,
     )
 
 
-def remove_socket_folder(at: HomePaths) -> None:
-    """Remove the socket's folder where it could not be in the home; the server is gone."""
-    if settings.REDIS_SOCKET and not settings.REDIS_SOCKET.is_relative_to(at.home):
+def remove_socket_folder(paths: HomePaths) -> None:
+    """Remove the socket's folder if it is outside the home; the server has ended."""
+    if settings.REDIS_SOCKET and not settings.REDIS_SOCKET.is_relative_to(paths.home):
         with contextlib.suppress(OSError):
             settings.REDIS_SOCKET.parent.rmdir()
 
 
 def is_serving(host: str, port: int) -> bool:
-    """Tell whether the web part answers GET /healthz with 200."""
+    """Tell whether the web service answers GET /healthz with 200."""
     connection = http.client.HTTPConnection(host, port, timeout=_PROBE_TIMEOUT_S)
     try:
         connection.request("GET", "/healthz")
@@ -126,21 +126,21 @@ def is_serving(host: str, port: int) -> bool:
 
 
 class SigtermReadiness:
-    """Readiness of a program that answers nobody: it has arranged for SIGTERM.
+    """Readiness of a program without an interface: it has installed its handler of SIGTERM.
 
-    Where the system does not tell, it lives for two seconds.
+    Without /proc: it has run for two seconds.
     """
 
-    _LONG_ENOUGH_S = 2.0
+    _FALLBACK_S = 2.0
 
     def __init__(self) -> None:
         self._first_seen: dict[int, float] = {}
 
-    def is_settled(self, pid: int) -> bool:
-        """Tell whether the process has got past its start."""
+    def is_ready(self, pid: int) -> bool:
+        """Tell whether the process has started up."""
         since = self._first_seen.setdefault(pid, time.monotonic())
         catches = _catches_sigterm(pid)
-        return time.monotonic() - since > self._LONG_ENOUGH_S if catches is None else catches
+        return time.monotonic() - since > self._FALLBACK_S if catches is None else catches
 
 
 def _catches_sigterm(pid: int) -> bool | None:

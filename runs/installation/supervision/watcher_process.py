@@ -1,4 +1,4 @@
-"""The supervisor's side of its watcher: keep it alive, tell it what runs."""
+"""The supervisor's side of the watcher: starts the process, and reports to it what runs."""
 
 from __future__ import annotations
 
@@ -15,54 +15,54 @@ from runs.installation.supervision.process_group import ProcessGroup
 
 
 class WatcherProcess:
-    """The watcher process, and the life line of the parts, which we hold together with it."""
+    """The watcher process, and the liveness pipe that the services' guards read from."""
 
-    def __init__(self, at: HomePaths, *, mark: str, scratch: Path, lock_fd: int) -> None:
-        self._argv = [mark, str(at.state), str(scratch)]
+    def __init__(self, paths: HomePaths, *, mark: str, temp_folder: Path, lock_fd: int) -> None:
+        self._argv = [mark, str(paths.state), str(temp_folder)]
         self._lock_fd = lock_fd
-        self._life_line, self._held_end = os.pipe()
+        self._liveness_pipe, self._write_end = os.pipe()
         self._groups: dict[str, ProcessGroup] = {}
         self._process = self._start()
 
-    def adopt(self, name: str, group: ProcessGroup) -> None:
-        """Watch over a part that was just started."""
+    def add(self, name: str, group: ProcessGroup) -> None:
+        """Watch a service that was just started, and start its guard."""
         self._groups[name] = group
-        self._tell(f"add {group.pid} {name}")
-        group.tie(life_line=self._life_line, lock_fd=self._lock_fd)
+        self._send(f"add {group.pid} {name}")
+        group.start_guard(liveness_pipe=self._liveness_pipe, lock_fd=self._lock_fd)
 
-    def release(self, name: str) -> None:
-        """Forget a part, before its group's number can become another's."""
+    def remove(self, name: str) -> None:
+        """Stop watching a service, before the system can reuse the number of its group."""
         group = self._groups.pop(name, None)
         if group is not None:
-            self._tell(f"drop {group.pid} {name}")
+            self._send(f"drop {group.pid} {name}")
 
     @property
     def pid(self) -> int:
-        """The watcher's process."""
+        """The watcher's process id."""
         return self._process.pid
 
-    def mend(self) -> bool:
-        """Start the watcher and the leashes anew where somebody killed them; True if any was."""
-        mended = False
+    def restart_killed(self) -> bool:
+        """Start the watcher and the guards again where they were killed; True if any was."""
+        has_restarted = False
         for group in self._groups.values():
-            if group.poll() is None and not group.is_tied():
-                group.tie(life_line=self._life_line, lock_fd=self._lock_fd)
-                mended = True
+            if group.poll() is None and not group.has_guard():
+                group.start_guard(liveness_pipe=self._liveness_pipe, lock_fd=self._lock_fd)
+                has_restarted = True
         if self._process.poll() is None:
-            return mended
+            return has_restarted
         self._close_pipe()
         self._process = self._start()
         for name, group in self._groups.items():
-            self._tell(f"add {group.pid} {name}")
+            self._send(f"add {group.pid} {name}")
         return True
 
-    def farewell(self) -> None:
-        """End the watcher; nothing is left to watch over."""
-        self._tell("bye 0 0")
+    def stop(self) -> None:
+        """End the watcher, once all services have been removed."""
+        self._send("bye 0 0")
         self._close_pipe()
         self._process.wait()
-        os.close(self._life_line)
-        os.close(self._held_end)
+        os.close(self._liveness_pipe)
+        os.close(self._write_end)
 
     def _start(self) -> subprocess.Popen[str]:
         return subprocess.Popen(
@@ -71,14 +71,14 @@ class WatcherProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            pass_fds=[self._lock_fd, self._held_end],
+            pass_fds=[self._lock_fd, self._write_end],
             start_new_session=True,
             text=True,
         )
 
-    def _tell(self, line: str) -> None:
+    def _send(self, line: str) -> None:
         pipe = self._pipe()
-        with contextlib.suppress(OSError):  # gone: mend() tells its successor everything
+        with contextlib.suppress(OSError):  # killed: restart_killed() sends everything again
             pipe.write(line + "\n")
             pipe.flush()
 
@@ -88,5 +88,5 @@ class WatcherProcess:
 
     def _pipe(self) -> IO[str]:
         pipe = self._process.stdin
-        assert pipe is not None  # noqa: S101  (made with PIPE)
+        assert pipe is not None  # noqa: S101  (created with PIPE)
         return pipe

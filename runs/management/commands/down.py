@@ -28,32 +28,32 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Ask the supervisor to end, end it when it does not; exit 0 when nothing is left."""
-        at = home_paths()
-        if not is_up(at):
+        paths = home_paths()
+        if not is_up(paths):
             self.stdout.write("Nothing is up.")
             return
-        info = stack_info(at)
+        info = stack_info(paths)
         began = time.monotonic()
-        if not _stop(at, info):
+        if not _stop(paths, info):
             self.stderr.write(
-                f"Something still holds {at.stack_lock}; `manage.py status` shows what."
+                f"Something still holds {paths.stack_lock}; `manage.py status` shows what."
             )
             sys.exit(1)
         self.stdout.write(f"Stopped after {time.monotonic() - began:.1f} s.")
 
 
-def _stop(at: HomePaths, info: StackInfo | None) -> bool:
+def _stop(paths: HomePaths, info: StackInfo | None) -> bool:
     """Ask, then force, and wait: the watcher ends what a killed supervisor leaves."""
     began = time.monotonic()
     _signal(info, signal.SIGTERM)
     forced = False
-    while is_up(at):
+    while is_up(paths):
         waited = time.monotonic() - began
         if waited > IN_ALL_S:
             return False
         if waited > GENTLY_S and not forced:
             forced = True
-            _signal(stack_info(at), signal.SIGKILL)
+            _signal(stack_info(paths), signal.SIGKILL)
         time.sleep(0.05)
     return True
 

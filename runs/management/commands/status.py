@@ -24,21 +24,21 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Print the table."""
-        at = home_paths()
-        info = stack_info(at)
-        if not is_up(at) or info is None or info.state == "stopped":
-            self.stdout.write(f"Nothing is up for {at.home}. `manage.py up` starts it.")
+        paths = home_paths()
+        info = stack_info(paths)
+        if not is_up(paths) or info is None or info.state == "stopped":
+            self.stdout.write(f"Nothing is up for {paths.home}. `manage.py up` starts it.")
             sys.exit(DOWN)
         if birth(info.pid) != info.birth:
             self.stdout.write("The supervisor was killed; its watcher is stopping the parts.")
             sys.exit(DOWN)
-        for line in [*_stack_lines(info), *_work_lines(), _member_line(at)]:
+        for line in [*_stack_lines(info), *_work_lines(), _member_line(paths)]:
             self.stdout.write(line)
 
 
 def _stack_lines(info: StackInfo) -> list[str]:
     rows = [("supervisor", info.pid, info.state, f"{info.url} ({info.mode})")]
-    for part in info.parts:
+    for part in info.services:
         again = f", restarted {part.restarts}×" if part.restarts else ""
         rows.append((part.name, part.pid or 0, part.state + again, part.where))
     width = max(len(row[2]) for row in rows)
@@ -55,8 +55,8 @@ def _work_lines() -> list[str]:
     return [f"{'runs':<11} {counts['running']} running, {counts['queued']} queued"]
 
 
-def _member_line(at: HomePaths) -> str:
-    pids = member_pids(at.members_lock)
+def _member_line(paths: HomePaths) -> str:
+    pids = member_pids(paths.members_lock)
     if pids is None:
         return f"{'members':<11} unknown on this system"
     named = f" ({', '.join(map(str, pids))})" if pids else ""

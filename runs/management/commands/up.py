@@ -45,11 +45,11 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Start or join; exit 0 when all went well, 1 with one clear sentence when not."""
-        at = home_paths()
+        paths = home_paths()
         try:
             prepare_home()
             if options["background"]:
-                self._in_background(at, options["port"])
+                self._in_background(paths, options["port"])
                 return
             wish = UpOptions(
                 port=options["port"],
@@ -58,8 +58,8 @@ class Command(BaseCommand):
                 job=_demo if options["demo"] else None,
             )
             say = _log_line if options["detached"] else _say
-            say(f"Continuity, home {at.home}")
-            went_well = supervise_or_attach(at, wish, say)
+            say(f"Continuity, home {paths.home}")
+            went_well = supervise_or_attach(paths, wish, say)
         except StackError as problem:
             self.stderr.write(str(problem))
             sys.exit(1)
@@ -68,13 +68,13 @@ class Command(BaseCommand):
         if not went_well:
             sys.exit(1)
 
-    def _in_background(self, at: HomePaths, port: int | None) -> None:
-        info = live_info(at)
+    def _in_background(self, paths: HomePaths, port: int | None) -> None:
+        info = live_info(paths)
         began = time.monotonic()
         if info is not None:
             self.stdout.write(f"Up already, in the {info.mode}: {info.url} (process {info.pid}).")
             return
-        info = start_in_background(at, port)
+        info = start_in_background(paths, port)
         self.stdout.write(
             f"Up in the background after {time.monotonic() - began:.1f} s: {info.url}"
             f" (process {info.pid}). `manage.py down` stops it;"
