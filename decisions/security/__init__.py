@@ -1,1 +1,1 @@
-"""Secret keys, masking of secrets, log redaction."""
+"""Secret keys, masking of secret values, redaction of logs."""

@@ -1,7 +1,7 @@
-"""The installation's secret keys and what is made with them: sealing, keyed digests, MACs.
+"""The installation's secret keys: encryption at rest, keyed digests and MACs.
 
-The newest key seals and signs; older ones (CONTINUITY_SECRET_KEYS) still open and check what they
-made. What a keyed digest finds, it finds under any of them: `macs`.
+The newest key of CONTINUITY_SECRET_KEYS encrypts and signs; older keys still decrypt and verify.
+To look up a stored digest, compare it with the digests under all keys: `macs`.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def _keys(purpose: str) -> list[bytes]:
 
 
 def key_fingerprints(keys: Iterable[str] | None = None) -> list[str]:
-    """Return what tells whether two installations have the same keys, and nothing else of them;
-    by default of the configured ones.
+    """Return fingerprints by which two installations can compare their keys without revealing
+    them; by default of the configured keys.
     """
     wanted = settings.CONTINUITY_SECRET_KEYS if keys is None else keys
     return [_derive(key, "mark").hex()[:32] for key in wanted]
@@ -38,26 +38,29 @@ def _fernet() -> MultiFernet:
 
 
 def seal(plain: bytes) -> bytes:
-    """Encrypt for storage at rest."""
+    """Encrypt bytes for storage."""
     return _fernet().encrypt(plain)
 
 
 def unseal(sealed: bytes) -> bytes:
-    """Return what was sealed.
+    """Decrypt what `seal` returned.
 
     Raises:
-        ValueError: Sealed under a key that is no longer configured, or altered.
+        ValueError: Encrypted under a key that is no longer configured, or modified since.
     """
     try:
         return _fernet().decrypt(sealed)
     except InvalidToken:
-        raise ValueError("sealed under a key that is not configured, or altered") from None
+        raise ValueError(
+            "cannot decrypt: encrypted under a key that is not configured, or modified since"
+        ) from None
 
 
 @lru_cache(maxsize=64)
 def _states(keys: tuple[str, ...], purpose: str) -> tuple[tuple[hashlib._Hash, hashlib._Hash], ...]:
-    """Return the inner and outer state of HMAC-SHA256 (RFC 2104) that have taken a key in already,
-    by key: less than half the time of `hmac.digest`, which matters where a whole log is checked.
+    """Return the precomputed inner and outer states of HMAC-SHA256 (RFC 2104) for each key.
+
+    Takes less than half the time of `hmac.digest`, which matters when the whole log is verified.
     """
     blocks = [_derive(key, purpose).ljust(64, b"\0") for key in keys]
     return tuple(
@@ -82,17 +85,15 @@ def mac(purpose: str, message: bytes) -> str:
 
 
 def macs(purpose: str, message: bytes) -> tuple[str, ...]:
-    """Return the message's MAC under each configured key, the newest first: what a digest that was
-    stored before a change of keys is looked up and compared with.
+    """Return the message's MAC under each configured key, newest first: to look up a digest that
+    was stored before a key rotation.
     """
     keys = tuple(settings.CONTINUITY_SECRET_KEYS)
     return tuple(_hex(states, message) for states in _states(keys, purpose))
 
 
 def mac_matches(purpose: str, message: bytes, given: str) -> bool:
-    """Tell, in constant time per key, whether `given` is the message's MAC under any configured
-    key.
-    """
+    """Tell whether `given` is the message's MAC under any configured key, in constant time."""
     if not given.isascii():
         return False
     for states in _states(tuple(settings.CONTINUITY_SECRET_KEYS), purpose):

@@ -1,4 +1,4 @@
-"""How logs are written: one JSON object a line, secrets taken out."""
+"""Log records as JSON lines, with secrets redacted."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _HEADER = r"(?i:(?:proxy-)?authorization|(?:set-)?cookie)"
 _IS = r"(?:\\*[\"'])?\s*[=:]\s*"
 _NO_PRINCIPAL = r"(?!(?<=token:)tok_[0-9a-hjkmnp-tv-z]{26}\b)"  # `token:tok_…` only names a token
 _QUOTED = r"\\*\"[^\"\r\n]*\"|\\*'[^'\r\n]*'"
-# Bearer tokens of ours and of others, whole headers, passwords in addresses and in key=value texts.
+# Bearer tokens, whole headers, passwords in URLs and in key=value texts.
 _SECRETS = re.compile(
     rf"cty_[\w-]{{8,}}"
-    # Links that are permissions themselves: of a confirmation, of one login.
+    # Capability URLs: confirmation links and one-time logins.
     rf"|(?<=/confirm/)cnf_\w+/[\w-]+|(?<=/admin/once/)[\w-]+"
-    # Keys of well-known services, which are told by how they begin.
+    # Keys of well-known services, recognized by their prefix.
     rf"|\b(?:sk-[\w-]{{16,}}|gh[pousr]_\w{{20,}}|github_pat_\w{{20,}}|xox[abprs]-[\w-]{{10,}})"
     rf"|\bAKIA[0-9A-Z]{{16}}\b"
     rf"|{_HEADER}{_IS}(?:{_QUOTED}|[^\"'\r\n]+)"
@@ -32,35 +32,37 @@ _SECRETS = re.compile(
     rf"|{_NAME}{_IS}{_NO_PRINCIPAL}(?:{_QUOTED}|[^\s\"',;&}}\])]+)"
 )
 _HOLDS_SECRET = re.compile(rf"[\w-]*{_NAME}|{_HEADER}")
-# What json leaves as it is and terminals or line readers do not, and what no UTF-8 can hold.
+# What json does not escape: characters that terminals or line readers act on, and surrogates.
 _UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-_OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
-_known: list[Masker] = []  # secrets that this process works with at the moment
+_active: list[Masker] = []  # maskers of the secrets in use by this process
 
 
 @contextmanager
 def hiding(masker: Masker) -> Iterator[None]:
-    """Keep these values out of every log line of the process for the length of a block."""
+    """Mask these values in every log line of the process for the length of a block."""
     if not masker:
         yield
         return
-    _known.append(masker)
+    _active.append(masker)
     try:
         yield
     finally:
-        _known.remove(masker)
+        _active.remove(masker)
 
 
 def redact(text: str) -> str:
-    """Return the text with everything that is, or looks like, a secret replaced by ***."""
-    for masker in tuple(_known):
+    """Return the text with known secrets, and what looks like a secret, replaced by ***."""
+    for masker in tuple(_active):
         text = masker.text(text)
     return _SECRETS.sub("***", text)
 
 
 def redact_value(value: Any) -> Any:
-    """Return a value of any kind as JSON without what is, or by its name is, a secret."""
+    """Return a value as JSON with secrets replaced by ***: texts as `redact` does, and the values
+    of fields whose name marks a secret.
+    """
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, float):
@@ -78,34 +80,34 @@ def redact_value(value: Any) -> Any:
 def _message(record: logging.LogRecord) -> str:
     try:
         return record.getMessage()
-    except (TypeError, ValueError, KeyError):  # arguments that do not fit are no reason to fail
+    except (TypeError, ValueError, KeyError):  # the arguments do not match the format string
         return f"{record.msg} {record.args!r}"
 
 
 class RedactSecrets(logging.Filter):
-    """The one filter that every record passes."""
+    """The filter of every handler: redacts secrets."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Replace secrets in the record's message and in its extras."""
+        """Redact the record's message and its extra fields; return True."""
         record.msg, record.args = redact(_message(record)), None
         for name, value in vars(record).items():
-            if name not in _OWN:
+            if name not in _STANDARD:
                 setattr(record, name, redact_value({name: value})[name])
         return True
 
 
 class JSONLines(logging.Formatter):
-    """One JSON object a line: control characters are escaped, so no value can forge a line."""
+    """One JSON object per line; control characters are escaped, so that no value forges a line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the record as one line."""
+        """Return the record as one line of JSON."""
         line: dict[str, Any] = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
         }
-        line |= {name: value for name, value in vars(record).items() if name not in _OWN}
+        line |= {name: value for name, value in vars(record).items() if name not in _STANDARD}
         if record.exc_info:
             line["exception"] = redact(self.formatException(record.exc_info))
         text = json.dumps(line, ensure_ascii=False, default=str)

@@ -1,4 +1,4 @@
-"""Addresses that are reached from this machine alone."""
+"""Loopback addresses."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import ipaddress
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether an address, with or without brackets, or the name localhost is this machine's
-    own.
-    """
+    """Tell whether a host is `localhost` or a loopback address, with or without brackets."""
     if host.lower() == "localhost":
         return True
     try:

@@ -1,4 +1,4 @@
-"""Taking secret values out of whatever leaves a run: texts, JSON, bytes."""
+"""Masking of known secret values in texts, JSON and bytes that leave a run."""
 
 from __future__ import annotations
 
@@ -10,19 +10,17 @@ from typing import Any
 from urllib.parse import quote, quote_plus
 
 MASK = "***"
-SHORTEST = (
-    4  # shorter values are common words of any page; they are only kept apart, not looked for
-)
-ANYWHERE = 8  # shorter than this, a value counts only where it stands by itself
+MIN_LENGTH = 4  # shorter values are too common in ordinary text to be masked
+ANYWHERE_LENGTH = 8  # shorter values are masked only as whole words
 _TEXTS = re.compile(r"text/|application/(?:[\w.+-]*json|[\w.+-]*xml|javascript)")
 
 
 class Masker:
-    """Replaces some values, also as addresses, JSON and HTML write them, by `***`."""
+    """Replaces secret values by `***`, also in their URL, JSON and HTML encodings."""
 
     def __init__(self, values: Iterable[str] = ()) -> None:
-        forms = {form for value in values if len(value) >= SHORTEST for form in _forms(value)}
-        # Longest first, so that no part of a value is left of it.
+        forms = {form for value in values if len(value) >= MIN_LENGTH for form in _forms(value)}
+        # Longest first, so that a value that contains another one is masked completely.
         parts = [_pattern(form) for form in sorted(forms, key=len, reverse=True)]
         self._pattern = re.compile("|".join(parts)) if parts else None
 
@@ -30,11 +28,11 @@ class Masker:
         return self._pattern is not None
 
     def text(self, text: str) -> str:
-        """Return the text without the values."""
+        """Return the text with the values masked."""
         return text if self._pattern is None else self._pattern.sub(MASK, text)
 
     def value(self, value: Any) -> Any:
-        """Return a JSON value whose texts, names of fields too, are without the values."""
+        """Return a JSON value with the values masked in its texts and field names."""
         if self._pattern is None:
             return value
         if isinstance(value, str):
@@ -46,7 +44,7 @@ class Masker:
         return value
 
     def data(self, data: bytes, mime_type: str) -> bytes:
-        """Return the bytes of a text without the values; those of anything else as they are."""
+        """Return bytes with the values masked if the media type is a text; else unchanged."""
         if self._pattern is None or not _TEXTS.match(mime_type):
             return data
         return self.text(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
@@ -61,10 +59,10 @@ def _forms(value: str) -> Iterator[str]:
         yield quote(value, safe="")
         yield quote(value)
         yield quote_plus(value)
-    except UnicodeEncodeError:  # half a surrogate pair: no address holds it
+    except UnicodeEncodeError:  # a lone surrogate: it cannot occur in a URL
         return
 
 
 def _pattern(form: str) -> str:
     literal = re.escape(form)
-    return literal if len(form) >= ANYWHERE else rf"(?<![A-Za-z0-9]){literal}(?![A-Za-z0-9])"
+    return literal if len(form) >= ANYWHERE_LENGTH else rf"(?<![A-Za-z0-9]){literal}(?![A-Za-z0-9])"

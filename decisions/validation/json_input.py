@@ -1,4 +1,4 @@
-"""The one input gate: what bytes become JSON values at any door (reliability rule 10).
+"""Parsing of JSON input, the same for every API.
 
 At most `limit` bytes, 32 levels, 100 000 values; no NaN or infinity, no duplicate key, no NUL, no
 lone surrogate, no integer beyond 64 bits.
@@ -19,25 +19,25 @@ MAX_VALUES = 100_000
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise MalformedBody(f"The JSON holds {name}, which is no number.")
+    raise MalformedBody(f"The JSON contains {name}, which is not a JSON number.")
 
 
 def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        raise MalformedBody("The JSON holds an object with the same key twice.")
-    return made
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise MalformedBody("The JSON contains an object with a duplicate key.")
+    return fields
 
 
 def load_json(raw: bytes, *, limit: int = BODY_LIMIT) -> Any:
-    """Return the JSON value of the bytes.
+    """Parse and validate JSON bytes.
 
     Raises:
         BodyTooLarge: More than `limit` bytes.
-        MalformedBody: Not UTF-8, not JSON, or JSON with something the gate refuses.
+        MalformedBody: Not UTF-8, not JSON, or outside the limits above.
     """
     if len(raw) > limit:
-        raise BodyTooLarge(f"The body has {len(raw)} bytes; at most {limit} are taken.")
+        raise BodyTooLarge(f"The body has {len(raw)} bytes; at most {limit} are accepted.")
     try:
         value = json.loads(
             raw.decode("utf-8"),
@@ -55,25 +55,25 @@ def load_json(raw: bytes, *, limit: int = BODY_LIMIT) -> Any:
 
 
 def check_value(value: Any) -> None:
-    """Refuse a value that is nested too deep, too numerous, or holds text that no database takes.
+    """Refuse a value that is nested too deep, has too many values, or text that cannot be stored.
 
     Raises:
-        MalformedBody: The first thing found wrong.
+        MalformedBody: Names the first problem.
     """
     todo: list[tuple[Any, int]] = [(value, 1)]
-    seen = 0
+    count = 0
     while todo:
         item, depth = todo.pop()
-        seen += 1
+        count += 1
         if depth > MAX_DEPTH:
             raise MalformedBody(f"The JSON is nested deeper than {MAX_DEPTH} levels.")
-        if seen > MAX_VALUES:
-            raise MalformedBody(f"The JSON holds more than {MAX_VALUES} values.")
+        if count > MAX_VALUES:
+            raise MalformedBody(f"The JSON contains more than {MAX_VALUES} values.")
         todo.extend((child, depth + 1) for child in _children(item))
 
 
 def _children(item: Any) -> list[Any]:
-    """Return what a value holds; refuse the value itself where it is wrong."""
+    """Validate one value and return the values it contains, field names included."""
     if isinstance(item, str):
         _check_text(item)
     elif isinstance(item, dict):
@@ -83,14 +83,14 @@ def _children(item: Any) -> list[Any]:
     elif (isinstance(item, float) and math.isinf(item)) or (
         isinstance(item, int) and not -(2**63) <= item < 2**63
     ):
-        raise MalformedBody("The JSON holds a number that is out of range.")
+        raise MalformedBody("The JSON contains a number that is out of range.")
     return []
 
 
 def _check_text(text: str) -> None:
     if "\0" in text:
-        raise MalformedBody("A text in the JSON holds a NUL character.")
+        raise MalformedBody("A string in the JSON contains a NUL character.")
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise NotUnicode("A text in the JSON holds half a surrogate pair.") from None
+        raise NotUnicode("A string in the JSON contains a lone surrogate.") from None

@@ -1,5 +1,5 @@
-"""JSON Schemas as the doors enforce them: closed, linear-time patterns, no fetching, errors a
-caller can act on.
+"""JSON Schema validation for every API: closed objects, linear-time patterns, no remote references,
+errors that name the field.
 """
 
 from __future__ import annotations
@@ -14,24 +14,22 @@ from pydantic import BaseModel
 from decisions.errors import InvalidInput
 
 Schema = dict[str, Any]
-# Of a list: which part of it, and what an answer tells of the rest beside the part.
+# Pagination: the arguments of a list, and the fields of its response beside the items.
 PAGE_INPUT: Schema = {
     "limit": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 50},
     "offset": {"type": "integer", "minimum": 0, "maximum": 2**53 - 1, "default": 0},
 }
-_PART_TOLD: Schema = {
+_PAGE_OUTPUT: Schema = {
     "total": {"type": "integer", "minimum": 0},
     "hasMore": {"type": "boolean"},
     "nextCursor": {"type": ["string", "null"]},
 }
-MAX_TOLD = 5  # errors named in one answer
-MAX_TEXT = 300  # characters of one error; values are not echoed whole
+MAX_ERRORS = 5  # errors in one response
+MAX_TEXT = 300  # characters of one error; long values are not echoed completely
 
 
 def closed(properties: Schema, required: list[str] | None = None) -> Schema:
-    """Return the schema of an object that takes these fields alone; all are required unless said
-    otherwise.
-    """
+    """Return the schema of an object with exactly these fields; by default all are required."""
     return {
         "type": "object",
         "properties": properties,
@@ -41,34 +39,33 @@ def closed(properties: Schema, required: list[str] | None = None) -> Schema:
 
 
 def page_schema(name: str, item: Schema) -> Schema:
-    """Return the schema of an answer with a part of a list, which stands under `name`."""
-    return closed({name: {"type": "array", "items": item}, **_PART_TOLD})
+    """Return the schema of one page of a list, with the items in the field `name`."""
+    return closed({name: {"type": "array", "items": item}, **_PAGE_OUTPUT})
 
 
 def compile_schema(schema: dict[str, Any], *, mask: str | None = None) -> Draft202012Validator:
     """Return a validator with a linear-time pattern engine that never resolves a remote reference.
 
-    With `mask`, its errors tell that instead of the values that they are about.
+    Args:
+        mask: text that stands for the invalid values in error messages.
 
     Raises:
-        ValueError: The schema itself is wrong, refers elsewhere, or has a pattern outside the
-            linear engine.
+        ValueError: The schema is invalid, has a remote reference, or a pattern that the linear
+            engine does not support.
     """
     return Draft202012Validator(schema, pattern_options=RegexOptions(), offline=True, mask=mask)
 
 
 def schema_of(model: type[BaseModel]) -> dict[str, Any]:
-    """Return a model's input schema by its JSON names, without pydantic's titles, which only cost
-    tokens.
-    """
+    """Return a model's input schema by its aliases, without titles, which only cost tokens."""
     schema: dict[str, Any] = without_titles(model.model_json_schema(by_alias=True))
     return schema
 
 
 def without_titles(node: Any) -> Any:
-    """Return a schema without the titles that pydantic gives every part of it."""
+    """Return a schema without the titles that pydantic adds to each of its parts."""
     if isinstance(node, dict):
-        # A "title" beside a "type" is pydantic's; inside "properties" it is a field of that name.
+        # Inside "properties", "title" is a field of that name, not pydantic's title.
         return {
             key: {name: without_titles(value) for name, value in item.items()}
             if key in ("properties", "$defs") and isinstance(item, dict)
@@ -80,7 +77,7 @@ def without_titles(node: Any) -> Any:
 
 
 def has_secret_fields(schema: Mapping[str, Any]) -> bool:
-    """Tell whether any field of the schema is marked `writeOnly`: sent in, never given out."""
+    """Tell whether any field of the schema is marked `writeOnly`: a secret input."""
     return any(
         (key == "writeOnly" and item is True)
         or any(
@@ -93,7 +90,7 @@ def has_secret_fields(schema: Mapping[str, Any]) -> bool:
 
 
 def secret_paths(schema: Mapping[str, Any], value: Any) -> set[tuple[str | int, ...]]:
-    """Return where in a value the fields are that its schema marks `writeOnly`."""
+    """Return the paths of the fields in a value that its schema marks `writeOnly`."""
     return set(_secret_paths(schema, value, schema.get("$defs", {}), ()))
 
 
@@ -127,18 +124,18 @@ def check(validator: Draft202012Validator, value: Any, *, where: str = "") -> No
     """
     errors = []
     for error in validator.iter_errors(value):
-        errors.append(_told(error, where))
-        if len(errors) == MAX_TOLD:
+        errors.append(_error_as_dict(error, where))
+        if len(errors) == MAX_ERRORS:
             break
     if errors:
         first = errors[0]
-        place = first["path"] or "the arguments"
-        raise InvalidInput(f"{place}: {first['message']}", details={"errors": errors})
+        path = first["path"] or "the arguments"
+        raise InvalidInput(f"{path}: {first['message']}", details={"errors": errors})
 
 
 def coerce_integers(value: Any, schema: Mapping[str, Any]) -> Any:
-    """Return a value that the schema allows, with JSON's 5.0 as 5 wherever an integer is wanted:
-    to a schema both are one, to what counts and slices with it they are not.
+    """Return a valid value with whole floats as int where the schema has an integer: JSON Schema
+    accepts 5.0 as an integer, but Python code that counts and slices does not.
     """
     if isinstance(value, float):
         return int(value) if value.is_integer() and _wants_integer(schema) else value
@@ -160,10 +157,10 @@ def _wants_integer(schema: Mapping[str, Any]) -> bool:
     )
 
 
-def _told(error: ValidationError, where: str) -> dict[str, str]:
+def _error_as_dict(error: ValidationError, where: str) -> dict[str, str]:
     path = ".".join(filter(None, [where, *map(str, error.instance_path)]))
     message = error.message
-    if isinstance(error.kind, ValidationErrorKind.Enum):  # whose own message names two and a number
+    if isinstance(error.kind, ValidationErrorKind.Enum):  # its message names only two options
         allowed = ", ".join(json.dumps(option, ensure_ascii=False) for option in error.kind.options)
         message = f"{message.partition(' is not one of ')[0]} is not one of {allowed}"
     if len(message) > MAX_TEXT:

@@ -1,4 +1,4 @@
-"""Values from outside, made fit for JSON columns and answers."""
+"""Conversion of external values to JSON that the databases can store."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _OPTIONS = orjson.OPT_NON_STR_KEYS
 
 
 def storable(value: Any) -> Any:
-    """Return the value as JSON that every database and every reader takes.
+    """Return the value as JSON that SQLite, PostgreSQL and every JSON parser accept.
 
-    Pages and tools give NUL and halves of surrogate pairs (replaced), NaN and infinities (null),
-    integers beyond 64 bits (floats), nesting without end (cut). The common case costs one round
-    through the serialiser.
+    NUL and lone surrogates are replaced, NaN and infinities become null, integers beyond 64 bits
+    become floats, and nesting beyond MAX_DEPTH is cut. A value that needs none of this costs one
+    round trip through orjson.
     """
     try:
         raw = orjson.dumps(value, option=_OPTIONS)
-    except TypeError:  # half a surrogate pair, a huge integer, too deep, or no JSON at all
+    except TypeError:  # a lone surrogate, a huge integer, too deep, or not JSON
         raw = b""
     if not raw or b"\\u0000" in raw:
         raw = orjson.dumps(_cleaned(value, 0), option=_OPTIONS)
@@ -28,7 +28,7 @@ def storable(value: Any) -> Any:
 
 
 def storable_text(text: str) -> str:
-    """Return the text without NUL and halves of surrogate pairs."""
+    """Return the text with NUL and lone surrogates replaced."""
     return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
 
 

@@ -115,7 +115,7 @@ def test_a_malformed_request_is_answered_with_its_id(line: bytes) -> None:
         ('{"runId":NaN}', "NaN"),
         ('{"runId":-Infinity}', "Infinity"),
         ('{"runId":1e999}', "out of range"),
-        ('{"runId":"a","runId":"b"}', "same key twice"),
+        ('{"runId":"a","runId":"b"}', "duplicate key"),
         (r'{"runId":"run_\u0000"}', "NUL"),
         (r'{"runId":"\ud800"}', "surrogate"),
         ('{"x":' + "[" * 5000 + "]" * 5000 + "}", "nested deeper"),
