@@ -74,7 +74,7 @@ def test_artifacts_of_a_bucket_are_left_to_it_unless_asked_for(
     bucket.storage.delete(blob_path(Artifact.objects.get(id=lost).sha256))
     said: list[str] = []
     folder = tmp_path / "kept"
-    made = create_backup(folder, with_keys=False, with_artifacts=True, say=said.append)
+    made = create_backup(folder, with_keys=False, with_artifacts=True, report=said.append)
     assert (made.blobs, made.blob_bytes, made.missing) == (1, 18, 1)
     assert [blob.read_bytes() for blob in list_blobs(folder)] == [b"kept in the bucket"]
     assert check_backup(folder) == read_manifest(folder)

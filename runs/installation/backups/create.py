@@ -1,4 +1,4 @@
-"""Making a backup, while the installation goes on."""
+"""Create a backup of a running installation."""
 
 from __future__ import annotations
 
@@ -22,37 +22,39 @@ from runs.installation.backups import postgresql_dump, sqlite_file
 from runs.installation.backups.manifest import BLOBS, Manifest, measure, write_file, write_manifest
 from runs.installation.home.errors import BackupError
 
-Say = Callable[[str], None]
+ReportLine = Callable[[str], None]
 Files = dict[str, tuple[str, int]]
-FOLDERS = ("audit", "workspaces")  # of the home: what is there nowhere else
+FOLDERS = ("audit", "workspaces")  # of the home; their files are stored nowhere else
 
 
 def has_artifact_files() -> bool:
-    """Tell whether artifacts are files, and not in a bucket that has backups of its own."""
+    """Tell whether artifacts are stored as files rather than in a bucket."""
     return isinstance(storages["artifacts"], FileSystemStorage)
 
 
-def create_backup(folder: Path, *, with_keys: bool, with_artifacts: bool, say: Say) -> Manifest:
-    """Write a backup into a folder that is empty or made here; an audit row tells of it.
+def create_backup(
+    folder: Path, *, with_keys: bool, with_artifacts: bool, report: ReportLine
+) -> Manifest:
+    """Write a backup into a new or empty folder, and record it in the audit log.
 
-    The order matters: checkpoints of the audit chain before the database, so that none is newer
-    than the chain; artifacts after it, so that none that it names was not yet there.
+    The order matters. Audit checkpoints come before the database, so that none is newer than the
+    chain in it; artifacts come after the database, so that all that it names exist.
 
     Raises:
-        BackupError: It cannot be made; nothing of it is left.
+        BackupError: The backup cannot be created; nothing of it is left.
     """
     files: Files = {}
-    with _room_for(folder):
-        told = {"withKeys": with_keys, "withArtifacts": with_artifacts}
-        record(AuditEvent("installation.backed_up", "command", "installation", "", "", "", told))
+    with _empty_folder(folder):
+        details = {"withKeys": with_keys, "withArtifacts": with_artifacts}
+        record(AuditEvent("installation.backed_up", "command", "installation", "", "", "", details))
         files.update(_copy_folder("audit", folder))
         migrations = sorted(
             f"{a}.{n}" for a, n in MigrationRecorder(connection).applied_migrations()
         )
-        dumping = sqlite_file if connection.vendor == "sqlite" else postgresql_dump
-        name = dumping.dump(folder)
+        database = sqlite_file if connection.vendor == "sqlite" else postgresql_dump
+        name = database.dump(folder)
         files[name] = measure(folder, name)
-        say(f"database    {name}, {files[name][1]} bytes")
+        report(f"database    {name}, {files[name][1]} bytes")
         files.update(_copy_folder("workspaces", folder))
         if with_keys:
             keys = "\n".join(settings.CONTINUITY_SECRET_KEYS) + "\n"
@@ -66,66 +68,68 @@ def create_backup(folder: Path, *, with_keys: bool, with_artifacts: bool, say: S
 
 
 @contextmanager
-def _room_for(folder: Path) -> Iterator[None]:
-    """Have an empty folder; what is in it after a failure goes."""
-    was_there = folder.exists()
+def _empty_folder(folder: Path) -> Iterator[None]:
+    """Create the folder or check that it is empty; if the block fails, remove what it wrote."""
+    existed = folder.exists()
     try:
-        _have_empty(folder)
+        _create_empty(folder)
         try:
             yield
         except BaseException:
-            _empty(folder)
-            if not was_there:
+            _remove_content(folder)
+            if not existed:
                 folder.rmdir()
             raise
     except OSError as error:
-        raise BackupError(f"The backup was not made: {error.strerror or error}.") from None
+        raise BackupError(f"The backup was not created: {error.strerror or error}.") from None
     except DatabaseError as error:
         reason = str(error).strip().splitlines()[0]
         raise BackupError(f"The database does not answer ({reason}).") from None
 
 
-def _have_empty(folder: Path) -> None:
+def _create_empty(folder: Path) -> None:
     if folder.resolve().is_relative_to(Path(settings.CONTINUITY_HOME).resolve()):
-        raise BackupError(f"{folder} lies in CONTINUITY_HOME, and would be lost with it.")
+        raise BackupError(f"{folder} is inside CONTINUITY_HOME. Name a folder outside of it.")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if any(folder.iterdir()):
-        raise BackupError(f"{folder} is not empty. Name a folder that is, or a new one.")
+        raise BackupError(f"{folder} is not empty. Name an empty or a new folder.")
     folder.chmod(0o700)
 
 
-def _empty(folder: Path) -> None:
-    for left in folder.iterdir():
-        if left.is_dir():
-            shutil.rmtree(left)
+def _remove_content(folder: Path) -> None:
+    for path in folder.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
         else:
-            left.unlink()
+            path.unlink()
 
 
 def _copy_folder(name: str, folder: Path) -> Files:
-    """Copy the plain files of a folder of the home; one that goes meanwhile is left out."""
+    """Copy the regular files of a folder in the home; skip those deleted in the meantime."""
     home = Path(settings.CONTINUITY_HOME)
     files: Files = {}
     for path in sorted((home / name).rglob("*")):
         if path.is_symlink() or not path.is_file() or path.name == "lock":
             continue
-        place = path.relative_to(home).as_posix()
+        name_in_home = path.relative_to(home).as_posix()
         try:
             source = path.open("rb")
         except FileNotFoundError:
             continue
         with source:
-            files[place] = write_file(source, folder / place)
+            files[name_in_home] = write_file(source, folder / name_in_home)
     return files
 
 
 def _copy_blobs(folder: Path) -> tuple[int, int, int]:
-    """Copy the bytes of every artifact that has not expired; return how many, how large together,
-    and how many were lost before.
+    """Copy the content of every artifact that has not expired.
+
+    Returns:
+        The number of files, their total bytes, and the number whose content was already lost.
     """
     number = size_bytes = missing = 0
-    kept = Artifact.objects.filter(expired_at__isnull=True).order_by("sha256")
-    for sha256, size in kept.values_list("sha256", "size_bytes").distinct().iterator():
+    stored = Artifact.objects.filter(expired_at__isnull=True).order_by("sha256")
+    for sha256, size in stored.values_list("sha256", "size_bytes").distinct().iterator():
         target = folder / BLOBS / blob_path(sha256)
         source = open_blob(sha256, size_bytes=size)
         if source is not None:

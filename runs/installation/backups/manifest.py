@@ -1,11 +1,11 @@
-"""What a backup's folder holds.
+"""The content of a backup folder, and its manifest.
 
-manifest.json       written last: a folder without one is no backup
+manifest.json       written last: a folder without it is not a backup
 database.sqlite3    or database.dump (of pg_dump)
-audit/              checkpoints of the audit chain, no newer than the database
+audit/              checkpoints of the audit chain, not newer than the database
 workspaces/         snapshots of files that workspace tools changed
-artifacts/          aa/bb/SHA-256, each file named by its content
-keys                only where it was asked for
+artifacts/          aa/bb/SHA-256, each file named by the hash of its content
+keys                only with --with-keys
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class Manifest:
     Attributes:
         made_at: Unix milliseconds.
         database: `sqlite` or `postgresql`.
-        migrations: all that the database had seen, as app.name.
-        key_marks: tell whether the keys are the same ones.
-        files: SHA-256 and bytes of each file but artifacts, by its path.
-        blobs, blob_bytes: of the artifacts that are in it; None: they are left out.
-        missing: artifacts whose bytes were lost before.
+        migrations: applied to the database, as app.name.
+        key_marks: fingerprints of the secret keys.
+        files: SHA-256 and size in bytes by path, of all files but the artifacts.
+        blobs, blob_bytes: number and total size of the artifacts; blobs is None if left out.
+        missing: the number of artifacts whose content was already lost.
     """
 
     made_at: int
@@ -53,7 +53,7 @@ class Manifest:
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Make the folder a backup: whole or not at all."""
+    """Write the manifest atomically, which makes the folder a backup."""
     draft = folder / f".{NAME}"
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         json.dump(asdict(manifest), file, indent=1)
@@ -66,23 +66,23 @@ def read_manifest(folder: Path) -> Manifest:
     """Return a backup's manifest.
 
     Raises:
-        BackupError: There is none, or none that this version reads.
+        BackupError: There is none, or this version cannot read it.
     """
     try:
-        told = json.loads((folder / NAME).read_text())
+        stored = json.loads((folder / NAME).read_text())
     except FileNotFoundError:
-        raise BackupError(f"{folder} is no backup: it has no {NAME}.") from None
+        raise BackupError(f"{folder} is not a backup: it has no {NAME}.") from None
     except (OSError, ValueError) as error:
         raise BackupError(f"{folder / NAME} cannot be read: {error}.") from None
-    if not isinstance(told, dict) or told.get("format") != FORMAT:
-        raise BackupError(f"{folder} was made by another version of `manage.py backup`.")
+    if not isinstance(stored, dict) or stored.get("format") != FORMAT:
+        raise BackupError(f"{folder} was created by another version of `manage.py backup`.")
     try:
-        manifest = Manifest(**told)
+        manifest = Manifest(**stored)
         files = {
-            _inside(path): (str(sha), int(size)) for path, (sha, size) in told["files"].items()
+            _inside(path): (str(sha), int(size)) for path, (sha, size) in stored["files"].items()
         }
     except (TypeError, ValueError, AttributeError):
-        raise BackupError(f"{folder / NAME} is not as `manage.py backup` writes it.") from None
+        raise BackupError(f"{folder / NAME} is not a manifest of `manage.py backup`.") from None
     return Manifest(**{**asdict(manifest), "files": files})
 
 
@@ -94,33 +94,33 @@ def _inside(path: str) -> str:
 
 
 def check_backup(folder: Path) -> Manifest:
-    """Read every byte of a backup and return its manifest.
+    """Verify the hash of every file of a backup, and return its manifest.
 
     Raises:
-        BackupError: A file is missing or another one; the first is named.
+        BackupError: A file is missing or has changed; the message names the first.
     """
     manifest = read_manifest(folder)
     for path, wanted in manifest.files.items():
         if _measured(folder / path) != wanted:
-            raise BackupError(f"{folder / path} is missing or not as it was written.")
+            raise BackupError(f"{folder / path} is missing or has changed since the backup.")
     number = size_bytes = 0
     for blob in list_blobs(folder):
         sha256, size = _measured(blob) or ("", 0)
         if sha256 != blob.name or blob != folder / BLOBS / blob_path(sha256):
-            raise BackupError(f"{blob} is not as it was written.")
+            raise BackupError(f"{blob} has changed since the backup.")
         number, size_bytes = number + 1, size_bytes + size
     if (number, size_bytes) != (manifest.blobs or 0, manifest.blob_bytes):
         raise BackupError(
-            f"{folder / BLOBS} holds {number} files of {size_bytes} bytes in all, not"
+            f"{folder / BLOBS} has {number} files of {size_bytes} bytes in total, not"
             f" {manifest.blobs or 0} of {manifest.blob_bytes}."
         )
     return manifest
 
 
 def list_blobs(folder: Path) -> Iterator[Path]:
-    """Yield the files of the artifacts."""
-    for place, _, names in os.walk(folder / BLOBS):
-        yield from (Path(place) / name for name in sorted(names))
+    """Yield the files of a backup's artifacts."""
+    for parent, _, names in os.walk(folder / BLOBS):
+        yield from (Path(parent) / name for name in sorted(names))
 
 
 def _measured(path: Path) -> tuple[str, int] | None:
@@ -131,7 +131,7 @@ def _measured(path: Path) -> tuple[str, int] | None:
 
 
 def write_file(source: IO[Any], target: Path) -> tuple[str, int]:
-    """Write a file of a backup, for its owner alone; return its SHA-256 and bytes."""
+    """Write a file that only its owner can read; return its SHA-256 and size in bytes."""
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     hashed, size_bytes = hashlib.sha256(), 0
     with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
@@ -145,7 +145,7 @@ def write_file(source: IO[Any], target: Path) -> tuple[str, int]:
 
 
 def measure(folder: Path, path: str) -> tuple[str, int]:
-    """Return what the manifest tells of a file that is in the folder."""
+    """Return the SHA-256 and size in bytes of a file in the folder."""
     measured = _measured(folder / path)
     if measured is None:
         raise BackupError(f"{folder / path} was not written.")

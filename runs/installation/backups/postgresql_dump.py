@@ -1,5 +1,5 @@
-"""The database of a fleet, by PostgreSQL's own programs. Who they log in as goes to them in their
-environment: a command line can be read by every user of a machine.
+"""Dump and load a PostgreSQL database with pg_dump and pg_restore. Credentials are passed in their
+environment, because every user of the machine can read command lines.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _OTHERS = """
 
 
 def dump(folder: Path) -> str:
-    """Write the database as it is at one moment; whoever writes meanwhile goes on writing."""
+    """Write a consistent snapshot of the database without blocking writers; return its name."""
     target = folder / NAME
     os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     _run("pg_dump", "--format=custom", "--no-owner", "--no-privileges", "--file", str(target))
@@ -38,17 +38,17 @@ def dump(folder: Path) -> str:
 
 
 def holds_data() -> bool:
-    """Tell whether the database has our tables already."""
+    """Tell whether the database has our tables."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT to_regclass('django_migrations') IS NOT NULL")
         return bool(cursor.fetchone()[0])
 
 
 def refuse_in_use() -> None:
-    """Look whether anybody else is connected.
+    """Check that there is no other connection to the database.
 
     Raises:
-        BackupError: Somebody is, or the database does not answer.
+        BackupError: There is one, or the database does not answer.
     """
     try:
         with connection.cursor() as cursor:
@@ -65,7 +65,7 @@ def refuse_in_use() -> None:
 
 
 def load(backup: Path) -> None:
-    """Replace what the database holds, in one transaction: all of it or nothing."""
+    """Replace the content of the database, in one transaction."""
     connections.close_all()
     _run(
         "pg_restore",
@@ -82,12 +82,12 @@ def load(backup: Path) -> None:
 
 
 def _environment() -> dict[str, str]:
-    told = connection.settings_dict
-    asked = {name: str(told[key]) for key, name in _SERVER.items() if told.get(key)}
+    database = connection.settings_dict
+    variables = {name: str(database[key]) for key, name in _SERVER.items() if database.get(key)}
     for option in _OPTIONS:
-        if option in told.get("OPTIONS", {}):
-            asked[f"PG{option.upper()}"] = str(told["OPTIONS"][option])
-    return {**os.environ, **asked}
+        if option in database.get("OPTIONS", {}):
+            variables[f"PG{option.upper()}"] = str(database["OPTIONS"][option])
+    return {**os.environ, **variables}
 
 
 def _run(program: str, *arguments: str) -> None:
@@ -106,6 +106,6 @@ def _run(program: str, *arguments: str) -> None:
         check=False,
     )
     if done.returncode != 0:
-        said = [line for line in done.stderr.splitlines() if "error" in line.lower()]
-        reason = (said or done.stderr.splitlines() or [f"exit {done.returncode}"])[0].strip()
+        errors = [line for line in done.stderr.splitlines() if "error" in line.lower()]
+        reason = (errors or done.stderr.splitlines() or [f"exit {done.returncode}"])[0].strip()
         raise BackupError(f"{program} failed, and nothing was changed: {reason[:300]}")

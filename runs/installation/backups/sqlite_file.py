@@ -1,4 +1,4 @@
-"""The embedded database as one file: copied while it is in use, and put in place of another."""
+"""Dump and load the embedded database: copy its file while in use, and replace it."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from runs.installation.home.errors import BackupError
 NAME = "database.sqlite3"
 
 
-def _place() -> Path:
+def _path() -> Path:
     return Path(connection.settings_dict["NAME"])
 
 
 def dump(folder: Path) -> str:
-    """Copy the database as it is at one moment; whoever writes meanwhile goes on writing."""
+    """Copy a consistent snapshot of the database without blocking writers; return its file name."""
     target = folder / NAME
     os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     try:
         with (
-            closing(sqlite3.connect(f"{_place().as_uri()}?mode=ro", uri=True)) as source,
+            closing(sqlite3.connect(f"{_path().as_uri()}?mode=ro", uri=True)) as source,
             closing(sqlite3.connect(target)) as copy,
         ):
-            # In one step: in several, each write of another process would begin it anew.
+            # In one step: between steps a write of another process would restart the copy.
             source.backup(copy)
             copy.execute("PRAGMA journal_mode=DELETE")
     except sqlite3.Error as error:
@@ -41,32 +41,32 @@ def _check(file: Path) -> None:
     """Read every page of a database.
 
     Raises:
-        BackupError: One of them is none.
+        BackupError: The file is damaged, or not a database.
     """
     try:
         with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as database:
-            told = str(database.execute("PRAGMA quick_check").fetchone()[0])
+            result = str(database.execute("PRAGMA quick_check").fetchone()[0])
     except sqlite3.Error as error:
-        told = str(error)
-    if told != "ok":
-        raise BackupError(f"The database is damaged: {told.splitlines()[0]}.")
+        result = str(error)
+    if result != "ok":
+        raise BackupError(f"The database is damaged: {result.splitlines()[0]}.")
 
 
 def holds_data() -> bool:
-    """Tell whether there is a database already."""
-    return _place().exists()
+    """Tell whether the database exists."""
+    return _path().exists()
 
 
 def refuse_in_use() -> None:
-    """Make the database one file that nobody has open.
+    """Check that no process uses the database, and merge its write-ahead log into its file.
 
     Raises:
-        BackupError: Somebody has.
+        BackupError: A process uses it.
     """
     connections.close_all()
     try:
-        with closing(sqlite3.connect(_place(), timeout=1)) as database:
-            # Leaving the log that readers and writers share is for the only one who is there.
+        with closing(sqlite3.connect(_path(), timeout=1)) as database:
+            # SQLite leaves WAL mode only for an exclusive connection.
             database.execute("PRAGMA journal_mode=DELETE")
     except sqlite3.DatabaseError as error:
         if "locked" in str(error):
@@ -77,9 +77,9 @@ def refuse_in_use() -> None:
 
 
 def load(backup: Path) -> None:
-    """Put the copy where the database belongs; what was there is out of the way already."""
+    """Put the copy in place of the database, which the caller has moved away."""
     connections.close_all()
-    draft = _place().with_name(".restored.sqlite3")
+    draft = _path().with_name(".restored.sqlite3")
     with (backup / NAME).open("rb") as source:
         write_file(source, draft)
     try:
@@ -87,9 +87,9 @@ def load(backup: Path) -> None:
     except BackupError:
         draft.unlink()
         raise
-    draft.rename(_place())
+    draft.rename(_path())
 
 
 def own_files() -> list[Path]:
-    """Return the files that are the database, those that it may leave beside it included."""
-    return [_place().with_name(_place().name + suffix) for suffix in ("", "-wal", "-shm")]
+    """Return the database's file and those that SQLite may create beside it."""
+    return [_path().with_name(_path().name + suffix) for suffix in ("", "-wal", "-shm")]

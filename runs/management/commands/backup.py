@@ -53,7 +53,7 @@ class Command(BaseCommand):
             manifest = create_backup(
                 folder,
                 with_keys=with_keys,
-                say=self.stdout.write,
+                report=self.stdout.write,
                 with_artifacts=has_artifact_files() if asked is None else asked,
             )
         except StackError as problem:

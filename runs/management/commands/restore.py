@@ -40,7 +40,7 @@ class Command(BaseCommand):
                 folder,
                 force=options["force"],
                 without_keys=options["without_keys"],
-                say=self.stdout.write,
+                report=self.stdout.write,
             )
         except StackError as problem:
             raise CommandError(str(problem)) from None
