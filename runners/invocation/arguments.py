@@ -1,6 +1,4 @@
-"""What a call of a tool has to bring: its arguments by the seed's schema, or by the input model's,
-and a scope.
-"""
+"""Validation of a call's arguments, and the scope that a call needs."""
 
 from __future__ import annotations
 
@@ -19,53 +17,56 @@ from runners.tools.registry import get_tool
 from runners.workspace.errors import BadArguments, PolicyViolation
 from runners.workspace.hints import READ_HINTS
 
-# A well-formed value that the seed's enum or pattern leaves out is a matter of policy.
-_MATTERS_OF_POLICY = {
+# A well-formed value outside of these enums and patterns is a policy violation (S4), not a bad
+# argument.
+_POLICY_FIELDS = {
     ("execute_command", "scriptName"): ValidationErrorKind.Enum,
     ("browser_action", "url"): ValidationErrorKind.Pattern,
 }
 
 
 def scope_of(tool: Tool) -> str:
-    """Return the scope that a call of a tool needs."""
+    """Return the token scope that a call of the tool needs."""
     return "tools:read" if tool.effect == Effect.READ else "tools:write"
 
 
 def input_schema(tool: Tool) -> dict[str, Any]:
-    """Return the schema of a tool's arguments."""
+    """Return the JSON Schema of the tool's arguments."""
     return dict(tool.request) if tool.request is not None else schema_of(tool.input_model)
 
 
 def check_args(tool: Tool, args: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments as the tool takes them, JSON's 5.0 as 5.
+    """Validate arguments and return them as the tool receives them, 5.0 as 5.
 
     Raises:
-        BadArguments, PolicyViolation: A workspace tool's arguments are not as its seed says.
-        InvalidInput: Another tool's are not as its schema says.
+        BadArguments, PolicyViolation: The arguments of a workspace tool are invalid.
+        InvalidInput: The arguments of another tool are invalid.
     """
-    mended = dict(tool.mends(args)) if tool.mends is not None else dict(args)
+    repaired = (
+        dict(tool.repair_arguments(args)) if tool.repair_arguments is not None else dict(args)
+    )
     validator = _validator(tool.name)
     try:
-        if tool.request is None:  # without a seed our model has the first word
-            tool.input_model.model_validate(mended)
-        check(validator, mended)
-        tool.input_model.model_validate(mended)
+        if tool.request is None:  # the model's message is clearer than the schema's
+            tool.input_model.model_validate(repaired)
+        check(validator, repaired)
+        tool.input_model.model_validate(repaired)
     except InvalidInput as refusal:
         if tool.kind != "workspace":
             raise
-        if _is_policy(tool, validator, mended):
+        if _is_policy(tool, validator, repaired):
             raise PolicyViolation(refusal.message, details=refusal.details) from None
         raise BadArguments(refusal.message, hint=_hint(), details=refusal.details) from None
     except ValidationError as error:
         raise _refusal(tool, error) from None
-    return {name: _whole(value) for name, value in mended.items()}
+    return {name: _whole(value) for name, value in repaired.items()}
 
 
 def _is_policy(tool: Tool, validator: Draft202012Validator, args: Mapping[str, Any]) -> bool:
-    """Tell whether nothing is wrong but what is a matter of policy."""
+    """Tell whether all errors are policy violations."""
     for error in validator.iter_errors(args):
         field = str(error.instance_path[0]) if error.instance_path else ""
-        kind = _MATTERS_OF_POLICY.get((tool.name, field))
+        kind = _POLICY_FIELDS.get((tool.name, field))
         if kind is None or not isinstance(error.kind, kind):
             return False
         if not isinstance(args.get(field), str):
@@ -75,9 +76,11 @@ def _is_policy(tool: Tool, validator: Draft202012Validator, args: Mapping[str, A
 
 def _refusal(tool: Tool, error: ValidationError) -> BadArguments | InvalidInput:
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    place = ".".join(map(str, first["loc"])) or "the arguments"
-    told = f"{place}: {first['msg'].removeprefix('Value error, ')}"[:300]
-    return BadArguments(told, hint=_hint()) if tool.kind == "workspace" else InvalidInput(told)
+    path = ".".join(map(str, first["loc"])) or "the arguments"
+    message = f"{path}: {first['msg'].removeprefix('Value error, ')}"[:300]
+    if tool.kind == "workspace":
+        return BadArguments(message, hint=_hint())
+    return InvalidInput(message)
 
 
 def _hint() -> str:

@@ -1,7 +1,6 @@
-"""One asyncio loop on one daemon thread per process: where every tool's coroutine runs.
+"""The event loop of a process: one asyncio loop on a daemon thread executes all tool coroutines.
 
-Celery's threads hand their coroutines over with `get_loop().submit(...)`; a forked child gets a
-loop of its own.
+Other threads submit coroutines with `get_loop().submit(...)`; a forked child gets its own loop.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 logger = logging.getLogger(__name__)
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
 class LoopThread:
@@ -31,7 +30,7 @@ class LoopThread:
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
 
-    def submit(self, coro: Coroutine[Any, Any, Answer]) -> concurrent.futures.Future[Answer]:
+    def submit(self, coro: Coroutine[Any, Any, Result]) -> concurrent.futures.Future[Result]:
         """Start the coroutine on the loop; cancelling the returned future cancels its task.
 
         Raises:
@@ -44,11 +43,11 @@ class LoopThread:
             raise
 
     def is_alive(self) -> bool:
-        """Say whether the thread runs, without asking whether it answers."""
+        """Tell whether the thread runs; it may still hang (see `ping`)."""
         return self._thread.is_alive() and not self._loop.is_closed()
 
     def ping(self, timeout: float) -> bool:
-        """Say whether the loop runs a callback within `timeout` seconds (not: hung or closed)."""
+        """Tell whether the loop executes a callback within `timeout` seconds."""
         answered = threading.Event()
         try:
             self._loop.call_soon_threadsafe(answered.set)
@@ -57,10 +56,9 @@ class LoopThread:
         return answered.wait(timeout)
 
     def close(self, timeout: float = 5.0) -> None:
-        """Cancel what still runs, stop the loop and join its thread for at most `timeout` seconds.
+        """Cancel all tasks, stop the loop and join its thread for at most `timeout` seconds.
 
-        Safe to call twice, and safe when the loop hangs: the daemon thread is then left to the
-        process's end.
+        Calling it twice is safe. If the loop hangs, the daemon thread ends with the process.
         """
         if not self.is_alive():
             return
@@ -83,7 +81,7 @@ class LoopThread:
 
 
 def _log_in_one_line(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Log without a traceback what nobody awaited: a killed driver leaves such futures."""
+    """Log exceptions of futures that were never awaited, as a killed browser driver leaves them."""
     exc = context.get("exception")
     logger.warning("event loop: %s (%s)", context.get("message"), type(exc).__name__)
 
@@ -93,7 +91,7 @@ _loops: dict[int, LoopThread] = {}
 
 
 def get_loop() -> LoopThread:
-    """Return this process's loop thread, starting it when there is none that lives.
+    """Return this process's loop thread, starting one if none is alive.
 
     Keyed by pid, because a thread does not survive a fork.
     """
@@ -105,7 +103,7 @@ def get_loop() -> LoopThread:
 
 
 def _after_fork() -> None:
-    """Give the child its own lock: a thread that it lacks may hold the parent's."""
+    """Give a forked child a new lock, because a thread of the parent may hold the old one."""
     global _lock
     _lock = threading.Lock()
 

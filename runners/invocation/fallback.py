@@ -1,8 +1,7 @@
-"""What becomes of a call whose runner cannot be reached: `config.onUnreachable` of its target.
+"""Fallback of calls whose runner cannot be reached: `config.onUnreachable` of the target.
 
-`fallback_local` has one of our own tools do it, where there is one of that name that works on
-files: the built-in local target is the last of the choice (runners.md, "Execution target"). Only a
-call of which nothing was sent falls back, or it might be done twice.
+With `fallback_local` the local workspace tool of the same name executes the call instead. Only a
+call of which nothing was sent falls back; otherwise it could be executed twice.
 """
 
 from __future__ import annotations
@@ -17,13 +16,12 @@ _UNREACHED = frozenset({"connect", "timeout", "no_endpoint"})
 
 
 @dataclass(frozen=True, slots=True)
-class Elsewhere:
-    """That a runner performs a call, whatever it is called: its name may be that of one of ours.
+class RemoteCall:
+    """Marks a call that a runner executes, even if a local tool has the same name.
 
     Attributes:
-        fallback_target_id: where our own tool works if the runner is not reached and its target
-            falls back.
-        may_fall_back: whether our own tool may be called for whoever calls.
+        fallback_target_id: target of the local tool if the call falls back.
+        may_fall_back: whether the caller may use the local tool.
     """
 
     fallback_target_id: str | None = None
@@ -31,14 +29,14 @@ class Elsewhere:
 
 
 def local_tool(name: str) -> Tool | None:
-    """Return our own tool that can take the place of a runner's of this name."""
+    """Return the local tool that can replace a runner's tool of this name, or None."""
     own = get_tool(name)
     return own if own is not None and own.kind == "workspace" and not own.uses_browser else None
 
 
 def with_fallback(name: str, result: ToolResult, runner: RunnerTarget) -> ToolResult:
-    """Return what came of a runner's call; of one that did not reach it, `details.fallback` says
-    what becomes of it where its target falls back: local, or none.
+    """Return the result of a runner's call. If the runner was not reached and its target falls
+    back, `details.fallback` is `local`, or `none` if there is no local tool of that name.
     """
     details = dict((result.error or {}).get("details") or {})
     unreached = details.get("reason") in _UNREACHED and details.get("effect") == "none"
@@ -52,6 +50,6 @@ def with_fallback(name: str, result: ToolResult, runner: RunnerTarget) -> ToolRe
 
 
 def falls_back(result: ToolResult) -> bool:
-    """Tell whether one of our own tools is to do what a runner was not reached for."""
+    """Tell whether the local tool is to execute the call, because the runner was not reached."""
     details = (result.error or {}).get("details") or {}
     return not result.ok and details.get("fallback") == "local"

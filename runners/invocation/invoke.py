@@ -1,6 +1,6 @@
-"""The one door to tools: validate, bound in time, call, and say what came of it in one shape.
+"""Invoke tools: validate the arguments, limit the time, call the tool, return one kind of result.
 
-Policy is asked by the caller (runs.execution.engine, direct calls) before it comes here.
+The caller (the engine, a direct call) authorizes the call first.
 """
 
 from __future__ import annotations
@@ -33,18 +33,17 @@ Outcome = TypeVar("Outcome")
 async def invoke(call: ToolCall, ctx: ToolContext) -> ToolResult:
     """Call a tool and return its result; a tool that fails is a result, not an exception.
 
-    The call ends at the tool's own timeout or at the context's deadline, whichever is first; the
-    timeout of one that opens a browser begins when that is there. One that is interrupted and
-    cannot stop (a write on the disk) is awaited, and returned as what it came to: the caller then
-    sees to the interrupt (`raise_if_interrupted`). An exception that no tool should let out passes
-    through: it is a defect, and the engine tells it as one.
+    The call ends at the tool's timeout or at the context's deadline, whichever is first. The
+    timeout of a tool that opens a browser starts once the browser has started. A call that is
+    canceled but cannot stop (a write to disk) is awaited and its result is returned; the caller
+    then calls `raise_if_interrupted`. Unexpected exceptions pass through: they are defects.
     """
     if ctx.runner is not None:
-        return await _on_runner(call, ctx, ctx.runner)
-    return await _here(call, ctx)
+        return await _invoke_on_runner(call, ctx, ctx.runner)
+    return await _invoke_local(call, ctx)
 
 
-async def _here(call: ToolCall, ctx: ToolContext) -> ToolResult:
+async def _invoke_local(call: ToolCall, ctx: ToolContext) -> ToolResult:
     tool = get_tool(call.name)
     if tool is None:
         return _failed(InvalidTarget(f"There is no tool {call.name[:64]}."))
@@ -55,61 +54,61 @@ async def _here(call: ToolCall, ctx: ToolContext) -> ToolResult:
         return _failed(wrong(_first(error)))
     try:
         if tool.opens_browser and ctx.browser is not None:
-            with contextlib.suppress(TimeoutError):  # then no time is left for the call itself
+            with contextlib.suppress(TimeoutError):  # _execute reports that no time is left
                 await _within(ctx.deadline, ctx.browser.ready())
-        return ToolResult(ok=True, output=await _performed(tool, args, call, ctx))
+        return ToolResult(ok=True, output=await _execute(tool, args, call, ctx))
     except ToolFailed as failed:
         return _failed(failed)
 
 
-async def _performed(tool: Tool, args: BaseModel, call: ToolCall, ctx: ToolContext) -> Output:
-    """Call a tool's function within its time.
+async def _execute(tool: Tool, args: BaseModel, call: ToolCall, ctx: ToolContext) -> Output:
+    """Call the tool's function within its time limit.
 
     Raises:
-        ToolFailed: It failed, or did not end in time.
+        ToolFailed: The tool failed or exceeded its time limit.
     """
     limit_ms = min(tool.timeout_ms, math.ceil((ctx.deadline - time.monotonic()) * 1000))
     if limit_ms <= 0:
-        told = f"{tool.name} was not begun: there was no time left for it."
-        raise _too_slow(tool, told, effect="none")
+        message = f"{tool.name} was not started: no time was left for it."
+        raise _timed_out(tool, message, effect="none")
     deadline = min(ctx.deadline, time.monotonic() + tool.timeout_ms / 1000)
     try:
         return await _within(deadline, tool.function(args, replace(ctx, deadline=deadline)))
     except TimeoutError:
-        told = f"{tool.name} did not end within {limit_ms} ms."
+        message = f"{tool.name} did not finish within {limit_ms} ms."
         is_preview = call.args.get("dryRun") is True
-        raise _too_slow(tool, told, effect="none" if is_preview else "unknown") from None
+        raise _timed_out(tool, message, effect="none" if is_preview else "unknown") from None
 
 
-async def _on_runner(call: ToolCall, ctx: ToolContext, runner: RunnerTarget) -> ToolResult:
-    """Have a runner elsewhere perform a call, and tell its updates as they come."""
-    # Late: no door pays for an HTTP client at its start.
+async def _invoke_on_runner(call: ToolCall, ctx: ToolContext, runner: RunnerTarget) -> ToolResult:
+    """Send a call to a runner, and emit its updates while it executes."""
+    # Imported here so that processes that call no runner do not load the HTTP client.
     from runners.gateway.client import call_runner
 
     call_id = new_id("tool_")
 
-    def tell(update: Update) -> None:
+    def emit_update(update: Update) -> None:
         at = update.at or datetime.now(UTC).isoformat(timespec="milliseconds")
         ctx.emit("tool.update", {"toolCallId": call_id, "delta": ctx.mask(update.delta), "at": at})
 
-    whose = CallContext(
+    context = CallContext(
         run_id=ctx.run_id,
         session_id=ctx.session_id,
         runtime_mode=ctx.trust,
         tool_call_id=call_id,
         deadline=ctx.deadline,
-        on_update=tell,
+        on_update=emit_update,
         traceparent=child_span(ctx.traceparent) if ctx.traceparent else None,
     )
-    result = await metrics.runner_call(call_runner(call, whose, runner))
+    result = await metrics.runner_call(call_runner(call, context, runner))
     return with_fallback(call.name, result, runner)
 
 
 def raise_if_interrupted() -> None:
-    """End a task that was interrupted while it waited for a call.
+    """Raise if this task was canceled while it waited for a call.
 
     Raises:
-        CancelledError: It was.
+        CancelledError: The task was canceled.
     """
     task = asyncio.current_task()
     if task is not None and task.cancelling():
@@ -117,11 +116,10 @@ def raise_if_interrupted() -> None:
 
 
 async def _within(deadline: float, call: Awaitable[Outcome]) -> Outcome:
-    """Return what a call returns; interrupt it when its time is over, or when this task is
-    interrupted.
+    """Await a call; cancel it at the deadline, or when this task is canceled.
 
     Raises:
-        TimeoutError: Its time was over, and it ended without a result.
+        TimeoutError: The deadline passed, and the call ended without a result.
     """
     working = asyncio.ensure_future(call)
     try:
@@ -140,10 +138,10 @@ async def _within(deadline: float, call: Awaitable[Outcome]) -> Outcome:
     return working.result()
 
 
-def _too_slow(tool: Tool, told: str, *, effect: str) -> ToolFailed:
+def _timed_out(tool: Tool, message: str, *, effect: str) -> ToolFailed:
     details = {} if tool.effect == Effect.READ else {"effect": effect}
     kind = WorkspaceTimeout if tool.kind == "workspace" else ToolTimeout
-    return kind(told, details=details)
+    return kind(message, details=details)
 
 
 def _failed(failed: ToolFailed) -> ToolResult:

@@ -1,4 +1,4 @@
-"""What a step is known to do before it begins."""
+"""The tool call that a step makes first, known before the step starts."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from runners.invocation.fallback import Elsewhere
+from runners.invocation.fallback import RemoteCall
 
 
 @dataclass(frozen=True, slots=True)
 class StepCall:
-    """A call that a step makes as soon as it begins, as `StepContext.call` takes it.
+    """The first tool call of a step, with the arguments of `StepContext.call`.
 
     Attributes:
-        event: type and data of what is told of it together with the start of the step.
+        event: type and data of an event that is recorded together with the start of the step.
     """
 
     tool: str
     args: Mapping[str, Any]
     target_id: str | None = None
-    remote: Elsewhere | None = None
+    remote: RemoteCall | None = None
     event: tuple[str, Mapping[str, Any]] | None = None

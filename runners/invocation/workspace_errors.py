@@ -1,4 +1,4 @@
-"""Errors of workspace tools as S4 §0.2 has them; every door tells them through here."""
+"""Errors of workspace tools in the form of S4 §0.2, the same for REST and MCP."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ STATUS = {
     "E_PREVIEW_FAIL": 502,
     "E_TIMEOUT": 504,
 }
-# The first kind that a refusal is of says its code, and whether another call may succeed.
+# The first class that matches a refusal gives its code, and whether another call may succeed.
 _REFUSALS: tuple[tuple[type[Refused], str, bool], ...] = (
     (NotUnicode, "E_ENCODING", True),
     (BodyTooLarge, "E_TOO_LARGE", True),
@@ -72,13 +72,13 @@ _IN_CHINESE: dict[type[Refused], str] = {
     NotReady: "请在该服务器所在的机器上运行 `manage.py doctor`，然后再次调用。",
 }
 _WAIT = {
-    "EN": "Look what was done, then ask for less at once or allow more time; details.runId names"
-    " the run that goes on, where there is one.",
+    "EN": "Check what was done, then request less at once or allow more time. If details.runId is"
+    " set, that run continues.",
     "ZH": "请先查看已完成的部分，再缩小范围或延长时限；若 details.runId 存在，则该运行仍在继续。",
 }
 _OTHER_METHOD = "请使用响应头 Allow 所列的方法。"
-# Other codes that a call may end with, where a worker carried it.
-_OTHERS = {
+# Codes that a call executed by a worker may also end with.
+_WORKER_CODES = {
     "INVALID_PARAMETER": "E_BAD_ARGS",
     "RUN_TIMEOUT": "E_TIMEOUT",
     "POLICY_DENIED": "E_POLICY_VIOLATION",
@@ -89,8 +89,8 @@ _OTHERS = {
     "CHROMIUM_MISSING": "E_UNSUPPORTED",
 }
 
-# What a call of any other tool is answered with; 422 where nothing is said here.
-_OWN_STATUS = {
+# HTTP status of the errors of all other tools; 422 for codes that are not listed.
+_OTHER_STATUS = {
     "INVALID_PARAMETER": 400,
     "TRUST_LEVEL_NOT_ALLOWED": 400,
     "POLICY_DENIED": 403,
@@ -103,7 +103,7 @@ _OWN_STATUS = {
 
 
 class FailedCall(Refused):
-    """A tool was called and failed; `error` is its own, in the one shape of errors."""
+    """A tool was called and failed; `error` is the tool's error (`ToolFailed.as_dict`)."""
 
     def __init__(self, error: Mapping[str, Any], *, http_status: int = 422) -> None:
         super().__init__(str(error.get("message", "")), details=dict(error.get("details") or {}))
@@ -116,20 +116,20 @@ class FailedCall(Refused):
 
 
 def failed_call(error: Mapping[str, Any], *, in_s4: bool) -> FailedCall:
-    """Return a tool's error as a refusal with its HTTP status; where a worker carried the call,
-    the error of the call itself.
+    """Return a tool's error as a refusal with its HTTP status. For a call that a worker executed as
+    a run, return the error of the call, not of the run.
     """
     details = dict(error.get("details") or {})
     cause = details.pop("causeCode", None)
     if cause is not None:
-        details.pop("done", None)  # how many calls of its run went before: it is the only one
+        details.pop("done", None)  # the number of earlier calls of the run; it has only one
     code = str(cause or error["errorCode"])
-    # What no door could write out would take the error's place: half a surrogate pair of a page.
+    # A lone surrogate from a page cannot be encoded, and would replace this error by another.
     own = storable({**error, "errorCode": code, "details": details})
     own.pop("step", None)
     if not in_s4:
-        return FailedCall(own, http_status=_OWN_STATUS.get(code, 422))
-    own["errorCode"] = code if code in CODES else _OTHERS.get(code, WorkspaceFailed.code)
+        return FailedCall(own, http_status=_OTHER_STATUS.get(code, 422))
+    own["errorCode"] = code if code in CODES else _WORKER_CODES.get(code, WorkspaceFailed.code)
     if own["errorCode"] == WorkspaceTimeout.code and not own.get("hint"):
         own["hint"] = _WAIT[settings.WORKSPACE_POLICY.language]
     return FailedCall(own, http_status=STATUS[own["errorCode"]])
@@ -140,7 +140,7 @@ def as_workspace_error(refused: Refused) -> dict[str, Any]:
     if isinstance(refused, FailedCall):
         error = refused.error
         code = str(error["errorCode"])
-        if code not in CODES:  # of a runner, whose tool has the name of one of ours
+        if code not in CODES:  # the error of a runner's tool with the name of a local one
             return error
         may_succeed = bool(error.get("recoverable", CODES[code].recoverable))
         return _object(code, refused.message, refused.details, error.get("hint"), may_succeed)
@@ -155,23 +155,23 @@ def as_workspace_error(refused: Refused) -> dict[str, Any]:
 def _hint(refused: Refused) -> str:
     if settings.WORKSPACE_POLICY.language == "EN":
         return refused.recovery
-    for kind, told in _IN_CHINESE.items():
+    for kind, hint in _IN_CHINESE.items():
         if isinstance(refused, kind):
-            return told
+            return hint
     return _OTHER_METHOD if _is_wrong_method(refused) else refused.recovery
 
 
 def _is_wrong_method(refused: Refused) -> bool:
-    """Tell whether the address knows no such method: a refusal of REST alone, made above us."""
+    """Tell whether REST refused the HTTP method of the request."""
     return refused.http_status == HTTPStatus.METHOD_NOT_ALLOWED
 
 
 def _object(
     code: str, message: str, details: Mapping[str, Any], hint: str | None, recoverable: bool
 ) -> dict[str, Any]:
-    told: dict[str, Any] = {"code": code, "message": message}
+    error: dict[str, Any] = {"code": code, "message": message}
     if details:
-        told["details"] = dict(details)
+        error["details"] = dict(details)
     if hint:
-        told["hint"] = hint
-    return {"error": told | {"recoverable": recoverable}}
+        error["hint"] = hint
+    return {"error": error | {"recoverable": recoverable}}

@@ -1,6 +1,6 @@
-"""The vocabulary of tools: what one is, what it gets, what it gives back.
+"""The types of tools: the definition of a tool, the context of a call, and its result.
 
-Nothing here imports Django, Celery or an app, so a tool can be tried alone.
+This module imports neither Django nor Celery nor another app, so a tool can be tested alone.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 class Effect(enum.StrEnum):
-    """What a lost call may have done out there, and so whether it may be repeated (reliability rule
-    4).
+    """The effect of a call on the outside world. After its worker was lost, a call may be repeated
+    unless its effect is ONCE.
     """
 
     READ = "read"
@@ -32,15 +32,13 @@ class Effect(enum.StrEnum):
 
 
 class Closed(BaseModel):
-    """A pydantic model that refuses unknown fields; its JSON names are camelCase aliases where they
-    differ.
-    """
+    """A pydantic model that refuses unknown fields; its JSON names may be camelCase aliases."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
 
 def _whole_number(value: object) -> object:
-    """Take 5 and 5.0 (JSON Schema counts both as integers), not true, "5" or 5.5."""
+    """Accept 5 and 5.0 (both are integers in JSON Schema); refuse true, "5" and 5.5."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("must be an integer")
     if isinstance(value, float) and not value.is_integer():
@@ -52,7 +50,7 @@ Whole = Annotated[int, BeforeValidator(_whole_number)]
 
 
 class SaveArtifact(Protocol):
-    """Keep bytes as an artifact of the run and return its artifactId."""
+    """Store bytes as an artifact of the run and return its artifactId."""
 
     def __call__(
         self, data: bytes, *, name: str, mime_type: str, kind: str = "file"
@@ -60,30 +58,27 @@ class SaveArtifact(Protocol):
 
 
 class Emit(Protocol):
-    """Tell the run's listeners something while the tool works; `type_` is an event
-    type of runs.md.
-    """
+    """Append an event of the type `type_` to the run's log while the tool executes."""
 
     def __call__(self, type_: str, data: Mapping[str, Any]) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """All that a tool may use of the world around it.
+    """Everything that a tool call may use.
 
     Attributes:
-        run_id, session_id: the run this call belongs to, and the session that the run works in
-            (made for the call outside a run).
+        run_id, session_id: the run of the call and its browser session; a direct call gets new ids.
         trust: the caller's trust level; remote callers reach public addresses only.
-        deadline: `time.monotonic()` value in seconds after which the call must be over.
-        save_artifact: keep bytes; awaitable, returns the artifactId.
-        emit: tell listeners (`step.progress`, `tool.update`, …).
-        browser: the run's browser session, where the tool's kind is browser.
-        workspace: the folder that the call works in, where the tool's kind is workspace.
-        runner: what performs the call, where it is none of our own tools.
-        traceparent: of the trace that the call is part of (W3C Trace Context).
+        deadline: `time.monotonic()` value, in seconds, by which the call must have ended.
+        save_artifact: store bytes; awaitable, returns the artifactId.
+        emit: append an event to the run's log (`step.progress`, `tool.update`, …).
+        browser: the run's browser session, for tools of kind browser.
+        workspace: the folder of the call and its policy, for tools of kind workspace.
+        runner: the runner that executes the call, if it is not a local tool.
+        traceparent: trace of the call (W3C Trace Context).
         secrets: secret inputs of this call by name; never to be emitted or returned.
-        mask: takes every secret of the run out of a text.
+        mask: replaces every secret of the run in a text by `***`.
     """
 
     run_id: str
@@ -106,22 +101,23 @@ class ToolContext:
 
 
 ToolFunction = Callable[[Any, ToolContext], Awaitable[Mapping[str, Any]]]
-Mend = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+ArgumentRepair = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A callable with a schema, found by name in the registry.
+    """A tool: a coroutine function with a schema, found by name in the registry.
 
     Attributes:
-        request, response: the JSON Schemas of a tool whose seed has them; else the input model
-            says what goes in, and nothing what comes out.
-        uses_browser: it needs a browser, so a worker carries its calls.
-        opens_browser: its time begins when the browser is there: to start one may take longer than
-            the tool may.
-        mends: what its seed lets callers get wrong is put right by this before the schema is asked.
-        developer: only for developer mode.
-        agent_only: only for the agent's loop: no door lists it, or calls it.
+        request, response: JSON Schemas of input and output, if the tool's contract fixes them;
+            otherwise the input model defines the input, and the output has no schema.
+        uses_browser: the tool needs a browser, so a worker executes its direct calls.
+        opens_browser: the time limit starts once the browser has started, because starting one may
+            take longer than the limit.
+        repair_arguments: corrects arguments that the contract accepts although they do not match
+            the schema; called before validation.
+        developer: available in developer mode only.
+        agent_only: available to the agent loop only; neither REST nor MCP lists or calls it.
     """
 
     name: str
@@ -134,7 +130,7 @@ class Tool:
     request: Mapping[str, Any] | None = None
     response: Mapping[str, Any] | None = None
     uses_browser: bool = False
-    mends: Mend | None = None
+    repair_arguments: ArgumentRepair | None = None
     developer: bool = False
     agent_only: bool = False
     opens_browser: bool = False
@@ -142,7 +138,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call of a tool, as policy, audit and the gateway see it."""
+    """One tool call, as policy, audit log and runner gateway receive it."""
 
     name: str
     args: Mapping[str, Any]
@@ -151,10 +147,10 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What came of a call: an output, or an error of `runners.errors` in its one shape.
+    """The result of a call: an output, or an error (`ToolFailed.as_dict`).
 
     Attributes:
-        output: of our own tools an object; of a runner's any value of JSON (S3 §4.1).
+        output: an object for local tools; any JSON value for tools of a runner (S3 §4.1).
     """
 
     ok: bool

@@ -1,7 +1,7 @@
-"""Where tools are found: `@tool` makes one, `get_tool` and `list_tools` look them up by name.
+"""The registry of tools: `@tool` registers one, `get_tool` and `list_tools` look them up by name.
 
-The registry imports the modules below `runners/<kind>/` the first time that it is asked about the
-kind, never at start-up, and browsers last: a door does not pay for Playwright to read a file.
+The registry imports the modules of a kind of tools at the first look-up of that kind, never at
+start-up, and browser tools last, so a process that only reads files does not import Playwright.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from runners.tools.base import Effect, Mend, Tool, ToolFunction
+from runners.tools.base import ArgumentRepair, Effect, Tool, ToolFunction
 
 KINDS = ("workspace", "browser")
 _FOLDERS = {
@@ -35,15 +35,15 @@ def tool(
     request: Mapping[str, Any] | None = None,
     response: Mapping[str, Any] | None = None,
     uses_browser: bool = False,
-    mends: Mend | None = None,
+    repair_arguments: ArgumentRepair | None = None,
     developer: bool = False,
     agent_only: bool = False,
     opens_browser: bool = False,
 ) -> Callable[[ToolFunction], Tool]:
     """Turn a coroutine function `(args: InputModel, ctx: ToolContext)` into a registered Tool.
 
-    The first parameter's annotation is the input model; the docstring is what callers read.
-    `request` and `response` are of a tool whose seed fixes them; the rest is as Tool has it.
+    The annotation of the first parameter is the input model; the docstring is the description that
+    callers read. The other arguments are those of `Tool`.
 
     Raises:
         ValueError: The name is taken, or the first parameter is not annotated with a pydantic
@@ -57,7 +57,7 @@ def tool(
             raise ValueError(f"tool {name}: annotate the first parameter with its input model")
         if name in _tools:
             raise ValueError(f"tool {name} is registered twice")
-        made = Tool(
+        registered = Tool(
             name,
             kind,
             effect,
@@ -68,13 +68,13 @@ def tool(
             request,
             response,
             uses_browser or kind == "browser",
-            mends,
+            repair_arguments,
             developer,
             agent_only,
             opens_browser,
         )
-        _tools[name] = made
-        return made
+        _tools[name] = registered
+        return registered
 
     return register
 
@@ -88,7 +88,7 @@ def _load(kind: str) -> None:
 
 
 def is_workspace_tool(name: str) -> bool:
-    """Tell whether a workspace tool has this name; browsers' tools are not looked through."""
+    """Tell whether a workspace tool has this name, without importing the browser tools."""
     _load("workspace")
     tool = _tools.get(name)
     return tool is not None and tool.kind == "workspace"
@@ -104,14 +104,12 @@ def get_tool(name: str) -> Tool | None:
 
 
 def list_tools(kind: str | None = None) -> list[Tool]:
-    """Return every tool that doors offer, or those of one kind, by name."""
+    """Return the tools that REST and MCP offer, all or of one kind, sorted by name."""
     return [tool for tool in _all(KINDS if kind is None else (kind,)) if not tool.agent_only]
 
 
 def list_actions(kind: str = "browser") -> list[Tool]:
-    """Return the browser actions of a kind of target (S1 §4.2), by name: the agent's loop alone
-    offers them.
-    """
+    """Return the browser actions (S1 §4.2), which only the agent loop offers, sorted by name."""
     return [tool for tool in _all((kind,)) if tool.agent_only]
 
 

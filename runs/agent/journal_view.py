@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from runners.invocation.fallback import Elsewhere
+from runners.invocation.fallback import RemoteCall
 from runners.tools.base import Effect, ToolResult
 from runs.agent.history import HistoryMessage
 from runs.models import Run
@@ -69,7 +69,7 @@ class AgentContext(Protocol):
         args: Mapping[str, Any],
         *,
         target_id: str | None = None,
-        remote: Elsewhere | None = None,
+        remote: RemoteCall | None = None,
     ) -> Awaitable[ToolResult]:
         """Authorize and call a tool; with `remote`, on a runner. Return its result or failure."""
 

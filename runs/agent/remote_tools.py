@@ -15,7 +15,7 @@ from typing import Any
 from decisions.authorization.policy import Verdict
 from decisions.errors import InvalidInput
 from decisions.identity.principals import Principal
-from runners.invocation.fallback import Elsewhere
+from runners.invocation.fallback import RemoteCall
 from runners.llm.base import ToolSpec
 from runners.remote_tools.catalogue import OfferedOn, OfferedTool, list_offered
 from runners.remote_tools.model_facing import (
@@ -150,10 +150,10 @@ def runner_arguments(call: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in call["args"].items() if name != TARGET}
 
 
-def remote_call(tool: str, inputs: Mapping[str, Any]) -> Elsewhere:
+def remote_call(tool: str, inputs: Mapping[str, Any]) -> RemoteCall:
     """Return how a call reaches its runner, and what happens if the runner is unreachable.
 
     It may fall back to the local tool of the same name, in the agent's workspace, if the agent may
     call that tool itself.
     """
-    return Elsewhere(inputs.get("targetId"), may_fall_back=tool in inputs["tools"])
+    return RemoteCall(inputs.get("targetId"), may_fall_back=tool in inputs["tools"])

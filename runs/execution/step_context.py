@@ -1,4 +1,4 @@
-"""What a step sees of the world: its inputs and one way to call a tool, policy first."""
+"""StepRun: what the template's code for a step gets, with authorized tool calls."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from runners.browser.tracing.artifact import save_trace
 from runners.errors import ToolFailed
 from runners.gateway.request import RunnerTarget
 from runners.invocation.arguments import check_args
-from runners.invocation.fallback import Elsewhere, falls_back, local_tool
+from runners.invocation.fallback import RemoteCall, falls_back, local_tool
 from runners.invocation.invoke import invoke, raise_if_interrupted
 from runners.invocation.step_call import StepCall
 from runners.tools.base import ToolCall, ToolContext, ToolResult
 from runners.workspace.workspace import Workspace
 from runs.agent.history import HistoryMessage, messages_before
 from runs.events.types import EVENT_TYPES, EventType
-from runs.execution.admission import Place, admit_call
+from runs.execution.admission import CallTarget, admit_call
 from runs.execution.authorization import (
     page_lost_error,
     record_fallback,
     replayed_call,
-    tool_use_of_step,
+    request_of_step,
     trust_of,
 )
 from runs.execution.first_call import FirstCall
@@ -47,41 +47,43 @@ from runs.lifecycle.changes import NewEvent
 from runs.models import ANSWER, TRACE, Run
 from runs.task_templates.base import StepView
 
-Found = TypeVar("Found")
+Value = TypeVar("Value")
 
 
 @dataclass(slots=True)
 class StepRun:
-    """One try of one step, living on the loop thread; the engine's thread reads it when it is over.
+    """One attempt of one step; implements `runs.task_templates.base.StepContext`.
+
+    It is used on the event loop's thread. The engine's thread reads it once the attempt has ended.
 
     Attributes:
-        in_engine: run a function on the run's own database thread; policy is asked there.
-        tell: give an event to the run's log while the step works.
+        on_run_thread: runs a function on the run's own thread, which has the database connection.
+        add_event: sends an event to the run's log while the step runs.
         deadline: `time.monotonic()` seconds.
-        earlier: the steps before this one, where the template looks at them.
-        blobs: what the step kept; its rows are written with the step's result.
-        secrets: the run's secret inputs by dotted path, where the step needs them.
-        masker: takes them out of what the step keeps.
-        replay: the calls made before the step stopped for a person; None where it did not stop.
-        calls: those of this try, in order, with what they answered.
-        made: those that this try made itself, as the audit log tells them.
-        opened: ids of the calls under this lease that the audit log tells to be under way.
-        had_page: it stopped for a person with a page open, of which that person decides.
-        first: the call that was told to begin with this try.
-        tries: which try of the step this is, those of lost workers counted.
+        earlier: the steps before this one, for templates that read them.
+        blobs: what the step stored; the artifacts' rows are written with the step's result.
+        call_records: the calls that this attempt made, for their audit events.
+        in_flight_calls: ids of calls recorded as started under this lease and not as ended.
+        secrets: the run's secret inputs by dotted path, if the step needs them.
+        masker: removes them from what the step stores.
+        replay: the calls made before the step was suspended; None where it was not.
+        calls: the calls of this attempt, replayed ones too, in order, with their outcomes.
+        had_page: the step was suspended with a page open, which the person decided about.
+        first: the call that was recorded with the start of this attempt.
+        attempt_number: counts from 1, attempts of lost workers included.
     """
 
     run: Run
     inputs: Mapping[str, Any]
     index: int
-    in_engine: Callable[[Callable[[], Any]], Future[Any]]
-    tell: Callable[[NewEvent], None]
+    on_run_thread: Callable[[Callable[[], Any]], Future[Any]]
+    add_event: Callable[[NewEvent], None]
     deadline: float
     browser: BrowserSession | None = None
     earlier: Sequence[StepView] = ()
     blobs: list[StoredBlob] = field(default_factory=list)
-    made: list[CallRecord] = field(default_factory=list)
-    opened: list[str] = field(default_factory=list)
+    call_records: list[CallRecord] = field(default_factory=list)
+    in_flight_calls: list[str] = field(default_factory=list)
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     masker: Masker = field(default_factory=Masker)
     replay: Sequence[Mapping[str, Any]] | None = None
@@ -91,12 +93,12 @@ class StepRun:
     attempt_number: int = 1
 
     def __post_init__(self) -> None:
-        if self.first is not None:  # however the step ends, its end tells what came of it
-            self.made.append(self.first.call)
+        if self.first is not None:  # its end is recorded even if the step fails before the call
+            self.call_records.append(self.first.call)
 
     @property
     def session_id(self) -> str:
-        """The browser session that the run works in."""
+        """The id of the run's browser session."""
         return self.run.session_id
 
     async def call(
@@ -106,18 +108,17 @@ class StepRun:
         *,
         target_id: str | None = None,
         timeout_ms: int | None = None,
-        remote: Elsewhere | None = None,
+        remote: RemoteCall | None = None,
     ) -> Mapping[str, Any]:
-        """Call a tool and return its output; `target_id` is where it works, `timeout_ms` a limit
-        below its own, `elsewhere` says that a runner performs it, whatever its name.
+        """Call a tool and return its output; the arguments are those of `StepContext.call`.
 
         Raises:
             CallFailed: The tool failed, or policy or a person denied the call.
-            PageLost: The page is gone on which a person was asked about the call.
-            NeedsPerson: The step stops here; it is done again, up to this call from memory, once a
-                person has decided.
+            PageLost: The page on which a person was asked to confirm the call was lost.
+            NeedsPerson: The step is suspended. Once a person has decided, it runs again from its
+                start, with the outcomes of its earlier calls replayed.
         """
-        use = tool_use_of_step(
+        request = request_of_step(
             self.run,
             index=self.index,
             call=StepCall(tool, args, target_id, remote),
@@ -125,28 +126,28 @@ class StepRun:
             number=len(self.calls),
             may_have_confirmation=self.replay is not None,
         )
-        call = replayed_call(use, self.replay)
+        call = replayed_call(request, self.replay)
         if call is None:
-            made = await self._perform(use, timeout_ms, remote)
-            call = {"tool": tool, "digest": use.digest, **made}
+            outcome = await self._perform(request, timeout_ms, remote)
+            call = {"tool": tool, "digest": request.digest, **outcome}
         self.calls.append(call)
         if falls_back(ToolResult(call.get("error") is None, error=call.get("error"))):
-            return await self._call_here(tool, args, remote, timeout_ms)
+            return await self._call_local_tool(tool, args, remote, timeout_ms)
         if call.get("error") is not None:
             raise CallFailed(call["error"])
         output: Mapping[str, Any] = call["output"]
         return output
 
-    async def _call_here(
-        self, tool: str, args: Mapping[str, Any], remote: Elsewhere | None, limit: int | None
+    async def _call_local_tool(
+        self, tool: str, args: Mapping[str, Any], remote: RemoteCall | None, limit: int | None
     ) -> Mapping[str, Any]:
-        """Have our own tool do what its runner was not reached for: a call like any other."""
-        own, here = local_tool(tool), remote.fallback_target_id if remote else None
+        """Call the local tool instead of a runner that was not reached; authorized as any call."""
+        own, target_id = local_tool(tool), remote.fallback_target_id if remote else None
         try:
             checked = check_args(own, args) if own is not None else dict(args)
         except (ToolFailed, Refused) as wrong:
             raise CallFailed(wrong.as_dict()) from None
-        return await self.call(tool, checked, target_id=here, timeout_ms=limit)
+        return await self.call(tool, checked, target_id=target_id, timeout_ms=limit)
 
     async def attempt(
         self,
@@ -155,9 +156,9 @@ class StepRun:
         *,
         target_id: str | None = None,
         timeout_ms: int | None = None,
-        remote: Elsewhere | None = None,
+        remote: RemoteCall | None = None,
     ) -> ToolResult:
-        """Call a tool and return what came of it, a failure too.
+        """Call a tool and return its result; a failure is a result.
 
         Raises:
             NeedsPerson: As `call`.
@@ -169,63 +170,77 @@ class StepRun:
             return ToolResult(False, error=failed.error)
 
     async def _perform(
-        self, use: ToolCallRequest, timeout_ms: int | None, remote: Elsewhere | None
+        self, request: ToolCallRequest, timeout_ms: int | None, remote: RemoteCall | None
     ) -> dict[str, Any]:
         first, self.first = self.first, None
-        if first is not None and first.use == use:
-            return await self._make(use, first.call, _for_whom(first.place, remote), timeout_ms)
-        call, is_lost = CallRecord.of(use), self._has_lost_page(use)
-        begin = partial(admit_call, use=use, call=call, may_begin=not is_lost, opened=self.opened)
-        ruling, place = await self.query_run(begin)
-        if isinstance(ruling, Refused):
-            return {"error": ruling.as_dict()}
+        if first is not None and first.request == request:
+            return await self._invoke(
+                request, first.call, _for_caller(first.target, remote), timeout_ms
+            )
+        call, is_lost = CallRecord.of(request), self._has_lost_page(request)
+        admit = partial(
+            admit_call,
+            request=request,
+            call=call,
+            may_start=not is_lost,
+            in_flight_calls=self.in_flight_calls,
+        )
+        authorization, target = await self.query_run(admit)
+        if isinstance(authorization, Refused):
+            return {"error": authorization.as_dict()}
         if is_lost:
-            raise page_lost_error(use)
-        if ruling is None or ruling.decision == "confirm":
-            if self.browser is not None:  # what is recorded while a run waits fills the disk
+            raise page_lost_error(request)
+        if authorization is None or authorization.decision == "confirm":
+            if self.browser is not None:  # a trace that records during the wait fills the disk
                 await self.browser.tracer.drop()
-            raise TakenOver(use) if ruling is None else NeedsPerson(use, ruling)
-        if isinstance(place, ToolFailed | Refused):
-            return {"error": place.as_dict()}
-        self.made.append(call)
-        return await self._make(use, call, _for_whom(place, remote), timeout_ms)
+            raise (
+                TakenOver(request) if authorization is None else NeedsPerson(request, authorization)
+            )
+        if isinstance(target, ToolFailed | Refused):
+            return {"error": target.as_dict()}
+        self.call_records.append(call)
+        return await self._invoke(request, call, _for_caller(target, remote), timeout_ms)
 
-    async def _make(
-        self, use: ToolCallRequest, call: CallRecord, place: Place | None, timeout_ms: int | None
+    async def _invoke(
+        self,
+        request: ToolCallRequest,
+        call: CallRecord,
+        target: CallTarget | None,
+        timeout_ms: int | None,
     ) -> dict[str, Any]:
-        context = self._tool_context(place)
+        context = self._tool_context(target)
         if timeout_ms is not None:
             until = time.monotonic() + timeout_ms / 1000
             context = replace(context, deadline=min(context.deadline, until))
         hit("before_call")
-        result = await invoke(ToolCall(use.tool, use.args, use.target_id), context)
+        result = await invoke(ToolCall(request.tool, request.args, request.target_id), context)
         hit("after_call")
         call.record_result(result)
         raise_if_interrupted()
         if falls_back(result):
-            await self._tell_fallback(use, str((result.error or {})["details"]["reason"]))
+            await self._record_fallback(request, str((result.error or {})["details"]["reason"]))
         return {"output": result.output} if result.ok else {"error": result.error or {}}
 
-    def _has_lost_page(self, use: ToolCallRequest) -> bool:
-        """Whether a person was asked about a call on a page that is gone."""
-        was_asked = self.had_page and use.number == len(self.replay or ())
+    def _has_lost_page(self, request: ToolCallRequest) -> bool:
+        """Whether a person was asked to confirm this call on a page that was lost."""
+        was_asked = self.had_page and request.number == len(self.replay or ())
         return was_asked and (self.browser is None or not self.browser.has_page)
 
-    async def _tell_fallback(self, use: ToolCallRequest, reason: str) -> None:
-        await self.query_run(partial(record_fallback, use=use, reason=reason))
-        told = {"tool": use.tool, "targetId": use.target_id, "reason": reason}
-        self.emit(EventType.TOOL_FELL_BACK, told)
+    async def _record_fallback(self, request: ToolCallRequest, reason: str) -> None:
+        await self.query_run(partial(record_fallback, request=request, reason=reason))
+        data = {"tool": request.tool, "targetId": request.target_id, "reason": reason}
+        self.emit(EventType.TOOL_FELL_BACK, data)
 
     @property
     def is_resumed(self) -> bool:
-        """Whether the step stopped for a person before."""
+        """Whether the step was suspended for a person before."""
         return self.replay is not None
 
     def ask_user(self, question: str, suggestions: Sequence[str] = ()) -> str | None:
-        """Return what was answered; None where nobody did in time.
+        """Return the answer to the question; None where there was none in time.
 
         Raises:
-            NeedsAnswer: It was not asked yet: the step stops here.
+            NeedsAnswer: The question was not sent yet; the step is suspended.
         """
         if self.replay is None:
             raise NeedsAnswer(question, suggestions)
@@ -233,7 +248,7 @@ class StepRun:
         return None if answer is None else str(answer)
 
     async def message_history(self) -> Sequence[HistoryMessage]:
-        """Return what was said in the run's task before the message that it is made for."""
+        """Return the messages of the run's task before the run's own message."""
         task_id = self.run.task_id
         if task_id is None:
             return ()
@@ -245,27 +260,29 @@ class StepRun:
         """Return a chunk of an artifact that this run stored, or {error}."""
         return await self.query_run(lambda run: _read_chunk(run, artifact_id, offset, limit))
 
-    async def query_run(self, look: Callable[[Run], Found]) -> Found:
-        """Return what a function finds out about the run, called on the run's database thread."""
-        found: Found = await asyncio.wrap_future(self.in_engine(partial(look, self.run)))
-        return found
+    async def query_run(self, query: Callable[[Run], Value]) -> Value:
+        """Call a function with the run, on the thread with the database, and return its value."""
+        value: Value = await asyncio.wrap_future(self.on_run_thread(partial(query, self.run)))
+        return value
 
     async def save_screenshot(self, *, url: str | None) -> str | None:
-        """Keep a picture of the page that the step failed on, if it kept none; return its id."""
+        """Store a screenshot of the page that the step failed on, unless it stored one; return its
+        artifactId.
+        """
         if self.browser is None or any(blob.kind == "screenshot" for blob in self.blobs):
             return None
         return await save_screenshot(self._tool_context(), url=url)
 
-    async def save_trace(self, told: str) -> str | None:
-        """Keep a trace of what led to a failure, named `told` there; return its artifactId."""
-        return await save_trace(self._tool_context(), told)
+    async def save_trace(self, title: str) -> str | None:
+        """Store the trace of what led to a failure under a title; return its artifactId."""
+        return await save_trace(self._tool_context(), title)
 
     async def store_output(self, output: Any) -> str:
-        """Keep what a call answered, whole, as an artifact of the step; return its artifactId."""
+        """Store an output whole as an artifact of the step; return its artifactId."""
         data = orjson.dumps(output)
         return await self._save(data, name="output.json", mime_type="application/json")
 
-    def _tool_context(self, place: Place | None = None) -> ToolContext:
+    def _tool_context(self, target: CallTarget | None = None) -> ToolContext:
         return ToolContext(
             run_id=self.run.id,
             trust=trust_of(self.run),
@@ -273,8 +290,8 @@ class StepRun:
             save_artifact=self._save,
             emit=self.emit,
             browser=self.browser,
-            workspace=place if isinstance(place, Workspace) else None,
-            runner=place if isinstance(place, RunnerTarget) else None,
+            workspace=target if isinstance(target, Workspace) else None,
+            runner=target if isinstance(target, RunnerTarget) else None,
             session_id=self.run.session_id,
             traceparent=self.run.options.get(TRACE) or traceparent_for(self.run.id),
             secrets=self.secrets,
@@ -289,25 +306,25 @@ class StepRun:
         return blob.artifact_id
 
     def emit(self, type_: str, data: Mapping[str, Any]) -> None:
-        """Tell an event of the step's own, at once or joined with later ones (`events.pending`).
+        """Send an event of the step to the run's log (`runs.execution.event_buffer`).
 
         Raises:
             ValueError: There is no such type of event.
         """
         if type_ not in EVENT_TYPES:
-            raise ValueError(f"a step told an event of the unknown type {type_!r}")
-        self.tell(NewEvent(type_, {"step": self.index, **data}))
+            raise ValueError(f"unknown event type {type_!r}; runs.events.types.EventType has all")
+        self.add_event(NewEvent(type_, {"step": self.index, **data}))
 
     def seconds_left(self) -> float:
         """Return the seconds until this step's deadline, never below 0."""
         return max(0.0, self.deadline - time.monotonic())
 
 
-def _for_whom(place: Place | None, remote: Elsewhere | None) -> Place | None:
-    """Return a runner as it is for a caller who may not have our own tool instead."""
-    if isinstance(place, RunnerTarget) and remote and not remote.may_fall_back:
-        return replace(place, falls_back=False)
-    return place
+def _for_caller(target: CallTarget | None, remote: RemoteCall | None) -> CallTarget | None:
+    """Return the target; for a caller who may not use the local tool, without a fallback to it."""
+    if isinstance(target, RunnerTarget) and remote and not remote.may_fall_back:
+        return replace(target, falls_back=False)
+    return target
 
 
 def _read_chunk(run: Run, artifact_id: str, offset: int, limit: int) -> dict[str, Any]:

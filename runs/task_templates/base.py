@@ -24,7 +24,7 @@ from decisions.validation.json_schema import (
     schema_of,
     secret_paths,
 )
-from runners.invocation.fallback import Elsewhere
+from runners.invocation.fallback import RemoteCall
 from runners.invocation.step_call import StepCall
 from runners.tools.base import Effect, ToolResult
 from runs.agent.history import HistoryMessage
@@ -96,7 +96,7 @@ class StepContext(Protocol):
         *,
         target_id: str | None = None,
         timeout_ms: int | None = None,
-        remote: Elsewhere | None = None,
+        remote: RemoteCall | None = None,
     ) -> Awaitable[Mapping[str, Any]]:
         """Call a tool and return its output.
 
@@ -117,7 +117,7 @@ class StepContext(Protocol):
         *,
         target_id: str | None = None,
         timeout_ms: int | None = None,
-        remote: Elsewhere | None = None,
+        remote: RemoteCall | None = None,
     ) -> Awaitable[ToolResult]:
         """Call a tool as `call` does, and return its result; a failure is a result."""
 

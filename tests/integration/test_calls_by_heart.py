@@ -1,5 +1,5 @@
 """A worker that called a runner before knows policy and the runner by heart; what changed since
-holds for the next call all the same. Elsewhere than on PostgreSQL both are asked every time.
+holds for the next call all the same. RemoteCall than on PostgreSQL both are asked every time.
 """
 
 from __future__ import annotations

@@ -85,4 +85,4 @@ def test_a_browser_that_comes_too_late_for_the_call_goes_on_starting(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     error = call(monkeypatch, SlowBrowser(), seconds=0.2).error or {}
-    assert error["message"] == "task_start was not begun: there was no time left for it."
+    assert error["message"] == "task_start was not started: no time was left for it."

@@ -1,4 +1,4 @@
-"""The tool `list_snapshots`: what can be restored."""
+"""The tool `list_snapshots`: list the snapshots of files of the workspace (S4 §2.4)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field, StrictFloat, StrictInt, StrictStr
 
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
-from runners.workspace.errors import ToolDisabled
+from runners.workspace.call_context import require_workspace
 from runners.workspace.writing import snapshots
 
 REQUEST: dict[str, Any] = {
@@ -71,7 +71,7 @@ RESPONSE: dict[str, Any] = {
 
 
 class ListSnapshots(Closed):
-    """Which snapshots."""
+    """A path filter, and how many snapshots to return."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True, strict=True)
 
@@ -82,7 +82,7 @@ class ListSnapshots(Closed):
 
 
 def with_limit(args: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the arguments with a negative limit made the usual one, as the seed has it (§2.4)."""
+    """Return the arguments with a negative limit replaced by the default (S4 §2.4)."""
     limit = args.get("limit")
     is_negative = isinstance(limit, int | float) and not isinstance(limit, bool) and limit < 0
     return {**args, "limit": snapshots.DEFAULT_LIMIT} if is_negative else args
@@ -95,15 +95,15 @@ def with_limit(args: Mapping[str, Any]) -> Mapping[str, Any]:
     timeout_ms=30_000,
     request=REQUEST,
     response=RESPONSE,
-    mends=with_limit,
+    repair_arguments=with_limit,
 )
 async def list_snapshots(args: ListSnapshots, ctx: ToolContext) -> Mapping[str, Any]:
-    """List what files of the workspace were before they were written, newest first.
+    """List the snapshots that were stored before files were written, newest first.
 
-    `path` keeps those whose path begins so; `limit` (50) is at most 1000, and a negative one is 50.
+    `path` is a prefix of their paths. `limit` is at most 1000; the default, also for a negative
+    value, is 50.
     """
-    if (workspace := ctx.workspace) is None:
-        raise ToolDisabled("There is no workspace here.")
+    workspace = require_workspace(ctx)
     found = await asyncio.to_thread(
         snapshots.list_snapshots,
         workspace.state,

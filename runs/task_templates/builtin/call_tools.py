@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from decisions.errors import InvalidInput
 from decisions.identity.principals import Principal
-from runners.invocation.fallback import Elsewhere
+from runners.invocation.fallback import RemoteCall
 from runners.invocation.step_call import StepCall
 from runners.remote_tools.lookup import names_runner
 from runners.tools.base import Closed, Effect
@@ -159,7 +159,7 @@ class CallTools(ToolSteps):
             step_input["tool"],
             step_input["args"],
             step_input.get("targetId"),
-            Elsewhere(step_input.get("fallbackTargetId")) if is_remote else None,
+            RemoteCall(step_input.get("fallbackTargetId")) if is_remote else None,
         )
 
     async def do_step(self, step: StepPlan, ctx: StepContext) -> Mapping[str, Any]:
