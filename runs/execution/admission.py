@@ -1,5 +1,8 @@
-"""How a step's call begins: policy is asked, it is found where the call works (in a folder, or on a
-runner), and the audit log is told; by what this process knows, where one statement can test it.
+"""Admission of a step's tool calls: authorize the call, find where it works, record its start.
+
+Policies and targets are cached in this process. A call that the cache admits is recorded in one SQL
+statement that also tests the preconditions of the cached values; if one does not hold, or nothing
+is cached, the call is admitted by queries.
 """
 
 from __future__ import annotations
@@ -27,136 +30,143 @@ from runs.lifecycle.in_flight_calls import start_run_call
 from runs.models import DEVELOPER_TARGET, Run, TaskStatus
 from runs.queue.leases import LeaseLost
 
-Place = Workspace | RunnerTarget
+# Where a call works: a folder, or the runner that performs it.
+CallTarget = Workspace | RunnerTarget
 
 
 def admit_call(
-    run: Run, *, use: ToolCallRequest, call: CallRecord, may_begin: bool, opened: list[str]
-) -> tuple[Authorization | Refused | None, Place | ToolFailed | Refused | None]:
-    """Return what becomes of a step's call, as `rule_on_call` does, and where it works: a folder, a
-    runner, why there is neither for it, or None where it needs no place or does not begin; on the
+    run: Run,
+    *,
+    request: ToolCallRequest,
+    call: CallRecord,
+    may_start: bool,
+    in_flight_calls: list[str],
+) -> tuple[Authorization | Refused | None, CallTarget | ToolFailed | Refused | None]:
+    """Return the authorization of a step's call, as `authorize_call` does, and its target; on the
     run's database thread.
 
-    A call that has a place is told before it is made, and named in `opened`; a target that is
-    disabled is a denial, and told as one. Without `may_begin` policy is asked alone.
+    The target is an error where the call cannot have it, and None where the call needs none or does
+    not start. A call with a target is recorded as started, and its id appended to
+    `in_flight_calls`. With `may_start` False the call is only authorized.
 
     Raises:
-        LeaseLost: The run is not ours any more; the call is not to be made.
+        LeaseLost: The run is no longer under this lease; the call must not be made.
     """
-    if may_begin and (begun := _begin_by_heart(run, use, call, opened=opened)) is not None:
-        return begun
-    ruling = authorize_call(run, use)
-    is_allowed = isinstance(ruling, Authorization) and ruling.decision == "allow"
-    if not (is_allowed and may_begin and _needs_place(use)):
-        return ruling, None
-    return ruling, _begin(run, use, call, opened=opened)
+    if may_start:
+        admitted = _admit_cached(run, request, call, in_flight_calls=in_flight_calls)
+        if admitted is not None:
+            return admitted
+    authorization = authorize_call(run, request)
+    is_allowed = isinstance(authorization, Authorization) and authorization.decision == "allow"
+    if not (is_allowed and may_start and _needs_target(request)):
+        return authorization, None
+    return authorization, _start(run, request, call, in_flight_calls=in_flight_calls)
 
 
-def _begin_by_heart(
-    run: Run, use: ToolCallRequest, call: CallRecord, *, opened: list[str]
-) -> tuple[Authorization, Place | None] | None:
-    """Begin a call by what this process knows of policy and of the target, in one statement that
-    tests both; None where they have to be asked anew: nothing was written.
+def _admit_cached(
+    run: Run, request: ToolCallRequest, call: CallRecord, *, in_flight_calls: list[str]
+) -> tuple[Authorization, CallTarget | None] | None:
+    """Admit a call by cached values, testing them in one statement; None where the cache does not
+    decide: nothing was written.
     """
-    if (way := cached_admission(run, use)) is None:
+    if (cached := cached_admission(run, request)) is None:
         return None
-    ruling, place, still = way
-    if place is None:
-        return (ruling, None) if all_hold(still) else None
-    if not start_run_call(call.call_id, begun(run, use, call), run, preconditions=still):
+    authorization, target, preconditions = cached
+    if target is None:
+        return (authorization, None) if all_hold(preconditions) else None
+    event = started_event(run, request, call)
+    if not start_run_call(call.call_id, event, run, preconditions=preconditions):
         return None
-    opened.append(call.call_id)
-    return ruling, place
+    in_flight_calls.append(call.call_id)
+    return authorization, target
 
 
 def cached_admission(
-    run: Run, use: ToolCallRequest
-) -> tuple[Authorization, Place | None, list[Precondition]] | None:
-    """Return the ruling on a call and where it works, as far as this process knows without a query,
-    and what has to be so still as it begins; None where policy or the target has to be asked.
+    run: Run, request: ToolCallRequest
+) -> tuple[Authorization, CallTarget | None, list[Precondition]] | None:
+    """Return the authorization and the target of a call from cached values, without a query, with
+    the preconditions to test as it starts; None where the cache does not decide.
     """
-    if connection.vendor != "postgresql" or (allowed := _allowed_by_heart(use)) is None:
+    if connection.vendor != "postgresql" or (allowed := _cached_authorization(request)) is None:
         return None
-    ruling, *still = *allowed, *_is_nobodys_page(run)
-    if not _needs_place(use):
-        return ruling, None, still
-    known = target_by_heart(caller_of(run), use.target_id) if use.target_id else None
+    authorization, *preconditions = *allowed, *_page_not_taken_over(run)
+    if not _needs_target(request):
+        return authorization, None, preconditions
+    known = target_by_heart(caller_of(run), request.target_id) if request.target_id else None
     if known is None:
         return None
     try:
-        return ruling, _place_on(run, use, known), [*still, is_unchanged(known)]
+        return authorization, _target_of(run, request, known), [*preconditions, is_unchanged(known)]
     except (ToolFailed, Refused):
-        return None  # whoever asks anew says it
+        return None  # the admission by queries returns the error
 
 
-def _allowed_by_heart(use: ToolCallRequest) -> tuple[Authorization, Precondition] | None:
-    """Return the ruling on a call that passes by the rules as this process knows them, and the
-    condition under which it holds; None where anything else is to be said, or a person was asked
-    before: `rule_on_call` says it.
+def _cached_authorization(request: ToolCallRequest) -> tuple[Authorization, Precondition] | None:
+    """Return the authorization of a call that the cached policy allows, with its precondition; None
+    for any other decision, or where a person may have been asked about the call.
     """
-    if use.may_have_confirmation:
+    if request.may_have_confirmation:
         return None
     policy = cached_policy(
-        principal_id=use.principal_id, tenant_id=use.tenant_id, workspace_id=use.workspace_id
+        principal_id=request.principal_id,
+        tenant_id=request.tenant_id,
+        workspace_id=request.workspace_id,
     )
-    verdict = policy.evaluate(use.tool, use.target_id, is_builtin=use.is_builtin)
-    return (
-        (Authorization(verdict, "allow"), policy.precondition)
-        if verdict.decision == "allow"
-        else None
-    )
+    verdict = policy.evaluate(request.tool, request.target_id, is_builtin=request.is_builtin)
+    if verdict.decision != "allow":
+        return None
+    return Authorization(verdict, "allow"), policy.precondition
 
 
-def _is_nobodys_page(run: Run) -> list[Precondition]:
-    """That no person has the page of the run's task, as `is_taken_over` asks."""
+def _page_not_taken_over(run: Run) -> list[Precondition]:
+    """Return the precondition that no person has taken over the page of the run's task."""
     if run.task_id is None:
         return []
     taken = "NOT EXISTS (SELECT 1 FROM runs_task WHERE id = %s AND status = %s)"
     return [Precondition(taken, (run.task_id, TaskStatus.TAKEOVER.value))]
 
 
-def _needs_place(use: ToolCallRequest) -> bool:
-    tool = get_tool(use.tool) if use.is_builtin else None
+def _needs_target(request: ToolCallRequest) -> bool:
+    tool = get_tool(request.tool) if request.is_builtin else None
     return tool is None or tool.kind == "workspace"
 
 
-def _begin(
-    run: Run, use: ToolCallRequest, call: CallRecord, *, opened: list[str]
-) -> Place | ToolFailed | Refused:
-    caller, find = caller_of(run), find_target if use.is_builtin else find_runner
+def _start(
+    run: Run, request: ToolCallRequest, call: CallRecord, *, in_flight_calls: list[str]
+) -> CallTarget | ToolFailed | Refused:
+    caller, find = caller_of(run), find_target if request.is_builtin else find_runner
     try:
-        target = find(caller, use.target_id)
-        place = _place_on(run, use, target)
+        row = find(caller, request.target_id)
+        target = _target_of(run, request, row)
     except PolicyDenied as denied:
-        record_refusal(run, use, denied)
+        record_refusal(run, request, denied)
         return denied
     except (ToolFailed, TargetNotFound) as failed:
         return failed
-    keep_by_heart(caller, target)
-    if not start_run_call(call.call_id, begun(run, use, call), run):
+    keep_by_heart(caller, row)
+    if not start_run_call(call.call_id, started_event(run, request, call), run):
         raise LeaseLost(run.id)
-    opened.append(call.call_id)
-    return place
+    in_flight_calls.append(call.call_id)
+    return target
 
 
-def _place_on(run: Run, use: ToolCallRequest, target: ExecutionTarget) -> Place:
-    """Return what a target is to a call: the folder that it works in, or the runner that performs
-    it.
+def _target_of(run: Run, request: ToolCallRequest, row: ExecutionTarget) -> CallTarget:
+    """Return the folder or the runner of a target, for this call.
 
     Raises:
-        ToolFailed, Refused: It is not for this call.
+        ToolFailed, Refused: The call cannot use the target.
     """
-    caller, tool = caller_of(run), get_tool(use.tool) if use.is_builtin else None
-    if target.kind != (TargetKind.DOCKER_RUNNER if tool is None else TargetKind.WORKSPACE):
-        raise TargetNotFound(f"There is no such target {target.id} for {use.tool[:128]}.")
+    caller, tool = caller_of(run), get_tool(request.tool) if request.is_builtin else None
+    if row.kind != (TargetKind.DOCKER_RUNNER if tool is None else TargetKind.WORKSPACE):
+        raise TargetNotFound(f"There is no target {row.id} for the tool {request.tool[:128]}.")
     if tool is None:
-        return runner_of(target, caller)
-    chosen = run.options.get(DEVELOPER_TARGET)
-    place = open_target(caller, target, developer_target=chosen, tool=tool.name)
-    check_may_use(tool, place, trust=caller.trust)
-    return place
+        return runner_of(row, caller)
+    developer_target = run.options.get(DEVELOPER_TARGET)
+    target = open_target(caller, row, developer_target=developer_target, tool=tool.name)
+    check_may_use(tool, target, trust=caller.trust)
+    return target
 
 
-def begun(run: Run, use: ToolCallRequest, call: CallRecord) -> AuditEvent:
-    """Return the audit row of a step's call that is about to be made."""
-    return call_records.call_started_event(run, use.step_index or 0, call)
+def started_event(run: Run, request: ToolCallRequest, call: CallRecord) -> AuditEvent:
+    """Return the audit event of a step's call that is about to start."""
+    return call_records.call_started_event(run, request.step_index or 0, call)

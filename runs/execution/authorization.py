@@ -1,4 +1,6 @@
-"""What becomes of a step's call before it is made: policy, people, whoever has the page."""
+"""Authorize a step's tool call: policy decision, required confirmation, and whether a person has
+taken over the page.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +13,15 @@ from decisions.authorization.authorize import Authorization, ToolCallRequest
 from decisions.errors import PolicyDenied, Refused, TargetNotFound
 from decisions.security.masking import Masker
 from runners.errors import PageLost, ToolFailed
-from runners.gateway.request import RunnerTarget
 from runners.invocation.step_call import StepCall
 from runners.targets.runner_endpoint import find_runner
 from runners.targets.targets import Caller
 from runners.tools.registry import get_tool
 from runners.trust import TrustLevel
-from runners.workspace.workspace import Workspace
 from runs.models import APPROVED, Run, Task
 
-Place = Workspace | RunnerTarget
 
-
-def tool_use_of_step(
+def request_of_step(
     run: Run,
     *,
     index: int,
@@ -32,7 +30,7 @@ def tool_use_of_step(
     number: int = 0,
     may_have_confirmation: bool = False,
 ) -> ToolCallRequest:
-    """Return a call of a step as policy sees it: its `number`th."""
+    """Return the request for a step's call, the `number`th of the step, as policy judges it."""
     is_builtin = call.remote is None and get_tool(call.tool) is not None
     return ToolCallRequest(
         principal_id=run.principal_id,
@@ -52,88 +50,90 @@ def tool_use_of_step(
 
 
 def replayed_call(
-    use: ToolCallRequest, replay: Sequence[Mapping[str, Any]] | None
+    request: ToolCallRequest, replay: Sequence[Mapping[str, Any]] | None
 ) -> dict[str, Any] | None:
-    """Return what this call answered before the step stopped for a person, if it was made.
+    """Return the outcome of this call from before the step was suspended; None where it was not
+    made then.
 
     Raises:
-        ToolFailed: The step takes another way than before: what was done is not done again, and
-            what was approved was approved of the other way.
+        ToolFailed: The step makes another call than before. Nothing is repeated, and the approval
+            was given for the other call.
     """
-    if replay is None or use.number >= len(replay):
+    if replay is None or request.number >= len(replay):
         return None
-    call = dict(replay[use.number])
-    if call["tool"] != use.tool or call["digest"] not in use.digests:
+    call = dict(replay[request.number])
+    if call["tool"] != request.tool or call["digest"] not in request.digests:
         raise ToolFailed(
-            f"After the wait the step calls {use.tool} where it had called {call['tool']}.",
+            f"The resumed step calls {request.tool} where it had called {call['tool']} before.",
             details={"causeCode": "STEP_CHANGED", "effect": "unknown"},
         )
     return call
 
 
-def authorize_call(run: Run, use: ToolCallRequest) -> Authorization | Refused | None:
-    """Return what becomes of a step's call, on the run's database thread; an approval is used up
-    here. Refused: it is denied, or the runner that it names is not there; nobody is asked about
-    such a one. None: a person has the page of the run's task, and nothing is called meanwhile.
+def authorize_call(run: Run, request: ToolCallRequest) -> Authorization | Refused | None:
+    """Return the authorization of a step's call; on the run's database thread.
+
+    Refused: the call is denied, or the runner that it names does not exist. None: a person has
+    taken over the page of the run's task, and no call is made until the takeover ends. Marks an
+    approval as used.
     """
     if run.task_id is not None and Task.objects.is_taken_over(run.task_id):
         return None
-    if (refused := _without_runner(run, use)) is not None:
+    if (refused := _runner_refusal(run, request)) is not None:
         return refused
-    approved = run.options.get(APPROVED)  # the direct call that the run carries: a person let it
-    ruling = authorize.authorize(use)
-    if ruling.decision == "confirm" and ruling.confirmation is None and approved is not None:
-        may = confirmations.was_approved(
-            approved, digests=use.digests, principal_id=use.principal_id
+    approved = run.options.get(APPROVED)  # the approval of the direct call that the run makes
+    authorization = authorize.authorize(request)
+    is_new = authorization.decision == "confirm" and authorization.confirmation is None
+    if is_new and approved is not None:
+        is_approved = confirmations.was_approved(
+            approved, digests=request.digests, principal_id=request.principal_id
         )
-        return Authorization(ruling.verdict, "allow") if may else ruling
-    if ruling.decision == "deny":
-        authorize.record_denial(use, ruling)
-        return authorize.denial(use, ruling)
-    if ruling.decision == "allow" and ruling.confirmation is not None:
-        # False where a former worker had begun: whether the step may be done again is its effect's.
-        confirmations.mark_used(ruling.confirmation)
-    return ruling
+        return Authorization(authorization.verdict, "allow") if is_approved else authorization
+    if authorization.decision == "deny":
+        authorize.record_denial(request, authorization)
+        return authorize.denial(request, authorization)
+    if authorization.decision == "allow" and authorization.confirmation is not None:
+        # It may be used already, by a worker that was lost; the step's effect decides repetition.
+        confirmations.mark_used(authorization.confirmation)
+    return authorization
 
 
-def _without_runner(run: Run, use: ToolCallRequest) -> Refused | None:
-    """Return why the runner that a call names cannot perform it; a denial is told as one."""
-    if use.is_builtin or use.target_id is None:
+def _runner_refusal(run: Run, request: ToolCallRequest) -> Refused | None:
+    """Return why the runner that a call names cannot perform it; record a denial."""
+    if request.is_builtin or request.target_id is None:
         return None
     try:
-        find_runner(caller_of(run), use.target_id)
+        find_runner(caller_of(run), request.target_id)
     except PolicyDenied as denied:
-        record_refusal(run, use, denied)
+        record_refusal(run, request, denied)
         return denied
     except TargetNotFound as missing:
         return missing
     return None
 
 
-def page_lost_error(use: ToolCallRequest) -> PageLost:
-    """Return the failure of a call about which a person was asked on a page that is gone (runs.md,
-    "Concurrency").
-    """
+def page_lost_error(request: ToolCallRequest) -> PageLost:
+    """Return the error of a call that a person was asked to confirm on a page that was lost."""
     return PageLost(
-        "The page was lost while the run waited for a person; nothing was done on it since.",
-        details={"causeCode": "PAGE_CRASHED", "effect": "none", "step": use.step_index},
+        "The page was lost while the run waited for a person; the call was not made.",
+        details={"causeCode": "PAGE_CRASHED", "effect": "none", "step": request.step_index},
     )
 
 
-def record_fallback(run: Run, use: ToolCallRequest, reason: str) -> None:
-    """Tell that a call which did not reach its runner is made here instead; commits."""
-    told = {
-        "tool": use.tool[:128],
-        "step": use.step_index,
-        "targetId": use.target_id,
+def record_fallback(run: Run, request: ToolCallRequest, reason: str) -> None:
+    """Record that a call which did not reach its runner is made by the local tool; commits."""
+    data = {
+        "tool": request.tool[:128],
+        "step": request.step_index,
+        "targetId": request.target_id,
         "reason": reason,
     }
-    place = run.tenant_id, run.workspace_id
-    record(AuditEvent("tool.fell_back", run.principal_id, "run", run.id, *place, told))
+    scope = run.tenant_id, run.workspace_id
+    record(AuditEvent("tool.fell_back", run.principal_id, "run", run.id, *scope, data))
 
 
 def caller_of(run: Run) -> Caller:
-    """Return whose calls those of a run are."""
+    """Return the caller in whose name a run makes its calls."""
     return Caller(run.principal_id, run.tenant_id, run.workspace_id, trust_of(run))
 
 
@@ -142,9 +142,12 @@ def trust_of(run: Run) -> TrustLevel:
     return "local" if run.trust == "local" else "remote"
 
 
-def record_refusal(run: Run, use: ToolCallRequest, denied: PolicyDenied) -> None:
-    """Tell that a call's target is not to be used; commits."""
-    told = {"tool": use.tool[:128], "step": use.step_index, "rule": denied.message[:200]}
-    told |= {"argsDigest": use.digest, **({"targetId": use.target_id} if use.target_id else {})}
-    place = run.tenant_id, run.workspace_id
-    record(AuditEvent("policy.denied", run.principal_id, "run", run.id, *place, told))
+def record_refusal(run: Run, request: ToolCallRequest, denied: PolicyDenied) -> None:
+    """Record that a call was denied its target; commits."""
+    data: dict[str, Any] = {"tool": request.tool[:128], "step": request.step_index}
+    data["rule"] = denied.message[:200]
+    data["argsDigest"] = request.digest
+    if request.target_id:
+        data["targetId"] = request.target_id
+    scope = run.tenant_id, run.workspace_id
+    record(AuditEvent("policy.denied", run.principal_id, "run", run.id, *scope, data))

@@ -1,5 +1,5 @@
-"""The call that a step begins with, told in the statement that starts the step: one commit instead
-of two. Where anything has to be asked first, the step asks it itself, as for each later call.
+"""The first tool call of a step, recorded in the statement that starts the step: one commit
+instead of two. Where cached values do not admit it, the step admits it itself, like later calls.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from decisions.authorization.authorize import Authorization, ToolCallRequest
 from decisions.security.masking import Masker
 from runners.invocation.step_call import StepCall
-from runs.execution.admission import Place, begun, cached_admission
-from runs.execution.authorization import tool_use_of_step
+from runs.execution.admission import CallTarget, cached_admission, started_event
+from runs.execution.authorization import request_of_step
 from runs.lifecycle.call_records import CallRecord
 from runs.lifecycle.changes import NewEvent
 from runs.lifecycle.in_flight_calls import CallStart
@@ -20,42 +20,43 @@ from runs.task_templates.base import TaskTemplate
 
 @dataclass(frozen=True, slots=True)
 class FirstCall:
-    """A call that may begin with its step; it did where `opening.is_open`."""
+    """A call that may start with its step; it did where `start.is_written`."""
 
-    use: ToolCallRequest
+    request: ToolCallRequest
     call: CallRecord
-    ruling: Authorization
-    place: Place
-    opening: CallStart
+    authorization: Authorization
+    target: CallTarget
+    start: CallStart
 
 
 def planned_call(run: Run, row: RunStep, template: TaskTemplate) -> StepCall | None:
-    """Return the call with which a step begins, unless it goes on behind a wait."""
+    """Return the first call that the template plans for a step; None for a resumed step."""
     return template.first_call(row.input, run.inputs) if row.paused is None else None
 
 
 def start_events(row: RunStep, planned: StepCall) -> list[NewEvent]:
-    """Return what is told of a step's call together with its start."""
+    """Return the events of a step's first call, written with the step's start."""
     if planned.event is None:
         return []
     type_, data = planned.event
     return [NewEvent(type_, {"step": row.index, **data})]
 
 
-def first_call(
+def admit_first_call(
     run: Run, row: RunStep, planned: StepCall, template: TaskTemplate, masker: Masker
 ) -> FirstCall | None:
-    """Return the call with which a step begins, where this process knows that it may be made and
-    where it works; on the run's database thread. None: the step begins it itself.
+    """Return a step's first call where cached values admit it; on the run's database thread. None:
+    the step admits the call itself.
     """
     if run.shared or template.needs_browser(row.input):
         return None
-    use = tool_use_of_step(run, index=row.index, call=planned, masker=masker)
-    if (way := cached_admission(run, use)) is None:
+    request = request_of_step(run, index=row.index, call=planned, masker=masker)
+    if (cached := cached_admission(run, request)) is None:
         return None
-    ruling, place, still = way
-    if place is None:
+    authorization, target, preconditions = cached
+    if target is None:
         return None
-    call = CallRecord.of(use)
-    opening = CallStart.of_run(call.call_id, begun(run, use, call), run, preconditions=still)
-    return FirstCall(use, call, ruling, place, opening)
+    call = CallRecord.of(request)
+    event = started_event(run, request, call)
+    start = CallStart.of_run(call.call_id, event, run, preconditions=preconditions)
+    return FirstCall(request, call, authorization, target, start)

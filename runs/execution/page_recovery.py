@@ -1,4 +1,4 @@
-"""The page that the steps of a run share, when it is not there: after a lost worker, or a crash."""
+"""Restore the page that the steps of a run share after a lost worker or a crashed page."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from runs.task_templates.base import StepPlan, StepView, TaskTemplate
 
 
 async def restore_page(template: TaskTemplate, plan: StepPlan, step_run: StepRun) -> None:
-    """Do the steps again that came before, where they left a page that is gone and this one works
-    on it; their results stay as they were.
+    """Execute the earlier steps again if this step needs the page that they opened and that was
+    lost. Their results are not changed.
 
     Raises:
-        PageLost: One of them has the effect `once` and is not repeated (reliability rule 4).
-        CallFailed, ToolFailed: A step could not be done again; details.restoring names it.
+        PageLost: One of them has the effect `once`, so it is not repeated.
+        CallFailed, ToolFailed: A step could not be repeated; details.restoring names it.
     """
     session = step_run.browser
     if session is None or session.has_page or not template.uses_shared_page(plan.input):
         return
-    if step_run.had_page:  # what a person says of it is heard first (StepRun.call)
+    if step_run.had_page:  # the person's decision about the page comes first (StepRun.call)
         return
     earlier = [s for s in step_run.earlier if s.succeeded and template.uses_shared_page(s.input)]
     if not earlier:
@@ -33,15 +33,15 @@ async def restore_page(template: TaskTemplate, plan: StepPlan, step_run: StepRun
     for step in earlier:
         if step.effect == Effect.ONCE:
             raise _not_repeated(step)
-    told = {"step": step_run.index, "restoring": len(earlier), "reason": "the page was lost"}
-    step_run.tell(NewEvent("step.progress", told))
+    data = {"step": step_run.index, "restoring": len(earlier), "reason": "the page was lost"}
+    step_run.add_event(NewEvent("step.progress", data))
     for step in earlier:
         before = step_run.earlier[: step.index]
         again = replace(step_run, index=step.index, earlier=before, replay=None, calls=[])
-        await _do_again(template, step, again)
+        await _repeat(template, step, again)
 
 
-async def _do_again(template: TaskTemplate, step: StepView, step_run: StepRun) -> None:
+async def _repeat(template: TaskTemplate, step: StepView, step_run: StepRun) -> None:
     plan = StepPlan(step.name, step.input, step.effect)
     try:
         await template.do_step(plan, step_run)
@@ -58,7 +58,7 @@ def _restoring(error: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 def _not_repeated(step: StepView) -> PageLost:
     return PageLost(
-        f"The page was lost after '{step.name}' had been done, which is never done twice: what came"
-        " of it cannot be read any more.",
+        f"The page was lost after '{step.name}', a step that is never repeated; its outcome cannot"
+        " be read any more.",
         details={"causeCode": "PAGE_CRASHED", "effect": "done", "step": step.index},
     )

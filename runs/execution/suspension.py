@@ -1,8 +1,7 @@
-"""A run that needs a person comes to wait: without a lease, a slot or a running clock.
+"""Suspend a run that needs a person: it keeps no lease and no slot, and its clock stops.
 
-Its status stays `running`. What is being asked is a decision of the ground;
-`runs.submission.resume` hears
-when that was settled.
+Its status stays `running`. A confirmation is a decision of the core;
+`runs.submission.resume` requeues the run once the wait has ended.
 """
 
 from __future__ import annotations
@@ -29,90 +28,93 @@ from runs.queue.leases import Lease, LeaseLost
 from runs.submission.resume import TAKEOVER, resume_if_takeover_ended
 
 
-def pause(
+def suspend(
     lease: Lease,
-    asked: NeedsPerson | NeedsAnswer,
+    wait: NeedsPerson | NeedsAnswer,
     left: tuple[Sequence[StepChange], Sequence[NewEvent]],
     *,
     active_ms: int,
     keeps_page: bool,
     delete_secrets: bool = False,
 ) -> None:
-    """Ask a person, and leave the run waiting, with what its steps left: one transaction.
+    """Request the confirmation or the answer, and suspend the run, in one transaction.
 
     Args:
-        keeps_page: its page stays open here: nobody else goes on with it while this worker lives.
-        forget_secrets: the last step that needed the run's secrets is over.
+        left: unwritten changes and events of the run's steps.
+        keeps_page: this worker holds the run's page open, so no other worker may claim the run
+            while this one is alive.
+        delete_secrets: the last step that needed the run's secrets has ended.
 
     Raises:
-        LeaseLost: The run is not ours any more; nothing was written.
+        LeaseLost: The run is no longer under this lease; nothing was written.
     """
-    written = writer.lines(lease, left[0], active_ms=active_ms, events=left[1])
+    run = lease.run
+    transition = writer.build_transition(lease, left[0], active_ms=active_ms, events=left[1])
     hit("before_waiting")
     with transaction.atomic():
-        waiting_for = _waiting_for(lease.run, asked)
-        data = {**waiting_for, **_about(asked)}
-        place = lease.run.tenant_id, lease.run.workspace_id
-        deed = AuditEvent(
-            "run.waiting", f"worker:{lease.worker_id}", "run", lease.run.id, *place, data
-        )
+        waiting_for = _waiting_for(run, wait)
+        data = {**waiting_for, **_call_data(wait)}
+        scope = run.tenant_id, run.workspace_id
+        event = AuditEvent("run.waiting", f"worker:{lease.worker_id}", "run", run.id, *scope, data)
         values = {
-            **written.values,
+            **transition.values,
             "ready": False,
             "lease_owner": None,
             "epoch": Plus(1),
             "waiting_for": waiting_for,
             "pinned_worker": lease.worker_id if keeps_page else None,
         }
-        values |= _without_answer(lease.run)
-        waiting = replace(
-            written,
+        values |= _without_answer(run)
+        transition = replace(
+            transition,
             values=values,
             free_slot=True,
-            audit_events=[*written.audit_events, deed],
-            events=[*written.events, NewEvent(EventType.RUN_WAITING, data)],
+            audit_events=[*transition.audit_events, event],
+            events=[*transition.events, NewEvent(EventType.RUN_WAITING, data)],
             delete_secrets=delete_secrets,
         )
-        if apply(waiting) is None:
-            raise LeaseLost(lease.run.id)
-        if isinstance(asked, TakenOver):
-            resume_if_takeover_ended(lease.run.id)
+        if apply(transition) is None:
+            raise LeaseLost(run.id)
+        if isinstance(wait, TakenOver):
+            resume_if_takeover_ended(run.id)
     hit("after_waiting")
 
 
 def _without_answer(run: Run) -> dict[str, Any]:
-    """Return the column that has no answer any more: it was to an earlier question."""
+    """Return the options without the answer to an earlier question, if there is one."""
     if ANSWER not in run.options:
         return {}
-    return {"options": {name: told for name, told in run.options.items() if name != ANSWER}}
+    return {"options": {name: value for name, value in run.options.items() if name != ANSWER}}
 
 
-def _about(asked: NeedsPerson | NeedsAnswer) -> dict[str, Any]:
-    if isinstance(asked, NeedsAnswer):
+def _call_data(wait: NeedsPerson | NeedsAnswer) -> dict[str, Any]:
+    if isinstance(wait, NeedsAnswer):
         return {}
-    return {"step": asked.use.step_index, "tool": asked.use.tool}
+    return {"step": wait.request.step_index, "tool": wait.request.tool}
 
 
-def _waiting_for(run: Run, asked: NeedsPerson | NeedsAnswer) -> dict[str, Any]:
-    """Return what the run waits for; a person is asked here to confirm a call."""
-    if isinstance(asked, NeedsAnswer):
+def _waiting_for(run: Run, wait: NeedsPerson | NeedsAnswer) -> dict[str, Any]:
+    """Return what the run waits for; request the confirmation of a call."""
+    if isinstance(wait, NeedsAnswer):
         until = datetime.now(UTC) + timedelta(seconds=settings.CONFIRM_TTL_S)
-        told: dict[str, Any] = {"type": "answer", "question": asked.question[:2000]}
-        if asked.suggestions:
-            told["suggestions"] = list(asked.suggestions)
-        return {**told, "expiresAt": to_ms(until)}
-    if isinstance(asked, TakenOver):
+        data: dict[str, Any] = {"type": "answer", "question": wait.question[:2000]}
+        if wait.suggestions:
+            data["suggestions"] = list(wait.suggestions)
+        return {**data, "expiresAt": to_ms(until)}
+    if isinstance(wait, TakenOver):
         return {
             "type": TAKEOVER,
             "taskId": run.task_id,
-            "question": "A person has the page; the run goes on when it is given back.",
+            "question": "A person has taken over the page; the run resumes after the takeover.",
         }
-    standing = asked.ruling.confirmation if asked.ruling.is_waiting else None
-    confirmation = standing or authorize.request_confirmation(asked.use, asked.ruling)
-    step = f"step {(asked.use.step_index or 0) + 1} of {run.total_steps}"
+    authorization = wait.authorization
+    confirmation = authorization.confirmation if authorization.is_waiting else None
+    if confirmation is None:
+        confirmation = authorize.request_confirmation(wait.request, authorization)
+    step = f"step {(wait.request.step_index or 0) + 1} of {run.total_steps}"
     return {
         "type": "confirmation",
         "decisionId": confirmation.decision_id,
-        "question": f"May {asked.use.tool} be called ({run.template_id}, {step})?",
+        "question": f"May {wait.request.tool} be called ({run.template_id}, {step})?",
         "expiresAt": to_ms(confirmation.expires_at),
     }

@@ -34,19 +34,19 @@ class SharedExecution(Execution):
 
     def __init__(self, lease: Lease) -> None:
         super().__init__(lease)
-        self.todo.clear()  # from here on: only steps of its own that are tried once more
+        self.pending.clear()  # from here on: only steps of its own that are tried once more
 
-    def _go(self) -> None:
+    def _execute_run(self) -> None:
         if len(self.steps) > len(self.lease.claimed.started):
             work_sharing.notify_helpers(self.lease)
-        super()._go()
+        super()._execute_run()
 
     def _fail_lost_steps(self) -> None:
         super()._fail_lost_steps()
         if self.lease.epoch > 1:
             work_sharing.reset_steps(self.lease)
 
-    def _begin_next(self) -> list[RunStep]:
+    def _start_next(self) -> list[RunStep]:
         starting = self._take_next()
         while self._waits_for_others(starting):
             self._look_again_soon()
@@ -54,23 +54,23 @@ class SharedExecution(Execution):
         return starting
 
     def _waits_for_others(self, starting: list[RunStep]) -> bool:
-        if starting or self.running or self.asking:
+        if starting or self.running or self.waits:
             return False
         return work_sharing.has_unfinished_steps(self.lease)
 
     def _take_next(self) -> list[RunStep]:
         with work_sharing.locked(self.lease):
-            starting = super()._begin_next()
+            starting = super()._start_next()
             if (
-                self.unwritten or self.told.is_due
+                self.unwritten or self.event_buffer.is_due
             ):  # others look at the journal, so nothing is held back
                 self._write([])
         return starting
 
-    def _choose(self) -> list[RunStep]:
-        if self.asking:
+    def _choose_steps(self) -> list[RunStep]:
+        if self.waits:
             return []
-        starting = super()._choose()
+        starting = super()._choose_steps()
         if time.monotonic() >= self._deadline:
             raise TimedOut
         free = self.limiter.current() - len(self.running) - len(starting)
@@ -93,7 +93,7 @@ class SharedExecution(Execution):
             item = self.inbox.get(timeout=LOOK_S)
         except queue.Empty:
             return
-        self._take(item)
+        self._process(item)
 
     def _conclude(self) -> None:
         self._reload()
@@ -114,7 +114,7 @@ class SharedExecution(Execution):
 class Helper(SharedExecution):
     """A part in another worker's run: a few steps at a time, until none is pending."""
 
-    def _go(self) -> None:
+    def _execute_run(self) -> None:
         try:
             self._work()
         except Stopped as stopped:
@@ -126,18 +126,18 @@ class Helper(SharedExecution):
         """Leave the run to the others; the defect is the log's matter."""
         log.error("helping ended over a defect", exc_info=error, extra={"runId": self.run.id})
 
-    def _begin_next(self) -> list[RunStep]:
+    def _start_next(self) -> list[RunStep]:
         return self._take_next()
 
     def _conclude(self) -> None:
         """Nothing is left for this worker; who has the lease ends the run."""
 
-    def _pause(self) -> None:
+    def _suspend(self) -> None:
         """Leave it to who has the lease: the step is pending again, and stops there as well."""
 
     def _stop(self, reason: Reason) -> None:
-        if reason == "draining" and (self.unwritten or self.told.events()):
+        if reason == "draining" and (self.unwritten or self.event_buffer.events()):
             self._write([])
 
-    def _leave(self) -> None:
+    def _release_slot(self) -> None:
         work_sharing.return_steps(self.lease.worker_id, self.run.id)

@@ -176,7 +176,7 @@ class WorkerProcess:
             execution = create_execution(lease)
             execution.slot_freed = self._redispatcher.run_claimed
             with self._registered(execution):
-                execution.go()
+                execution.execute()
         except _UNAVAILABLE as error:
             log.warning("the database is unavailable; the run is released later: %s", error)
             self._release_later(lease, execution)

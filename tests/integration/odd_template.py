@@ -89,9 +89,9 @@ class Odd(TaskTemplate):
 
 def _tell(run: StepRun, verb: str, what: str) -> None:
     if verb == "tell":
-        run.tell(NewEvent("tool.update", {"told": ODD[what]}))
+        run.add_event(NewEvent("tool.update", {"told": ODD[what]}))
         return
     for n in range(int(what)):
-        run.tell(NewEvent("chatDelta", {"step": run.index, "content": f"{n} "}))
+        run.add_event(NewEvent("chatDelta", {"step": run.index, "content": f"{n} "}))
     for n in range(int(what)):
-        run.tell(NewEvent("tool.update", {"step": run.index, "delta": f"{n}é", "at": n}))
+        run.add_event(NewEvent("tool.update", {"step": run.index, "delta": f"{n}é", "at": n}))

@@ -154,7 +154,7 @@ def test_a_known_call_is_told_with_the_start_of_its_step(
 def test_a_step_that_ends_before_its_call_is_made_tells_that_it_was_cut(
     model: ModelServer, goal: Goal, place: WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make, made = StepRun._make, list[int]()
+    make, made = StepRun._invoke, list[int]()
 
     async def fail_second(step: StepRun, *about: Any) -> dict[str, Any]:
         made.append(step.index)
@@ -162,7 +162,7 @@ def test_a_step_that_ends_before_its_call_is_made_tells_that_it_was_cut(
             raise ToolFailed("It broke.")
         return await make(step, *about)
 
-    monkeypatch.setattr(StepRun, "_make", fail_second)
+    monkeypatch.setattr(StepRun, "_invoke", fail_second)
     model.script = [Turn("", [read(1), read(2)]), complete()]
     assert ended(goal(), place).status == "succeeded"
     ends = AuditEntry.objects.filter(action__in=["tool.succeeded", "tool.failed"]).order_by("id")

@@ -102,13 +102,13 @@ def test_what_ended_at_the_very_moment_of_the_timeout_is_in_the_journal(
     submit: Submit, place: WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_id = submit("ok", "ok", "sleep:30", options={"timeoutMs": 60_000}, concurrency=3)
-    take_up = engine.Execution._take
+    take_up = engine.Execution._process
 
     def slowly(self: engine.Execution, item: object) -> None:
         take_up(self, item)  # type: ignore[arg-type]
         self._deadline = time.monotonic()
 
-    monkeypatch.setattr(engine.Execution, "_take", slowly)
+    monkeypatch.setattr(engine.Execution, "_process", slowly)
     place.work()
     run = fresh(run_id)
     assert error_of(run)["errorCode"] == "RUN_TIMEOUT"

@@ -44,12 +44,12 @@ def test_a_tool_tells_events_of_known_types_alone() -> None:
         run=Run(id="run_x"),
         inputs={},
         index=3,
-        in_engine=lambda f: f(),
-        tell=told.append,
+        on_run_thread=lambda f: f(),
+        add_event=told.append,
         deadline=0.0,
     )
     step.emit(EventType.TOOL_UPDATE, {"line": "x"})
-    with pytest.raises(ValueError, match=r"unknown type 'tool.shout'"):
+    with pytest.raises(ValueError, match=r"unknown event type 'tool.shout'"):
         step.emit("tool.shout", {})
     assert [(event.type, event.data) for event in told] == [
         ("tool.update", {"step": 3, "line": "x"})

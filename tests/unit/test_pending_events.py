@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from decisions.security.masking import Masker
 from runs.execution import event_buffer
 from runs.execution.event_buffer import (
-    JOIN_BYTES,
-    JOIN_FOR_S,
+    MERGE_BYTES,
+    MERGE_S,
     MAX_STREAMED_BYTES,
     EventBuffer,
     size_of,
@@ -48,16 +48,16 @@ def test_the_first_is_due_at_once_and_the_next_a_little_later() -> None:
     events = pending()
     events.add(word("a"))
     assert events.is_due
-    events.forget()
+    events.clear()
     events.add(word("b"))
-    assert 0 <= events.due_in() <= JOIN_FOR_S
+    assert 0 <= events.due_in() <= MERGE_S
     assert texts_of(events) == ["b"]
 
 
 def test_an_event_of_another_type_takes_all_that_waits_with_it_at_once() -> None:
     events = pending()
     events.add(word("a"))
-    events.forget()
+    events.clear()
     for event in (word("b"), NewEvent("step.progress", {"step": 0}), word("c"), word("d")):
         events.add(event)
     assert events.is_due
@@ -67,11 +67,11 @@ def test_an_event_of_another_type_takes_all_that_waits_with_it_at_once() -> None
 def test_a_kilobyte_is_due_at_once_and_no_joined_event_is_larger() -> None:
     events = pending()
     events.add(word("x"))
-    events.forget()
+    events.clear()
     for _ in range(300):
         events.add(word("12345678"))
     assert events.is_due
-    assert [len(str(text)) for text in texts_of(events)] == [JOIN_BYTES, JOIN_BYTES, 300 * 8 - 2048]
+    assert [len(str(text)) for text in texts_of(events)] == [MERGE_BYTES, MERGE_BYTES, 300 * 8 - 2048]
 
 
 def test_pieces_are_joined_by_step_and_what_is_no_text_stays_alone() -> None:
@@ -110,7 +110,7 @@ def test_what_was_told_before_counts_towards_the_cap() -> None:
         events.add(word(text))
     assert texts_of(events) == ["a", "b"]
     assert events.events()[-1].data["truncated"] is True
-    events.forget()
+    events.clear()
     events.add(word("d"))
     assert events.events() == []
 
@@ -145,7 +145,7 @@ def test_no_text_of_a_step_is_lost_or_moved(told: list[tuple[int, str, bool]]) -
         events.add(word(text, step))
         if is_write:
             written += events.events()
-            events.forget()
+            events.clear()
     written += events.events()
     for step, mine in groupby(sorted(told, key=lambda one: one[0]), key=lambda one: one[0]):
         kept = "".join(event.data["content"] for event in written if event.data["step"] == step)
