@@ -1,4 +1,4 @@
-"""The calls about tasks as JSON Schemas: closed, camelCase; times are Unix milliseconds."""
+"""JSON Schemas of the task endpoints: closed, camelCase; times are Unix milliseconds."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ _KEY: Schema = {
     "minLength": 1,
     "maxLength": 255,
     "pattern": "^[^\\u0000-\\u001f\\u007f]*$",
-    "description": "The same key again is the same one, and nothing is done twice.",
+    "description": "The same key again returns the first one; nothing is done twice.",
 }
 _OUTPUT_SCHEMA: Schema = {"type": "object", "description": "JSON Schema of the answer."}
 _ON_BUSY: Schema = {
     "type": "string",
     "enum": ["queue", "refuse", "interrupt"],
     "default": "queue",
-    "description": "While a run of the task is under way: wait for its end, be refused with"
-    " TASK_BUSY, or have it canceled.",
+    "description": "If the task has a current run: wait for its end, be refused with TASK_BUSY, or"
+    " cancel it.",
 }
 
 CREATE_INPUT: Schema = _object(
@@ -55,9 +55,9 @@ CREATE_INPUT: Schema = _object(
             "minLength": 1,
             "maxLength": 200,
             "pattern": "^[^\\u0000-\\u001f\\u007f]*$",
-            "description": "By default the beginning of the message.",
+            "description": "By default the start of the message.",
         },
-        "message": {**_CONTENT, "description": "What the agent is to do first."},
+        "message": {**_CONTENT, "description": "The first message to the agent."},
         "targetId": _TARGET,
         "outputSchema": _OUTPUT_SCHEMA,
         "idempotencyKey": _KEY,
@@ -81,7 +81,7 @@ GET_INPUT: Schema = _object(
             "minimum": 0,
             "maximum": 1000,
             "default": 100,
-            "description": "How many of the newest messages to show.",
+            "description": "How many of the newest messages to return.",
         },
     },
     ["taskId"],
@@ -133,12 +133,15 @@ _FIELDS: Schema = {
 _EXTRAS: Schema = {
     "targetId": {"type": "string"},
     "selectedClientId": {"type": "string"},
-    "takenOverAt": {**_MS, "description": "Since when a person has the page."},
-    "takenOverBy": {"type": "string", "description": "The principal that has it."},
-    "runId": {**_ID, "description": "The run under way."},
-    "waitingFor": {"type": "object", "description": "What that run waits for."},
-    "queued": {**_COUNT, "description": "How many messages wait behind it."},
-    "error": {"type": "object", "description": "Of status error: the last run's, and its runId."},
+    "takenOverAt": {**_MS, "description": "When a person took over the page."},
+    "takenOverBy": {"type": "string", "description": "The principal that has the page."},
+    "runId": {**_ID, "description": "The current run."},
+    "waitingFor": {"type": "object", "description": "What the current run waits for."},
+    "queued": {**_COUNT, "description": "How many messages wait behind the current run."},
+    "error": {
+        "type": "object",
+        "description": "With status error: the last run's error, and its runId.",
+    },
     "messages": {"type": "array", "items": MESSAGE},
 }
 TASK: Schema = _object({**_FIELDS, **_EXTRAS}, list(_FIELDS))
@@ -156,7 +159,7 @@ SENT_MESSAGE: Schema = _object(
         "taskId": _ID,
         "message": MESSAGE,
         "runId": _ID,
-        "queued": {"type": "boolean", "description": "It waits for a run before it."},
+        "queued": {"type": "boolean", "description": "The message waits for a run before it."},
         "deduplicated": {"type": "boolean"},
     },
     ["taskId", "message", "runId", "queued", "deduplicated"],

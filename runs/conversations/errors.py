@@ -1,9 +1,9 @@
-"""What a caller may not do with tasks, or got wrong (decisions/errors.py has the tree).
+"""Errors of task requests (decisions/errors.py has the whole tree).
 
 NotFound
 └── TaskNotFound    unknown, or another workspace's
 Conflict
-└── TaskBusy        a run of the task is under way
+└── TaskBusy        the task has a current run
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class TaskNotFound(NotFound):
 
 
 class TaskBusy(Conflict):
-    """A run of the task is under way, and the message was not to wait for its end."""
+    """The task has a current run, and the message was sent with onBusy refuse."""
 
     code = "TASK_BUSY"
     retryable = True

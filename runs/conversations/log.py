@@ -1,4 +1,4 @@
-"""A task's log: what its runs tell, and what is said in it, in one order."""
+"""A task's event log: the events of its runs, its messages and status changes, in one order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from runs.lifecycle.update_returning import not_before, update_returning
 from runs.models import Task, TaskEvent
 
 
-@transaction.atomic(savepoint=False)  # a number that is seen before its event is never read
+# One transaction: a reader that saw last_seq before its event would wait for that event forever.
+@transaction.atomic(savepoint=False)
 def append_events(
     task_id: str,
     events: Sequence[NewEvent],
@@ -23,14 +24,14 @@ def append_events(
     *,
     guard: Mapping[str, Any] | None = None,
 ) -> bool:
-    """Write events behind the last one, in the caller's transaction or one of their own, and wake
-    listeners after the commit; tell whether it was done.
+    """Append events to the task's log, in the caller's transaction or one of its own, and notify
+    listeners after the commit; return whether they were written.
 
-    The seq comes from the task's row lock, so it has no gaps and is the order of commits.
+    The seq is assigned under the task's row lock, so it has no gaps and follows the commit order.
 
     Args:
-        values: columns of the task to set with them.
-        guard: columns and the values they must have; without them nothing is written.
+        values: columns of the task to set as well.
+        guard: columns and the values that they must have; otherwise nothing is written.
     """
     now = datetime.now(UTC)
     changed = update_returning(

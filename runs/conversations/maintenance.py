@@ -1,5 +1,5 @@
-"""What the scheduler does for tasks: it ends takeovers that were forgotten and deletes what is old.
-Any number of them at once is safe.
+"""Maintenance jobs for tasks, run by the scheduler: end takeovers that last too long, delete old
+tasks and expired tickets. Each is safe to run concurrently.
 """
 
 from __future__ import annotations
@@ -25,46 +25,46 @@ _ACTOR = "scheduler"
 
 
 def end_takeovers() -> int:
-    """Give back the pages of tasks that were taken over longer than TAKEOVER_MAX ago: a run that
-    waited for it fails with RUN_TIMEOUT. Return how many. Commits.
+    """End takeovers that began longer than TAKEOVER_MAX ago; a run that waits for the page fails
+    with RUN_TIMEOUT. Return how many takeovers were ended. Commits.
     """
-    over = datetime.now(UTC) - TAKEOVER_MAX
-    due = Task.objects.filter(taken_over_at__lte=over)
-    return sum(_end(task_id, over) for task_id in list(due.values_list("id", flat=True)))
+    limit = datetime.now(UTC) - TAKEOVER_MAX
+    due = Task.objects.filter(taken_over_at__lte=limit)
+    return sum(_end(task_id, limit) for task_id in list(due.values_list("id", flat=True)))
 
 
-def _end(task_id: str, over: datetime) -> bool:
+def _end(task_id: str, limit: datetime) -> bool:
     with transaction.atomic():
         runs, task = lock_runs(task_id), lock_task(task_id)
-        if task is None or task.taken_over_at is None or task.taken_over_at > over:
+        if task is None or task.taken_over_at is None or task.taken_over_at > limit:
             return False
-        failed = [run for run in runs if (run.waiting_for or {}).get("type") == TAKEOVER]
-        if not failed:
+        waiting = [run for run in runs if (run.waiting_for or {}).get("type") == TAKEOVER]
+        if not waiting:
             end_takeover(task, runs, actor=_ACTOR)
             return True
-        for run in failed:
+        for run in waiting:
             _time_out(run)
-        task = lock_task(task_id)  # its log went on with its runs
+        task = lock_task(task_id)  # read again: the end of its runs changed the row
         if task is not None:
-            more = len(runs) > len(failed)
-            move_task(task, TaskStatus.RUNNING if more else TaskStatus.ERROR, actor=_ACTOR)
+            has_more = len(runs) > len(waiting)
+            move_task(task, TaskStatus.RUNNING if has_more else TaskStatus.ERROR, actor=_ACTOR)
             start_next_run(task)
     return True
 
 
 def _time_out(run: Run) -> None:
     minutes = int(TAKEOVER_MAX.total_seconds() // 60)
-    told = f"A person took the page over and did not give it back within {minutes} minutes."
-    error = error_object("RUN_TIMEOUT", told, details={"because": TAKEOVER})
+    message = f"A person took over the page and did not give it back within {minutes} minutes."
+    error = error_object("RUN_TIMEOUT", message, details={"because": TAKEOVER})
     guard = {"status": RunStatus.RUNNING, "ready": False, "epoch": run.epoch}
-    change = Transition(run, guard, {"error": error, "result_summary": told})
-    about = {"errorCode": "RUN_TIMEOUT", "message": told}
-    move(change, RunStatus.FAILED, actor=_ACTOR, data=about)
+    change = Transition(run, guard, {"error": error, "result_summary": message})
+    data = {"errorCode": "RUN_TIMEOUT", "message": message}
+    move(change, RunStatus.FAILED, actor=_ACTOR, data=data)
 
 
 def delete_old_tasks() -> int:
-    """Delete tasks that nothing happened in for RUN_RETENTION_DAYS, with their messages and logs,
-    once their runs are deleted; tickets whose time is over too. Audit rows stay.
+    """Delete tasks without runs that did not change for RUN_RETENTION_DAYS, with their messages and
+    logs; and expired tickets. Audit rows stay. Return the number of tasks. Commits.
     """
     now = datetime.now(UTC)
     TaskTicket.objects.filter(expires_at__lte=now).delete()
@@ -74,7 +74,8 @@ def delete_old_tasks() -> int:
     )
 
     def delete_some() -> int:
-        with transaction.atomic():  # locked: who says something now is first, or finds none
+        # Locked: a message that is being written now is committed first, or finds no task.
+        with transaction.atomic():
             rows = old.select_for_update(skip_locked=True).order_by("updated_at")
             ids = list(rows.values_list("id", flat=True)[:BATCH_SIZE])
             Task.objects.filter(id__in=ids).delete()

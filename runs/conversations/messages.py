@@ -1,4 +1,4 @@
-"""What a user says in a task, on its way to become a run."""
+"""Write a user's message to a task: with a run of its own, or as the answer to a run's question."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from runs.events.types import EventType
 from runs.lifecycle.changes import NewEvent
 from runs.models import MessageRole, Run, Task, TaskMessage, TaskStatus
 
-TEMPLATE = "agent_task"  # what a message of a user is a run of
+TEMPLATE = "agent_task"  # of the run that a message is submitted as
 OnBusy = Literal["queue", "refuse", "interrupt"]
 _TITLE_MAX = 80  # characters of a title taken from a message
 
 
 class DuplicateMessage(Exception):
-    """The message with this key is there; nothing was written."""
+    """A message with this idempotency key exists; nothing was written."""
 
     def __init__(self, message: TaskMessage) -> None:
         super().__init__(message.id)
@@ -39,13 +39,14 @@ class DuplicateMessage(Exception):
 
 @dataclass
 class UserMessage:
-    """One message of a user: the `Turn` of the run that it makes, or what an answer brings along.
+    """A message that a user sends to a task; the `PendingMessage` of the run that answers it.
 
     Attributes:
-        new_task: the task that is made with it, unsaved.
-        approval: a person's yes to making that one.
-        message: once it was written.
-        ahead: the runs that were before it then, that whose turn it was last.
+        new_task: the unsaved task that is created with the message.
+        approval: the confirmation of creating that task.
+        message: the row, once it is written.
+        runs_ahead: ids of the unfinished runs that were before it when it was written; the task's
+            current run last.
     """
 
     principal: Principal
@@ -58,7 +59,7 @@ class UserMessage:
     new_task: Task | None = None
     approval: Confirmation | None = None
     message: TaskMessage | None = None
-    ahead: list[str] = field(default_factory=list)
+    runs_ahead: list[str] = field(default_factory=list)
 
     @property
     def message_id(self) -> str:
@@ -67,11 +68,9 @@ class UserMessage:
 
     @property
     def inputs(self) -> dict[str, Any]:
-        """The inputs of its run: what was said before is read from the task
-        (`runs.agent.history`).
-        """
-        where = {"targetId": self.target_id} if self.target_id else {}
-        return {"goal": self.content, "taskId": self.task_id, **where}
+        """The inputs of its run, which reads earlier messages itself (`runs.agent.history`)."""
+        target = {"targetId": self.target_id} if self.target_id else {}
+        return {"goal": self.content, "taskId": self.task_id, **target}
 
     @property
     def options(self) -> dict[str, Any]:
@@ -81,15 +80,15 @@ class UserMessage:
 
     @property
     def digest(self) -> str:
-        """Tells whether two messages under one key are the same."""
-        told = orjson.dumps([self.content, self.output_schema], option=orjson.OPT_SORT_KEYS)
-        return hashlib.sha256(told).hexdigest()
+        """The digest of content and output schema, to compare two messages with one key."""
+        raw = orjson.dumps([self.content, self.output_schema], option=orjson.OPT_SORT_KEYS)
+        return hashlib.sha256(raw).hexdigest()
 
-    def known(self) -> TaskMessage | None:
-        """Return the message that has this one's key.
+    def find_duplicate(self) -> TaskMessage | None:
+        """Return the task's message with the same idempotency key, or None.
 
         Raises:
-            Conflict: It says something else.
+            Conflict: That message has another content or output schema.
         """
         if not self.key:
             return None
@@ -103,37 +102,37 @@ class UserMessage:
             )
         return found
 
-    def take(self, run: Run) -> None:
-        """Write the message, and place its run: it begins when those before it have ended.
+    def attach(self, run: Run) -> None:
+        """Write the message and assign its run to the task; the run starts after those before it.
 
         Raises:
-            SaidAlready: Somebody was first with its key.
-            TaskBusy: A run is under way, and this message does not wait.
-            TaskNotFound: The task is gone.
+            DuplicateMessage: A concurrent request wrote a message with the same key first.
+            TaskBusy: The task has a current run, and `on_busy` is refuse.
+            TaskNotFound: The task was deleted.
         """
-        task = self._locked_task()
-        self.ahead = run_ids_to_cancel(task.id)
-        if self.ahead and self.on_busy == "refuse":
-            raise TaskBusy("A run of this task is under way.", details={"runId": self.ahead[-1]})
+        task = self._lock_or_insert_task()
+        self.runs_ahead = run_ids_to_cancel(task.id)
+        if self.runs_ahead and self.on_busy == "refuse":
+            raise TaskBusy("A run of this task is running.", details={"runId": self.runs_ahead[-1]})
         run.task_id = task.id
-        run.ready = not self.ahead and task.status != TaskStatus.TAKEOVER
+        run.ready = not self.runs_ahead and task.status != TaskStatus.TAKEOVER
         queued = {"templateId": run.template_id, "mode": run.mode, "runId": run.id}
         self._write(task, run, NewEvent(EventType.RUN_QUEUED, queued))
 
-    def answer(self, run: Run) -> None:
-        """Write the message as the answer to a run that asked and goes on now.
+    def write_as_answer(self, run: Run) -> None:
+        """Write the message as the answer to the run's question; the caller requeues the run.
 
         Raises:
-            SaidAlready, TaskNotFound: As `take`.
-            InvalidInput: It asks for a shape: the run's was set as it began.
+            DuplicateMessage, TaskNotFound: As `attach`.
+            InvalidInput: The message has an output schema; the run's was set when it started.
         """
         if self.output_schema is not None:
             raise InvalidInput(
-                "outputSchema: this would answer a run that asked and has its own; leave it out.",
+                "outputSchema: the message answers a run that has its own; omit it.",
                 details={"runId": run.id},
             )
         run.ready = True
-        self._write(self._locked_task(), run)
+        self._write(self._lock_or_insert_task(), run)
 
     def _write(self, task: Task, run: Run, *more: NewEvent) -> None:
         principal = self.principal
@@ -150,24 +149,23 @@ class UserMessage:
             at=datetime.now(UTC),
         )
         task.messages_count += 1
-        told = {"messageId": self.message.id, "runId": run.id, "characters": len(self.content)}
-        place = task.tenant_id, task.workspace_id
-        record(AuditEvent("task.message_added", principal.id, "task", task.id, *place, told))
+        details = {"messageId": self.message.id, "runId": run.id, "characters": len(self.content)}
+        scope = task.tenant_id, task.workspace_id
+        record(AuditEvent("task.message_added", principal.id, "task", task.id, *scope, details))
         trust = "remote" if principal.trust == "remote" else task.trust
-        waits = (
-            task.status == TaskStatus.ONGOING and not run.ready
-        )  # the run before it, for a person
-        stays = waits or task.status == TaskStatus.TAKEOVER
+        # Ongoing and not ready: the run before this one is suspended for a person.
+        is_behind_suspended = task.status == TaskStatus.ONGOING and not run.ready
+        keeps_status = is_behind_suspended or task.status == TaskStatus.TAKEOVER
         move_task(
             task,
-            TaskStatus(task.status) if stays else TaskStatus.RUNNING,
+            TaskStatus(task.status) if keeps_status else TaskStatus.RUNNING,
             actor=principal.id,
             events=[message_event(self.message), *more],
             values={"messages_count": task.messages_count, "trust": trust},
             data={"runId": run.id},
         )
 
-    def _locked_task(self) -> Task:
+    def _lock_or_insert_task(self) -> Task:
         if self.new_task is not None:
             use_approval(self.approval)
             insert_task(self.new_task)
@@ -175,28 +173,28 @@ class UserMessage:
         task = lock_task(self.task_id)
         if task is None:
             raise TaskNotFound(f"There is no task {self.task_id[:64]}.")
-        said = self.known()
-        if said is not None:
-            raise DuplicateMessage(said)
+        duplicate = self.find_duplicate()
+        if duplicate is not None:
+            raise DuplicateMessage(duplicate)
         return task
 
 
 def record_answer(*, run: Run, answer: str, principal: Principal, **_signal: Any) -> None:
-    """Write what was answered at the run's own door into its task (receiver of
+    """Write an answer that was given through the run's API as a message of its task (receiver of
     `run_of_task_answered`).
     """
-    UserMessage(principal, str(run.task_id), answer).answer(run)
+    UserMessage(principal, str(run.task_id), answer).write_as_answer(run)
 
 
 def insert_task(task: Task) -> None:
-    """Write a new task with its audit row, in the caller's transaction."""
+    """Write a new task and its audit event, in the caller's transaction."""
     task.save(force_insert=True)
-    told = {"title": task.title}
-    place = task.tenant_id, task.workspace_id
-    record(AuditEvent("task.created", task.principal_id, "task", task.id, *place, told))
+    details = {"title": task.title}
+    scope = task.tenant_id, task.workspace_id
+    record(AuditEvent("task.created", task.principal_id, "task", task.id, *scope, details))
 
 
 def title_of(content: str) -> str:
-    """Return a title for a task that begins with this message."""
+    """Return a title for a task whose first message this is."""
     line = " ".join(content.split())
     return line if len(line) <= _TITLE_MAX else line[: _TITLE_MAX - 1] + "…"

@@ -1,5 +1,5 @@
-"""A task follows its runs: what they tell goes to its log, and where they are decides where it is,
-in the transaction that changes the run (receiver of `run_of_task_changed`).
+"""Update a task when one of its runs changes: its log, messages and status, in the transaction that
+changes the run (receiver of `run_of_task_changed`).
 """
 
 from __future__ import annotations
@@ -19,56 +19,56 @@ from runs.events.types import MESSAGE, EventType
 from runs.lifecycle.changes import NewEvent, Transition
 from runs.models import MessageRole, RunStatus, Task, TaskMessage, TaskStatus
 
-_BEGINS = frozenset({EventType.RUN_STARTED, EventType.RUN_RESUMED})
+_STARTS = frozenset({EventType.RUN_STARTED, EventType.RUN_RESUMED})
 CONTENT_MAX = 65_536  # characters of a message
-# Where a result has the words of the agent's answer, the first that is there.
-_ANSWER_IN = ("message", "answer", "text")
+# Fields of a result that may have the text of the answer; the first one present is used.
+_ANSWER_FIELDS = ("message", "answer", "text")
 
 
 def apply_run_change(change: Transition, **_signal: Any) -> None:
-    """Write what a change of a run means for its task."""
+    """Copy the run's events to its task's log; when the run starts, is suspended or ends, also
+    write its message and set the task's status.
+    """
     run_id, task_id = change.run.id, str(change.run.task_id)
-    told = [NewEvent(one.type, {**one.data, "runId": run_id}) for one in change.events]
+    events = [NewEvent(event.type, {**event.data, "runId": run_id}) for event in change.events]
     values = _used_browser(change)
-    waits = change.values.get("waiting_for") is not None
-    if not (waits or change.ended or _begins(change)):
-        if told:
-            append_events(task_id, told, values)
+    is_suspended = change.values.get("waiting_for") is not None
+    if not (is_suspended or change.ended or _starts(change)):
+        if events:
+            append_events(task_id, events, values)
         return
     task = lock_task(task_id)
     if task is None:
         return
     task.used_browser = values.get("used_browser", task.used_browser)
-    said = _message(task, change)
-    if said is not None:
-        told.append(said)
+    message = _write_message(task, change)
+    if message is not None:
+        events.append(message)
         values["messages_count"] = task.messages_count
     to = _status_after(task, change)
     data = {"runId": run_id}
-    move_task(task, to, actor=f"run:{run_id}", events=told, values=values, data=data)
+    move_task(task, to, actor=f"run:{run_id}", events=events, values=values, data=data)
 
 
-def _begins(change: Transition) -> bool:
-    return any(one.type in _BEGINS for one in change.events)
+def _starts(change: Transition) -> bool:
+    return any(event.type in _STARTS for event in change.events)
 
 
 def _used_browser(change: Transition) -> dict[str, Any]:
-    """Return the column that says so, where the change tells anything of it: each run begins
-    without.
-    """
+    """Return {used_browser}: true once the run has used a browser, false when a run starts."""
     if any(map(_uses_browser, change.events)):
         return {"used_browser": True}
-    starts = any(one.type == EventType.RUN_STARTED for one in change.events)
-    return {"used_browser": False} if starts else {}
+    is_new = any(event.type == EventType.RUN_STARTED for event in change.events)
+    return {"used_browser": False} if is_new else {}
 
 
 def _status_after(task: Task, change: Transition) -> TaskStatus:
     if task.status == TaskStatus.TAKEOVER:
-        return TaskStatus.TAKEOVER  # that ends when the person says so
-    if _begins(change):
+        return TaskStatus.TAKEOVER  # only the person or the time limit ends a takeover
+    if _starts(change):
         return TaskStatus.RUNNING
     if not change.ended:
-        return TaskStatus.ONGOING  # it waits for a person
+        return TaskStatus.ONGOING  # suspended for a person
     if start_next_run(task):
         return TaskStatus.RUNNING
     failed = change.values.get("status") == RunStatus.FAILED
@@ -76,7 +76,7 @@ def _status_after(task: Task, change: Transition) -> TaskStatus:
 
 
 def _uses_browser(event: NewEvent) -> bool:
-    """Tell whether an event says that a browser was used."""
+    """Return whether an event is a call of a tool that uses a browser."""
     if event.type != EventType.TOOL_USED:
         return False
     name = str(event.data.get("tool"))
@@ -86,9 +86,11 @@ def _uses_browser(event: NewEvent) -> bool:
     return tool is not None and tool.uses_browser
 
 
-def _message(task: Task, change: Transition) -> NewEvent | None:
-    """Write what the agent answered or asked as a message of the task; return its event."""
-    content = _words_of(change)
+def _write_message(task: Task, change: Transition) -> NewEvent | None:
+    """Write the agent's answer or question as a message of the task, and return its event; None if
+    the change has neither.
+    """
+    content = _content_of(change)
     if not content:
         return None
     task.messages_count += 1
@@ -104,19 +106,19 @@ def _message(task: Task, change: Transition) -> NewEvent | None:
     return message_event(message)
 
 
-def _words_of(change: Transition) -> str:
+def _content_of(change: Transition) -> str:
     waiting_for = change.values.get("waiting_for") or {}
     if waiting_for.get("type") == "answer":
         return storable_text(str(waiting_for["question"]))
     if change.values.get("status") not in (RunStatus.SUCCEEDED, RunStatus.PARTIAL_SUCCESS):
         return ""
     result, summary = change.values.get("result"), str(change.values.get("result_summary") or "")
-    named = [result.get(name) for name in _ANSWER_IN] if isinstance(result, Mapping) else []
-    words = next((text for text in named if isinstance(text, str) and text), summary)
-    return storable_text(words)[:CONTENT_MAX]
+    fields = [result.get(name) for name in _ANSWER_FIELDS] if isinstance(result, Mapping) else []
+    content = next((text for text in fields if isinstance(text, str) and text), summary)
+    return storable_text(content)[:CONTENT_MAX]
 
 
 def message_event(message: TaskMessage) -> NewEvent:
-    """Return the event that tells of a message."""
-    said = {"messageId": message.id, "role": str(message.role), "content": message.content}
-    return NewEvent(MESSAGE, said | ({"runId": message.run_id} if message.run_id else {}))
+    """Return the event of a new message."""
+    data = {"messageId": message.id, "role": str(message.role), "content": message.content}
+    return NewEvent(MESSAGE, data | ({"runId": message.run_id} if message.run_id else {}))

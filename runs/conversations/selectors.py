@@ -1,4 +1,4 @@
-"""Reading tasks, what is said in them and their logs, always within the caller's workspace."""
+"""Read tasks, their messages and their event logs, within the caller's workspace."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ def visible_task(principal: Principal, task_id: str) -> Task:
     """Return a task of the caller's workspace.
 
     Raises:
-        TaskNotFound: Unknown, or another workspace's: both read the same.
+        TaskNotFound: Unknown, or another workspace's; the error does not say which.
     """
-    known = Task.objects.filter(id=storable_text(task_id), workspace_id=principal.workspace_id)
-    task = known.first()
+    tasks = Task.objects.filter(id=storable_text(task_id), workspace_id=principal.workspace_id)
+    task = tasks.first()
     if task is None:
         raise TaskNotFound(f"There is no task {task_id[:64]}.")
     return task
 
 
 def is_taken_over(task_id: str) -> bool:
-    """Tell whether a person has taken over the page of a task."""
+    """Return whether a person has taken over the page of a task."""
     return Task.objects.is_taken_over(task_id)
 
 
@@ -51,19 +51,19 @@ def get_task(
 def list_tasks(
     *, principal: Principal, status: str | None = None, limit: int = 50, offset: int = 0
 ) -> dict[str, Any]:
-    """Return {tasks, total, hasMore, nextCursor}: newest first, without their messages."""
+    """Return {tasks, total, hasMore, nextCursor}, newest first, without messages."""
     principal.require("tasks:read")
     rows = Task.objects.filter(workspace_id=principal.workspace_id)
     if status is not None:
         rows = rows.filter(status=status)
     total = rows.count()
-    shown = [task_object(task) for task in _page(rows, limit, offset)]
-    more = bool(shown) and offset + len(shown) < total
+    tasks = [task_object(task) for task in _page(rows, limit, offset)]
+    has_more = bool(tasks) and offset + len(tasks) < total
     return {
-        "tasks": shown,
+        "tasks": tasks,
         "total": total,
-        "hasMore": more,
-        "nextCursor": str(offset + len(shown)) if more else None,
+        "hasMore": has_more,
+        "nextCursor": str(offset + len(tasks)) if has_more else None,
     }
 
 
@@ -72,8 +72,13 @@ def _page(rows: QuerySet[Task], limit: int, offset: int) -> QuerySet[Task]:
 
 
 def task_object(task: Task, *, messages: int | None = None) -> dict[str, Any]:
-    """Return a task as its callers see it (S1 §2.1)."""
-    shown: dict[str, Any] = {
+    """Return the Task object of the API (S1 §2.1).
+
+    Args:
+        messages: how many of the newest messages to include, with the current run and the last
+            error; None includes none of these.
+    """
+    data: dict[str, Any] = {
         "taskId": task.id,
         "title": task.title,
         "status": task.status,
@@ -83,46 +88,46 @@ def task_object(task: Task, *, messages: int | None = None) -> dict[str, Any]:
         "updatedAt": to_ms(task.updated_at),
     }
     extras = {"targetId": task.target_id, "selectedClientId": task.selected_client_id}
-    shown |= {name: value for name, value in extras.items() if value}
+    data |= {name: value for name, value in extras.items() if value}
     if task.taken_over_at is not None:
-        shown["takenOverAt"] = to_ms(task.taken_over_at)
-        if (holder := takeover_principal(task)) is not None:
-            shown["takenOverBy"] = holder
+        data["takenOverAt"] = to_ms(task.taken_over_at)
+        if (principal_id := takeover_principal(task)) is not None:
+            data["takenOverBy"] = principal_id
     if messages is not None:
-        shown |= _what_goes_on(task) | _what_went_wrong(task)
+        data |= _current_run(task) | _last_error(task)
         newest = task.messages.order_by("-number")[:messages]
-        shown["messages"] = [message_object(message) for message in reversed(newest)]
-    return shown
+        data["messages"] = [message_object(message) for message in reversed(newest)]
+    return data
 
 
 def takeover_principal(task: Task) -> str | None:
-    """Return the principal that has the task's page, as far as its log says; None where nobody
-    has.
+    """Return the id of the principal that took over the task's page, from the task's log; None if
+    the task is not taken over.
     """
     if task.taken_over_at is None:
         return None
-    took = TaskEvent.objects.filter(
+    takeovers = TaskEvent.objects.filter(
         task_id=task.id, type=EventType.STATUS_UPDATE, data__status=TaskStatus.TAKEOVER
     ).order_by("-seq")
-    data = took.values_list("data", flat=True).first() or {}
+    data = takeovers.values_list("data", flat=True).first() or {}
     return data.get("by")
 
 
-def _what_goes_on(task: Task) -> dict[str, Any]:
-    """Return the run whose turn it is, what it waits for, and how many wait behind it."""
-    known = unfinished_runs(task.id).only("id", "status", "ready", "waiting_for")
-    runs = list(known.order_by("created_at", "id"))
-    under_way = next((run for run in runs if is_current(run)), None)
-    shown: dict[str, Any] = {"queued": len(runs) - (under_way is not None)}
-    if under_way is not None:
-        shown["runId"] = under_way.id
-        if under_way.waiting_for:
-            shown["waitingFor"] = under_way.waiting_for
-    return shown
+def _current_run(task: Task) -> dict[str, Any]:
+    """Return {queued, runId?, waitingFor?}: the current run and the number of runs behind it."""
+    unfinished = unfinished_runs(task.id).only("id", "status", "ready", "waiting_for")
+    runs = list(unfinished.order_by("created_at", "id"))
+    current = next((run for run in runs if is_current(run)), None)
+    data: dict[str, Any] = {"queued": len(runs) - (current is not None)}
+    if current is not None:
+        data["runId"] = current.id
+        if current.waiting_for:
+            data["waitingFor"] = current.waiting_for
+    return data
 
 
-def _what_went_wrong(task: Task) -> dict[str, Any]:
-    """Return why the last run failed, of a task with the status error: its log has it too."""
+def _last_error(task: Task) -> dict[str, Any]:
+    """Return {error} of the last failed run of a task with the status error; else {}."""
     if task.status != TaskStatus.ERROR:
         return {}
     failed = Run.objects.filter(task_id=task.id, status=RunStatus.FAILED).order_by("-ended_at")
@@ -131,14 +136,14 @@ def _what_went_wrong(task: Task) -> dict[str, Any]:
 
 
 def message_object(message: TaskMessage) -> dict[str, Any]:
-    """Return a message as its readers see it."""
-    shown = {
+    """Return the message object of the API."""
+    data = {
         "id": message.id,
         "role": message.role,
         "content": message.content,
         "timestamp": to_ms(message.at),
     }
-    return shown | ({"runId": message.run_id} if message.run_id else {})
+    return data | ({"runId": message.run_id} if message.run_id else {})
 
 
 def list_task_events(
@@ -149,11 +154,11 @@ def list_task_events(
     limit: int = 100,
     max_bytes: int | None = None,
 ) -> tuple[dict[str, Any], int]:
-    """Return {events, lastSeq, terminal} of the events behind `after`, and the seq of the last that
-    there is. terminal is always false: a task can go on.
+    """Return {events, lastSeq, terminal} of the events after the seq `after`, and the seq of the
+    task's last event. terminal is always false: a task accepts further messages.
 
     Args:
-        run_id: the task's id; named as the reading of a run's log has it.
+        run_id: the task's id; the name is that of the function that reads a run's log.
 
     Raises:
         TaskNotFound: As `visible_task`.

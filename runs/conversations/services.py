@@ -1,4 +1,6 @@
-"""What callers can do with tasks; REST, the WebSocket and the admin come through here."""
+"""Create tasks, send messages, stop, take over and resume; REST, the WebSocket and the admin call
+these services.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ from runs.submission import services
 from runs.submission.answer import answer_run
 from runs.submission.resume import resume_after_takeover
 
-_NEW_TASK = "A task"  # the title of one that nothing was said in yet
+_NEW_TASK = "A task"  # the title of a task without a message
 
 
 def create_task(
@@ -51,31 +53,31 @@ def create_task(
     output_schema: Mapping[str, Any] | None = None,
     key: str | None = None,
 ) -> tuple[dict[str, Any], bool]:
-    """Make a task, and with a message its first run: all of it, or nothing. Commits.
+    """Create a task, and with a message its first run, in one transaction. Commits.
 
-    Returns the task and whether it is new: the same key again gives the same task.
+    Returns the task and whether it is new; the same key again returns the first task.
 
     Raises:
-        Conflict: The key is that of a task that begins with another message.
+        Conflict: The key is that of a task with another first message.
         PolicyDenied, ConfirmationRequired: As `authorize.admit_call`.
-        Refused: As `services.submit_run`, where there is a message.
+        Refused: As `submission.services.submit_run`, if there is a message.
     """
     principal.require("tasks:write")
     first = message, output_schema
-    known = _task_of_key(principal, key, first)
-    if known is not None:
-        return task_object(known, messages=1), False
-    asked = {"title": title, "message": message, "targetId": target_id}
-    told = {name: value for name, value in asked.items() if value is not None}
-    approval = admit_call(tool_call_request(principal, "create_task", told, key=key or ""))
+    existing = _task_of_key(principal, key, first)
+    if existing is not None:
+        return task_object(existing, messages=1), False
+    given = {"title": title, "message": message, "targetId": target_id}
+    args = {name: value for name, value in given.items() if value is not None}
+    approval = admit_call(tool_call_request(principal, "create_task", args, key=key or ""))
     task = _new_task(principal, title or title_of(message or _NEW_TASK), target_id, key)
     try:
         _write_task(task, principal, message, output_schema, approval)
     except IntegrityError:
-        known = _task_of_key(principal, key, first)  # somebody was first with it at this moment
-        if known is None:
+        existing = _task_of_key(principal, key, first)  # created by a concurrent request
+        if existing is None:
             raise
-        return task_object(known, messages=1), False
+        return task_object(existing, messages=1), False
     return task_object(visible_task(principal, task.id), messages=1), True
 
 
@@ -107,20 +109,20 @@ def _write_task(
 def _task_of_key(
     principal: Principal, key: str | None, first: tuple[str | None, Mapping[str, Any] | None]
 ) -> Task | None:
-    """Return the task that has this key and begins with this message, if any.
+    """Return the task that has this key and this first message, or None.
 
     Raises:
-        Conflict: It begins with another: nobody would ever answer this one.
+        Conflict: The task has another first message, so this one would be lost.
     """
     if key is None:
         return None
     mine = Task.objects.filter(principal_id=principal.id, workspace_id=principal.workspace_id)
     task, (message, schema) = mine.filter(key=key).first(), first
     if task is not None and message is not None:
-        said = UserMessage(principal, task.id, message, key=key, output_schema=schema)
-        if said.known() is None:
+        sent = UserMessage(principal, task.id, message, key=key, output_schema=schema)
+        if sent.find_duplicate() is None:
             raise Conflict(
-                "idempotencyKey: the task that has it begins without this message.",
+                "idempotencyKey: it was used for a task without this message; use another key.",
                 details={"taskId": task.id},
             )
     return task
@@ -152,26 +154,26 @@ def add_message(
     output_schema: Mapping[str, Any] | None = None,
     key: str | None = None,
 ) -> dict[str, Any]:
-    """Say something in a task: a run of its own, that begins when those before it have ended; or
-    the answer to a run that asked. Commits.
+    """Send a message to a task. Commits.
 
-    Returns {taskId, message, runId, queued, deduplicated}: the same key again gives the same
-    message.
+    If a run of the task waits for an answer, the message is that answer; else it gets a run of its
+    own, which starts after those before it. Returns {taskId, message, runId, queued, deduplicated};
+    the same key again returns the first message.
 
     Args:
-        on_busy: what becomes of it while a run is under way: it waits (queue), is refused, or has
-            the runs before it canceled (interrupt).
+        on_busy: if the task has unfinished runs: queue waits for them, refuse raises TaskBusy,
+            interrupt cancels them.
 
     Raises:
         TaskNotFound: As `selectors.visible_task`.
         TaskBusy: With on_busy refuse.
-        Refused: As `services.submit_run`.
+        Refused: As `submission.services.submit_run`.
     """
     principal.require("tasks:write")
     task = visible_task(principal, task_id)
     if task.trust == "remote":
         principal = principal.with_trust("remote")
-    said = UserMessage(
+    message = UserMessage(
         principal,
         task.id,
         content,
@@ -180,61 +182,63 @@ def add_message(
         key=key or "",
         target_id=task.target_id,
     )
-    known = said.known()
-    if known is not None:
-        return _told(task.id, known, deduplicated=True)
+    duplicate = message.find_duplicate()
+    if duplicate is not None:
+        return _sent_message(task.id, duplicate, deduplicated=True)
     try:
-        _place(said)
+        _deliver(message)
     except DuplicateMessage as first:
-        return _told(task.id, first.message, deduplicated=True)
-    return _told(task.id, TaskMessage.objects.get(id=said.message_id), deduplicated=False)
+        return _sent_message(task.id, first.message, deduplicated=True)
+    row = TaskMessage.objects.get(id=message.message_id)
+    return _sent_message(task.id, row, deduplicated=False)
 
 
-def _place(said: UserMessage) -> None:
-    """Write the message, as the answer to a run that asked or with a run of its own."""
-    asks = _asking_run(said)
-    while asks is not None:
+def _deliver(message: UserMessage) -> None:
+    """Write the message as the answer to a waiting run, or with a run of its own."""
+    waiting = _waiting_run(message)
+    while waiting is not None:
         try:
             answer_run(
-                principal=_talker(said.principal),
-                run_id=asks.id,
-                answer=said.content,
-                also_write=said.answer,
+                principal=_with_submit_scope(message.principal),
+                run_id=waiting.id,
+                answer=message.content,
+                also_write=message.write_as_answer,
             )
-        except InvalidInput:  # somebody else answered, or it ended: look again
-            before, asks = asks.epoch, _asking_run(said)
-            if asks is not None and asks.epoch == before:
+        except InvalidInput:  # it was answered or ended meanwhile: another run may wait now
+            before, waiting = waiting.epoch, _waiting_run(message)
+            if waiting is not None and waiting.epoch == before:
                 raise
         else:
             return
-    _submit(said)
-    if said.on_busy == "interrupt":
-        _stop_runs(said.ahead, by=said.principal.id, reason="Interrupted by a message.")
+    _submit(message)
+    if message.on_busy == "interrupt":
+        by = message.principal.id
+        _cancel_runs(message.runs_ahead, by=by, reason="Interrupted by a message.")
 
 
-def _asking_run(said: UserMessage) -> Run | None:
-    """Return the run that the message answers, which does not wait for it then."""
-    if said.on_busy == "interrupt":
+def _waiting_run(message: UserMessage) -> Run | None:
+    """Return the run whose question the message answers, or None."""
+    if message.on_busy == "interrupt":
         return None
-    return unfinished_runs(said.task_id).filter(waiting_for__type="answer").first()
+    return unfinished_runs(message.task_id).filter(waiting_for__type="answer").first()
 
 
-def _submit(said: UserMessage) -> None:
+def _submit(message: UserMessage) -> None:
     services.submit_run(
-        principal=_talker(said.principal),
+        principal=_with_submit_scope(message.principal),
         template_id=TEMPLATE,
-        inputs=said.inputs,
-        options=said.options,
-        message=said,
+        inputs=message.inputs,
+        options=message.options,
+        message=message,
     )
 
 
-def _talker(principal: Principal) -> Principal:
-    """Return the caller with the right to submit: who may talk with the agent may have it work."""
+def _with_submit_scope(principal: Principal) -> Principal:
+    """Return the caller with runs:write: tasks:write includes the agent's runs."""
     return replace(principal, scopes=principal.scopes | {"runs:write"})
 
 
-def _told(task_id: str, message: TaskMessage, *, deduplicated: bool) -> dict[str, Any]:
+def _sent_message(task_id: str, message: TaskMessage, *, deduplicated: bool) -> dict[str, Any]:
     run = Run.objects.filter(id=message.run_id).first()
     return {
         "taskId": task_id,
@@ -246,8 +250,8 @@ def _told(task_id: str, message: TaskMessage, *, deduplicated: bool) -> dict[str
 
 
 def stop_task(*, principal: Principal, task_id: str) -> dict[str, Any]:
-    """Cancel what is under way in a task and what waits there, and give the page back; return the
-    task. Commits; twice is once.
+    """Cancel all unfinished runs of a task, and end a takeover; return the task. Commits; safe to
+    repeat.
 
     Raises:
         TaskNotFound: As `selectors.visible_task`.
@@ -258,24 +262,26 @@ def stop_task(*, principal: Principal, task_id: str) -> dict[str, Any]:
     approval = admit_call(tool_call_request(principal, "stop_task", {"taskId": task.id}))
     with transaction.atomic():
         use_approval(approval)
-        place = task.tenant_id, task.workspace_id
-        record(AuditEvent("task.stopped", principal.id, "task", task.id, *place))
-    _stop_runs(run_ids_to_cancel(task.id), by=principal.id, reason="The task was stopped.")
+        scope = task.tenant_id, task.workspace_id
+        record(AuditEvent("task.stopped", principal.id, "task", task.id, *scope))
+    _cancel_runs(run_ids_to_cancel(task.id), by=principal.id, reason="The task was stopped.")
     with transaction.atomic():
-        left, locked = lock_runs(task.id), lock_task(task.id)
-        if locked is not None and locked.status == TaskStatus.TAKEOVER and not left:
+        runs, locked = lock_runs(task.id), lock_task(task.id)
+        if locked is not None and locked.status == TaskStatus.TAKEOVER and not runs:
             move_task(locked, status_after_last_run(locked), actor=principal.id)
     return task_object(visible_task(principal, task.id), messages=1)
 
 
-def _stop_runs(run_ids: list[str], *, by: str, reason: str) -> None:
+def _cancel_runs(run_ids: list[str], *, by: str, reason: str) -> None:
     for run_id in run_ids:
         services.cancel_authorized_run(run_id, by=by, reason=reason)
 
 
 def take_over_task(*, principal: Principal, task_id: str) -> dict[str, Any]:
-    """Give the page to a person: nothing more is called from now on, what is in flight ends by
-    itself, and the run's clock stands once it has; return the task. Commits; twice is once.
+    """Give the page to a person; return the task. Commits; safe to repeat.
+
+    No further tool is called. A call in flight ends by itself; then the run is suspended, and its
+    active time stops.
 
     Raises:
         TaskNotFound: As `selectors.visible_task`.
@@ -291,45 +297,45 @@ def take_over_task(*, principal: Principal, task_id: str) -> dict[str, Any]:
             for run in runs:
                 if run.status == RunStatus.QUEUED and run.ready:
                     hold_back(run)
-            place = task.tenant_id, task.workspace_id
-            record(AuditEvent("task.taken_over", principal.id, "task", task.id, *place))
+            scope = task.tenant_id, task.workspace_id
+            record(AuditEvent("task.taken_over", principal.id, "task", task.id, *scope))
             by = principal.id
             move_task(task, TaskStatus.TAKEOVER, actor=by, data={"by": by})
     return task_object(visible_task(principal, task_id), messages=1)
 
 
 def resume_task(*, principal: Principal, task_id: str) -> dict[str, Any]:
-    """Take the page back from a person: the run that waited for it goes on, or the next message's
-    begins; return the task. Commits.
+    """End a takeover: the suspended run continues, or that of the next message starts; return the
+    task. Commits.
 
     Raises:
         TaskNotFound: As `selectors.visible_task`.
-        Conflict: Nobody has taken it over.
+        Conflict: The task is not taken over.
         PolicyDenied, ConfirmationRequired: As `authorize.admit_call`.
     """
     principal.require("tasks:write")
     task = visible_task(principal, task_id)
     approval = admit_call(tool_call_request(principal, "resume_task", {"taskId": task.id}))
     if task.status != TaskStatus.TAKEOVER:
-        raise Conflict("Nobody has taken this task over.", details={"status": task.status})
+        raise Conflict("This task is not taken over.", details={"status": task.status})
     with transaction.atomic():
         runs, locked = lock_runs(task.id), lock_task(task.id)
         if locked is None or locked.status != TaskStatus.TAKEOVER:
-            raise Conflict("Somebody else gave it back first.")
+            raise Conflict("The takeover was ended by another request.")
         use_approval(approval)
-        place = task.tenant_id, task.workspace_id
-        record(AuditEvent("task.resumed", principal.id, "task", task.id, *place))
+        scope = task.tenant_id, task.workspace_id
+        record(AuditEvent("task.resumed", principal.id, "task", task.id, *scope))
         end_takeover(locked, runs, actor=principal.id)
     return task_object(visible_task(principal, task.id), messages=1)
 
 
 def end_takeover(task: Task, runs: list[Run], *, actor: str) -> None:
-    """Give a task that was taken over back to its runs; both are locked by the caller's
-    transaction.
+    """End a takeover: requeue the run that waits for the page, or start the next one, and set the
+    task's status. The caller's transaction has locked the task and its runs.
     """
     for run in runs:
         resume_after_takeover(run)
-    waits = any(run.waiting_for and not run.ready for run in runs)  # for its user
-    under_way = TaskStatus.ONGOING if waits else TaskStatus.RUNNING
-    move_task(task, under_way if runs else status_after_last_run(task), actor=actor)
+    is_suspended = any(run.waiting_for and not run.ready for run in runs)  # for another reason
+    status_with_runs = TaskStatus.ONGOING if is_suspended else TaskStatus.RUNNING
+    move_task(task, status_with_runs if runs else status_after_last_run(task), actor=actor)
     start_next_run(task)

@@ -1,5 +1,5 @@
-"""The sole writer of Task.status. Status, event and audit commit together, with the change of the
-run that brought it about.
+"""The only writer of Task.status. Status, event and audit event commit together, and with the run's
+change that caused them.
 """
 
 from __future__ import annotations
@@ -34,15 +34,16 @@ def move_task(
     values: Mapping[str, Any] | None = None,
     data: Mapping[str, Any] | None = None,
 ) -> None:
-    """Move a task whose row the caller's transaction has locked; where it is there already, only
-    the events and values are written.
+    """Set the status of a task whose row the caller's transaction has locked. If it has that status
+    already, only `events` and `values` are written.
 
     Args:
-        events: what is told before the move.
-        data: of the move's own event and audit row, beside the status.
+        events: written before the event of the status change.
+        values: columns of the task to set.
+        data: for the status change's event and audit event, besides the status.
 
     Raises:
-        ValueError: The pair is not allowed: a defect of ours.
+        ValueError: The transition is not allowed, or the row was not locked: a bug.
     """
     before = TaskStatus(task.status)
     columns = dict(values or {})
@@ -50,15 +51,14 @@ def move_task(
         append_events(task.id, events, columns)
         return
     if to not in ALLOWED[before]:
-        raise ValueError(f"{before} -> {to} is no move of a task")
+        raise ValueError(f"a task cannot change from {before} to {to}")
     columns["status"] = to
     columns["taken_over_at"] = datetime.now(UTC) if to == TaskStatus.TAKEOVER else None
     if before == TaskStatus.TAKEOVER:
         columns["times_given_back"] = task.times_given_back + 1
-    told = {"status": to.value, **(data or {})}
-    moved = NewEvent(EventType.STATUS_UPDATE, told)
-    if not append_events(task.id, [*events, moved], columns, guard={"status": before}):
-        raise ValueError(f"{task.id} is not {before} any more: its row was not locked")
+    changed = NewEvent(EventType.STATUS_UPDATE, {"status": to.value, **(data or {})})
+    if not append_events(task.id, [*events, changed], columns, guard={"status": before}):
+        raise ValueError(f"the status of {task.id} is no longer {before}: its row was not locked")
     record(
         AuditEvent(
             "task.status_changed",
@@ -74,8 +74,8 @@ def move_task(
 
 
 def idle_status(task: Task) -> TaskStatus:
-    """Return the status of a task in which nothing is under way: it waits for its user where a
-    browser stands open for the next message, else it is done (S1 §2.1).
+    """Return the status of a task without a current run: ongoing if its browser stays open for the
+    next message, else completed (S1 §2.1).
     """
     if not task.messages_count:
         return TaskStatus.CREATED
@@ -83,7 +83,7 @@ def idle_status(task: Task) -> TaskStatus:
 
 
 def status_after_last_run(task: Task) -> TaskStatus:
-    """Return where a task is in which nothing is under way, by how its last run ended."""
-    ends = Run.objects.filter(task_id=task.id, ended_at__isnull=False).order_by("-ended_at")
-    failed = ends.values_list("status", flat=True).first() == RunStatus.FAILED
+    """Return the status of a task without a current run: error if its last run failed."""
+    ended = Run.objects.filter(task_id=task.id, ended_at__isnull=False).order_by("-ended_at")
+    failed = ended.values_list("status", flat=True).first() == RunStatus.FAILED
     return TaskStatus.ERROR if failed else idle_status(task)

@@ -1,5 +1,6 @@
-"""Tickets: how a page in a browser, which can send no header with a WebSocket, shows who it is. One
-is good for one connection of one task, and for a minute.
+"""Tickets: single-use credentials for a task's WebSocket, valid for one minute.
+
+A page in a browser cannot send an Authorization header with a WebSocket, so it sends a ticket.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _PURPOSE = "task ticket"
 
 
 def create_ticket(*, principal: Principal, task_id: str) -> dict[str, Any]:
-    """Return {ticket, taskId, expiresAt} for a task; the ticket cannot be shown again. Commits.
+    """Create a ticket and return {ticket, taskId, expiresAt}; only its digest is stored. Commits.
 
     Raises:
         TaskNotFound: As `selectors.visible_task`.
@@ -29,40 +30,40 @@ def create_ticket(*, principal: Principal, task_id: str) -> dict[str, Any]:
     principal.require("tasks:read")
     task = visible_task(principal, task_id)
     secret = _PREFIX + secrets.token_urlsafe(32)
-    until = datetime.now(UTC) + LIFETIME
+    expires_at = datetime.now(UTC) + LIFETIME
     TaskTicket.objects.create(
         digest=mac(_PURPOSE, secret.encode()),
         task=task,
-        principal=_told(principal),
-        expires_at=until,
+        principal=_principal_data(principal),
+        expires_at=expires_at,
     )
-    return {"ticket": secret, "taskId": task.id, "expiresAt": to_ms(until)}
+    return {"ticket": secret, "taskId": task.id, "expiresAt": to_ms(expires_at)}
 
 
 def redeem_ticket(secret: str, *, task_id: str) -> Principal:
-    """Use a ticket up and return whose it is. Commits.
+    """Delete a ticket and return the principal that it was created for. Commits.
 
     Raises:
-        NotAuthenticated: Unknown, used, over, another task's, or whoever it was made for may
-            nothing any more: all read the same.
+        NotAuthenticated: The ticket is unknown, used, expired or another task's, or the principal's
+            credential is revoked. The error does not say which.
     """
     refused = NotAuthenticated("The ticket is not valid here.")
     if not secret.startswith(_PREFIX) or len(secret) > 128 or not secret.isascii():
         raise refused
     digests = macs(_PURPOSE, secret.encode())
-    good = TaskTicket.objects.filter(
+    valid = TaskTicket.objects.filter(
         digest__in=digests, task_id=task_id, expires_at__gt=datetime.now(UTC)
     )
-    ticket = good.first()
-    if ticket is None or not good.delete()[0]:
-        raise refused  # two at once: one of them deleted it
-    principal = _principal(ticket.principal)
+    ticket = valid.first()
+    if ticket is None or not valid.delete()[0]:  # a concurrent request deleted it
+        raise refused
+    principal = _principal_from(ticket.principal)
     if not is_credential_active(principal):
         raise refused
     return principal
 
 
-def _told(principal: Principal) -> dict[str, Any]:
+def _principal_data(principal: Principal) -> dict[str, Any]:
     acts_for = None if principal.acts_for is None else sorted(principal.acts_for)
     return {
         "id": principal.id,
@@ -74,12 +75,12 @@ def _told(principal: Principal) -> dict[str, Any]:
     }
 
 
-def _principal(told: dict[str, Any]) -> Principal:
+def _principal_from(data: dict[str, Any]) -> Principal:
     return Principal(
-        id=told["id"],
-        tenant_id=told["tenantId"],
-        workspace_id=told["workspaceId"],
-        scopes=frozenset(told["scopes"]),
-        trust="local" if told["trust"] == "local" else "remote",
-        acts_for=None if told["actsFor"] is None else frozenset(told["actsFor"]),
+        id=data["id"],
+        tenant_id=data["tenantId"],
+        workspace_id=data["workspaceId"],
+        scopes=frozenset(data["scopes"]),
+        trust="local" if data["trust"] == "local" else "remote",
+        acts_for=None if data["actsFor"] is None else frozenset(data["actsFor"]),
     )

@@ -190,7 +190,7 @@ def test_an_interrupt_begins_nothing_that_it_then_ends(
         woken.append(run.id)
         make_claimable(run)
 
-    monkeypatch.setattr("runs.conversations.message_queue.wake", note)
+    monkeypatch.setattr("runs.conversations.message_queue.make_claimable", note)
     told = say(task_id, "say last", on_busy="interrupt")
     assert woken == [told["runId"]]
 
