@@ -285,7 +285,7 @@ def _rule(told: str) -> SafeString | str:
     key, _, version = told.partition(" ")
     if not key.startswith("rule_"):
         return told or "–"
-    return link_to("policyrule", key, shown=f"{short_id(key)} {version}")
+    return link_to("policyrule", key, label=f"{short_id(key)} {version}")
 
 
 def _link_to_principal(principal_id: str) -> SafeString:

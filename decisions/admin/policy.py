@@ -260,12 +260,12 @@ def _whose(rule: PolicyRule) -> SafeString | str:
             .first()
         )
         name = f"{rule.scope} {row.name}" if row else None
-        return link_to(rule.scope, rule.scope_id, shown=name)
+        return link_to(rule.scope, rule.scope_id, label=name)
     kind, _, token_id = rule.scope_id.partition(":")
     if kind != "token":
         return rule.scope_id
     token = Token.objects.filter(id=token_id).first()
-    return link_to("token", token_id, shown=f"token {token.name}" if token else None)
+    return link_to("token", token_id, label=f"token {token.name}" if token else None)
 
 
 def _version(rule: PolicyRule) -> dict[str, Any]:

@@ -118,7 +118,7 @@ class WorkspaceAdmin(MakingAdmin):
     @admin.display(description="Tenant")
     def organisation(self, place: Workspace) -> SafeString:
         """Return the tenant as a link."""
-        return link_to("tenant", place.tenant_id, shown=place.tenant.name)
+        return link_to("tenant", place.tenant_id, label=place.tenant.name)
 
     @admin.display(description="Id")
     def shown_id(self, place: Workspace) -> SafeString:
@@ -162,7 +162,7 @@ class UserAdmin(MakingAdmin):
     @admin.display(description="Workspace")
     def place(self, user: User) -> SafeString:
         """Return the workspace as a link."""
-        return link_to("workspace", user.workspace_id, shown=workspace_label(user.workspace))
+        return link_to("workspace", user.workspace_id, label=workspace_label(user.workspace))
 
     @admin.display(description="Made")
     def made(self, user: User) -> SafeString:

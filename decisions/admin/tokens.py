@@ -218,7 +218,7 @@ class TokenAdmin(MakingAdmin):
     @admin.display(description="Workspace")
     def place(self, token: Token) -> SafeString:
         """Return the workspace as a link."""
-        return link_to("workspace", token.workspace_id, shown=workspace_label(token.workspace))
+        return link_to("workspace", token.workspace_id, label=workspace_label(token.workspace))
 
     @admin.display(description="Acts for")
     def for_whom(self, token: Token) -> str:

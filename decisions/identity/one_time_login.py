@@ -1,8 +1,8 @@
-"""One-time links to the admin site: how a person on a laptop gets in without having set a password.
+"""One-time login links to the admin site, for local installations without a password.
 
-A link holds 256 random bits, works once and for 15 minutes; the database keeps a keyed digest. Its
-GET shows a page that posts itself, so that a program that only fetches addresses does not use the
-link up.
+A link has 256 random bits and works once, for 15 minutes; the database stores a keyed digest. Its
+GET shows a page with a form that submits itself, so that link previews and scanners, which only
+fetch the URL, do not use it up.
 """
 
 from __future__ import annotations
@@ -30,30 +30,28 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User as Account
 
 LIFETIME = timedelta(minutes=15)
-ROW_RETENTION = timedelta(
-    days=1
-)  # how long the row of a dead link stays, to tell a second use from a guess
-_PURPOSE = "login"  # what the digests of links are keyed for
+ROW_RETENTION = timedelta(days=1)  # rows of expired links tell reuse from a guessed link
+_PURPOSE = "login"  # key-derivation purpose of the links' digests
 LOCAL_ADMIN = "admin"
 
 
 def one_time_login_allowed() -> bool:
-    """Tell whether this installation makes and takes such links: embedded ones do, others when told
-    to.
+    """Tell whether this installation has such links: with the embedded database by default, else
+    with the setting ONE_TIME_LOGIN.
     """
     return bool(getattr(settings, "ONE_TIME_LOGIN", settings.EMBEDDED))
 
 
 def create_login_path(*, actor: str = "command") -> str:
-    """Return a path that signs its first visitor in at the admin site, within 15 minutes.
+    """Create a link that signs its first visitor in at the admin site; return its path. Commits.
 
     Raises:
-        Forbidden: The database is a shared one (DATABASE_URL): sign in with a password there.
+        Forbidden: One-time logins are off: DATABASE_URL names a shared database.
     """
     if not one_time_login_allowed():
         raise Forbidden(
-            "One-time links are for the embedded database; this installation has DATABASE_URL set."
-            " Sign in with a password: `manage.py createsuperuser` makes one."
+            "One-time links work with the embedded database only, and DATABASE_URL is set."
+            " Sign in with a password; `manage.py createsuperuser` creates an account."
         )
     token = secrets.token_urlsafe(32)
     now = datetime.now(UTC)
@@ -62,23 +60,23 @@ def create_login_path(*, actor: str = "command") -> str:
         link = LoginLink.objects.create(
             digest=mac(_PURPOSE, token.encode()), created_at=now, expires_at=now + LIFETIME
         )
-        record(_deed("login_link.created", actor, link))
+        record(_audit_event("login_link.created", actor, link))
     return f"/admin/once/{token}/"
 
 
-def _deed(action: str, actor: str, link: LoginLink, **metadata: str) -> AuditEvent:
-    place = ensure_workspace()
+def _audit_event(action: str, actor: str, link: LoginLink, **metadata: str) -> AuditEvent:
+    local = ensure_workspace()
     return AuditEvent(
-        action, actor, "login_link", str(link.pk), place.tenant_id, place.id, metadata
+        action, actor, "login_link", str(link.pk), local.tenant_id, local.id, metadata
     )
 
 
 @never_cache
 @require_http_methods(["GET", "POST"])
 def one_time_login(request: HttpRequest, token: str) -> HttpResponse:
-    """Show the page that posts itself (GET), or use the link up and sign the visitor in (POST)."""
+    """Show the page that submits itself (GET), or use the link and sign the visitor in (POST)."""
     link = LoginLink.objects.filter(digest__in=macs(_PURPOSE, token.encode())).first()
-    if not one_time_login_allowed() or link is None or _is_dead(link):
+    if not one_time_login_allowed() or link is None or _is_spent(link):
         return _refuse(request, link)
     if request.method == "GET":
         return _page(request, 200, {"nonce": secrets.token_urlsafe(16)})
@@ -91,47 +89,47 @@ def one_time_login(request: HttpRequest, token: str) -> HttpResponse:
     return redirect("admin:index")
 
 
-def _is_dead(link: LoginLink) -> bool:
+def _is_spent(link: LoginLink) -> bool:
     return link.used_at is not None or link.expires_at <= datetime.now(UTC)
 
 
 def _use(link: LoginLink) -> Account | None:
-    """Use the link up and return whom it signs in; None where somebody was first, or the account is
-    closed.
+    """Mark the link used and return the account to sign in; None if another request used it first,
+    or the account is inactive.
     """
     now = datetime.now(UTC)
-    fresh = LoginLink.objects.filter(pk=link.pk, used_at__isnull=True, expires_at__gt=now)
-    if not fresh.update(used_at=now):
+    unused = LoginLink.objects.filter(pk=link.pk, used_at__isnull=True, expires_at__gt=now)
+    if not unused.update(used_at=now):
         return None
     user = _local_admin()
     if not (user.is_active and user.is_staff):
         return None
-    record(_deed("login_link.used", f"admin:{user.get_username()}", link))
+    record(_audit_event("login_link.used", f"admin:{user.get_username()}", link))
     return user
 
 
 def _local_admin() -> Account:
-    """Return this machine's admin, made as a superuser without a password when there is none."""
+    """Return the local admin account, created if needed as a superuser without a password."""
     accounts: type[Account] = get_user_model()
     unusable = {"is_staff": True, "is_superuser": True, "password": make_password(None)}
     return accounts.objects.get_or_create(username=LOCAL_ADMIN, defaults=unusable)[0]
 
 
 def _refuse(request: HttpRequest, link: LoginLink | None) -> HttpResponse:
-    """Say that the link does not work; whoever is signed in already just goes on."""
+    """Respond that the link does not work; redirect a signed-in admin user to the admin site."""
     if request.user.is_authenticated and request.user.is_staff:
         return redirect("admin:index")
     if link is not None:
-        reason = "used" if link.used_at else "expired" if _is_dead(link) else "not allowed"
-        record(_deed("login_link.refused", "anonymous", link, reason=reason))
+        reason = "used" if link.used_at else "expired" if _is_spent(link) else "not allowed"
+        record(_audit_event("login_link.refused", "anonymous", link, reason=reason))
     return _page(request, 410, {"minutes": int(LIFETIME.total_seconds() // 60)})
 
 
 def _page(request: HttpRequest, status: int, context: dict[str, object]) -> HttpResponse:
-    answer = render(request, "decisions/one_time_login.html", context, status=status)
+    response = render(request, "decisions/one_time_login.html", context, status=status)
     script = f"'nonce-{context['nonce']}'" if "nonce" in context else "'none'"
-    answer["Content-Security-Policy"] = (
+    response["Content-Security-Policy"] = (
         f"default-src 'none'; style-src 'unsafe-inline'; script-src {script};"
         " form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
     )
-    return answer
+    return response

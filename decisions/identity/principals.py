@@ -1,4 +1,4 @@
-"""Who is calling, as every part below the doors sees it."""
+"""Principals: the authenticated callers, with workspace, scopes and trust level; bearer tokens."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ SCOPES = frozenset(
 ) | {"targets:admin", "confirm", "metrics:read"}
 _AUDIT_SCOPES = frozenset({"audit:read", "audit:write"})
 DEFAULT_SCOPES = SCOPES - {"targets:admin", "confirm", "metrics:read"}
-# No white space, slash, control character or leading dot: a user_id stands in paths.
+# No whitespace, slash, control character or leading dot: a user_id is part of URL paths.
 USER_ID_PATTERN = r"^[^\s./\\\x00-\x1f\x7f][^\s/\\\x00-\x1f\x7f]*$"
-LOCAL = "local"  # names of the tenant and workspace that stdio, the demo and the admin act in
-_PURPOSE = "token"  # what their digests are keyed for
+LOCAL = "local"  # name of the tenant and the workspace of stdio, the demo and the admin site
+_PURPOSE = "token"  # key-derivation purpose of the tokens' digests
 _TOKEN_PREFIX = "cty_"  # noqa: S105  (a public prefix: secret scanners find leaked tokens by it)
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """A caller: its workspace bounds every query, its scopes every call, its trust level every
-    address.
+    """An authenticated caller.
 
     Attributes:
-        id: `local`, `token:<tok_…>` or `admin:<username>`; what idempotency keys and audit rows
-            name.
-        acts_for: the user_ids that it may act for; None where it may act for any user of the
-            workspace.
+        id: `local`, `token:<tok_…>` or `admin:<username>`; used in idempotency keys and audit rows.
+        tenant_id, workspace_id: every query is restricted to this workspace.
+        scopes: the calls that it may make.
+        trust: restricts the network addresses and templates that its runs may use.
+        acts_for: the user_ids that it may act for; None for any user of the workspace.
     """
 
     id: str
@@ -54,35 +54,30 @@ class Principal:
 
     @property
     def user_id(self) -> str | None:
-        """Whom it acts for where that is one user alone: what it does unasked is theirs."""
+        """The user it acts for if that is exactly one: the default user of its decisions."""
         return next(iter(self.acts_for)) if self.acts_for and len(self.acts_for) == 1 else None
 
     def may_act_for(self, user_id: str) -> bool:
-        """Tell whether it may act for this user (S2's user_id).
-
-        A credential that names users may act for these alone, and whether another one exists makes
-        no difference. Any other may act for whomever its workspace has or comes to have: see
-        `ensure_user`.
-        """
+        """Tell whether the caller may act for this user (S2's user_id), existing or not."""
         return self.acts_for is None or user_id in self.acts_for
 
     def require(self, scope: str) -> None:
-        """Refuse a call for which the scope is missing.
+        """Raise if the caller lacks the scope.
 
         Raises:
-            Forbidden: details.scope names it.
+            Forbidden: The scope is missing; details.scope names it.
         """
         if scope not in self.scopes:
             raise Forbidden(f"This token lacks the scope {scope}.", details={"scope": scope})
 
     def with_trust(self, trust: TrustLevel) -> Principal:
-        """Return this principal as seen through a door that grants another trust level."""
+        """Return this principal with another trust level, such as that of a remote request."""
         return replace(self, trust=trust)
 
 
 def ensure_workspace(name: str = LOCAL, tenant_name: str = LOCAL) -> Workspace:
-    """Return the workspace of this name, made with its tenant when new. Safe to call from many
-    processes at once.
+    """Return the workspace of this name, creating it and its tenant if needed. Safe to call
+    concurrently.
     """
     found = Workspace.objects.filter(name=name, tenant__name=tenant_name).first()
     if found:
@@ -97,25 +92,25 @@ def ensure_workspace(name: str = LOCAL, tenant_name: str = LOCAL) -> Workspace:
 
 
 def ensure_user(*, workspace_id: str, user_id: str) -> User:
-    """Return a workspace's user, made on first use. Safe to call from many processes at once."""
+    """Return a workspace's user, creating it if needed. Safe to call concurrently."""
     found = User.objects.filter(workspace_id=workspace_id, user_id=user_id).first()
     return found or User.objects.get_or_create(workspace_id=workspace_id, user_id=user_id)[0]
 
 
 def local_principal() -> Principal:
-    """Return the principal of this machine's own user: stdio, the demo, management commands."""
+    """Return the principal of this machine's user: for stdio, the demo, management commands."""
     workspace = ensure_workspace()
     return Principal(LOCAL, workspace.tenant_id, workspace.id, SCOPES - {"confirm"}, "local")
 
 
 def admin_principal(username: str, *, tenant_id: str, workspace_id: str) -> Principal:
-    """Return the principal of a person at the admin site, acting on one workspace's rows."""
+    """Return the principal of an admin user who acts on one workspace's rows."""
     return Principal(f"admin:{username}", tenant_id, workspace_id, SCOPES, "local")
 
 
 def default_scopes(acts_for: Collection[str]) -> frozenset[str]:
-    """Return the scopes of a token that was made without naming any: where it names users, without
-    those of the audit log, which tells of others too.
+    """Return the default scopes of a new token. One restricted to users gets no audit scopes,
+    because the audit log has rows about other users.
     """
     return DEFAULT_SCOPES - _AUDIT_SCOPES if acts_for else DEFAULT_SCOPES
 
@@ -130,40 +125,41 @@ def create_token(
     trust: TrustLevel = "remote",
     actor: str = "command",
 ) -> str:
-    """Make a bearer token and return it; it cannot be shown again. Tenant, workspace and users
-    are made when new.
+    """Create a bearer token and return it in clear, which is not stored; audited. Commits.
+
+    Creates the tenant, the workspace and the users if needed.
 
     Args:
-        users: the user_ids that it may act for; none means any user of the workspace.
+        users: the user_ids that it may act for; empty for any user of the workspace.
         scopes: by default `default_scopes`.
 
     Raises:
-        InvalidInput: An empty name, a scope that does not exist (details.unknown), or a user_id
-            that is none.
+        InvalidInput: The name is empty, a scope does not exist (details.unknown), or a user_id is
+            malformed.
     """
     acts_for = sorted({clean_user_id(user_id) for user_id in users if user_id.strip()})
     scopes = default_scopes(acts_for) if scopes is None else scopes
-    _check_wish(name, scopes)
+    _check_name_and_scopes(name, scopes)
     secret = _TOKEN_PREFIX + secrets.token_urlsafe(32)
     with transaction.atomic():
-        place = ensure_workspace(workspace, tenant)
+        owner = ensure_workspace(workspace, tenant)
         for user_id in acts_for:
-            ensure_user(workspace_id=place.id, user_id=user_id)
+            ensure_user(workspace_id=owner.id, user_id=user_id)
         token = Token.objects.create(
             name=name,
             digest=mac(_PURPOSE, secret.encode()),
-            workspace=place,
+            workspace=owner,
             acts_for=acts_for,
             scopes=sorted(scopes),
             trust=trust,
         )
-        told = {"name": name, "scopes": sorted(scopes), "trust": trust, "actsFor": acts_for}
-        place_ids = place.tenant_id, place.id
-        record(AuditEvent("token.created", actor, "token", token.id, *place_ids, told))
+        details = {"name": name, "scopes": sorted(scopes), "trust": trust, "actsFor": acts_for}
+        owner_ids = owner.tenant_id, owner.id
+        record(AuditEvent("token.created", actor, "token", token.id, *owner_ids, details))
     return secret
 
 
-def _check_wish(name: str, scopes: frozenset[str]) -> None:
+def _check_name_and_scopes(name: str, scopes: frozenset[str]) -> None:
     unknown = sorted(scopes - SCOPES)
     if unknown:
         raise InvalidInput(
@@ -171,40 +167,41 @@ def _check_wish(name: str, scopes: frozenset[str]) -> None:
             details={"unknown": unknown},
         )
     if not name.strip():
-        raise InvalidInput("A token needs a name, so that it can be told from others later.")
+        raise InvalidInput("A token needs a name.")
 
 
 def clean_user_id(text: str) -> str:
-    """Return a user_id without the blanks around it.
+    """Return a user_id without surrounding whitespace.
 
     Raises:
-        InvalidInput: It is empty or too long, the API would take it in no call, or it holds
-            characters that nobody sees.
+        InvalidInput: It is empty, too long, has characters that the API does not accept, or
+            invisible ones.
     """
     user_id = text.strip()
     fits = len(user_id) <= 128 and re.fullmatch(USER_ID_PATTERN, user_id)
     if not fits or not user_id.isprintable():
         raise InvalidInput(
-            "A user_id is 1 to 128 printable characters, without blanks and slashes, and does not"
+            "A user_id has 1 to 128 printable characters, without spaces and slashes, and does not"
             " begin with a dot."
         )
     return user_id
 
 
-# Every call of every door asks this; the ORM takes far longer to word it than a database to answer.
+# Raw SQL: every API call runs this query, and the ORM takes far longer to compile it than the
+# database takes to run it.
 _BY_DIGEST = """
-    SELECT token.id, token.scopes, token.trust, place.id, place.tenant_id, token.acts_for
+    SELECT token.id, token.scopes, token.trust, workspace.id, workspace.tenant_id, token.acts_for
     FROM decisions_token token
-    JOIN decisions_workspace place ON place.id = token.workspace_id
+    JOIN decisions_workspace workspace ON workspace.id = token.workspace_id
     WHERE token.digest IN ({}) AND token.revoked_at IS NULL
 """
 
 
 def authenticate(secret: str) -> Principal:
-    """Return the principal of a bearer token, one query.
+    """Return the principal of a bearer token; one query.
 
     Raises:
-        NotAuthenticated: Unknown, revoked or malformed: all read the same.
+        NotAuthenticated: The token is unknown, revoked or malformed: all give the same error.
     """
     refused = NotAuthenticated("The bearer token is not valid here.")
     if not secret.startswith(_TOKEN_PREFIX) or len(secret) > 128 or not secret.isascii():
@@ -227,8 +224,9 @@ def authenticate(secret: str) -> Principal:
 
 
 def is_credential_active(principal: Principal) -> bool:
-    """Tell whether what a principal came with is still good: its token was not revoked since, or
-    its login was not closed. Who keeps a line open asks now and then.
+    """Tell whether the principal's token is not revoked, or its login still active.
+
+    Long-lived connections (WebSocket, SSE) check it periodically.
     """
     kind, _, name = principal.id.partition(":")
     if kind == "token":
@@ -238,5 +236,5 @@ def is_credential_active(principal: Principal) -> bool:
 
 
 def throttle_key(secret: str) -> str:
-    """Return a short name for a credential that reveals nothing of it: for counters."""
+    """Return a short digest of a credential, for rate counters."""
     return hashlib.sha256(secret.encode()).hexdigest()[:24]

@@ -1,1 +1,1 @@
-"""Formatting of values, and HTML fragments that admin pages share."""
+"""Formatting of values as text and as HTML fragments, for the admin site and the event pages."""

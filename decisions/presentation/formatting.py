@@ -1,6 +1,4 @@
-"""How values read on the admin's pages: times, durations, ids, sizes, JSON. All of it plain text,
-escaped later.
-"""
+"""Formatting of times, durations, ids, sizes and JSON as plain text; templates escape it."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ CUT = "…"
 
 
 def ago(at: datetime | None, now: datetime | None = None) -> str:
-    """Return how long ago a moment was, in one unit: `5 s ago`, `3 min ago`, `in 2 h`."""
+    """Format a time relative to now in one unit: `5 s ago`, `3 min ago`, `in 2 h`."""
     if at is None:
         return "never"
     seconds = ((now or datetime.now(UTC)) - at).total_seconds()
@@ -30,13 +28,13 @@ def ago(at: datetime | None, now: datetime | None = None) -> str:
 
 
 def until(milliseconds: int) -> str:
-    """Return how long there is until a moment in milliseconds since 1970: `29 min 40 s left`."""
+    """Format the time left until a Unix time in milliseconds: `29 min 40 s left`."""
     left = milliseconds - now_ms()
-    return f"{duration(left)} left" if left > 0 else "its time is up"
+    return f"{duration(left)} left" if left > 0 else "expired"
 
 
 def duration(milliseconds: float | None) -> str:
-    """Return a span as a person says it: `840 ms`, `8.3 s`, `2 min 05 s`, `3 h 07 min`."""
+    """Format a duration: `840 ms`, `8.3 s`, `2 min 05 s`, `3 h 07 min`."""
     if milliseconds is None:
         return "–"
     if milliseconds < 999.5:
@@ -52,7 +50,7 @@ def duration(milliseconds: float | None) -> str:
 
 
 def size(count: int) -> str:
-    """Return a number of bytes: `812 B`, `64.0 KiB`, `3.1 MiB`."""
+    """Format a number of bytes: `812 B`, `64.0 KiB`, `3.1 MiB`."""
     value = float(count)
     for unit in ("B", "KiB", "MiB"):
         if value < 1024:
@@ -62,57 +60,58 @@ def size(count: int) -> str:
 
 
 def short_id(text: str) -> str:
-    """Return an id's prefix and its last eight characters: ids made in one second differ at their
-    end.
-    """
+    """Shorten an id to its prefix and last eight characters: ids of one second differ there."""
     prefix, mark, rest = text.partition("_")
     return f"{prefix}_{CUT}{rest[-8:]}" if mark and len(rest) > 12 else text
 
 
 def shorten(text: str, length: int) -> str:
-    """Return the text on one line, cut to a length."""
+    """Return the text on one line, truncated to `length` characters."""
     line = " ".join(text.split())
     return line if len(line) <= length else line[: length - 1] + CUT
 
 
 def pretty_json(value: Any, *, limit: int = 16_384, items: int = 50) -> str:
-    """Return JSON for reading: long lists and strings cut, secrets taken out, at most `limit`
-    characters.
+    """Format JSON for reading: secrets redacted, long lists and strings truncated.
+
+    Args:
+        limit: the maximum number of characters.
+        items: the maximum number of items of a list.
     """
-    text = json.dumps(_for_reading(value, items), indent=2, ensure_ascii=False)
+    text = json.dumps(_abridged(value, items), indent=2, ensure_ascii=False)
     return text if len(text) <= limit else f"{text[:limit]}\n{CUT}"
 
 
 def exact_json(value: Any) -> str:
-    """Return JSON for somebody who decides by it: nothing is cut, and what would be invisible or
-    turn the direction of the text stands as its escape.
+    """Format JSON for a person who decides by it: nothing is truncated, and invisible characters
+    and those that change the text's direction are escaped.
     """
     text = json.dumps(value, indent=2, ensure_ascii=False)
-    return "".join(one if one == "\n" or _is_seen(one) else _escape(one) for one in text)
+    return "".join(char if char == "\n" or _is_visible(char) else _escape(char) for char in text)
 
 
-def _is_seen(one: str) -> bool:
-    return unicodedata.category(one) not in ("Cc", "Cf", "Co", "Cn", "Zl", "Zp")
+def _is_visible(char: str) -> bool:
+    return unicodedata.category(char) not in ("Cc", "Cf", "Co", "Cn", "Zl", "Zp")
 
 
-def _escape(one: str) -> str:
-    return json.dumps(one)[1:-1]
+def _escape(char: str) -> str:
+    return json.dumps(char)[1:-1]
 
 
-def _for_reading(value: Any, items: int) -> Any:
+def _abridged(value: Any, items: int) -> Any:
     if isinstance(value, str):
         safe = redact(value)
         return safe if len(safe) <= 2000 else safe[:2000] + CUT
     if isinstance(value, dict):
-        return {key: _for_reading(item, items) for key, item in value.items()}
+        return {key: _abridged(item, items) for key, item in value.items()}
     if isinstance(value, list):
-        shown = [_for_reading(item, items) for item in value[:items]]
-        return [*shown, f"{CUT} and {len(value) - items} more"] if len(value) > items else shown
+        first = [_abridged(item, items) for item in value[:items]]
+        return [*first, f"{CUT} and {len(value) - items} more"] if len(value) > items else first
     return value
 
 
 def one_line(value: Any, length: int = 160) -> str:
-    """Return a small JSON object as `name value · name value`, cut to a length."""
+    """Format a small JSON object as `name value · name value`, truncated to `length` characters."""
     if not isinstance(value, dict):
         return shorten(json.dumps(value, ensure_ascii=False), length)
     parts = [

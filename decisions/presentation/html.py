@@ -1,4 +1,4 @@
-"""Small pieces of HTML that lists and pages share; every value in them is escaped."""
+"""HTML fragments of the admin site: times, labels, ids, links. Every value is escaped."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 
 from decisions.presentation.formatting import ago, short_id
 
-# What audit rows call a thing whose model has another name.
+# Resource types of audit rows whose model has another name.
 _MODELS = {
     "session": "browsersession",
     "operator": "",
@@ -20,11 +20,11 @@ _MODELS = {
     "target": "executiontarget",
 }
 
-TONES = {"allow": "succeeded", "deny": "failed", "confirm": "waiting"}  # of policy's words
+TONES = {"allow": "succeeded", "deny": "failed", "confirm": "waiting"}  # of policy decisions
 
 
 def moment(at: datetime | None) -> SafeString:
-    """Return how long ago it was, the exact time in its title."""
+    """Return a time relative to now, with the exact time as its title."""
     if at is None:
         return format_html('<span class="cty-dim">{}</span>', "never")
     exact = at.astimezone(UTC)
@@ -37,7 +37,7 @@ def moment(at: datetime | None) -> SafeString:
 
 
 def pill(text: str, tone: str) -> SafeString:
-    """Return a coloured label; tones are the status words and `neutral`."""
+    """Return a coloured label; `tone` is a status or `neutral`."""
     return format_html('<span class="cty-pill" data-tone="{}">{}</span>', tone, text)
 
 
@@ -46,34 +46,32 @@ def status_pill(status: str) -> SafeString:
     return pill(status.replace("_", " "), status)
 
 
-def code(text: str, *, shown: str | None = None) -> SafeString:
-    """Return an id or a name in the fixed font, whole in its title when it is shown shortened."""
-    return format_html('<span class="cty-mono" title="{}">{}</span>', text, shown or text)
+def code(text: str, *, label: str | None = None) -> SafeString:
+    """Return an id or a name in the monospace font; with a label, the text becomes its title."""
+    return format_html('<span class="cty-mono" title="{}">{}</span>', text, label or text)
 
 
-def link_to(model_name: str, object_id: str, *, shown: str | None = None) -> SafeString:
-    """Return a row's id as a link to its page, or as plain text where it has none."""
-    text = code(object_id, shown=shown or short_id(object_id))
+def link_to(model_name: str, object_id: str, *, label: str | None = None) -> SafeString:
+    """Return a link to a row's admin page, by default with its short id; without page, text."""
+    text = code(object_id, label=label or short_id(object_id))
     page = admin_url(model_name, object_id)
     return format_html('<a class="cty-link" href="{}">{}</a>', page, text) if page else text
 
 
 def link_about(resource_type: str, resource_id: str) -> SafeString:
-    """Return what an audit row is about as a link to its page, or as plain text where it has none.
+    """Return a link to the resource of an audit row; plain text for a resource without a page.
 
-    Audit rows name a user by the user_id; users are found by it in their list.
+    Audit rows name a user by user_id, so the link searches the list of users.
     """
     if resource_type == "user":
-        found = f"{reverse('admin:decisions_user_changelist')}?{urlencode({'q': resource_id})}"
-        return format_html('<a class="cty-link" href="{}">{}</a>', found, code(resource_id))
+        search = f"{reverse('admin:decisions_user_changelist')}?{urlencode({'q': resource_id})}"
+        return format_html('<a class="cty-link" href="{}">{}</a>', search, code(resource_id))
     model_name = _MODELS.get(resource_type, resource_type.replace("_", ""))
     return link_to(model_name, resource_id)
 
 
 def admin_url(model_name: str, object_id: str) -> str | None:
-    """Return the admin page of a row of any part by its model's name; None where there is no such
-    page.
-    """
+    """Return the URL of a row's admin page by its model's name in any app; None without a page."""
     for model in admin.site._registry:
         if model._meta.model_name == model_name and model._meta.app_label != "auth":
             try:

@@ -1,6 +1,4 @@
-"""Filters of the admin's pages; what they do: `decisions.presentation.formatting` and
-`decisions.presentation.html`.
-"""
+"""Template filters of the admin pages: functions of `decisions.presentation`."""
 
 from __future__ import annotations
 

@@ -235,12 +235,12 @@ class WebhookDeliveryAdmin(ReadOnlyAdmin):
         """Return the run or the decision it tells of."""
         if row.run_id:
             return link_to("run", row.run_id)
-        return link_to("decision", str(row.decision_id), shown=f"decision {row.decision_id}")
+        return link_to("decision", str(row.decision_id), label=f"decision {row.decision_id}")
 
     @admin.display(description="Webhook")
     def by_webhook(self, row: WebhookDelivery) -> SafeString:
         """Return who is told."""
-        return link_to("webhook", row.webhook_id, shown=row.webhook.name)
+        return link_to("webhook", row.webhook_id, label=row.webhook.name)
 
     @admin.display(description="Last try")
     def tried(self, row: WebhookDelivery) -> SafeString:
