@@ -1,1 +1,1 @@
-"""The worker process: claiming runs, its heartbeat, and sharing the steps of large runs."""
+"""The worker process: it claims runs, keeps their leases, and shares the steps of large runs."""

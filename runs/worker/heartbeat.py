@@ -143,7 +143,7 @@ class Heartbeat:
         while self._unreleased:
             lease, active_ms = self._unreleased[0]
             if lease.is_helper:
-                work_sharing.return_steps(lease.worker_id, lease.run.id)
+                work_sharing.release_steps(lease.worker_id, lease.run.id)
             else:
                 leases.release_lease(lease, reason="database was away", active_ms=active_ms)
             self._unreleased.pop(0)

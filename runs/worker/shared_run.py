@@ -1,7 +1,7 @@
-"""The engine's two parts in a shared run: the worker that has the lease, and those that help it.
+"""Executions of a shared run: by the worker that has the lease, and by its helpers.
 
-Which steps are left is what the database says, under the lock of the run's row; beyond that both
-work as `runs.execution.engine` does.
+Both read from the database which steps are left, under the lock of the run's row; otherwise they
+work as `runs.execution.engine`.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from runs.models import RunStep
 from runs.queue.leases import Lease
 from runs.worker import work_sharing
 
-LOOK_S = 0.3  # between two looks at what the others have done
+POLL_S = 0.3  # between two reads of what other workers have done
 log = logging.getLogger(__name__)
 
 
 def create_execution(lease: Lease) -> Execution:
-    """Return what carries out this worker's part in a run."""
+    """Return the execution for this worker's part in a run."""
     if lease.is_helper:
-        return Helper(lease)
+        return HelperExecution(lease)
     return SharedExecution(lease) if lease.run.shared else Execution(lease)
 
 
 class SharedExecution(Execution):
-    """The lease of a shared run: takes steps as helpers do, and alone ends the run."""
+    """The execution of a shared run under its lease: takes steps like a helper; ends the run."""
 
     def __init__(self, lease: Lease) -> None:
         super().__init__(lease)
-        self.pending.clear()  # from here on: only steps of its own that are tried once more
+        self.pending.clear()  # from here on only steps of its own that are tried again
 
     def _execute_run(self) -> None:
         if len(self.steps) > len(self.lease.claimed.started):
@@ -48,23 +48,21 @@ class SharedExecution(Execution):
 
     def _start_next(self) -> list[RunStep]:
         starting = self._take_next()
-        while self._waits_for_others(starting):
-            self._look_again_soon()
+        while self._waits_for_helpers(starting):
+            self._wait()
             starting = self._take_next()
         return starting
 
-    def _waits_for_others(self, starting: list[RunStep]) -> bool:
+    def _waits_for_helpers(self, starting: list[RunStep]) -> bool:
         if starting or self.running or self.waits:
             return False
         return work_sharing.has_unfinished_steps(self.lease)
 
     def _take_next(self) -> list[RunStep]:
-        with work_sharing.locked(self.lease):
+        with work_sharing.lock_run(self.lease):
             starting = super()._start_next()
-            if (
-                self.unwritten or self.event_buffer.is_due
-            ):  # others look at the journal, so nothing is held back
-                self._write([])
+            if self.unwritten or self.event_buffer.is_due:
+                self._write([])  # at once: other workers read the journal
         return starting
 
     def _choose_steps(self) -> list[RunStep]:
@@ -81,16 +79,16 @@ class SharedExecution(Execution):
         return starting
 
     def _write(self, changes: list[StepChange], ending: Ending | None = None) -> None:
-        with work_sharing.locked(self.lease):
+        with work_sharing.lock_run(self.lease):
             work_sharing.check_ownership(self.lease, [*self.unwritten, *changes])
             super()._write(changes, ending)
 
-    def _look_again_soon(self) -> None:
-        """Others still have steps of this run: wait a moment for what they leave."""
+    def _wait(self) -> None:
+        """Wait up to POLL_S while helpers still have steps of this run."""
         if time.monotonic() >= self._deadline:
             raise TimedOut
         try:
-            item = self.inbox.get(timeout=LOOK_S)
+            item = self.inbox.get(timeout=POLL_S)
         except queue.Empty:
             return
         self._process(item)
@@ -104,15 +102,15 @@ class SharedExecution(Execution):
         super()._time_out()
 
     def _reload(self) -> None:
-        """Take over what the others have done; what is not written yet is newer here."""
+        """Read the steps that other workers wrote; unwritten and running steps are newer here."""
         ours = {change.index for change in self.unwritten} | set(self.running.indexes())
         for row in RunStep.objects.filter(run_id=self.run.id):
             if row.index not in ours:
                 self.steps[row.index] = row
 
 
-class Helper(SharedExecution):
-    """A part in another worker's run: a few steps at a time, until none is pending."""
+class HelperExecution(SharedExecution):
+    """A helper's execution of another worker's run: takes steps until none is pending."""
 
     def _execute_run(self) -> None:
         try:
@@ -120,24 +118,28 @@ class Helper(SharedExecution):
         except Stopped as stopped:
             self._stop(stopped.reason)
         except TimedOut:
-            return  # the worker that has the lease says so, and ends the run
+            return  # the worker that has the lease ends the run
 
     def fail(self, error: Exception) -> None:
-        """Leave the run to the others; the defect is the log's matter."""
-        log.error("helping ended over a defect", exc_info=error, extra={"runId": self.run.id})
+        """Log the unexpected exception; the run continues on the other workers."""
+        log.error(
+            "a helper failed with an unexpected exception",
+            exc_info=error,
+            extra={"runId": self.run.id},
+        )
 
     def _start_next(self) -> list[RunStep]:
         return self._take_next()
 
     def _conclude(self) -> None:
-        """Nothing is left for this worker; who has the lease ends the run."""
+        """Nothing is left for this worker; the worker that has the lease ends the run."""
 
     def _suspend(self) -> None:
-        """Leave it to who has the lease: the step is pending again, and stops there as well."""
+        """Leave the suspension to the worker that has the lease: the step is pending again."""
 
     def _stop(self, reason: Reason) -> None:
         if reason == "draining" and (self.unwritten or self.event_buffer.events()):
             self._write([])
 
     def _release_slot(self) -> None:
-        work_sharing.return_steps(self.lease.worker_id, self.run.id)
+        work_sharing.release_steps(self.lease.worker_id, self.run.id)

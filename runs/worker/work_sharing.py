@@ -1,8 +1,8 @@
-"""A large batch is shared: idle workers take some of its pending steps (mechanisms 3).
+"""Work sharing: idle workers (helpers) execute some of the pending steps of a large run.
 
-The worker that has the lease keeps it, and alone ends the run. A helper has no slot and no lease;
-what it may write is a matter of the step: taken under the lock of the run's row, written only while
-the step is still its own. Nobody waits for a helper longer than its steps may take.
+The worker that has the lease keeps it, and it alone ends the run. A helper has no slot and no
+lease: it takes steps under the lock of the run's row, and writes a step only while it owns it. The
+run waits for a helper at most for the timeout of its steps.
 """
 
 from __future__ import annotations
@@ -22,40 +22,40 @@ from runs.queue.eligibility import served_q
 from runs.queue.lease_expiry import MAX_TIMES_LOST
 from runs.queue.leases import ClaimedSteps, Lease, LeaseLost
 
-MOST_HELPERS = 8
+MAX_HELPERS = 8
 _PENDING = RunStep.objects.filter(run_id=OuterRef("id"), status=StepStatus.PENDING)
-# A step that needs a person: who has the lease stops for it, helpers keep away.
-_ASKING = _PENDING.filter(paused__isnull=False)
+# A step that waits for a person: the worker with the lease suspends the run, helpers stay away.
+_WAITING = _PENDING.filter(paused__isnull=False)
 
 
 def notify_helpers(lease: Lease) -> None:
-    """Ring for other workers; one that is idle comes, one that did not hear it finds the run by
-    itself when it next looks for work.
+    """Send wake-ups to up to MAX_HELPERS other workers. A worker that misses its wake-up finds the
+    run when it next looks for work.
     """
     others = Worker.objects.filter(lost_at__isnull=True).exclude(id=lease.worker_id)
-    for worker_id in others.values_list("id", flat=True)[:MOST_HELPERS]:
+    for worker_id in others.values_list("id", flat=True)[:MAX_HELPERS]:
         outbox.send_wakeup(outbox.worker_queue(worker_id), lease.run.id)
 
 
 def find_shared_run(worker_id: str) -> Lease | None:
-    """Return a part in the oldest shared run that another worker is at and that has pending steps;
+    """Return a helper's lease of the oldest shared run of another worker that has pending steps;
     None where there is none.
     """
-    going = Run.objects.filter(
+    running = Run.objects.filter(
         served_q(), shared=True, status=RunStatus.RUNNING, lease_owner__isnull=False
     )
-    wanted = going.exclude(lease_owner=worker_id).filter(Exists(_PENDING), ~Exists(_ASKING))
-    run = wanted.order_by("started_at").first()
+    shared = running.exclude(lease_owner=worker_id).filter(Exists(_PENDING), ~Exists(_WAITING))
+    run = shared.order_by("started_at").first()
     return None if run is None else Lease(run, worker_id, ClaimedSteps([], []), is_helper=True)
 
 
 @contextmanager
-def locked(lease: Lease) -> Iterator[None]:
-    """Hold the run's row, in a transaction: whoever takes, writes or puts back steps of a shared
-    run does it one after the other.
+def lock_run(lease: Lease) -> Iterator[None]:
+    """Lock the run's row in a transaction: workers take, write and release steps of a shared run
+    one after the other.
 
     Raises:
-        LeaseLost: The run has ended, or went to another lease.
+        LeaseLost: The run has ended, or is under another lease.
     """
     with transaction.atomic():
         if not Run.objects.select_for_update().filter(id=lease.run.id, **lease.guard).exists():
@@ -64,57 +64,56 @@ def locked(lease: Lease) -> Iterator[None]:
 
 
 def take_steps(lease: Lease, count: int) -> list[RunStep]:
-    """Return the first pending steps, at most `count`; under the lock, and to be written as started
-    before it ends.
+    """Return the first pending steps, at most `count`. Call it under the lock, and write the steps
+    as started before releasing it.
     """
     pending = RunStep.objects.filter(run_id=lease.run.id, status=StepStatus.PENDING)
     return list(pending.order_by("index")[: max(0, count)])
 
 
 def check_ownership(lease: Lease, changes: Sequence[StepChange]) -> None:
-    """Make sure, under the lock, that steps about to be written as over are still this worker's.
+    """Check, under the lock, that this worker still owns the steps whose end it is about to write.
 
     Raises:
-        LeaseLost: One was given to another meanwhile.
+        LeaseLost: Another worker was given one of them.
     """
-    over = {change.index for change in changes if change.status != StepStatus.STARTED}
+    ended = {change.index for change in changes if change.status != StepStatus.STARTED}
     ours = RunStep.objects.filter(
-        run_id=lease.run.id, index__in=over, status=StepStatus.STARTED, owner=lease.worker_id
+        run_id=lease.run.id, index__in=ended, status=StepStatus.STARTED, owner=lease.worker_id
     )
-    if ours.count() != len(over):
+    if ours.count() != len(ended):
         raise LeaseLost(lease.run.id)
 
 
 def has_unfinished_steps(lease: Lease) -> bool:
-    """Tell whether any step is pending or under way, here or elsewhere."""
+    """Return whether any step is pending or running, on any worker."""
     waiting = Q(status=StepStatus.PENDING) | Q(status=StepStatus.STARTED)
     return RunStep.objects.filter(waiting, run_id=lease.run.id).exists()
 
 
 def reset_steps(lease: Lease) -> None:
-    """Make the steps of earlier leases pending again; they write nothing any more."""
+    """Make the started steps of earlier leases pending again; workers under those cannot write."""
     earlier = RunStep.objects.filter(
         run_id=lease.run.id, status=StepStatus.STARTED, epoch__lt=lease.epoch
     )
-    with locked(lease):
+    with lock_run(lease):
         earlier.exclude(effect="once").update(status=StepStatus.PENDING)
 
 
-def return_steps_of_lost_helpers() -> int:
-    """Make the steps of helpers that are gone pending again; return how many."""
+def release_steps_of_lost_helpers() -> int:
+    """Make the started steps of lost helpers pending again; return how many."""
     alive = Worker.objects.filter(lost_at__isnull=True).values("id")
-    under_way = RunStep.objects.filter(
+    started = RunStep.objects.filter(
         status=StepStatus.STARTED, run__shared=True, run__status=RunStatus.RUNNING
     )
-    lost = under_way.exclude(owner__in=alive).values_list("owner", flat=True).distinct()
-    return sum(return_steps(owner) for owner in lost if owner)
+    lost = started.exclude(owner__in=alive).values_list("owner", flat=True).distinct()
+    return sum(release_steps(owner) for owner in lost if owner)
 
 
-def return_steps(worker_id: str, run_id: str | None = None) -> int:
-    """Make the steps that a worker took as a helper, of one run or of all, pending again, and
-    return how many.
+def release_steps(worker_id: str, run_id: str | None = None) -> int:
+    """Make the started steps of a helper, of one run or of all, pending again; return how many.
 
-    A step that cost its helpers MAX_TIMES_LOST tries is failed instead: it may be what kills them.
+    A step that was lost MAX_TIMES_LOST times fails instead: it may be what kills its workers.
     """
     taken = RunStep.objects.filter(
         status=StepStatus.STARTED,
@@ -126,23 +125,23 @@ def return_steps(worker_id: str, run_id: str | None = None) -> int:
     if run_id is not None:
         taken = taken.filter(run_id=run_id)
     runs = list(Run.objects.filter(id__in=taken.values("run_id")))
-    return sum(_put_back(run, worker_id) for run in runs)
+    return sum(_release_steps(run, worker_id) for run in runs)
 
 
-def _put_back(run: Run, worker_id: str) -> int:
+def _release_steps(run: Run, worker_id: str) -> int:
     lease = Lease(run, worker_id, ClaimedSteps([], []), is_helper=True)
     try:
-        with locked(lease):
+        with lock_run(lease):
             steps = list(
                 RunStep.objects.filter(
                     run_id=run.id, status=StepStatus.STARTED, owner=worker_id, epoch=run.epoch
                 )
             )
-            doomed = [step for step in steps if step.attempts >= MAX_TIMES_LOST]
+            failing = [step for step in steps if step.attempts >= MAX_TIMES_LOST]
             again = [step.id for step in steps if step.attempts < MAX_TIMES_LOST]
             RunStep.objects.filter(id__in=again).update(status=StepStatus.PENDING)
-            if doomed:
-                _fail(lease, doomed)
+            if failing:
+                _fail(lease, failing)
     except LeaseLost:
         return 0
     return len(steps)
@@ -157,14 +156,14 @@ def _fail(lease: Lease, steps: list[RunStep]) -> None:
         "recovery": "Retry or repair only the failed step.",
     }
     changes = [step_records.failed(step, error) for step in steps]
-    told = [event for change in changes for event in change.events]
+    events = [event for change in changes for event in change.events]
     done = {"done_steps": Plus(len(changes))}
     apply(
         Transition(
             lease.run,
             lease.guard,
             done,
-            events=told,
+            events=events,
             steps=changes,
             worker_id=lease.worker_id,
             epoch=lease.epoch,

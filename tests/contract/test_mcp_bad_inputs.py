@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -12,7 +13,10 @@ import pytest
 from artifacts.models import Artifact
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
+from runners.browser.session.refused_requests import LATE_NEWS_SECONDS
 from runners.models import BrowserSession
+from runners.network.proxy import EgressProxy, Stream
+from runners.network.socks5 import Destination
 from runs.models import Run
 from tests.contract.bad_inputs import Row, encode, raw_line, rows
 from tests.contract.egress_rows import (
@@ -46,6 +50,7 @@ THINGS = (
     "sess_of_other_user",
     "sess_closed",
 )
+LATE_SECONDS = 3 * LATE_NEWS_SECONDS  # a reading that does not wait for the socket is over by then
 TRANSPORTS = ("stdio", "http")  # the older stream has the gate and the server of both
 RUNS = rows("mcp+rest:runs")
 STDIO = rows("mcp:stdio")
@@ -195,6 +200,26 @@ def test_a_remote_callers_page_does_not_lead_there(
     fixtures_site: FixturesSite,  # noqa: F811
     row: Row,
 ) -> None:
+    run = structured(send(remote_host, fixtures_site.row_here(row)))
+    fixtures_site.check(row, run)
+
+
+@pytest.mark.usefixtures("worker")
+@pytest.mark.parametrize("row", [row for row in EGRESS if "websocket" in str(row.input)], ids=str)
+def test_a_socket_that_is_refused_late_is_named(
+    remote_host: Host,
+    fixtures_site: FixturesSite,  # noqa: F811
+    row: Row,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    judge = EgressProxy._connect
+
+    async def judge_late(proxy: EgressProxy, to: Destination) -> Stream:
+        if to.port == fixtures_site.forbidden.port:
+            await asyncio.sleep(LATE_SECONDS)
+        return await judge(proxy, to)
+
+    monkeypatch.setattr(EgressProxy, "_connect", judge_late)
     run = structured(send(remote_host, fixtures_site.row_here(row)))
     fixtures_site.check(row, run)
 
