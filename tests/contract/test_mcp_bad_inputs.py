@@ -13,7 +13,7 @@ import pytest
 from artifacts.models import Artifact
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
-from runners.browser.session.refused_requests import LATE_NEWS_SECONDS
+from runners.browser.session.refused_requests import LATE_EVENT_SECONDS
 from runners.models import BrowserSession
 from runners.network.proxy import EgressProxy, Stream
 from runners.network.socks5 import Destination
@@ -50,7 +50,7 @@ THINGS = (
     "sess_of_other_user",
     "sess_closed",
 )
-LATE_SECONDS = 3 * LATE_NEWS_SECONDS  # a reading that does not wait for the socket is over by then
+LATE_SECONDS = 3 * LATE_EVENT_SECONDS  # a reading that does not wait for the socket is over by then
 TRANSPORTS = ("stdio", "http")  # the older stream has the gate and the server of both
 RUNS = rows("mcp+rest:runs")
 STDIO = rows("mcp:stdio")
