@@ -52,7 +52,7 @@ _BACKLOGS = (
         "How long the oldest run that never began has waited.",
     ),
     (
-        "doorbells",
+        "wakeups",
         "outbox_entries",
         "Doorbells that no worker has answered.",
         "outbox_oldest_seconds",
@@ -124,7 +124,7 @@ class _InstallationCollector(Collector):
         if published is None:
             return
         for name, told in NOW.items():
-            yield _gauge(name, told, published.now.get(name, 0.0))
+            yield _gauge(name, told, published.gauges.get(name, 0.0))
         yield from _told_by_processes(published.numbers)
 
 

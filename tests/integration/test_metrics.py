@@ -102,7 +102,7 @@ def test_an_empty_installation_waits_for_nothing(scrape: Callable[[], Samples]) 
 def test_a_long_queue_costs_a_bounded_look(
     scrape: Callable[[], Samples], make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    limit = health_status._QUEUE.replace(str(health_status.COUNTED_AT_MOST), "2")
+    limit = health_status._QUEUE.replace(str(health_status.MAX_COUNTED), "2")
     monkeypatch.setattr(health_status, "_QUEUE", limit)
     for _ in range(4):
         make_run()

@@ -115,7 +115,7 @@ def test_a_redis_that_is_away_costs_its_figures_and_no_number(
     found = scrape()
     assert (figure(found, "redis_up"), figure(found, "database_up")) == (0, 1)
     settings.REDIS_URL = here
-    publisher._redis._quiet_until = 0.0
+    publisher._redis._closed_until = 0.0
     assert figure(scrape(), "browser_launches_total", sandbox="on") == 1
 
 

@@ -17,7 +17,7 @@ from runners.network.address import check_address
 from runners.network.allowlist import parse_allowed_networks
 from runners.network.egress import EgressDenied, EgressPolicy, is_allowed_for_remote
 from runs.installation.health.checks import check_egress
-from runs.webhooks.transport import Answer, may_reach, post
+from runs.webhooks.transport import WebhookResponse, may_reach, post
 from tests.support.forbidden import forbidden_place
 from tests.support.receiver import receiving
 
@@ -153,7 +153,7 @@ def test_ports_that_no_browser_opens_stay_closed(allow: None) -> None:
 def test_a_webhook_of_a_remote_caller_reaches_the_opened_place_and_no_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def send(url: str) -> Answer:
+    def send(url: str) -> WebhookResponse:
         return asyncio.run(post(url, trust="remote", headers={}, body=b"{}"))
 
     with receiving() as receiver, forbidden_place() as forbidden:

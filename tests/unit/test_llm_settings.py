@@ -168,9 +168,9 @@ def test_doctor_asks_a_server_on_this_machine_without_a_key(
 @pytest.mark.parametrize(
     ("here", "up", "told"),
     [
-        ("new", "", "new at the openai API is set here, but the stack that is up has none"),
-        ("", "old at a", "the stack that is up has old at a; none is set here"),
-        ("new", "old at a", "the stack that is up has old at a"),
+        ("new", "", "new at the openai API is set here, but the running stack has none"),
+        ("", "old at a", "the running stack has old at a; none is set here"),
+        ("new", "old at a", "the running stack has old at a"),
         ("", "", "no model is set"),
         ("", None, "no model is set"),
     ],

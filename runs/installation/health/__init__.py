@@ -1,1 +1,1 @@
-"""Health of an installation: the status behind /readyz and /metrics, and doctor's checks."""
+"""Health of an installation: the numbers behind /readyz and /metrics, and doctor's checks."""

@@ -1,4 +1,4 @@
-"""The checks of `manage.py doctor` that need no browser: what was found, and the way out."""
+"""The checks of `manage.py doctor` that need no browser: a result and, if not ok, what to do."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ class CheckResult:
     recovery: str = ""
 
 
-def check_parts() -> Iterator[CheckResult]:
-    """Yield a finding for every part but the browser, each as soon as it is known."""
+def run_checks() -> Iterator[CheckResult]:
+    """Yield the result of every check but the browser's, each as soon as it is known."""
     yield check_python()
     yield check_packages()
     yield check_home()
@@ -67,38 +67,38 @@ def check_parts() -> Iterator[CheckResult]:
 
 
 def check_python() -> CheckResult:
-    """Python itself."""
+    """Report the Python version."""
     return CheckResult("ok", "python", f"{sys.version.split()[0]} ({sys.executable})")
 
 
 def check_packages() -> CheckResult:
-    """The installed packages against the pinned ones."""
+    """Compare the installed packages with the pinned ones."""
     lock = Path(settings.BASE_DIR) / "requirements.lock"
     try:
         lines = lock.read_text().splitlines()
     except OSError:
         return CheckResult(
-            "note", "packages", "requirements.lock is absent, so nothing was compared"
+            "note", "packages", "requirements.lock is missing, so nothing was compared"
         )
     pins = [match.groups() for line in lines if (match := _PIN.match(line))]
     wrong = [name for name, version in pins if _installed(name) != version]
     if wrong:
-        what = f"{len(wrong)} of {len(pins)} are not as pinned: {', '.join(wrong[:5])}"
+        what = f"{len(wrong)} of {len(pins)} differ from the pinned: {', '.join(wrong[:5])}"
         return CheckResult("bad", "packages", what, "Run `make setup`.")
     return CheckResult("ok", "packages", f"{len(pins)} as pinned")
 
 
 def check_home() -> CheckResult:
-    """CONTINUITY_HOME: private, writable, with room."""
+    """Check that CONTINUITY_HOME is writable and has free space."""
     home: Path = settings.CONTINUITY_HOME
     free = shutil.disk_usage(home).free
     what = f"{home}, {free // MEGABYTE} MB free"
     if not os.access(home, os.W_OK | os.X_OK):
-        recovery = "Set CONTINUITY_HOME to a folder of yours."
+        recovery = "Set CONTINUITY_HOME to a folder that you can write."
         return CheckResult("bad", "home", f"{home} cannot be written", recovery)
     if free < FREE_BYTES_NEEDED:
         return CheckResult(
-            "bad", "home", what, "Free some space, or set CONTINUITY_HOME elsewhere."
+            "bad", "home", what, "Free some space, or set CONTINUITY_HOME to another disk."
         )
     if free < FREE_BYTES_WANTED:
         return CheckResult("note", "home", what, "Artifacts and screenshots will fill it soon.")
@@ -106,25 +106,25 @@ def check_home() -> CheckResult:
 
 
 def check_keys() -> CheckResult:
-    """The keys that seal secrets and sign sessions."""
+    """Check the keys that encrypt secrets and sign sessions."""
     keys: list[str] = settings.CONTINUITY_SECRET_KEYS
     if min(map(len, keys)) < KEY_LENGTH_MIN:
         return CheckResult(
             "bad",
             "keys",
-            "one is too short to be safe",
+            "one key is too short to be safe",
             f"Set CONTINUITY_SECRET_KEYS to random keys of {KEY_LENGTH_MIN} characters or more.",
         )
     file = settings.CONTINUITY_HOME / "keys"
     if file.exists() and file.stat().st_mode & 0o077:
         return CheckResult(
-            "bad", "keys", f"{file} can be read by others", f"Run `chmod 600 {file}`."
+            "bad", "keys", f"{file} can be read by other users", f"Run `chmod 600 {file}`."
         )
     return CheckResult("ok", "keys", f"{len(keys)}, from {_key_source(file)}")
 
 
 def check_database() -> CheckResult:
-    """The database, its speed of answering aside: reachable, and as new as the code."""
+    """Check that the database is reachable and its schema is up to date."""
     kind = "SQLite" if connection.vendor == "sqlite" else "PostgreSQL"
     where = connection.settings_dict["HOST"] or connection.settings_dict["NAME"]
     try:
@@ -141,24 +141,24 @@ def check_database() -> CheckResult:
 
 
 def check_totals() -> CheckResult:
-    """How many runs there are, as the lists of runs tell it, against the rows themselves."""
+    """Compare the stored totals of runs with the rows."""
     try:
-        astray, lacking = count_inconsistent_totals(), len(missing_triggers())
+        wrong, missing = count_inconsistent_totals(), len(missing_triggers())
     except DatabaseError:
         return CheckResult("note", "totals", "not checked: see the database")
-    if astray or lacking:
-        what = f"{astray} totals of runs are wrong, {lacking} triggers are missing"
+    if wrong or missing:
+        what = f"{wrong} totals of runs are wrong, {missing} triggers are missing"
         return CheckResult("bad", "totals", what, "Run `manage.py recount_runs`.")
-    return CheckResult("ok", "totals", "the lists of runs count what is there")
+    return CheckResult("ok", "totals", "the totals of runs match the rows")
 
 
 def check_redis() -> CheckResult:
-    """Redis: the private one or, where REDIS_URL names one, that."""
+    """Check the private Redis server or the one of REDIS_URL."""
     if settings.REDIS_SOCKET is None:
         return _check_shared_redis()
     path = Path(settings.REDIS_SOCKET)
     if redis_server.is_responding(path):
-        return CheckResult("ok", "redis", f"answers on {path}")
+        return CheckResult("ok", "redis", f"responds on {path}")
     binary = redis_server.find_binary()
     if binary is None:
         return CheckResult(
@@ -171,94 +171,97 @@ def check_redis() -> CheckResult:
 
 
 def check_artifacts() -> CheckResult:
-    """The artifact storage: what is written there comes back."""
+    """Write a file to the artifact storage and read it back."""
     storage, probe = storages["artifacts"], uuid.uuid4().hex.encode()
     name = f"doctor/{probe.decode()}"
     kind = type(storage).__name__
     try:
-        kept = storage.save(name, ContentFile(probe))
-        with storage.open(kept) as file:
-            same = file.read() == probe
-        storage.delete(kept)
+        stored_name = storage.save(name, ContentFile(probe))
+        with storage.open(stored_name) as file:
+            is_same = file.read() == probe
+        storage.delete(stored_name)
     except (OSError, SuspiciousFileOperation) as error:
         what = f"{kind}: {type(error).__name__}: {str(error)[:200]}"
         return CheckResult("bad", "artifacts", what, "Correct CONTINUITY_ARTIFACT_STORAGE.")
-    if not same:
+    if not is_same:
         return CheckResult(
-            "bad", "artifacts", f"{kind} gave other bytes back", "Check the storage."
+            "bad",
+            "artifacts",
+            f"{kind} returned other bytes",
+            "Check the storage.",
         )
     if not settings.EMBEDDED and isinstance(storage, FileSystemStorage):
         what = f"{storage.location}, written and read back: is it the same on every machine?"
-        recovery = "Else name a bucket, or a folder that all share: CONTINUITY_ARTIFACT_STORAGE."
+        recovery = "If not, set CONTINUITY_ARTIFACT_STORAGE to a bucket or a shared folder."
         return CheckResult("note", "artifacts", what, recovery)
     return CheckResult("ok", "artifacts", f"{kind}, written and read back")
 
 
 def check_port() -> CheckResult:
-    """The web part's usual port."""
+    """Check whether the default port of the web service is free."""
     try:
         listen(FIRST_PORT).close()
     except PortTaken:
         info = live_info()
         if info is not None and info.url.endswith(f":{FIRST_PORT}"):
-            return CheckResult("ok", "port", f"{FIRST_PORT}, ours")
+            return CheckResult("ok", "port", f"{FIRST_PORT}, used by this stack")
         what = f"{FIRST_PORT} is in use by another program"
         return CheckResult(
-            "note", "port", what, "`manage.py up` takes the next free one, and says so."
+            "note", "port", what, "`manage.py up` uses the next free one and prints it."
         )
     return CheckResult("ok", "port", f"{FIRST_PORT} is free")
 
 
 def check_stack() -> CheckResult:
-    """What is up."""
+    """Report whether the stack is up and its services are ready."""
     info = live_info(home_paths())
     if info is None:
         return CheckResult("ok", "stack", "not up; `manage.py up` starts it")
-    ill = [part.name for part in info.services if part.state != "ready"]
-    if ill:
-        recovery = f"See {home_paths().log(ill[0])}."
-        return CheckResult("bad", "stack", f"{info.url}; not ready: {', '.join(ill)}", recovery)
+    not_ready = [service.name for service in info.services if service.state != "ready"]
+    if not_ready:
+        what = f"{info.url}; not ready: {', '.join(not_ready)}"
+        return CheckResult("bad", "stack", what, f"See {home_paths().log(not_ready[0])}.")
     return CheckResult("ok", "stack", f"{info.url} ({info.mode}, process {info.pid})")
 
 
 def check_egress() -> CheckResult:
-    """How far remote callers reach."""
+    """Report which addresses remote callers can reach."""
     opened = settings.CONTINUITY_EGRESS_ALLOW
     if not opened:
         return CheckResult("ok", "egress", "remote callers reach public addresses only")
     what = f"remote callers also reach {', '.join(map(str, opened))}"
-    if any(place.includes_loopback for place in opened):
-        recovery = "That is this machine itself; name single ports in CONTINUITY_EGRESS_ALLOW."
+    if any(network.includes_loopback for network in opened):
+        recovery = "That includes this machine; name single ports in CONTINUITY_EGRESS_ALLOW."
         return CheckResult("note", "egress", what, recovery)
     return CheckResult("ok", "egress", what)
 
 
 def check_llm() -> CheckResult:
-    """The model that agent runs use, asked for a word; nothing else needs one."""
+    """Request a word from the model that agents use; nothing else needs a model."""
     info = live_info(home_paths())
     if info is not None and info.model not in (None, settings.LLM.label):
         return _other_model(info.model or "")
     if not settings.LLM.model:
         recovery = "For agents, set CONTINUITY_LLM_MODEL and what it needs (docs/agents.md)."
         return CheckResult("note", "llm", "no model is set; only agents need one", recovery)
-    # Here alone: a model's library is a second that the other commands do not need.
+    # Imported here: the model's library takes a second to load, which other commands do not need.
     from runners.llm.probe import probe_model
 
     try:
-        told = asyncio.run(probe_model(settings.LLM))
+        what = asyncio.run(probe_model(settings.LLM))
     except ToolFailed as failed:
         recovery = "Correct CONTINUITY_LLM_…, or start the model's server; only agents need it."
         return CheckResult("bad", "llm", failed.message, recovery)
-    return CheckResult("ok", "llm", told)
+    return CheckResult("ok", "llm", what)
 
 
 def check_fonts() -> CheckResult:
-    """The fonts that screenshots need for Chinese, Japanese and Korean; reading needs none."""
+    """Check for the fonts that screenshots of Chinese, Japanese and Korean text need."""
     if sys.platform != "linux":
-        return CheckResult("ok", "fonts", "those of the system")
+        return CheckResult("ok", "fonts", "the fonts of the system")
     fc_list = shutil.which("fc-list")
     if fc_list is None:
-        what = "fc-list is absent, so it is not known which characters screenshots show"
+        what = "fc-list is missing, so it is unknown which characters screenshots show"
         return CheckResult("note", "fonts", what, f"Run `{_FONT_PACKAGES}` (Debian).")
     if subprocess.run([fc_list, "-q", ":lang=zh"], check=False).returncode != 0:
         what = "none for Chinese, Japanese or Korean: screenshots show boxes in their place"
@@ -267,15 +270,15 @@ def check_fonts() -> CheckResult:
 
 
 def _other_model(of_stack: str) -> CheckResult:
-    """What agents have is what the stack was started with, whatever is set here."""
+    """Report that the running stack was started with another model than the one set here."""
     if not settings.LLM.model:
-        told = f"the stack that is up has {of_stack}; none is set here, so it was not asked"
-        return CheckResult(
-            "note", "llm", told, "Set CONTINUITY_LLM_… here as well to have it asked."
-        )
-    told = f"{settings.LLM.label} is set here, but the stack that is up has {of_stack or 'none'}"
-    recovery = "It keeps what it was started with: end it, and start it anew from here."
-    return CheckResult("note", "llm", told, recovery)
+        what = f"the running stack has {of_stack}; none is set here, so it was not checked"
+        return CheckResult("note", "llm", what, "Set CONTINUITY_LLM_… here as well to check it.")
+    what = f"{settings.LLM.label} is set here, but the running stack has {of_stack or 'none'}"
+    recovery = (
+        "The stack keeps the model it was started with: stop it and start it again from here."
+    )
+    return CheckResult("note", "llm", what, recovery)
 
 
 def _installed(name: str) -> str | None:
@@ -290,7 +293,7 @@ def _key_source(file: Path) -> str:
 
 
 def _check_shared_redis() -> CheckResult:
-    import redis  # a third of a second that the other commands do not need
+    import redis  # takes a third of a second to load, which other commands do not need
 
     address = re.sub(r"//[^@/]*@", "//…@", settings.REDIS_URL)
     try:

@@ -1,8 +1,8 @@
-"""Where the numbers of all processes meet, for /metrics: one hash in Redis that each adds to.
+"""Publish metrics for /metrics: every process adds its counts to one hash in Redis.
 
-Added up there, a counter goes on when its worker is gone, and no label has to name workers. Redis
-may lose all of it: then the counters begin at 0 again, which Prometheus knows to read. What is so
-just now (open pages) stands in a key of each worker that ends by itself.
+So a counter survives its worker, and no label has to name workers. If Redis loses the hash, the
+counters start from 0 again, which Prometheus handles as a counter reset. Gauges, such as open
+pages, are in one key per worker, which expires.
 """
 
 from __future__ import annotations
@@ -24,55 +24,56 @@ if TYPE_CHECKING:
     from redis import Redis
 
 PUBLISH_S = 5.0
-NOW_LIVES_S = 30
+GAUGES_TTL_S = 30
 Gauges = Mapping[str, float]
 log = logging.getLogger(__name__)
-_redis = SharedRedis("/metrics is without steps, runners and browsers")
+_redis = SharedRedis("/metrics lacks steps, runners and browsers")
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
-    """What all processes published.
+class PublishedMetrics:
+    """What all processes have published.
 
     Attributes:
-        now: what is so just now, added up over the workers that were asked for.
+        numbers: counters and histogram buckets.
+        gauges: added up over the requested workers.
     """
 
     numbers: Mapping[Series, float]
-    now: Gauges
+    gauges: Gauges
 
 
 def _key(name: str) -> str:
     return f"{settings.CELERY_BROKER_TRANSPORT_OPTIONS['global_keyprefix']}figures{name}"
 
 
-def publish(worker_id: str | None = None, now: Gauges | None = None) -> bool:
-    """Bring on what this process counted, and what is so now; tell whether Redis took it.
+def publish(worker_id: str | None = None, gauges: Gauges | None = None) -> bool:
+    """Add this process's counts to Redis and set its gauges; return False if Redis is unavailable.
 
-    What it does not take is kept for the next time. A connection that breaks while it answers can
-    have a portion counted twice.
+    Counts that could not be published are published next time. If the connection breaks after Redis
+    has executed the transaction, they are counted twice.
     """
-    taken = metrics.drain()
-    if not taken and not now:
+    counts = metrics.drain()
+    if not counts and not gauges:
         return True
 
-    def bring(redis: Redis) -> bool:
+    def send(redis: Redis) -> bool:
         with redis.pipeline(transaction=True) as pipe:
-            for series, number in taken.items():
+            for series, number in counts.items():
                 pipe.hincrbyfloat(_key(""), orjson.dumps(series).decode(), number)
-            if worker_id and now:
-                pipe.set(_key(f":{worker_id}"), orjson.dumps(dict(now)), ex=NOW_LIVES_S)
+            if worker_id and gauges:
+                pipe.set(_key(f":{worker_id}"), orjson.dumps(dict(gauges)), ex=GAUGES_TTL_S)
             pipe.execute()
         return True
 
-    if _redis.execute(bring):
+    if _redis.execute(send):
         return True
-    metrics.restore(taken)
+    metrics.restore(counts)
     return False
 
 
-def read_published(worker_ids: Iterable[str]) -> Published | None:
-    """Return the numbers of all processes; None while Redis is away."""
+def read_published(worker_ids: Iterable[str]) -> PublishedMetrics | None:
+    """Return the numbers of all processes and the gauges of these workers; None without Redis."""
     keys = [_key(f":{worker_id}") for worker_id in worker_ids]
 
     def read(redis: Redis) -> tuple[Mapping[bytes, bytes], list[bytes | None]]:
@@ -86,51 +87,54 @@ def read_published(worker_ids: Iterable[str]) -> Published | None:
     found = _redis.execute(read)
     if found is None:
         return None
-    numbers, told = found
-    return Published(dict(_known(numbers)), _added_up(told))
+    numbers, gauges = found
+    return PublishedMetrics(dict(_known(numbers)), _sum(gauges))
 
 
 def _known(numbers: Mapping[bytes, bytes]) -> Iterable[tuple[Series, float]]:
-    """Yield the series of figures that this version knows; a fleet may have others in it."""
+    """Yield the series that this version knows; other versions in the fleet may add more."""
     for field, number in numbers.items():
         series = tuple(orjson.loads(field))
-        figure = METRICS.get(series[0])
-        if figure and len(series) == 1 + len(figure.labels) + bool(figure.bounds):
+        metric = METRICS.get(series[0])
+        if metric and len(series) == 1 + len(metric.labels) + bool(metric.bounds):
             yield series, float(number)
 
 
-def _added_up(told: Iterable[bytes | None]) -> Gauges:
+def _sum(gauges: Iterable[bytes | None]) -> Gauges:
     total: dict[str, float] = {}
-    for one in told:
+    for one in gauges:
         for name, value in (orjson.loads(one) if one else {}).items():
             total[name] = total.get(name, 0.0) + value
     return total
 
 
 class Publisher:
-    """Publishes every few seconds on a thread of its own, from `start` to `stop`."""
+    """Publishes every PUBLISH_S on a thread of its own, from `start` to `stop`.
 
-    def __init__(self, now: Callable[[], tuple[str, Gauges]] | None = None) -> None:
-        """Make it; `now` returns the worker's id and what is so in it."""
-        self._now = now
+    Args:
+        read_gauges: returns the worker's id and its gauges.
+    """
+
+    def __init__(self, read_gauges: Callable[[], tuple[str, Gauges]] | None = None) -> None:
+        self._read_gauges = read_gauges
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="publisher", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self, wait_s: float = 0.0) -> None:
-        """Publish a last time and end; returns at once unless it is to wait for that."""
+        """Publish a last time and stop; wait for that for `wait_s` at most."""
         self._stopping.set()
         if wait_s:
             self._thread.join(wait_s)
 
     def _run(self) -> None:
-        is_over = False
-        while not is_over:
-            is_over = self._stopping.wait(PUBLISH_S)
-            if self._now is None:
+        is_stopping = False
+        while not is_stopping:
+            is_stopping = self._stopping.wait(PUBLISH_S)
+            if self._read_gauges is None:
                 publish()
             else:
-                publish(*self._now())
+                publish(*self._read_gauges())

@@ -1,5 +1,5 @@
-"""What tells whether the installation works: workers that beat, runs by status, slots, doorbells,
-what waits for people, webhooks and the sealer. Of all workspaces.
+"""Numbers that show whether the installation works, over all workspaces: live workers, runs by
+status, slots, wake-ups, waiting confirmations, due webhooks and unsealed audit rows.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from runs.models.webhooks import DeliveryStatus
 from runs.queries.totals import totals_by_status
 from runs.queue.dispatch_order import WAITING, WAITING_WORKSPACES
 
-# More than this many waiting runs are not counted: a scrape reads no more of the index than that.
-COUNTED_AT_MOST = 10_000
+# Waiting runs beyond this number are not counted, so that a scrape reads only a part of the index.
+MAX_COUNTED = 10_000
 _QUEUE = f"""{WAITING_WORKSPACES}
     SELECT
-        (SELECT COUNT(*) FROM (SELECT 1 FROM runs_run WHERE {WAITING} LIMIT {COUNTED_AT_MOST}) r),
+        (SELECT COUNT(*) FROM (SELECT 1 FROM runs_run WHERE {WAITING} LIMIT {MAX_COUNTED}) r),
         (SELECT MIN((SELECT created_at FROM runs_run WHERE {WAITING} AND status = 'queued'
                      AND workspace_id = waiting.workspace_id ORDER BY created_at LIMIT 1))
-         FROM waiting)"""  # noqa: S608  (only our own constants go in)
+         FROM waiting)"""  # noqa: S608  (contains our own constants only)
 
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What waits: how many, and for how long the oldest has; 0 where none does."""
+    """How many items wait, and for how long the oldest has waited; 0 if none waits."""
 
     number: int
     oldest_s: float
@@ -46,10 +46,10 @@ class InstallationStatus:
     """Numbers of the whole installation at one moment.
 
     Attributes:
-        runs: by template and status: how many the API shows, and how many ever came into it.
-        queue: runs that a worker could take, were there a free slot; the oldest that never began.
-        doorbells: that no worker has answered.
-        deliveries: of webhooks, those that are due.
+        runs: by template and status: how many the API shows, and how many ever had that status.
+        queue: runs that a worker could claim if a slot were free; the oldest that never started.
+        wakeups: messages to workers that no worker has answered.
+        deliveries: due deliveries of webhooks.
     """
 
     runs: Mapping[tuple[str, str], tuple[int, int]]
@@ -57,15 +57,15 @@ class InstallationStatus:
     slots_taken: int
     slots: int
     workers: Sequence[str]
-    doorbells: Backlog
+    wakeups: Backlog
     confirmations: Backlog
     deliveries: Backlog
     unsealed: Backlog
 
 
 class LiveWorkers:
-    """Tells living workers by their beats, over time and by this process's own clock (mechanisms
-    5).
+    """Finds live workers by their heartbeat counters, on this process's monotonic clock: no other
+    machine's wall clock matters.
     """
 
     def __init__(self) -> None:
@@ -73,18 +73,20 @@ class LiveWorkers:
         self._seen: dict[str, tuple[int, float]] = {}
 
     def list_live(self) -> list[str]:
-        """Return the workers that beat within the last LEASE_LOST_S, as far as this process has
-        watched them.
+        """Return the workers whose heartbeat advanced within the last LEASE_LOST_S, or was first
+        seen within that time.
         """
         rows = Worker.objects.filter(lost_at__isnull=True).values_list("id", "beat", "process")
-        beats = {worker_id: beat for worker_id, beat, process in rows if not has_ended(process)}
+        heartbeats = {
+            worker_id: beat for worker_id, beat, process in rows if not has_ended(process)
+        }
         now = time.monotonic()
         with self._lock:
             self._seen = {
                 worker_id: known
-                if (known := self._seen.get(worker_id)) and known[0] == beat
-                else (beat, now)
-                for worker_id, beat in beats.items()
+                if (known := self._seen.get(worker_id)) and known[0] == heartbeat
+                else (heartbeat, now)
+                for worker_id, heartbeat in heartbeats.items()
             }
             return [
                 worker_id
@@ -93,17 +95,18 @@ class LiveWorkers:
             ]
 
 
-_sense = LiveWorkers()
+_live_workers = LiveWorkers()
 
 
 def count_live_workers() -> int:
-    """Return how many worker processes take runs; one query."""
-    return len(_sense.list_live())
+    """Return how many worker processes are live; one query."""
+    return len(_live_workers.list_live())
 
 
 def read_installation_status() -> InstallationStatus:
-    """Count what /metrics shows; eight queries, none of which reads more than an index has of what
-    waits or is under way.
+    """Return the numbers behind /metrics.
+
+    Makes eight queries, none of which reads more of an index than the waiting and running rows.
     """
     now = datetime.now(UTC)
     slots = Slot.objects.aggregate(
@@ -116,16 +119,16 @@ def read_installation_status() -> InstallationStatus:
         queue=_queue(now),
         slots_taken=slots["taken"],
         slots=slots["all"],
-        workers=_sense.list_live(),
-        doorbells=_backlog(OutboxEntry.objects.all(), "rung_at", now),
+        workers=_live_workers.list_live(),
+        wakeups=_backlog(OutboxEntry.objects.all(), "rung_at", now),
         confirmations=_backlog(waiting, "created_at", now),
         deliveries=_backlog(due, "next_try_at", now),
-        unsealed=backlog_of(*unsealed_backlog(COUNTED_AT_MOST), now),
+        unsealed=backlog_of(*unsealed_backlog(MAX_COUNTED), now),
     )
 
 
 def backlog_of(number: int, oldest: datetime | None, now: datetime) -> Backlog:
-    """Return a backlog by when its oldest came."""
+    """Return a backlog from the number of items and the time of the oldest."""
     return Backlog(number, max(0.0, (now - oldest).total_seconds()) if oldest else 0.0)
 
 
@@ -138,6 +141,6 @@ def _queue(now: datetime) -> Backlog:
     with connection.cursor() as cursor:
         cursor.execute(_QUEUE)
         number, oldest = cursor.fetchone()
-    if isinstance(oldest, str):  # SQLite has no type for it
+    if isinstance(oldest, str):  # SQLite has no datetime type
         oldest = datetime.fromisoformat(oldest).replace(tzinfo=UTC)
     return backlog_of(number, oldest, now)

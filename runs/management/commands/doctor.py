@@ -20,7 +20,7 @@ from runners.browser.pool.chromium import (
     launch_args,
     wants_sandbox,
 )
-from runs.installation.health.checks import CheckResult, check_parts
+from runs.installation.health.checks import CheckResult, run_checks
 from runs.installation.home.errors import StackError
 from runs.installation.home.prepare import prepare_home
 
@@ -43,7 +43,7 @@ class Command(BaseCommand):
         except StackError as problem:
             findings = [CheckResult("bad", "home", str(problem))]
             self._show(findings[0])
-        for finding in check_parts():
+        for finding in run_checks():
             findings.append(finding)
             self._show(finding)
         findings.append(check_chromium())
