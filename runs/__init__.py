@@ -1,1 +1,1 @@
-"""The work: templates, runs, steps, events, the engine."""
+"""Runs: templates, submission, the queue, execution, events, sessions, tasks and their APIs."""

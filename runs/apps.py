@@ -1,4 +1,4 @@
-"""The Django application of the work."""
+"""The Django application of runs."""
 
 from __future__ import annotations
 
@@ -13,45 +13,43 @@ from runs.signals import run_of_task_answered, run_of_task_changed
 
 
 class RunsConfig(AppConfig):
-    """Runs and what executes them."""
+    """Runs: templates, execution, sessions, tasks and their APIs."""
 
     name = "runs"
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Have the counting of runs looked after whenever the tables may have changed, and hear
-        what people are asked and what they decide, and how runs of tasks go.
-        """
+        """Connect the signals: migrations, confirmations, and changes of runs of tasks."""
         post_migrate.connect(ensure_totals, sender=self)
-        decision_resolved.connect(_go_on)
-        confirmation_opened.connect(_tell_of)
-        run_of_task_changed.connect(_follow)
-        run_of_task_answered.connect(_note_answer)
+        decision_resolved.connect(_resume_after_decision)
+        confirmation_opened.connect(_create_confirmation_deliveries)
+        run_of_task_changed.connect(_apply_run_change)
+        run_of_task_answered.connect(_record_answer)
 
 
-# What they import has models, which are not there when this module is loaded, and is not needed
-# before the first question: an agent host waits for mcp_stdio to start.
+# The receivers import late: their modules have models, which are not loaded yet when this module
+# is, and they would slow the start of mcp_stdio, for which agent hosts wait.
 
 
-def _go_on(**signal: Any) -> bool:
+def _resume_after_decision(**signal: Any) -> bool:
     from runs.submission.resume import resume_after_decision
 
     return resume_after_decision(**signal)
 
 
-def _tell_of(**signal: Any) -> None:
+def _create_confirmation_deliveries(**signal: Any) -> None:
     from runs.webhooks.confirmation_messages import create_confirmation_deliveries
 
     create_confirmation_deliveries(**signal)
 
 
-def _follow(**signal: Any) -> None:
+def _apply_run_change(**signal: Any) -> None:
     from runs.conversations.run_changes import apply_run_change
 
     apply_run_change(**signal)
 
 
-def _note_answer(**signal: Any) -> None:
+def _record_answer(**signal: Any) -> None:
     from runs.conversations.messages import record_answer
 
     record_answer(**signal)

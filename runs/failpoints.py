@@ -1,9 +1,9 @@
-"""Named moments at which a fault test makes the process die or wait; they do nothing unless
-CONTINUITY_FAILPOINTS is on.
+"""Failpoints: named places in the code where a fault test makes the process die, wait or raise.
+They do nothing unless CONTINUITY_FAILPOINTS is on.
 
-A test arms one by writing `kill`, `wait` or `raise` into CONTINUITY_HOME/failpoints/NAME; reaching
-it leaves NAME.hit beside it, so that a test can tell a failpoint that was never reached. `kill` and
-`raise` fire once.
+A test arms one by writing `kill`, `wait` or `raise` into CONTINUITY_HOME/failpoints/NAME. Reaching
+it creates NAME.hit beside it, so that a test can detect a failpoint that was never reached. `kill`
+and `raise` fire once; `wait` waits until the file is deleted.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from django.conf import settings
 
 
 class FailpointHit(Exception):
-    """What an armed `raise` raises."""
+    """Raised by a failpoint armed with `raise`."""
 
 
 def hit(name: str) -> None:
-    """Do what a test armed this moment with; nothing in production."""
+    """Execute the action that a test armed the failpoint with; nothing in production."""
     if not settings.FAILPOINTS:
         return
     armed = Path(settings.CONTINUITY_HOME) / "failpoints" / name

@@ -1,5 +1,6 @@
-"""What Celery runs: a doorbell was heard. Ids in, one call; the rules are in runs.worker.worker and
-runs.execution.engine.
+"""The Celery task that receives wake-ups, and the worker's start and stop by Celery's signals.
+
+The work itself is in runs.worker.worker and runs.execution.engine.
 """
 
 from __future__ import annotations
@@ -15,51 +16,50 @@ from runs.queue import outbox, wakeup_dedup
 from runs.worker.worker import WorkerProcess
 
 DRAIN_S = 6.0
-_consumers: list[Any] = []  # Celery's own, once it is up
+_consumers: list[Any] = []  # Celery's consumer, once it is ready
 
 
 def _listen_to(worker_id: str) -> None:
-    """Hear the bells of this worker's new name too, from Celery's own thread."""
+    """Consume the queue of this worker's new id too, on Celery's own thread."""
     for consumer in _consumers:
         consumer.call_soon(consumer.add_task_queue, outbox.worker_queue(worker_id))
 
 
-_place = WorkerProcess(os.environ.get("CONTINUITY_WORKER_ID"), renamed=_listen_to)
+_worker = WorkerProcess(os.environ.get("CONTINUITY_WORKER_ID"), renamed=_listen_to)
 
 
 @shared_task(name="runs.work")
 def work(run_id: str = "", **ignored: Any) -> None:
-    """Do the work there is, whichever run the message names; later versions may send more
-    arguments.
+    """Claim and execute the runs that wait, whichever run the message names.
+
+    `ignored` takes arguments that later versions may send.
     """
-    _place.open()
+    _worker.open()
     wakeup_dedup.mark_received()
-    if _place.draining:
-        outbox.send_wakeup(wakeup_dedup.SHARED_QUEUE, run_id)  # nobody looks here: whoever hears it does
-    _place.work()
+    if _worker.draining:
+        outbox.send_wakeup(wakeup_dedup.SHARED_QUEUE, run_id)  # for a worker that does not drain
+    _worker.work()
 
 
 @worker_ready.connect
 def _open(sender: Any = None, **kwargs: Any) -> None:
     _consumers[:] = [sender] if sender is not None else []
-    _place.open()
+    _worker.open()
 
 
 @worker_shutting_down.connect
 def _drain(**kwargs: Any) -> None:
     exit_hard_after(DRAIN_S)
-    _place.drain()
+    _worker.drain()
 
 
 @worker_shutdown.connect
 def _close(**kwargs: Any) -> None:
-    _place.close()
+    _worker.close()
 
 
 def exit_hard_after(seconds: float) -> None:
-    """End the process after this long whatever still runs: the last resort of a shutdown
-    (mechanisms 6).
-    """
+    """End the process after this many seconds, even if threads still run."""
     timer = threading.Timer(seconds, os._exit, args=(0,))
     timer.daemon = True
     timer.start()

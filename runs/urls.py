@@ -1,4 +1,4 @@
-"""Routes of the runs, under /api/v1."""
+"""Routes of the REST API of runs, under /api/v1."""
 
 from __future__ import annotations
 

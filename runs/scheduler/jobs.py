@@ -62,7 +62,7 @@ class Scheduler:
             (1.0, outbox.resend_wakeups),
             (1.0, self._heartbeats.end_expired_leases),
             (1.0, self._queue_timeouts.fail_expired_runs),
-            (1.0, work_sharing.return_steps_of_lost_helpers),
+            (1.0, work_sharing.release_steps_of_lost_helpers),
             (1.0, resume_settled_runs),
             (1.0, fold_totals),
             (15.0, hide_runs),

@@ -42,7 +42,7 @@ def help_with(worker_id: str, count: int) -> tuple[Lease, list[RunStep]]:
     """Take steps as a helper does that is then never heard of again."""
     share = work_sharing.find_shared_run(register(worker_id))
     assert share is not None
-    with work_sharing.locked(share):
+    with work_sharing.lock_run(share):
         steps = work_sharing.take_steps(share, count)
         for step in steps:
             step.attempts += 1
@@ -114,7 +114,7 @@ def test_steps_of_a_helper_that_is_gone_are_done_again(
     until(lambda: fresh(run_id).done_steps == 2)
     assert not fresh(run_id).ended_at  # the helper may still be at it
     lose("w9")
-    assert work_sharing.return_steps_of_lost_helpers() == 1
+    assert work_sharing.release_steps_of_lost_helpers() == 1
     until(lambda: fresh(run_id).ended_at)
     step = RunStep.objects.get(run_id=run_id, index=steps[0].index)
     assert (fresh(run_id).status, step.owner, step.attempts) == ("succeeded", "w1", 2)
@@ -126,9 +126,9 @@ def test_what_a_helper_writes_late_is_refused(submit: Submit) -> None:
     must_take("w1")
     share, steps = help_with("w2", 1)
     lose("w2")
-    work_sharing.return_steps_of_lost_helpers()
+    work_sharing.release_steps_of_lost_helpers()
     before = fresh(run_id).last_seq
-    with pytest.raises(LeaseLost), work_sharing.locked(share):
+    with pytest.raises(LeaseLost), work_sharing.lock_run(share):
         work_sharing.check_ownership(share, [step_records.failed(steps[0], {"errorCode": "X"})])
     assert fresh(run_id).last_seq == before
     assert RunStep.objects.get(run_id=run_id, index=0).status == "pending"
@@ -142,7 +142,7 @@ def test_a_step_that_costs_three_helpers_is_given_up_and_the_others_are_kept(
     for name in ("w7", "w8", "w9"):
         help_with(name, 1)
         lose(name)
-        assert work_sharing.return_steps_of_lost_helpers() == 1
+        assert work_sharing.release_steps_of_lost_helpers() == 1
     release_lease(held, reason="test", active_ms=0)
     place.work()
     run = fresh(run_id)
@@ -161,7 +161,7 @@ def test_a_new_lease_does_the_helpers_steps_again_and_refuses_theirs(
     release_lease(held, reason="test", active_ms=0)
     place.work()
     assert fresh(run_id).status == "succeeded"
-    with pytest.raises(LeaseLost), work_sharing.locked(share):
+    with pytest.raises(LeaseLost), work_sharing.lock_run(share):
         pass
 
 

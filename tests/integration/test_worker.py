@@ -64,13 +64,13 @@ def test_what_ended_at_the_very_moment_of_a_drain_is_in_the_journal(
 ) -> None:
     """The step's end and the order to drain lie in the inbox together."""
     run_id = submit("sleep:0.3", "sleep:30", effect="once", concurrency=2)
-    take_up = engine.Execution._take
+    take_up = engine.Execution._process
 
     def late(self: engine.Execution, item: object) -> None:
         place.drain()
         take_up(self, item)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(engine.Execution, "_take", late)
+    monkeypatch.setattr(engine.Execution, "_process", late)
     monkeypatch.setattr(engine, "ONCE_GRACE_S", 0.1)
     work = in_background(place.work)
     work.join(6)
