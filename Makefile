@@ -12,6 +12,8 @@ BENCHMARKS := mcp_start mcp_calls durable_runs batch_pages remote_pages artifact
 .DEFAULT_GOAL := help
 # Each worker and each process that a test starts would compile everything anew.
 unexport PYTHONDONTWRITEBYTECODE
+# Whatever encoding the locale has.
+export PYTHONUTF8 := 1
 .PHONY: help setup setup-tests run test test-sqlite test-postgresql test-kills faults lint fix bench doctor
 
 help: ## list the targets

@@ -9,8 +9,19 @@ import os
 import sys
 
 
+def go_on_in_utf8() -> None:
+    """Start this process anew in Python's UTF-8 mode where the locale has another encoding: names
+    of files and arguments of programs are UTF-8 here. Returns where they are.
+    """
+    if sys.getfilesystemencoding() == "utf-8":
+        return
+    os.environ["PYTHONUTF8"] = "1"  # for the processes that this one starts
+    os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])  # noqa: S606
+
+
 def main() -> None:
     """Run a management command."""
+    go_on_in_utf8()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     if sys.argv[1:2] == ["mcp_stdio"]:
         from mcp_server.stdio.descriptors import take_over_stdio

@@ -330,6 +330,7 @@ def leave_old_python() -> None:
 
 def start(arguments: Sequence[str]) -> int:
     """Run and return the exit status."""
+    sys.stdout.reconfigure(errors="replace")  # a locale's encoding may lack letters of ours
     try:
         leave_old_python()
         main(arguments[0])

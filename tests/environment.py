@@ -15,6 +15,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from manage import go_on_in_utf8
 from tests.services import postgres_server, redis_server
 
 _stack = contextlib.ExitStack()
@@ -40,6 +41,7 @@ def _start() -> None:
 
 
 if "CONTINUITY_TEST_ROOT" not in os.environ:
+    go_on_in_utf8()
     _start()
 # Each xdist worker has a home of its own (its SQLite file, artifacts) and a part of Redis.
 _worker = os.environ.get("PYTEST_XDIST_WORKER", "main")

@@ -50,6 +50,20 @@ def test_a_wrong_call_is_one_sentence_and_no_traceback(
     assert not told.stdout.startswith(("{", "cty_"))
 
 
+def test_a_locale_of_another_encoding_changes_no_text(tmp_path: Path) -> None:
+    told = "import sys; print(sys.getfilesystemencoding(), flush=True)"
+    code = f"{told}; import subprocess; subprocess.run([sys.executable, '-c', {told!r}])"
+    ascii_alone = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    done = subprocess.run(
+        [sys.executable, str(MANAGE), "shell", "--no-imports", "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, **ascii_alone, "CONTINUITY_HOME": str(tmp_path / "home")},
+    )
+    assert done.stdout.split() == ["utf-8", "utf-8"]
+
+
 def test_an_empty_home_is_the_usual_one_and_not_the_folder_one_is_in(tmp_path: Path) -> None:
     told = subprocess.run(
         [sys.executable, str(MANAGE), "mcp_config"],
