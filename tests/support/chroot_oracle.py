@@ -20,6 +20,13 @@ def _meaning(path: str) -> str | None:
         return None
 
 
+def _walked_to(path: str) -> str | None:
+    try:
+        return _walked(path)
+    except (OSError, ValueError):  # a name that is too long, or holds a NUL
+        return None
+
+
 def _walked(path: str) -> str | None:
     """Return what `_meaning` would inside, from outside: `..` stops at the root, links turn."""
     here: list[str] = []
@@ -51,7 +58,7 @@ def main(root: str) -> None:
         os.chroot(".")
         told = [_meaning("/" + path) for path in paths]
     else:
-        told = [None if "\0" in path else _walked(path) for path in paths]
+        told = [_walked_to(path) for path in paths]
     json.dump(told, sys.stdout)
 
 
