@@ -8,6 +8,7 @@ import asyncio
 import json
 import os
 import random
+import shlex
 import signal
 import subprocess
 import sys
@@ -52,7 +53,8 @@ class Web:
 
     def start(self) -> Started:
         """Start it and wait until it serves; its limit of open files is a usual one."""
-        limit = f"ulimit -S -n 256; exec {sys.executable} manage.py serve --port {self.port}"
+        serve = shlex.join([sys.executable, "manage.py", "serve", "--port", str(self.port)])
+        limit = f"ulimit -S -n 256; exec {serve}"
         started = Started(["/bin/bash", "-c", limit], self.home.env)
         started.until("Serving on")
         return started

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -29,8 +30,8 @@ def commands(document: str, **named: str) -> list[str]:
     swaps = {
         "127.0.0.1:18081": named["runner"],
         "127.0.0.1:8000": named["site"],
-        ".venv/bin/python": sys.executable,
-        "/srv/hands": named.get("folder", "/srv/hands"),
+        ".venv/bin/python": shlex.quote(sys.executable),
+        "/srv/hands": shlex.quote(named.get("folder", "/srv/hands")),
     }
     blocks = re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S)
     for written, here in swaps.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,6 +17,7 @@ from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.browser_fixtures", "tests.support.project_fixtures"]
 
+PYTHON = shlex.quote(sys.executable)
 # A dev server as projects have them: it says where it listens, once it does.
 SERVE = """
 import http.server, sys
@@ -33,7 +35,7 @@ server.serve_forever()
 def develops(shown_game: Project, closed_port: int) -> Callable[..., Project]:
     """A project with a dev script, and no other preview server."""
 
-    def make(dev: str = f"{sys.executable} serve.py", **scripts: str) -> Project:
+    def make(dev: str = f"{PYTHON} serve.py", **scripts: str) -> Project:
         shown_game.write("serve.py", SERVE)
         shown_game.policy = {"preview_url": f"http://127.0.0.1:{closed_port}"}
         shown_game.scripts(dev=dev, **scripts)
@@ -80,7 +82,7 @@ def test_each_project_of_a_run_has_a_dev_server_and_a_page_of_its_own(
     game = develops()
     other = replace(game, root=tmp_path / "other")
     other.write("serve.py", SERVE.replace("served by dev", "served by the other"))
-    other.scripts(dev=f"{sys.executable} serve.py")
+    other.scripts(dev=f"{PYTHON} serve.py")
     first = game.output("preview_scene")
     assert "served by the other" in other.output("preview_scene")["logs"][0]
     assert len(servers_of(game)) == len(servers_of(other)) > 0
