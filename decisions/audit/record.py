@@ -7,7 +7,9 @@ ours.
 
 from __future__ import annotations
 
+import getpass
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -23,6 +25,16 @@ from decisions.security.keys import mac, mac_matches
 
 _PURPOSE = "audit"
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+
+def command_actor() -> str:
+    """Return the actor of what a management command does: the user who runs it, by number where
+    the user has no name, as in a container of any user.
+    """
+    try:
+        return f"command:{getpass.getuser()}"
+    except (KeyError, OSError):
+        return f"command:{os.getuid()}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from decisions.audit import command_actor
+
 MANAGE = Path(__file__).parents[2] / "manage.py"
 
 
@@ -62,6 +64,13 @@ def test_a_locale_of_another_encoding_changes_no_text(tmp_path: Path) -> None:
         env={**os.environ, **ascii_alone, "CONTINUITY_HOME": str(tmp_path / "home")},
     )
     assert done.stdout.split() == ["utf-8", "utf-8"]
+
+
+def test_a_user_without_a_name_is_told_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("os.getuid", lambda: 2_000_000_000)
+    assert command_actor() == "command:2000000000"
 
 
 def test_an_empty_home_is_the_usual_one_and_not_the_folder_one_is_in(tmp_path: Path) -> None:

@@ -4,13 +4,13 @@
 
 from __future__ import annotations
 
-import getpass
 import sys
 from typing import Any
 
 import orjson
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from decisions.audit.record import command_actor
 from decisions.errors import Refused
 from decisions.identity.principals import LOCAL, ensure_workspace
 from runners.models import ExecutionTarget, TargetKind
@@ -60,7 +60,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Make or change the target, then its rules."""
         prepare_home()
-        actor = f"command:{getpass.getuser()}"
+        actor = command_actor()
         tools = [tool for tool in options["allow"].replace(" ", "").split(",") if tool]
         try:
             target = put_target(_says(options), target_id=options["id"], actor=actor)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import getpass
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from decisions.audit.record import command_actor
 from decisions.authorization.confirmations import confirm, refuse
 from decisions.errors import Refused
 from decisions.models import Decision
@@ -33,7 +33,7 @@ class Command(BaseCommand):
         if decision is not None:
             self.stderr.write(f"{decision.tool or 'chat'} {exact_json(decision.arguments)}")
         try:
-            done = deed(decision_id=number, by=f"command:{getpass.getuser()}", how="command")
+            done = deed(decision_id=number, by=command_actor(), how="command")
         except Refused as refusal:
             raise CommandError(refusal.message) from None
         self.stdout.write(f"decision {number} {done.status}")

@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-import getpass
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from decisions.audit.record import command_actor
 from decisions.errors import Refused
 from decisions.identity.principals import LOCAL, create_token
 from runs.installation.home.prepare import prepare_home
@@ -63,7 +63,7 @@ class Command(BaseCommand):
                 users=options["users"],
                 scopes=wanted,
                 trust=options["trust"],
-                actor=f"command:{getpass.getuser()}",
+                actor=command_actor(),
             )
         except Refused as refused:
             raise CommandError(refused.message) from None

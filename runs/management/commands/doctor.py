@@ -83,9 +83,13 @@ def check_chromium() -> CheckResult:
     except (Error, OSError, TimeoutError, ValueError) as error:
         reason = str(error).strip().splitlines() or [type(error).__name__]
         recovery = "Run it by hand to see why, or name another in CONTINUITY_CHROMIUM."
-        return CheckResult("bad", "chromium", f"{found.path} renders no page: {reason[0]}", recovery)
+        return CheckResult(
+            "bad", "chromium", f"{found.path} renders no page: {reason[0]}", recovery
+        )
     took = time.monotonic() - began
-    return CheckResult("ok", "chromium", f"{version}, {found.path}, rendered a page in {took:.1f} s")
+    return CheckResult(
+        "ok", "chromium", f"{version}, {found.path}, rendered a page in {took:.1f} s"
+    )
 
 
 async def _render(found: Chromium) -> str:

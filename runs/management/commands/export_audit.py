@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 from argparse import ArgumentTypeError
 from datetime import UTC, datetime
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 
 from decisions.audit.query import export_audit, filter_by_time
+from decisions.audit.record import command_actor
 from decisions.identity.principals import ensure_workspace
 from decisions.models import AuditEntry
 from runs.installation.home.prepare import prepare_home
@@ -51,7 +51,7 @@ class Command(BaseCommand):
         home = ensure_workspace()
         lines = export_audit(
             rows,
-            actor=f"command:{getpass.getuser()}",
+            actor=command_actor(),
             place=(home.tenant_id, home.id),
             asked={**equal, **times},
         )

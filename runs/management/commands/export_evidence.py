@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import getpass
 from dataclasses import replace
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from decisions.audit.record import command_actor
 from decisions.errors import Refused
 from decisions.identity.principals import admin_principal
 from runs.installation.home.prepare import prepare_home
@@ -38,7 +38,7 @@ class Command(BaseCommand):
         if run is None:
             raise CommandError(f"There is no run {run_id}.")
         who = admin_principal("", tenant_id=run.tenant_id, workspace_id=run.workspace_id)
-        who = replace(who, id=f"command:{getpass.getuser()}")
+        who = replace(who, id=command_actor())
         try:
             lines = export_evidence(principal=who, run_id=run_id, contents=options["contents"])
         except Refused as refused:
