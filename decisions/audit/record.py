@@ -28,8 +28,8 @@ _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=
 
 
 def command_actor() -> str:
-    """Return the actor of what a management command does: the user who runs it, by number where
-    the user has no name, as in a container of any user.
+    """Return the actor of a management command: the operating system user who runs it, by number if
+    the user has no name (as in some containers).
     """
     try:
         return f"command:{getpass.getuser()}"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from decisions.audit import command_actor
+from decisions.audit.record import command_actor
 
 MANAGE = Path(__file__).parents[2] / "manage.py"
 
