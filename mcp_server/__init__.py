@@ -1,1 +1,1 @@
-"""The door for agent hosts."""
+"""The MCP server: the tools, resources and transports that agent hosts use."""

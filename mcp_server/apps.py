@@ -1,4 +1,4 @@
-"""The Django application of the door for agent hosts."""
+"""The Django application of the MCP server."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from django.apps import AppConfig
 
 
 class McpServerConfig(AppConfig):
-    """MCP over stdio."""
+    """The MCP server, over stdio and over HTTP."""
 
     name = "mcp_server"

@@ -1,7 +1,7 @@
-"""The MCP server itself: it lists tools and resources, answers calls, and lets errors out in our
-own shape only.
+"""The MCP server: it lists tools and resources, handles calls, and maps errors to our error shape.
 
-It serves both protocol eras of the SDK and knows no transport; a Transport tells who calls.
+It serves the protocol versions with a handshake and those without, and it is independent of the
+transport, which authenticates the caller (`Transport`).
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from mcp_server.protocol import resources
 from mcp_server.protocol.progress import ProgressReporter
 from mcp_server.protocol.request_context import MessageContext, context_of, traceparent_of
 from mcp_server.protocol.results import (
-    malfunction,
-    refusal,
+    internal_error_result,
+    refusal_result,
     resource_error,
-    resource_malfunction,
-    success,
+    resource_internal_error,
+    success_result,
 )
 from mcp_server.protocol.transport import Transport
 from mcp_server.tools.list_changes import CallerTools, ToolListWatch
@@ -41,38 +41,38 @@ from runs.direct_calls.refusals import record_refusal
 
 CONTRACT = {"continuity": {"continuity_mcp_version": "1.1.0"}}
 _RUNTIME = (
-    "Continuity does work that must not get lost, such as reading many web pages in a real browser."
-    " Pick a template with list_task_templates, start it with run_task_template, keep the runId: it"
-    " stays good when you, this server or a worker are restarted (list_task_runs finds it again)."
-    " For long work use options.mode async and wait_task_run. Large results are artifacts: read"
-    " of them what you need with read_page_content, or all with get_artifact, chunk by chunk. A run"
-    " that failed is an answer, not a tool error: its error.recovery says what to do."
+    "Continuity does work that must not be lost, such as reading many web pages in a real browser."
+    " Choose a template with list_task_templates, start it with run_task_template and keep the"
+    " runId: it stays valid when you, this server or a worker restart (list_task_runs lists it"
+    " again). For long work use options.mode async and wait_task_run. Large results are artifacts:"
+    " read the parts you need with read_page_content, or everything with get_artifact, in chunks. A"
+    " failed run is a result, not a tool error: its error.recovery says what to do."
 )
 _CONTINUITY = (
-    "Before you act for a user, tell continuity_chat what they asked for. It may ask questions"
-    " back; where trace.high_risk_confirmation.required is true, show the user the risk and go on"
-    " only once they confirmed (continuity_confirm_decision). Show trace.reality_first.question as"
-    " it is, once, and argue with nobody. Afterwards call continuity_report_outcome."
+    "Before you act for a user, send their request to continuity_chat. It may return questions;"
+    " where trace.high_risk_confirmation.required is true, show the user the risk and continue only"
+    " after they confirmed (continuity_confirm_decision). Show trace.reality_first.question"
+    " verbatim, once, and do not argue about it. Afterwards call continuity_report_outcome."
 )
 _WORKSPACE = (
-    "Paths of workspace tools are relative to the project's folder (get_runtime_info tells it and"
-    " what is allowed). Write in two calls: write_to_file with dryRun true shows the diff, the same"
-    " with dryRun false writes it; E_CONFLICT means that the file changed meanwhile: read it again."
+    "Paths of workspace tools are relative to the project folder (get_runtime_info returns it and"
+    " what is allowed). Write in two calls: write_to_file with dryRun true returns the diff, the"
+    " same with dryRun false writes it. E_CONFLICT means that the file has changed: read it again."
 )
 _TARGETS = (
-    "Tools whose _meta names continuity.targets are performed by runners on other machines; policy"
-    " and, where it says so, a person decide about each call first."
+    "Tools whose _meta has continuity.targets are performed by runners on other machines; policy"
+    " and, where it requires one, a person decide about each call first."
 )
 INSTRUCTIONS = {
     "runtime": _RUNTIME,
     "continuity": _CONTINUITY,
     "workspace": _WORKSPACE,
     "targets": _TARGETS,
-}  # by toolset, for a model
+}  # by toolset; the model reads them
 
 
 class InvalidToolOutput(Exception):
-    """An answer of ours does not keep to the schema that we advertise."""
+    """One of our tools returned a value that does not match its output schema."""
 
 
 class ContinuityServer(Server[ToolListWatch]):
@@ -99,16 +99,16 @@ class ContinuityServer(Server[ToolListWatch]):
 
     @cached_property
     def tools(self) -> dict[str, McpTool]:
-        """The tools by name; loaded at the first look, which is after the handshake."""
+        """The tools by name; loaded on first use, which is after the handshake."""
         return load_toolsets(self._toolsets)
 
     @cached_property
-    def _offers(self) -> CallerTools:
+    def _caller_tools(self) -> CallerTools:
         return CallerTools(load_caller_tools(self._toolsets), self._transport, self.tools)
 
     def stream_options(self) -> InitializationOptions:
-        """Return the options of a stream that stays open: on it a client is told when its list of
-        tools is another one.
+        """Return the options of a long-lived stream, on which the server can send
+        tools/list_changed.
         """
         changes = NotificationOptions(tools_changed="targets" in self._toolsets)
         return self.create_initialization_options(changes)
@@ -121,48 +121,47 @@ class ContinuityServer(Server[ToolListWatch]):
         *,
         protocol_version: str | None = None,
     ) -> types.ServerCapabilities:
-        """Return the SDK's capabilities and our contract's version, in every era and transport."""
-        told = super().get_capabilities(
+        """Return the SDK's capabilities and our contract's version."""
+        capabilities = super().get_capabilities(
             notification_options,
             CONTRACT | (experimental_capabilities or {}),
             extensions,
             protocol_version=protocol_version,
         )
-        if told.resources is not None:  # what is listened for is the list of tools alone
-            told.resources.list_changed = told.resources.subscribe = False
-        return told
+        if capabilities.resources is not None:  # clients can subscribe to the tool list only
+            capabilities.resources.list_changed = capabilities.resources.subscribe = False
+        return capabilities
 
     @cached_property
-    def _listed(self) -> types.ListToolsResult:
+    def _static_list(self) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[_listed(tool) for tool in self.tools.values()])
 
     async def _list_tools(
         self, ctx: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        context = context_of(ctx.request)
-        offered = await self._offers.listed(context)
-        self._offers.watch(ctx, offered)
-        if not offered:
-            return self._listed
-        return types.ListToolsResult(tools=[*self._listed.tools, *map(_listed, offered)])
+        caller_tools = await self._caller_tools.listed(context_of(ctx.request))
+        self._caller_tools.watch(ctx, caller_tools)
+        if not caller_tools:
+            return self._static_list
+        return types.ListToolsResult(tools=[*self._static_list.tools, *map(_listed, caller_tools)])
 
     async def _listen(
         self, ctx: ServerRequestContext[Any], params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
-        return await self._offers.listen(ctx, params)
+        return await self._caller_tools.listen(ctx, params)
 
     async def _call_tool(
         self, ctx: ServerRequestContext[Any], params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         context = context_of(ctx.request)
         try:
-            tool = self.tools.get(params.name) or (await self._offers.of(context)).get(params.name)
+            tool = await self._find_tool(params.name, context)
         except Refused as refused:
-            return refusal(refused)
+            return refusal_result(refused)
         if tool is None:
-            told = f"Unknown tool: {params.name[:64]}"
-            await self._record_refusal(params.name, ToolNotFound(told), context)
-            raise MCPError(types.INVALID_PARAMS, told)
+            message = f"Unknown tool: {params.name[:64]}"
+            await self._record_refusal(params.name, ToolNotFound(message), context)
+            raise MCPError(types.INVALID_PARAMS, message)
         reporter = ProgressReporter(ctx.session)
         try:
             if context.refused is not None:
@@ -170,19 +169,22 @@ class ContinuityServer(Server[ToolListWatch]):
                     await self._record_refusal(tool.name, context.refused, context)
                 raise context.refused
             with use_traceparent(traceparent_of(ctx.meta, ctx.request)):
-                answer = await self._answer(tool, params.arguments or {}, context, reporter)
-            return success(answer)
+                output = await self._run_tool(tool, params.arguments or {}, context, reporter)
+            return success_result(output)
         except Refused as refused:
             if not tool.audits_refusals and is_access_refusal(refused, reads=tool.read_only):
                 await self._record_refusal(tool.name, refused, context)
-            return refusal(refused, tell=tool.refusal_as_dict)
-        except Exception as error:  # noqa: BLE001  (the door's one place: log, answer, live on)
-            return malfunction(tool.name, error, tell=tool.refusal_as_dict)
+            return refusal_result(refused, refusal_as_dict=tool.refusal_as_dict)
+        except Exception as error:  # noqa: BLE001  (the last handler of a call: log it, return an error id)
+            return internal_error_result(tool.name, error, refusal_as_dict=tool.refusal_as_dict)
         finally:
             reporter.close()
 
+    async def _find_tool(self, name: str, context: MessageContext) -> McpTool | None:
+        return self.tools.get(name) or (await self._caller_tools.of(context)).get(name)
+
     async def _record_refusal(self, name: str, refusal: Refused, context: MessageContext) -> None:
-        """Tell the audit log of a refused call; whoever cannot be admitted is not told of."""
+        """Record a refused call in the audit log, unless that is done or the caller is unknown."""
         if refusal.is_recorded:
             return
         with suppress(Refused):
@@ -192,7 +194,7 @@ class ContinuityServer(Server[ToolListWatch]):
     async def _list_resources(
         self, ctx: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        listed = await self._ask(ctx, resources.list_recent)
+        listed = await self._select(ctx, resources.list_recent)
         return types.ListResourcesResult(resources=listed)
 
     async def _list_resource_templates(
@@ -203,48 +205,52 @@ class ContinuityServer(Server[ToolListWatch]):
     async def _read_resource(
         self, ctx: ServerRequestContext[Any], params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        contents = await self._ask(ctx, resources.read, uri=str(params.uri))
+        contents = await self._select(ctx, resources.read, uri=str(params.uri))
         return types.ReadResourceResult(contents=contents)
 
-    async def _ask(
-        self, ctx: ServerRequestContext[Any], selector: Callable[..., Any], **asked: Any
+    async def _select(
+        self, ctx: ServerRequestContext[Any], selector: Callable[..., Any], **arguments: Any
     ) -> Any:
-        """Return what a selector of resources answers; its refusals become protocol errors."""
+        """Return what a selector of resources returns.
+
+        Raises:
+            MCPError: The selector refused or failed.
+        """
         context = context_of(ctx.request)
         try:
             principal = await self._transport.authenticate(context, needs_stack=False)
-            return await in_thread(selector, principal=principal, **asked)
+            return await in_thread(selector, principal=principal, **arguments)
         except Refused as refused:
             if is_access_refusal(refused, reads=True):
                 await self._record_refusal(ctx.method, refused, context)
             raise resource_error(refused, ctx.protocol_version) from None
-        except Exception as error:  # noqa: BLE001  (as above: log, answer, live on)
-            raise resource_malfunction(error) from None
+        except Exception as error:  # noqa: BLE001  (the last handler of a call: log it, return an error id)
+            raise resource_internal_error(error) from None
 
-    async def _answer(
+    async def _run_tool(
         self,
         tool: McpTool,
         arguments: dict[str, Any],
         context: MessageContext,
         reporter: ProgressReporter,
     ) -> dict[str, Any]:
-        began = time.monotonic()
+        started = time.monotonic()
         if not tool.validates_arguments:
-            check(tool.accepts, arguments)
+            check(tool.input_validator, arguments)
             arguments = coerce_integers(arguments, tool.input_schema)
         principal = await self._transport.authenticate(context, needs_stack=tool.needs_stack)
         call = McpToolCall(
-            principal, arguments, reporter, time.monotonic() - began, tuple(self.tools)
+            principal, arguments, reporter, time.monotonic() - started, tuple(self.tools)
         )
-        answer = await tool.handler(call)
-        if not tool.answers.is_valid(answer):
-            wrong = next(tool.answers.iter_errors(answer))
-            raise InvalidToolOutput(f"{list(wrong.instance_path)}: {wrong.message[:300]}")
-        return answer
+        output = await tool.handler(call)
+        if not tool.output_validator.is_valid(output):
+            error = next(tool.output_validator.iter_errors(output))
+            raise InvalidToolOutput(f"{list(error.instance_path)}: {error.message[:300]}")
+        return output
 
 
-def _listed(tool: McpTool) -> types.McpTool:
-    return types.McpTool(
+def _listed(tool: McpTool) -> types.Tool:
+    return types.Tool(
         name=tool.name,
         title=tool.title,
         description=tool.description,

@@ -1,1 +1,1 @@
-"""The MCP server without its transports: input checks, results, progress, resources."""
+"""The part of MCP that is the same on every transport: parsing, results, progress, resources."""

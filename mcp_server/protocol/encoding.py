@@ -1,4 +1,4 @@
-"""Messages as they stand on the wire, of every transport that we write ourselves."""
+"""Encoding of the JSON-RPC messages that our own transports write."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from decisions.infra.json_line import escape_line_separators
 
 
 def encode(message: JSONRPCMessage) -> bytes:
-    """Return the message's JSON, on one line."""
-    try:  # a tenth of the time of pydantic's own, which takes numbers of any size
+    """Return the message's JSON on one line."""
+    try:  # ten times as fast as pydantic, but limited to 64-bit integers
         return escape_line_separators(
             orjson.dumps(message.model_dump(by_alias=True, exclude_unset=True))
         )

@@ -1,4 +1,4 @@
-"""Lines from a descriptor, none of them longer in memory than the gate takes."""
+"""Read lines from a file descriptor, holding no more of a line in memory than its limit."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ EDGE_BYTES = 1024
 
 @dataclass(frozen=True, slots=True)
 class OversizedLine:
-    """A line beyond the limit: only its edges were kept, to find the request's id in."""
+    """The first and the last EDGE_BYTES of a line over the limit, to find its request id in."""
 
     head: bytes
     tail: bytes
 
 
 class _Line:
-    """A line as it grows."""
+    """The line that is being read."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -34,7 +34,7 @@ class _Line:
             self._head = self._head or bytes(self._data[:EDGE_BYTES])
             del self._data[:-EDGE_BYTES]
 
-    def take(self) -> bytes | OversizedLine | None:
+    def value(self) -> bytes | OversizedLine | None:
         """Return the line, or None for a blank one."""
         if self._size > self._limit:
             return OversizedLine(self._head, bytes(self._data))
@@ -42,15 +42,20 @@ class _Line:
 
 
 def read_lines(fd: int, *, limit: int) -> Iterator[bytes | OversizedLine]:
-    """Yield every line that is not blank, until the end; blocks on the descriptor."""
+    """Yield every line that is not blank, until end of file; blocks on the descriptor.
+
+    Args:
+        fd: A readable descriptor.
+        limit: The largest line, in bytes, that is yielded whole.
+    """
     line = _Line(limit)
     while chunk := os.read(fd, CHUNK_BYTES):
         *ended, rest = chunk.split(b"\n")
         for piece in ended:
             line.add(piece)
-            if (whole := line.take()) is not None:
-                yield whole
+            if (complete := line.value()) is not None:
+                yield complete
             line = _Line(limit)
         line.add(rest)
-    if (last := line.take()) is not None:
+    if (last := line.value()) is not None:
         yield last

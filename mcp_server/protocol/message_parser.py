@@ -1,14 +1,15 @@
-"""The input gate in front of the SDK: which lines become messages, and how the others are answered.
+"""Parse and validate messages before the SDK sees them; every invalid one gets an error response.
 
-The SDK takes duplicate keys and NaN, and answers nothing to what it cannot parse, so a host would
-wait for ever (mechanisms 18). Here every line gets an answer:
+The SDK accepts duplicate keys and NaN, and it does not answer what it cannot parse, so a host would
+wait forever. Here each line has one of these outcomes:
 
-    not JSON, not even read leniently, or no request at all   -32700 with id null
-    JSON, but no JSON-RPC message (a batch, a list, …)        -32600
-    a request that the gate refuses                           -32600 with its id
-    a tools/call whose arguments alone the gate refuses       the tool error INVALID_PARAMETER
+    a valid message                                               passed to the SDK
+    not JSON, and no request even when parsed leniently           -32700 with id null
+    JSON, but not a JSON-RPC message (a batch, a list, …)         -32600
+    a request with invalid JSON in it (such as NaN)               -32600 with its id
+    a tools/call with invalid JSON only in its arguments          the tool error INVALID_PARAMETER
 
-A refused line over 2 MiB is not read again to find out more: its id is looked for at its edges.
+An invalid line over 2 MiB is not parsed a second time: its id is searched at its start and end.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ from mcp_server.protocol.request_context import MessageContext
 RequestId = str | int
 ID_TEXT_MAX = 256  # characters
 ID_MAX = 2**53
-OUTLINE_BYTES = 2 * 1024 * 1024
-# A string without an end is taken as a string to the end of the text, and nothing is tried twice:
-# else each quote in it would be the start of another try.
+LENIENT_BYTES = 2 * 1024 * 1024
+# An unterminated string matches to the end of the text, and the quantifiers are possessive:
+# otherwise each quote inside it would start another match, in quadratic time.
 _STRINGS_AND_BRACKETS = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[\[{]+|[\]}]+', re.DOTALL)
-# Where the usual clients put the id: near the start, or as the last member of the message.
+# Common clients put the id near the start, or last in the message.
 _ID = rb'"id"\s*:\s*(-?\d{1,16}|"[^"\\]{0,256}")'
 _ID_AT_START = re.compile(
     rb'\s*\{\s*(?:"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"\s*,\s*)*' + _ID + rb"\s*,"
@@ -53,28 +54,30 @@ _ID_AT_END = re.compile(
 
 
 def parse_message(line: bytes | OversizedLine) -> SessionMessage | JSONRPCError:
-    """Return the message of a line, or the error that answers it."""
+    """Return the message that a line contains, or the error response to it."""
     if isinstance(line, OversizedLine):
-        told = f"The line has more than {CALL_LIMIT} bytes."
-        return _error(INVALID_REQUEST, told, _id_at_edges(line))
+        message = f"The message is larger than {CALL_LIMIT} bytes."
+        return _error(INVALID_REQUEST, message, _id_at_edges(line))
     try:
         value = load_json(line, limit=CALL_LIMIT)
     except Refused as refused:
-        return _salvage(line, refused)
+        return _answer_refused(line, refused)
     return _message(value)
 
 
 def _message(value: Any) -> SessionMessage | JSONRPCError:
-    """Return the message that the JSON value is."""
+    """Return the JSON value as a message, or the error response to it."""
     if not isinstance(value, dict):
-        return _error(INVALID_REQUEST, "A message is one JSON object a line; there are no batches.")
+        return _error(
+            INVALID_REQUEST, "A message must be a single JSON object; batches are not accepted."
+        )
     request_id = _usable_id(value.get("id"))
     if "method" in value and "id" in value and request_id is None:
-        return _error(INVALID_REQUEST, "The id of a request is a string or a whole number.")
+        return _error(INVALID_REQUEST, "The id of a request must be a string or an integer.")
     try:
         return SessionMessage(_model_of(value).model_validate(value, by_name=False))
     except ValidationError:
-        return _error(INVALID_REQUEST, "The object is no JSON-RPC 2.0 message.", request_id)
+        return _error(INVALID_REQUEST, "The object is not a JSON-RPC 2.0 message.", request_id)
 
 
 def _model_of(
@@ -92,47 +95,49 @@ def _error(code: int, message: str, request_id: RequestId | None = None) -> JSON
 def _usable_id(value: Any) -> RequestId | None:
     if isinstance(value, str):
         return value if len(value) <= ID_TEXT_MAX and value.isprintable() else None
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    return value if whole and abs(value) <= ID_MAX else None
+    is_integer = isinstance(value, int) and not isinstance(value, bool)
+    return value if is_integer and abs(value) <= ID_MAX else None
 
 
-# --- lines that the gate refuses -----------------------------------------------------------------
+# --- invalid lines -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class _Outline:
-    """What can be read of a refused line."""
+class _LenientRequest:
+    """A request in an invalid line, as far as it can be parsed."""
 
     value: dict[str, Any]
     request_id: RequestId
 
 
-def _salvage(line: bytes, refused: Refused) -> SessionMessage | JSONRPCError:
-    """Answer a refused line so that whoever sent it does not wait: with its id where it has one."""
-    told = refused.message
-    if len(line) > OUTLINE_BYTES:
+def _answer_refused(line: bytes, refused: Refused) -> SessionMessage | JSONRPCError:
+    """Return an error response, with the request's id where it can be found, or the tools/call
+    without its arguments, which the server then refuses.
+    """
+    message = refused.message
+    if len(line) > LENIENT_BYTES:
         request_id = _id_at_edges(OversizedLine(line[:EDGE_BYTES], line[-EDGE_BYTES:]))
-        return _error(PARSE_ERROR if request_id is None else INVALID_REQUEST, told, request_id)
-    outline = _outline(line)
-    if outline is None:
-        return _error(PARSE_ERROR, told)
-    call = _call_without_arguments(outline.value)
+        return _error(PARSE_ERROR if request_id is None else INVALID_REQUEST, message, request_id)
+    request = _parse_leniently(line)
+    if request is None:
+        return _error(PARSE_ERROR, message)
+    call = _call_without_arguments(request.value)
     if call is None:
-        return _error(INVALID_REQUEST, told, outline.request_id)
-    # The server answers it like any other refusal, in the shape of the client's protocol era.
+        return _error(INVALID_REQUEST, message, request.request_id)
+    # The server refuses the call, so that the result has the form of the client's protocol version.
     return SessionMessage(
         call, ServerMessageMetadata(request_context=MessageContext(refused=refused))
     )
 
 
-def _outline(line: bytes) -> _Outline | None:
-    """Read a request leniently: whatever is wrong inside, its id and its method may be whole."""
+def _parse_leniently(line: bytes) -> _LenientRequest | None:
+    """Parse a request despite invalid values in it; None without exactly one id and one method."""
     if b'"id"' not in line or b'"method"' not in line:
         return None
     members: list[tuple[str, Any]] = []
 
     def keep_last(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        members[:] = pairs  # the outermost object comes last
+        members[:] = pairs  # the outermost object is the last one parsed
         return dict(pairs)
 
     try:
@@ -148,28 +153,28 @@ def _outline(line: bytes) -> _Outline | None:
     if not isinstance(value, dict) or names.count("id") != 1 or names.count("method") != 1:
         return None
     request_id = _usable_id(value["id"])
-    return None if request_id is None else _Outline(value, request_id)
+    return None if request_id is None else _LenientRequest(value, request_id)
 
 
 def _prune(text: str) -> str:
-    """Return JSON text with everything below the gate's depth replaced by null."""
-    kept: list[str] = []
+    """Return the JSON text with everything nested deeper than MAX_DEPTH replaced by null."""
+    pieces: list[str] = []
     depth = begin = 0
     for token in _STRINGS_AND_BRACKETS.finditer(text):
         start, size = token.start(), token.end() - token.start()
         if text[start] in "[{":
             if depth <= MAX_DEPTH < depth + size:
-                kept += [text[begin : start + MAX_DEPTH - depth], "null"]
+                pieces += [text[begin : start + MAX_DEPTH - depth], "null"]
             depth += size
         elif text[start] in "]}":
             if depth - size <= MAX_DEPTH < depth:
                 begin = start + depth - MAX_DEPTH
             depth -= size
-    return "".join([*kept, text[begin:]])
+    return "".join([*pieces, text[begin:]])
 
 
 def _call_without_arguments(value: dict[str, Any]) -> JSONRPCRequest | None:
-    """Return the tools/call without its arguments, or None where more than those is at fault."""
+    """Return the tools/call without its arguments; None where other parts of it are invalid too."""
     params = value.get("params")
     if value.get("method") != "tools/call" or not isinstance(params, dict):
         return None

@@ -1,8 +1,8 @@
-"""Progress notifications while a call waits: they only grow, and they come even when nothing moves.
+"""Progress notifications of a call, with keep-alives while nothing changes.
 
-Hosts give a call up after a minute or so without a sign of life, and the protocol demands that each
-value exceeds the one before (MCP, "Progress flow"): while a step is under way the value creeps
-towards the next whole number.
+Hosts abandon a call after about a minute without a notification, and the protocol requires each
+progress value to exceed the one before (MCP, "Progress flow"). So while a step runs, the value
+approaches the next whole number without reaching it.
 """
 
 from __future__ import annotations
@@ -13,54 +13,56 @@ from collections.abc import Awaitable, Callable
 from mcp.server.session import ServerSession
 
 KEEP_ALIVE_S = 10.0
-JOINED_MAX = 500  # characters of what is told at once: the last ones
+TEXT_MAX = 500  # characters of a message that joins several pieces of text: the last ones
 
 
 class ProgressReporter:
-    """Tells one call's client how far the work is; says nothing to a client that did not ask."""
+    """Send one call's progress to its client; sends nothing where the client requested none."""
 
     def __init__(self, session: ServerSession) -> None:
         self._session = session
-        self._told = -1.0
-        self._signs = 0
+        self._last_value = -1.0
+        self._keep_alives = 0  # since the last finished step
         self._done, self._total, self._message = 0, 0, ""
-        self._life: asyncio.Task[None] | None = None
+        self._keep_alive: asyncio.Task[None] | None = None
 
     async def __call__(self, done: int, total: int, message: str) -> None:
-        """Report the steps done, and from now on a sign of life now and then."""
+        """Report the number of finished steps, and start sending keep-alives."""
         if done > self._done:
-            self._signs = 0
+            self._keep_alives = 0
         self._done, self._total, self._message = done, total, message
         await self._send(float(done))
-        if self._life is None:
-            self._life = asyncio.create_task(self._show_life())
+        if self._keep_alive is None:
+            self._keep_alive = asyncio.create_task(self._send_keep_alives())
 
     def close(self) -> None:
-        """End the signs of life; the call is over."""
-        if self._life is not None:
-            self._life.cancel()
+        """Stop the keep-alives."""
+        if self._keep_alive is not None:
+            self._keep_alive.cancel()
 
-    async def _show_life(self) -> None:
+    async def _send_keep_alives(self) -> None:
         while True:
             await asyncio.sleep(KEEP_ALIVE_S)
-            self._signs += 1
-            await self._send(self._done + self._signs / (self._signs + 1))
+            self._keep_alives += 1
+            await self._send(self._done + self._keep_alives / (self._keep_alives + 1))
 
     async def _send(self, value: float) -> None:
-        """Send a value that exceeds all before it; any other was told already."""
-        if value <= self._told:
+        """Send a value, unless one at least as large was sent before."""
+        if value <= self._last_value:
             return
-        self._told = value
-        known = self._total > 0
-        steps = f"{self._done} of {self._total} steps, " if known else ""
+        self._last_value = value
+        has_total = self._total > 0
+        steps = f"{self._done} of {self._total} steps, " if has_total else ""
         await self._session.report_progress(
-            value, float(self._total) if known else None, steps + self._message
+            value, float(self._total) if has_total else None, steps + self._message
         )
 
 
 class TextProgress:
-    """Hands pieces of text to the progress of a call: those that come while one is sent are told
-    together, by their end.
+    """Report a stream of text as progress messages.
+
+    Pieces that arrive while a message is being sent are joined into the next one, which keeps
+    their last TEXT_MAX characters.
     """
 
     def __init__(self, progress: Callable[[int, int, str], Awaitable[None]]) -> None:
@@ -69,15 +71,15 @@ class TextProgress:
         self._text = ""
         self._sending: asyncio.Task[None] | None = None
 
-    def say(self, piece: str) -> None:
-        """Take a piece; it is told soon."""
+    def add(self, piece: str) -> None:
+        """Add a piece of text; returns before it is sent."""
         self._count += 1
-        self._text = (self._text + piece)[-JOINED_MAX:]
+        self._text = (self._text + piece)[-TEXT_MAX:]
         if self._sending is None or self._sending.done():
             self._sending = asyncio.create_task(self._send())
 
     async def close(self) -> None:
-        """Wait until what was taken is told."""
+        """Wait until all added text is sent."""
         if self._sending is not None:
             await asyncio.wait([self._sending])
 

@@ -1,7 +1,7 @@
-"""What a transport knows of a message besides its text: who sent it, what the gate said of it.
+"""What a transport knows about a message besides its text: the caller and the parser's refusal.
 
-The SDK hands a transport's own object on to the handlers (`ctx.request`): over stdio it is an
-Incoming, over HTTP the request, whose scope holds one.
+The SDK passes an object of the transport on to the handlers as `ctx.request`: over stdio and SSE a
+`MessageContext`, over streamable HTTP the request, whose ASGI scope holds one.
 """
 
 from __future__ import annotations
@@ -11,36 +11,34 @@ from dataclasses import dataclass
 from decisions.errors import Refused
 from decisions.identity.principals import Principal
 
-SCOPE_KEY = "continuity.incoming"
+SCOPE_KEY = "continuity.message_context"
 
 
 @dataclass(frozen=True, slots=True)
 class MessageContext:
-    """A message's company.
+    """The context of one message.
 
     Attributes:
-        principal: who sent it, where the transport asks for a token.
-        refused: why the gate took the arguments of its tool call away.
+        principal: The caller, where the transport authenticates by token.
+        refused: Why the parser removed the arguments of this tools/call.
     """
 
     principal: Principal | None = None
     refused: Refused | None = None
 
 
-NOTHING = MessageContext()
+_EMPTY = MessageContext()
 
 
 def traceparent_of(meta: object, request: object) -> object:
-    """Return what a message says of the trace that it is part of: in its _meta, else in a header of
-    the request that it came with.
-    """
-    told = meta.get("traceparent") if isinstance(meta, dict) else None
-    return told if told is not None else getattr(request, "headers", {}).get("traceparent")
+    """Return the W3C traceparent of a message: from its _meta, else from the HTTP header."""
+    in_meta = meta.get("traceparent") if isinstance(meta, dict) else None
+    return in_meta if in_meta is not None else getattr(request, "headers", {}).get("traceparent")
 
 
 def context_of(request: object) -> MessageContext:
-    """Return what came with the message that a handler works on."""
+    """Return the message context that a handler's `ctx.request` is or holds."""
     if isinstance(request, MessageContext):
         return request
     found = getattr(request, "scope", {}).get(SCOPE_KEY)
-    return found if isinstance(found, MessageContext) else NOTHING
+    return found if isinstance(found, MessageContext) else _EMPTY

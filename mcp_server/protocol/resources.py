@@ -1,11 +1,11 @@
-"""Runs and artifacts as MCP resources, read through the selectors that the tools read through.
+"""Runs and artifacts as MCP resources, read with the same selectors as the tools.
 
-    continuity://runs/{runId}                              the Run as JSON
-    continuity://runs/{runId}/events{?after}               its events as JSON, a page at once
-    continuity://artifacts/{artifactId}{?offset}           its bytes, a chunk at once
+    continuity://runs/{runId}                              the run as JSON
+    continuity://runs/{runId}/events{?after}               its events as JSON, one page
+    continuity://artifacts/{artifactId}{?offset}           its bytes, one chunk
 
-What does not fit into one answer ends with a second item that names the address to go on at. A
-change is not told (no subscriptions): `subscribe_task_run_events` waits for one.
+Where there is more than one result holds, a second item names the URI of the next part. Resource
+subscriptions are not supported; `subscribe_task_run_events` waits for changes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from decisions.errors import InvalidInput
 from decisions.identity.principals import Principal
 from runs.queries import runs as queries_runs
 
-RECENT = 20  # runs that are listed, each with its first artifacts
+RECENT = 20  # runs in resources/list, each with its first artifacts
 JSON = "application/json"
 _RUN = re.compile(r"continuity://runs/([\w-]{1,64})")
 _EVENTS = re.compile(r"continuity://runs/([\w-]{1,64})/events(?:\?after=(\d{1,15}))?")
@@ -46,28 +46,28 @@ TEMPLATES = (
         title="A run's events",
         mime_type=JSON,
         uri_template="continuity://runs/{runId}/events{?after}",
-        description="What happened in the run, in order, behind the event of seq `after`.",
+        description="The run's events in order, those after seq `after`.",
     ),
     types.ResourceTemplate(
         name="artifact",
         title="An artifact",
         uri_template="continuity://artifacts/{artifactId}{?offset}",
-        description="Something that a run kept, from the byte `offset` on.",
+        description="An artifact of a run, from byte `offset` on.",
     ),
 )
 
 
 class NoSuchResource(InvalidInput):
-    """The address is none that this server could have."""
+    """The URI matches no resource template of this server."""
 
-    recovery = "Use an address of resources/list, or one that a template of it makes."
+    recovery = "Use a URI from resources/list or one that fits a template of it."
 
 
 def list_recent(*, principal: Principal) -> list[types.Resource]:
-    """Return the newest runs and the first artifacts of each, as far as the caller may read them.
+    """Return the newest runs and, if the caller may read artifacts, the first artifacts of each.
 
     Raises:
-        Forbidden: It may read neither.
+        Forbidden: The caller may not read runs.
     """
     runs = queries_runs.list_runs(principal=principal, limit=RECENT)["runs"]
     listed = [_run(run) for run in runs]
@@ -78,12 +78,12 @@ def list_recent(*, principal: Principal) -> list[types.Resource]:
 
 
 def _run(run: Mapping[str, Any]) -> types.Resource:
-    told = run.get("resultSummary") or (run["error"] or {}).get("message") or ""
+    summary = run.get("resultSummary") or (run["error"] or {}).get("message") or ""
     return types.Resource(
         uri=f"continuity://runs/{run['runId']}",
         name=run["runId"],
         title=f"{run['templateId']}: {run['status']}",
-        description=str(told)[:300] or None,
+        description=str(summary)[:300] or None,
         mime_type=JSON,
         annotations=_modified(run["updatedAt"]),
     )
@@ -107,11 +107,12 @@ def _modified(at_ms: int) -> types.Annotations:
 
 
 def read(*, principal: Principal, uri: str) -> Contents:
-    """Return what stands at the address.
+    """Return the contents of a resource: at most MCP_ANSWER_BYTES, and where there is more the URI
+    of the next part.
 
     Raises:
-        NoSuchResource: Nothing could.
-        RunNotFound, ArtifactNotFound, ArtifactExpired, InvalidInput, Forbidden: As the selectors.
+        NoSuchResource: The URI matches no template.
+        RunNotFound, ArtifactNotFound, ArtifactExpired, InvalidInput, Forbidden: By the selectors.
     """
     if found := _RUN.fullmatch(uri):
         return [_json(uri, queries_runs.get_run(principal=principal, run_id=found[1]))]
@@ -133,7 +134,7 @@ def _read_events(principal: Principal, uri: str, run_id: str, after: int) -> Con
     contents: Contents = [_json(uri, page)]
     if not page["terminal"]:
         more = f"continuity://runs/{run_id}/events?after={page['lastSeq']}"
-        contents.append(_sign(more, f"Later events: {more}"))
+        contents.append(_next_part(more, f"Later events: {more}"))
     return contents
 
 
@@ -153,8 +154,8 @@ def _read_artifact(principal: Principal, uri: str, artifact_id: str, offset: int
     if not chunk["complete"]:
         end = offset + chunk["length"]
         more = f"continuity://artifacts/{artifact_id}?offset={end}"
-        told = f"Bytes {offset} to {end} of {chunk['totalSize']}. The next ones: {more}"
-        contents.append(_sign(more, told))
+        text = f"Bytes {offset} to {end} of {chunk['totalSize']}. Next: {more}"
+        contents.append(_next_part(more, text))
     return contents
 
 
@@ -162,6 +163,6 @@ def _json(uri: str, value: Mapping[str, Any]) -> types.TextResourceContents:
     return types.TextResourceContents(uri=uri, mime_type=JSON, text=orjson.dumps(value).decode())
 
 
-def _sign(uri: str, told: str) -> types.TextResourceContents:
-    """Return the item that says where to go on."""
-    return types.TextResourceContents(uri=uri, mime_type="text/plain", text=told)
+def _next_part(uri: str, text: str) -> types.TextResourceContents:
+    """Return the item that names the URI of the next part."""
+    return types.TextResourceContents(uri=uri, mime_type="text/plain", text=text)

@@ -1,7 +1,8 @@
-"""What a tool call is answered with: the one place where our errors become MCP's (mechanisms 17).
+"""Results of tool calls, and the mapping of our errors to MCP's.
 
-An error is JSON in one text block with isError and without structuredContent, which some clients
-check against the output schema even then. A run that failed is no error of the call.
+A tool error is JSON in one text block with isError and without structuredContent, because some
+clients validate structuredContent against the output schema even in an error. A failed run is a
+successful result of the call.
 """
 
 from __future__ import annotations
@@ -19,44 +20,48 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from decisions.errors import NotFound, Refused, as_dict
 from decisions.infra.ids import new_id
 
-NOT_FOUND = -32002  # what revisions with a handshake call a resource that is not there
-Tell = Callable[[Refused], Mapping[str, Any]]
+RESOURCE_NOT_FOUND = -32002  # the error code in protocol versions that have a handshake
+RefusalAsDict = Callable[[Refused], Mapping[str, Any]]
 log = logging.getLogger(__name__)
 
 
-def success(answer: Mapping[str, Any]) -> types.CallToolResult:
-    """Return an answer as structured content and as the same JSON in a text block."""
-    return types.CallToolResult(content=[_json(answer)], structured_content=answer)
+def success_result(output: Mapping[str, Any]) -> types.CallToolResult:
+    """Return a tool's output as structured content and as the same JSON in a text block."""
+    return types.CallToolResult(content=[_json(output)], structured_content=output)
 
 
-def refusal(refused: Refused, *, tell: Tell = as_dict) -> types.CallToolResult:
-    """Return a refusal in the one error shape, or in that of the tool's own seed."""
-    return types.CallToolResult(content=[_json(tell(refused))], is_error=True)
+def refusal_result(
+    refused: Refused, *, refusal_as_dict: RefusalAsDict = as_dict
+) -> types.CallToolResult:
+    """Return a refusal as a tool error, in our common error shape or in that of the tool's seed."""
+    return types.CallToolResult(content=[_json(refusal_as_dict(refused))], is_error=True)
 
 
-def malfunction(tool: str, error: Exception, *, tell: Tell = as_dict) -> types.CallToolResult:
-    """Log an error of ours under an id and return the id alone: nothing of the error is shown."""
-    return refusal(_under_id(tool, error), tell=tell)
+def internal_error_result(
+    tool: str, error: Exception, *, refusal_as_dict: RefusalAsDict = as_dict
+) -> types.CallToolResult:
+    """Log an unexpected error and return a tool error that names only its error id."""
+    return refusal_result(_log_error(tool, error), refusal_as_dict=refusal_as_dict)
 
 
-def resource_error(refused: Refused, revision: str) -> MCPError:
-    """Return a refused reading as the protocol error of a revision, its data in our shape."""
-    is_missing = isinstance(refused, NotFound)
-    code = NOT_FOUND if is_missing and revision in HANDSHAKE_PROTOCOL_VERSIONS else INVALID_PARAMS
-    return MCPError(code, refused.message, refused.as_dict())
+def resource_error(refused: Refused, protocol_version: str) -> MCPError:
+    """Return a refusal to read a resource as a protocol error, with our error shape as its data."""
+    if isinstance(refused, NotFound) and protocol_version in HANDSHAKE_PROTOCOL_VERSIONS:
+        return MCPError(RESOURCE_NOT_FOUND, refused.message, refused.as_dict())
+    return MCPError(INVALID_PARAMS, refused.message, refused.as_dict())
 
 
-def resource_malfunction(error: Exception) -> MCPError:
-    """Do the same as `malfunction` for a reading."""
-    told = _under_id("resources", error)
-    return MCPError(INTERNAL_ERROR, told.message, told.as_dict())
+def resource_internal_error(error: Exception) -> MCPError:
+    """Log an unexpected error and return a protocol error that names only its error id."""
+    refused = _log_error("resources", error)
+    return MCPError(INTERNAL_ERROR, refused.message, refused.as_dict())
 
 
-def _under_id(what: str, error: Exception) -> Refused:
+def _log_error(tool: str, error: Exception) -> Refused:
     error_id = new_id("err_")
-    log.error("a call failed", exc_info=error, extra={"tool": what, "error_id": error_id})
+    log.error("a call failed", exc_info=error, extra={"tool": tool, "error_id": error_id})
     return Refused(
-        f"{what} failed by an error of this server; its log tells more under {error_id}.",
+        f"{tool} failed because of an internal error; the server's log has it under {error_id}.",
         details={"errorId": error_id},
     )
 

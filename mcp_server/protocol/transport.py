@@ -1,4 +1,4 @@
-"""What a transport has to know for the server: who calls."""
+"""What the MCP server requires of a transport: the caller of each message."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from mcp_server.protocol.request_context import MessageContext
 
 
 class Transport(Protocol):
-    """The way a call came in."""
+    """A transport, as far as the server depends on it."""
 
     async def authenticate(self, context: MessageContext, *, needs_stack: bool) -> Principal:
-        """Return who calls, once everything is there that the call needs.
+        """Return the caller, once the database and, if `needs_stack`, a worker are available.
 
         Raises:
-            Refused: The caller may not, or what the tool needs cannot be had.
+            Refused: The caller is not authenticated, or what the call needs is not available.
         """

@@ -1,1 +1,1 @@
-"""What an MCP tool is, how toolsets are found, and tools whose list depends on the caller."""
+"""MCP tools: their definition, the loading of toolsets, and tools that depend on the caller."""

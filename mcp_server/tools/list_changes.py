@@ -1,7 +1,8 @@
-"""Tools that differ from caller to caller, and telling clients that their list is another one.
+"""Tools that depend on the caller, and notifications when a client's tool list changes.
 
-A client of the handshake's era is told on its own stream (stdio, `/sse`); over `/mcp` it has none,
-and asks again by itself. In 2026-07-28 a client asks to be told (`subscriptions/listen`).
+A client of the handshake protocol versions is notified on its own stream (stdio, `/sse`); over
+`/mcp` it has no stream and lists the tools again by itself. In version 2026-07-28 a client
+subscribes with `subscriptions/listen`.
 """
 
 from __future__ import annotations
@@ -24,51 +25,51 @@ from mcp_server.protocol.request_context import MessageContext, context_of
 from mcp_server.protocol.transport import Transport
 from mcp_server.tools.registry import CallerToolSource, McpTool
 
-PATIENCE_S = 3.0  # a list does not wait longer for a home that is being prepared: it is told later
-LOOK_S = 5.0  # between two looks at a list
-MAX_LISTENING = 256  # streams of `subscriptions/listen` in one process
-Tell = Callable[[], Awaitable[None]]
-Looked = list[tuple[str, str, dict[str, Any]]]
+LIST_TIMEOUT_S = 3.0  # for a home that is still being prepared; a change is notified later
+POLL_S = 5.0  # between two checks of a list
+MAX_LISTENERS = 256  # streams of `subscriptions/listen` in one process
+Notify = Callable[[], Awaitable[None]]
+ListState = list[tuple[str, str, dict[str, Any]]]
 
 
 class ToolListWatch:
-    """Looks after one client's list for as long as its stream is open."""
+    """The task that watches one client's tool list while the client's stream is open."""
 
     def __init__(self) -> None:
-        self._watching: asyncio.Task[None] | None = None
+        self._task: asyncio.Task[None] | None = None
 
     @classmethod
     @asynccontextmanager
     async def of_stream(cls, server: object) -> AsyncIterator[ToolListWatch]:
-        """Return what a stream has for the length of its life."""
+        """Yield the watch of one stream, and cancel it at the end (the SDK's lifespan)."""
         watch = cls()
         try:
             yield watch
         finally:
-            if watch._watching is not None:
-                watch._watching.cancel()
-                await asyncio.wait([watch._watching])
+            if watch._task is not None:
+                watch._task.cancel()
+                await asyncio.wait([watch._task])
 
-    def begin(self, watching: Callable[[], Awaitable[None]]) -> None:
-        """Watch from now on, unless it does already."""
-        if self._watching is None:
-            self._watching = asyncio.ensure_future(watching())
+    def start(self, watch: Callable[[], Awaitable[None]]) -> None:
+        """Start watching; does nothing if it already watches."""
+        if self._task is None:
+            self._task = asyncio.ensure_future(watch())
 
 
 class CallerTools:
-    """What the toolsets offer whose tools depend on who calls."""
+    """The tools of those toolsets whose tools depend on the caller."""
 
     def __init__(
         self, sources: Sequence[CallerToolSource], transport: Transport, taken: Collection[str]
     ) -> None:
         self._sources, self._transport, self._taken = sources, transport, taken
-        self._listening = 0
+        self._listeners = 0
 
     async def of(self, context: MessageContext) -> dict[str, McpTool]:
-        """Return a caller's tools by name, those too that are not on its list.
+        """Return a caller's tools by name, including those that are not listed.
 
         Raises:
-            Refused: The caller cannot be admitted.
+            Refused: The caller cannot be authenticated.
         """
         found: dict[str, McpTool] = {}
         if self._sources:
@@ -78,65 +79,68 @@ class CallerTools:
         return found
 
     async def listed(self, context: MessageContext) -> list[McpTool]:
-        """Return the tools that a caller's list has beside our own; none where they cannot be had
-        now: our own are listed whatever happens.
+        """Return the caller's listed tools; none where they cannot be read now, so that the
+        static tools are listed in any case.
         """
         with suppress(Refused, TimeoutError, DatabaseError):
-            async with asyncio.timeout(PATIENCE_S):
-                return _on_list(await self.of(context))
+            async with asyncio.timeout(LIST_TIMEOUT_S):
+                return _only_listed(await self.of(context))
         return []
 
-    def watch(self, ctx: ServerRequestContext[ToolListWatch], shown: Sequence[McpTool]) -> None:
-        """Tell the client of a stream from now on when its list is another than what it was
-        shown.
-        """
+    def watch(self, ctx: ServerRequestContext[ToolListWatch], listed: Sequence[McpTool]) -> None:
+        """Notify the client of a stream whenever its list changes from the one it received."""
         has_stream = ctx.request is None or isinstance(ctx.request, MessageContext)
         if has_stream and self._sources:
-            context, tell = context_of(ctx.request), ctx.session.send_tool_list_changed
-            ctx.lifespan_context.begin(lambda: self._tell_changes(context, tell, _looks(shown)))
+            context, notify = context_of(ctx.request), ctx.session.send_tool_list_changed
+            ctx.lifespan_context.start(
+                lambda: self._notify_changes(context, notify, _state(listed))
+            )
 
     async def listen(
         self,
         ctx: ServerRequestContext[ToolListWatch],
         params: types.SubscriptionsListenRequestParams,
     ) -> types.SubscriptionsListenResult:
-        """Serve a `subscriptions/listen`: of all that may be asked for, the list of tools alone
-        changes.
+        """Serve a `subscriptions/listen` request; the only subscription is the tool list.
 
         Raises:
-            MCPError: Too many listen, or the caller cannot be admitted.
+            MCPError: This process has MAX_LISTENERS such streams already.
         """
         context, bus = context_of(ctx.request), InMemorySubscriptionBus()
-        if self._listening >= MAX_LISTENING:
-            raise MCPError(INTERNAL_ERROR, f"{MAX_LISTENING} streams are listening already.")
-        asked = types.SubscriptionFilter(tools_list_changed=params.notifications.tools_list_changed)
-        shown = _looks(await self.listed(context))
+        if self._listeners >= MAX_LISTENERS:
+            raise MCPError(INTERNAL_ERROR, f"{MAX_LISTENERS} streams are open; close one first.")
+        granted = types.SubscriptionFilter(
+            tools_list_changed=params.notifications.tools_list_changed
+        )
+        state = _state(await self.listed(context))
 
-        async def tell() -> None:
+        async def notify() -> None:
             await bus.publish(ToolsListChanged())
 
-        self._listening += 1
-        watching = asyncio.create_task(self._tell_changes(context, tell, shown))
+        self._listeners += 1
+        watching = asyncio.create_task(self._notify_changes(context, notify, state))
         try:
-            wanted = params.model_copy(update={"notifications": asked})
-            return await ListenHandler(bus)(ctx, wanted)
+            granted_params = params.model_copy(update={"notifications": granted})
+            return await ListenHandler(bus)(ctx, granted_params)
         finally:
-            self._listening -= 1
+            self._listeners -= 1
             watching.cancel()
 
-    async def _tell_changes(self, context: MessageContext, tell: Tell, known: Looked) -> None:
+    async def _notify_changes(
+        self, context: MessageContext, notify: Notify, known: ListState
+    ) -> None:
         while True:
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
             with suppress(Refused, DatabaseError):
-                found = _looks(_on_list(await self.of(context)))
-                if found != known:
-                    known = found
-                    await tell()
+                state = _state(_only_listed(await self.of(context)))
+                if state != known:
+                    known = state
+                    await notify()
 
 
-def _on_list(tools: dict[str, McpTool]) -> list[McpTool]:
+def _only_listed(tools: dict[str, McpTool]) -> list[McpTool]:
     return [tool for tool in tools.values() if tool.is_listed]
 
 
-def _looks(tools: Sequence[McpTool]) -> Looked:
+def _state(tools: Sequence[McpTool]) -> ListState:
     return [(tool.name, tool.description, tool.input_schema) for tool in tools]

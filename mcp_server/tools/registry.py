@@ -1,8 +1,8 @@
-"""What an MCP tool is to this server, and how toolsets are found: one file each under `toolsets/`.
+"""The definition of an MCP tool, and the loading of toolsets.
 
-A toolset file defines TOOLS, a sequence of Tool; one whose tools are another list for every caller
-defines CALLER_TOOLS as well. Adding one is that file, and its name in CONTINUITY_MCP_TOOLSETS or
-`--toolsets`.
+A toolset is a module under `mcp_server/toolsets/`. It defines TOOLS, a sequence of McpTool, and, if
+its tools depend on the caller, CALLER_TOOLS, a CallerToolSource. To add one, add the module and put
+its name into CONTINUITY_MCP_TOOLSETS or `--toolsets`.
 """
 
 from __future__ import annotations
@@ -22,52 +22,54 @@ from decisions.identity.principals import Principal
 from decisions.validation.json_schema import compile_schema
 
 Schema = dict[str, Any]
-Progress = Callable[[int, int, str], Awaitable[None]]  # done steps, total steps, what is going on
+Progress = Callable[[int, int, str], Awaitable[None]]  # finished steps, total steps, message
 _TOOLSETS = Path(__file__).parent.parent / "toolsets"
 
 
 @dataclass(frozen=True, slots=True)
 class McpToolCall:
-    """One call of a tool, as its handler sees it.
+    """One call of a tool, as its handler receives it.
 
     Attributes:
-        arguments: valid by the tool's input schema; whole numbers are ints.
-        progress: tells the client how far the work is; costs nothing when it did not ask.
-        spent_s: seconds that went by before the handler was called, for waits that are bounded.
-        offered: names of all tools that the server offers.
+        arguments: Valid by the tool's input schema; integral numbers are ints.
+        progress: Reports progress to the client, if it requested that.
+        elapsed_s: Seconds between the arrival of the call and that of the handler, to be subtracted
+            from a bounded wait.
+        tool_names: Names of all tools that the server has for every caller.
     """
 
     principal: Principal
     arguments: dict[str, Any]
     progress: Progress
-    spent_s: float = 0.0
-    offered: tuple[str, ...] = ()
+    elapsed_s: float = 0.0
+    tool_names: tuple[str, ...] = ()
 
 
-# The tools of a caller by name, given the names that are taken; asked on a database thread.
+# Returns a caller's tools by name, given the names that are taken; runs on a database thread.
 CallerToolSource = Callable[[Principal, Collection[str]], "dict[str, McpTool]"]
 Handler = Callable[[McpToolCall], Awaitable[dict[str, Any]]]
 
 
 @dataclass(frozen=True)
 class McpTool:
-    """A tool as it is listed and called; the schemas are enforced both ways.
+    """A tool; its input and its output are validated against the schemas.
 
     Attributes:
-        name: the seed's, matching ^[A-Za-z0-9_-]{1,64}$.
-        description: for a model: what it does, when to use it, what comes back.
-        input_schema: closed; its root is an object without oneOf, anyOf, allOf (mechanisms 17).
-        read_only: it changes nothing.
-        destructive: it may end or alter what is there; false means that it only adds.
-        idempotent: the same call again changes nothing more.
-        open_world: it acts on things outside this installation.
-        needs_stack: a worker has to live for it to be of use.
-        checks_itself: its handler checks the arguments, against more than `input_schema` says.
-        audits_refusals: a call that the gate refused, before its handler, is an audit row too.
-        refusal_as_dict: a refusal in the words of the tool's own seed.
-        meta: what else the list tells of it, under a name that is ours.
-        is_listed: it is on the list; what is not is known by name all the same, so that policy
-            answers who calls it.
+        name: The seed's name, matching ^[A-Za-z0-9_-]{1,64}$.
+        description: For the model: what the tool does, when to use it, what it returns.
+        input_schema: Closed; its root is an object without oneOf, anyOf and allOf, which some hosts
+            do not accept there.
+        read_only: It changes nothing.
+        destructive: It may change or delete what exists; false means that it only adds.
+        idempotent: Repeating the call has no further effect.
+        open_world: It acts on things outside this installation.
+        needs_stack: It needs a live worker.
+        validates_arguments: Its handler validates the arguments, more strictly than `input_schema`.
+        audits_refusals: A call whose arguments the parser refused is recorded in the audit log.
+        refusal_as_dict: Returns the body of a refusal, in the error shape of the tool's seed.
+        meta: The `_meta` of its entry in tools/list.
+        is_listed: Whether tools/list has it. A tool that it has not can still be called by name, so
+            that the caller gets policy's decision.
     """
 
     name: str
@@ -88,31 +90,31 @@ class McpTool:
     is_listed: bool = True
 
     @cached_property
-    def accepts(self) -> Draft202012Validator:
+    def input_validator(self) -> Draft202012Validator:
         """The compiled input schema."""
         return compile_schema(self.input_schema)
 
     @cached_property
-    def answers(self) -> Draft202012Validator:
+    def output_validator(self) -> Draft202012Validator:
         """The compiled output schema."""
         return compile_schema(self.output_schema)
 
 
 class UnknownToolset(Exception):
-    """A toolset was named that does not exist."""
+    """A toolset does not exist, or no toolset was named."""
 
 
 def check_toolsets(names: Sequence[str]) -> None:
-    """Refuse names that no file bears; loads none of them.
+    """Check that each name has a module, without importing it.
 
     Raises:
-        UnknownToolset: The message names the unknown and the known ones.
+        UnknownToolset: A name has none, or there are no names; the message lists the known ones.
     """
     known = [module.name for module in pkgutil.iter_modules([str(_TOOLSETS)])]
     unknown = [name for name in names if name not in known]
     if unknown or not names:
-        told = f"Unknown toolset: {', '.join(unknown)}." if unknown else "No toolset was named."
-        raise UnknownToolset(f"{told} Known: {', '.join(known)}.")
+        problem = f"Unknown toolset: {', '.join(unknown)}." if unknown else "No toolset was named."
+        raise UnknownToolset(f"{problem} Known: {', '.join(known)}.")
 
 
 def load_toolsets(names: Sequence[str]) -> dict[str, McpTool]:
@@ -125,9 +127,7 @@ def load_toolsets(names: Sequence[str]) -> dict[str, McpTool]:
 
 
 def load_caller_tools(names: Sequence[str]) -> list[CallerToolSource]:
-    """Return what lists the tools of those among these toolsets that differ from caller to
-    caller.
-    """
+    """Return the CALLER_TOOLS of those of these toolsets that define it."""
     modules = (
         importlib.import_module(f"mcp_server.toolsets.{name}") for name in dict.fromkeys(names)
     )

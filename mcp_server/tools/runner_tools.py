@@ -1,4 +1,4 @@
-"""Tools of runners as MCP has them: the list, and the one direct call."""
+"""The tools of runners as MCP tools, run as direct calls."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from runners.targets.targets import Caller
 from runs.direct_calls.calls import call_tool
 from runs.direct_calls.request import DirectCallRequest
 
-META = "continuity"  # of a listed tool: what it is called out there, and who offers it
+META = "continuity"  # key in _meta: the tool's name on its runners, and their target ids
 MAX_LISTED = 128
 LIST_BYTES = 128 * 1024
-LIMIT_MS = 55_000  # no call of MCP blocks longer (product.md, "MCP")
+LIMIT_MS = 55_000  # below the 60 s after which common hosts abandon a call
 _DESCRIPTION_MAX = 1000
-_LIMIT_TOLD = "It has 55 s: for longer work start call_tools with run_task_template."
+_TIME_LIMIT_NOTE = "Limit 55 s: for longer work start call_tools with run_task_template."
 
 OUTPUT: Schema = {
     "type": "object",
     "properties": {
-        "output": {"description": "What the runner's tool answered: any value."},
+        "output": {"description": "The output of the runner's tool: any value."},
         "targetId": {"type": "string"},
-        "callId": {"type": "string", "description": "What the audit log names the call."},
+        "callId": {"type": "string", "description": "The id of the call in the audit log."},
         "truncated": {
             "type": "boolean",
-            "description": "The output is shortened: artifactId has the whole (get_artifact).",
+            "description": "The output is cut: artifactId has all of it (get_artifact).",
         },
         "artifactId": {"type": "string"},
         "fellBackFrom": {
             "type": "string",
-            "description": "The runner that was not reached; a tool of this server did it.",
+            "description": "The unreachable runner in whose place this server ran the tool.",
         },
     },
     "required": ["output", "targetId", "callId"],
@@ -43,33 +43,38 @@ OUTPUT: Schema = {
 
 
 def tools_of_targets(principal: Principal, taken: Collection[str]) -> dict[str, McpTool]:
-    """Return the tools that the caller's runners offer by their names on the wire; `taken` are
-    those of our own tools. Listed are those that policy lets be called, at once or once a person
-    agreed: at most MAX_LISTED, with LIST_BYTES of schemas in all.
+    """Return the tools of the caller's runners by their MCP name.
+
+    Listed are at most MAX_LISTED of those that policy allows, with or without a confirmation.
+    Beyond LIST_BYTES of schemas in all, a tool's schema is replaced by one of any object.
+
+    Args:
+        principal: The caller; without the scope `tools:write` it has no such tools.
+        taken: Names of other tools, which the returned ones must not have.
     """
     if "tools:write" not in principal.scopes:
         return {}
     offered = list_offered(Caller.of(principal))
-    told = told_tools(offered, taken=taken, at_most=MAX_LISTED, schema_bytes=LIST_BYTES)
-    return {wire: _tool(wire, one) for wire, one in told.items()}
+    published = told_tools(offered, taken=taken, at_most=MAX_LISTED, schema_bytes=LIST_BYTES)
+    return {name: _tool(name, one) for name, one in published.items()}
 
 
-def _tool(wire: str, told: ToldTool) -> McpTool:
-    tool = told.tool
+def _tool(name: str, published: ToldTool) -> McpTool:
+    tool = published.tool
     return McpTool(
-        name=wire,
+        name=name,
         title=tool.name,
-        description=described(tool, at_most=_DESCRIPTION_MAX, more=_LIMIT_TOLD),
+        description=described(tool, at_most=_DESCRIPTION_MAX, more=_TIME_LIMIT_NOTE),
         input_schema=with_choice(tool),
         output_schema=OUTPUT,
         handler=partial(_call, tool),
-        # Hints are for hosts that ask their user less; what a runner says of itself is no reason.
+        # Hosts use hints to skip confirmations: do not derive them from what a runner declares.
         destructive=True,
         open_world=True,
         validates_arguments=True,
         audits_refusals=True,
         meta={META: {"tool": tool.name, "targets": [on.target_id for on in tool.targets]}},
-        is_listed=told.is_shown,
+        is_listed=published.is_shown,
     )
 
 
@@ -83,12 +88,12 @@ async def _call(tool: OfferedTool, call: McpToolCall) -> dict[str, Any]:
         tool.name,
         args,
         target_id=target.target_id,
-        timeout_ms=max(1, LIMIT_MS - int(call.spent_s * 1000)),
-        on_update=progress.say,
+        timeout_ms=max(1, LIMIT_MS - int(call.elapsed_s * 1000)),
+        on_update=progress.add,
     )
     try:
-        answered = await call_tool(principal=call.principal, request=request)
+        result = await call_tool(principal=call.principal, request=request)
     finally:
         await progress.close()
-    told = {"targetId": target.target_id, "callId": answered.call_id, **answered.marks}
-    return {"output": answered.output, **told}
+    details = {"targetId": target.target_id, "callId": result.call_id, **result.marks}
+    return {"output": result.output, **details}

@@ -1,4 +1,4 @@
-"""Workspace tools as MCP has them: the seed's names and schemas, through the one direct call."""
+"""The workspace tools as MCP tools: the seed's names and schemas, run as direct calls."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from runs.direct_calls.calls import call_tool
 from runs.direct_calls.request import DirectCallRequest
 
 _ALTERNATIVES = frozenset({"oneOf", "anyOf", "allOf"})
-_REPLACES = frozenset({"write_to_file", "replace_in_file", "generate_character_profile"})
+_OVERWRITING = frozenset({"write_to_file", "replace_in_file", "generate_character_profile"})
 
 
 def workspace_tools(*, developer: bool) -> tuple[McpTool, ...]:
-    """Return the tools of developer mode, or all the others."""
+    """Return the developer tools, or all other workspace tools."""
     return tuple(_tool(tool) for tool in list_tools("workspace") if tool.developer == developer)
 
 
@@ -32,7 +32,7 @@ def _tool(tool: Tool) -> McpTool:
         output_schema=dict(tool.response or {"type": "object"}),
         handler=partial(_call, tool.name),
         read_only=reads,
-        destructive=tool.name in _REPLACES or (tool.developer and not reads),
+        destructive=tool.name in _OVERWRITING or (tool.developer and not reads),
         idempotent=reads,
         open_world=tool.developer or tool.uses_browser,
         needs_stack=tool.uses_browser,
@@ -43,12 +43,12 @@ def _tool(tool: Tool) -> McpTool:
 
 
 async def _call(name: str, call: McpToolCall) -> dict[str, Any]:
-    request = DirectCallRequest(name, call.arguments, offered=call.offered)
+    request = DirectCallRequest(name, call.arguments, offered=call.tool_names)
     return dict((await call_tool(principal=call.principal, request=request)).output)
 
 
 def _advertised(schema: Schema) -> Schema:
-    """Return a schema as hosts take it: the alternatives at its root are enforced, and not shown
-    (mechanisms 17).
+    """Return the schema for tools/list: without oneOf, anyOf and allOf at its root, which some
+    hosts do not accept there. The handler enforces them.
     """
     return {key: value for key, value in schema.items() if key not in _ALTERNATIVES}

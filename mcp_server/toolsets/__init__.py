@@ -1,1 +1,1 @@
-"""Toolsets, one a file: each defines TOOLS (see mcp_server/tools/registry.py)."""
+"""Toolsets, one per module: each defines TOOLS (see mcp_server/tools/registry.py)."""

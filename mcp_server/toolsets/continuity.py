@@ -1,5 +1,7 @@
-"""The toolset `continuity`: S2's calls. Each hands its arguments to the function that REST calls,
-and its answer back as it is: no rule lives here (S2 §1, §2).
+"""The toolset `continuity`: the calls of the Continuity API (S2 §1, §2).
+
+Each tool calls the same service as REST and returns its result unchanged; the rules are in the
+services.
 """
 
 from __future__ import annotations
@@ -32,12 +34,11 @@ async def _state(call: McpToolCall) -> dict[str, Any]:
 
 
 async def _objects(call: McpToolCall) -> dict[str, Any]:
-    asked = {_OBJECT_TYPE.get(name, name): value for name, value in call.arguments.items()}
-    return await in_thread(list_objects, principal=call.principal, **asked)
+    filters = {_OBJECT_TYPE.get(name, name): value for name, value in call.arguments.items()}
+    return await in_thread(list_objects, principal=call.principal, **filters)
 
 
-async def _carry(service: Service, call: McpToolCall) -> dict[str, Any]:
-    """Hand a call on as a whole."""
+async def _call_service(service: Service, call: McpToolCall) -> dict[str, Any]:
     return await in_thread(service, principal=call.principal, call=call.arguments)
 
 
@@ -46,13 +47,13 @@ _tool = partial(McpTool, refusal_as_dict=as_continuity_error)
 TOOLS = (
     _tool(
         name="continuity_chat",
-        title="Tell what a user asks for",
+        title="Submit a user's request",
         description=(
-            "Call this before you act on what a user asks for. It asks back for what has to be"
-            " known (asked_questions; answer with the same session_id, or give slots), or decides:"
+            "Call this before you act on a user's request. It asks for missing facts"
+            " (asked_questions; answer with the same session_id, or give slots), or decides:"
             " trace.mode act, clarify, or confirm. With trace.high_risk_confirmation.required show"
-            " the risk and do nothing until the user confirmed. trace.best_success_path is a way"
-            " that worked before. Keep decision_id for continuity_report_outcome."
+            " the risk and do nothing until the user confirmed. trace.best_success_path is a"
+            " procedure that worked before. Keep decision_id for continuity_report_outcome."
         ),
         input_schema=CHAT_INPUT,
         output_schema=CHAT_OUTPUT,
@@ -64,35 +65,35 @@ TOOLS = (
         title="Confirm a high-risk decision",
         description=(
             "Confirm a decision of continuity_chat whose trace.high_risk_confirmation.required is"
-            " true. Call it only after the user saw the risk and said yes themselves. The token is"
-            " good once, for 30 minutes; where the answer had none, people confirm elsewhere."
+            " true. Call it only after the user themselves saw the risk and agreed. The token works"
+            " once, for 30 minutes; if you got none, a person confirms outside this conversation."
         ),
         input_schema=contract.CONFIRM_INPUT,
         output_schema=contract.CONFIRM_OUTPUT,
-        handler=partial(_carry, confirm_decision),
+        handler=partial(_call_service, confirm_decision),
     ),
     _tool(
         name="continuity_report_outcome",
-        title="Report what became of a decision",
+        title="Report the outcome of a decision",
         description=(
-            "Say once how a decision of continuity_chat turned out: outcome_status, a note, and if"
-            " you know them system_caused, failure_type, actual_impact_vector, actual_cost, and the"
-            " procedure that worked. The user's state moves by it; failures make later decisions"
-            " like it more careful. proposed_success_path in the answer can be sent to"
+            "Report once how a decision of continuity_chat turned out: outcome_status, a note, and"
+            " if known system_caused, failure_type, actual_impact_vector, actual_cost and the"
+            " procedure that worked. It updates the user's state; failures make later similar"
+            " decisions more careful. You can send the returned proposed_success_path to"
             " continuity_put_success_path."
         ),
         input_schema=contract.OUTCOME_INPUT,
         output_schema=contract.OUTCOME_OUTPUT,
-        handler=partial(_carry, report_outcome),
+        handler=partial(_call_service, report_outcome),
         idempotent=True,
     ),
     _tool(
         name="continuity_get_state",
         title="Get a user's state",
         description=(
-            "Return what a user has to spend: six axes (money, time, energy, asset, reliability,"
-            " identity) from 0, nothing left, to 1, how sure each is, and main_constraint, the"
-            " scarcest of them."
+            "Return a user's resources: six axes (money, time, energy, asset, reliability,"
+            " identity) from 0, nothing left, to 1, the confidence of each, and main_constraint,"
+            " the scarcest."
         ),
         input_schema=contract.STATE_INPUT,
         output_schema=contract.STATE_OUTPUT,
@@ -105,8 +106,8 @@ TOOLS = (
         title="List a user's objects",
         description=(
             "Return a user's Shell and success paths in their current versions, the last written"
-            " first. A success path with steps can be run again with run_task_template,"
-            " replay_success_path."
+            " first. A success path with steps can be repeated with the template"
+            " replay_success_path (run_task_template)."
         ),
         input_schema=contract.LIST_OBJECTS_INPUT,
         output_schema=contract.LIST_OBJECTS_OUTPUT,
@@ -118,24 +119,24 @@ TOOLS = (
         name="continuity_put_shell",
         title="Write a user's Shell",
         description=(
-            "Overwrite the user's one Shell: how others meet them, what they tell of themselves."
-            " source user for what they said; inferred needs evidence. Older versions are kept."
-            " if_match with the version you read refuses to overwrite a newer one."
+            "Overwrite the user's Shell, which is how they present themselves to others. source is"
+            " user for what they stated; inferred needs evidence. Older versions are kept. With"
+            " if_match, the version you read, a newer one is not overwritten."
         ),
         input_schema=contract.PUT_SHELL_INPUT,
         output_schema=contract.PUT_OBJECT_OUTPUT,
-        handler=partial(_carry, put_shell),
+        handler=partial(_call_service, put_shell),
     ),
     _tool(
         name="continuity_put_success_path",
         title="Write a success path",
         description=(
-            "Keep a way that worked, by its name; the same name again is a new version. Every"
-            " required slot needs a definition. procedure is a text, or steps [{tool, args}] in"
-            " which ${slot} stands for a slot, which replay_success_path can run without a model."
+            "Store a procedure that worked under a name; the same name again is a new version."
+            " Every required slot needs a definition. procedure is a text, or steps [{tool, args}]"
+            " with ${slot} for a slot, which replay_success_path can run without a model."
         ),
         input_schema=contract.PUT_SUCCESS_PATH_INPUT,
         output_schema=contract.PUT_OBJECT_OUTPUT,
-        handler=partial(_carry, put_success_path),
+        handler=partial(_call_service, put_success_path),
     ),
 )

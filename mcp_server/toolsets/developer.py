@@ -1,4 +1,4 @@
-"""The toolset `developer`: S4's tools that run a project's scripts and open its pages."""
+"""The toolset `developer`: the S4 tools that run a project's scripts and open its pages."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The toolset `runtime`: S0's calls (templates, runs, events, artifacts, the profile), and one to
-read of a result only what is needed.
+"""The toolset `runtime`: the calls of S0 (templates, runs, events, artifacts, the profile), and
+`read_page_content`, which reads parts of a result.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ async def list_task_templates(call: McpToolCall) -> dict[str, Any]:
 
 
 async def run_task_template(call: McpToolCall) -> dict[str, Any]:
-    """Submit a run and answer as its mode wants."""
+    """Submit a run and, if its mode says so, wait for its result."""
     return await long_poll.submit_and_wait(
         principal=call.principal, call=call.arguments, progress=call.progress
     )
 
 
 async def get_task_run(call: McpToolCall) -> dict[str, Any]:
-    """Return a run as it is."""
+    """Return a run in its current state."""
     return await in_thread(runs.get_run, principal=call.principal, run_id=call.arguments["runId"])
 
 
 async def list_task_runs(call: McpToolCall) -> dict[str, Any]:
     """Return a page of the workspace's runs."""
-    asked = {TEMPLATE_FILTER.get(name, name): value for name, value in call.arguments.items()}
+    filters = {TEMPLATE_FILTER.get(name, name): value for name, value in call.arguments.items()}
     return await in_thread(
         runs.list_runs,
         principal=call.principal,
         max_bytes=settings.MCP_ANSWER_BYTES,
-        **asked,
+        **filters,
     )
 
 
@@ -60,33 +60,33 @@ async def cancel_task_run(call: McpToolCall) -> dict[str, Any]:
 
 async def get_artifact(call: McpToolCall) -> dict[str, Any]:
     """Return a chunk of an artifact."""
-    asked = dict(call.arguments)
-    artifact_id = asked.pop("artifactId")
-    return await in_thread(read_chunk, principal=call.principal, artifact_id=artifact_id, **asked)
+    chunk = dict(call.arguments)
+    artifact_id = chunk.pop("artifactId")
+    return await in_thread(read_chunk, principal=call.principal, artifact_id=artifact_id, **chunk)
 
 
 async def get_runtime_profile(call: McpToolCall) -> dict[str, Any]:
-    """Return the limits."""
+    """Return the limits of this installation."""
     return runs.get_runtime_profile(principal=call.principal)
 
 
 async def subscribe_task_run_events(call: McpToolCall) -> dict[str, Any]:
-    """Return the events behind `after`, waiting for the first one."""
-    asked = SUBSCRIBE_DEFAULTS | call.arguments
-    run_id = asked["runId"]
+    """Return the events after seq `after`, waiting for the first one."""
+    arguments = SUBSCRIBE_DEFAULTS | call.arguments
+    run_id = arguments["runId"]
 
-    async def tell_steps(_done: int, _total: int, message: str) -> None:
+    async def report_steps(_done: int, _total: int, message: str) -> None:
         run = await in_thread(runs.get_run, principal=call.principal, run_id=run_id)
         await call.progress(run["progress"]["doneSteps"], run["progress"]["totalSteps"], message)
 
     return await long_poll.wait_events(
         principal=call.principal,
         run_id=run_id,
-        after=asked["after"],
-        limit=asked["limit"],
+        after=arguments["after"],
+        limit=arguments["limit"],
         max_bytes=settings.MCP_ANSWER_BYTES,
         wait_s=_wait_s(call),
-        progress=tell_steps,
+        progress=report_steps,
     )
 
 
@@ -101,7 +101,7 @@ async def wait_task_run(call: McpToolCall) -> dict[str, Any]:
 
 
 async def answer_task_run(call: McpToolCall) -> dict[str, Any]:
-    """Give a run the answer it waits for."""
+    """Answer the question that a run waits for."""
     return await in_thread(
         answer_run,
         principal=call.principal,
@@ -111,16 +111,16 @@ async def answer_task_run(call: McpToolCall) -> dict[str, Any]:
 
 
 async def read_page_content(call: McpToolCall) -> dict[str, Any]:
-    """Return the parts of a kept result that were asked for."""
+    """Return the requested parts of a stored result."""
     return await in_thread(
         page_reader.read_page_content, principal=call.principal, call=call.arguments
     )
 
 
-def _wait_s(call: McpToolCall, unsaid_ms: int = 0) -> float:
-    """Return how long the handler may wait, so that the whole call keeps to waitMs."""
-    asked_s: float = call.arguments.get("waitMs", unsaid_ms) / 1000
-    return max(0.0, asked_s - call.spent_s)
+def _wait_s(call: McpToolCall, default_ms: int = 0) -> float:
+    """Return how long the handler may wait for the whole call to take at most waitMs."""
+    wait_s: float = call.arguments.get("waitMs", default_ms) / 1000
+    return max(0.0, wait_s - call.elapsed_s)
 
 
 TOOLS = (
@@ -128,8 +128,8 @@ TOOLS = (
         name="list_task_templates",
         title="List task templates",
         description=(
-            "List the kinds of work that run_task_template can do, each with its inputSchema,"
-            " exampleInputs and limits. Call it once before the first run_task_template."
+            "List the templates of run_task_template, each with its inputSchema, exampleInputs and"
+            " limits. Call it once before the first run_task_template."
         ),
         input_schema=contract.NO_INPUT,
         output_schema=contract.LIST_TASK_TEMPLATES_OUTPUT,
@@ -143,15 +143,15 @@ TOOLS = (
         description=(
             "Start a durable run of a template, for example batch_extract_pages to read web pages"
             " in a real browser. options.mode: sync waits for the result (at most 5 minutes), async"
-            " answers at once with a runId, auto (default) waits for small jobs only. The run goes"
-            " on whatever happens to this connection: keep runId and use wait_task_run or"
-            " get_task_run. With options.idempotencyKey the call can be repeated safely. A run that"
-            " failed is a normal answer: read status and error.recovery."
+            " returns a runId at once, auto (default) waits for small jobs only. The run continues"
+            " if this connection is lost: keep runId and use wait_task_run or get_task_run. With"
+            " options.idempotencyKey the call can be repeated safely. A failed run is a normal"
+            " result: read status and error.recovery."
         ),
         input_schema=contract.RUN_TASK_TEMPLATE_INPUT,
         output_schema=contract.RUN_TASK_TEMPLATE_OUTPUT,
         handler=run_task_template,
-        # What a run does is its template's: some submit forms or call tools on other machines.
+        # It depends on the template: some submit forms or call tools on other machines.
         destructive=True,
         open_world=True,
         needs_stack=True,
@@ -160,8 +160,8 @@ TOOLS = (
         name="get_task_run",
         title="Get a run",
         description=(
-            "Return a run as it is now: status, progress, and once it ended its result or error and"
-            " its artifactIds. To wait for the end use wait_task_run instead of polling."
+            "Return a run's current status and progress, and once it has ended its result or error"
+            " and its artifactIds. To wait for the end use wait_task_run instead of polling."
         ),
         input_schema=contract.RUN_ID_INPUT,
         output_schema=contract.RUN_OUTPUT,
@@ -173,9 +173,9 @@ TOOLS = (
         name="list_task_runs",
         title="List runs",
         description=(
-            "List the runs of this workspace, newest first, also those of earlier conversations;"
-            " filter by status or templateId, page with limit and offset. total counts all that"
-            " match. Runs that ended stay listed for 30 minutes by default."
+            "List the runs of this workspace, newest first, including those of earlier"
+            " conversations; filter by status or templateId, page with limit and offset. total"
+            " counts all matches. Ended runs stay listed for 30 minutes by default."
         ),
         input_schema=contract.LIST_TASK_RUNS_INPUT,
         output_schema=contract.LIST_TASK_RUNS_OUTPUT,
@@ -187,8 +187,8 @@ TOOLS = (
         name="cancel_task_run",
         title="Cancel a run",
         description=(
-            "Cancel a queued or running run for good; what it saved so far is kept. For a run that"
-            " had already ended it answers success false with the reason."
+            "Cancel a queued or running run permanently; its saved artifacts are kept. For a run"
+            " that has already ended it returns success false with the reason."
         ),
         input_schema=contract.RUN_ID_INPUT,
         output_schema=contract.CANCEL_TASK_RUN_OUTPUT,
@@ -200,9 +200,9 @@ TOOLS = (
         name="get_artifact",
         title="Read an artifact",
         description=(
-            "Read a chunk of something that a run saved (artifactIds of the run; the first is its"
-            " whole result as JSON). Text comes as text, anything else as base64. Until complete is"
-            " true, go on at offset + length. To read pages, read_page_content costs far less."
+            "Read a chunk of an artifact of a run (the run's artifactIds; the first is its whole"
+            " result as JSON). Text is returned as text, anything else as base64. Until complete is"
+            " true, continue at offset + length. To read pages, read_page_content costs far less."
         ),
         input_schema=GET_ARTIFACT_INPUT,
         output_schema=ARTIFACT_CHUNK,
@@ -212,12 +212,12 @@ TOOLS = (
     ),
     McpTool(
         name="read_page_content",
-        title="Read parts of what was read",
+        title="Read parts of pages",
         description=(
-            "Read the text of pages that a run read, as little of it as you need: outline true"
-            " lists pages and headings; sections (heading words or indexes), item (one page) and"
-            " grep (RE2 pattern; answers matches) choose; maxChars bounds the answer. While"
-            " nextOffset is no null, go on with offset = nextOffset."
+            "Read only the parts you need of the pages that a run read: outline true lists pages"
+            " and headings; sections (heading words or indexes), item (one page) and grep (RE2"
+            " pattern; returns matches) select text; maxChars limits it. While nextOffset is not"
+            " null, continue with offset = nextOffset."
         ),
         input_schema=page_reader.READ_PAGE_CONTENT_INPUT,
         output_schema=page_reader.READ_PAGE_CONTENT_OUTPUT,
@@ -229,8 +229,8 @@ TOOLS = (
         name="get_runtime_profile",
         title="Get the runtime's limits",
         description=(
-            "Return the limits of this installation: runs at once, urls per run, time limits, chunk"
-            " size, how long runs and artifacts are kept, your trust level."
+            "Return the limits of this installation (concurrent runs, urls per run, time limits,"
+            " chunk size, lifetime of runs and artifacts) and your trust level."
         ),
         input_schema=contract.NO_INPUT,
         output_schema=contract.RUNTIME_PROFILE_OUTPUT,
@@ -242,9 +242,9 @@ TOOLS = (
         name="subscribe_task_run_events",
         title="Follow a run's events",
         description=(
-            "Return the run's events behind seq `after`, waiting up to waitMs for the first."
-            " Call again with after = lastSeq until terminal is true: none is missed or doubled."
-            " Use it to follow single steps; to wait for the end only, use wait_task_run."
+            "Return the run's events after seq `after`, waiting up to waitMs for the first."
+            " Call again with after = lastSeq until terminal is true: no event is missed or"
+            " repeated. Use it to follow each step; to wait only for the end, use wait_task_run."
         ),
         input_schema=contract.SUBSCRIBE_INPUT,
         output_schema=contract.SUBSCRIBE_OUTPUT,
@@ -257,9 +257,9 @@ TOOLS = (
         name="wait_task_run",
         title="Wait for a run",
         description=(
-            "Wait up to waitMs (at most, and unless said, 55000) and return the run as soon as it"
-            " has ended or waits for a person (waitingFor); else as it is when the time is up: then"
-            " call it again."
+            "Wait up to waitMs (default and maximum 55000) and return the run once it has ended or"
+            " waits for a person (waitingFor), else its current state after that time: then call"
+            " again."
         ),
         input_schema=contract.WAIT_TASK_RUN_INPUT,
         output_schema=contract.RUN_OUTPUT,
@@ -272,9 +272,9 @@ TOOLS = (
         name="answer_task_run",
         title="Answer a run's question",
         description=(
-            "Answer a run whose waitingFor.type is answer (its question is in waitingFor.question,"
-            " perhaps with suggestions), so that it goes on. Confirmations are not given here: a"
-            " person gives them."
+            "Answer a run whose waitingFor.type is answer, so that it continues. The question is in"
+            " waitingFor.question, sometimes with suggestions. Confirmations are not given here but"
+            " by a person."
         ),
         input_schema=contract.ANSWER_TASK_RUN_INPUT,
         output_schema=contract.CANCEL_TASK_RUN_OUTPUT,

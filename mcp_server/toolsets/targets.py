@@ -1,4 +1,4 @@
-"""The toolset `targets`: what runners offer, which is another list for every caller."""
+"""The toolset `targets`: the tools of the runners that the caller may use."""
 
 from __future__ import annotations
 

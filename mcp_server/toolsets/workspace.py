@@ -1,4 +1,4 @@
-"""The toolset `workspace`: S4's tools for the files of a project, its scenes and its snapshots."""
+"""The toolset `workspace`: the S4 tools for a project's files, scenes and snapshots."""
 
 from __future__ import annotations
 

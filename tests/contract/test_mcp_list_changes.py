@@ -26,9 +26,9 @@ LISTEN = {"notifications": {"toolsListChanged": True, "promptsListChanged": True
 
 
 @pytest.fixture(autouse=True)
-def look_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have lists looked at without waiting."""
-    monkeypatch.setattr(list_changes, "LOOK_S", 0.05)
+def poll_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Check lists without waiting."""
+    monkeypatch.setattr(list_changes, "POLL_S", 0.05)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from mcp_server.protocol.progress import JOINED_MAX, TextProgress
+from mcp_server.protocol.progress import TEXT_MAX, TextProgress
 from runners.remote_tools.model_facing import fit_schema, wire_names
 
 ODD = ["bash.exec", "naïve tool", "a" * 128, "工具", "a/b", "mcp:x", ".", "_", "-"]
@@ -82,13 +82,13 @@ def test_pieces_that_come_while_one_is_told_are_told_together() -> None:
         await asyncio.sleep(0)
         told.append((done, message))
 
-    async def say() -> None:
+    async def add_pieces() -> None:
         joined = TextProgress(progress)
-        joined.say("first ")
+        joined.add("first ")
         await asyncio.sleep(0)
-        for piece in ("a", "b", "c" * JOINED_MAX):
-            joined.say(piece)
+        for piece in ("a", "b", "c" * TEXT_MAX):
+            joined.add(piece)
         await joined.close()
 
-    asyncio.run(say())
-    assert told == [(1, "first "), (4, "c" * JOINED_MAX)]
+    asyncio.run(add_pieces())
+    assert told == [(1, "first "), (4, "c" * TEXT_MAX)]
