@@ -1,1 +1,1 @@
-"""Direct tool calls, made outside of a run through REST or MCP."""
+"""Direct tool calls: calls through REST or MCP that belong to no run of the caller."""

@@ -1,4 +1,4 @@
-"""A direct call that a worker carries: a run of `call_tools` with one call, waited for."""
+"""Perform a direct call as a run of `call_tools` with that one call, and wait for it."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ from runs.streaming.long_poll import wait_run
 from runs.submission.services import submit_run
 from runs.submission.validation import SubmittedRun
 
-START_MS = 20_000  # for a worker to take the run and open its browser, beside the tool's own time
-PATIENCE_S = 55.0  # no call blocks longer (product.md, "MCP")
-_OURS = frozenset({"runs:read", "runs:write", "sessions:write", "artifacts:read"})
+START_MS = 20_000  # for a worker to claim the run and open its browser, besides the tool's limit
+MAX_WAIT_S = 55.0  # longest time that a request of REST or MCP blocks
+_RUN_SCOPES = frozenset({"runs:read", "runs:write", "sessions:write", "artifacts:read"})
 
 
 @dataclass(frozen=True, slots=True)
-class CarriedResult:
-    """What came of a carried call."""
+class RunCallResult:
+    """The result of a call that was performed as a run."""
 
     result: ToolResult
     artifact_ids: Sequence[str] = ()
 
 
 async def submit_call(principal: Principal, call: DirectCallOfRun, limit_ms: int) -> str:
-    """Have a worker make a call, and return the id of its run: the first one's where the key is
-    the same. Commits that the call begins, or that it was refused.
+    """Submit a run that makes the call, and return the run's id; the same key again returns the
+    first run's. Commits the call's start, or its refusal.
 
     Raises:
         PolicyDenied, ConfirmationRequired: As `authorize.admit_call`.
@@ -51,29 +51,29 @@ async def submit_call(principal: Principal, call: DirectCallOfRun, limit_ms: int
     return await in_thread(_submit_admitted, principal, call, limit_ms)
 
 
-async def wait_for_call(principal: Principal, run_id: str, limit_ms: int) -> CarriedResult:
-    """Wait for a call that was handed in and return what came of it.
+async def wait_for_call(principal: Principal, run_id: str, limit_ms: int) -> RunCallResult:
+    """Wait for the run of a submitted call and return the call's result.
 
     Raises:
-        ConfirmationRequired: A person has to decide before its run goes on.
-        ArtifactNotFound, ArtifactExpired: It was done before, and its output is not kept any more.
+        ConfirmationRequired: The run is suspended until a person decides.
+        ArtifactNotFound, ArtifactExpired: The call was made before, and its output was deleted.
     """
-    carrier = _carrier(principal)
-    wait_s = min(PATIENCE_S, (limit_ms + START_MS) / 1000 + 2)
-    run = await wait_run(principal=carrier, run_id=run_id, wait_s=wait_s)
-    return CarriedResult(await _result_of(run, carrier), run["artifactIds"])
+    owner = _with_run_scopes(principal)
+    wait_s = min(MAX_WAIT_S, (limit_ms + START_MS) / 1000 + 2)
+    run = await wait_run(principal=owner, run_id=run_id, wait_s=wait_s)
+    return RunCallResult(await _result_of(run, owner), run["artifactIds"])
 
 
-def _carrier(principal: Principal) -> Principal:
-    """Return the caller as who its run belongs to: the scopes of tools were asked for; that a run
-    carries the call is our affair.
+def _with_run_scopes(principal: Principal) -> Principal:
+    """Return the caller with the scopes that the run needs. The tool's scope was checked; that the
+    call is performed as a run is an implementation detail.
     """
-    return replace(principal, scopes=principal.scopes | _OURS)
+    return replace(principal, scopes=principal.scopes | _RUN_SCOPES)
 
 
 def _submit_admitted(principal: Principal, call: DirectCallOfRun, limit_ms: int) -> str:
     with recording_refusals(principal=principal, name=call.request.tool):
-        submitted = _submit(_carrier(principal), call, limit_ms)
+        submitted = _submit(_with_run_scopes(principal), call, limit_ms)
         if submitted.inputs_match is False:
             raise Conflict("The idempotencyKey was used for another call.")
     if submitted.deduplicated:
@@ -82,72 +82,72 @@ def _submit_admitted(principal: Principal, call: DirectCallOfRun, limit_ms: int)
     return submitted.run_id
 
 
-def _submit(carrier: Principal, call: DirectCallOfRun, limit_ms: int) -> SubmittedRun:
-    use = call.request
-    planned: dict[str, Any] = {"name": use.tool, "args": dict(use.args)}
-    if use.target_id is not None:
-        planned["targetId"] = use.target_id
-    tool = get_tool(use.tool)
+def _submit(owner: Principal, call: DirectCallOfRun, limit_ms: int) -> SubmittedRun:
+    request = call.request
+    planned: dict[str, Any] = {"name": request.tool, "args": dict(request.args)}
+    if request.target_id is not None:
+        planned["targetId"] = request.target_id
+    tool = get_tool(request.tool)
     if tool is not None and limit_ms < tool.timeout_ms:
         planned["timeoutMs"] = limit_ms
     options: dict[str, Any] = {"mode": "sync", "timeoutMs": limit_ms + START_MS}
-    if use.key:
-        options["idempotencyKey"] = "call:" + mac("call", f"{use.tool}\0{use.key}".encode())
+    if request.key:
+        options["idempotencyKey"] = "call:" + mac("call", f"{request.tool}\0{request.key}".encode())
     return submit_run(
-        principal=carrier,
+        principal=owner,
         template_id="call_tools",
         inputs={"calls": [planned]},
         options=options,
-        session_id=_session_of(carrier, use),
+        session_id=_session_of(owner, request),
         direct_call=call,
     )
 
 
-def _session_of(carrier: Principal, use: ToolCallRequest) -> str | None:
-    """Return the session that a caller's calls about a workspace share: what one call opened, the
-    next one finds. Other tools have a browser of their own.
+def _session_of(owner: Principal, request: ToolCallRequest) -> str | None:
+    """Return the session that the caller's calls for one workspace share, so that the next call
+    finds the pages of this one; None for tools without a target.
     """
-    if use.target_id is None:
+    if request.target_id is None:
         return None
-    name = f"pages of {use.target_id}"
-    found = find_named(carrier, name)
-    return found.id if found else str(create_session(principal=carrier, name=name)["sessionId"])
+    name = f"pages of {request.target_id}"
+    session = find_named(owner, name)
+    return session.id if session else str(create_session(principal=owner, name=name)["sessionId"])
 
 
-async def _result_of(run: Mapping[str, Any], carrier: Principal) -> ToolResult:
+async def _result_of(run: Mapping[str, Any], owner: Principal) -> ToolResult:
     if "waitingFor" in run:
-        asked = run["waitingFor"]
+        waiting = run["waitingFor"]
         raise ConfirmationRequired(
-            "A person has to decide before the call goes on; its run then does so by itself.",
+            "A person has to decide first; then the run of this call continues by itself.",
             details={
                 "runId": run["runId"],
-                **{name: asked[name] for name in ("decisionId", "expiresAt") if name in asked},
+                **{name: waiting[name] for name in ("decisionId", "expiresAt") if name in waiting},
             },
         )
     if run["status"] not in TERMINAL:
-        slow = WorkspaceTimeout(
-            "The call did not end in time; its run goes on.", details={"runId": run["runId"]}
+        timeout = WorkspaceTimeout(
+            "The call did not end in time; its run continues.", details={"runId": run["runId"]}
         )
-        return ToolResult(False, error=slow.as_dict())
+        return ToolResult(False, error=timeout.as_dict())
     if run["error"] is not None:
         return ToolResult(False, error=run["error"])
-    return ToolResult(True, output=await in_thread(_output_of, run["result"], carrier))
+    return ToolResult(True, output=await in_thread(_output_of, run["result"], owner))
 
 
-def _output_of(result: Mapping[str, Any], carrier: Principal) -> Mapping[str, Any]:
-    """Return what the one call of a run answered, whole also where its run has it shortened.
+def _output_of(result: Mapping[str, Any], owner: Principal) -> Mapping[str, Any]:
+    """Return the whole output of the run's only call, from the artifact if it was shortened.
 
     Raises:
-        ArtifactNotFound, ArtifactExpired: The whole is not kept any more.
+        ArtifactNotFound, ArtifactExpired: The artifact was deleted.
     """
-    whole = _read_whole(result, carrier) if result.get("truncated") else result
+    whole = _read_whole(result, owner) if result.get("truncated") else result
     first = whole["results"][0]
     output: Mapping[str, Any] = first["output"]
-    return _read_whole(first, carrier) if first.get("truncated") else output
+    return _read_whole(first, owner) if first.get("truncated") else output
 
 
-def _read_whole(short: Mapping[str, Any], carrier: Principal) -> dict[str, Any]:
-    _, file = open_content(principal=carrier, artifact_id=short["artifactId"])
+def _read_whole(shortened: Mapping[str, Any], owner: Principal) -> dict[str, Any]:
+    _, file = open_content(principal=owner, artifact_id=shortened["artifactId"])
     with file:
         whole: dict[str, Any] = orjson.loads(file.read())
     return whole

@@ -1,4 +1,4 @@
-"""A direct call that may be made, and what the audit log tells of it."""
+"""An admitted direct call, and its audit events."""
 
 from __future__ import annotations
 
@@ -25,34 +25,35 @@ from runs.lifecycle.in_flight_calls import finish_direct_call
 
 @dataclass(slots=True)
 class AdmittedCall:
-    """A call that may be made, or that was before.
+    """A valid and authorized call.
 
     Attributes:
-        blobs: what its tool kept.
-        earlier: what the call under its key came to.
+        target: the workspace or runner that performs it; None for other tools.
+        blobs: the artifacts that the tool stored.
+        earlier_outcome: the outcome of an earlier call with the same key; this one is not made.
     """
 
     tool: Tool
-    use: ToolCallRequest
-    place: Workspace | RunnerTarget | None
+    request: ToolCallRequest
+    target: Workspace | RunnerTarget | None
     call_id: str
     blobs: list[StoredBlob] = field(default_factory=list)
-    earlier: StoredOutcome | None = None
+    earlier_outcome: StoredOutcome | None = None
 
     @property
     def is_keyed(self) -> bool:
-        """Whether its key keeps it from being made twice."""
-        return self.use.key != "" and self.tool.effect != Effect.READ
+        """Whether it has an idempotency key and an effect; a call that only reads is repeated."""
+        return self.request.key != "" and self.tool.effect != Effect.READ
 
 
 def call_failure(tool: Tool, result: ToolResult) -> FailedCall:
-    """Return the refusal that a call's failure is."""
+    """Return the error that the caller of a failed call gets."""
     return failed_call(result.error or {}, in_s4=tool.kind == "workspace")
 
 
 def audit_outcome(tool: Tool, result: ToolResult) -> dict[str, Any]:
-    """Return what the audit log tells of how a call ended: a failure with the code that its caller
-    reads.
+    """Return {ok, code?, snapshotId?} for the audit event of a call's end; the code is the one that
+    the caller gets.
     """
     if not result.ok:
         return {"ok": False, "code": str(call_failure(tool, result).error["errorCode"])}
@@ -61,54 +62,56 @@ def audit_outcome(tool: Tool, result: ToolResult) -> dict[str, Any]:
 
 
 def started_event(principal: Principal, admitted: AdmittedCall) -> AuditEvent:
-    """Return the audit row of a call that is about to be made."""
+    """Return the audit event of a call that starts."""
     return audit_event("tool.called", principal, admitted.tool, audit_details(admitted))
 
 
 def record_end(
     principal: Principal,
     admitted: AdmittedCall,
-    outcome: Mapping[str, Any],
-    done: StoredOutcome | None = None,
+    audited: Mapping[str, Any],
+    outcome: StoredOutcome | None = None,
 ) -> None:
-    """Tell that a call is over, with what it kept, and keep what it came to under its key; `done`
-    is None where nobody saw that. Commits.
+    """Record the end of a call: its audit event, its artifacts, and the outcome under its key.
+    Commits.
+
+    Args:
+        audited: as `audit_outcome` returns it.
+        outcome: None if the call was interrupted, so that its outcome is unknown.
     """
-    action = "tool.succeeded" if outcome["ok"] else "tool.failed"
-    place = {"tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id}
+    action = "tool.succeeded" if audited["ok"] else "tool.failed"
+    scope = {"tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id}
     blobs = [(blob, None) for blob in admitted.blobs]
     with transaction.atomic():
         if blobs:
             Artifact.objects.bulk_create(
-                artifact_rows(blobs, **place, run_id=admitted.call_id, ended_at=datetime.now(UTC))
+                artifact_rows(blobs, **scope, run_id=admitted.call_id, ended_at=datetime.now(UTC))
             )
-        closing = audit_event(
-            action, principal, admitted.tool, {**audit_details(admitted), **outcome}
-        )
-        finish_direct_call(admitted.call_id, closing)
-        if admitted.is_keyed and done is not None:
-            store_outcome(done)
+        details = {**audit_details(admitted), **audited}
+        finish_direct_call(admitted.call_id, audit_event(action, principal, admitted.tool, details))
+        if admitted.is_keyed and outcome is not None:
+            store_outcome(outcome)
 
 
 def audit_details(admitted: AdmittedCall) -> dict[str, Any]:
-    """Return what every audit row of a call tells of it."""
-    use = admitted.use
-    told: dict[str, Any] = {
-        "tool": use.tool,
+    """Return the details that every audit event of a call has."""
+    request = admitted.request
+    details: dict[str, Any] = {
+        "tool": request.tool,
         "callId": admitted.call_id,
-        "argsDigest": use.digest,
+        "argsDigest": request.digest,
     }
-    if use.target_id is not None:
-        told["targetId"] = use.target_id
-    if not use.is_builtin:
-        told["elsewhere"] = True
-    path = use.args.get("path")
-    return told | ({"path": path[:300]} if isinstance(path, str) else {})
+    if request.target_id is not None:
+        details["targetId"] = request.target_id
+    if not request.is_builtin:
+        details["elsewhere"] = True
+    path = request.args.get("path")
+    return details | ({"path": path[:300]} if isinstance(path, str) else {})
 
 
 def audit_event(
-    action: str, principal: Principal, tool: Tool, told: Mapping[str, Any]
+    action: str, principal: Principal, tool: Tool, details: Mapping[str, Any]
 ) -> AuditEvent:
-    """Return an audit row about a direct call of a tool."""
-    place = principal.tenant_id, principal.workspace_id
-    return AuditEvent(action, principal.id, "tool", tool.name, *place, told)
+    """Return an audit event about a direct call of a tool."""
+    scope = principal.tenant_id, principal.workspace_id
+    return AuditEvent(action, principal.id, "tool", tool.name, *scope, details)

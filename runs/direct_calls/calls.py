@@ -1,7 +1,7 @@
-"""One call of a tool outside a run: checked, judged by policy, audited before and after, done.
+"""A direct tool call: validate it, authorize it, perform it, and audit its start and end.
 
-Tools that only touch files are done here, in the door's process. Those that need a browser are
-carried by a worker, as a run of `call_tools` that is waited for.
+Tools that need no browser run here, in the process of the API. For a tool that needs a browser, a
+worker performs the call as a run of `call_tools`, and this process waits for the run (`as_run`).
 """
 
 from __future__ import annotations
@@ -62,69 +62,75 @@ from runs.task_templates.large_outputs import fit_call_output
 
 
 async def call_tool(*, principal: Principal, request: DirectCallRequest) -> DirectCallResult:
-    """Call a tool and return what it answered.
+    """Call a tool and return its output.
+
+    With an idempotency key, a call that was made before is not repeated: its stored outcome is
+    returned or raised. Once a person has confirmed a call, the same call with the same key performs
+    it.
 
     Raises:
-        ToolNotFound: There is no tool of this name here, nor a runner that could have it.
-        TargetNotFound: It names a target that is no runner of the caller's.
+        ToolNotFound: No tool has this name, and no runner could have it.
+        TargetNotFound: The target is not a runner of the caller.
         Forbidden: The caller lacks the tool's scope.
-        PolicyDenied, ConfirmationRequired, Conflict: As `authorize.admit_call` and `use_approval`; once a
-            person confirmed, the same call with the same key is performed.
-        Conflict: The key was used for another call, or its call is under way. One that was made
-            under its key is not made again: this returns, or raises, what it came to.
-        FailedCall: The tool failed, or its arguments or its target are wrong.
+        PolicyDenied, ConfirmationRequired: As `authorize.admit_call`.
+        Conflict: The key was used for another call, or its call is still running; or as
+            `authorize.use_approval`.
+        FailedCall: The tool failed, or its arguments or target are invalid.
     """
-    began = time.monotonic()
+    started = time.monotonic()
     admitted = await in_thread(_admit, principal, request)
-    if admitted.earlier is not None:
-        return _answer(admitted.tool, admitted.earlier)
+    if admitted.earlier_outcome is not None:
+        return _result_of(admitted.tool, admitted.earlier_outcome)
     if admitted.tool.uses_browser:
-        return await _carried(principal, admitted, _limit_ms(admitted.tool, request), began)
-    outcome, done = aborted_call_data(INTERRUPTED, request.name, audit_details(admitted)), None
+        return await _call_as_run(principal, admitted, _limit_ms(admitted.tool, request), started)
+    # If the call is interrupted, its end is audited as such, and no outcome is stored.
+    audited, outcome = aborted_call_data(INTERRUPTED, request.name, audit_details(admitted)), None
     try:
         context = _context(principal, admitted, request)
-        call = ToolCall(request.name, admitted.use.args, admitted.use.target_id)
+        call = ToolCall(request.name, admitted.request.args, admitted.request.target_id)
         result = await invoke(call, context)
-        output, marks = await _fitted(admitted, result, context)
-        outcome = audit_outcome(admitted.tool, result)
-        kept = [blob.artifact_id for blob in admitted.blobs]
-        done = StoredOutcome(
-            admitted.call_id, replace(result, output=output), kept, {**marks, **request.marks}
+        output, marks = await _fitted_output(admitted, result, context)
+        audited = audit_outcome(admitted.tool, result)
+        outcome = StoredOutcome(
+            admitted.call_id,
+            replace(result, output=output),
+            [blob.artifact_id for blob in admitted.blobs],
+            {**marks, **request.marks},
         )
     finally:
-        outcome["durationMs"] = int((time.monotonic() - began) * 1000)
-        # Also where whoever asked has hung up: what was begun is said to have ended.
-        await asyncio.shield(in_thread(record_end, principal, admitted, outcome, done))
+        audited["durationMs"] = int((time.monotonic() - started) * 1000)
+        # Shielded: the end is recorded even if the caller has disconnected.
+        await asyncio.shield(in_thread(record_end, principal, admitted, audited, outcome))
     raise_if_interrupted()
     if falls_back(result):
-        return await _here_instead(principal, admitted, request, result)
-    return _answer(admitted.tool, done)
+        return await _call_local_tool(principal, admitted, request, result)
+    return _result_of(admitted.tool, outcome)
 
 
-async def _here_instead(
+async def _call_local_tool(
     principal: Principal, admitted: AdmittedCall, request: DirectCallRequest, result: ToolResult
 ) -> DirectCallResult:
-    """Have our own tool do what its runner was not reached for: a call like any other, with its own
-    place, policy and audit.
+    """Fall back from an unreachable runner to the local tool of the same name: a separate call,
+    with its own workspace, authorization and audit events.
     """
     reason = (result.error or {})["details"]["reason"]
-    told = {**audit_details(admitted), "reason": reason}
-    telling = audit_event("tool.fell_back", principal, admitted.tool, told)
-    await in_thread(record, telling)
-    here = replace(
+    details = {**audit_details(admitted), "reason": reason}
+    event = audit_event("tool.fell_back", principal, admitted.tool, details)
+    await in_thread(record, event)
+    fallback = replace(
         request,
         target_id=None,
-        stands_for=admitted.use,
-        marks={"fellBackFrom": admitted.use.target_id},
+        fallback_for=admitted.request,
+        marks={"fellBackFrom": admitted.request.target_id},
     )
-    return await call_tool(principal=principal, request=here)
+    return await call_tool(principal=principal, request=fallback)
 
 
-async def _fitted(
+async def _fitted_output(
     admitted: AdmittedCall, result: ToolResult, context: ToolContext
 ) -> tuple[Any, Mapping[str, Any]]:
-    """Return what a call answered; of a runner as in a run: what is large is shortened, and whole
-    in an artifact.
+    """Return a call's output and its marks; a large output of a runner is shortened, and the whole
+    stored as an artifact.
     """
     if admitted.tool.kind != KIND or not result.ok:
         return storable(result.output), {}
@@ -132,26 +138,26 @@ async def _fitted(
 
 
 def _admit(principal: Principal, request: DirectCallRequest) -> AdmittedCall:
-    """Check a call and ask policy about it; commits that it begins, or that it was refused.
+    """Validate and authorize a call; commits its start, or its refusal.
 
-    A call that a worker carries begins with its run, in one transaction.
+    The start of a call that a worker performs is committed with its run instead.
     """
     with recording_refusals(principal=principal, name=request.name):
-        admitted = _checked(principal, request)
+        admitted = _validated(principal, request)
         if admitted.tool.uses_browser:
             return admitted
-        if admitted.is_keyed and (earlier := find_stored_outcome(admitted.use)) is not None:
-            return replace(admitted, earlier=earlier)
-        approval = admit_call(admitted.use)
+        if admitted.is_keyed and (earlier := find_stored_outcome(admitted.request)) is not None:
+            return replace(admitted, earlier_outcome=earlier)
+        approval = admit_call(admitted.request)
         with transaction.atomic():
             use_approval(approval)
             if admitted.is_keyed:
-                claim_key(admitted.use, admitted.call_id, stands_for=request.stands_for)
+                claim_key(admitted.request, admitted.call_id, fallback_for=request.fallback_for)
             start_direct_call(admitted.call_id, started_event(principal, admitted))
     return admitted
 
 
-def _checked(principal: Principal, request: DirectCallRequest) -> AdmittedCall:
+def _validated(principal: Principal, request: DirectCallRequest) -> AdmittedCall:
     tool = get_tool(request.name)
     if tool is None or goes_elsewhere(Caller.of(principal), request.name, request.target_id):
         tool, request = _on_runner(principal, request)
@@ -165,7 +171,7 @@ def _checked(principal: Principal, request: DirectCallRequest) -> AdmittedCall:
 
 
 def _on_runner(principal: Principal, request: DirectCallRequest) -> tuple[Tool, DirectCallRequest]:
-    """Return the tool of a runner, and the call with that runner as its target."""
+    """Return the runner's tool, and the request with that runner as its target."""
     target_id = request.target_id
     if target_id is None:
         default = choose_target(Caller.of(principal), KIND, None)
@@ -185,13 +191,13 @@ def _for_tool(principal: Principal, tool: Tool, request: DirectCallRequest) -> A
         )
         return AdmittedCall(tool, use, runner, new_id("call_"))
     workspace = None
-    if tool.kind == "workspace":  # first: what is not to be had here has no wrong arguments
+    if tool.kind == "workspace":  # before the arguments: a missing target is the first error
         offered = tuple(request.offered) if request.offered is not None else None
         caller = Caller.of(principal)
         workspace = open_workspace(caller, request.target_id, offered=offered, tool=tool.name)
         check_may_use(tool, workspace, trust=principal.trust)
     elif request.target_id is not None:
-        raise InvalidInput(f"targetId: {tool.name} runs on no target that can be named.")
+        raise InvalidInput(f"targetId: {tool.name} takes no target; omit it.")
     args = check_args(tool, request.args)
     target_id = workspace.target_id if workspace is not None else None
     use = tool_call_request(
@@ -208,22 +214,22 @@ def _context(
         admitted.blobs.append(blob)
         return blob.artifact_id
 
-    place = admitted.place
+    target = admitted.target
     return ToolContext(
         run_id=admitted.call_id,
         trust=principal.trust,
         deadline=time.monotonic() + _limit_ms(admitted.tool, request) / 1000,
         save_artifact=save_artifact,
-        emit=partial(_tell, request),
-        workspace=place if isinstance(place, Workspace) else None,
-        runner=place if isinstance(place, RunnerTarget) else None,
+        emit=partial(_send_update, request),
+        workspace=target if isinstance(target, Workspace) else None,
+        runner=target if isinstance(target, RunnerTarget) else None,
         session_id=new_id("sess_"),
         traceparent=current_traceparent() or traceparent_for(admitted.call_id),
     )
 
 
-def _tell(request: DirectCallRequest, type_: str, data: Mapping[str, Any]) -> None:
-    """Pass on what a runner's tool says as it works; a call that has no run has no log."""
+def _send_update(request: DirectCallRequest, type_: str, data: Mapping[str, Any]) -> None:
+    """Send a runner's updates to the caller; other events are dropped: there is no run log."""
     if request.on_update is not None and type_ == EventType.TOOL_UPDATE:
         request.on_update(str(data["delta"]))
 
@@ -232,32 +238,34 @@ def _limit_ms(tool: Tool, request: DirectCallRequest) -> int:
     return min(tool.timeout_ms, request.timeout_ms or tool.timeout_ms)
 
 
-async def _carried(
-    principal: Principal, admitted: AdmittedCall, limit_ms: int, began: float
+async def _call_as_run(
+    principal: Principal, admitted: AdmittedCall, limit_ms: int, started: float
 ) -> DirectCallResult:
-    call = DirectCallOfRun(admitted.use, admitted.call_id, started_event(principal, admitted))
+    """Submit the call as a run, wait for it, and audit the call's end."""
+    call = DirectCallOfRun(admitted.request, admitted.call_id, started_event(principal, admitted))
     run_id = await run_to_completion(submit_call(principal, call, limit_ms))
-    outcome = aborted_call_data(INTERRUPTED, admitted.tool.name, audit_details(admitted))
+    audited = aborted_call_data(INTERRUPTED, admitted.tool.name, audit_details(admitted))
     try:
         raise_if_interrupted()
-        carried = await wait_for_call(principal, run_id, limit_ms)
-        outcome = audit_outcome(admitted.tool, carried.result)
+        ended = await wait_for_call(principal, run_id, limit_ms)
+        audited = audit_outcome(admitted.tool, ended.result)
     except Refused as refused:
-        outcome = {"ok": False, "code": refused.code}
+        audited = {"ok": False, "code": refused.code}
         raise
     finally:
-        outcome |= {"runId": run_id, "durationMs": int((time.monotonic() - began) * 1000)}
-        await asyncio.shield(in_thread(record_end, principal, admitted, outcome))
-    if not carried.result.ok:
-        raise call_failure(admitted.tool, carried.result)
-    return DirectCallResult(
-        carried.result.output or {}, admitted.call_id, run_id, carried.artifact_ids
-    )
+        audited |= {"runId": run_id, "durationMs": int((time.monotonic() - started) * 1000)}
+        await asyncio.shield(in_thread(record_end, principal, admitted, audited))
+    if not ended.result.ok:
+        raise call_failure(admitted.tool, ended.result)
+    return DirectCallResult(ended.result.output or {}, admitted.call_id, run_id, ended.artifact_ids)
 
 
-def _answer(tool: Tool, done: StoredOutcome) -> DirectCallResult:
-    if not done.result.ok:
-        raise call_failure(tool, done.result)
+def _result_of(tool: Tool, outcome: StoredOutcome) -> DirectCallResult:
+    if not outcome.result.ok:
+        raise call_failure(tool, outcome.result)
     return DirectCallResult(
-        done.result.output, done.call_id, artifact_ids=done.artifact_ids, marks=done.marks
+        outcome.result.output,
+        outcome.call_id,
+        artifact_ids=outcome.artifact_ids,
+        marks=outcome.marks,
     )

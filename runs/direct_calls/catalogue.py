@@ -1,4 +1,4 @@
-"""What tools there are, and where a caller may have them executed."""
+"""The list of tools that a caller may call, with the targets that each may run on."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ _RISKS = {"read": "low", "write": "medium", "external": "high"}
 
 
 def list_callable_tools(*, principal: Principal) -> dict[str, Any]:
-    """Return {tools}: every tool with its schemas, what it does to the world, and its targets; ours
-    first, then those of runners, which may have the name of one of ours.
+    """Return {tools}: every tool with its schemas, effect and targets; local tools first, then those
+    of runners, which may have the same name as a local one.
     """
     principal.require("tools:read")
     targets = visible_targets(Caller.of(principal)).order_by("-is_default", "name", "id")
     by_kind: dict[str, list[dict[str, Any]]] = {}
     for target in targets:
-        shown = {
+        entry = {
             "targetId": target.id,
             "name": target.name,
             "isDefault": target.is_default,
             "enabled": target.enabled,
         }
-        by_kind.setdefault(target.kind, []).append(shown)
-    own = [_shown(tool, by_kind.get(tool.kind, [])) for tool in list_tools()]
+        by_kind.setdefault(target.kind, []).append(entry)
+    local = [_local_tool(tool, by_kind.get(tool.kind, [])) for tool in list_tools()]
     has_runners = TargetKind.DOCKER_RUNNER in by_kind
     offered = list_offered(Caller.of(principal)) if has_runners else []
-    return {"tools": own + [_shown_elsewhere(tool) for tool in offered]}
+    return {"tools": local + [_runner_tool(tool) for tool in offered]}
 
 
 def effect_of(tool: Tool) -> str:
-    """Return what a tool does to the world: read, write what is kept here, or external."""
+    """Return a tool's effect: read, write (in a workspace), or external."""
     if tool.effect == Effect.READ:
         return "read"
     return "external" if tool.developer or tool.kind != "workspace" else "write"
 
 
-def _shown(tool: Tool, targets: list[dict[str, Any]]) -> dict[str, Any]:
+def _local_tool(tool: Tool, targets: list[dict[str, Any]]) -> dict[str, Any]:
     effect = effect_of(tool)
-    answers = {"outputSchema": dict(tool.response)} if tool.response is not None else {}
+    output = {"outputSchema": dict(tool.response)} if tool.response is not None else {}
     return {
         "name": tool.name,
         "kind": tool.kind,
@@ -54,15 +54,13 @@ def _shown(tool: Tool, targets: list[dict[str, Any]]) -> dict[str, Any]:
         "risk": _RISKS[effect],
         "developer": tool.developer,
         "inputSchema": input_schema(tool),
-        **answers,
+        **output,
         "targets": targets if tool.kind == "workspace" else [],
     }
 
 
-def _shown_elsewhere(tool: OfferedTool) -> dict[str, Any]:
-    """Return a tool of runners: what it does out there is its runner's word, so it counts as
-    external.
-    """
+def _runner_tool(tool: OfferedTool) -> dict[str, Any]:
+    """Return a runner's tool; its effect is unknown here, so it counts as external."""
     targets = [
         {
             "targetId": on.target_id,

@@ -1,4 +1,4 @@
-"""The schemas of the calls about tools (runners.md, "Tools")."""
+"""JSON Schemas of listing and calling tools."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ CALL_INPUT: Schema = {
     "type": "object",
     "properties": {
         "name": {"type": "string", "minLength": 1, "maxLength": 128},
-        "args": {"type": "object", "description": "As the tool's inputSchema says."},
+        "args": {"type": "object", "description": "Arguments that fit the tool's inputSchema."},
         "targetId": {
             "type": "string",
             "minLength": 1,
             "maxLength": 64,
-            "description": "Where it is executed; the default target of the tool's kind otherwise.",
+            "description": "Where it is executed; by default the default target of its kind.",
         },
         "timeoutMs": {"type": "integer", "minimum": 1, "maximum": 300_000},
         "idempotencyKey": {
@@ -24,8 +24,8 @@ CALL_INPUT: Schema = {
             "minLength": 1,
             "maxLength": 200,
             "pattern": "^[^\\u0000-\\u001f\\u007f]*$",
-            "description": "Names this call: for 24 hours it is made once under its key, and"
-            " answered again; once a person confirmed it, the same key performs it.",
+            "description": "Within 24 hours a call is made once per key, and the same key again"
+            " returns its outcome. Once a person has confirmed a call, the same key performs it.",
         },
     },
     "required": ["name"],
@@ -40,18 +40,18 @@ CALL_OUTPUT: Schema = {
     "type": "object",
     "properties": {
         "ok": {"const": True},
-        "output": {"description": "As the tool's outputSchema says; of a runner's any value."},
-        "callId": {"type": "string", "description": "What the audit log names the call."},
-        "runId": {"type": "string", "description": "The run that carried it, where one did."},
+        "output": {"description": "Fits the tool's outputSchema; of a runner's tool any value."},
+        "callId": {"type": "string", "description": "The call's id in the audit log."},
+        "runId": {"type": "string", "description": "The run that performed it, if one did."},
         "artifactIds": {"type": "array", "items": _TEXT},
         "truncated": {
             "type": "boolean",
-            "description": "Of a runner's tool: the output is shortened; artifactId has the whole.",
+            "description": "A runner's output was shortened; artifactId has the whole.",
         },
         "artifactId": _TEXT,
         "fellBackFrom": {
             "type": "string",
-            "description": "The runner that was not reached; our own tool of that name did it.",
+            "description": "The unreachable runner; the local tool of that name did it instead.",
         },
     },
     "required": ["ok", "output", "callId"],
@@ -87,8 +87,8 @@ _TARGET: Schema = {
         "policy": {
             "type": "string",
             "enum": ["allow", "confirm", "deny"],
-            "description": "Of a runner: what policy says of the caller's calls of the tool there;"
-            " confirm: a person is asked first.",
+            "description": "For a runner: what policy decides about the caller's calls of the tool"
+            " there; confirm means that a person has to confirm first.",
         },
     },
     "required": ["targetId", "name", "isDefault", "enabled"],
@@ -104,8 +104,8 @@ _TOOL: Schema = {
         "risk": {
             "type": "string",
             "enum": ["low", "medium", "high"],
-            "description": "low changes nothing, medium can be undone here, high acts elsewhere. Of"
-            " a runner's tool as the runner says, and high where it says nothing.",
+            "description": "low changes nothing, medium can be undone here, high acts outside. For a"
+            " runner's tool as the runner published it, or high.",
         },
         "developer": {"type": "boolean", "description": "Only for developer mode."},
         "inputSchema": {"type": "object"},
@@ -113,8 +113,8 @@ _TOOL: Schema = {
         "targets": {
             "type": "array",
             "items": _TARGET,
-            "description": "Those that a call may name; browsers are the workers' own. Of kind"
-            " docker-runner: every runner that offers the tool, the default one first.",
+            "description": "The targets that a call may name; none for tools of a worker's browser."
+            " For kind docker-runner: every runner that offers the tool, the default one first.",
         },
     },
     "required": ["name", "kind", "description", "effect", "risk", "inputSchema", "targets"],

@@ -1,9 +1,8 @@
-"""Direct calls under an idempotency key: made once in 24 hours, and answered again with what they
-came to.
+"""Idempotency keys of direct calls: within 24 hours a call is made once per key, and its outcome is
+returned again.
 
-Calls that a worker carries have this from their run's key (`runs.direct_calls.as_run`); what only
-reads
-is done anew each time.
+Calls that are performed as a run use the run's key instead (`runs.direct_calls.as_run`). A call
+that only reads is repeated.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ KEY_LIFETIME = timedelta(hours=24)
 
 @dataclass(frozen=True, slots=True)
 class StoredOutcome:
-    """What the call that had the key came to."""
+    """The outcome of an earlier call with the same key."""
 
     call_id: str
     result: ToolResult
@@ -39,12 +38,13 @@ class StoredOutcome:
 
 
 def find_stored_outcome(use: ToolCallRequest) -> StoredOutcome | None:
-    """Return what the call under this key came to; None where the key is free.
+    """Return the outcome of the call with this key, or None if the key is unused.
 
-    One that was cut off came to a failure with `details.effect` unknown: it is not made again.
+    If that call was interrupted, the outcome is a failure with `details.effect` unknown: it is not
+    repeated.
 
     Raises:
-        Conflict: The key was used for another call, or its call is still under way.
+        Conflict: The key was used for another call, or its call is still running.
     """
     row = _rows(use).filter(created_at__gt=datetime.now(UTC) - KEY_LIFETIME).first()
     if row is None:
@@ -52,21 +52,21 @@ def find_stored_outcome(use: ToolCallRequest) -> StoredOutcome | None:
     if row.digest not in use.digests:
         raise Conflict("The idempotencyKey was used for another call.")
     if row.answer is None and OpenCall.objects.filter(id=row.call_id).exists():
-        raise _under_way(row.call_id)
-    row.refresh_from_db()  # it may have ended between the two looks
-    return _cut_off(row) if row.answer is None else _unpacked(row)
+        raise _still_running(row.call_id)
+    row.refresh_from_db()  # the call may have ended between the two queries
+    return _interrupted_outcome(row) if row.answer is None else _outcome_from(row)
 
 
 def claim_key(
-    use: ToolCallRequest, call_id: str, *, stands_for: ToolCallRequest | None = None
+    use: ToolCallRequest, call_id: str, *, fallback_for: ToolCallRequest | None = None
 ) -> None:
-    """Take the key for a call, in the transaction in which it begins.
+    """Claim the key for a call, in the transaction that starts the call.
 
     Args:
-        stands_for: the call that its caller made, where another is made instead.
+        fallback_for: the caller's own call, if this one replaces it; the key belongs to that one.
 
     Raises:
-        Conflict: The same call began at the same moment.
+        Conflict: A concurrent request claimed the key first.
     """
     _rows(use).filter(created_at__lte=datetime.now(UTC) - KEY_LIFETIME).delete()
     try:
@@ -76,41 +76,41 @@ def claim_key(
                 workspace_id=use.workspace_id,
                 tool=use.tool,
                 key=use.key,
-                digest=(stands_for or use).digest,
+                digest=(fallback_for or use).digest,
                 call_id=call_id,
                 created_at=datetime.now(UTC),
             )
     except IntegrityError:
-        raise _under_way(call_id) from None
+        raise _still_running(call_id) from None
 
 
-def store_outcome(done: StoredOutcome) -> None:
-    """Keep what a call came to under its key, in the transaction that tells its end; where it
-    failed and did nothing, the key is free again.
+def store_outcome(outcome: StoredOutcome) -> None:
+    """Store a call's outcome under its key, in the transaction that records the call's end. After a
+    failure without effect the key is deleted, so the call can be repeated.
     """
-    kept, result = KeyedCall.objects.filter(call_id=done.call_id), done.result
+    rows, result = KeyedCall.objects.filter(call_id=outcome.call_id), outcome.result
     effect = ((result.error or {}).get("details") or {}).get("effect")
     if not result.ok and effect != "unknown":
-        kept.delete()
+        rows.delete()
         return
-    told = {
+    data = {
         "ok": result.ok,
         "output": result.output,
         "error": result.error,
-        "artifactIds": list(done.artifact_ids),
-        "marks": dict(done.marks),
+        "artifactIds": list(outcome.artifact_ids),
+        "marks": dict(outcome.marks),
     }
-    kept.update(answer=zlib.compress(orjson.dumps(told)))
+    rows.update(answer=zlib.compress(orjson.dumps(data)))
 
 
 def delete_expired_keys(now: datetime | None = None) -> int:
-    """Delete keys whose 24 hours are over; return how many. Commits."""
+    """Delete keys older than KEY_LIFETIME; return how many. Commits."""
     old = KeyedCall.objects.filter(created_at__lte=(now or datetime.now(UTC)) - KEY_LIFETIME)
 
-    def forget_some() -> int:
+    def delete_batch() -> int:
         return old.filter(pk__in=list(old.values_list("pk", flat=True)[:BATCH_SIZE])).delete()[0]
 
-    return run_in_batches(forget_some, full=BATCH_SIZE)
+    return run_in_batches(delete_batch, full=BATCH_SIZE)
 
 
 def _rows(use: ToolCallRequest) -> QuerySet[KeyedCall]:
@@ -119,23 +119,23 @@ def _rows(use: ToolCallRequest) -> QuerySet[KeyedCall]:
     )
 
 
-def _under_way(call_id: str) -> Conflict:
+def _still_running(call_id: str) -> Conflict:
     return Conflict(
-        "The call under this idempotencyKey is still under way; ask again when it is over.",
+        "The call with this idempotencyKey is still running; repeat the request once it has ended.",
         details={"callId": call_id},
     )
 
 
-def _cut_off(row: KeyedCall) -> StoredOutcome:
-    cut = RunnerFailed(
-        "The call under this idempotencyKey was cut off, and nobody saw what it did; look, then use"
-        " another key.",
+def _interrupted_outcome(row: KeyedCall) -> StoredOutcome:
+    error = RunnerFailed(
+        "The call with this idempotencyKey was interrupted, and its effect is unknown; check what"
+        " it did, then use another key.",
         details={"effect": "unknown", "callId": row.call_id},
     )
-    return StoredOutcome(row.call_id, ToolResult(False, error=cut.as_dict()))
+    return StoredOutcome(row.call_id, ToolResult(False, error=error.as_dict()))
 
 
-def _unpacked(row: KeyedCall) -> StoredOutcome:
-    told = orjson.loads(zlib.decompress(bytes(row.answer or b"")))
-    result = ToolResult(told["ok"], told["output"], told["error"])
-    return StoredOutcome(row.call_id, result, told["artifactIds"], told["marks"])
+def _outcome_from(row: KeyedCall) -> StoredOutcome:
+    data = orjson.loads(zlib.decompress(bytes(row.answer or b"")))
+    result = ToolResult(data["ok"], data["output"], data["error"])
+    return StoredOutcome(row.call_id, result, data["artifactIds"], data["marks"])

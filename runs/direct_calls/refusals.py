@@ -1,9 +1,7 @@
-"""What the audit log tells of direct calls that are refused before anything begins: one row each,
-whatever was sent.
+"""Audit events of direct calls that are refused before they start: one per call, without arguments.
 
-Of the arguments nothing is told. What policy or a person denies has a row of its own
-(`decisions.authorization.authorize`), and what no caller could be named for (no token, too many
-calls) has none.
+Denials by policy or a person are recorded by `decisions.authorization.authorize`. Requests without
+a known caller (no valid token, rate limit) are not recorded.
 """
 
 from __future__ import annotations
@@ -19,16 +17,16 @@ from decisions.validation.storable import storable_text
 from runners.invocation.workspace_errors import FailedCall, as_workspace_error
 from runners.tools.registry import is_workspace_tool
 
-NAME_CHARACTERS = 64  # of a tool that may not exist: its name is whatever the caller sent
+NAME_CHARACTERS = 64  # of the tool name that the caller sent; such a tool may not exist
 
 
 @contextmanager
 def recording_refusals(*, principal: Principal, name: str) -> Iterator[None]:
-    """Write the row of a call that is refused within, outside of whatever was rolled back there."""
+    """Record a refusal that the block raises; its own transaction has been rolled back by then."""
     try:
         yield
     except ConfirmationRequired:
-        raise  # who waits for a person is not refused
+        raise  # the call waits for a person: that is not a refusal
     except Refused as refusal:
         if not refusal.is_recorded:
             record_refusal(principal=principal, name=name, refusal=refusal)
@@ -36,17 +34,21 @@ def recording_refusals(*, principal: Principal, name: str) -> Iterator[None]:
 
 
 def record_refusal(*, principal: Principal, name: str, refusal: Refused) -> None:
-    """Write who was refused a call of which tool, and with which code; commits."""
-    shown = storable_text(redact(name[:NAME_CHARACTERS]))
-    told = {"tool": shown, "code": _code_told(name, refusal)}
+    """Record the refusal of a direct call: caller, tool name and error code. Commits."""
+    tool = storable_text(redact(name[:NAME_CHARACTERS]))
+    details = {"tool": tool, "code": _error_code(name, refusal)}
     if "scope" in refusal.details:
-        told["scope"] = refusal.details["scope"]
-    place = principal.tenant_id, principal.workspace_id
-    record(AuditEvent("tool.refused", principal.id, "tool", shown, *place, told))
+        details["scope"] = refusal.details["scope"]
+    scope = principal.tenant_id, principal.workspace_id
+    record(AuditEvent("tool.refused", principal.id, "tool", tool, *scope, details))
 
 
-def _code_told(name: str, refusal: Refused) -> str:
-    """Return the code that the caller reads."""
+def _error_code(name: str, refusal: Refused) -> str:
+    """Return the error code that the caller gets."""
     if isinstance(refusal, FailedCall):
         return str(refusal.error["errorCode"])
-    return str(as_workspace_error(refusal)["error"]["code"]) if is_workspace_tool(name) else refusal.code
+    return (
+        str(as_workspace_error(refusal)["error"]["code"])
+        if is_workspace_tool(name)
+        else refusal.code
+    )

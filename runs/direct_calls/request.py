@@ -1,4 +1,4 @@
-"""A direct call as a door hands it over, and what it is answered with."""
+"""The request for a direct call, as REST and MCP create it, and its result."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from decisions.authorization.authorize import ToolCallRequest
 
 @dataclass(frozen=True, slots=True)
 class DirectCallRequest:
-    """A direct call as a door hands it over.
+    """A request for a direct call.
 
     Attributes:
-        timeout_ms: at most this long; the tool's own time otherwise.
-        key: names the call, so that the one that a person confirmed is known again.
-        offered: names of the tools that the door offers; all that may be used otherwise.
-        on_update: told each piece of what a runner's tool says while it works, on the event loop;
-            it must not block.
-        stands_for: the call that the caller made, where this one is made instead.
-        marks: what the answer has besides.
+        target_id: the workspace or runner; None for the default one of the tool's kind.
+        timeout_ms: at most this long; None for the tool's own limit.
+        key: the idempotency key; empty without one.
+        offered: names of the tools that the transport offers; None for all.
+        on_update: called on the event loop with each update that a runner's tool sends while it
+            runs; must not block.
+        fallback_for: the caller's own call, if this one replaces it because its runner was
+            unreachable.
+        marks: entries to add to the answer.
     """
 
     name: str
@@ -30,19 +32,19 @@ class DirectCallRequest:
     key: str = ""
     offered: Sequence[str] | None = None
     on_update: Callable[[str], None] | None = None
-    stands_for: ToolCallRequest | None = None
+    fallback_for: ToolCallRequest | None = None
     marks: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class DirectCallResult:
-    """What a call came to; one that failed is raised instead.
+    """The result of a successful call; a failure is raised instead.
 
     Attributes:
-        call_id: what the audit log names it.
-        run_id: the run that carried it.
-        marks: {truncated, artifactId} of a runner's output that is large, {fellBackFrom} where its
-            runner was not reached.
+        call_id: the call's id in the audit log.
+        run_id: the run that performed the call, if one did.
+        marks: {truncated, artifactId} for a shortened output of a runner; {fellBackFrom} if the
+            runner was unreachable.
     """
 
     output: Any
@@ -52,9 +54,9 @@ class DirectCallResult:
     marks: Mapping[str, Any] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the answer of REST."""
-        told: dict[str, Any] = {"ok": True, "output": self.output, "callId": self.call_id}
-        told |= self.marks
+        """Return the response body of the REST API."""
+        body: dict[str, Any] = {"ok": True, "output": self.output, "callId": self.call_id}
+        body |= self.marks
         if self.run_id is not None:
-            told["runId"] = self.run_id
-        return told | ({"artifactIds": list(self.artifact_ids)} if self.artifact_ids else {})
+            body["runId"] = self.run_id
+        return body | ({"artifactIds": list(self.artifact_ids)} if self.artifact_ids else {})
