@@ -32,7 +32,7 @@ class Worker:
     def __init__(self, client: Any, channel: Any) -> None:
         self.client, self.channel = client, channel
 
-    def blocking(self, kind: str) -> dict[str, Any]:
+    def receive(self, kind: str) -> dict[str, Any]:
         """Return the next thing of a kind that is said to workers."""
         end = time.monotonic() + PATIENCE_S
         while time.monotonic() < end:
@@ -74,12 +74,12 @@ def test_pictures_reach_who_looks_and_input_reaches_the_worker(
     task_id = make_task("say hi")
     take_over_task(principal=principal, task_id=task_id)
     with at_work() as worker, live(web, task_id, token=token) as line:
-        assert worker.blocking("watch")["isNew"] is True
+        assert worker.receive("watch")["isNew"] is True
         worker.says(task_id, type="live_frame", data="AAAA", width=1280, height=720)
         frames = line.until(lambda frame: frame["type"] == "live_frame")
         assert frames[-1]["data"] == "AAAA"
         assert send(line, CLICK, {"kind": "text", "text": "你好"})["ok"] is True
-        passed = worker.blocking("input")
+        passed = worker.receive("input")
     assert passed["taskId"] == task_id
     assert passed["by"].startswith("token:")
     assert passed["events"] == [CLICK, {"kind": "text", "text": "你好"}]
@@ -137,14 +137,14 @@ def test_two_look_and_only_who_has_the_right_acts(
         live(web, task_id, token=token) as one,
         live(web, task_id, token=reader) as other,
     ):
-        while (new := new + worker.blocking("watch")["isNew"]) < 2:
+        while (new := new + worker.receive("watch")["isNew"]) < 2:
             pass
         worker.says(task_id, type="live_frame", data="AAAA", width=1280, height=720)
         for line in (one, other):
             line.until(lambda frame: frame["type"] == "live_frame")
         assert send(other, CLICK)["error"]["errorCode"] == "FORBIDDEN"
         assert send(one, CLICK)["ok"] is True
-        assert worker.blocking("input")["events"] == [CLICK]
+        assert worker.receive("input")["events"] == [CLICK]
 
 
 def test_a_ticket_of_another_task_opens_no_live_page(

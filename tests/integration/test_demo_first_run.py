@@ -44,7 +44,7 @@ def test_each_page_has_a_line_while_it_is_read_and_a_row_in_the_table(first_run:
 
 
 def test_the_missing_page_and_the_moved_one_are_pointed_out(first_run: FirstRun) -> None:
-    assert "Note: /start led to /quick-start.html" in first_run.output
+    assert "Note: /start redirected to /quick-start.html" in first_run.output
     assert "Note: /no-such-page.html: The server answered with HTTP status 404" in first_run.output
 
 

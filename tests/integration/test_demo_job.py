@@ -82,7 +82,7 @@ def test_a_run_canceled_by_somebody_else_is_explained(console: Console) -> None:
     assert run_demo(base_url=BASE_URL, console=console, timeout_s=20) is False
     somebody.join()
     assert "canceled: Canceled by local while queued. Not wanted." in printed(console)
-    assert "Way out: " in printed(console)
+    assert "What to do: " in printed(console)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -93,7 +93,7 @@ def test_a_refusal_is_told_with_its_way_out(console: Console) -> None:
         assert run_demo(base_url=BASE_URL, console=console, timeout_s=20) is False
     somebody.join()
     assert f"Failed: There is no run {Run.objects.get().id}." in printed(console)
-    assert "Way out: Check the runId" in printed(console)
+    assert "What to do: Check the runId" in printed(console)
 
 
 @pytest.mark.django_db(transaction=True)

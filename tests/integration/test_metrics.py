@@ -163,7 +163,7 @@ def test_a_database_that_is_away_is_a_figure_and_no_failure(
     def away() -> None:
         raise OperationalError("could not connect to 10.1.2.3 as admin")
 
-    monkeypatch.setattr(metrics, "take_census", away)
+    monkeypatch.setattr(metrics, "read_installation_status", away)
     found = scrape()
     assert (figure(found, "database_up"), figure(found, "redis_up")) == (0, 1)
 

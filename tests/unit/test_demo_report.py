@@ -96,7 +96,7 @@ def test_notes_tell_of_redirects_and_warnings(piped: Console) -> None:
     show_notes(piped, [moved, read_page(), failed_page()], ["/missing answered 404."])
     assert printed(piped) == [
         "",
-        "  Note: /start led to /quick-start.html, and that page was read.",
+        "  Note: /start redirected to /quick-start.html, which was read.",
         "  Note: /missing answered 404.",
     ]
 
@@ -121,7 +121,10 @@ def test_where_links_are_not_made_the_way_in_is_a_password(piped: Console) -> No
 
 def test_a_failure_is_one_sentence_and_a_way_out(piped: Console) -> None:
     show_failure(piped, "the [bold]worker[/bold] is gone.", "start it.")
-    assert printed(piped) == ["  Failed: the [bold]worker[/bold] is gone.", "  Way out: start it."]
+    assert printed(piped) == [
+        "  Failed: the [bold]worker[/bold] is gone.",
+        "  What to do: start it.",
+    ]
 
 
 def event(type_: str, step: int, **data: Any) -> dict[str, Any]:
@@ -131,12 +134,12 @@ def event(type_: str, step: int, **data: Any) -> dict[str, Any]:
 def test_in_a_pipe_every_page_is_one_plain_line(piped: Console) -> None:
     reading = ReadingProgress([SITE + "/", SITE + "/audit.html"])
     with display_on(piped, 2) as display:
-        reading.hear(event("step.started", 0), display)
-        reading.hear(event("step.retrying", 1, errorCode="PAGE_CRASHED"), display)
-        reading.hear(event("step.succeeded", 1, durationMs=412.6), display)
-        reading.hear(event("step.failed", 0, errorCode="NAVIGATION_TIMEOUT"), display)
+        reading.handle(event("step.started", 0), display)
+        reading.handle(event("step.retrying", 1, errorCode="PAGE_CRASHED"), display)
+        reading.handle(event("step.succeeded", 1, durationMs=412.6), display)
+        reading.handle(event("step.failed", 0, errorCode="NAVIGATION_TIMEOUT"), display)
     assert [line.split() for line in printed(piped)] == [
-        ["/audit.html", "is", "tried", "again", "(PAGE_CRASHED)."],
+        ["/audit.html", "is", "retried", "(PAGE_CRASHED)."],
         ["1/2", "/audit.html", "413", "ms"],
         ["2/2", "/", "NAVIGATION_TIMEOUT"],
     ]
@@ -146,23 +149,23 @@ def test_in_a_pipe_every_page_is_one_plain_line(piped: Console) -> None:
 def test_events_that_are_no_page_are_passed_over(piped: Console) -> None:
     reading = ReadingProgress([SITE + "/"])
     with display_on(piped, 1) as display:
-        reading.hear({"seq": 1, "type": "run.queued", "at": 0, "data": {}}, display)
-        reading.hear(event("step.succeeded", 7, durationMs=1), display)
-        reading.hear({"seq": 2, "type": "run.started", "at": 0, "data": {"attempt": 1}}, display)
+        reading.handle({"seq": 1, "type": "run.queued", "at": 0, "data": {}}, display)
+        reading.handle(event("step.succeeded", 7, durationMs=1), display)
+        reading.handle({"seq": 2, "type": "run.started", "at": 0, "data": {"attempt": 1}}, display)
     assert printed(piped) == []
 
 
 def test_a_worker_that_takes_over_is_mentioned(piped: Console) -> None:
     with display_on(piped, 1) as display:
         resumed = {"seq": 5, "type": "run.resumed", "at": 0, "data": {"attempt": 2}}
-        ReadingProgress([SITE]).hear(resumed, display)
-    assert printed(piped) == ["         Another worker goes on where the last one stopped."]
+        ReadingProgress([SITE]).handle(resumed, display)
+    assert printed(piped) == ["         Another worker continues where the last one stopped."]
 
 
 def test_on_a_terminal_a_bar_goes_and_leaves_nothing_behind() -> None:
     console = Console(file=io.StringIO(), force_terminal=True, width=100)
     with display_on(console, 2) as display:
-        display.begin()
+        display.start()
         display.page("/audit.html", "412 ms")
         display.note("something odd")
     text = "".join(printed(console))

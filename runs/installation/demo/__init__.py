@@ -1,1 +1,1 @@
-"""The first run: a small handbook served as a web site, and the job that reads it."""
+"""The demo of `manage.py up --demo`: a handbook served as a web site, and a run that reads it."""

@@ -1,4 +1,4 @@
-"""Follow a run by its events and show pages as they are read."""
+"""Follow the demo's run by its events, and show pages as they are read."""
 
 from __future__ import annotations
 
@@ -21,41 +21,45 @@ PAGE_ENDS = frozenset({"step.succeeded", "step.failed"})
 
 
 class DemoTimeout(Exception):
-    """The run has not ended in the time that the first run has."""
+    """The run did not end within the demo's timeout."""
 
 
 class Display(Protocol):
-    """Where the reading is shown while it goes on."""
+    """Shows the progress of the run."""
 
     def page(self, path: str, outcome: str) -> None:
-        """Show a page that is done; `outcome` is its time or its error code."""
+        """Show a finished page; `outcome` is its duration or its error code."""
 
     def note(self, text: str) -> None:
-        """Show something else that happened."""
+        """Show another event as text."""
 
-    def begin(self) -> None:
-        """Show that a worker has the run in hand."""
+    def start(self) -> None:
+        """Show that a worker has started the run."""
 
 
 @dataclass(slots=True)
 class ReadingProgress:
-    """What the events of the run told so far: how long each page took, in milliseconds by step."""
+    """The progress of the run, from its events.
+
+    Attributes:
+        milliseconds: how long each page took, by step.
+    """
 
     urls: Sequence[str]
     milliseconds: dict[int, int] = field(default_factory=dict)
 
-    def hear(self, event: dict[str, Any], display: Display) -> None:
-        """Take one event in and show it if it is of interest to a person."""
+    def handle(self, event: dict[str, Any], display: Display) -> None:
+        """Handle one event, and show it if it matters to the user."""
         data = event["data"]
         if event["type"] == "run.started":
-            display.begin()
+            display.start()
         if event["type"] == "run.resumed" and data.get("attempt", 1) > 1:
-            display.note("Another worker goes on where the last one stopped.")
+            display.note("Another worker continues where the last one stopped.")
         if not isinstance(data.get("step"), int) or data["step"] >= len(self.urls):
             return
         path = path_of(self.urls[data["step"]])
         if event["type"] == "step.retrying":
-            display.note(f"{path} is tried again ({data.get('errorCode', 'it failed')}).")
+            display.note(f"{path} is retried ({data.get('errorCode', 'it failed')}).")
         elif event["type"] in PAGE_ENDS:
             if "durationMs" in data:
                 self.milliseconds[data["step"]] = round(data["durationMs"])
@@ -63,15 +67,15 @@ class ReadingProgress:
 
 
 def path_of(url: str) -> str:
-    """Return what tells one page of the site from another."""
+    """Return the path of a page of the site."""
     return urlsplit(url).path or "/"
 
 
 def events_of(principal: Principal, run_id: str, *, timeout_s: float) -> Iterator[dict[str, Any]]:
-    """Yield the run's events in order until the one that ends it.
+    """Yield the run's events in order, up to the one that ends it.
 
     Raises:
-        OutOfTime: `timeout_s` seconds have passed without an end.
+        DemoTimeout: The run did not end within `timeout_s`.
     """
     until = time.monotonic() + timeout_s
     after = 0
@@ -89,7 +93,7 @@ def events_of(principal: Principal, run_id: str, *, timeout_s: float) -> Iterato
 
 @contextmanager
 def display_on(console: Console, total: int) -> Iterator[Display]:
-    """Give a display that suits the console: a bar on a terminal, else a plain line a page."""
+    """Yield a display for the console: a progress bar on a terminal, else a line per page."""
     if not console.is_terminal:
         yield _Lines(console, total)
         return
@@ -115,7 +119,7 @@ class _Bar:
     def note(self, text: str) -> None:
         self._progress.console.print(Text(f"  {text}", style="yellow"))
 
-    def begin(self) -> None:
+    def start(self) -> None:
         self._progress.update(self._task, description="the browser opens the first pages")
 
 
@@ -132,5 +136,5 @@ class _Lines:
     def note(self, text: str) -> None:
         self._console.print(Text(f"         {text}"))
 
-    def begin(self) -> None:
-        """Stay quiet: the first line comes soon enough."""
+    def start(self) -> None:
+        """Print nothing: the first page follows soon."""

@@ -1,4 +1,4 @@
-"""The first run: hand the handbook to the product, watch it being read, show what came of it."""
+"""The demo: submit a run that reads the handbook, show its progress, and report the result."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from runs.installation.demo.site import DemoSite
 from runs.queries.runs import get_run
 from runs.submission.services import cancel_run, submit_run
 
-SEE_DOCTOR = f"run `{MANAGE} doctor`; it checks every part and says what to do."
+SEE_DOCTOR = f"run `{MANAGE} doctor`; it checks the installation and says what to do."
 
 
 def run_demo(*, base_url: str, console: Console, timeout_s: float = 180.0) -> bool:
-    """Read the shipped site in one run, show what came of it, and tell whether all went well.
+    """Read the shipped site in one run, print the result, and return whether the run succeeded.
 
-    Well means that the run succeeded: the page that does not exist is read too, with a warning. A
-    run that is out of time, or interrupted with Ctrl-C, is canceled: its pages go with the site.
-    A failure is shown as one sentence and the way out; only KeyboardInterrupt is raised.
+    One page does not exist; it is read with a warning. A run that exceeds the timeout, or is
+    interrupted with Ctrl-C, is canceled, because the site ends with the demo. Errors are printed
+    with what to do; only KeyboardInterrupt is raised.
     """
     try:
         with DemoSite() as site:
@@ -44,7 +44,9 @@ def run_demo(*, base_url: str, console: Console, timeout_s: float = 180.0) -> bo
     except Refused as refusal:
         show_failure(console, refusal.message, refusal.recovery)
     except (DatabaseError, OSError) as error:
-        show_failure(console, f"something below gave way ({type(error).__name__}).", SEE_DOCTOR)
+        show_failure(
+            console, f"the database or a file failed ({type(error).__name__}).", SEE_DOCTOR
+        )
     return False
 
 
@@ -58,9 +60,9 @@ def _read(site: DemoSite, *, base_url: str, console: Console, timeout_s: float) 
     try:
         with display_on(console, len(site.urls)) as display:
             for event in events_of(principal, run_id, timeout_s=timeout_s):
-                reading.hear(event, display)
+                reading.handle(event, display)
     except KeyboardInterrupt:
-        _cancel(principal, run_id, "Interrupted while the first run was shown.")
+        _cancel(principal, run_id, "Interrupted during the demo.")
         raise
     except DemoTimeout:
         return _give_up(principal, run_id, console, timeout_s)
@@ -75,7 +77,7 @@ def _read(site: DemoSite, *, base_url: str, console: Console, timeout_s: float) 
     if run["result"] is not None:
         login_path = create_login_path() if one_time_login_allowed() else None
         show_addresses(console, run, base_url=base_url, login_path=login_path)
-    return _judge(run, console)
+    return _show_outcome(run, console)
 
 
 def _submit(principal: Principal, site: DemoSite, timeout_s: float) -> str:
@@ -89,14 +91,14 @@ def _submit(principal: Principal, site: DemoSite, timeout_s: float) -> str:
 
 
 def _cancel(principal: Principal, run_id: str, reason: str) -> None:
-    """Cancel a run whose pages are about to vanish, as far as the database still allows."""
+    """Cancel a run whose site is about to close; ignore errors."""
     with suppress(Refused, DatabaseError):
         cancel_run(principal=principal, run_id=run_id, reason=reason)
 
 
 def _give_up(principal: Principal, run_id: str, console: Console, timeout_s: float) -> bool:
     run = get_run(principal=principal, run_id=run_id)
-    _cancel(principal, run_id, "The first run was out of time.")
+    _cancel(principal, run_id, "The demo timed out.")
     progress = run["progress"]
     show_failure(
         console,
@@ -108,9 +110,9 @@ def _give_up(principal: Principal, run_id: str, console: Console, timeout_s: flo
 
 
 def _items(principal: Principal, run: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the pages of the result, or of the error of a run that read none of them.
+    """Return the pages in the result, or in the error of a run that read none.
 
-    A large result is shortened in the run's row; then the artifact has them all.
+    A large result is truncated in the run's row; then it is read from the artifact.
     """
     found = run["result"] or run["error"].get("details") or {}
     if found.get("truncated"):
@@ -121,8 +123,8 @@ def _items(principal: Principal, run: Mapping[str, Any]) -> list[dict[str, Any]]
     return items
 
 
-def _judge(run: Mapping[str, Any], console: Console) -> bool:
-    """Tell whether the run succeeded, and show why where it did not."""
+def _show_outcome(run: Mapping[str, Any], console: Console) -> bool:
+    """Return whether the run succeeded; if not, print why."""
     if run["status"] == "succeeded":
         return True
     if error := run["error"]:

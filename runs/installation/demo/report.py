@@ -1,4 +1,4 @@
-"""Tell a person what a run brought: a table of the pages, where it all lies, and how to go on."""
+"""Print the result of the demo's run: a table of the pages, addresses, and what to do next."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MANAGE = ".venv/bin/python manage.py"
 def show_pages(
     console: Console, items: Sequence[Mapping[str, Any]], milliseconds: Mapping[int, int]
 ) -> None:
-    """Print a row a page; fits 100 columns, also in a pipe, where a console would take 80."""
+    """Print a row per page, 100 columns wide, also into a pipe, where rich would use 80."""
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
     table.add_column("page", no_wrap=True)
     table.add_column("title, or error")
@@ -52,12 +52,12 @@ def _row(item: Mapping[str, Any], took_ms: int | None) -> tuple[str, ...]:
 
 
 def _count(value: object) -> str:
-    """Return a number, or how many there are of what is listed."""
+    """Return a number, or the length of a list, as text."""
     return str(len(value)) if isinstance(value, list) else str(value if value is not None else "")
 
 
 def _shorten(text: str) -> str:
-    """Cut a title to the width of its column, counting wide characters as two."""
+    """Shorten a title to the width of its column, counting wide characters as two cells."""
     text = " ".join(text.split())
     if cell_len(text) <= TITLE_CELLS:
         return text
@@ -65,18 +65,18 @@ def _shorten(text: str) -> str:
 
 
 def _plain(console: Console, text: str) -> Text:
-    """Return text as the console can show it: no markup, no control codes, no foreign letters."""
+    """Return text without markup, control codes and characters that the console cannot encode."""
     visible = "".join(letter if letter.isprintable() else " " for letter in text)
     return Text(visible.encode(console.encoding, "replace").decode(console.encoding))
 
 
-def _say(console: Console, label: str, style: str, text: str) -> None:
-    """Print a labelled line that is never broken, so that addresses in it can be copied."""
+def _print_labelled(console: Console, label: str, style: str, text: str) -> None:
+    """Print a labelled line without wrapping, so that addresses in it can be copied."""
     console.print(Text.assemble((label, style), _plain(console, text)), soft_wrap=True)
 
 
 def _wide_enough(console: Console) -> Console:
-    """Return the console, or where it is no terminal one of 100 columns on the same file."""
+    """Return the console, or for a pipe one with 100 columns on the same file."""
     if console.is_terminal:
         return console
     return Console(file=console.file, width=PIPED_WIDTH, color_system=None)
@@ -85,26 +85,26 @@ def _wide_enough(console: Console) -> Console:
 def show_notes(
     console: Console, items: Sequence[Mapping[str, Any]], warnings: Sequence[str]
 ) -> None:
-    """Print what is worth noticing: pages that led elsewhere, and the run's own warnings."""
+    """Print redirects and the run's warnings."""
     console.print()
     for note in [*_redirects(items), *warnings]:
-        _say(console, "  Note: ", "bold", note)
+        _print_labelled(console, "  Note: ", "bold", note)
 
 
 def _redirects(items: Sequence[Mapping[str, Any]]) -> list[str]:
     notes = []
     for item in items:
         page = (item.get("pageInfo") or {}).get("page") or {}
-        asked, arrived = path_of(str(item.get("url", ""))), path_of(str(page.get("url", "")))
-        if page.get("url") and asked != arrived:
-            notes.append(f"{asked} led to {arrived}, and that page was read.")
+        requested, final = path_of(str(item.get("url", ""))), path_of(str(page.get("url", "")))
+        if page.get("url") and requested != final:
+            notes.append(f"{requested} redirected to {final}, which was read.")
     return notes
 
 
 def show_addresses(
     console: Console, run: Mapping[str, Any], *, base_url: str, login_path: str | None
 ) -> None:
-    """Print where the run, its artifact and the admin site are found, and what to do next."""
+    """Print the addresses of the run, its artifact and the admin site, and what to do next."""
     summary = run.get("resultSummary") or "no summary"
     lines = [("Run", f"{run['runId']}  {run['status']}: {summary}")]
     if run["artifactIds"]:
@@ -114,15 +114,15 @@ def show_addresses(
     lines += [
         ("Admin", f"{base_url}/admin/"),
         ("Log in", f"{base_url}{login_path}  (works once)" if login_path else password),
-        ("Go on", f"connect an agent host: {MANAGE} mcp_config"),
+        ("Next", f"connect an agent host: {MANAGE} mcp_config"),
     ]
     console.print()
     for name, value in lines:
-        _say(console, f"  {name:<10}", "bold", value)
+        _print_labelled(console, f"  {name:<10}", "bold", value)
     console.print()
 
 
 def show_failure(console: Console, what: str, recovery: str) -> None:
-    """Print one sentence that says what failed and one that says what to do about it."""
-    _say(console, "  Failed: ", "bold red", what)
-    _say(console, "  Way out: ", "bold", recovery)
+    """Print what failed and what to do."""
+    _print_labelled(console, "  Failed: ", "bold red", what)
+    _print_labelled(console, "  What to do: ", "bold", recovery)

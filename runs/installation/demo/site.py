@@ -1,4 +1,4 @@
-"""Serve the handbook on a free loopback port, awkward pages included."""
+"""Serve the handbook on a free loopback port, with a redirect, a slow page and a missing page."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ MIME_TYPES = {
 
 
 def whole_handbook() -> str:
-    """Return the page of all chapters: its template, with the chapters' own text put in."""
+    """Return the page with all chapters: its template with the chapters' content inserted."""
     template = (PAGES / "handbook.html").read_text("utf-8")
     return template.replace("<!-- chapters -->", "\n".join(_chapter(name) for name in CHAPTERS))
 
 
 def _chapter(name: str) -> str:
-    """Return a page's main part as a section, headings one level lower to keep the outline."""
+    """Return a page's main element as a section, with headings one level lower."""
     page = (PAGES / f"{name}.html").read_text("utf-8")
     main = page.partition("<main>")[2].partition("</main>")[0]
     lowered = re.sub(r"(</?h)([1-5])\b", lambda tag: f"{tag[1]}{int(tag[2]) + 1}", main)
@@ -74,10 +74,9 @@ def _chapter(name: str) -> str:
 
 
 class DemoSite:
-    """The handbook as a web site on 127.0.0.1, served by threads of this process until closed.
+    """The handbook as a web site on 127.0.0.1, served by threads of this process until `close`.
 
-    Use it as a context manager. Closing ends every connection at once, slow answers included, and
-    may be done twice.
+    Use it as a context manager. Closing ends every connection at once; closing twice is safe.
     """
 
     def __init__(self) -> None:
@@ -94,11 +93,11 @@ class DemoSite:
 
     @property
     def urls(self) -> list[str]:
-        """Return what the first run reads, in reading order; the last one does not exist."""
+        """Return the pages that the demo reads, in order; the last one does not exist."""
         return [self.address + path for path in READING_ORDER]
 
     def close(self) -> None:
-        """Stop answering and give the port back."""
+        """Stop the server and release the port."""
         self._server.stop()
         self._thread.join()
 
@@ -127,7 +126,7 @@ class _Server(ThreadingHTTPServer):
 
     @cached_property
     def files(self) -> dict[str, Path]:
-        """Return the file of every path that is one; no other path ever reaches the file system."""
+        """Return the file of every valid path; other paths never reach the file system."""
         files = (path for path in PAGES.rglob("*") if path.suffix in MIME_TYPES)
         found = {f"/{path.relative_to(PAGES).as_posix()}": path for path in files}
         return found | {"/": PAGES / "index.html"}
@@ -144,12 +143,12 @@ class _Server(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Stay quiet about a reader that hangs up in the middle of an answer."""
+        """Log nothing when a client disconnects during a response."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(request, client_address)
 
     def stop(self) -> None:
-        """Take no more connections and end those that are open; twice is safe."""
+        """Close the listening socket and all open connections; calling twice is safe."""
         if self.stopping.is_set():
             return
         self.stopping.set()
@@ -168,35 +167,37 @@ class _Handler(BaseHTTPRequestHandler):
     server_version = "handbook"
     sys_version = ""
     timeout = KEEP_ALIVE_S
-    wbufsize: ClassVar[int] = 64 * 1024  # head and body at once, else Nagle costs 40 ms an answer
+    wbufsize: ClassVar[int] = (
+        64 * 1024
+    )  # one write per response: two cost 40 ms (Nagle)
     server: _Server
 
     def do_GET(self) -> None:
-        """Answer with the page."""
+        """Respond with the page."""
         path = urlsplit(self.path).path
         self.server.stopping.wait(PAUSES_S.get(path, 0.0))
         if path in REDIRECTS:
-            self._answer(HTTPStatus.FOUND, b"", "text/plain", location=REDIRECTS[path])
+            self._respond(HTTPStatus.FOUND, b"", "text/plain", location=REDIRECTS[path])
         elif path in self.server.files:
-            self._answer(HTTPStatus.OK, *_content(self.server.files[path]))
+            self._respond(HTTPStatus.OK, *_content(self.server.files[path]))
         else:
-            self._answer(HTTPStatus.NOT_FOUND, *_content(PAGES / "404.html"))
+            self._respond(HTTPStatus.NOT_FOUND, *_content(PAGES / "404.html"))
 
     def do_HEAD(self) -> None:
-        """Answer as for GET, without the body."""
+        """Respond as for GET, without the body."""
         self.do_GET()
 
     def parse_request(self) -> bool:
-        """Refuse every method but GET and HEAD, whatever its name."""
+        """Refuse every method but GET and HEAD."""
         if not super().parse_request():
             return False
         if self.command in {"GET", "HEAD"}:
             return True
-        self.close_connection = True  # a body may follow, unread
-        self._answer(HTTPStatus.METHOD_NOT_ALLOWED, b"", "text/plain", allow="GET, HEAD")
+        self.close_connection = True  # an unread body may follow
+        self._respond(HTTPStatus.METHOD_NOT_ALLOWED, b"", "text/plain", allow="GET, HEAD")
         return False
 
-    def _answer(self, status: HTTPStatus, body: bytes, mime_type: str, **headers: str) -> None:
+    def _respond(self, status: HTTPStatus, body: bytes, mime_type: str, **headers: str) -> None:
         self.send_response(status)
         self.send_header("Content-Type", mime_type)
         self.send_header("Content-Length", str(len(body)))
@@ -211,11 +212,11 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(body)
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  (the name is the base's)
-        """Keep quiet: the terminal belongs to the job."""
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  (the base class's name)
+        """Log nothing: the demo prints to the terminal."""
 
 
 def _content(file: Path) -> tuple[bytes, str]:
-    """Return a file's bytes and type, read anew each time so that an edited page shows at once."""
+    """Return a file's content and MIME type, without caching, so that edits show at once."""
     body = whole_handbook().encode() if file.name == "handbook.html" else file.read_bytes()
     return body, MIME_TYPES[file.suffix]
