@@ -1,7 +1,7 @@
-"""What comes before a deed: policy is asked, and where policy says so, a person.
+"""Authorize a tool call: evaluate policy; where it says confirm, require a person's confirmation.
 
-A deed is one call of a tool: of a run's step, or made directly. Its approval is bound to tool,
-target and the digest of the canonical arguments, and is good for that deed alone, once.
+A tool call is part of a run's step, or made directly. Its confirmation is bound to the tool, the
+target and the digest of the canonical arguments, and permits that one call, once.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from decisions.security.keys import macs
 from decisions.security.logs import redact_value
 from decisions.validation.storable import storable
 
-DISPLAY_MAX_CHARS = 65_536  # bytes of a deed's arguments as people are shown them
-ADMIN = "admin:"  # principals of people at the admin site
-_SETTLED_NO = (ConfirmationStatus.REFUSED, ConfirmationStatus.EXPIRED, ConfirmationStatus.WITHDRAWN)
+DISPLAY_MAX_CHARS = 65_536  # JSON characters of the arguments that the confirming person sees
+ADMIN = "admin:"  # prefix of the principal ids of admin users
+_NEGATIVE = (ConfirmationStatus.REFUSED, ConfirmationStatus.EXPIRED, ConfirmationStatus.WITHDRAWN)
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCallRequest:
-    """One call of a tool, as policy and people see it.
+    """One tool call that policy and people decide on.
 
     Attributes:
-        args: what the approval is bound to; secret inputs stand in it by name only.
+        args: what the confirmation is bound to; secret inputs are in it by name only.
         key: the caller's idempotency key, of a direct call.
-        run_id, step_index, number: of a step: which call of which step this is.
-        was_asked: people were asked about a call of this step before.
-        shown: what people are shown instead of args, where those hold what is secret.
-        is_own: the tool is one of ours, wherever it works.
+        run_id, step_index, number: of a step's call: its position in the run.
+        may_have_confirmation: a confirmation of a call of this step was requested before.
+        display_args: what the confirming person sees instead of args, where those have secrets.
+        is_builtin: the tool is built in, whatever target it works on.
     """
 
     principal_id: str
@@ -62,18 +62,18 @@ class ToolCallRequest:
 
     @property
     def digest(self) -> str:
-        """The keyed digest of tool, target and arguments, whatever the order of their fields."""
+        """The keyed digest of tool, target and canonical arguments."""
         return self.digests[0]
 
     @property
     def digests(self) -> tuple[str, ...]:
-        """That digest under each configured key, the newest first."""
+        """The digest under each configured key, newest first."""
         return _digests("deed", self.tool, self.target_id, self.args)
 
     @property
     def call_keys(self) -> tuple[str, ...]:
-        """Which deed this is, under each configured key, the newest first: of a step its place in
-        the run, else who calls what under which key.
+        """The identity of this call under each configured key, newest first: of a step's call its
+        position in the run, else caller, workspace, idempotency key and digest.
         """
         if self.run_id is not None:
             return _digests("step", self.run_id, self.step_index, self.number)
@@ -83,12 +83,12 @@ class ToolCallRequest:
 
 @dataclass(frozen=True, slots=True)
 class Authorization:
-    """What becomes of a call.
+    """The outcome of authorizing a tool call.
 
     Attributes:
-        decision: allow, deny, or confirm: a person has to be asked, or is being asked.
-        standing: what a person is being asked, or said, about just this deed.
-        replaces: the decision on this deed that says nothing of it any more.
+        decision: allow, deny, or confirm: a person's confirmation is required and still missing.
+        confirmation: the confirmation of exactly this call, waiting or decided.
+        supersedes: the id of an earlier decision on this call that no longer applies to it.
     """
 
     verdict: Verdict
@@ -98,154 +98,160 @@ class Authorization:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a person is being asked already."""
+        """Whether a confirmation was requested and is not decided yet."""
         return (
             self.confirmation is not None and self.confirmation.status == ConfirmationStatus.WAITING
         )
 
 
-def authorize(use: ToolCallRequest) -> Authorization:
-    """Return what policy says of a call, and where it wants a person, what that person said.
+def authorize(call: ToolCallRequest) -> Authorization:
+    """Return the policy decision on a call and, where policy says confirm, its confirmation.
 
-    An approval of other arguments is no approval of these (it is stale).
+    A confirmation of other arguments does not count: it is superseded.
     """
     verdict = evaluate(
-        principal_id=use.principal_id,
-        tenant_id=use.tenant_id,
-        workspace_id=use.workspace_id,
-        tool=use.tool,
-        target_id=use.target_id,
-        is_builtin=use.is_builtin,
+        principal_id=call.principal_id,
+        tenant_id=call.tenant_id,
+        workspace_id=call.workspace_id,
+        tool=call.tool,
+        target_id=call.target_id,
+        is_builtin=call.is_builtin,
     )
     if verdict.decision != "confirm" and not (
-        use.may_have_confirmation and verdict.decision == "allow"
+        call.may_have_confirmation and verdict.decision == "allow"
     ):
         return Authorization(verdict, verdict.decision)
     found = Confirmation.objects.select_related("decision")
-    confirmation = found.filter(decision__deed_key__in=use.call_keys).first()
+    confirmation = found.filter(decision__deed_key__in=call.call_keys).first()
     if confirmation is None:
         return Authorization(verdict, verdict.decision)
-    if confirmation.decision.subject_digest not in use.digests:
+    if confirmation.decision.subject_digest not in call.digests:
         return Authorization(verdict, verdict.decision, supersedes=confirmation.decision_id)
     confirmations.expire_if_due(confirmation)
-    if verdict.decision == "allow":  # whatever became of the rule: a person's no is a no
-        refused = confirmation.status == ConfirmationStatus.REFUSED
-        return (
-            Authorization(verdict, "deny", confirmation)
-            if refused
-            else Authorization(verdict, "allow")
-        )
+    if verdict.decision == "allow":  # the rule was relaxed; a person's refusal still holds
+        refused = confirmation if confirmation.status == ConfirmationStatus.REFUSED else None
+        return Authorization(verdict, "deny" if refused else "allow", refused)
     if confirmation.status == ConfirmationStatus.CONFIRMED:
         return Authorization(verdict, "allow", confirmation)
-    denied = confirmation.status in _SETTLED_NO
+    denied = confirmation.status in _NEGATIVE
     return Authorization(verdict, "deny" if denied else "confirm", confirmation)
 
 
-def request_confirmation(use: ToolCallRequest, ruling: Authorization) -> Confirmation:
-    """Have the call wait for a person, in the caller's transaction.
+def request_confirmation(call: ToolCallRequest, authorization: Authorization) -> Confirmation:
+    """Open a confirmation for the call, in the caller's transaction.
 
     Raises:
-        IntegrityError: Somebody asks about the same deed at the same moment.
+        IntegrityError: A concurrent request opened one for the same call.
     """
-    now, verdict = datetime.now(UTC), ruling.verdict
-    if ruling.supersedes is not None:
-        Decision.objects.filter(pk=ruling.supersedes).update(deed_key=None)
+    now, verdict = datetime.now(UTC), authorization.verdict
+    if authorization.supersedes is not None:
+        Decision.objects.filter(pk=authorization.supersedes).update(deed_key=None)
     decision = Decision.objects.create(
-        tenant_id=use.tenant_id,
-        workspace_id=use.workspace_id,
-        principal_id=use.principal_id,
-        user_id=use.user_id,
-        kind=DecisionKind.STEP if use.run_id else DecisionKind.TOOL,
+        tenant_id=call.tenant_id,
+        workspace_id=call.workspace_id,
+        principal_id=call.principal_id,
+        user_id=call.user_id,
+        kind=DecisionKind.STEP if call.run_id else DecisionKind.TOOL,
         mode=DecisionMode.CONFIRM,
         rule=verdict.rule,
         reason=verdict.reason[:500],
-        subject_digest=use.digest,
-        tool=use.tool[:128],
-        target_id=use.target_id,
-        arguments=display_arguments(use.args if use.display_args is None else use.display_args),
-        run_id=use.run_id,
-        step_index=use.step_index,
-        deed_key=use.call_keys[0],
+        subject_digest=call.digest,
+        tool=call.tool[:128],
+        target_id=call.target_id,
+        arguments=display_arguments(call.args if call.display_args is None else call.display_args),
+        run_id=call.run_id,
+        step_index=call.step_index,
+        deed_key=call.call_keys[0],
         created_at=now,
     )
     return confirmations.open_confirmation(decision).confirmation
 
 
-def admit_call(use: ToolCallRequest) -> Confirmation | None:
-    """Let a direct call pass, or refuse it; where a person approved it, return the approval, which
-    `begin` uses up. Commits what it writes.
+def admit_call(call: ToolCallRequest) -> Confirmation | None:
+    """Admit a direct call: return None, or the person's approval, which `use_approval` consumes.
+
+    Commits the confirmation or the audit row that it writes.
 
     Raises:
-        PolicyDenied: A rule or a person said no, or nobody answered in time.
-        ConfirmationRequired: A person is asked from now on, or already.
+        PolicyDenied: A rule denies the call, a person refused it, or the confirmation expired.
+        ConfirmationRequired: The call waits for a person's confirmation.
     """
-    ruling = _of_direct_call(use)
-    if ruling.decision == "confirm" and use.principal_id.startswith(ADMIN):
-        return None  # a person asks, with the right to confirm: there is nobody else to be asked
-    if ruling.decision == "confirm" and not ruling.is_waiting:
-        ruling = Authorization(ruling.verdict, "confirm", _ask_once(use, ruling))
-    if ruling.decision == "deny":
-        record_denial(use, ruling)
-        refusal = denial(use, ruling)
+    authorization = _authorize_direct(call)
+    if authorization.decision == "confirm" and call.principal_id.startswith(ADMIN):
+        return None  # the caller is a person who may confirm: no second person is needed
+    if authorization.decision == "confirm" and not authorization.is_waiting:
+        authorization = Authorization(
+            authorization.verdict, "confirm", _request_once(call, authorization)
+        )
+    if authorization.decision == "deny":
+        record_denial(call, authorization)
+        refusal = denial(call, authorization)
         refusal.is_recorded = True
         raise refusal
-    if ruling.decision == "confirm" and ruling.confirmation is not None:
-        raise _required(use, ruling.confirmation)
-    return ruling.confirmation
+    if authorization.decision == "confirm" and authorization.confirmation is not None:
+        raise _required(call, authorization.confirmation)
+    return authorization.confirmation
 
 
 def use_approval(approval: Confirmation | None) -> None:
-    """Use an approval up, in the transaction of what was approved.
+    """Mark an approval as used, in the transaction of the approved call; None does nothing.
 
     Raises:
-        Conflict: The call was performed already: an approval is good once.
+        Conflict: The approval was used before.
     """
     if approval is not None and not confirmations.mark_used(approval):
         raise Conflict(
-            "This approved call was performed already; a new one needs a new key, and is asked"
-            " about anew.",
+            "This approved call was carried out already; a new call needs a new key and a new"
+            " confirmation.",
             details={"decisionId": approval.decision_id},
         )
 
 
-def _of_direct_call(use: ToolCallRequest) -> Authorization:
-    ruling = authorize(use)
-    if ruling.confirmation is not None and _has_lapsed(ruling.confirmation):
-        return Authorization(ruling.verdict, "confirm", supersedes=ruling.confirmation.decision_id)
-    if ruling.confirmation is None or use.key:
-        return ruling
-    # Without a key nothing tells the next call from this one: what was used up, or was answered no
-    # and whose time is over, says nothing of it.
-    over = ruling.confirmation.expires_at <= datetime.now(UTC)
-    spent = ruling.confirmation.used_at is not None or (ruling.decision == "deny" and over)
-    if not spent:
-        return ruling
-    return Authorization(ruling.verdict, "confirm", supersedes=ruling.confirmation.decision_id)
+def _authorize_direct(call: ToolCallRequest) -> Authorization:
+    authorization = authorize(call)
+    if authorization.confirmation is not None and _has_lapsed(authorization.confirmation):
+        return Authorization(
+            authorization.verdict, "confirm", supersedes=authorization.confirmation.decision_id
+        )
+    if authorization.confirmation is None or call.key:
+        return authorization
+    # Without a key, a repeated call cannot be told from a new one. A used approval, and a refusal
+    # after its expiry time, do not apply to a new call.
+    expired = authorization.confirmation.expires_at <= datetime.now(UTC)
+    is_spent = authorization.confirmation.used_at is not None or (
+        authorization.decision == "deny" and expired
+    )
+    if not is_spent:
+        return authorization
+    return Authorization(
+        authorization.verdict, "confirm", supersedes=authorization.confirmation.decision_id
+    )
 
 
 def _has_lapsed(approval: Confirmation) -> bool:
-    """Tell whether an approval of a direct call waited for the call for too long to be good still;
-    a run that waits goes on by itself.
+    """Tell whether the caller did not repeat an approved direct call within CONFIRM_TTL_S.
+
+    A suspended run needs no such limit: it resumes by itself.
     """
     if approval.status != ConfirmationStatus.CONFIRMED or approval.used_at is not None:
         return False
-    good_for = timedelta(seconds=settings.CONFIRM_TTL_S)
-    return approval.decided_at is not None and approval.decided_at + good_for < datetime.now(UTC)
+    valid_for = timedelta(seconds=settings.CONFIRM_TTL_S)
+    return approval.decided_at is not None and approval.decided_at + valid_for < datetime.now(UTC)
 
 
-def _ask_once(use: ToolCallRequest, ruling: Authorization) -> Confirmation:
-    """Ask, or find out that somebody asked the same at the same moment."""
+def _request_once(call: ToolCallRequest, authorization: Authorization) -> Confirmation:
+    """Open a confirmation, or return the one that a concurrent request opened."""
     try:
         with transaction.atomic():
-            return request_confirmation(use, ruling)
+            return request_confirmation(call, authorization)
     except IntegrityError:
-        asked = Confirmation.objects.select_related("decision")
-        return asked.get(decision__deed_key=use.call_keys[0])
+        rows = Confirmation.objects.select_related("decision")
+        return rows.get(decision__deed_key=call.call_keys[0])
 
 
-def _required(use: ToolCallRequest, confirmation: Confirmation) -> ConfirmationRequired:
+def _required(call: ToolCallRequest, confirmation: Confirmation) -> ConfirmationRequired:
     return ConfirmationRequired(
-        f"A person has to confirm {use.tool[:128]} first (decision {confirmation.decision_id}).",
+        f"A person has to confirm {call.tool[:128]} first (decision {confirmation.decision_id}).",
         details={
             "decisionId": confirmation.decision_id,
             "expiresAt": to_ms(confirmation.expires_at),
@@ -254,47 +260,46 @@ def _required(use: ToolCallRequest, confirmation: Confirmation) -> ConfirmationR
     )
 
 
-def denial(use: ToolCallRequest, ruling: Authorization) -> PolicyDenied:
-    """Return the refusal of a denied call: what a rule forbids, a person refused, or nobody
-    answered in time are told apart in details.
-    """
-    said = ruling.confirmation
-    details: dict[str, Any] = {"tool": use.tool[:128], "rule": ruling.verdict.rule}
-    if said is None:
-        why = (ruling.verdict.reason or ruling.verdict.rule).rstrip(".")
+def denial(call: ToolCallRequest, authorization: Authorization) -> PolicyDenied:
+    """Return the error of a denied call; details.because is `rule` or the confirmation's status."""
+    tool, confirmation = call.tool[:128], authorization.confirmation
+    details: dict[str, Any] = {"tool": tool, "rule": authorization.verdict.rule}
+    if confirmation is None:
+        reason = (authorization.verdict.reason or authorization.verdict.rule).rstrip(".")
         details["because"] = "rule"
-        told_why = f"Policy does not allow {use.tool[:128]}: {why.rstrip('.')}."
-        return PolicyDenied(told_why, details=details)
-    details |= {"because": str(said.status), "decisionId": said.decision_id}
-    told = {
-        ConfirmationStatus.REFUSED: "A person refused",
-        ConfirmationStatus.EXPIRED: "Nobody confirmed in time",
-        ConfirmationStatus.WITHDRAWN: "The question was withdrawn about",
-    }[ConfirmationStatus(said.status)]
-    return PolicyDenied(f"{told} {use.tool[:128]} (decision {said.decision_id}).", details=details)
+        return PolicyDenied(f"Policy does not allow {tool}: {reason}.", details=details)
+    details |= {"because": str(confirmation.status), "decisionId": confirmation.decision_id}
+    message = {
+        ConfirmationStatus.REFUSED: f"A person refused {tool}",
+        ConfirmationStatus.EXPIRED: f"No person confirmed {tool} in time",
+        ConfirmationStatus.WITHDRAWN: f"The confirmation of {tool} was withdrawn",
+    }[ConfirmationStatus(confirmation.status)]
+    return PolicyDenied(f"{message} (decision {confirmation.decision_id}).", details=details)
 
 
-def record_denial(use: ToolCallRequest, ruling: Authorization) -> None:
-    """Write the audit row of a denied call, in the caller's transaction."""
-    told: dict[str, Any] = {"tool": use.tool[:128], "rule": ruling.verdict.rule}
-    told["argsDigest"] = use.digest
-    if use.target_id:
-        told["targetId"] = use.target_id
-    if ruling.confirmation is not None:
-        told |= {
-            "because": ruling.confirmation.status,
-            "decisionId": ruling.confirmation.decision_id,
+def record_denial(call: ToolCallRequest, authorization: Authorization) -> None:
+    """Record the audit event of a denied call, in the caller's transaction."""
+    details: dict[str, Any] = {"tool": call.tool[:128], "rule": authorization.verdict.rule}
+    details["argsDigest"] = call.digest
+    if call.target_id:
+        details["targetId"] = call.target_id
+    if authorization.confirmation is not None:
+        details |= {
+            "because": authorization.confirmation.status,
+            "decisionId": authorization.confirmation.decision_id,
         }
-    about = ("run", use.run_id) if use.run_id else ("tool", use.tool)
+    about = ("run", call.run_id) if call.run_id else ("tool", call.tool)
     record(
-        AuditEvent("policy.denied", use.principal_id, *about, use.tenant_id, use.workspace_id, told)
+        AuditEvent(
+            "policy.denied", call.principal_id, *about, call.tenant_id, call.workspace_id, details
+        )
     )
 
 
 def tool_call_request(
     principal: Principal, tool: str, args: Mapping[str, Any], **more: Any
 ) -> ToolCallRequest:
-    """Return a principal's direct call of a tool."""
+    """Return the request of a principal's direct tool call; `more` are further attributes."""
     return ToolCallRequest(
         principal_id=principal.id,
         tenant_id=principal.tenant_id,
@@ -307,14 +312,14 @@ def tool_call_request(
 
 
 def display_arguments(args: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments as people are shown them: what looks like a secret is masked, and what is
-    very long is cut, and says so.
+    """Return arguments for the confirming person: secrets masked, very long ones truncated with a
+    note.
     """
-    display_args: dict[str, Any] = storable(redact_value(dict(args)))
-    if len(json.dumps(display_args)) <= DISPLAY_MAX_CHARS:
-        return display_args
-    cut = {name: _cut(value) for name, value in list(display_args.items())[:50]}
-    return cut | {"…": f"shortened; {len(json.dumps(display_args))} characters in all"}
+    redacted: dict[str, Any] = storable(redact_value(dict(args)))
+    if len(json.dumps(redacted)) <= DISPLAY_MAX_CHARS:
+        return redacted
+    cut = {name: _cut(value) for name, value in list(redacted.items())[:50]}
+    return cut | {"…": f"shortened; {len(json.dumps(redacted))} characters in all"}
 
 
 def _cut(value: Any) -> Any:
@@ -323,6 +328,6 @@ def _cut(value: Any) -> Any:
 
 
 def _digests(*parts: Any) -> tuple[str, ...]:
-    """Return the digest of JSON values in canonical form under each key, the newest first."""
+    """Return the digest of canonical JSON under each configured key, newest first."""
     raw = json.dumps(parts, sort_keys=True, separators=(",", ":"), default=str).encode()
-    return macs("deed", hashlib.sha256(raw).digest())
+    return macs("deed", hashlib.sha256(raw).digest())  # the purpose is fixed by stored digests

@@ -1,7 +1,7 @@
-"""POST /decision/{id}/confirm (S2 §4): a confirmation by the token that came with the decision, or
-by a credential that may confirm at all.
+"""POST /decision/{id}/confirm (S2 §4): confirm with the decision's token, or with a credential that
+has the scope `confirm`.
 
-Whatever fails reads the same, and takes about the same time.
+Every failure gives the same error and takes about the same time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from decisions.authorization.authorize import (
     record_denial,
     tool_call_request,
 )
-from decisions.authorization.confirmations import TOKEN_PURPOSE, confirm, resolve, token_message
+from decisions.authorization.confirmations import DIGEST_PURPOSE, confirm, resolve, token_message
 from decisions.errors import (
     ConfirmTokenInvalid,
     Conflict,
@@ -32,22 +32,25 @@ from decisions.identity.principals import Principal
 from decisions.models import Confirmation, ConfirmationStatus, Decision
 from decisions.security.keys import mac_matches
 
-WRONG_TRIES = 5  # the last of them burns the token
-CONFIRM = "confirm"  # the scope of credentials that confirm without a token
+WRONG_TRIES = 5  # the last of them revokes the token
+CONFIRM = "confirm"  # the scope that confirms without a token
 _INVALID = "The confirm token is invalid, used or expired."
 
 
 def confirm_decision(*, principal: Principal, call: dict[str, Any]) -> dict[str, Any]:
     """Confirm a decision and return {ok, decision_id, user_id, confirmed, message}. Commits.
 
-    `call` is a valid CONFIRM_INPUT. Without a token only a credential with the scope `confirm`
-    does, which is how a program of an operator's confirms deeds: those have no token at all.
+    Without a token the credential needs the scope `confirm`: operators' programs use it to confirm
+    tool calls, which have no token.
+
+    Args:
+        call: arguments that are valid by CONFIRM_INPUT.
 
     Raises:
-        ConfirmTokenInvalid: Anything is not as it has to be: all read the same.
-        InvalidInput: No token came, and the credential lacks the scope.
-        Forbidden: It lacks continuity:write.
-        PolicyDenied: A rule says deny of this call, or confirm.
+        ConfirmTokenInvalid: The confirmation failed, for whatever reason.
+        InvalidInput: There is no token, and the credential lacks the scope.
+        Forbidden: The credential lacks continuity:write.
+        PolicyDenied: The policy decision on this call is deny or confirm.
     """
     principal.require("continuity:write")
     decision_id, user_id = call["decision_id"], call["user_id"]
@@ -71,20 +74,21 @@ def confirm_decision(*, principal: Principal, call: dict[str, Any]) -> dict[str,
     }
 
 
-def _admit(use: ToolCallRequest) -> None:
-    """Let the call pass, or refuse it. Nobody is asked whether an answer may be given: where a rule
-    wants that, people give it themselves, in the inbox, by a signed link or by command, which no
-    rule closes.
+def _admit(request: ToolCallRequest) -> None:
+    """Raise unless policy allows the call.
+
+    A rule that says confirm denies it too: confirming a confirmation would not end. People can
+    always decide in the inbox, by a signed link or by command.
     """
-    ruling = authorize(use)
-    if ruling.decision == "allow":
+    authorization = authorize(request)
+    if authorization.decision == "allow":
         return
-    verdict = ruling.verdict
-    if ruling.decision == "confirm":
-        verdict = replace(verdict, reason="people confirm this themselves, in the inbox")
-    ruling = Authorization(verdict, "deny")
-    record_denial(use, ruling)
-    raise denial(use, ruling)
+    verdict = authorization.verdict
+    if authorization.decision == "confirm":
+        verdict = replace(verdict, reason="a person has to confirm this in the inbox")
+    authorization = Authorization(verdict, "deny")
+    record_denial(request, authorization)
+    raise denial(request, authorization)
 
 
 def _confirm_by_scope(principal: Principal, decision_id: int, user_id: str) -> None:
@@ -98,18 +102,18 @@ def _confirm_by_scope(principal: Principal, decision_id: int, user_id: str) -> N
     except DecisionNotFound:
         _record_try(principal, decision_id, how="api", failed="nothing waits")
         raise ConfirmTokenInvalid(_INVALID) from None
-    except (Conflict, Forbidden):  # a try that has its audit row
+    except (Conflict, Forbidden):  # `confirm` audited this attempt
         raise ConfirmTokenInvalid(_INVALID) from None
 
 
 def confirm_with_token(
     *, principal: Principal, decision_id: int, user_id: str, confirm_token: str
 ) -> Confirmation:
-    """Confirm by the token that came with the decision. Commits, also what a failed try costs.
+    """Confirm with the decision's token. Commits, also the count of wrong tries.
 
     Raises:
-        ConfirmTokenInvalid: Unknown or foreign decision, wrong, burned, used or expired token: all
-            read the same (S2).
+        ConfirmTokenInvalid: The decision is unknown or another user's, or the token is wrong,
+            revoked, used or expired (S2: one error for all).
     """
     with transaction.atomic():
         confirmation = _find(principal, decision_id, user_id)
@@ -123,10 +127,10 @@ def confirm_with_token(
 
 
 def _find(principal: Principal, decision_id: int, user_id: str) -> Confirmation | None:
-    """Return the confirmation, its row locked until the transaction ends, if it is the caller's."""
+    """Lock and return the confirmation if it belongs to the caller's workspace and this user."""
     if not principal.may_act_for(user_id):
         return None
-    # One try at a time: PostgreSQL locks the row, SQLite's transactions exclude each other anyway.
+    # One try at a time: PostgreSQL locks the row; SQLite serializes write transactions.
     rows = Confirmation.objects.select_for_update(of=("self",)).select_related("decision")
     return rows.filter(
         decision_id=decision_id,
@@ -136,12 +140,12 @@ def _find(principal: Principal, decision_id: int, user_id: str) -> Confirmation 
 
 
 def _try(principal: Principal, confirmation: Confirmation | None, token: str) -> str:
-    """Confirm if the token is right; return why not, or nothing."""
+    """Confirm if the token is right; return the reason of a failure, or an empty string."""
     if confirmation is None or not confirmation.token_digest:
-        mac_matches(TOKEN_PURPOSE, token.encode(), "")  # takes the time that a known one takes
+        mac_matches(DIGEST_PURPOSE, token.encode(), "")  # same time as for a known decision
         return "unknown" if confirmation is None else "no token"
     if not mac_matches(
-        TOKEN_PURPOSE, token_message(confirmation.decision, token), confirmation.token_digest
+        DIGEST_PURPOSE, token_message(confirmation.decision, token), confirmation.token_digest
     ):
         return _count_wrong_try(confirmation)
     if not resolve(confirmation, ConfirmationStatus.CONFIRMED, by=principal.id, how="token"):
@@ -159,7 +163,7 @@ def _count_wrong_try(confirmation: Confirmation) -> str:
     return "wrong" if confirmation.token_digest else "burned"
 
 
-def _record_try(principal: Principal, decision_id: int, **told: str) -> None:
+def _record_try(principal: Principal, decision_id: int, **details: str) -> None:
     record(
         AuditEvent(
             "confirmation.tried",
@@ -168,6 +172,6 @@ def _record_try(principal: Principal, decision_id: int, **told: str) -> None:
             str(decision_id),
             principal.tenant_id,
             principal.workspace_id,
-            told,
+            details,
         )
     )

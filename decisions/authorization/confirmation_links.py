@@ -1,7 +1,7 @@
-"""Signed links: who holds one may look at what waits and decide it, signed in or not.
+"""Signed confirmation links: capability URLs that show one confirmation and allow deciding it.
 
-A link names one confirmation and is good for as long as that waits. It goes out in webhook messages
-that an operator asked for, never in an answer to an agent.
+No login is needed. A link works while its confirmation waits. It is sent only in webhook messages
+that an operator subscribed to, never in a response to an agent.
 """
 
 from __future__ import annotations
@@ -15,13 +15,11 @@ _PURPOSE = "confirm-link"
 
 
 def confirmation_link(confirmation: Confirmation) -> str:
-    """Return the link of a confirmation, which whoever holds it can decide with: to be sent to
-    people, and to be kept nowhere.
-    """
+    """Return the link by which anyone who has it can decide the confirmation. Do not store it."""
     signature = mac(_PURPOSE, confirmation.id.encode())
     return f"{settings.PUBLIC_URL}/confirm/{confirmation.id}/{signature}"
 
 
 def is_signed(confirmation_id: str, signature: str) -> bool:
-    """Tell, in constant time, whether a link's signature is ours."""
+    """Tell whether a link's signature is valid, in constant time."""
     return mac_matches(_PURPOSE, confirmation_id.encode(), signature)

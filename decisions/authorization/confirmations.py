@@ -1,8 +1,8 @@
-"""What a person has to say before something is done: opened, confirmed, refused, expired.
+"""Confirmations by a person: opened, then confirmed, refused, expired or withdrawn.
 
-A token holds 256 random bits; the database keeps a digest under a key outside of it, bound to the
-decision, its user and the digest of what is confirmed. Whatever is said, it is said once: every end
-is one UPDATE that finds the confirmation waiting, or changes nothing. Each try leaves an audit row.
+A confirm token has 256 random bits. The database stores a keyed digest of it, bound to the
+decision, its user and the digest of what is confirmed. A confirmation ends once: each end is one
+UPDATE that finds it waiting, or changes nothing. Every attempt is audited.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from decisions.models import Confirmation, ConfirmationStatus, Decision, Decisio
 from decisions.security.keys import mac
 from decisions.signals import confirmation_opened, decision_resolved
 
-BATCH_SIZE = 200  # confirmations that one transaction of the scheduler ends
-TOKEN_PURPOSE = "confirm"  # what their digests are keyed for
+BATCH_SIZE = 200  # confirmations per call of `expire_due`
+DIGEST_PURPOSE = "confirm"  # key-derivation purpose of the token digests
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedConfirmation:
-    """A confirmation that waits, and its token in clear: known here and never again.
+    """A new confirmation with its token in clear, which is not stored.
 
     Attributes:
-        clear_token: None where no token is made: of deeds, and of words delivered out of band.
+        clear_token: None for tool calls and for messages delivered out of band: they have none.
     """
 
     confirmation: Confirmation
@@ -40,22 +40,21 @@ class OpenedConfirmation:
 
 
 def open_confirmation(decision: Decision, *, delivery: str | None = None) -> OpenedConfirmation:
-    """Have a saved decision wait for a person, in the caller's transaction.
+    """Open the confirmation of a saved decision, in the caller's transaction; audited.
 
     Args:
-        decision: what has to be confirmed.
-        delivery: `inline` or `out_of_band`; by default what CONFIRM_DELIVERY says. Deeds are out of
-            band whatever is asked for: an agent must not be able to confirm its own (mechanisms
-            12).
+        decision: the decision to confirm.
+        delivery: `inline` or `out_of_band`, by default CONFIRM_DELIVERY. Tool calls are always out
+            of band: an agent must not be able to confirm its own calls.
     """
     now = datetime.now(UTC)
-    is_deed = decision.kind != DecisionKind.CHAT
-    delivery = Delivery.OUT_OF_BAND if is_deed else delivery or settings.CONFIRM_DELIVERY
+    is_tool_call = decision.kind != DecisionKind.CHAT
+    delivery = Delivery.OUT_OF_BAND if is_tool_call else delivery or settings.CONFIRM_DELIVERY
     token = secrets.token_urlsafe(32) if delivery == Delivery.INLINE else None
     confirmation = Confirmation.objects.create(
         decision=decision,
         delivery=delivery,
-        token_digest=None if token is None else mac(TOKEN_PURPOSE, token_message(decision, token)),
+        token_digest=None if token is None else mac(DIGEST_PURPOSE, token_message(decision, token)),
         created_at=now,
         expires_at=now + timedelta(seconds=settings.CONFIRM_TTL_S),
     )
@@ -65,19 +64,22 @@ def open_confirmation(decision: Decision, *, delivery: str | None = None) -> Ope
 
 
 def confirm(*, decision_id: int, by: str, how: str) -> Confirmation:
-    """Confirm as a person who may (admin, signed link, command, a credential with the scope
-    `confirm`). Commits.
+    """Confirm a decision; audited. Commits.
+
+    Args:
+        by: the principal or user who confirms; the caller checked that they may.
+        how: `admin`, `link`, `command` or `api`.
 
     Raises:
-        DecisionNotFound: No such decision waits or waited for anybody.
-        Conflict: It was decided before, or its time is over; details.status says how.
-        Forbidden: A credential that confirms what it asked for itself.
+        DecisionNotFound: No such decision, or it needs no confirmation.
+        Conflict: It was decided before, or expired; details.status says which.
+        Forbidden: A credential tries to confirm its own request.
     """
     return _decide(decision_id, ConfirmationStatus.CONFIRMED, by=by, how=how)
 
 
 def refuse(*, decision_id: int, by: str, how: str) -> Confirmation:
-    """Refuse as a person who may. Commits.
+    """Refuse a decision; audited. Commits. Arguments as `confirm`.
 
     Raises:
         DecisionNotFound, Conflict, Forbidden: As `confirm`.
@@ -90,15 +92,15 @@ def _decide(decision_id: int, status: ConfirmationStatus, *, by: str, how: str) 
         Confirmation.objects.select_related("decision").filter(decision_id=decision_id).first()
     )
     if confirmation is None:
-        raise DecisionNotFound(f"No decision {decision_id} waits for anybody.")
+        raise DecisionNotFound(f"No decision {decision_id} needs a confirmation.")
     own = by == confirmation.decision.principal_id and how == "api"
     with transaction.atomic():
         if not own and resolve(confirmation, status, by=by, how=how):
             return confirmation
-        why = "own" if own else confirmation.status
-        _record(confirmation, "confirmation.tried", by, how=how, wanted=str(status), failed=why)
+        reason = "own" if own else confirmation.status
+        _record(confirmation, "confirmation.tried", by, how=how, wanted=str(status), failed=reason)
     if own:
-        raise Forbidden("A credential cannot confirm what it asked for itself.")
+        raise Forbidden("A credential cannot confirm its own request.")
     raise Conflict(
         f"Decision {decision_id} is {confirmation.status} already.",
         details={"status": confirmation.status},
@@ -106,8 +108,9 @@ def _decide(decision_id: int, status: ConfirmationStatus, *, by: str, how: str) 
 
 
 def resolve(confirmation: Confirmation, status: ConfirmationStatus, *, by: str, how: str) -> bool:
-    """End the waiting, in the caller's transaction, if it still is; else bring the row up to date
-    and return False.
+    """Confirm or refuse a waiting confirmation, in the caller's transaction; audited.
+
+    Returns False, with the instance refreshed, if it was decided before or has expired.
     """
     now = datetime.now(UTC)
     waiting = Confirmation.objects.filter(
@@ -126,15 +129,15 @@ def resolve(confirmation: Confirmation, status: ConfirmationStatus, *, by: str, 
 
 
 def expire_due(now: datetime | None = None) -> int:
-    """End what nobody decided in time; return how many. Commits; any number of callers is safe."""
-    now, ended = now or datetime.now(UTC), 0
+    """Expire overdue confirmations; return how many. Commits each. Safe to call concurrently."""
+    now, count = now or datetime.now(UTC), 0
     due = Confirmation.objects.select_related("decision").filter(
         status=ConfirmationStatus.WAITING, expires_at__lte=now
     )
     for confirmation in due.order_by("expires_at")[:BATCH_SIZE]:
         with transaction.atomic():
-            ended += _expire(confirmation, now)
-    return ended
+            count += _expire(confirmation, now)
+    return count
 
 
 def _expire(confirmation: Confirmation, now: datetime) -> bool:
@@ -151,22 +154,22 @@ def _expire(confirmation: Confirmation, now: datetime) -> bool:
 
 
 def expire_if_due(confirmation: Confirmation) -> None:
-    """Bring a confirmation that was read up to date with the clock. Commits."""
+    """Expire this confirmation if it is overdue, and update the instance. Commits."""
     now = datetime.now(UTC)
     if confirmation.status == ConfirmationStatus.WAITING and confirmation.expires_at <= now:
         with transaction.atomic():
-            if not _expire(confirmation, now):  # somebody was first
+            if not _expire(confirmation, now):  # it was decided concurrently
                 confirmation.refresh_from_db(fields=["status", "decided_at", "decided_how"])
 
 
 def withdraw(*, run_id: str, by: str) -> None:
-    """End what a run waits for without an answer: it was canceled; in the caller's transaction."""
+    """Withdraw a canceled run's waiting confirmations, in the caller's transaction; audited."""
     waiting = Confirmation.objects.select_related("decision").filter(
         decision__run_id=run_id, status=ConfirmationStatus.WAITING
     )
     for confirmation in waiting:
-        end = Confirmation.objects.filter(pk=confirmation.pk, status=ConfirmationStatus.WAITING)
-        if end.update(
+        same = Confirmation.objects.filter(pk=confirmation.pk, status=ConfirmationStatus.WAITING)
+        if same.update(
             status=ConfirmationStatus.WITHDRAWN,
             decided_at=datetime.now(UTC),
             decided_by=by,
@@ -176,27 +179,28 @@ def withdraw(*, run_id: str, by: str) -> None:
 
 
 def mark_used(confirmation: Confirmation) -> bool:
-    """Take a confirmed deed as begun, in the caller's transaction; False where it was before, or is
-    not confirmed.
+    """Mark a confirmation as used, in the caller's transaction.
+
+    Returns False if it was used before, or is not confirmed.
     """
-    fresh = Confirmation.objects.filter(
+    unused = Confirmation.objects.filter(
         pk=confirmation.pk, status=ConfirmationStatus.CONFIRMED, used_at__isnull=True
     )
-    return bool(fresh.update(used_at=datetime.now(UTC)))
+    return bool(unused.update(used_at=datetime.now(UTC)))
 
 
 def token_message(decision: Decision, token: str) -> bytes:
-    """Return the bytes whose digest is kept: the token and all that it is good for."""
+    """Return the bytes whose digest is stored: the token with what it confirms."""
     return json.dumps([decision.pk, decision.user_id, decision.subject_digest, token]).encode()
 
 
-def _record(confirmation: Confirmation, action: str, actor: str, **told: Any) -> None:
+def _record(confirmation: Confirmation, action: str, actor: str, **details: Any) -> None:
     decision = confirmation.decision
-    told = {"confirmationId": confirmation.id, "kind": decision.kind, **told}
+    details = {"confirmationId": confirmation.id, "kind": decision.kind, **details}
     if decision.kind != DecisionKind.CHAT:
-        told |= {"tool": decision.tool, "argsDigest": decision.subject_digest}
+        details |= {"tool": decision.tool, "argsDigest": decision.subject_digest}
     if decision.run_id:
-        told["runId"] = decision.run_id
+        details["runId"] = decision.run_id
     record(
         AuditEvent(
             action,
@@ -205,15 +209,16 @@ def _record(confirmation: Confirmation, action: str, actor: str, **told: Any) ->
             str(decision.pk),
             decision.tenant_id,
             decision.workspace_id,
-            told,
+            details,
         )
     )
 
 
 def was_approved(decision_id: int, *, digests: Collection[str], principal_id: str) -> bool:
-    """Tell whether a person said yes to just this direct call of just this caller, and it began.
+    """Tell whether a person confirmed exactly this direct call of this caller, and it was started.
 
-    `digests`: the call's, under each configured key: the newest may have come since.
+    Args:
+        digests: the call's digest under each configured key.
     """
     return Confirmation.objects.filter(
         decision_id=decision_id,

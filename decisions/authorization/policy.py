@@ -1,10 +1,9 @@
-"""The one gate for deeds: whether a tool call may be done, asked before every call (continuity.md,
-"One gate").
+"""Policy evaluation: allow, deny or confirm, for every tool call before it is made.
 
-Any rule that denies wins; else the narrowest scope (agent, workspace, tenant, everywhere), within
-it the narrowest match (target and tool, tool, target, anything). Where no rule matches: the
-high-risk set needs a person, other tools of an explicit target are denied, our own are allowed
-(mechanisms 13).
+A matching rule that denies wins. Else the rule with the narrowest scope (agent, workspace, tenant,
+everywhere) wins, within it the narrowest match (tool and target, tool, target, any). Without a
+matching rule, high-risk tools need a confirmation, other tools of an execution target are denied,
+and built-in tools are allowed.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from decisions.models import PolicyRule
 
 PolicyDecision = Literal["allow", "deny", "confirm"]
 HIGH_RISK = frozenset({"bash.exec", "http.request", "file.write"})
-TARGET_PREFIX = "target_"  # of ids of execution targets: theirs are not our own tools
+TARGET_PREFIX = "target_"  # of the ids of execution targets, whose tools are not built in
 ANY_TOOL = "*"
 _STAMP = "SELECT stamp FROM decisions_policystamp WHERE id = 1"
 _BREADTH = {"everywhere": 0, "tenant": 1, "workspace": 2, "agent": 3}
@@ -28,11 +27,11 @@ _BREADTH = {"everywhere": 0, "tenant": 1, "workspace": 2, "agent": 3}
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What policy says of a call, and by which rule.
+    """The policy decision on a call, and the rule that decided.
 
     Attributes:
-        rule: the rule's key and version, or which default it was.
-        reason: what whoever made the rule had to say.
+        rule: the rule's key and version, or the name of the default.
+        reason: the reason given in the rule.
     """
 
     decision: PolicyDecision
@@ -42,7 +41,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """A rule in force, ready to be compared.
+    """An active rule, prepared for comparison.
 
     Attributes:
         rank: the higher, the narrower: first the scope, then the match.
@@ -55,25 +54,25 @@ class _Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """All rules in force, as this process knows them under a stamp."""
+class _RuleSet:
+    """All active rules, as this process read them under a stamp."""
 
     stamp: str | None
     by_tool: Mapping[str, list[_Rule]]
 
 
-class _Memory:
-    known = _Known(None, {})
+class _Cache:
+    rules = _RuleSet(None, {})
 
 
 @dataclass(frozen=True, slots=True)
 class CallerPolicy:
-    """The rules in force, for one caller.
+    """The active rules, for one caller.
 
     Attributes:
-        callers: the scopes that the caller is in; "" is everywhere.
-        stamp: what they are known under; another means that there are others. None: nobody made
-            any yet.
+        callers: the scope ids that the caller is in; "" is everywhere.
+        stamp: the stamp of these rules, None where no rule was ever created; every change of the
+            rules changes it.
     """
 
     callers: frozenset[str]
@@ -82,11 +81,11 @@ class CallerPolicy:
 
     @property
     def precondition(self) -> Precondition:
-        """That these still are the rules in force (in SQL of PostgreSQL)."""
+        """The SQL condition (PostgreSQL) that these still are the active rules."""
         return Precondition(f"({_STAMP}) IS NOT DISTINCT FROM %s", (self.stamp,))
 
     def evaluate(self, tool: str, target_id: str | None, *, is_builtin: bool = False) -> Verdict:
-        """Return the verdict on one call."""
+        """Return the policy decision on one call."""
         if self.by_tool:
             targets = {"", target_id or ""}
             found = [
@@ -99,7 +98,7 @@ class CallerPolicy:
         return _default(tool, None if is_builtin else target_id)
 
     def tools_allowed_on(self, target_id: str) -> list[str]:
-        """Return the tools that rules let the caller call on just this target, by name."""
+        """Return the names of the tools that rules on this target allow or have confirmed."""
         return sorted(
             tool
             for tool, rules in self.by_tool.items()
@@ -122,30 +121,32 @@ def evaluate(
     target_id: str | None = None,
     is_builtin: bool = False,
 ) -> Verdict:
-    """Return the verdict on one call, before it is made; one small query, whatever the number of
-    rules.
+    """Return the policy decision on one call; one small query, whatever the number of rules.
 
-    `is_own`: the tool is one of ours, also where it works on a target: a folder, say.
+    Args:
+        is_builtin: the tool is built in, also if it works on a target, such as a folder.
     """
     callers = frozenset({"", tenant_id, workspace_id, principal_id})
     return CallerPolicy(callers, _rules()).evaluate(tool, target_id, is_builtin=is_builtin)
 
 
 def current_policy(*, principal_id: str, tenant_id: str, workspace_id: str) -> CallerPolicy:
-    """Return policy as it is now for one caller: for showing what it would say of many calls. Each
-    call that is made asks `judge` itself.
+    """Return the current policy for one caller, to show the decisions on many tools.
+
+    A call that is made is evaluated by `evaluate`.
     """
     callers = frozenset({"", tenant_id, workspace_id, principal_id})
     return CallerPolicy(callers, _rules())
 
 
 def cached_policy(*, principal_id: str, tenant_id: str, workspace_id: str) -> CallerPolicy:
-    """Return policy as this process read it last, for one caller, without a query: whoever lets a
-    call pass by it tests `still_so` in the statement that begins the call.
+    """Return the policy that this process cached, for one caller, without a query.
+
+    The statement that starts a call allowed by it must check its `precondition`.
     """
     callers = frozenset({"", tenant_id, workspace_id, principal_id})
-    known = _Memory.known
-    return CallerPolicy(callers, known.by_tool, known.stamp)
+    cached = _Cache.rules
+    return CallerPolicy(callers, cached.by_tool, cached.stamp)
 
 
 def _winner(found: Iterable[_Rule]) -> Verdict:
@@ -163,26 +164,26 @@ def _default(tool: str, target_id: str | None) -> Verdict:
 
 
 def _rules() -> Mapping[str, list[_Rule]]:
-    """Return the rules in force by tool; read anew when the stamp is another.
+    """Return the active rules by tool; reads them again when the stamp changed.
 
-    The stamp is read before the rules, and written after them: what is known under a stamp is never
-    older than the stamp.
+    The stamp is read before the rules and written after them, so that cached rules are never older
+    than their stamp.
     """
     with connection.cursor() as cursor:
         cursor.execute(_STAMP)
         row = cursor.fetchone()
     stamp = None if row is None else str(row[0])
-    known = _Memory.known
-    if known.stamp != stamp:
-        known = _Memory.known = _Known(stamp, _read() if stamp is not None else {})
-    return known.by_tool
+    cached = _Cache.rules
+    if cached.stamp != stamp:
+        cached = _Cache.rules = _RuleSet(stamp, _read_rules() if stamp is not None else {})
+    return cached.by_tool
 
 
-def _read() -> dict[str, list[_Rule]]:
+def _read_rules() -> dict[str, list[_Rule]]:
     by_tool: dict[str, list[_Rule]] = {}
     for row in PolicyRule.objects.filter(retired_at__isnull=True):
-        decided: PolicyDecision = row.verdict  # type: ignore[assignment]  # a CHECK sees to it
-        verdict = Verdict(decided, f"{row.key} v{row.version}", row.reason)
+        decision: PolicyDecision = row.verdict  # type: ignore[assignment]  # a CHECK enforces it
+        verdict = Verdict(decision, f"{row.key} v{row.version}", row.reason)
         # One tool on any target is narrower than any tool on one target.
         rank = (_BREADTH[row.scope], row.tool != ANY_TOOL, row.target_id != "")
         by_tool.setdefault(row.tool, []).append(_Rule(verdict, row.scope_id, row.target_id, rank))

@@ -1,4 +1,4 @@
-"""Making, changing and retiring rules of policy; what was in force before stays to be read."""
+"""Create, change and retire policy rules; earlier versions are kept."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from decisions.validation.storable import storable_text
 
 @dataclass(frozen=True, slots=True)
 class RuleFields:
-    """What a rule says; the attributes of PolicyRule that a person chooses."""
+    """The fields of a PolicyRule that an operator sets."""
 
     verdict: str
     scope: str = RuleScope.EVERYWHERE
@@ -35,95 +35,99 @@ class RuleFields:
     reason: str = ""
 
 
-def create_rule(says: RuleFields, *, actor: str) -> PolicyRule:
-    """Put a rule in force, audited; it holds from the next call on. Commits.
+def create_rule(fields: RuleFields, *, actor: str) -> PolicyRule:
+    """Create a rule, active from the next call on; audited. Commits.
 
     Raises:
-        InvalidInput: An unknown verdict or scope, or a scope that names nobody.
-        Conflict: A rule about just the same is in force; details.rule names it.
+        InvalidInput: The verdict or scope is unknown, or scope_id names nothing that exists.
+        Conflict: An active rule has the same scope, tool and target; details.rule names it.
     """
-    place = _check(says)
+    owner = _check(fields)
     with transaction.atomic():
-        rule = _write(says, actor=actor)
-        _record("policy_rule.created", actor, rule, place)
-        _stamp()
+        rule = _write(fields, actor=actor)
+        _record("policy_rule.created", actor, rule, owner)
+        _renew_stamp()
     return rule
 
 
-def change_rule(key: str, says: RuleFields, *, actor: str) -> PolicyRule:
-    """Have a rule say something else from the next call on, audited; commits. What it said before
-    stays as an earlier version.
+def change_rule(key: str, fields: RuleFields, *, actor: str) -> PolicyRule:
+    """Write a new version of a rule, active from the next call on; audited. Commits.
 
     Raises:
-        NotFound: No rule in force has this key; somebody may have retired it meanwhile.
-        InvalidInput, Conflict: As `make_rule`.
+        NotFound: No active rule has this key.
+        InvalidInput, Conflict: As `create_rule`.
     """
-    place = _check(says)
+    owner = _check(fields)
     with transaction.atomic():
         old = _retire(key, actor)
-        rule = _write(says, actor=actor, key=key, version=old.version + 1)
-        _record("policy_rule.changed", actor, rule, place, before=_told(old))
-        _stamp()
+        rule = _write(fields, actor=actor, key=key, version=old.version + 1)
+        _record("policy_rule.changed", actor, rule, owner, before=_as_dict(old))
+        _renew_stamp()
     return rule
 
 
-def ensure_rule(says: RuleFields, *, actor: str) -> PolicyRule:
-    """Put a rule in force, or have the one about just the same say so; one that says so already
-    stays as it is. Commits.
+def ensure_rule(fields: RuleFields, *, actor: str) -> PolicyRule:
+    """Create a rule, or change the verdict of the active rule with the same scope, tool and target.
+    Commits. Calling it twice is safe.
 
     Raises:
-        InvalidInput: As `make_rule`.
+        InvalidInput: As `create_rule`.
     """
     known = PolicyRule.objects.filter(
-        scope=says.scope,
-        scope_id=says.scope_id,
-        tool=says.tool,
-        target_id=says.target_id,
+        scope=fields.scope,
+        scope_id=fields.scope_id,
+        tool=fields.tool,
+        target_id=fields.target_id,
         retired_at__isnull=True,
     ).first()
     if known is None:
-        return create_rule(says, actor=actor)
-    return known if known.verdict == says.verdict else change_rule(known.key, says, actor=actor)
+        return create_rule(fields, actor=actor)
+    return known if known.verdict == fields.verdict else change_rule(known.key, fields, actor=actor)
 
 
 def retire_rule(key: str, *, actor: str) -> PolicyRule:
-    """Take a rule out of force from the next call on, audited. Commits.
+    """Retire a rule from the next call on; audited. Commits.
 
     Raises:
-        NotFound: No rule in force has this key.
+        NotFound: No active rule has this key.
     """
     with transaction.atomic():
         rule = _retire(key, actor)
-        _record("policy_rule.retired", actor, rule, _place(rule.scope, rule.scope_id) or ("", ""))
-        _stamp()
+        _record("policy_rule.retired", actor, rule, _owner(rule.scope, rule.scope_id) or ("", ""))
+        _renew_stamp()
     return rule
 
 
 def list_rules_for_target(target_id: str) -> list[str]:
-    """Return the keys of the rules in force that name a target."""
+    """Return the keys of the active rules that name a target."""
     found = PolicyRule.objects.filter(target_id=target_id, retired_at__isnull=True)
     return list(found.order_by("key").values_list("key", flat=True))
 
 
 def list_versions(key: str) -> list[PolicyRule]:
-    """Return what a rule said through time, the newest first."""
+    """Return all versions of a rule, newest first."""
     return list(PolicyRule.objects.filter(key=key).order_by("-version"))
 
 
-def _check(says: RuleFields) -> tuple[str, str]:
-    """Refuse what no rule can say; return the tenant and the workspace that it is about."""
-    if says.verdict not in RuleVerdict.values or says.scope not in RuleScope.values:
-        raise InvalidInput("A rule says allow, deny or confirm, of a scope that exists.")
-    if not says.tool.strip():
+def _check(fields: RuleFields) -> tuple[str, str]:
+    """Validate a rule's fields; return the ids of its tenant and workspace."""
+    if fields.verdict not in RuleVerdict.values or fields.scope not in RuleScope.values:
+        raise InvalidInput(
+            f"verdict has to be one of {', '.join(RuleVerdict.values)}, and scope one of"
+            f" {', '.join(RuleScope.values)}."
+        )
+    if not fields.tool.strip():
         raise InvalidInput("tool: name a tool, or * for every one.")
-    place = _place(says.scope, says.scope_id)
-    if place is None:
-        raise InvalidInput(f"scope_id: there is no {says.scope} {says.scope_id[:64]!r}.")
-    return place
+    owner = _owner(fields.scope, fields.scope_id)
+    if owner is None:
+        raise InvalidInput(f"scope_id: there is no {fields.scope} {fields.scope_id[:64]!r}.")
+    return owner
 
 
-def _place(scope: str, scope_id: str) -> tuple[str, str] | None:
-    """Return tenant and workspace of a scope, empty where it has none; None: it names nobody."""
+def _owner(scope: str, scope_id: str) -> tuple[str, str] | None:
+    """Return the tenant id and workspace id of a scope, "" where it has none; None if scope_id
+    names nothing that exists.
+    """
     if scope == RuleScope.EVERYWHERE:
         return ("", "") if not scope_id else None
     if scope == RuleScope.TENANT:
@@ -139,47 +143,47 @@ def _place(scope: str, scope_id: str) -> tuple[str, str] | None:
     return None if workspace is None else (workspace.tenant_id, workspace.id)
 
 
-def _write(says: RuleFields, *, actor: str, **more: object) -> PolicyRule:
-    told = {name: storable_text(str(text)) for name, text in asdict(says).items()}
-    rule = PolicyRule(**told, **more, created_by=actor, created_at=datetime.now(UTC))
+def _write(fields: RuleFields, *, actor: str, **more: object) -> PolicyRule:
+    texts = {name: storable_text(str(text)) for name, text in asdict(fields).items()}
+    rule = PolicyRule(**texts, **more, created_by=actor, created_at=datetime.now(UTC))
     try:
         with transaction.atomic():
             rule.save(force_insert=True)
     except IntegrityError:
-        in_force = PolicyRule.objects.filter(
-            scope=says.scope,
-            scope_id=says.scope_id,
-            tool=says.tool,
-            target_id=says.target_id,
+        active = PolicyRule.objects.filter(
+            scope=fields.scope,
+            scope_id=fields.scope_id,
+            tool=fields.tool,
+            target_id=fields.target_id,
             retired_at__isnull=True,
         ).first()
-        known = in_force.key if in_force else ""
+        key = active.key if active else ""
         raise Conflict(
-            f"A rule about just this is in force: {known}. Change that one.",
-            details={"rule": known},
+            f"The active rule {key} has the same scope, tool and target; change that one.",
+            details={"rule": key},
         ) from None
     return rule
 
 
 def _retire(key: str, actor: str) -> PolicyRule:
     rule = PolicyRule.objects.filter(key=key, retired_at__isnull=True).first()
-    # By compare-and-set: of two changes at once the second finds what the first made of it.
-    in_force = PolicyRule.objects.filter(
+    # Compare and set: of two concurrent changes, the second one fails.
+    active = PolicyRule.objects.filter(
         key=key, version=rule.version if rule else 0, retired_at__isnull=True
     )
-    if rule is None or not in_force.update(retired_at=datetime.now(UTC), retired_by=actor):
-        raise NotFound(f"No rule {key[:64]} is in force any more.")
+    if rule is None or not active.update(retired_at=datetime.now(UTC), retired_by=actor):
+        raise NotFound(f"There is no active rule {key[:64]}.")
     return rule
 
 
-def _stamp() -> None:
-    """Tell every process that the rules are others; last, so that the row's lock orders the
-    commits.
+def _renew_stamp() -> None:
+    """Invalidate the cached rules of every process. Last in the transaction: the lock on the row
+    orders the commits.
     """
     PolicyStamp.objects.update_or_create(id=1, defaults={"stamp": secrets.token_hex(16)})
 
 
-def _told(rule: PolicyRule) -> dict[str, object]:
+def _as_dict(rule: PolicyRule) -> dict[str, object]:
     return {
         "version": rule.version,
         "verdict": rule.verdict,
@@ -192,6 +196,6 @@ def _told(rule: PolicyRule) -> dict[str, object]:
 
 
 def _record(
-    action: str, actor: str, rule: PolicyRule, place: tuple[str, str], **more: object
+    action: str, actor: str, rule: PolicyRule, owner: tuple[str, str], **more: object
 ) -> None:
-    record(AuditEvent(action, actor, "policy_rule", rule.key, *place, {**_told(rule), **more}))
+    record(AuditEvent(action, actor, "policy_rule", rule.key, *owner, {**_as_dict(rule), **more}))
