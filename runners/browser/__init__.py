@@ -1,1 +1,1 @@
-"""Browser tools and actions on Chromium through Playwright."""
+"""Browser tools and actions, on Chromium through Playwright."""

@@ -1,4 +1,4 @@
-"""The words that browser tools and templates share: what to read, what to wait for (runs.md)."""
+"""Parameter models that browser tools and templates share: extract, locator, wait condition."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pydantic.config import JsonDict
 
 from runners.tools.base import Closed, Whole
 
-# Of a caller's time, kept back from waits, so that a page that never rests is still read.
+# Part of the call's time that is not spent on waiting, so that a busy page is still read.
 RESERVE_SECONDS = 2.0
 
 
 class ExtractOptions(Closed):
-    """What to read of a page, and how much of it."""
+    """What to read from a page, and how much."""
 
     page_info: StrictBool = Field(
         default=True, alias="pageInfo", description="Title, type, summary and the usable elements."
@@ -23,14 +23,14 @@ class ExtractOptions(Closed):
         default=True, description="The text, as sections under their headings."
     )
     max_elements: Whole = Field(
-        default=50, ge=1, le=1000, alias="maxElements", description="Elements listed at most."
+        default=50, ge=1, le=1000, alias="maxElements", description="Maximum number of elements."
     )
     max_content_length: Whole = Field(
         default=4000,
         ge=1,
         le=50_000,
         alias="maxContentLength",
-        description="Characters of content at most.",
+        description="Maximum number of characters of content.",
     )
 
 
@@ -39,9 +39,9 @@ _ABSENT: JsonDict = {"type": "null"}
 
 
 class Locator(Closed):
-    """Which element is meant: by a CSS selector, or by words a person would use for it."""
+    """Identifies an element: by a CSS selector, or by words that a person would use for it."""
 
-    # Below the root of every advertised schema, where hosts take conditions.
+    # Hosts accept conditions below the root of an advertised schema.
     model_config = ConfigDict(
         json_schema_extra={
             "if": {"properties": {"mode": {"const": "selector"}}},
@@ -60,14 +60,14 @@ class Locator(Closed):
         default=None,
         min_length=1,
         max_length=2000,
-        description="With mode selector: a CSS selector; its first usable match is taken.",
+        description="With mode selector: a CSS selector; its first usable match is chosen.",
     )
     query: StrictStr | None = Field(
         default=None,
         min_length=1,
         max_length=500,
         description="With mode semantic: words matched against role, accessible name, label,"
-        " placeholder and text; the best candidate is taken and reported.",
+        " placeholder and text; the best candidate is chosen and reported.",
     )
 
     @model_validator(mode="after")
@@ -76,7 +76,7 @@ class Locator(Closed):
         if not (getattr(self, wanted) or "").strip():
             raise ValueError(f"{wanted} is required with mode {self.mode}")
         if getattr(self, other) is not None:
-            raise ValueError(f"{other} does not go with mode {self.mode}")
+            raise ValueError(f"{other} is not allowed with mode {self.mode}")
         return self
 
     def __str__(self) -> str:
@@ -84,9 +84,7 @@ class Locator(Closed):
 
 
 class ElementReference(Closed):
-    """Which element is meant: by the number that an index gave it, else by an XPath; by neither,
-    the field that has the focus.
-    """
+    """Identifies an element by clickId, else by XPath, else the field that has the focus."""
 
     mode: Literal["pointed"] = "pointed"
     click_id: Whole | None = Field(default=None, alias="clickId")
@@ -101,13 +99,13 @@ class ElementReference(Closed):
 Purpose = Literal["field", "clickable", "any"]
 LocateTimeout = Annotated[
     Whole,
-    Field(ge=0, le=60_000, description="How long to look for an element that is not there yet."),
+    Field(ge=0, le=60_000, description="How long to wait for an element that is not present yet."),
 ]
 LOCATE_MS = 5000
 
 
 class WaitCondition(Closed):
-    """What must be true before the page is read; `value` is needed by every type but `stable`."""
+    """A condition to wait for before the page is read; every type but `stable` needs `value`."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -117,13 +115,13 @@ class WaitCondition(Closed):
     )
 
     type: Literal["selector", "urlContains", "textIncludes", "stable"] = Field(
-        description="A visible element, a part of the address or text, or a page at rest."
+        description="A visible element, a part of the URL or text, or a page that stopped changing."
     )
     value: StrictStr | None = Field(
         default=None,
         min_length=1,
         max_length=2000,
-        description="The selector, or the part of the address or text; not for type stable.",
+        description="The selector, or the part of the URL or text; not for type stable.",
     )
     timeout_ms: Whole = Field(
         default=10_000, ge=1, le=120_000, alias="timeoutMs", description="How long to wait for it."

@@ -34,7 +34,7 @@ PAGE = "<title>Shop</title><h1>Shop</h1><input id=name aria-label=Name>" + "".jo
     f"<p>Item {at}, <a href='#{at}'>more about it</a> <button id=b{at}>Buy {at}</button></p>"
     for at in range(ITEMS)
 )
-INDEX = {"as": "mark", "scope": "document", "attribute": "data-mimo_click_id", "first": 1}
+INDEX = {"mode": "mark", "scope": "document", "attribute": "data-mimo_click_id", "firstId": 1}
 AuditEvent = Callable[[], Awaitable[object]]
 
 
@@ -144,7 +144,7 @@ class Bench:
         return {
             "browser_readability_extract": (reader_script(), read),
             "browser_dom_index": (actor, {"command": "index", "args": INDEX}),
-            "browser_xpath_scan": (actor, {"command": "index", "args": {**INDEX, "as": "scan"}}),
+            "browser_xpath_scan": (actor, {"command": "index", "args": {**INDEX, "mode": "scan"}}),
             "browser_get_html": (actor, {"command": "markup", "args": html}),
         }
 

@@ -159,7 +159,7 @@ def test_a_page_that_asks_in_a_dialog_is_answered_with_no_and_the_question_told(
     page = start(read, page_server, "<button onclick=\"confirm('Really?')\">Buy</button>")
     told = page.click("Buy")
     assert (told["clicked"], told["strategy"]) == (True, "cdp_mouse")
-    assert told["warnings"] == ["The page asked “Really?”, which was answered with no."]
+    assert told["warnings"] == ["The page asked “Really?” in a dialog, which was dismissed."]
 
 
 @pytest.mark.parametrize("event", ["pointerdown", "mousedown", "mouseup", "click"])

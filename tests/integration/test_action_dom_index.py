@@ -177,4 +177,4 @@ def test_a_page_with_more_elements_than_anybody_reads_is_cut_with_a_warning(
     )
     told = page("dom_index")
     assert len(told["elements"]) == 2000
-    assert told["warnings"] == ["100 more elements, further down, were left out."]
+    assert told["warnings"] == ["100 more elements, further down, were omitted."]

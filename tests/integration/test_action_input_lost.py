@@ -16,7 +16,7 @@ from tests.support.task_page import TaskPage, start
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 
-INSTEAD = ["CDP_UNAVAILABLE: real input could not be had; a script's events were used."]
+INSTEAD = ["CDP_UNAVAILABLE: real input was not available; synthetic events were used."]
 
 
 class CutLine:
@@ -25,14 +25,14 @@ class CutLine:
     """
 
     def __init__(self, line: CDPSession, cut_at: str) -> None:
-        self._line, self._cut_at = line, cut_at
+        self._cdp, self._cut_at = line, cut_at
         self._is_cut = False
 
     async def send(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """Send a message."""
         if self._is_cut:
             raise Error("Protocol error: Session closed.")
-        answer: dict[str, Any] = await self._line.send(method, params)
+        answer: dict[str, Any] = await self._cdp.send(method, params)
         if params.get("type") == self._cut_at:
             self._is_cut = True
             raise Error("Protocol error: Session closed.")
@@ -51,7 +51,7 @@ def detach(page: TaskPage) -> None:
     page("debugger_attach")
 
     async def cut_off() -> None:
-        await (await task_of(page.read).attached()).detach()
+        await (await task_of(page.read).attach()).detach()
 
     page.read.wait(cut_off())
 
@@ -61,7 +61,7 @@ def cut(page: TaskPage, at: str) -> None:
 
     async def put_in() -> None:
         task = task_of(page.read)
-        task._line = CutLine(await task.attached(), at)  # type: ignore[assignment]
+        task._cdp = CutLine(await task.attach(), at)  # type: ignore[assignment]
 
     page.read.wait(put_in())
 

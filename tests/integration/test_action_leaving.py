@@ -89,7 +89,7 @@ def test_a_page_that_goes_on_while_it_is_written_in_gets_no_more_keys_nor_does_t
         " {capture: true, once: true})</script>",
     )
     told = page("type", xpath="//input", text="a longer text", submit=True)
-    assert told["warnings"] == ["The page went on to another document while it was written in."]
+    assert told["warnings"] == ["The page navigated to another document during the typing."]
     page("wait_for_loaded")
     assert (page_server.hits["/trap"], touches(page_server)) == (1, 0)
 

@@ -14,7 +14,7 @@ from tests.support.task_page import TaskPage, start, started
 pytest_plugins = ["tests.support.browser_fixtures"]
 
 FILE = {"Content-Disposition": "attachment; filename=bill.bin"}
-NO_PAGE = "The page was sent on, and {} gave no page: a file to keep, perhaps, or nothing."
+NO_PAGE = "The page navigated to {}, which returned no page: a download or an empty response."
 
 
 def prepared(page: TaskPage) -> dict[str, object]:
@@ -66,7 +66,7 @@ def test_a_window_that_a_page_opens_is_told_of_with_its_address(
 ) -> None:
     page = start(read, page_server, "<button onclick=\"window.open('/plain')\">Open</button>")
     where = page_server.url("/plain")
-    told = f"The page opened a window of its own on {where}, which was closed."
+    told = f"The page opened a new window with {where}, which was closed."
     assert warnings_of_click(page, "Open") == [told]
 
 
@@ -81,7 +81,7 @@ def test_a_question_that_a_page_asks_after_a_click_is_told_with_the_next_look(
     )
     assert "warnings" not in page.click("B")
     page.evaluate("new Promise((go) => setInterval(() => done && go(), 10))")
-    said = "The page asked “Delete all?”, which was answered with no."
+    said = "The page asked “Delete all?” in a dialog, which was dismissed."
     assert prepared(page)["warnings"] == [said]
     assert prepared(page)["warnings"] == []
 

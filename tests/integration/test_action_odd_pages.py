@@ -133,7 +133,7 @@ def test_a_box_that_does_not_obey_is_told_of(read: Reader, page_server: PageServ
         "<label><input id=c type=checkbox onclick='return false'> Agree</label>",
     )
     told = page("type", xpath="//input", text="true")
-    assert told["warnings"] == ["“Agree” was pressed, and stayed as it was."]
+    assert told["warnings"] == ["“Agree” was clicked, but its state did not change."]
 
 
 def test_a_field_that_keeps_its_state_elsewhere_takes_what_is_written(

@@ -72,7 +72,7 @@ def test_a_very_long_page_is_pictured_as_far_as_pictures_go(
     page = start(read, page_server, "<body style='margin:0'><p style='margin:0;height:20000px'>x")
     told = page("screenshot", fullPage=True)
     assert told["height"] == 16_000
-    assert told["warnings"] == ["The picture ends at 16000 of 20000 pixels."]
+    assert told["warnings"] == ["The screenshot ends at 16000 of 20000 pixels."]
 
 
 @pytest.mark.parametrize("letter", ["a", "中"])

@@ -36,7 +36,7 @@ def test_a_task_starts_on_a_page_or_an_empty_one(read: Reader, page_server: Page
 
 def test_a_group_title_is_answered_with_a_warning(read: Reader) -> None:
     told = read.call("task_start", groupTitle="Work").output or {}
-    assert told["warnings"] == ["This browser has no groups of tabs; groupTitle was not used."]
+    assert told["warnings"] == ["This browser has no tab groups; groupTitle was ignored."]
 
 
 def test_a_new_start_closes_the_tab_before_unless_that_is_reused(

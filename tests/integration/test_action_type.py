@@ -170,14 +170,14 @@ def test_a_page_that_makes_something_else_of_the_text_is_told_of(
 ) -> None:
     page = one_field(read, page_server, "<input id=i aria-label=Code maxlength=3>")
     assert write(page, "12345")["warnings"] == [
-        "The field “Code” made something else of the value: 123"
+        "The field “Code” changed the value to: 123"
     ]
 
 
 def test_a_secret_is_in_no_warning(read: Reader, page_server: PageServer) -> None:
     page = one_field(read, page_server, "<input id=i aria-label=Password maxlength=9>")
     told = write(page, "hunter2secret")
-    assert told["warnings"] == ["The field “Password” made something else of the value: ***"]
+    assert told["warnings"] == ["The field “Password” changed the value to: ***"]
     page("screenshot")
     page("get_html")
     assert b"hunter2" not in page.saved()[2]

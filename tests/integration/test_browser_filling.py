@@ -126,7 +126,7 @@ def test_fields_in_shadow_roots_and_frames_are_typed_into(
 def test_what_a_page_makes_of_a_value_is_warned_of(read: Reader, page_server: PageServer) -> None:
     show(read, page_server, "<input id=a maxlength=3 aria-label=Code>")
     assert fill(read, css("#a"), "12345")["warnings"] == [
-        "The field “Code” made something else of the value: 123"
+        "The field “Code” changed the value to: 123"
     ]
 
 

@@ -130,7 +130,7 @@ def test_a_question_of_the_page_is_answered_with_no_and_told(
 ) -> None:
     show(read, page_server, "<button onclick=\"window.said = confirm('Really?')\">Ask</button>")
     assert press(read, words("ask"))["warnings"] == [
-        "The page asked “Really?”, which was answered with no."
+        "The page asked “Really?” in a dialog, which was dismissed."
     ]
     assert evaluate(read, "said") is False
 

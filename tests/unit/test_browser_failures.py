@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.async_api import Error
 
-from runners.browser.errors import failure_of, is_context_lost
+from runners.browser.errors import navigation_failure, is_context_lost
 from runners.errors import (
     InvalidTarget,
     NavigationFailed,
@@ -31,7 +31,7 @@ URL = "http://example.test:8080/a?token=t"
     ],
 )
 def test_each_error_of_the_browser_becomes_one_failure(told: str, kind: type[ToolFailed]) -> None:
-    failure = failure_of(told, URL)
+    failure = navigation_failure(told, URL)
     assert type(failure) is kind
     assert "/usr" not in failure.message
     assert "Call log" not in failure.message
@@ -39,7 +39,7 @@ def test_each_error_of_the_browser_becomes_one_failure(told: str, kind: type[Too
 
 
 def test_a_network_failure_names_the_browsers_own_error_and_the_host() -> None:
-    failure = failure_of("net::ERR_CONNECTION_REFUSED", URL)
+    failure = navigation_failure("net::ERR_CONNECTION_REFUSED", URL)
     assert failure.details["netError"] == "ERR_CONNECTION_REFUSED"
     assert failure.message == "example.test:8080 refused the connection: nothing answers there."
 

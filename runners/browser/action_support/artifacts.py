@@ -1,18 +1,20 @@
-"""Keeping what an action made."""
+"""Store the output of an action as an artifact."""
 
 from __future__ import annotations
 
 from runners.actions.errors import ArtifactUploadFailed
 from runners.tools.base import ToolContext
 
-MAX_BYTES = 25 * 1024 * 1024  # as an upload from a browser elsewhere may have (agent.md, "Plugin")
+MAX_BYTES = 25 * 1024 * 1024  # the limit of an upload from a remote browser
 
 
-async def keep(ctx: ToolContext, data: bytes, *, name: str, mime_type: str, kind: str) -> str:
-    """Keep bytes as an artifact and return its id.
+async def store_artifact(
+    ctx: ToolContext, data: bytes, *, name: str, mime_type: str, kind: str
+) -> str:
+    """Store bytes as an artifact and return its id.
 
     Raises:
-        ArtifactUploadFailed: They are too many, or the store does not take them.
+        ArtifactUploadFailed: They exceed MAX_BYTES, or the store failed.
     """
     if len(data) > MAX_BYTES:
         raise too_large(name, len(data))
@@ -20,13 +22,13 @@ async def keep(ctx: ToolContext, data: bytes, *, name: str, mime_type: str, kind
         return await ctx.save_artifact(data, name=name, mime_type=mime_type, kind=kind)
     except OSError as error:
         raise ArtifactUploadFailed(
-            f"{name} could not be kept.", details={"reason": type(error).__name__}
+            f"{name} could not be stored.", details={"reason": type(error).__name__}
         ) from None
 
 
 def too_large(name: str, size: int) -> ArtifactUploadFailed:
-    """Return the failure of what has more than MAX_BYTES bytes, `size` at least."""
+    """Return the failure for an output of at least `size` bytes, which exceeds MAX_BYTES."""
     return ArtifactUploadFailed(
-        f"{name} has {size} bytes or more; {MAX_BYTES} may be kept.",
+        f"{name} has at least {size} bytes; the limit is {MAX_BYTES}.",
         details={"reason": "too_large", "limitBytes": MAX_BYTES},
     )

@@ -1,7 +1,7 @@
-"""Real input through the browser's protocol: `Input.dispatchMouseEvent` and `dispatchKeyEvent`.
+"""Real input through CDP: `Input.dispatchMouseEvent` and `Input.dispatchKeyEvent`.
 
-Messages of one press, and of a few keys, are sent one behind the other without waiting for each
-answer; the browser takes them in order.
+The messages of a click, and of a few keys, are sent without waiting for each reply; the browser
+processes them in order.
 """
 
 from __future__ import annotations
@@ -29,31 +29,32 @@ if TYPE_CHECKING:
 Message = tuple[str, Mapping[str, Any]]
 MOUSE, KEY = "Input.dispatchMouseEvent", "Input.dispatchKeyEvent"
 INSERT = "Input.insertText"
-NOTHING: Message = ("Input.setIgnoreInputEvents", {"ignore": False})  # says that the line is there
-BURST = 6  # keys between two looks whether the page stays; the first is alone
-CLOSING_SECONDS = 0.3  # between a line's end and the word that its page is gone
+# Without effect on the page; its reply shows that the CDP session works.
+NO_OP: Message = ("Input.setIgnoreInputEvents", {"ignore": False})
+BURST = 6  # keys between two document checks; the first key is sent alone
+CLOSING_SECONDS = 0.3  # between the end of a CDP session and the event that its page closed
 
 
 class NotDispatched(Exception):
-    """The line was not there before the input began: nothing was done."""
+    """The CDP session did not work before the input began: nothing was sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class CdpInput:
-    """A mouse and a keyboard at the end of a line to the page.
+    """A mouse and a keyboard that use a CDP session of the page.
 
-    Each deed raises NotDispatched where nothing of it was done, and CdpLost or PageCrashed, with
-    details.effect unknown, where it may have been.
+    Each method raises NotDispatched if nothing was sent, and CdpLost or PageCrashed, with
+    details.effect unknown, if something may have been.
     """
 
     tab: Tab
-    line: CDPSession
+    cdp: CDPSession
 
-    async def press(self, x: float, y: float, stays: DocumentCheck) -> None:
-        """Press the left button."""
+    async def click(self, x: float, y: float, is_current: DocumentCheck) -> None:
+        """Click the left button at a point of the viewport."""
         at = {"x": x, "y": y, "button": "left", "clickCount": 1}
         await self._try((MOUSE, {"type": "mouseMoved", "x": x, "y": y}))
-        require_current_document(stays)
+        require_current_document(is_current)
         await self._send(
             [
                 (MOUSE, {"type": "mousePressed", "buttons": 1, **at}),
@@ -61,69 +62,69 @@ class CdpInput:
             ]
         )
 
-    async def write(self, text: str, stays: DocumentCheck) -> None:
-        """Write a text: what a keyboard has by its keys, the rest as an input method commits it."""
-        await self._try(NOTHING)
-        begun = False
-        pasted: list[Message] = [(INSERT, {"text": text})]
-        for messages in _bursts(text) if is_typed(text) else [pasted]:
-            require_current_document(stays, begun=begun)
-            begun = True
+    async def type_text(self, text: str, is_current: DocumentCheck) -> None:
+        """Type the characters that a keyboard has; insert the others as an input method does."""
+        await self._try(NO_OP)
+        has_started = False
+        inserted: list[Message] = [(INSERT, {"text": text})]
+        for messages in _bursts(text) if is_typed(text) else [inserted]:
+            require_current_document(is_current, has_started=has_started)
+            has_started = True
             await self._send(messages)
 
-    async def press_key(self, key: str, stays: DocumentCheck) -> None:
+    async def press_key(self, key: str, is_current: DocumentCheck) -> None:
         """Press one key."""
-        await self._try(NOTHING)
-        require_current_document(stays)
-        await self._send(list(_struck(NAMED[key])))
+        await self._try(NO_OP)
+        require_current_document(is_current)
+        await self._send(list(_key_messages(NAMED[key])))
 
     async def _try(self, message: Message) -> None:
-        """Say something that does nothing to the page's contents."""
+        """Send a message that does not change the page's content."""
         try:
-            await self.line.send(message[0], dict(message[1]))
+            await self.cdp.send(message[0], dict(message[1]))
         except browser_errors() as error:
             await self._raise_if_closed()
             raise NotDispatched from error
 
     async def _send(self, messages: list[Message]) -> None:
-        sending = (self.line.send(method, dict(params)) for method, params in messages)
+        sending = (self.cdp.send(method, dict(params)) for method, params in messages)
         try:
             await asyncio.gather(*sending)
         except browser_errors():
             await self._raise_if_closed()
             raise CdpLost(
-                "The line to the page was lost in the middle of the input.",
+                "The connection to the page broke during the input.",
                 details={"effect": "unknown"},
             ) from None
 
     async def _raise_if_closed(self) -> None:
-        end = asyncio.get_running_loop().time() + CLOSING_SECONDS
-        while asyncio.get_running_loop().time() < end:
+        deadline = asyncio.get_running_loop().time() + CLOSING_SECONDS
+        while asyncio.get_running_loop().time() < deadline:
             if not self.tab.is_alive:
                 raise PageCrashed("The page was closed.", details={"effect": "unknown"})
             await asyncio.sleep(0.02)
 
 
-def _struck(key: Key) -> Iterator[Message]:
+def _key_messages(key: Key) -> Iterator[Message]:
     yield KEY, {"type": "keyDown" if "text" in key else "rawKeyDown", **key}
     yield KEY, {"type": "keyUp", **{name: key[name] for name in key if name != "text"}}
 
 
-def _written(text: str) -> Iterator[list[Message]]:
+def _typed_messages(text: str) -> Iterator[list[Message]]:
     keys = keyboard()
-    for is_key, run in groupby(text, lambda letter: letter in keys):
+    for is_key, characters in groupby(text, lambda character: character in keys):
         if is_key:
-            for letter in run:
-                yield list(_struck(keys[letter]))
+            for character in characters:
+                yield list(_key_messages(keys[character]))
         else:
-            yield [(INSERT, {"text": "".join(run)})]
+            yield [(INSERT, {"text": "".join(characters)})]
 
 
 def _bursts(text: str) -> Iterator[list[Message]]:
-    """Return the messages of a text in groups; a space, which would press a button, begins one."""
+    """Return the messages of a text in groups; a space, which can click a button, starts one."""
     burst: list[Message] = []
-    for at, messages in enumerate(_written(text)):
-        is_full = at == 1 or len(burst) >= 2 * BURST or messages[0][1].get("text") == " "
+    for index, messages in enumerate(_typed_messages(text)):
+        is_full = index == 1 or len(burst) >= 2 * BURST or messages[0][1].get("text") == " "
         if burst and is_full:
             yield burst
             burst = []

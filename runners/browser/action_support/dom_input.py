@@ -1,5 +1,6 @@
-"""What stands in for real input where the browser gives none: events made by a script in the page
-(page/stand_in.js). Pages can tell them from a person's.
+"""Synthetic input for when the browser provides no real input: events dispatched by a page script.
+
+See page/synthetic_input.js. Pages can distinguish these events from a person's.
 """
 
 from __future__ import annotations
@@ -9,33 +10,36 @@ from dataclasses import dataclass
 
 from runners.browser.errors import ContextLost
 from runners.browser.interaction.input_device import DocumentCheck
-from runners.browser.interaction.locator import ask
+from runners.browser.interaction.locator import run_command
 from runners.browser.session.tab import Tab
 
-DEED_SECONDS = 10.0  # at most; a hand has its own, shorter time
+COMMAND_SECONDS = 10.0  # an upper limit; the interactor has its own, shorter time
 
 
 @dataclass(frozen=True, slots=True)
 class DomInput:
-    """Acts on the element that was aimed at last, wherever it is: no other document has one."""
+    """Acts on the element that was located last; a document in which none was located ignores it.
+
+    The document check is therefore not needed.
+    """
 
     tab: Tab
 
-    async def press(self, x: float, y: float, stays: DocumentCheck) -> None:
+    async def click(self, x: float, y: float, is_current: DocumentCheck) -> None:
         """Click the element."""
-        await self._do("domClick")
+        await self._run("domClick")
 
-    async def write(self, text: str, stays: DocumentCheck) -> None:
-        """Put a text into the field."""
-        await self._do("domWrite", text)
+    async def type_text(self, text: str, is_current: DocumentCheck) -> None:
+        """Set the text of the field."""
+        await self._run("domType", text)
 
-    async def press_key(self, key: str, stays: DocumentCheck) -> None:
-        """Empty the field, or submit what it belongs to."""
+    async def press_key(self, key: str, is_current: DocumentCheck) -> None:
+        """Enter: submit the field's form. Delete: empty the field."""
         if key == "Enter":
-            await self._do("domEnter")
+            await self._run("domEnter")
         else:
-            await self._do("domWrite", "")
+            await self._run("domType", "")
 
-    async def _do(self, deed: str, given: object = None) -> None:
-        with contextlib.suppress(ContextLost):  # it led to another document
-            await ask(self.tab, deed, given, seconds=DEED_SECONDS)
+    async def _run(self, command: str, args: object = None) -> None:
+        with contextlib.suppress(ContextLost):  # the input started a navigation
+            await run_command(self.tab, command, args, seconds=COMMAND_SECONDS)

@@ -1,6 +1,4 @@
-"""Input by the browser's protocol first, by a script in the page where that is not to be had (S1
-§4.6).
-"""
+"""Choose the input device: CDP first, synthetic DOM events if CDP is not available (S1 §4.6)."""
 
 from __future__ import annotations
 
@@ -18,56 +16,57 @@ from runners.browser.interaction.run_tab import interactor_for
 from runners.errors import NavigationTimeout
 from runners.tools.base import ToolContext
 
-Answer = TypeVar("Answer")
-AuditEvent = Callable[[Interactor], Awaitable[Answer]]
+Result = TypeVar("Result")
+Interaction = Callable[[Interactor], Awaitable[Result]]
 
 
 async def with_input_strategy(
-    task: TaskTab, ctx: ToolContext, deed: AuditEvent[Answer], *, by_cdp: bool, looking_ms: int
-) -> tuple[Answer, bool, list[str]]:
-    """Do something by hand; return its answer, whether it was done by the protocol, and warnings.
+    task: TaskTab, ctx: ToolContext, interact: Interaction[Result], *, by_cdp: bool, locate_ms: int
+) -> tuple[Result, bool, list[str]]:
+    """Call `interact`; return its result, whether CDP was used, and warnings.
 
     Raises:
-        CdpUnavailable: Not done: by the protocol it could not be, and what stands in for it failed.
-        CdpLost: The line was lost after the input began; details.effect is unknown.
-        OwnPage, AddressNotAllowed: The page went on to one where nothing may be touched.
-        ElementNotFound, InvalidTarget, NavigationTimeout, PageCrashed: as the hand.
+        CdpUnavailable: Nothing was done: CDP was not available, and synthetic input failed.
+        CdpLost: The connection broke after the input began; details.effect is unknown.
+        OwnPage, AddressNotAllowed: The page navigated to one that must not receive input.
+        ElementNotFound, InvalidTarget, NavigationTimeout, PageCrashed: As the interactor.
     """
 
     def check_url(url: str) -> None:
         check_page_address(url, ctx)
         check_frames(task.tab)
 
-    def hand(device: InputDevice) -> Interactor:
+    def interactor(device: InputDevice) -> Interactor:
         return interactor_for(
-            task.tab, ctx, timeout_ms=looking_ms, device=device, check_url=check_url
+            task.tab, ctx, timeout_ms=locate_ms, device=device, check_url=check_url
         )
 
     try:
         if not by_cdp:
-            return await deed(hand(DomInput(task.tab))), False, []
+            return await interact(interactor(DomInput(task.tab))), False, []
         try:
-            answer = await deed(hand(CdpInput(task.tab, await task.attached())))
-        except (NotDispatched, CdpPermissionDenied, CdpUnavailable) as why:
+            result = await interact(interactor(CdpInput(task.tab, await task.attach())))
+        except (NotDispatched, CdpPermissionDenied, CdpUnavailable) as cause:
             task.detach()
-            if isinstance(why, CdpLost):
+            if isinstance(cause, CdpLost):
                 raise
-            return await _instead(deed, hand(DomInput(task.tab)), why)
-        return answer, True, []
+            return await _with_dom_input(interact, interactor(DomInput(task.tab)), cause)
+        return result, True, []
     finally:
-        task.touched_at = time.monotonic()
+        task.last_input_at = time.monotonic()
 
 
-async def _instead(
-    deed: AuditEvent[Answer], hand: Interactor, why: Exception
-) -> tuple[Answer, bool, list[str]]:
-    code = (CdpPermissionDenied if isinstance(why, CdpPermissionDenied) else CdpUnavailable).code
+async def _with_dom_input(
+    interact: Interaction[Result], interactor: Interactor, cause: Exception
+) -> tuple[Result, bool, list[str]]:
+    is_denied = isinstance(cause, CdpPermissionDenied)
+    code = (CdpPermissionDenied if is_denied else CdpUnavailable).code
     try:
-        answer = await deed(hand)
-    except NavigationTimeout as failed:
-        kind = CdpLost if failed.details.get("effect") == "unknown" else CdpUnavailable
+        result = await interact(interactor)
+    except NavigationTimeout as failure:
+        kind = CdpLost if failure.details.get("effect") == "unknown" else CdpUnavailable
         raise kind(
-            "Real input could not be had, and what stands in for it failed.",
-            details={"effect": "none", **failed.details, "causeCode": failed.code},
+            "Real input was not available, and synthetic input failed.",
+            details={"effect": "none", **failure.details, "causeCode": failure.code},
         ) from None
-    return answer, False, [f"{code}: real input could not be had; a script's events were used."]
+    return result, False, [f"{code}: real input was not available; synthetic events were used."]

@@ -1,4 +1,4 @@
-"""The keys of a keyboard, as the browser's protocol names them (a US layout, as Playwright's)."""
+"""The keys of a keyboard in CDP's terms (US layout, like Playwright's)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NAMED: Mapping[str, Key] = {
 
 @cache
 def keyboard() -> Mapping[str, Key]:
-    """Return the keys by the character that each writes."""
+    """Return the keys by the character that they type."""
     return {str(key["text"]): key for key in _keys()}
 
 
@@ -40,12 +40,12 @@ def _keys() -> Iterator[Key]:
         code, number = f"Key{letter.upper()}", ord(letter.upper())
         yield _key(letter, code, number)
         yield _key(letter.upper(), code, number, SHIFT)
-    for digit, above in _DIGITS.items():
+    for digit, shifted in _DIGITS.items():
         yield _key(digit, f"Digit{digit}", ord(digit))
-        yield _key(above, f"Digit{digit}", ord(digit), SHIFT)
-    for mark, (above, code, number) in _MARKS.items():
+        yield _key(shifted, f"Digit{digit}", ord(digit), SHIFT)
+    for mark, (shifted, code, number) in _MARKS.items():
         yield _key(mark, code, number)
-        yield _key(above, code, number, SHIFT)
+        yield _key(shifted, code, number, SHIFT)
 
 
 def _key(text: str, code: str, number: int, modifiers: int = 0) -> Key:

@@ -1,4 +1,4 @@
-"""Waiting for the document of a task's tab (page/arrived.js)."""
+"""Open a URL in a task's tab and wait for its document (page/document_ready.js)."""
 
 from __future__ import annotations
 
@@ -10,41 +10,42 @@ from runners.browser.errors import ContextLost
 from runners.browser.session.tab import Tab
 from runners.errors import NavigationFailed, NavigationTimeout
 
-EMPTY_ANSWER = "ERR_HTTP_RESPONSE_CODE_FAILURE"
+EMPTY_RESPONSE = "ERR_HTTP_RESPONSE_CODE_FAILURE"
 
 
 async def open_address(tab: Tab, url: str, *, until: float) -> tuple[str, list[str]]:
-    """Open an address, wait until its document is parsed, at most until a `time.monotonic()`, and
-    return its title, and warnings.
+    """Open a URL, wait until its document is parsed, and return its title and warnings.
+
+    `until` is a `time.monotonic()` value.
 
     Raises:
         NavigationTimeout, NavigationFailed, PageCrashed, InvalidTarget, AddressNotAllowed,
-            ToolFailed: as `Tab.go`.
+            ToolFailed: As `Tab.navigate`.
     """
     try:
-        await tab.navigate(url, seconds=_left(until))
+        await tab.navigate(url, seconds=_seconds_left(until))
     except NavigationFailed as failure:
-        if failure.details.get("netError") != EMPTY_ANSWER:
+        if failure.details.get("netError") != EMPTY_RESPONSE:
             raise
-        status = await tab.status_of(url, seconds=_left(until))
+        status = await tab.status_of(url, seconds=_seconds_left(until))
         return "", [f"The server answered with HTTP status {status} and an empty page."]
     try:
-        told = await wait_for_document(tab, wholly=False, until=until)
+        document = await wait_for_document(tab, wholly=False, until=until)
     except NavigationTimeout:
         await tab.stop_loading()
         raise
     blocked = await tab.blocked_warnings()
     tab.mark_settled()
-    status = told["status"] or 200
-    said = [f"The server answered with HTTP status {status}."] if status >= 400 else []
-    return " ".join(str(told["title"]).split()), said + blocked
+    status = document["status"] or 200
+    http_error = [f"The server answered with HTTP status {status}."] if status >= 400 else []
+    return " ".join(str(document["title"]).split()), http_error + blocked
 
 
 async def wait_for_document(tab: Tab, *, wholly: bool, until: float) -> dict[str, Any]:
-    """Wait until the tab's document is parsed, or loaded `wholly`; return its title and status.
+    """Wait until the tab's document is parsed, or `wholly` loaded; return its title and status.
 
     Raises:
-        NavigationTimeout: It was not by `until`, or a script of it hangs.
+        NavigationTimeout: It was not by `until`, or its script hangs.
         PageCrashed, ToolFailed: The page is lost.
     """
     while True:
@@ -54,11 +55,11 @@ async def wait_for_document(tab: Tab, *, wholly: bool, until: float) -> dict[str
             continue
         except TimeoutError:
             raise NavigationTimeout(
-                "The page had not loaded in time.", details={"url": tab.page.url}
+                "The page was not loaded in time.", details={"url": tab.page.url}
             ) from None
-        told: dict[str, Any] = json.loads(text)
-        return told
+        document: dict[str, Any] = json.loads(text)
+        return document
 
 
-def _left(until: float) -> float:
+def _seconds_left(until: float) -> float:
     return max(0.1, until - time.monotonic())

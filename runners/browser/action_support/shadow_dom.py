@@ -1,6 +1,4 @@
-"""Closed shadow roots: the browser hands them to the page scripts' own world, where they are looked
-into like any other.
-"""
+"""Make closed shadow roots accessible to the page scripts in the isolated world."""
 
 from __future__ import annotations
 
@@ -11,50 +9,57 @@ from typing import Any
 from runners.browser.errors import browser_errors
 from runners.browser.session.tab import Tab
 
-GROUP = "apart"
-_KEEP = "function (root) { (globalThis.continuityClosed ??= new WeakMap()).set(this, root); }"
+GROUP = "continuity-closed-roots"
+_STORE = "function (root) { (globalThis.continuityClosed ??= new WeakMap()).set(this, root); }"
 
 
 async def expose_closed_roots(tab: Tab, *, seconds: float) -> None:
-    """Keep the closed roots of the elements in `continuityApart` (page/index.js) for later calls.
+    """Store the closed roots of the elements in `continuityClosedHosts` (page/index.js) in
+    `continuityClosed`, for later calls.
+
+    If the page navigated to another document, nothing is stored.
 
     Raises:
         TimeoutError: The page did not answer in time.
-        PageCrashed: The page is gone; one that went on to another document has nothing to keep.
+        PageCrashed: The page is lost.
     """
 
     async def work() -> None:
         world = await tab.world()
-        asked = {"expression": "continuityApart", "contextId": world, "objectGroup": GROUP}
-        held = (await tab.line.send("Runtime.evaluate", asked))["result"]
-        if "objectId" not in held:
+        expression = {
+            "expression": "continuityClosedHosts",
+            "contextId": world,
+            "objectGroup": GROUP,
+        }
+        array = (await tab.cdp.send("Runtime.evaluate", expression))["result"]
+        if "objectId" not in array:
             return
-        listed = {"objectId": held["objectId"], "ownProperties": True}
-        found = (await tab.line.send("Runtime.getProperties", listed))["result"]
-        hosts = [one["value"]["objectId"] for one in found if one["name"].isdigit()]
-        await asyncio.gather(*(_keep_root(tab, host, world) for host in hosts))
-        await tab.line.send("Runtime.releaseObjectGroup", {"objectGroup": GROUP})
+        request = {"objectId": array["objectId"], "ownProperties": True}
+        properties = (await tab.cdp.send("Runtime.getProperties", request))["result"]
+        hosts = [entry["value"]["objectId"] for entry in properties if entry["name"].isdigit()]
+        await asyncio.gather(*(_store_root(tab, host, world) for host in hosts))
+        await tab.cdp.send("Runtime.releaseObjectGroup", {"objectGroup": GROUP})
 
-    async def work_if_there() -> None:
+    async def ignoring_errors() -> None:
         with contextlib.suppress(*browser_errors()):
             await work()
 
-    await tab.perform(work_if_there(), seconds=seconds)
+    await tab.perform(ignoring_errors(), seconds=seconds)
 
 
-async def _keep_root(tab: Tab, host: str, world: int) -> None:
-    node: dict[str, Any] = (await tab.line.send("DOM.describeNode", {"objectId": host}))["node"]
+async def _store_root(tab: Tab, host: str, world: int) -> None:
+    node: dict[str, Any] = (await tab.cdp.send("DOM.describeNode", {"objectId": host}))["node"]
     for root in node.get("shadowRoots", []):
         if root["shadowRootType"] == "closed":
-            meant = {
+            node_ref = {
                 "backendNodeId": root["backendNodeId"],
                 "executionContextId": world,
                 "objectGroup": GROUP,
             }
-            found = (await tab.line.send("DOM.resolveNode", meant))["object"]
+            found = (await tab.cdp.send("DOM.resolveNode", node_ref))["object"]
             call = {
                 "objectId": host,
-                "functionDeclaration": _KEEP,
+                "functionDeclaration": _STORE,
                 "arguments": [{"objectId": found["objectId"]}],
             }
-            await tab.line.send("Runtime.callFunctionOn", call)
+            await tab.cdp.send("Runtime.callFunctionOn", call)

@@ -1,5 +1,6 @@
-"""The tab of a task: the one that the run's steps share, under the number that task_start gave it
-(S1 §4.7). It outlives a run where its session does.
+"""The tab of a task: the run tab under the id that task_start assigned (S1 §4.7).
+
+It outlives a run if its browser session does.
 """
 
 from __future__ import annotations
@@ -40,47 +41,47 @@ class TaskTab:
     """A task's tab.
 
     Attributes:
-        next_click_id: no element of a later document has a clickId below it.
-        touched_at: `time.monotonic()` of the last input.
+        next_click_id: the lowest clickId for elements of a later document.
+        last_input_at: `time.monotonic()` of the last input.
     """
 
     tab: Tab
     tab_id: int
     next_click_id: int = 1
-    touched_at: float = 0.0
+    last_input_at: float = 0.0
     window_id: int | None = None
-    _line: CDPSession | None = None
+    _cdp: CDPSession | None = None
 
-    async def attached(self) -> CDPSession:
-        """Return the line for mouse and keyboard, opened when it is first asked for.
+    async def attach(self) -> CDPSession:
+        """Return the CDP session for mouse and keyboard input; the first call opens it.
 
         Raises:
-            CdpUnavailable, CdpPermissionDenied: The browser does not give one.
-            PageCrashed: The page is gone.
+            CdpUnavailable, CdpPermissionDenied: The browser does not open one.
+            PageCrashed: The page is lost.
         """
-        if self._line is None:
+        if self._cdp is None:
             opening = self.tab.page.context.new_cdp_session(self.tab.page)
             try:
-                self._line = await self.tab.perform(_opened(opening), seconds=ATTACH_SECONDS)
+                self._cdp = await self.tab.perform(_opened(opening), seconds=ATTACH_SECONDS)
             except TimeoutError:
                 raise CdpUnavailable("The browser did not attach to the tab in time.") from None
-        return self._line
+        return self._cdp
 
     def detach(self) -> None:
-        """Forget the line; the next input asks for another one."""
-        self._line = None
+        """Drop the CDP session; the next input opens another one."""
+        self._cdp = None
 
     async def wait_for_navigation(self, until: float) -> None:
-        """Wait for the document that the last input asked for, if it did (`time.monotonic()`).
+        """Wait for the navigation that the last input started, if any.
 
         Raises:
             NavigationTimeout, PageCrashed: as `next_document`.
         """
-        if self.tab.is_leaving or time.monotonic() < self.touched_at + GRACE_SECONDS:
+        if self.tab.is_leaving or time.monotonic() < self.last_input_at + GRACE_SECONDS:
             await wait_for_next_document(self.tab, until)
 
     async def close(self) -> None:
-        """Forget the line; it ends with its page."""
+        """Drop the CDP session; it ends with its page."""
         self.detach()
 
 
@@ -88,42 +89,45 @@ async def _opened(opening: object) -> CDPSession:
     try:
         return await opening  # type: ignore[misc,no-any-return]
     except browser_errors() as error:
-        told = str(error).lower()
-        if "not allowed" in told or "permission" in told:
-            raise CdpPermissionDenied("The browser lets nobody attach to this tab.") from None
-        raise CdpUnavailable("The browser does not attach to the tab.") from None
+        message = str(error).lower()
+        if "not allowed" in message or "permission" in message:
+            raise CdpPermissionDenied("The browser does not allow attaching to this tab.") from None
+        raise CdpUnavailable("The browser could not attach to the tab.") from None
 
 
 def current_task_tab(session: BrowserSession | None) -> TaskTab | None:
-    """Return the session's task tab, if it has one that lives."""
-    kept = None if session is None else session.resources.get(TASK_TAB)
-    return kept if isinstance(kept, TaskTab) and kept.tab.is_alive else None
+    """Return the session's task tab, if it has one that is alive."""
+    stored = None if session is None else session.resources.get(TASK_TAB)
+    return stored if isinstance(stored, TaskTab) and stored.tab.is_alive else None
 
 
 @contextlib.asynccontextmanager
 async def task_tab(
     ctx: ToolContext, tab_id: int, *, settled: bool = False
 ) -> AsyncIterator[TaskTab]:
-    """Lease the task's tab; `settled`, with the document that the last input asked for.
+    """Lease the task's tab.
+
+    Args:
+        settled: wait for the navigation that the last input started, if any.
 
     Raises:
-        InvalidTaskTab: The number is another tab's.
-        TaskTabClosed: There is no such tab any more, or it is lost meanwhile.
-        OwnPage: It shows a page of this product, in a frame of it perhaps.
-        AddressNotAllowed: It shows what this caller may not look at.
-        NavigationTimeout: That document does not arrive.
+        InvalidTaskTab: The id belongs to another tab.
+        TaskTabClosed: The tab does not exist any more, or it was lost meanwhile.
+        OwnPage: It shows a page of this product, itself or in a frame.
+        AddressNotAllowed: It shows a page that this caller may not read.
+        NavigationTimeout: The next document did not load.
     """
     session = ctx.browser
-    kept = None if session is None else session.resources.get(TASK_TAB)
-    if isinstance(kept, TaskTab) and kept.tab_id != tab_id:
+    stored = None if session is None else session.resources.get(TASK_TAB)
+    if isinstance(stored, TaskTab) and stored.tab_id != tab_id:
         raise InvalidTaskTab(
-            f"The tab {tab_id} is not this task's.", details={"taskTabId": kept.tab_id}
+            f"The tab {tab_id} is not this task's.", details={"taskTabId": stored.tab_id}
         )
     task = current_task_tab(session)
     if session is None or task is None:
         raise TaskTabClosed("The task has no tab any more.", details={"tabId": tab_id})
     with lost_page_as_closed_tab(task):
-        # Another run of the same task goes on with it.
+        # `fresh`, because a later run of the same task continues with its page.
         async with session.run_tab(fresh=True) as tab:
             if tab is not task.tab:
                 raise PageCrashed("The task's tab is gone.")
@@ -136,7 +140,7 @@ async def task_tab(
 
 @contextlib.contextmanager
 def lost_page_as_closed_tab(task: TaskTab) -> Iterator[None]:
-    """Tell a page that is lost inside as the task's tab that was closed."""
+    """Raise TaskTabClosed for a page that is lost inside."""
     try:
         yield
     except PageCrashed as lost:
@@ -147,25 +151,21 @@ def lost_page_as_closed_tab(task: TaskTab) -> Iterator[None]:
 
 
 def page_notices(task: TaskTab, ctx: ToolContext) -> list[str]:
-    """Return warnings of what the page did by itself since somebody was told of it last."""
+    """Return warnings about what the page did by itself since the last warnings."""
     return [ctx.mask(notice) for notice in task.tab.take_notices()]
 
 
 def check_frames(tab: Tab) -> None:
-    """Make sure that the page shows no page of this product inside: a hand would reach it there.
-
-    Raises:
-        OwnPage: It does.
-    """
+    """Raise OwnPage if a frame shows a page of this product, because input could reach it there."""
     for frame in tab.page.frames[1:]:
         refuse_own_page(frame.url)
 
 
 def check_page_address(url: str, ctx: ToolContext) -> None:
-    """Make sure that agents act on this page, and this caller may look at it.
+    """Check that agents may act on the page of this URL and that the caller may read it.
 
     Raises:
-        OwnPage, AddressNotAllowed: They do not, or it may not.
+        OwnPage, AddressNotAllowed: They may not.
     """
     refuse_own_page(url)
     if ctx.trust != "local" and url.startswith(("http:", "https:")):

@@ -1,1 +1,1 @@
-"""The browser actions (runners/actions) on a page that a worker's own browser shows."""
+"""The browser actions of runners/actions, implemented for the worker's own browser."""

@@ -14,28 +14,29 @@ from runners.browser.action_support.task_tab import page_notices, task_tab
 from runners.browser.parameters import ElementReference
 from runners.tools.base import ToolContext
 
-LOOKING_MS = 2000
+LOCATE_MS = 2000
 
 
 @action(CLICK, kind="browser")
 async def browser_click(args: BrowserClick, ctx: ToolContext) -> Mapping[str, Any]:
-    """Click an element of the task's page once, by its clickId, or by XPath where that is not given
-    or its element is gone.
+    """Click an element of the task's page once, by its clickId, or by its XPath if there is no
+    clickId or its element is gone.
 
-    It is scrolled to, which is how a page is scrolled (click something far down), and waited for
-    shortly until it holds still with nothing over it; nothing else is ever touched. What would open
-    in a tab of its own opens in this one. The mouse is real unless `strategy` is dom_click, or real
-    input cannot be had: `warnings` say so. Fails with ELEMENT_NOT_FOUND when the element is gone,
-    covered or disabled; details.effect tells whether anything was clicked when it fails otherwise.
+    The element is scrolled into view first (this is how to scroll: click something far down). The
+    action waits shortly until it stops moving and nothing covers it; no other element is ever
+    clicked. What would open in a new tab opens in this one. The mouse is real unless `strategy` is
+    dom_click, or real input is not available: then `warnings` say so. Fails with ELEMENT_NOT_FOUND
+    if the element is gone, covered or disabled; for other failures, details.effect tells whether
+    anything was clicked.
     """
-    meant = ElementReference.model_validate({"clickId": args.click_id, "xpath": args.xpath})
+    target = ElementReference.model_validate({"clickId": args.click_id, "xpath": args.xpath})
     async with task_tab(ctx, args.tab_id) as task:
         _, by_cdp, warnings = await with_input_strategy(
             task,
             ctx,
-            lambda hand: hand.press(meant),
+            lambda interactor: interactor.click(target),
             by_cdp=args.strategy == "cdp_mouse",
-            looking_ms=LOOKING_MS,
+            locate_ms=LOCATE_MS,
         )
         warnings += page_notices(task, ctx)
     return Clicked(strategy="cdp_mouse" if by_cdp else "dom_click", warnings=warnings).as_output()

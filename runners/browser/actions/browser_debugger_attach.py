@@ -1,4 +1,4 @@
-"""The action `browser_debugger_attach`: have mouse and keyboard of the tab at hand."""
+"""The action `browser_debugger_attach`: attach to the tab for mouse and keyboard input."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ async def browser_debugger_attach(
     args: BrowserDebuggerAttach, ctx: ToolContext
 ) -> Mapping[str, Any]:
     """Attach to the task's tab for real mouse and keyboard input. browser_click and browser_type do
-    so by themselves; fails with CDP_UNAVAILABLE or CDP_PERMISSION_DENIED where it cannot be had.
+    so by themselves. Fails with CDP_UNAVAILABLE or CDP_PERMISSION_DENIED if it is not available.
     """
     async with task_tab(ctx, args.tab_id) as task:
-        await task.attached()
+        await task.attach()
     return DebuggerAttached().as_output()

@@ -1,4 +1,4 @@
-"""The action `browser_dom_index`: number the elements that can be used."""
+"""The action `browser_dom_index`: list and number the usable elements."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from runners.tools.base import ToolContext
 
 @action(DOM_INDEX, kind="browser")
 async def browser_dom_index(args: BrowserDomIndex, ctx: ToolContext) -> Mapping[str, Any]:
-    """List what can be clicked or written in on the task's page now, each with the clickId by which
-    browser_click and browser_type take it; in frames of the same origin and shadow roots too. What
-    is hidden, disabled or covered is left out. An element keeps its clickId while it lives, and no
-    other element ever gets it.
+    """List the elements of the task's page that can be clicked or filled now, each with its clickId
+    for browser_click and browser_type; including frames of the same origin and shadow roots.
+    Hidden, disabled and covered elements are omitted. An element keeps its clickId while it exists,
+    and no other element ever gets it.
     """
     async with task_tab(ctx, args.tab_id, settled=True) as task:
         elements, warnings = await index_elements(
-            task, ctx, how="mark", scope=args.scope, attribute=args.assign_attr
+            task, ctx, mode="mark", scope=args.scope, attribute=args.assign_attr
         )
         check_page_address(task.tab.page.url, ctx)
         return DomIndex.model_validate({"elements": elements, "warnings": warnings}).as_output()

@@ -1,4 +1,4 @@
-"""The action `browser_screenshot`: keep a picture of the task's page."""
+"""The action `browser_screenshot`: store a screenshot of the task's page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from runners.actions.catalogue import SCREENSHOT
 from runners.actions.parameters import BrowserScreenshot
 from runners.actions.registration import action
 from runners.actions.results import ScreenshotTaken
-from runners.browser.action_support.artifacts import keep
+from runners.browser.action_support.artifacts import store_artifact
 from runners.browser.action_support.task_tab import check_page_address, task_tab
 from runners.browser.errors import ContextLost, browser_errors, browser_lost
 from runners.browser.interaction.run_tab import RESERVE_SECONDS
@@ -20,28 +20,31 @@ from runners.browser.session.tab import Tab
 from runners.errors import NavigationTimeout
 from runners.tools.base import ToolContext
 
-HIGHEST = 16_000  # pixels; a JPEG ends at 65 535, a worker's memory before that
-_FRAMES = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})  # markers that tell a JPEG's sides
+MAX_HEIGHT = 16_000  # pixels; JPEG allows 65 535, but a worker's memory does not
+_SOF_MARKERS = frozenset(
+    {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
+)  # the JPEG segments that contain width and height
 
 
 @action(SCREENSHOT, kind="browser")
 async def browser_screenshot(args: BrowserScreenshot, ctx: ToolContext) -> Mapping[str, Any]:
-    """Keep a picture of what is in view of the task's page, or of the whole page, as a JPEG
-    artifact. What secret fields hold is covered.
+    """Store a screenshot of the visible part of the task's page, or of the whole page, as a JPEG
+    artifact. The values of secret fields are covered.
     """
     async with task_tab(ctx, args.tab_id, settled=True) as task:
-        end = time.monotonic() + ctx.seconds_left() - RESERVE_SECONDS
+        deadline = time.monotonic() + ctx.seconds_left() - RESERVE_SECONDS
         try:
-            height, warnings = await _height(task.tab, end) if args.full_page else (None, [])
-            data = await take_screenshot(task.tab, seconds=_left(end), height=height)
+            height, warnings = await _height(task.tab, deadline) if args.full_page else (None, [])
+            data = await take_screenshot(task.tab, seconds=_seconds_left(deadline), height=height)
         except (ContextLost, TimeoutError):
             raise NavigationTimeout(
-                "The page did not hold still for a picture.", details={"url": task.tab.page.url}
+                "No screenshot could be taken: the page kept changing.",
+                details={"url": task.tab.page.url},
             ) from None
         url = task.tab.page.url
         check_page_address(url, ctx)
         width, height_px = jpeg_size(data)
-        artifact_id = await keep(
+        artifact_id = await store_artifact(
             ctx, data, name="screenshot.jpg", mime_type="image/jpeg", kind="screenshot"
         )
         return ScreenshotTaken(
@@ -49,31 +52,32 @@ async def browser_screenshot(args: BrowserScreenshot, ctx: ToolContext) -> Mappi
         ).as_output()
 
 
-async def _height(tab: Tab, end: float) -> tuple[float, list[str]]:
-    """Return the height of the page as far as it is pictured, and a warning if that is less."""
+async def _height(tab: Tab, deadline: float) -> tuple[float, list[str]]:
+    """Return the height of the screenshot, and a warning if the page is higher."""
     try:
-        asking = tab.line.send("Page.getLayoutMetrics")
-        told = await tab.perform(asking, seconds=_left(end))
+        requesting = tab.cdp.send("Page.getLayoutMetrics")
+        metrics = await tab.perform(requesting, seconds=_seconds_left(deadline))
     except TimeoutError:
         raise
     except browser_errors():
         raise browser_lost() from None
-    height = max(1.0, float(told["cssContentSize"]["height"]))
-    cut = [f"The picture ends at {HIGHEST} of {round(height)} pixels."] if height > HIGHEST else []
-    return min(height, HIGHEST), cut
+    height = max(1.0, float(metrics["cssContentSize"]["height"]))
+    if height <= MAX_HEIGHT:
+        return height, []
+    return MAX_HEIGHT, [f"The screenshot ends at {MAX_HEIGHT} of {round(height)} pixels."]
 
 
-def _left(end: float) -> float:
-    return max(0.1, end - time.monotonic())
+def _seconds_left(deadline: float) -> float:
+    return max(0.1, deadline - time.monotonic())
 
 
 def jpeg_size(jpeg: bytes) -> tuple[int, int]:
     """Return width and height of a JPEG in pixels."""
-    at = 2
-    while at < len(jpeg):
-        _, marker, length = struct.unpack(">BBH", jpeg[at : at + 4])
-        if marker in _FRAMES:
-            height, width = struct.unpack(">HH", jpeg[at + 5 : at + 9])
+    offset = 2
+    while offset < len(jpeg):
+        _, marker, length = struct.unpack(">BBH", jpeg[offset : offset + 4])
+        if marker in _SOF_MARKERS:
+            height, width = struct.unpack(">HH", jpeg[offset + 5 : offset + 9])
             return width, height
-        at += 2 + length
-    raise ValueError("no JPEG")
+        offset += 2 + length
+    raise ValueError("not a JPEG")

@@ -1,4 +1,4 @@
-"""The action `browser_type`: write into a field of the task's page."""
+"""The action `browser_type`: fill a field of the task's page."""
 
 from __future__ import annotations
 
@@ -16,53 +16,52 @@ from runners.browser.parameters import ElementReference
 from runners.errors import ElementNotFound, PageCrashed
 from runners.tools.base import ToolContext
 
-LOOKING_MS = 4000
-BY_SCRIPT = frozenset({"choice", "set"})  # options, dates and sliders: no keys are the same for all
+LOCATE_MS = 4000
+BY_SCRIPT = frozenset({"choice", "set"})  # options, dates, sliders: their keys are not uniform
 
 
 @action(TYPE, kind="browser")
 async def browser_type(args: BrowserType, ctx: ToolContext) -> Mapping[str, Any]:
-    """Write a text into a field of the task's page in place of what it holds, by its clickId, or by
-    XPath, or by neither into the field that has the focus; with `submit`, press Enter there. To
-    press Enter alone, write the same text once more.
+    """Replace the text of a field of the task's page, by its clickId or XPath, or without both in
+    the field that has the focus; with `submit`, press Enter there. To only press Enter, type the
+    same text again.
 
-    Options, boxes and dates are chosen by the text too. The keyboard is real unless `strategy` is
-    dom_input, the field takes no keys, or real input cannot be had: `warnings` say so. A page that
-    makes something else of the text is named in `warnings`.
+    The text also selects options, sets checkboxes and dates. The keyboard is real unless `strategy`
+    is dom_input, the field accepts no keys, or real input is not available: then `warnings` say so.
+    `warnings` also say if the page changed the text.
     """
-    meant = ElementReference.model_validate({"clickId": args.click_id, "xpath": args.xpath})
+    target = ElementReference.model_validate({"clickId": args.click_id, "xpath": args.xpath})
     is_secret = ctx.mask(args.text) != args.text
 
-    async def write(hand: Interactor) -> tuple[str, list[str]]:
+    async def fill(interactor: Interactor) -> tuple[str, list[str]]:
         try:
-            aimed, warnings = await hand.fill(meant, args.text, is_secret=is_secret)
+            field, warnings = await interactor.fill(target, args.text, is_secret=is_secret)
             if args.submit:
-                await hand.press_key("Enter", aimed)
+                await interactor.press_key("Enter", field)
         except PageCrashed as lost:
-            if hand.tab.is_alive:
-                return "text", [_went_on(lost, str(meant))]
+            if interactor.tab.is_alive:
+                return "text", [_navigation_warning(lost, str(target))]
             raise
-        return aimed.way, warnings
+        return field.way, warnings
 
     async with task_tab(ctx, args.tab_id) as task:
-        (way, told), by_cdp, warnings = await with_input_strategy(
-            task, ctx, write, by_cdp=args.strategy == "cdp_key", looking_ms=LOOKING_MS
+        (way, fill_warnings), by_cdp, warnings = await with_input_strategy(
+            task, ctx, fill, by_cdp=args.strategy == "cdp_key", locate_ms=LOCATE_MS
         )
-        warnings += [ctx.mask(one) for one in told] + page_notices(task, ctx)
+        warnings += [ctx.mask(warning) for warning in fill_warnings] + page_notices(task, ctx)
     by_keys = by_cdp and way not in BY_SCRIPT
     return Typed(strategy="cdp_key" if by_keys else "dom_input", warnings=warnings).as_output()
 
 
-def _went_on(lost: PageCrashed, meant: str) -> str:
-    """Return what is said of a page that went on to another document because of what was written,
-    a code that sends itself, say.
+def _navigation_warning(lost: PageCrashed, target: str) -> str:
+    """Return the warning that the page navigated because of the text (a self-submitting code, say).
 
     Raises:
-        ElementNotFound: It did before anything was written.
+        ElementNotFound: It navigated before anything was typed.
     """
     if lost.details.get("effect") == "none":
         raise ElementNotFound(
-            f"What had {meant} is gone: the page went on to another document.",
+            f"The element for {target} is gone: the page navigated to another document.",
             details={"reason": "gone", "effect": "none"},
         )
-    return "The page went on to another document while it was written in."
+    return "The page navigated to another document during the typing."

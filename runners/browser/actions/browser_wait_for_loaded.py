@@ -1,4 +1,4 @@
-"""The action `browser_wait_for_loaded`: wait until the task's page is all there."""
+"""The action `browser_wait_for_loaded`: wait until the task's page has loaded."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from runners.browser.interaction.run_tab import RESERVE_SECONDS
 from runners.tools.base import ToolContext
 
 ERROR_PAGE = "chrome-error:"
-NOT_OPENED = "The page that was asked for could not be opened; the browser shows an error instead."
+NOT_OPENED = "The requested page could not be opened; the browser shows an error page instead."
 
 
 @action(WAIT_FOR_LOADED, kind="browser")
 async def browser_wait_for_loaded(
     args: BrowserWaitForLoaded, ctx: ToolContext
 ) -> Mapping[str, Any]:
-    """Wait until the task's page has loaded, pictures and styles included; also for one that the
-    last click or key asked for. Fails with NAVIGATION_TIMEOUT when it has not in `timeoutMs`.
+    """Wait until the task's page has loaded, with its images and styles, including a page to which
+    the last click or key navigates. Fails with NAVIGATION_TIMEOUT after `timeoutMs`.
     """
     async with task_tab(ctx, args.tab_id) as task:
         seconds = min(args.timeout_ms / 1000, max(0.1, ctx.seconds_left() - RESERVE_SECONDS))
-        end = time.monotonic() + seconds
-        await task.wait_for_navigation(end)
-        await wait_for_document(task.tab, wholly=True, until=end)
+        deadline = time.monotonic() + seconds
+        await task.wait_for_navigation(deadline)
+        await wait_for_document(task.tab, wholly=True, until=deadline)
         task.tab.mark_settled()
         warnings = page_notices(task, ctx)
         if task.tab.page.url.startswith(ERROR_PAGE):

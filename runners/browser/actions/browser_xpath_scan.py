@@ -1,4 +1,4 @@
-"""The action `browser_xpath_scan`: find XPaths of the elements that can be used."""
+"""The action `browser_xpath_scan`: list the usable elements with their XPaths."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from runners.tools.base import ToolContext
 
 @action(XPATH_SCAN, kind="browser")
 async def browser_xpath_scan(args: BrowserXpathScan, ctx: ToolContext) -> Mapping[str, Any]:
-    """List what can be clicked or written in on the task's page now, each with its XPath, for pages
-    that make their elements anew all the time. Nothing is written to the page. Prefer
-    browser_dom_index elsewhere.
+    """List the elements of the task's page that can be clicked or filled now, each with its XPath,
+    for pages that keep replacing their elements. Nothing is written to the page. On other pages,
+    prefer browser_dom_index.
     """
     async with task_tab(ctx, args.tab_id, settled=True) as task:
         elements, warnings = await index_elements(
-            task, ctx, how="scan", scope=args.scope, attribute=CLICK_ATTRIBUTE
+            task, ctx, mode="scan", scope=args.scope, attribute=CLICK_ATTRIBUTE
         )
         check_page_address(task.tab.page.url, ctx)
         return XpathScan.model_validate({"elements": elements, "warnings": warnings}).as_output()

@@ -1,4 +1,4 @@
-"""The action `task_start`: give the task a tab of its own, on a page."""
+"""The action `task_start`: open the task's own tab on a page."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from runners.browser.session.tab import Tab
 from runners.network.address import check_address
 from runners.tools.base import ToolContext
 
-LEAST_TAB_ID, TAB_IDS = 100_000, 900_000_000  # at random: one of a lost worker is nobody's here
+MIN_TAB_ID, TAB_IDS = 100_000, 900_000_000  # random, so that a lost worker's id is not reused
 WINDOW_SECONDS = 5.0
 
 
 @action(TASK_START, kind="browser", opens_browser=True)
 async def task_start(args: TaskStart, ctx: ToolContext) -> Mapping[str, Any]:
     """Open the task's own tab, in the background, on `url` or an empty page, and wait until it is
-    there. All other actions work on this tab alone, under the tabId that is returned. It is also
-    the way to another address, and back to an earlier one: give `url` with `reuseExistingTab`.
+    parsed. All other actions work only on this tab, by the returned tabId. Also use it to navigate
+    to another URL, or back to an earlier one: give `url` with `reuseExistingTab`.
 
-    A tab that the task had before is closed, unless `reuseExistingTab` goes on in it. A page with
-    an error status is opened all the same and named in `warnings`. Fails with INVALID_TARGET for
-    the product's own pages.
+    An earlier tab of the task is closed, unless `reuseExistingTab` is true. A page with an HTTP
+    error status is opened anyway and named in `warnings`. Fails with INVALID_TARGET for the
+    product's own pages.
     """
     session = ctx.browser
     if session is None:
@@ -61,7 +61,7 @@ async def _open(
     task: TaskTab, url: str | None, args: TaskStart, ctx: ToolContext
 ) -> Mapping[str, Any]:
     tab = task.tab
-    tab.take_notices()  # those of a page that nobody works on any more
+    tab.take_notices()  # discard those of the previous page
     title, warnings = "", list[str]()
     if url is not None:
         title, warnings = await open_address(tab, url, until=ctx.deadline - RESERVE_SECONDS)
@@ -70,7 +70,7 @@ async def _open(
     check_page_address(tab.page.url, ctx)
     warnings += page_notices(task, ctx)
     if args.group_title is not None:
-        warnings.append("This browser has no groups of tabs; groupTitle was not used.")
+        warnings.append("This browser has no tab groups; groupTitle was ignored.")
     started = TaskStarted(
         tabId=task.tab_id,
         windowId=await _window_of(task),
@@ -82,21 +82,21 @@ async def _open(
 
 
 def _task_of(session: BrowserSession, tab: Tab) -> TaskTab:
-    """Return the session's task tab on this tab, made where there is none."""
-    known = current_task_tab(session)
-    if known is not None and known.tab is tab:
-        return known
-    made = TaskTab(tab, LEAST_TAB_ID + secrets.randbelow(TAB_IDS))
-    session.resources[TASK_TAB] = made
-    return made
+    """Return the session's task tab for this tab; create it if there is none."""
+    current = current_task_tab(session)
+    if current is not None and current.tab is tab:
+        return current
+    task = TaskTab(tab, MIN_TAB_ID + secrets.randbelow(TAB_IDS))
+    session.resources[TASK_TAB] = task
+    return task
 
 
 async def _window_of(task: TaskTab) -> int:
     if task.window_id is None:
-        asking = task.tab.line.send("Browser.getWindowForTarget")
+        requesting = task.tab.cdp.send("Browser.getWindowForTarget")
         try:
-            told = await task.tab.perform(asking, seconds=WINDOW_SECONDS)
+            window = await task.tab.perform(requesting, seconds=WINDOW_SECONDS)
         except browser_errors():
             raise browser_lost() from None
-        task.window_id = int(told["windowId"])
+        task.window_id = int(window["windowId"])
     return task.window_id

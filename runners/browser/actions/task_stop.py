@@ -1,4 +1,4 @@
-"""The action `task_stop`: take the task's tab from its agent."""
+"""The action `task_stop`: end the work on the task's tab."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from runners.tools.base import ToolContext
 
 @action(TASK_STOP, kind="browser")
 async def task_stop(args: TaskStop, ctx: ToolContext) -> Mapping[str, Any]:
-    """End the work on the task's tab: no action is taken on it after that, until task_start is
-    called again. `closeTab` closes it too. Stopping what is stopped already is no failure.
+    """End the work on the task's tab: it accepts no actions until task_start is called again.
+    `closeTab` closes it too. Safe to call again.
     """
     if ctx.browser is not None:
-        kept = ctx.browser.resources.pop(TASK_TAB, None)
-        if kept is not None:
-            await kept.close()
+        task = ctx.browser.resources.pop(TASK_TAB, None)
+        if task is not None:
+            await task.close()
         if args.close_tab:
             await ctx.browser.close_run_tab()
     return TaskStopped().as_output()

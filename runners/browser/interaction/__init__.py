@@ -1,1 +1,1 @@
-"""Operations on one page: navigate, locate an element, click, type, take a screenshot."""
+"""Operations on one page: open and read it, locate an element, click, type, take a screenshot."""

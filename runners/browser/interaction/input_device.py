@@ -1,4 +1,4 @@
-"""What a hand touches a page with."""
+"""Input devices of a page: a mouse and a keyboard."""
 
 from __future__ import annotations
 
@@ -9,49 +9,48 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from playwright.async_api import Page
 
-TYPED_LENGTH = 200  # what is longer, or has lines, comes as if pasted
-DocumentCheck = Callable[[], bool]  # whether the page still shows the document that was aimed at
+MAX_TYPED_LENGTH = 200  # a longer text, or one with several lines, is inserted at once
+# Returns whether the page still shows the document in which the element was located.
+DocumentCheck = Callable[[], bool]
 
 
 class NavigatedAway(Exception):
-    """The page is on its way to another document, which is not to be touched instead.
+    """The page navigates to another document, which must not receive the input.
 
     Attributes:
-        begun: something was done to the document before.
+        has_started: part of the input was sent to the document before.
     """
 
-    def __init__(self, *, begun: bool) -> None:
+    def __init__(self, *, has_started: bool) -> None:
         super().__init__()
-        self.begun = begun
+        self.has_started = has_started
 
 
-def require_current_document(stays: DocumentCheck, *, begun: bool = False) -> None:
-    """Let a deed go on.
-
-    Raises:
-        PageLeft: It would reach another document than was meant.
-    """
-    if not stays():
-        raise NavigatedAway(begun=begun)
+def require_current_document(is_current: DocumentCheck, *, has_started: bool = False) -> None:
+    """Raise NavigatedAway if input would reach another document than intended."""
+    if not is_current():
+        raise NavigatedAway(has_started=has_started)
 
 
 def is_typed(text: str) -> bool:
-    """Tell whether a text is typed key by key; else it comes as if pasted."""
-    return len(text) <= TYPED_LENGTH and "\n" not in text and "\r" not in text
+    """Return whether a text is typed key by key; otherwise it is inserted at once."""
+    return len(text) <= MAX_TYPED_LENGTH and "\n" not in text and "\r" not in text
 
 
 class InputDevice(Protocol):
-    """A mouse and a keyboard; what fails may have been done in part. Before each thing that does
-    something `stays` is asked, and PageLeft raised where the page does not.
+    """A mouse and a keyboard.
+
+    Each method checks `is_current` before it sends input, and raises NavigatedAway if it is false.
+    If a method raises another exception, the input may have been sent in part.
     """
 
-    async def press(self, x: float, y: float, stays: DocumentCheck) -> None:
-        """Move to a point of the viewport, in CSS pixels, and press the left button there."""
+    async def click(self, x: float, y: float, is_current: DocumentCheck) -> None:
+        """Move to a point of the viewport, in CSS pixels, and click the left button."""
 
-    async def write(self, text: str, stays: DocumentCheck) -> None:
-        """Write a text, not empty, in place of what is selected in the focused field."""
+    async def type_text(self, text: str, is_current: DocumentCheck) -> None:
+        """Replace the selection of the focused field with a text that is not empty."""
 
-    async def press_key(self, key: str, stays: DocumentCheck) -> None:
+    async def press_key(self, key: str, is_current: DocumentCheck) -> None:
         """Press one key: Enter or Delete."""
 
 
@@ -61,21 +60,21 @@ class PlaywrightInput:
 
     page: Page
 
-    async def press(self, x: float, y: float, stays: DocumentCheck) -> None:
-        """Press the left button."""
+    async def click(self, x: float, y: float, is_current: DocumentCheck) -> None:
+        """Click the left button at a point of the viewport."""
         mouse = self.page.mouse
         await mouse.move(x, y)
-        require_current_document(stays)
+        require_current_document(is_current)
         await mouse.down()
         await mouse.up()
 
-    async def write(self, text: str, stays: DocumentCheck) -> None:
-        """Write a text."""
-        require_current_document(stays)
+    async def type_text(self, text: str, is_current: DocumentCheck) -> None:
+        """Type or insert a text into the focused field."""
+        require_current_document(is_current)
         keyboard = self.page.keyboard
         await (keyboard.type(text) if is_typed(text) else keyboard.insert_text(text))
 
-    async def press_key(self, key: str, stays: DocumentCheck) -> None:
+    async def press_key(self, key: str, is_current: DocumentCheck) -> None:
         """Press one key."""
-        require_current_document(stays)
+        require_current_document(is_current)
         await self.page.keyboard.press(key)

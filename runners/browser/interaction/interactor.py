@@ -1,6 +1,4 @@
-"""What a hand does on a page: press an element, put a value into a field; by real input events, so
-that the page's own listeners see what they would see of a person.
-"""
+"""Click elements and fill fields with real input events, so that a page reacts as to a person."""
 
 from __future__ import annotations
 
@@ -17,13 +15,18 @@ from runners.browser.interaction.input_device import (
     NavigatedAway,
     PlaywrightInput,
 )
-from runners.browser.interaction.locator import ElementLocator, LocatedElement, aim, ask
+from runners.browser.interaction.locator import (
+    ElementLocator,
+    LocatedElement,
+    locate_element,
+    run_command,
+)
 from runners.browser.interaction.page_reader import wait_for_next_document
 from runners.browser.parameters import Purpose
 from runners.browser.session.tab import Tab
 from runners.errors import ElementNotFound, InvalidTarget, NavigationTimeout, PageCrashed
 
-PRESS_SECONDS = 10.0
+INPUT_SECONDS = 10.0
 TYPE_SECONDS = 30.0
 LEAVING_SECONDS = 0.5
 MAX_MISSES = 5
@@ -32,11 +35,16 @@ MASK = "***"
 
 @dataclass(frozen=True, slots=True)
 class Interactor:
-    """Works on one tab until a `time.monotonic()` value; `patience` is when looking ends.
+    """Clicks and fills elements of one tab. Times are `time.monotonic()` values.
 
-    `fingers` are Playwright's mouse and keyboard unless others are given. `permit` raises where a
-    document of this address is not to be touched; it is asked once the element is known, and again
-    when the mouse is over it. No document but the one that the element was found in is touched.
+    Input reaches only the document in which the element was located.
+
+    Attributes:
+        locate_until: when the search for an element ends.
+        deadline: when all work ends.
+        device: default: Playwright's mouse and keyboard.
+        check_url: raises if a document of this URL must not receive input; called when the element
+            is located, and again before the input.
     """
 
     tab: Tab
@@ -45,127 +53,127 @@ class Interactor:
     device: InputDevice | None = None
     check_url: Callable[[str], None] = lambda url: None
 
-    async def press(self, locator: ElementLocator | None) -> LocatedElement:
-        """Press the element once, or the submit button of the form that was filled last.
+    async def click(self, locator: ElementLocator | None) -> LocatedElement:
+        """Click the element once, or without a locator the submit button of the last filled form.
 
         Raises:
-            ElementNotFound, InvalidTarget: Nothing was pressed.
-            NavigationTimeout, PageCrashed: details.effect tells what the press did: `none` or
-                `unknown`.
+            ElementNotFound, InvalidTarget: Nothing was clicked.
+            NavigationTimeout, PageCrashed: details.effect is `none`, or `unknown` if the click may
+                have had an effect.
         """
         for _ in range(MAX_MISSES):
-            aimed = await self._aim(locator, "clickable", will_press=True)
-            if aimed.key:
+            element = await self._locate(locator, "clickable", will_click=True)
+            if element.key:
                 with _effect_unknown():
-                    await self._ask("focus")
-                await self.press_key(aimed.key, aimed)
-                return aimed
-            met = await self._press_at(aimed)
-            if met == "left":
-                await self._await_next_document()
-            elif met != "missed":
-                return aimed
-        raise _moves(aimed)
+                    await self._run("focus")
+                await self.press_key(element.key, element)
+                return element
+            outcome = await self._click_at(element)
+            if outcome == "left":
+                await self._wait_for_next_document()
+            elif outcome != "missed":
+                return element
+        raise _keeps_moving(element)
 
     async def fill(
         self, locator: ElementLocator, value: str, *, is_secret: bool = False
     ) -> tuple[LocatedElement, list[str]]:
-        """Put the value into the field in place of what it has; return what it was put into, and
-        warnings.
+        """Replace the value of a field; return the field and warnings.
 
         Raises:
             ElementNotFound: There is no such field, or no such option in it (details.options).
-            InvalidTarget: The field does not take this value.
-            NavigationTimeout, PageCrashed: as the page does; details.effect as for `press`.
+            InvalidTarget: The field does not accept this value.
+            NavigationTimeout, PageCrashed: The page failed; details.effect as for `click`.
         """
-        aimed = await self._aim(locator, "field")
+        field = await self._locate(locator, "field")
         try:
-            if aimed.way in ("toggle", "radio"):
-                return aimed, await self._switch(aimed, value)
-            if aimed.way == "choice":
-                _chosen(await self._ask("choose", value), aimed)
-            elif aimed.way == "set":
-                await self._set(aimed, value)
-            elif aimed.way in ("text", "rich"):
-                return aimed, await self._write(aimed, value, is_secret=is_secret)
+            if field.way in ("toggle", "radio"):
+                return field, await self._toggle(field, value)
+            if field.way == "choice":
+                _require_option(await self._run("chooseOption", value), field)
+            elif field.way == "set":
+                await self._set(field, value)
+            elif field.way in ("text", "rich"):
+                return field, await self._type(field, value, is_secret=is_secret)
             else:
                 raise ElementNotFound(
-                    "What fits takes no text.",
-                    details={"reason": "not_a_field", "candidates": [dict(aimed.match)]},
+                    "The matching element does not accept text.",
+                    details={"reason": "not_a_field", "candidates": [dict(field.match)]},
                 )
         except ContextLost:
-            raise _went_on("unknown") from None
-        return aimed, []
+            raise _navigated("unknown") from None
+        return field, []
 
-    async def press_key(self, key: str, aimed: LocatedElement) -> None:
-        """Press a key in the field that has the focus; the field that was filled last has it.
+    async def press_key(self, key: str, element: LocatedElement) -> None:
+        """Press a key in the focused field, which is the field that was filled last.
 
         Raises:
-            NavigationTimeout, PageCrashed: as `press`.
+            NavigationTimeout, PageCrashed: As `click`.
         """
         with _effect_unknown():
-            striking = self._fingers.press_key(key, self._stays(aimed))
+            pressing = self._device.press_key(key, self._document_check(element))
             try:
-                await self.tab.perform(striking, seconds=self._left(PRESS_SECONDS))
+                await self.tab.perform(pressing, seconds=self._seconds_left(INPUT_SECONDS))
             except NavigatedAway:
-                raise _went_on("unknown") from None
+                raise _navigated("unknown") from None
 
-    async def _aim(
-        self, locator: ElementLocator | None, purpose: Purpose, *, will_press: bool = False
+    async def _locate(
+        self, locator: ElementLocator | None, purpose: Purpose, *, will_click: bool = False
     ) -> LocatedElement:
         try:
-            aimed = await aim(
+            element = await locate_element(
                 self.tab,
                 locator,
                 purpose,
                 until=self.locate_until,
-                will_press=will_press,
+                will_click=will_click,
                 answer_by=self.deadline,
             )
         except (ElementNotFound, InvalidTarget, NavigationTimeout, PageCrashed) as failure:
             failure.details.setdefault("effect", "none")
             raise
-        self.check_url(aimed.url)
-        return aimed
+        self.check_url(element.url)
+        return element
 
-    def _stays(self, aimed: LocatedElement) -> DocumentCheck:
-        """Return what tells whether the page still shows, and keeps, the document of an element."""
+    def _document_check(self, element: LocatedElement) -> DocumentCheck:
+        """Return a function that checks that the page still shows the element's document."""
 
-        def stays() -> bool:
-            self.check_url(aimed.url)
-            return self.tab.documents == aimed.documents and not self.tab.is_leaving
+        def is_current() -> bool:
+            self.check_url(element.url)
+            return self.tab.documents == element.documents and not self.tab.is_leaving
 
-        return stays
+        return is_current
 
-    async def _press_at(self, aimed: LocatedElement) -> str:
-        """Press and let go; return `hit`, `unseen`, or where nothing was pressed `missed` or, for
-        the page goes on to another document, `left`.
+    async def _click_at(self, element: LocatedElement) -> str:
+        """Click at the element's point and return `hit` or `unseen`.
+
+        If nothing was clicked, it returns `missed`, or `left` if the page navigates away.
         """
-        x, y = aimed.point or (0.0, 0.0)
+        x, y = element.point or (0.0, 0.0)
         with _effect_unknown():
-            pressing = self._fingers.press(x, y, self._stays(aimed))
+            clicking = self._device.click(x, y, self._document_check(element))
             try:
-                await self.tab.perform(pressing, seconds=self._left(PRESS_SECONDS))
+                await self.tab.perform(clicking, seconds=self._seconds_left(INPUT_SECONDS))
             except NavigatedAway:
                 return "left"
-            return await self._what_was_hit()
+            return await self._click_outcome()
 
-    async def _await_next_document(self) -> None:
+    async def _wait_for_next_document(self) -> None:
         try:
             await wait_for_next_document(self.tab, self.locate_until, grace=0.0)
         except (NavigationTimeout, PageCrashed) as failure:
             failure.details["effect"] = "none"
             raise
 
-    async def _what_was_hit(self) -> str:
-        """Return what a press met; one that sends the page on met its element.
+    async def _click_outcome(self) -> str:
+        """Return what a click hit; a click after which the page navigates hit its element.
 
-        A page on its way to one that does not come may answer nothing any more.
+        A page whose navigation does not finish may not answer any more.
         """
         is_leaving = self.tab.is_leaving
-        left = self._left(LEAVING_SECONDS if is_leaving else PRESS_SECONDS)
+        seconds = self._seconds_left(LEAVING_SECONDS if is_leaving else INPUT_SECONDS)
         try:
-            return str((await ask(self.tab, "pressed", seconds=left))["press"])
+            return str((await run_command(self.tab, "clickOutcome", seconds=seconds))["outcome"])
         except ContextLost:
             return "hit"
         except NavigationTimeout:
@@ -173,122 +181,126 @@ class Interactor:
                 return "hit"
             raise
 
-    async def _switch(self, aimed: LocatedElement, value: str) -> list[str]:
-        wanted = await self._ask("mustPress", value)
-        _chosen(wanted, aimed)
-        if not wanted["press"]:
+    async def _toggle(self, field: LocatedElement, value: str) -> list[str]:
+        toggle = await self._run("needsClick", value)
+        _require_option(toggle, field)
+        if not toggle["needsClick"]:
             return []
         for _ in range(MAX_MISSES):
-            place = await self._ask("reachTarget")
-            if place.get("reason"):
+            point = await self._run("reachTarget")
+            if point.get("reason"):
                 raise ElementNotFound(
-                    "The box cannot be pressed: something else lies over it.",
-                    details={**place, "candidates": [dict(aimed.match)]},
+                    "The box cannot be clicked: another element covers it.",
+                    details={**point, "candidates": [dict(field.match)]},
                 )
-            met = await self._press_at(replace(aimed, point=(place["x"], place["y"])))
-            if met == "left":
-                raise _went_on("none")
-            if met != "missed":
-                return await self._what_became(aimed, wanted["was"])
-        raise _moves(aimed)
+            outcome = await self._click_at(replace(field, point=(point["x"], point["y"])))
+            if outcome == "left":
+                raise _navigated("none")
+            if outcome != "missed":
+                return await self._unchanged_warning(field, toggle["before"])
+        raise _keeps_moving(field)
 
-    async def _what_became(self, aimed: LocatedElement, before: str) -> list[str]:
-        """Return a warning where a box that was pressed is what it was before."""
+    async def _unchanged_warning(self, field: LocatedElement, before: str) -> list[str]:
+        """Return a warning if a click did not change a box."""
         try:
-            is_same = (await self._ask("shownValue"))["value"] == before
+            is_same = (await self._run("shownValue"))["value"] == before
         except (ContextLost, NavigationTimeout):
             return []
-        return [f"“{aimed.match['label']}” was pressed, and stayed as it was."] if is_same else []
+        label = field.match["label"]
+        return [f"“{label}” was clicked, but its state did not change."] if is_same else []
 
-    async def _set(self, aimed: LocatedElement, value: str) -> None:
-        shown = (await self._ask("setValue", value))["value"]
+    async def _set(self, field: LocatedElement, value: str) -> None:
+        shown = (await self._run("setValue", value))["value"]
         if value and not shown:
             raise InvalidTarget(
-                f"The {aimed.match['type']} field “{aimed.match['label']}” does not take this"
+                f"The {field.match['type']} field “{field.match['label']}” does not accept this"
                 " value; dates are written YYYY-MM-DD, times HH:MM, colours #RRGGBB.",
-                details={"field": aimed.match["label"], "type": aimed.match["type"]},
+                details={"field": field.match["label"], "type": field.match["type"]},
             )
 
-    async def _write(self, aimed: LocatedElement, value: str, *, is_secret: bool) -> list[str]:
+    async def _type(self, field: LocatedElement, value: str, *, is_secret: bool) -> list[str]:
         try:
-            await self._ask("focus")
+            await self._run("focus")
         except ContextLost:
-            raise _went_on("none") from None
-        stays, device = self._stays(aimed), self._fingers
-        writing = device.write(value, stays) if value else device.press_key("Delete", stays)
+            raise _navigated("none") from None
+        is_current, device = self._document_check(field), self._device
+        typing = (
+            device.type_text(value, is_current) if value else device.press_key("Delete", is_current)
+        )
         try:
-            await self.tab.perform(writing, seconds=self._left(TYPE_SECONDS))
+            await self.tab.perform(typing, seconds=self._seconds_left(TYPE_SECONDS))
         except TimeoutError:
             raise _hangs(effect="unknown") from None
-        except NavigatedAway as left:
-            raise _went_on("unknown" if left.begun else "none") from None
-        shown = (await self._ask("shownValue"))["value"]
-        return self._differences(aimed, value, shown, is_secret=is_secret or aimed.is_secret)
+        except NavigatedAway as away:
+            raise _navigated("unknown" if away.has_started else "none") from None
+        shown = (await self._run("shownValue"))["value"]
+        return self._differences(field, value, shown, is_secret=is_secret or field.is_secret)
 
     @staticmethod
     def _differences(
-        aimed: LocatedElement, value: str, shown: str, *, is_secret: bool
+        field: LocatedElement, value: str, shown: str, *, is_secret: bool
     ) -> list[str]:
         if "".join(shown.split()) == "".join(value.split()):
             return []
-        label = aimed.match["label"]
+        label = field.match["label"]
         if value and not shown.strip():
             raise InvalidTarget(
-                f"The field “{label}” does not take this value: it stayed empty.",
-                details={"field": label, "type": aimed.match["type"]},
+                f"The field “{label}” does not accept this value: it is still empty.",
+                details={"field": label, "type": field.match["type"]},
             )
-        told = MASK if is_secret else shown[:100]
-        return [f"The field “{label}” made something else of the value: {told}"]
+        text = MASK if is_secret else shown[:100]
+        return [f"The field “{label}” changed the value to: {text}"]
 
     @property
-    def _fingers(self) -> InputDevice:
+    def _device(self) -> InputDevice:
         return self.device or PlaywrightInput(self.tab.page)
 
-    async def _ask(self, deed: str, given: object = None) -> dict[str, Any]:
-        return await ask(self.tab, deed, given, seconds=self._left(PRESS_SECONDS))
+    async def _run(self, command: str, args: object = None) -> dict[str, Any]:
+        seconds = self._seconds_left(INPUT_SECONDS)
+        return await run_command(self.tab, command, args, seconds=seconds)
 
-    def _left(self, at_most: float) -> float:
+    def _seconds_left(self, at_most: float) -> float:
         return max(0.1, min(at_most, self.deadline - time.monotonic()))
 
 
-def _chosen(answer: dict[str, Any], aimed: LocatedElement) -> None:
-    """Raise what an answer without the wanted option means."""
+def _require_option(answer: dict[str, Any], field: LocatedElement) -> None:
+    """Raise ElementNotFound if the page's answer says that the field has no such option."""
     if "missing" not in answer:
         return
     raise ElementNotFound(
-        f"The field “{aimed.match['label']}” has no such option.",
+        f"The field “{field.match['label']}” has no such option.",
         details={
             "reason": "no_such_option",
-            "field": aimed.match["label"],
+            "field": field.match["label"],
             "options": answer["missing"],
-            "candidates": [dict(aimed.match)],
+            "candidates": [dict(field.match)],
         },
     )
 
 
-def _moves(aimed: LocatedElement) -> ElementNotFound:
+def _keeps_moving(element: LocatedElement) -> ElementNotFound:
     return ElementNotFound(
-        "The element moved away under the mouse each time.",
-        details={"reason": "moving", "candidates": [dict(aimed.match)], "effect": "none"},
+        "The element moved before each click.",
+        details={"reason": "moving", "candidates": [dict(element.match)], "effect": "none"},
     )
 
 
 def _hangs(*, effect: str) -> NavigationTimeout:
     return NavigationTimeout(
-        "The page did not answer: a script of it hangs.", details={"effect": effect}
+        "The page did not answer: its script hangs.", details={"effect": effect}
     )
 
 
-def _went_on(effect: str) -> PageCrashed:
+def _navigated(effect: str) -> PageCrashed:
     return PageCrashed(
-        "The page went on to another document while its field was filled.",
+        "The page navigated to another document while its field was filled.",
         details={"effect": effect},
     )
 
 
 @contextlib.contextmanager
 def _effect_unknown() -> Any:
-    """Say of whatever goes wrong inside that the press may have had its effect."""
+    """Set details.effect of failures inside to `unknown`: the input may have had an effect."""
     try:
         yield
     except TimeoutError:

@@ -1,8 +1,8 @@
-"""Find the element that a locator means, wait until it can be used, and say what was taken.
+"""Locate the element that a locator describes, wait until it is usable, and report the match.
 
-The looking is done in the page (page/locate.js, page/aim.js); here it is asked, again when the
-page goes on to another document meanwhile, and what it did not find becomes a failure that names
-the best candidates.
+The search runs in the page (page/locate.js, page/target.js). This module calls it, calls it again
+if the page navigates to another document meanwhile, and raises a failure that names the best
+candidates if nothing was found.
 """
 
 from __future__ import annotations
@@ -20,36 +20,37 @@ from runners.browser.session.tab import Tab
 from runners.errors import ElementNotFound, InvalidTarget, NavigationTimeout, ToolFailed
 
 ElementLocator = Locator | ElementReference
-ANSWER_SECONDS = 6.0  # for the page's answer beyond the time that it may look
-LOST_SECONDS = 1.0  # for the answer of a document after which another one came: it may get lost
+ANSWER_SECONDS = 6.0  # for the page's answer, in addition to the time in which it may search
+LOST_SECONDS = 1.0  # for the answer after the document was replaced: it may never come
 MAX_DOCUMENTS = 8
 
-_WHY = {
-    "hidden": "What fits {meant} is hidden.",
-    "disabled": "What fits {meant} is disabled.",
-    "readonly": "The field that fits {meant} takes no input.",
-    "file": "The field that fits {meant} takes files, which cannot be given.",
-    "not_a_field": "What fits {meant} is no field.",
-    "covered": "Something else lies over what fits {meant}.",
-    "moving": "What fits {meant} does not hold still.",
-    "outside": "What fits {meant} cannot be scrolled into view.",
-    "gone": "What had {meant} is not on the page any more; index the page again.",
-    "no_form": "There is no form on the page whose submit button could be pressed.",
+_MESSAGES = {
+    "hidden": "The element for {locator} is hidden.",
+    "disabled": "The element for {locator} is disabled.",
+    "readonly": "The field for {locator} is read-only.",
+    "file": "The field for {locator} is a file input; files cannot be uploaded.",
+    "not_a_field": "The element for {locator} is not a field.",
+    "covered": "Another element covers the element for {locator}.",
+    "moving": "The element for {locator} keeps moving.",
+    "outside": "The element for {locator} cannot be scrolled into view.",
+    "gone": "The element for {locator} is no longer on the page; index the page again.",
+    "no_form": "The page has no form whose submit button could be clicked.",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class LocatedElement:
-    """An element that is in view and can be used.
+    """An element that is in view and usable.
 
     Attributes:
-        match: what was taken: type, label, score 0..1, `by` which property, the words that
-            `matched`, and how many candidates `equals` it in score (the first in the document was
-            taken).
-        point: where to touch it, in CSS pixels of the viewport; None where nobody will.
-        way: how a value gets into it: text, rich, set, choice, toggle, radio or none.
-        key: the key to press in it instead of touching it.
-        url, documents: of the document that it is in, and how many the tab had shown by then.
+        match: the reported match: type, label, score 0..1, `by` which property, the words that
+            `matched`, and how many candidates have the same score (`equals`; the first in the
+            document was chosen).
+        point: where to click it, in CSS pixels of the viewport; None if it will not be clicked.
+        way: how its value is set: text, rich, set, choice, toggle, radio or none.
+        key: the key to press in it instead of clicking it; "" for a click.
+        url: the URL of its document.
+        documents: `Tab.documents` when it was located.
     """
 
     match: Mapping[str, Any]
@@ -61,86 +62,91 @@ class LocatedElement:
     documents: int
 
 
-async def ask(tab: Tab, command: str, args: object = None, *, seconds: float) -> dict[str, Any]:
-    """Have the page do one of its deeds (page/enter.js) and return its answer.
+async def run_command(
+    tab: Tab, command: str, args: object = None, *, seconds: float
+) -> dict[str, Any]:
+    """Run a command of page/commands.js in the page and return its answer.
 
     Raises:
-        ContextLost: The page went on to another document meanwhile.
-        NavigationTimeout: The page gave no answer in time: its script hangs.
+        ContextLost: The page navigated to another document meanwhile.
+        NavigationTimeout: The page did not answer in time because its script hangs.
         PageCrashed: The page is lost.
     """
-    end, documents = time.monotonic() + seconds, tab.documents
+    deadline, documents = time.monotonic() + seconds, tab.documents
 
-    def left() -> float:
-        nonlocal end
+    def seconds_left() -> float:
+        nonlocal deadline
         if tab.documents != documents:
-            end = min(end, tab.shown_since + LOST_SECONDS)
-        return end - time.monotonic()
+            deadline = min(deadline, tab.shown_since + LOST_SECONDS)
+        return deadline - time.monotonic()
 
     try:
-        text = await tab.act({"command": command, "args": args}, left)
+        text = await tab.run_command({"command": command, "args": args}, seconds_left)
     except TimeoutError:
         if tab.documents != documents:
-            raise ContextLost("the page went on, and the answer with it") from None
+            raise ContextLost("the document was replaced before it answered") from None
         raise NavigationTimeout(
-            "The page did not answer: a script of it hangs.", details={"url": tab.page.url}
+            "The page did not answer: its script hangs.", details={"url": tab.page.url}
         ) from None
     answer: dict[str, Any] = json.loads(text)
     if "isStale" in answer:
-        raise ContextLost("the element that was aimed at was in the document before")
+        raise ContextLost("the located element was in the previous document")
     return answer
 
 
-async def aim(
+async def locate_element(
     tab: Tab,
     locator: ElementLocator | None,
     purpose: Purpose,
     *,
     until: float,
-    will_press: bool = False,
+    will_click: bool = False,
     answer_by: float = math.inf,
 ) -> LocatedElement:
-    """Wait until an element that fits is there and can be used, at most until `until`
-    (`time.monotonic()` seconds); without a locator, until there is a form to submit.
+    """Wait until a matching element is present and usable; without a locator, until a form is.
 
-    `will_press`: a press of the mouse comes next; it will not reach any other element. A page that
-    has not answered by `answer_by` hangs.
+    Times are `time.monotonic()` values.
+
+    Args:
+        until: when the search ends.
+        will_click: a mouse click follows; the page blocks it if it would hit another element.
+        answer_by: a page that has not answered by then hangs.
 
     Raises:
-        ElementNotFound: details has reason and candidates, the best ones first.
-        InvalidTarget: The selector is no CSS selector.
-        NavigationTimeout, PageCrashed: as `ask` says.
+        ElementNotFound: details has the reason and the candidates, best first.
+        InvalidTarget: The selector or XPath is invalid.
+        NavigationTimeout, PageCrashed: As `run_command`.
     """
     for _ in range(MAX_DOCUMENTS):
-        left = max(0.0, until - time.monotonic())
+        seconds_left = max(0.0, until - time.monotonic())
         request = {
             "locator": locator.model_dump() if locator else None,
             "purpose": purpose,
-            "timeoutMs": round(left * 1000),
-            "isGuarded": will_press,
+            "timeoutMs": round(seconds_left * 1000),
+            "isGuarded": will_click,
         }
         try:
             documents = tab.documents
-            seconds = min(left + ANSWER_SECONDS, answer_by - time.monotonic())
-            answer = await ask(tab, "aim", request, seconds=seconds)
+            seconds = min(seconds_left + ANSWER_SECONDS, answer_by - time.monotonic())
+            answer = await run_command(tab, "locate", request, seconds=seconds)
         except ContextLost:
             continue
         if answer["outcome"] != "ready":
             raise _not_found(answer, locator, purpose, tab)
-        return _aimed(answer, documents)
+        return _located(answer, documents)
     raise NavigationTimeout(
-        "The page keeps going on to another document.", details={"url": tab.page.url}
+        "The page keeps navigating to other documents.", details={"url": tab.page.url}
     )
 
 
-def _aimed(answer: Mapping[str, Any], documents: int) -> LocatedElement:
+def _located(answer: Mapping[str, Any], documents: int) -> LocatedElement:
     has_point = answer.get("x") is not None
     return LocatedElement(
         match=answer["match"],
         point=(float(answer["x"]), float(answer["y"])) if has_point else None,
         way=answer["way"],
         is_secret=answer["isSecret"],
-        key=answer["presses"],
+        key=answer["key"],
         url=answer["url"],
         documents=documents,
     )
@@ -150,12 +156,10 @@ def _not_found(
     answer: Mapping[str, Any], locator: ElementLocator | None, purpose: Purpose, tab: Tab
 ) -> ToolFailed:
     if answer["outcome"] == "bad_selector":
-        language = (
-            "an XPath of elements" if isinstance(locator, ElementReference) else "a CSS selector"
-        )
-        return InvalidTarget(f"{locator} is not {language}.".capitalize())
+        kind = "a valid XPath" if isinstance(locator, ElementReference) else "a valid CSS selector"
+        text = str(locator)
+        return InvalidTarget(f"{text[:1].upper()}{text[1:]} is not {kind}.")
     reason = answer["reason"]
-    meant = str(locator) if locator else "a submit button"
     details = {
         "reason": reason,
         "locator": locator.model_dump(exclude_none=True) if locator else None,
@@ -165,5 +169,6 @@ def _not_found(
     }
     if answer.get("coveredBy"):
         details["coveredBy"] = answer["coveredBy"]
-    message = _WHY.get(reason, "Nothing on the page fits {meant}.").format(meant=meant)
+    template = _MESSAGES.get(reason, "No element on the page matches {locator}.")
+    message = template.format(locator=locator or "a submit button")
     return ElementNotFound(message, details=details)

@@ -1,4 +1,4 @@
-"""Open an address and read its document: when it is ready, and when to give up (runs.md)."""
+"""Open a URL and read its document: when a page is ready, and when reading fails."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from runners.errors import InvalidTarget, NavigationFailed, NavigationTimeout, T
 
 PARSE_SECONDS = 30.0
 IDLE_SECONDS = 3.0
-ANSWER_SECONDS = 6.0  # for the reading itself, on a machine under load
+ANSWER_SECONDS = 6.0  # for reading the document itself, on a machine under load
 MAX_DOCUMENTS = 8
-GRACE_SECONDS = 0.1  # a form is sent by a task of its own, a moment after its button is pressed
+GRACE_SECONDS = 0.1  # a form is submitted by a separate task shortly after its button is clicked
 
 _UNSETTLED = {
-    "loading": "The page was still loading after 3 s and was read as it stood.",
-    "network": "The page was still requesting data after 3 s and was read as it stood.",
-    "changing": "The page was still changing after 3 s and was read as it stood.",
-    "hanging": "A script of the page hung; it was stopped and the page was read as it stood.",
-    "moving": "The page kept sending its reader on, and was read as it stood.",
+    "loading": "The page was still loading after 3 s and was read as it was.",
+    "network": "The page was still requesting data after 3 s and was read as it was.",
+    "changing": "The page was still changing after 3 s and was read as it was.",
+    "hanging": "The page's script hung; it was terminated and the page was read as it was.",
+    "moving": "The page kept navigating to other documents and was read as it was.",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class PageReader:
-    """What to read, and until when.
+    """Reads pages until a deadline.
 
     Attributes:
-        deadline: `time.monotonic()` value after which nothing is waited for.
-        grace: seconds in which a press may still send the present page on; 0 where none was made.
+        deadline: `time.monotonic()` value at which all waiting ends.
+        grace: seconds in which an earlier click may still start a navigation; 0 if there was none.
     """
 
     extract: ExtractOptions
@@ -42,47 +42,47 @@ class PageReader:
     deadline: float
     grace: float = GRACE_SECONDS
 
-    async def of(self, tab: Tab, url: str) -> dict[str, Any]:
-        """Open `url` in the tab and return the page's reading, with `warnings`.
+    async def open_and_read(self, tab: Tab, url: str) -> dict[str, Any]:
+        """Open `url` in the tab and return what was read, with `warnings`.
 
         Raises:
-            NavigationTimeout: It was not parsed in 30 s, hung, or the condition was not met in its
-                time.
-            NavigationFailed, PageCrashed, InvalidTarget, ToolFailed: as the browser reports it.
+            NavigationTimeout: The page was not parsed in 30 s, hung, or the condition did not
+                become true in its time.
+            NavigationFailed, PageCrashed, InvalidTarget, ToolFailed: As the browser reports.
         """
-        began = time.monotonic()
-        parse_by = min(began + PARSE_SECONDS, self.deadline - RESERVE_SECONDS)
+        started = time.monotonic()
+        parse_by = min(started + PARSE_SECONDS, self.deadline - RESERVE_SECONDS)
         try:
-            await tab.navigate(url, seconds=parse_by - began)
+            await tab.navigate(url, seconds=parse_by - started)
         except NavigationFailed as failure:
             if failure.details.get("netError") != "ERR_HTTP_RESPONSE_CODE_FAILURE":
                 raise
             status = await tab.status_of(url, seconds=parse_by - time.monotonic())
             return _empty_page(url, status, self.extract)
-        return await self._read_on(tab, url, parse_by)
+        return await self._read_page(tab, url, parse_by)
 
-    async def of_present(self, tab: Tab) -> dict[str, Any]:
-        """Return the reading of what the tab shows, once what was done there has had its effect.
+    async def read_current(self, tab: Tab) -> dict[str, Any]:
+        """Read what the tab shows, after a navigation started by earlier input has finished.
 
         Raises:
-            NavigationTimeout: The page was sent on, and the next one did not arrive; or as `of`.
-            PageCrashed, InvalidTarget, ToolFailed: as `of`.
+            NavigationTimeout: The next document did not load; or as `open_and_read`.
+            PageCrashed, InvalidTarget, ToolFailed: As `open_and_read`.
         """
         parse_by = min(time.monotonic() + PARSE_SECONDS, self.deadline - RESERVE_SECONDS)
         await wait_for_next_document(tab, parse_by, grace=self.grace)
         documents = tab.documents
-        page = await self._read_on(tab, tab.page.url, parse_by, stays=not tab.is_leaving)
+        page = await self._read_page(tab, tab.page.url, parse_by, stays=not tab.is_leaving)
         if tab.is_leaving and tab.documents == documents:
-            # A script sent the page on while it was waited for.
+            # A script started a navigation during the read.
             await wait_for_next_document(tab, parse_by)
-            page = await self._read_on(tab, tab.page.url, parse_by)
+            page = await self._read_page(tab, tab.page.url, parse_by)
         return page
 
-    async def _read_on(
+    async def _read_page(
         self, tab: Tab, url: str, parse_by: float, *, stays: bool = False
     ) -> dict[str, Any]:
         try:
-            answer = await self._read(tab, parse_by, stays=stays)
+            answer = await self._read_final_document(tab, parse_by, stays=stays)
         except NavigationTimeout:
             await tab.stop_loading()
             raise
@@ -90,14 +90,18 @@ class PageReader:
         tab.mark_settled()
         page = self._page_of(answer, url)
         status = page["httpStatus"] or 200
-        said = [f"The server answered with HTTP status {status}."] if status >= 400 else []
+        http_error = [f"The server answered with HTTP status {status}."] if status >= 400 else []
         unsettled = [_UNSETTLED[key] for key in (answer["settled"],) if key in _UNSETTLED]
-        page["warnings"] = said + unsettled + blocked
+        page["warnings"] = http_error + unsettled + blocked
         return page
 
-    async def _read(self, tab: Tab, parse_by: float, *, stays: bool) -> dict[str, Any]:
-        """Read the document that is there in the end: pages may send their reader on to another.
-        `stays`: nothing comes of what the first one asked for so far.
+    async def _read_final_document(
+        self, tab: Tab, parse_by: float, *, stays: bool
+    ) -> dict[str, Any]:
+        """Read the document at which the page's own navigations end.
+
+        Args:
+            stays: the navigation that the first document started, if any, produced no document.
         """
         met_by = time.monotonic() + (self.wait_for.timeout_ms / 1000 if self.wait_for else 0.0)
         for visit in range(MAX_DOCUMENTS):
@@ -107,27 +111,27 @@ class PageReader:
             )
             options["settle"]["stays"] = stays and visit == 0
             try:
-                answer = await self._ask(tab, options, parse_by, met_by)
+                answer = await self._read_once(tab, options, parse_by, met_by)
                 return answer if is_patient else {**answer, "settled": "moving"}
             except ContextLost:
                 tab.reset_parsed()
             except TimeoutError:
-                return await self._ask_hanging(tab, options)
+                return await self._read_hanging(tab, options)
         raise NavigationFailed(
-            "The page keeps sending its reader on to another address.",
+            "The page keeps navigating to other addresses.",
             details={"reason": "keeps_navigating", "url": tab.requested_url},
         )
 
-    async def _ask(
+    async def _read_once(
         self, tab: Tab, options: dict[str, Any], parse_by: float, met_by: float
     ) -> dict[str, Any]:
-        began = time.monotonic()
+        started = time.monotonic()
 
         def seconds_left() -> float:
             now = time.monotonic()
             end = parse_by
             if tab.parsed_at is not None:
-                parsed_at = max(tab.parsed_at, began)  # a page may be read long after it came
+                parsed_at = max(tab.parsed_at, started)  # it may have been parsed long before
                 end = max(parsed_at + IDLE_SECONDS, met_by) + ANSWER_SECONDS
             return min(end, self.deadline) - now
 
@@ -135,19 +139,17 @@ class PageReader:
         answer: dict[str, Any] = json.loads(text)
         return answer
 
-    async def _ask_hanging(self, tab: Tab, options: dict[str, Any]) -> dict[str, Any]:
-        """End the script that hangs in a page which did not answer, and ask again, at once."""
+    async def _read_hanging(self, tab: Tab, options: dict[str, Any]) -> dict[str, Any]:
+        """Terminate the script of a page that did not answer, and read the page without waiting."""
         if tab.parsed_at is None:
-            raise _too_late("The page was not loaded in time.", tab)
+            raise _timeout("The page was not loaded in time.", tab)
         await tab.terminate_script()
-        at_once = {**options, "waitFor": None, "settle": {"parseMs": 0, "idleMs": 0}}
+        immediate = {**options, "waitFor": None, "settle": {"parseMs": 0, "idleMs": 0}}
         end = min(time.monotonic() + ANSWER_SECONDS / 2, self.deadline)
         try:
-            answer = json.loads(await tab.read(at_once, lambda: end - time.monotonic()))
+            answer = json.loads(await tab.read(immediate, lambda: end - time.monotonic()))
         except (ContextLost, TimeoutError):
-            raise _too_late(
-                "A script of the page hangs, and the page cannot be read.", tab
-            ) from None
+            raise _timeout("The page's script hangs, and the page cannot be read.", tab) from None
         return {**answer, "settled": "hanging"}
 
     def _options(self, parse_by: float, met_by: float, *, idle_seconds: float) -> dict[str, Any]:
@@ -166,7 +168,7 @@ class PageReader:
         }
 
     def _page_of(self, answer: dict[str, Any], url: str) -> dict[str, Any]:
-        """Return the page of an answer, or raise what the answer means."""
+        """Return the page of an answer, or raise the failure that it means."""
         outcome = answer["outcome"]
         if outcome == "read":
             page: dict[str, Any] = answer["page"]
@@ -175,22 +177,24 @@ class PageReader:
             "The page was not loaded in time.", details={"url": url}
         )
         if outcome == "bad_selector":
-            failure = InvalidTarget("waitFor.value is not a CSS selector.", details={"url": url})
+            failure = InvalidTarget(
+                "waitFor.value is not a valid CSS selector.", details={"url": url}
+            )
         elif outcome == "unreadable":
             failure = unreadable_document(answer["contentType"], url)
         elif outcome == "unmet" and self.wait_for is not None:
             failure = NavigationTimeout(
-                "What was waited for did not come true in its time.",
+                "The condition waitFor did not become true in time.",
                 details={"url": url, "waitFor": self.wait_for.model_dump(by_alias=True)},
             )
         raise failure
 
 
 async def wait_for_next_document(tab: Tab, until: float, *, grace: float = GRACE_SECONDS) -> None:
-    """Wait while a document is on its way that a press or a key asked for.
+    """Wait for the navigation that a click or a key started, if any.
 
     Raises:
-        NavigationTimeout: It did not begin to arrive by `until` (`time.monotonic()` seconds).
+        NavigationTimeout: No document was committed by `until` (a `time.monotonic()` value).
         PageCrashed: The page is lost.
     """
     documents = tab.documents
@@ -198,7 +202,7 @@ async def wait_for_next_document(tab: Tab, until: float, *, grace: float = GRACE
     while tab.documents == documents and tab.is_leaving:
         if time.monotonic() >= until:
             raise NavigationTimeout(
-                "The page was sent on, and the next one did not arrive in time.",
+                "The page started a navigation, and the next document did not load in time.",
                 details={"url": tab.page.url},
             )
         await asyncio.sleep(0.02)
@@ -208,12 +212,14 @@ def _milliseconds(seconds: float) -> int:
     return max(0, round(seconds * 1000))
 
 
-def _too_late(message: str, tab: Tab) -> NavigationTimeout:
+def _timeout(message: str, tab: Tab) -> NavigationTimeout:
     return NavigationTimeout(message, details={"url": tab.requested_url})
 
 
 def _empty_page(url: str, status: int | None, extract: ExtractOptions) -> dict[str, Any]:
-    """Return the reading of an error answer without a body; the browser shows its own page."""
+    """Return the result for an error response without a body, for which the browser shows its own
+    error page.
+    """
     page = {"url": url, "title": "", "type": "error", "summary": ""}
     info = {"page": page, "elements": [], "totalElements": 0, "truncated": False}
     return {

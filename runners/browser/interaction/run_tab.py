@@ -1,4 +1,4 @@
-"""The tab that the steps of one run share, as tools get it."""
+"""Access of tools to the run tab: the tab that the steps of a run share."""
 
 from __future__ import annotations
 
@@ -12,16 +12,19 @@ from runners.browser.session.tab import Tab
 from runners.network.address import check_address
 from runners.tools.base import ToolContext
 
-RESERVE_SECONDS = 0.5  # so that the hand itself tells what a press may have done when time is up
+RESERVE_SECONDS = 0.5  # so that a timeout is raised by the interactor, with details.effect
 
 
 @contextlib.asynccontextmanager
 async def lease_run_tab(ctx: ToolContext, *, fresh: bool = False) -> AsyncIterator[Tab]:
-    """Lease the run's own tab; `fresh` for who opens an address in it.
+    """Lease the run tab.
+
+    Args:
+        fresh: open the tab if there is none. For callers that navigate first.
 
     Raises:
-        PageCrashed: No call before opened a page, or it died.
-        AddressNotAllowed: The page went where this caller may not look.
+        PageCrashed: No earlier call opened a page, or it died.
+        AddressNotAllowed: The page navigated to an address that this caller may not read.
     """
     if ctx.browser is None:
         raise browser_lost()
@@ -39,7 +42,7 @@ def interactor_for(
     device: InputDevice | None = None,
     check_url: Callable[[str], None] = lambda url: None,
 ) -> Interactor:
-    """Return the hand that works on the tab and looks for elements for so long at most."""
+    """Return an interactor for the tab that searches for elements for up to `timeout_ms`."""
     end = ctx.deadline - RESERVE_SECONDS
     return Interactor(
         tab,

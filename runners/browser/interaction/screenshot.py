@@ -1,4 +1,4 @@
-"""Pictures of what a tab shows, with the values of secret fields covered."""
+"""Screenshots of a tab, with the values of secret fields covered."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from runners.browser.errors import ContextLost
 from runners.browser.page_scripts import cover_script, visible_text_script
-from runners.browser.session.tab import Picture, Tab
+from runners.browser.session.tab import ImageFormat, Tab
 from runners.errors import ToolFailed
 
 if TYPE_CHECKING:
@@ -20,49 +20,49 @@ FAILURE_SECONDS = 5.0
 
 
 async def take_screenshot(
-    tab: Tab, *, seconds: float, picture: Picture = "jpeg", height: float | None = None
+    tab: Tab, *, seconds: float, image_format: ImageFormat = "jpeg", height: float | None = None
 ) -> bytes:
-    """Return the visible part of the tab's page as JPEG (quality 60) or PNG, or the page down to a
-    `height` in CSS pixels.
+    """Return an image of the viewport, or of the page down to a `height` in CSS pixels.
+
+    The image is JPEG (quality 60) or PNG.
 
     Raises:
-        TimeoutError: The page did not paint, or did not let its secrets be covered, in time.
-        ContextLost: The page went on to another document meanwhile.
+        TimeoutError: The page did not paint, or its secrets could not be covered, in time.
+        ContextLost: The page navigated to another document meanwhile.
         PageCrashed: The page is gone.
     """
-    end = time.monotonic() + seconds
-    left = lambda: min(COVER_SECONDS, end - time.monotonic())  # noqa: E731
-    has_covered = bool(await tab.call(cover_script(), True, left))
+    deadline = time.monotonic() + seconds
+    seconds_left = lambda: min(COVER_SECONDS, deadline - time.monotonic())  # noqa: E731
+    has_covered = bool(await tab.call(cover_script(), True, seconds_left))
     try:
-        seconds = max(0.1, end - time.monotonic())
-        return await tab.screenshot(seconds=seconds, picture=picture, height=height)
+        seconds = max(0.1, deadline - time.monotonic())
+        return await tab.screenshot(seconds=seconds, image_format=image_format, height=height)
     finally:
         if has_covered:
             with contextlib.suppress(ContextLost, TimeoutError, ToolFailed):
-                await tab.call(cover_script(), False, left)
+                await tab.call(cover_script(), False, seconds_left)
 
 
 async def save_screenshot(ctx: ToolContext, *, url: str | None = None) -> str | None:
-    """Save a picture as an artifact and return its id: of the run's tab that was used last, or of
-    the one that was asked for `url`.
+    """Store a screenshot of a page of the run as an artifact and return its id.
 
-    Fields that hold a secret of the run are emptied first, in open shadow roots and in frames too.
-    None where there is no such page any more, it does not paint, or it still shows a secret, which
-    nothing covers.
+    The page is that of the run's most recently used tab, or of the tab that was opened with `url`.
+    Fields that contain a secret of the run are emptied first, also in open shadow roots and frames.
+    Returns None if there is no such page, it does not paint, or it still shows a secret.
     """
     tabs = [] if ctx.browser is None else ctx.browser.tabs_of_run()
     usable = (tab for tab in tabs if tab.is_usable)
     tab = next((tab for tab in usable if url is None or tab.requested_url == url), None)
     if tab is None:
         return None
-    end = time.monotonic() + FAILURE_SECONDS
-    left: Callable[[], float] = lambda: end - time.monotonic()  # noqa: E731
+    deadline = time.monotonic() + FAILURE_SECONDS
+    seconds_left: Callable[[], float] = lambda: deadline - time.monotonic()  # noqa: E731
     if tab.is_leaving:
-        await tab.stop_loading()  # a page on its way to one that does not come answers nothing
+        await tab.stop_loading()  # a page whose navigation does not finish may not answer
     try:
-        if not await _hide_secrets(tab, ctx.mask, left):
+        if not await _hide_secrets(tab, ctx.mask, seconds_left):
             return None
-        data = await take_screenshot(tab, seconds=left())
+        data = await take_screenshot(tab, seconds=seconds_left())
     except (ContextLost, TimeoutError, ToolFailed):
         return None
     return await ctx.save_artifact(
@@ -70,14 +70,16 @@ async def save_screenshot(ctx: ToolContext, *, url: str | None = None) -> str | 
     )
 
 
-async def _hide_secrets(tab: Tab, mask: Callable[[str], str], left: Callable[[], float]) -> bool:
-    """Empty the fields that show a secret; return whether nothing that can be looked at does."""
+async def _hide_secrets(
+    tab: Tab, mask: Callable[[str], str], seconds_left: Callable[[], float]
+) -> bool:
+    """Empty the fields that show a secret; return whether the page then shows none."""
 
     def is_secret(text: str) -> bool:
         return mask(text) != text
 
-    shown = await tab.call(visible_text_script(), [], left)
-    secret = [at for at, text in enumerate(shown["fields"]) if is_secret(text)]
+    shown = await tab.call(visible_text_script(), [], seconds_left)
+    secret = [index for index, text in enumerate(shown["fields"]) if is_secret(text)]
     if secret:
-        shown = await tab.call(visible_text_script(), secret, left)
+        shown = await tab.call(visible_text_script(), secret, seconds_left)
     return not any(map(is_secret, (*shown["fields"], *shown["texts"])))

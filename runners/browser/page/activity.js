@@ -1,11 +1,11 @@
-// Runs in the page's own world before its scripts. Counts what the page still waits for while it loads
-// (fetch, XHR, bodies being read, short timers, a navigation of its own) and answers the reader's question
-// "are you busy?": a cancelable event with a secret name, cancelled when the answer is yes.
-// Built-ins are captured at the start, because a page may replace them; proxies keep functions native-looking.
+// Runs in the page's own world before the page's scripts. It counts what the page waits for while it loads (fetch, XHR,
+// response bodies, short timers, a navigation of its own). The reader queries it with a cancelable event of a secret
+// name, which is cancelled if the answer is yes. Built-ins are captured at the start, because a page may replace them;
+// proxies keep the wrapped functions native-looking.
 (() => {
   if (window !== window.top) return;
   const SHORT_TIMER_MS = 500;
-  const LONGEST_TIMER_CHAIN = 5; // a timer that keeps setting itself again is not loading
+  const LONGEST_TIMER_CHAIN = 5; // a timer that keeps rescheduling itself is not part of loading
   const { apply, defineProperty, getOwnPropertyDescriptor } = Reflect;
   const call = Function.prototype.call;
   const listen = call.bind(EventTarget.prototype.addEventListener);
@@ -32,7 +32,7 @@
     defineProperty(owner, name, descriptor);
   };
 
-  const begin = () => {
+  const startRequest = () => {
     requests += 1;
     everRequested = true;
     let open = true;
@@ -44,7 +44,7 @@
 
   const counted = (target, self, args) => {
     const promise = apply(target, self, args);
-    const end = begin();
+    const end = startRequest();
     then(promise, end, end);
     return promise;
   };
@@ -57,7 +57,7 @@
   wrap(response, "blob", counted);
 
   wrap(window.XMLHttpRequest && XMLHttpRequest.prototype, "send", (target, self, args) => {
-    const end = begin();
+    const end = startRequest();
     listen(self, "loadend", end, { __proto__: null, once: true });
     try {
       return apply(target, self, args);
@@ -103,10 +103,10 @@
   wrap(window, "clearTimeout", clear);
   wrap(window, "clearInterval", clear);
 
-  const isForOthers = (address) => !test(/^(https?|file|data|blob|about|javascript):/i, address); // mail, a phone
+  const opensOtherProgram = (address) => !test(/^(https?|file|data|blob|about|javascript):/i, address); // mailto:, tel:
   if (window.navigation) {
     listen(window.navigation, "navigate", (event) => {
-      if (event.destination.sameDocument || event.downloadRequest !== null || isForOthers(event.destination.url)) return;
+      if (event.destination.sameDocument || event.downloadRequest !== null || opensOtherProgram(event.destination.url)) return;
       leaving = true;
     });
     listen(window.navigation, "navigateerror", () => {
@@ -114,15 +114,15 @@
     });
   }
 
-  const answer = (name, isTrue) =>
+  const respond = (name, isTrue) =>
     listen(document, name, (event) => {
       hide(event);
       if (isTrue()) cancel(event);
     }, true);
-  answer("__TOKEN__busy", () => requests > 0 || timers > 0 || leaving);
-  answer("__TOKEN__ever", () => everRequested);
-  // No document came of it: a file to keep, or an answer without content. The browser knows, the page does not.
-  answer("__TOKEN__stays", () => {
+  respond("__TOKEN__busy", () => requests > 0 || timers > 0 || leaving);
+  respond("__TOKEN__ever", () => everRequested);
+  // The navigation returned no document: a download, or a response without content. Only the browser knows that.
+  respond("__TOKEN__stays", () => {
     leaving = false;
     return false;
   });

@@ -1,4 +1,4 @@
-// What kind of page this is, guessed the same way every time from its markup, and what it is about in a sentence.
+// The kind of the page, guessed deterministically from its markup, and a one-sentence summary.
 const SUMMARY_LIMIT = 240;
 const SEARCH_PARAMETERS = ["q", "query", "search", "s", "wd", "keyword", "keywords", "search_query"];
 const TEXT_INPUTS = "input:not([type]),input[type=text],input[type=email],input[type=tel],input[type=url],input[type=number]," +
@@ -58,8 +58,8 @@ const pageType = (body, main, status) => {
   if (isSearchPage(main)) return "search";
   if (shownCount(main, TEXT_INPUTS, 2) >= 2 && prose < MUCH_PROSE) return "form";
   if (isTablePage(main, length)) return "table";
-  const ofKind = meta("og:type");
-  if (ofKind === "article" || (main !== body && tagOf(main) === "article" && prose > 500)) return "article";
+  const ogType = meta("og:type");
+  if (ogType === "article" || (main !== body && tagOf(main) === "article" && prose > 500)) return "article";
   if (isListPage(main, length)) return "list";
   const isReference = all(main, "dt").length >= 5 || (one(main, "pre") !== null && all(main, HEADINGS).length >= 3);
   if (prose > 1200) return isReference ? "document" : "article";

@@ -1,5 +1,5 @@
-// The page's text as sections under their headings, in a thrifty kind of markdown. Navigation, cookie bars, page
-// headers and footers, scripts and what is not shown are left out; so are fields, which the elements tell about.
+// The page's text as sections under their headings, in compact markdown. Navigation, cookie bars, page headers and
+// footers, scripts and hidden content are omitted; so are fields, which are part of the elements.
 const BLOCKS = new Set([
   "address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details", "dialog", "div", "dl", "dt",
   "fieldset", "figcaption", "figure", "footer", "form", "frame", "frameset", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hgroup", "hr",
@@ -31,7 +31,7 @@ const isConsentBar = (element, name) => {
 };
 
 const MAY_BE_CLUTTER = new Set(["div", "section", "ul", "ol", "form", "dialog", "p", "table"]);
-// What frames the page instead of being it. Inside <main> an aside is a remark and a header its own.
+// Page chrome instead of content. Inside <main>, an aside is a remark and a header belongs to the content.
 const isClutter = (element, tag, style) => {
   if (style.keepAll) return false;
   if (tag === "nav") return true;
@@ -49,8 +49,8 @@ const isClutter = (element, tag, style) => {
 };
 
 const codeBlock = (element, style) => {
-  const marks = [element, element.parentElement, one(element, "code")];
-  const names = marks.map((node) => (node && attr(node, "class")) ?? "").join(" ");
+  const candidates = [element, element.parentElement, one(element, "code")];
+  const names = candidates.map((node) => (node && attr(node, "class")) ?? "").join(" ");
   const language = names.match(/(?:language|lang|highlight(?:-source)?|brush:)-? ?([a-z0-9+#]+)/i)?.[1] ?? "";
   const code = masked(rawText(element).replace(/\u00a0/g, " ").replace(/^\n+|\s+$/g, ""), style.secrets.values);
   const fence = code.includes("```") ? "````" : "```";
@@ -117,7 +117,7 @@ const writeElement = (element, tag, sections, style) => {
   else writeBlocks(element, sections, style);
 };
 
-// Write a node's children: runs of inline text become paragraphs, blocks are written in their own way.
+// Write a node's children: consecutive inline text becomes a paragraph, blocks are written by type.
 const writeBlocks = (node, sections, style) => {
   let line = "";
   let lastBox = null;
@@ -154,7 +154,7 @@ const writeBlocks = (node, sections, style) => {
   flush();
 };
 
-// The part of the page that is the page: <main>, or its only article, or the body.
+// The main content of the page: <main>, or its only article, or the body.
 const findMain = (body) => {
   const long = [...all(body, "main,[role=main]")].filter((element) => visible(element) && rawText(element).length >= 200);
   if (long.length) return long.reduce((best, next) => (rawText(next).length > rawText(best).length ? next : best));

@@ -1,4 +1,4 @@
-// Show dots in place of the values of secret fields while a screenshot is taken, and take them away after.
+// Show dots in place of the values of secret fields during a screenshot, and restore the fields afterwards.
 const COVERED = new Map((globalThis.continuityCovered ??= []));
 const PROPERTY = "-webkit-text-security";
 

@@ -1,13 +1,13 @@
-// Wait until a document is parsed, or has loaded with all that belongs to it. By itself, for it is asked of every page
-// that an agent opens; names of a page's fields shadow what a document has, hence the prototype.
+// Wait until a document is parsed, or has loaded with its resources. In a file of its own, because it is called for every
+// page that an agent opens. Named fields shadow properties of document, so properties are read through the prototype.
 const ofDocument = (name) => Object.getOwnPropertyDescriptor(Document.prototype, name).get.call(document);
 const documentReady = async ({ wholly }) => {
-  const listenTo = EventTarget.prototype.addEventListener;
-  const isThere = () => ofDocument("readyState") === "complete" || (!wholly && ofDocument("readyState") !== "loading");
-  if (!isThere()) {
+  const addListener = EventTarget.prototype.addEventListener;
+  const isReady = () => ofDocument("readyState") === "complete" || (!wholly && ofDocument("readyState") !== "loading");
+  if (!isReady()) {
     await new Promise((resolve) => {
-      if (wholly) listenTo.call(window, "load", resolve, { once: true });
-      else listenTo.call(document, "DOMContentLoaded", resolve, { once: true });
+      if (wholly) addListener.call(window, "load", resolve, { once: true });
+      else addListener.call(document, "DOMContentLoaded", resolve, { once: true });
     });
   }
   const status = performance.getEntriesByType("navigation")[0]?.responseStatus || null;

@@ -1,6 +1,6 @@
-// How the reader looks at a document. It runs in a world of its own, so a page's changes to built-ins do not reach
-// it; but named fields (<input name="childNodes">) shadow the properties of <form> and document in every world, so
-// every read of a page's node goes through the prototype.
+// Access to the document for all page scripts. They run in an isolated world, which a page's changes to built-ins do not
+// affect. But named fields (<input name="childNodes">) shadow the properties of <form> and document in every world, so
+// every property of a page's node is read through the prototype.
 const uncurry = (fn) => Function.prototype.call.bind(fn);
 const getter = (proto, name) => uncurry(Object.getOwnPropertyDescriptor(proto, name).get);
 const method = (proto, name) => uncurry(proto[name]);
@@ -24,7 +24,7 @@ const tagOf = getter(Element.prototype, "localName");
 const openShadowOf = getter(Element.prototype, "shadowRoot");
 const slotOf = getter(Element.prototype, "assignedSlot");
 const hostOf = getter(ShadowRoot.prototype, "host");
-// Roots that a page keeps to itself, as the browser handed them over (runners/browser/action_support/shadow_dom.py).
+// Closed shadow roots, which runners/browser/action_support/shadow_dom.py stored here.
 const CLOSED = globalThis.continuityClosed ?? null;
 const shadowOf = CLOSED === null ? openShadowOf : (element) => openShadowOf(element) ?? CLOSED.get(element) ?? null;
 const attr = method(Element.prototype, "getAttribute");
@@ -37,7 +37,7 @@ const boxOf = method(Element.prototype, "getBoundingClientRect");
 const rectsOf = method(Element.prototype, "getClientRects");
 const isRendered = method(Element.prototype, "checkVisibility");
 const assignedTo = method(HTMLSlotElement.prototype, "assignedNodes");
-// A field, never a form: what a form says of itself may be one of its fields.
+// Properties of any element but a form, whose properties may be shadowed by its fields.
 const own = (element, name) => (tagOf(element) === "form" ? undefined : element[name]);
 const FRAME_DOCUMENT = {
   iframe: getter(HTMLIFrameElement.prototype, "contentDocument"),
@@ -66,7 +66,7 @@ const WITH_VISIBILITY = { visibilityProperty: true };
 const visible = (element) =>
   isRendered(element, WITH_VISIBILITY) || getComputedStyle(element).display === "contents";
 
-// Not given to `textContent` readers: what these hold is not text for people.
+// Elements whose content is not text for people.
 const NO_TEXT = new Set([
   "script", "style", "noscript", "template", "head", "link", "meta", "svg", "math", "canvas", "video", "audio",
   "object", "embed", "map", "datalist", "select", "textarea", "input", "progress", "meter",
@@ -75,11 +75,10 @@ const NO_TEXT = new Set([
 // The document inside a same-origin frame, or null (another origin, or not a frame).
 const innerDocument = (element) => {
   const inner = FRAME_DOCUMENT[tagOf(element)]?.(element);
-  return inner && viewOf(inner)?.origin === window.origin ? inner : null; // this world may look into any origin
+  return inner && viewOf(inner)?.origin === window.origin ? inner : null; // the isolated world can access any origin
 };
 
-// The nodes whose children stand in a node's place when it is rendered: through open shadow roots, slots and
-// frames of the same origin.
+// The node whose children are rendered in place of a node's own: its shadow root, or the document of its frame.
 const renderedParent = (node) => {
   if (nodeKind(node) !== ELEMENT) return node;
   if (!(tagOf(node) in FRAME_DOCUMENT)) return shadowOf(node) ?? node;
@@ -112,7 +111,7 @@ const eachChild = (node, visit) => {
 
 const collapse = (text) => text.replace(/[\u200b\u2060\ufeff\u00ad]/g, "").replace(/\s+/g, " ");
 
-// Cut to at most `limit` UTF-16 units without splitting what a reader sees as one character.
+// Cut to at most `limit` UTF-16 units without splitting a grapheme cluster.
 const cut = (text, limit) => {
   if (text.length <= limit) return text;
   if (/^[\x20-\x7e]+$/.test(text.slice(Math.max(0, limit - 1), limit + 1))) return text.slice(0, limit);
@@ -121,7 +120,7 @@ const cut = (text, limit) => {
   return text.slice(0, from + characters.containing(limit - from).index);
 };
 
-// Cut for a label or a summary: at a word where there is one, with an ellipsis.
+// Cut a label or a summary, at a word boundary if possible, with an ellipsis.
 const shorten = (text, limit) => {
   if (text.length <= limit) return text;
   const head = cut(text, limit - 1);
@@ -141,10 +140,10 @@ const lineOfText = (node, limit = 200) => {
     if (tag === "img") line += ` ${attr(child, "alt") ?? ""} `;
     if (tag === "br") line += " ";
     if (NO_TEXT.has(tag) || attr(child, "aria-hidden") === "true" || !visible(child)) return undefined;
-    const apart = !getComputedStyle(child).display.startsWith("inline");
-    line += apart ? " " : "";
+    const isBlock = !getComputedStyle(child).display.startsWith("inline");
+    line += isBlock ? " " : "";
     eachChild(child, visit);
-    line += apart ? " " : "";
+    line += isBlock ? " " : "";
     return undefined;
   };
   if (nodeKind(node) === TEXT) visit(node);
@@ -152,7 +151,7 @@ const lineOfText = (node, limit = 200) => {
   return shorten(collapse(line).trim(), limit);
 };
 
-// An address as short as it can be and still resolve against the page's own address; "" when it leads nowhere.
+// The shortest URL that resolves correctly against the page's own URL; "" if it is not a link to follow.
 const here = new URL(location.href);
 const site = `${here.origin}/`;
 const self = here.pathname + here.search;

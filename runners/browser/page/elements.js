@@ -1,4 +1,4 @@
-// What a person could use on the page: controls and links, sorted by position, with label, box and state.
+// The usable elements of the page: controls and links, sorted by position, with label, bounds and state.
 const USABLE_WITHOUT_ROLE = [
   "a[href]", "area[href]", "button", "input:not([type=hidden])", "select", "textarea", "summary", "[onclick]:not(form)",
   "[contenteditable='']", "[contenteditable=true i]", "[contenteditable=plaintext-only i]", "audio[controls]", "video[controls]",
@@ -13,11 +13,11 @@ const LABEL_LIMIT = 120;
 const VALUE_LIMIT = 200;
 const OPTIONS_LIMIT = 20;
 
-// Every root that can be looked into: the document, open shadow roots, documents of same-origin frames;
-// `x`, `y` is where the root's viewport begins in the outermost page.
+// Every accessible root: the document, shadow roots, documents of same-origin frames. `x` and `y` are the position of the
+// root's viewport in the outermost page.
 const findRoots = (root, x = window.scrollX, y = window.scrollY, found = []) => {
   found.push({ root, x, y });
-  const elements = all(root, ":not(form)"); // no form has a shadow root, and a form's properties may be its fields
+  const elements = all(root, ":not(form)"); // a form has no shadow root, and its fields may shadow its properties
   for (let index = 0; index < elements.length; index += 1) {
     const shadow = elements[index].shadowRoot ?? CLOSED?.get(elements[index]);
     if (shadow) findRoots(shadow, x, y, found);
@@ -46,22 +46,22 @@ const typeOfElement = (element) => {
 };
 
 const TEXT_IS_VALUE = new Set(["textbox", "searchbox", "combobox", "listbox"]);
-const says = (text) => shorten(collapse(text ?? "").trim(), LABEL_LIMIT);
+const labelText = (text) => shorten(collapse(text ?? "").trim(), LABEL_LIMIT);
 const labelOf = (element, type, names) => {
   if (type === "link" && !names.some((name) => name.startsWith("aria-"))) {
     const text = lineOfText(element, LABEL_LIMIT);
     if (text) return text;
   }
   const named = fieldLabels(element);
-  const label = says(attr(element, "aria-label")) || says(named.join(" "));
+  const label = labelText(attr(element, "aria-label")) || labelText(named.join(" "));
   if (label) return label;
-  if (tagOf(element) === "input" && type === "button") return says(element.value || element.alt || element.type);
+  if (tagOf(element) === "input" && type === "button") return labelText(element.value || element.alt || element.type);
   const text = TEXT_IS_VALUE.has(type) ? "" : lineOfText(element, LABEL_LIMIT);
   if (text) return text;
   const inside = all(element, "[aria-label],[title],svg title,img[alt]");
   const fromInside = [...inside].map((node) => attr(node, "aria-label") || attr(node, "title") || attr(node, "alt") || rawText(node));
-  return says(attr(element, "placeholder")) || says(attr(element, "title")) || says(fromInside.find(Boolean)) ||
-    says(attr(element, "alt")) || says(attr(element, "name"));
+  return labelText(attr(element, "placeholder")) || labelText(attr(element, "title")) || labelText(fromInside.find(Boolean)) ||
+    labelText(attr(element, "alt")) || labelText(attr(element, "name"));
 };
 
 const ariaStates = (element, state) => {
@@ -115,21 +115,21 @@ const stateOf = (element, type, names, secrets) => {
   return type === "link" ? state : Object.assign(state, valueState(element, type, secrets));
 };
 
-// Ids stay with their element while the document lives: they are kept in the reader's world, not on the page.
+// An element keeps its id while the document exists; ids are stored in the isolated world, not on the page.
 const ids = (globalThis.continuityIds ??= { next: 1, of: new WeakMap() });
 const idOf = (element) => {
   if (!ids.of.has(element)) ids.of.set(element, `e${ids.next++}`);
   return ids.of.get(element);
 };
 
-// An element that has only a role is usable by some roles alone.
+// An element that has only a role is usable only with certain roles.
 const hasIdleRole = (element) => {
   const role = attr(element, "role");
   if (role === null || USABLE_ROLES.has(firstWord(role))) return false;
   return !matches(element, USABLE_WITHOUT_ROLE);
 };
 
-// A wrapper with onclick around real controls, or something inside a link, is the same thing twice.
+// A wrapper with onclick around real controls, or an element inside a link, would be listed twice.
 const NATIVE = new Set(["a", "area", "button", "input", "select", "textarea", "summary"]);
 const isRepeated = (element) => {
   if (NATIVE.has(tagOf(element))) return false;
@@ -137,7 +137,7 @@ const isRepeated = (element) => {
   return hasAttr(element, "onclick") && !hasAttr(element, "role") && one(element, "a[href],button,input,select,textarea") !== null;
 };
 
-// Where an element is on the page; null when it has no area there.
+// The bounds of an element on the page; null if it has no area there.
 const boundsOf = (element, x, y) => {
   const box = boxOf(element);
   const { width, height } = box;
@@ -147,7 +147,7 @@ const boundsOf = (element, x, y) => {
 };
 
 const INERT = "[aria-hidden=true],[inert]";
-const boxesOf = (roots, selector = USABLE, isMeant = () => true) => {
+const boxesOf = (roots, selector = USABLE, isWanted = () => true) => {
   const found = [];
   for (const { root, x, y } of roots) {
     const someInert = one(root, INERT) !== null;
@@ -155,7 +155,7 @@ const boxesOf = (roots, selector = USABLE, isMeant = () => true) => {
     for (let index = 0; index < elements.length; index += 1) {
       const element = elements[index];
       const bounds = boundsOf(element, x, y);
-      if (bounds === null || !visible(element) || hasIdleRole(element) || isRepeated(element) || !isMeant(element)) continue;
+      if (bounds === null || !visible(element) || hasIdleRole(element) || isRepeated(element) || !isWanted(element)) continue;
       if (someInert && closest(element, INERT) !== null) continue;
       found.push({ element, bounds });
     }

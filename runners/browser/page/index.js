@@ -1,36 +1,35 @@
-// The elements that can be used now, each with a number that it keeps while it lives and that no other element gets.
-// The numbers are kept in this world; what the page has of them is an attribute to look at, with which it may do what
-// it likes.
+// List the elements that are usable now. Each gets a click id, which it keeps while it exists and which no other element
+// gets. The ids are stored in the isolated world; the attribute on the page is only a copy, which the page may change.
 const INDEX_LIMIT = 2000;
-const marks = (globalThis.continuityMarks ??= { next: 1, of: new WeakMap(), by: new Map() });
-const markOf = (element) => {
-  if (!marks.of.has(element)) {
-    marks.of.set(element, marks.next);
-    marks.by.set(marks.next, new WeakRef(element));
-    marks.next += 1;
+const clickIds = (globalThis.continuityClickIds ??= { next: 1, ids: new WeakMap(), elements: new Map() });
+const clickIdOf = (element) => {
+  if (!clickIds.ids.has(element)) {
+    clickIds.ids.set(element, clickIds.next);
+    clickIds.elements.set(clickIds.next, new WeakRef(element));
+    clickIds.next += 1;
   }
-  return marks.of.get(element);
+  return clickIds.ids.get(element);
 };
 
-// Whether a point shows the element, or something that passes a hand on to it.
-const showsAt = (element, x, y) => {
+// Whether a click at a point activates the element.
+const isHitAt = (element, x, y) => {
   const hit = deepestAt(x, y);
-  return hit !== null && touches(element, hit);
+  return hit !== null && activates(element, hit);
 };
 
-const climb = (node) => {
+const parentAcross = (node) => {
   const parent = parentOf(node);
   if (parent) return parent;
   return nodeKind(node) === FRAGMENT ? hostOf(node) : nodeKind(node) === DOCUMENT ? viewOf(node)?.frameElement : null;
 };
 
-// Whether a scrolling box around the element, or its frame, keeps it out of sight: it can be scrolled to.
+// Whether the element is out of view in a scroll container or frame, so that it can be scrolled to.
 const isScrolledAway = (element) => {
   const box = boxOf(element);
   const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
   const view = viewOf(documentOf(element));
   if (x < 0 || y < 0 || x >= view.innerWidth || y >= view.innerHeight) return true;
-  for (let node = climb(element); node && nodeKind(node) !== DOCUMENT; node = climb(node)) {
+  for (let node = parentAcross(element); node && nodeKind(node) !== DOCUMENT; node = parentAcross(node)) {
     if (nodeKind(node) !== ELEMENT || getComputedStyle(node).overflow === "visible") continue;
     const around = boxOf(node);
     if (x < around.x || y < around.y || x > around.right || y > around.bottom) return true;
@@ -39,39 +38,39 @@ const isScrolledAway = (element) => {
 };
 
 const isFixed = (element) => {
-  for (let node = element; node; node = climb(node)) {
+  for (let node = element; node; node = parentAcross(node)) {
     if (nodeKind(node) === ELEMENT && getComputedStyle(node).position === "fixed") return true;
   }
   return false;
 };
-// Whether something that does not scroll lies over all that is in view: then what is scrolled to lies under it too.
+// Whether a fixed element covers the whole viewport: then it also covers what is scrolled into view.
 const isOverlaid = () => [[0.5, 0.5], [0.2, 0.2], [0.8, 0.2], [0.2, 0.8], [0.8, 0.8]].every(([across, down]) => {
   const hit = deepestAt(window.innerWidth * across, window.innerHeight * down);
   return hit !== null && isFixed(hit);
 });
 
-// "shown", "away" (to be scrolled to) or "covered".
-const standingOf = (element) => {
+// "shown", "away" (it can be scrolled to) or "covered".
+const visibilityOf = (element) => {
   let isInView = false;
   for (const point of pointsOf(element)) {
     const { x: across, y: down } = inTop(element, point);
     if (across < 0 || down < 0 || across >= window.innerWidth || down >= window.innerHeight) continue;
     isInView = true;
-    if (showsAt(element, across, down)) return "shown";
+    if (isHitAt(element, across, down)) return "shown";
   }
   return isInView && !isScrolledAway(element) ? "covered" : "away";
 };
 
 const usableNow = (roots, scope) => {
   const overlaid = isOverlaid();
-  const canBeUsed = ({ element }) => {
+  const isUsable = ({ element }) => {
     if (hindrance(element, "clickable")) return false;
-    const standing = standingOf(element);
-    if (standing === "away") return scope === "document" && (!overlaid || isFixed(element));
-    return standing === "shown";
+    const visibility = visibilityOf(element);
+    if (visibility === "away") return scope === "document" && (!overlaid || isFixed(element));
+    return visibility === "shown";
   };
-  // A framework's listeners leave no mark on an element; its pointer does.
-  const found = [...boxesOf(roots), ...boxesOf(roots, LOOKS_PRESSED, looksPressed)].filter(canBeUsed);
+  // Listeners that a framework adds are not visible here, but the pointer cursor is.
+  const found = [...boxesOf(roots), ...boxesOf(roots, MAY_LOOK_CLICKABLE, looksClickable)].filter(isUsable);
   return found.sort((a, b) => a.bounds.y - b.bounds.y || a.bounds.x - b.bounds.x);
 };
 
@@ -81,7 +80,7 @@ const boxInView = (element, bounds) => {
   const [from, to] = [inTop(element, box), inTop(element, { x: box.right, y: box.bottom })];
   return { x: Math.round(from.x), y: Math.round(from.y), w: Math.round(to.x - from.x), h: Math.round(to.y - from.y) };
 };
-const seen = ({ element, bounds }, secrets) => {
+const describeIndexed = ({ element, bounds }, secrets) => {
   const text = masked(labelOf(element, typeOfElement(element), attributeNames(element)), secrets.values);
   return {
     tag: tagOf(element), ...(text ? { text: text.toWellFormed() } : {}), xpath: pathOf(element),
@@ -89,61 +88,61 @@ const seen = ({ element, bounds }, secrets) => {
   };
 };
 
-// Only numbered elements have the attribute afterwards: clones bring it along.
-const showMarks = (roots, attribute, kept) => {
+// Write the click ids to the page. Remove the attribute from other elements, such as clones.
+const writeClickIds = (roots, attribute, indexed) => {
   for (const { root } of roots) {
-    for (const element of all(root, `[${attribute}]`)) if (!kept.has(element)) dropAttr(element, attribute);
+    for (const element of all(root, `[${attribute}]`)) if (!indexed.has(element)) dropAttr(element, attribute);
   }
-  for (const element of kept) {
-    const mark = String(markOf(element));
-    if (attr(element, attribute) !== mark) setAttr(element, attribute, mark);
+  for (const element of indexed) {
+    const clickId = String(clickIdOf(element));
+    if (attr(element, attribute) !== clickId) setAttr(element, attribute, clickId);
   }
 };
 
-// Elements that may have a shadow root which they keep to themselves; whoever may look into it tells what is in there.
+// Elements that may have a closed shadow root. The caller exposes these roots (shadow_dom.py) and calls again.
 const HOSTS = new Set(["article", "aside", "blockquote", "div", "footer", "header", "main", "nav", "p", "section", "span"]);
-const TIMES_ASKED = 2; // a root may come after its host
-const HOSTS_ASKED = 64;
-const asked = (globalThis.continuityAsked ??= new WeakMap());
-const keepsApart = (element) => {
+const MAX_PROBES = 2; // a root may be attached after its host
+const MAX_HOSTS = 64;
+const probes = (globalThis.continuityProbes ??= new WeakMap());
+const mayHaveClosedRoot = (element) => {
   const tag = tagOf(element);
-  if (shadowOf(element) || (asked.get(element) ?? 0) >= TIMES_ASKED) return false;
+  if (shadowOf(element) || (probes.get(element) ?? 0) >= MAX_PROBES) return false;
   if (!tag.includes("-") && !(HOSTS.has(tag) && !firstChild(element))) return false;
   const box = boxOf(element);
   return box.width >= 1 && box.height >= 1;
 };
-const apart = (roots) => {
+const possibleClosedHosts = (roots) => {
   const found = [];
   for (const { root } of roots) {
     for (const element of all(root, ":not(form)")) {
-      if (found.length >= HOSTS_ASKED) return found;
-      if (keepsApart(element)) found.push(element);
+      if (found.length >= MAX_HOSTS) return found;
+      if (mayHaveClosedRoot(element)) found.push(element);
     }
   }
-  for (const element of found) asked.set(element, (asked.get(element) ?? 0) + 1);
+  for (const element of found) probes.set(element, (probes.get(element) ?? 0) + 1);
   return found;
 };
 
-const INDEXED = {
-  mark: (found, { attribute, first }, roots, secrets) => {
-    marks.next = Math.max(marks.next, first);
-    for (const [mark, kept] of marks.by) if (!kept.deref()) marks.by.delete(mark);
-    const told = found.map((one_) => ({ clickId: markOf(one_.element), ...seen(one_, secrets) }));
-    showMarks(roots, attribute, new Set(found.map(({ element }) => element)));
-    return told;
+const MODES = {
+  mark: (found, { attribute, firstId }, roots, secrets) => {
+    clickIds.next = Math.max(clickIds.next, firstId);
+    for (const [clickId, reference] of clickIds.elements) if (!reference.deref()) clickIds.elements.delete(clickId);
+    const described = found.map((box) => ({ clickId: clickIdOf(box.element), ...describeIndexed(box, secrets) }));
+    writeClickIds(roots, attribute, new Set(found.map(({ element }) => element)));
+    return described;
   },
-  scan: (found, given, roots, secrets) => found.map((one_) => {
-    const mark = marks.of.get(one_.element);
-    return { ...seen(one_, secrets), ...(mark ? { clickId: mark } : {}) };
+  scan: (found, args, roots, secrets) => found.map((box) => {
+    const clickId = clickIds.ids.get(box.element);
+    return { ...describeIndexed(box, secrets), ...(clickId ? { clickId } : {}) };
   }),
 };
-const index = (given) => {
+const index = (args) => {
   const roots = findRoots(document);
-  const hosts = apart(roots);
-  globalThis.continuityApart = hosts;
-  if (hosts.length) return { apart: hosts.length };
-  const found = usableNow(roots, given.scope);
+  const hosts = possibleClosedHosts(roots);
+  globalThis.continuityClosedHosts = hosts;
+  if (hosts.length) return { closedHosts: hosts.length };
+  const found = usableNow(roots, args.scope);
   const secrets = findSecrets(roots.map(({ root }) => root));
-  const elements = INDEXED[given.as](found.slice(0, INDEX_LIMIT), given, roots, secrets);
-  return { apart: 0, elements, left: Math.max(0, found.length - INDEX_LIMIT), next: marks.next };
+  const elements = MODES[args.mode](found.slice(0, INDEX_LIMIT), args, roots, secrets);
+  return { closedHosts: 0, elements, omitted: Math.max(0, found.length - INDEX_LIMIT), nextId: clickIds.next };
 };

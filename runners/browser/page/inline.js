@@ -1,5 +1,5 @@
-// Text within a line: emphasis, code and links as markdown. `style` says what the line is for:
-// bare (a heading or a table cell: one line, no marks but links), keepButtons, secrets.
+// Inline text with emphasis, code and links as markdown. `style` controls the output: bare (for headings and table cells:
+// one line, no markup but links), noLinks, inLink, keepButtons, secrets.
 const PERMALINK = /^[¶#§🔗⚓\s]*$/u;
 const SKIP_LINK = /^(skip|jump) to |^跳[到至过]/i;
 const ADDRESS_LIMIT = 300;
@@ -30,7 +30,8 @@ const imageText = (element, style) => {
   return alt && !style.bare && !style.inLink ? `![${shorten(alt, 160)}]` : shorten(alt, 160);
 };
 
-// Hidden things, secret editors, and buttons (elements tell about them), unless a heading's text is a button.
+// Whether an element's text is part of the content: hidden elements, secret editors and buttons are not, except buttons
+// that are the text of a heading.
 const isShown = (element, tag, style) => {
   if (tag === "button" && !style.keepButtons) return false;
   if (hasAttributes(element) && (attr(element, "aria-hidden") === "true" || style.secrets.fields.has(element))) return false;
@@ -52,7 +53,7 @@ const inlineElement = (element, style) => {
 
 const WORD_END = /[\p{L}\p{N}]$/u;
 const WORD_START = /^[[*`(]*[\p{L}\p{N}]/u;
-// Two boxes side by side are two words, also when no space stands between their tags.
+// Adjacent boxes are separate words, even without a space between their tags.
 const glue = (before, piece, element) => {
   if (!WORD_END.test(before) || !WORD_START.test(piece)) return before + piece;
   return before + (getComputedStyle(element).display.startsWith("inline") ? "" : " ") + piece;
@@ -60,7 +61,7 @@ const glue = (before, piece, element) => {
 
 const clean = (text, style) => masked(collapse(text), style.secrets.values);
 
-// The text below a node as one line (with "\n" for <br>); blocks inside it are run together.
+// The text below a node as one line (with "\n" for <br>); blocks in it are joined.
 const inlineOf = (node, style) => {
   let line = "";
   let lastBox = null;

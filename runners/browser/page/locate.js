@@ -1,21 +1,21 @@
-// Find the element that a locator means, in the document, open shadow roots and same-origin frames: by a selector, or
-// by words matched against role, accessible name, label, placeholder and text, in one ranking.
+// Find the element that a locator describes, in the document, shadow roots and same-origin frames: by a selector, by
+// a reference, or by words that are matched against role, accessible name, label, placeholder and text in one ranking.
 const GOOD_ENOUGH = 0.5;
-const CANDIDATES_TOLD = 5;
-// `text` is what a button or a link says, which is its name; of a field it is what stands before it.
+const MAX_CANDIDATES = 5;
+// `text` is the text of a button or a link, which is its name; for a field, it is the text before the field.
 const WEIGHTS = { label: 1, name: 1, placeholder: 0.95, text: 1, role: 0.75, attribute: 0.6 };
-const TEXT_BEFORE_A_FIELD = 0.9;
+const TEXT_BEFORE_FIELD_WEIGHT = 0.9;
 const FIELD = `${FIELDS},[role=checkbox],[role=radio],[role=switch],[role=combobox]`;
 const TOGGLES = new Set(["checkbox", "radio", "switch", "menuitemcheckbox", "menuitemradio"]);
 const TYPE_WORDS = {
   search: "search", password: "password", email: "email", tel: "phone", url: "url website 网址", submit: "submit",
   date: "date", number: "number 数字", file: "file upload 文件 上传",
 };
-const LOOKS_PRESSED = "div,span,li,td,img,svg,p,label,b,i,em,strong,h1,h2,h3,h4";
+const MAY_LOOK_CLICKABLE = "div,span,li,td,img,svg,p,label,b,i,em,strong,h1,h2,h3,h4";
 
 const isTextField = (element) => matches(element, FIELDS) && !TOGGLES.has(typeOfElement(element));
-const AS_FIELD = (element) => isTextField(element) || TOGGLES.has(typeOfElement(element));
-const AS_CLICKABLE = (element) => !isTextField(element) && !hasIdleRole(element);
+const isFillable = (element) => isTextField(element) || TOGGLES.has(typeOfElement(element));
+const isClickable = (element) => !isTextField(element) && !hasIdleRole(element);
 
 const kindOf = (element) => {
   const type = typeOfElement(element);
@@ -25,15 +25,15 @@ const kindOf = (element) => {
   return isTextField(element) ? "field" : "button";
 };
 
-// What stands before a field that nobody labelled: the text beside it, or the cell or term before it.
+// The text before a field without a label: beside it, or in the cell or term before it.
 const textBefore = (element) => {
   for (let node = element; node && !["form", "body", "fieldset"].includes(tagOf(node)); node = node.parentElement) {
     let before = node.previousSibling;
     while (before && !(nodeKind(before) === TEXT || nodeKind(before) === ELEMENT) ) before = before.previousSibling;
     while (before) {
       if (nodeKind(before) === ELEMENT && (matches(before, FIELD) || one(before, FIELD) !== null)) return "";
-      const said = nodeKind(before) === ELEMENT && !visible(before) ? "" : lineOfText(before, 80);
-      if (said) return said;
+      const text = nodeKind(before) === ELEMENT && !visible(before) ? "" : lineOfText(before, 80);
+      if (text) return text;
       before = before.previousSibling;
     }
     if (node !== element && rawText(node).length > 200) return "";
@@ -51,19 +51,19 @@ const imagesIn = (element) =>
   [...all(element, "[aria-label],[title],svg title,img[alt]")].map((node) =>
     attr(node, "aria-label") || attr(node, "alt") || attr(node, "title") || rawText(node)).join(" ");
 
-const searches = (element) => closest(element, "[role=search],search,form[action*=search i]") !== null;
+const isInSearch = (element) => closest(element, "[role=search],search,form[action*=search i]") !== null;
 
-// The texts by which an element may be meant, by property.
+// The texts that a query is matched against, by property.
 const propertiesOf = (element) => {
   const tag = tagOf(element);
   const isField = isTextField(element) || TOGGLES.has(typeOfElement(element));
   const isInputButton = tag === "input" && typeOfElement(element) === "button";
   const labels = own(element, "labels") ? [...element.labels].map((label) => lineOfText(label, LABEL_LIMIT)).join(" ") : "";
-  const isEmpty = isTextField(element) || tag === "input"; // what it says is its value, not its name
-  const text = isEmpty && isField ? (labels ? "" : textBefore(element)) : lineOfText(element, MOST_WORDS);
+  const isEmpty = isTextField(element) || tag === "input"; // its text is its value, not its name
+  const text = isEmpty && isField ? (labels ? "" : textBefore(element)) : lineOfText(element, MAX_COMPARED);
   const inside = isField || text ? "" : imagesIn(element);
   const type = tag === "input" || tag === "button" ? (attr(element, "type") ?? "").toLowerCase() : "";
-  const roleWords = [isField ? "" : typeOfElement(element), TYPE_WORDS[type] ?? "", isField && searches(element) ? "search" : ""];
+  const roleWords = [isField ? "" : typeOfElement(element), TYPE_WORDS[type] ?? "", isField && isInSearch(element) ? "search" : ""];
   return {
     label: labels,
     name: namedBy(element) || (isInputButton ? element.value || attr(element, "alt") || "" : "") || inside || attr(element, "title") || attr(element, "alt") || "",
@@ -74,25 +74,25 @@ const propertiesOf = (element) => {
   };
 };
 
-// How well an element fits a query, and by which of its properties.
+// How well an element matches a query, and by which of its properties.
 const fitOf = (element, query) => {
   const kind = kindOf(element);
   const agrees = query.kinds.has(kind) || (query.kinds.has("field") && kind === "choice");
   let best = { score: 0, by: "role", matched: "" };
-  for (const [by, said] of Object.entries(propertiesOf(element))) {
-    if (!said) continue;
-    const words = wordsOf(said);
+  for (const [by, text] of Object.entries(propertiesOf(element))) {
+    if (!text) continue;
+    const words = wordsOf(text);
     let score = similarity(query.whole, words);
     if (query.kinds.size) score = Math.max(score, similarity(query.rest, words) * (agrees ? 1 : 0.85));
-    score *= by === "text" && AS_FIELD(element) ? TEXT_BEFORE_A_FIELD : WEIGHTS[by];
-    if (score > best.score) best = { score, by, matched: shorten(collapse(said).trim(), LABEL_LIMIT) };
+    score *= by === "text" && isFillable(element) ? TEXT_BEFORE_FIELD_WEIGHT : WEIGHTS[by];
+    if (score > best.score) best = { score, by, matched: shorten(collapse(text).trim(), LABEL_LIMIT) };
   }
   if (!agrees) return best;
   if (!query.rest.tokens.length) return { score: Math.max(best.score, 0.6), by: best.score > 0.6 ? best.by : "role", matched: best.matched || kind };
   return { ...best, score: best.score && Math.min(1, best.score + 0.03) };
 };
 
-const labelShown = (element) => TOGGLES.has(typeOfElement(element)) && [...(own(element, "labels") ?? [])].find((label) => visible(label) && boundsOf(label, 0, 0));
+const visibleLabel = (element) => TOGGLES.has(typeOfElement(element)) && [...(own(element, "labels") ?? [])].find((label) => visible(label) && boundsOf(label, 0, 0));
 const shadowHost = (node) => (nodeKind(rootNodeOf(node)) === FRAGMENT ? hostOf(rootNodeOf(node)) : null);
 const isInert = (element) => {
   for (let node = element; node; node = shadowHost(node)) {
@@ -100,11 +100,11 @@ const isInert = (element) => {
   }
   return false;
 };
-// Why an element cannot be used now, or "".
+// Why an element is not usable now, or "".
 const hindrance = (element, purpose) => {
   const box = boxOf(element);
   const shown = visible(element) && box.width >= 1 && box.height >= 1;
-  if ((!shown && !labelShown(element)) || isInert(element)) return "hidden";
+  if ((!shown && !visibleLabel(element)) || isInert(element)) return "hidden";
   if (matches(element, ":disabled,.disabled,.disabled > *") || closest(element, "[aria-disabled=true]") !== null) return "disabled";
   if (purpose !== "field") return "";
   if (tagOf(element) === "input" && element.type === "file") return "file";
@@ -121,7 +121,7 @@ const chainOf = (element) => {
   }
   return chain;
 };
-// Document order across shadow roots and frames: where the outermost nodes that differ stand.
+// Document order across shadow roots and frames: the order of the outermost nodes that differ.
 const comesBefore = (one_, other) => {
   const [first, second] = [chainOf(one_), chainOf(other)];
   let level = 0;
@@ -130,27 +130,27 @@ const comesBefore = (one_, other) => {
 };
 
 const controlIn = (element) => {
-  if (AS_FIELD(element)) return element;
+  if (isFillable(element)) return element;
   if (tagOf(element) === "label" && element.control) return element.control;
   const inside = all(element, FIELD);
   return inside.length === 1 ? inside[0] : null;
 };
 
 const byName = (found, by, matched, purpose) => {
-  const meant = purpose === "field" ? found.map((element) => controlIn(element)).filter(Boolean) : found;
+  const candidates = purpose === "field" ? found.map((element) => controlIn(element)).filter(Boolean) : found;
   return {
     matched: found.length,
-    fits: meant.map((element) => ({ element, score: 1, by, matched })),
+    fits: candidates.map((element) => ({ element, score: 1, by, matched })),
     enough: 0,
   };
 };
 
 const PURPOSES = {
-  field: [FIELD, AS_FIELD],
-  clickable: [USABLE, AS_CLICKABLE],
+  field: [FIELD, isFillable],
+  clickable: [USABLE, isClickable],
   any: [`${USABLE},${FIELD}`, (element) => !hasIdleRole(element)],
 };
-const looksPressed = (element) => {
+const looksClickable = (element) => {
   if (matches(element, USABLE) || getComputedStyle(element).cursor !== "pointer") return false;
   const parent = element.parentElement;
   return !parent || getComputedStyle(parent).cursor !== "pointer";
@@ -158,37 +158,37 @@ const looksPressed = (element) => {
 
 const byWords = (roots, text, purpose) => {
   const query = queryOf(text);
-  const [selector, isMeant] = PURPOSES[purpose];
+  const [selector, isWanted] = PURPOSES[purpose];
   const fit = (elements) => elements.map((element) => ({ element, ...fitOf(element, query) }));
-  const usable = roots.flatMap(({ root }) => [...all(root, selector)]).filter((element) => isMeant(element) && !isRepeated(element));
+  const usable = roots.flatMap(({ root }) => [...all(root, selector)]).filter((element) => isWanted(element) && !isRepeated(element));
   let fits = fit(usable);
   if (purpose !== "field" && !fits.some(({ element, score }) => score >= GOOD_ENOUGH && !hindrance(element, purpose))) {
-    // A framework's listeners leave no mark on an element; its pointer does.
-    fits = [...fits, ...fit(roots.flatMap(({ root }) => [...all(root, LOOKS_PRESSED)]).filter(looksPressed))];
+    // Listeners that a framework adds are not visible here, but the pointer cursor is.
+    fits = [...fits, ...fit(roots.flatMap(({ root }) => [...all(root, MAY_LOOK_CLICKABLE)]).filter(looksClickable))];
   }
   return { matched: fits.length, fits, enough: GOOD_ENOUGH };
 };
 
 const ROUND = 1000;
 const rounded = (score) => Math.round(score * ROUND) / ROUND;
-const tellFit = ({ element, score, by, matched, hinders }) => ({
+const describeFit = ({ element, score, by, matched, hinders }) => ({
   type: typeOfElement(element), label: labelOf(element, typeOfElement(element), attributeNames(element)),
   score: rounded(score), by, matched, ...(hinders ? { hindrance: hinders } : {}),
 });
 
-// What an index numbered, else what an XPath leads to, else the field that has the focus.
-const byPointing = ({ click_id: mark, xpath }, purpose) => {
-  const marked = mark === null ? null : marks.by.get(mark)?.deref();
-  if (marked && isHere(marked)) return byName([marked], "clickId", String(mark), purpose);
+// The element with this click id, else the one that the XPath matches, else the field that has the focus.
+const byReference = ({ click_id: clickId, xpath }, purpose) => {
+  const indexed = clickId === null ? null : clickIds.elements.get(clickId)?.deref();
+  if (indexed && isHere(indexed)) return byName([indexed], "clickId", String(clickId), purpose);
   if (xpath !== null) return byName(byPath(xpath), "xpath", xpath, purpose);
-  if (mark !== null) return { matched: 0, fits: [], enough: 0, isGone: true };
-  const active = deepActive();
-  return byName(active && AS_FIELD(active) ? [active] : [], "focus", "", purpose);
+  if (clickId !== null) return { matched: 0, fits: [], enough: 0, isGone: true };
+  const active = deepActiveElement();
+  return byName(active && isFillable(active) ? [active] : [], "focus", "", purpose);
 };
 const FITS = {
   selector: (roots, { selector }, purpose) => byName(roots.flatMap(({ root }) => [...all(root, selector)]), "selector", selector, purpose),
   semantic: (roots, { query }, purpose) => byWords(roots, query, purpose),
-  pointed: (roots, locator, purpose) => byPointing(locator, purpose),
+  pointed: (roots, locator, purpose) => byReference(locator, purpose),
 };
 
 const search = (locator, purpose) => {
@@ -206,7 +206,7 @@ const search = (locator, purpose) => {
     return { chosen: good[0], equals };
   }
   const blocked = fits.find(({ score }) => score >= enough);
-  const near = fits.filter(({ score }) => score > 0.1);
-  const told = (near.length ? near : fits.filter(({ element }) => !hindrance(element, purpose))).slice(0, CANDIDATES_TOLD);
-  return { chosen: null, reason: blocked ? blocked.hinders : matched && locator.mode !== "semantic" ? "not_a_field" : "no_match", candidates: told.map(tellFit) };
+  const similar = fits.filter(({ score }) => score > 0.1);
+  const near = (similar.length ? similar : fits.filter(({ element }) => !hindrance(element, purpose))).slice(0, MAX_CANDIDATES);
+  return { chosen: null, reason: blocked ? blocked.hinders : matched && locator.mode !== "semantic" ? "not_a_field" : "no_match", candidates: near.map(describeFit) };
 };

@@ -1,4 +1,4 @@
-// The markup of the page, or of an element of it, shadow roots included; what secret fields hold is masked.
+// The markup of the page or of one of its elements, including shadow roots; values of secret fields are masked.
 const outerOf = getter(Element.prototype, "outerHTML");
 const innerOf = getter(Element.prototype, "innerHTML");
 const wholeOf = method(Element.prototype, "getHTML");
@@ -22,7 +22,7 @@ const openRoots = (root, found = []) => {
 };
 
 const escaped = (value) => value.replaceAll("&", "&amp;").replaceAll('"', "&quot;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
-const meantBy = (xpath) => {
+const elementAt = (xpath) => {
   if (xpath === null) return [rootOf(document), "empty"];
   try {
     return [byPath(xpath)[0], "no_match"];
@@ -31,7 +31,7 @@ const meantBy = (xpath) => {
   }
 };
 const markup = ({ xpath, maxLength }) => {
-  const [element, problem] = meantBy(xpath);
+  const [element, problem] = elementAt(xpath);
   if (!element) return { problem };
   const { values } = findSecrets(findRoots(document).map(({ root }) => root));
   const secret = [...new Set([...values, ...values.map(escaped), ...values.map((value) => value.replaceAll("&", "&amp;"))])];

@@ -1,9 +1,9 @@
-// The whole reading of one document, in one call: wait, then look. Returns JSON text, so that one value crosses over.
+// Read one document in one call: wait until it has settled, then extract. Returns JSON text.
 const CONTROL = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/g;
 const READABLE_TYPES = /^(text\/|application\/(json|xml|javascript|[a-z0-9.+-]*\+(json|xml))$)/;
 const HTML_TYPES = new Set(["text/html", "application/xhtml+xml"]);
 
-const ODD = /\\u(00[01]|d[89a-f])|\x7f/; // control characters and lone surrogates, as JSON writes them
+const ODD = /\\u(00[01]|d[89a-f])|\x7f/; // control characters and lone surrogates, as JSON escapes them
 
 const asJson = (result, secrets) => {
   const json = JSON.stringify(result);
@@ -16,17 +16,17 @@ const TITLE_LIMIT = 300;
 const SUMMARY_SOURCE = 1000; // characters of content that are read when only the summary needs them
 const httpStatus = () => performance.getEntriesByType("navigation")[0]?.responseStatus || null;
 
-// A document that is text itself (plain, JSON, XML, source code), shown by the browser's own viewer.
+// A text document (plain text, JSON, XML, source code), shown by the browser's built-in viewer.
 const readText = ({ content, pageInfo, maxContentLength }) => {
   const viewer = bodyOf(document) && one(document, "pre");
   const source = one(document, "#webkit-xml-viewer-source-xml > *");
   const text = viewer ? rawText(viewer) : new XMLSerializer().serializeToString(source ?? document);
-  const kept = cut(text, maxContentLength);
+  const shortened = cut(text, maxContentLength);
   const title = titleOf(document) || decodeURIComponent(here.pathname.split("/").pop() || here.host);
   const page = { url: location.href, title, type: "document", summary: shorten(collapse(text.slice(0, 1000)).trim(), SUMMARY_LIMIT) };
   return {
     url: location.href, title, pageType: httpStatus() >= 400 ? "error" : "document", elementCount: 0, contentSections: 1,
-    content: content ? { sections: [{ heading: "", level: 0, text: kept }], truncated: kept.length < text.length } : null,
+    content: content ? { sections: [{ heading: "", level: 0, text: shortened }], truncated: shortened.length < text.length } : null,
     pageInfo: pageInfo ? { page, elements: [], totalElements: 0, truncated: false } : null,
     httpStatus: httpStatus(),
   };
@@ -41,14 +41,14 @@ const readHtml = (extract) => {
   const limit = extract.content ? extract.maxContentLength : SUMMARY_SOURCE;
   const { sections, truncated, count } = readContent(body, main, secrets, limit);
   const title = shorten(collapse(titleOf(document)).trim(), TITLE_LIMIT) || sections.find((section) => section.level > 0)?.heading || "";
-  const kind = pageType(body, main, httpStatus());
+  const type = pageType(body, main, httpStatus());
   const result = {
-    url: location.href, title, pageType: kind, elementCount: boxes.length, contentSections: count,
+    url: location.href, title, pageType: type, elementCount: boxes.length, contentSections: count,
     content: extract.content ? { sections, truncated } : null, pageInfo: null, httpStatus: httpStatus(),
   };
   if (extract.pageInfo) {
     result.pageInfo = {
-      page: { url: location.href, title, type: kind, summary: summaryOf(body, sections) },
+      page: { url: location.href, title, type, summary: summaryOf(body, sections) },
       elements: boxes.slice(0, extract.maxElements).map((box) => describe(box, secrets)),
       totalElements: boxes.length,
       truncated: boxes.length > extract.maxElements,

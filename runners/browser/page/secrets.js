@@ -1,4 +1,4 @@
-// Which fields hold secrets, and their values, so that those are shown as "***" wherever they appear.
+// Detect fields that hold secrets, and mask their values as "***" wherever they appear.
 const MASK = "***";
 const SECRET_PARTS = /password|passwd|passphrase|passcode|secret(?!ar)|token(?!i[sz])|api ?key|credential|密码|密碼|口令|密钥|秘钥|密鑰|金鑰|令牌|权杖|權杖|私钥|私鑰|验证码|驗證碼|校验码|动态码|动态密码|安全码|凭证|凭据|憑證|助记词|授权码/i;
 const SECRET_WORDS = /\b(pass|pwd|pw|psw|pin|pin ?code|otp|totp|one time code|2fa|mfa|cvv2?|cvc2?|csc|cc csc|cc number|security code|verification code|recovery code|backup code|seed phrase|mnemonic|(access|auth|private|secret|encryption|signing|license|session|account|shared) ?key|authorization|bearer|jwt|csrf|xsrf|session ?id)\b/i;
@@ -28,8 +28,7 @@ const FIELDS = "input:not([type=hidden]):not([type=button]):not([type=submit]):n
 const isNativeField = (element) => ["input", "textarea", "select"].includes(tagOf(element));
 const fieldValue = (element) => (isNativeField(element) ? element.value : lineOfText(element, 2000)) ?? "";
 
-// The secret fields of all these roots; their values are masked everywhere else too, when long enough not to be
-// common words of the page.
+// The secret fields of these roots, and the values to mask elsewhere: those that are long enough not to be common words.
 const findSecrets = (roots) => {
   const fields = new Set();
   const values = new Set();
@@ -44,7 +43,7 @@ const findSecrets = (roots) => {
   return { fields, values: [...values].sort((a, b) => b.length - a.length) };
 };
 
-// Put the mask in place of each secret value: of a short one only where it stands by itself.
+// Replace each secret value by the mask; a short value only where it is a separate word.
 const masked = (text, values) => {
   for (const value of values) {
     if (!text.includes(value)) continue;

@@ -1,21 +1,21 @@
-// Collects blocks of text into sections, each under its heading, until `limit` characters are used up.
+// Collects blocks of text in sections, each under its heading, up to `limit` characters.
 class Sections {
   constructor(limit) {
     this.list = [];
     this.left = limit;
     this.truncated = false;
     this.current = null;
-    this.prefix = ""; // what every line of the present list item or quotation begins with
-    this.lead = null; // what its first line begins with instead: the bullet
+    this.prefix = ""; // the start of each line of the current list item or quotation
+    this.lead = null; // the start of its first line instead: the bullet
     this.wasTight = false;
   }
 
   open(heading, level) {
     if (this.truncated) return;
-    const kept = cut(heading, this.left);
-    this.left -= kept.length;
-    this.truncated = kept.length < heading.length;
-    this.begin(kept, level);
+    const text = cut(heading, this.left);
+    this.left -= text.length;
+    this.truncated = text.length < heading.length;
+    this.begin(text, level);
     this.prefix = "";
     this.lead = null;
   }

@@ -1,17 +1,17 @@
-// When a page is ready to be read: its document parsed, its load event fired, nothing in flight, nothing changing.
+// Wait until a page is ready to be read: document parsed, load event fired, no requests in flight, no changes.
 const QUIET_MS = 34; // two frames
-const LONGEST_CHANGE_MS = 1000; // a page that never stops changing (a clock) is read as it is
+const LONGEST_CHANGE_MS = 1000; // changes are ignored after this, because some pages (a clock) never stop changing
 const STABLE_MS = 500;
 const EMPTY_QUIET_MS = 400;
 
-// Not setTimeout: a page that clears every timer it can number would clear the reader's too.
+// Not setTimeout, because a page that clears all timer ids would clear this one too.
 const sleep = (ms) => scheduler.postTask(() => {}, { delay: ms });
 const nextTask = () => scheduler.postTask(() => {}, { priority: "user-blocking" });
 const now = () => performance.now();
-const asks = (question) => !dispatch(document, new Event(`__TOKEN__${question}`, { cancelable: true }));
-const isBusy = () => asks("busy") || refreshesSoon();
+const isTrueInPage = (question) => !dispatch(document, new Event(`__TOKEN__${question}`, { cancelable: true }));
+const isBusy = () => isTrueInPage("busy") || refreshesSoon();
 
-// A page that sends its reader on at once (<meta http-equiv=refresh content="0;url=…">) is not the page to read.
+// A page that redirects immediately (<meta http-equiv=refresh content="0;url=…">) is not the page to read.
 const refreshesSoon = () => {
   const rule = one(document, "meta[http-equiv=refresh i]");
   const [, delay, address] = (rule && attr(rule, "content")?.match(/^\s*([\d.]+)\s*[;,]\s*(?:url\s*=)?\s*(.+)$/i)) ?? [];
@@ -20,20 +20,20 @@ const refreshesSoon = () => {
 
 const until = async (target, event, isDone, deadline) => {
   if (isDone()) return true;
-  let heard;
+  let onEvent;
   const signal = new Promise((resolve) => {
-    heard = resolve;
+    onEvent = resolve;
     listen(target, event, resolve, { once: true });
   });
   await Promise.race([signal, sleep(Math.max(0, deadline - now()))]);
-  unlisten(target, event, heard);
+  unlisten(target, event, onEvent);
   return isDone();
 };
 
 const isParsed = () => readyState(document) !== "loading";
 const isLoaded = () => readyState(document) === "complete";
 
-// A mount point that its script has not filled yet: there is hardly any text, and there are scripts.
+// Whether the page looks like a mount point that its script has not filled yet: scripts, but hardly any text.
 const FILLED = 30;
 const looksUnfilled = () => {
   const body = bodyOf(document);
@@ -48,7 +48,7 @@ const lastArrival = () => {
   return entries.length ? entries[entries.length - 1].responseEnd : 0;
 };
 
-// Wait until nothing is in flight and nothing changed for `quietMs`; say what still went on at the deadline.
+// Wait until nothing is in flight and nothing changed for `quietMs`; return "idle", or what still happened at the deadline.
 const quiet = async (deadline, quietMs, isFilled) => {
   const began = now();
   let last = began;
@@ -69,15 +69,15 @@ const quiet = async (deadline, quietMs, isFilled) => {
   }
 };
 
-// "unparsed", or how far the page came: "idle", or what it still did when the time was up.
+// Return "unparsed", "idle", or what the page still did when the time was up.
 const settle = async ({ parseMs, idleMs, stays }) => {
-  if (stays) asks("stays");
+  if (stays) isTrueInPage("stays"); // resets the page's pending navigation
   if (!(await until(document, "DOMContentLoaded", isParsed, now() + parseMs))) return "unparsed";
   const deadline = now() + idleMs;
   if (!(await until(window, "load", isLoaded, deadline))) return "loading";
-  await nextTask(); // the page's own load listeners come first
+  await nextTask(); // let the page's own load listeners run first
   const unfilled = looksUnfilled();
-  if (!unfilled && !asks("ever") && !isBusy()) return "idle";
+  if (!unfilled && !isTrueInPage("ever") && !isBusy()) return "idle";
   return quiet(deadline, QUIET_MS, unfilled ? () => !looksUnfilled() : () => true);
 };
 
@@ -87,7 +87,7 @@ const CONDITIONS = {
   textIncludes: (value) => (bodyOf(document)?.innerText ?? rawText(rootOf(document) ?? new Text(""))).includes(value),
 };
 
-// Wait for the caller's condition; false when its time is up.
+// Wait for the caller's condition; return false if its time is up.
 const waitFor = async ({ type, value, timeoutMs }) => {
   const deadline = now() + timeoutMs;
   if (type === "stable") return (await quiet(deadline, STABLE_MS, () => true)) === "idle";

@@ -1,4 +1,4 @@
-// What stands in for real input where none can be had: events of a script, which pages can tell from a person's.
+// Synthetic input for when real input is not available: dispatched events, which pages can tell from real ones.
 const clickOf = method(HTMLElement.prototype, "click");
 const submitForm = method(HTMLFormElement.prototype, "requestSubmit");
 
@@ -13,14 +13,14 @@ const domClick = () => {
   return {};
 };
 
-const domWrite = (text) => {
+const domType = (text) => {
   const element = target();
   if (isNativeField(element)) return setValue(text);
   focus();
   const writes = text ? ["insertText", false, text] : ["delete"];
   if (!documentOf(element).execCommand(...writes)) {
     element.textContent = text;
-    tellPage(element);
+    dispatchChange(element);
   }
   return {};
 };
@@ -30,8 +30,8 @@ const keyEvent = (element, kind) => dispatch(element, new KeyboardEvent(kind, {
 }));
 const domEnter = () => {
   const element = target();
-  const goesOn = keyEvent(element, "keydown") && keyEvent(element, "keypress");
-  if (goesOn && tagOf(element) !== "textarea" && element.form) submitForm(element.form);
+  const isAllowed = keyEvent(element, "keydown") && keyEvent(element, "keypress");
+  if (isAllowed && tagOf(element) !== "textarea" && element.form) submitForm(element.form);
   keyEvent(element, "keyup");
   return {};
 };

@@ -1,5 +1,5 @@
-// Words of a query and of an element, made comparable: width, case and accents folded, Chinese as pairs of
-// characters, words that mean the same as one, and words for a kind of element ("button", "输入框") set apart.
+// Compare the words of a query with the words of an element. Width, case and accents are folded, Chinese is split into
+// pairs of characters, synonyms are unified, and words for a kind of element ("button", "输入框") are separated.
 const SAME_MEANING = [
   ["search", "find", "lookup", "搜索", "搜寻", "搜尋", "查询", "查詢", "查找", "检索", "檢索"],
   ["login", "log in", "log on", "logon", "sign in", "signin", "登录", "登陆", "登錄", "登入"],
@@ -26,9 +26,9 @@ const SAME_MEANING = [
   ["quantity", "qty", "数量", "數量"],
   ["add to cart", "add to basket", "加入购物车", "加入購物車"],
 ];
-const SIGNS = { next: /^[›»>→⟩▶]+$/u, previous: /^[‹«<←⟨◀]+$/u, close: /^[×✕✖✗]$/u };
-const IDLE_WORDS = new Set(["the", "a", "an", "of", "to", "for", "your", "my", "please", "enter", "type", "in", "on", "here", "this"]);
-const IDLE_SIGNS = /请输入|请填写|请选择|請輸入|請選擇|您的|你的|我的|请|請|的/gu;
+const SYMBOLS = { next: /^[›»>→⟩▶]+$/u, previous: /^[‹«<←⟨◀]+$/u, close: /^[×✕✖✗]$/u };
+const STOP_WORDS = new Set(["the", "a", "an", "of", "to", "for", "your", "my", "please", "enter", "type", "in", "on", "here", "this"]);
+const STOP_CHARACTERS = /请输入|请填写|请选择|請輸入|請選擇|您的|你的|我的|请|請|的/gu;
 const KIND_WORDS = {
   button: ["button", "btn", "按钮", "按鈕"],
   link: ["link", "hyperlink", "链接", "鏈接", "連結"],
@@ -53,36 +53,36 @@ const KINDS = anyOf(KIND_OF.keys());
 const CJK_RUN = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]+/u;
 const WORD = new RegExp(`${CJK_RUN.source}|[\\p{L}\\p{N}]+`, "gu");
 
-// NFKC makes full-width letters narrow; accents go from Latin letters only, for か and が are two sounds.
+// NFKC makes full-width letters narrow. Accents are removed from Latin letters only, because か and が differ.
 const fold = (text) => {
   const plain = text.normalize("NFKC").toLowerCase().replace(/[\u200b\u2060\ufeff\u00ad]/g, "");
-  const sign = Object.keys(SIGNS).find((name) => SIGNS[name].test(plain.trim()));
+  const sign = Object.keys(SYMBOLS).find((name) => SYMBOLS[name].test(plain.trim()));
   if (sign) return sign;
   const bare = plain.normalize("NFD").replace(/([a-z])\p{M}+/gu, "$1").normalize("NFC");
-  // 登 录 on a button is 登录, spaced out to look better.
+  // 登 录 on a button is 登录 with a space for looks.
   return bare.replace(/[^\p{L}\p{N}]+/gu, " ").replace(/(?<=\p{Script=Han}) (?=\p{Script=Han})/gu, "").trim();
 };
 
 const tokensOf = (folded) => {
-  const meant = folded.replace(MEANINGS, (phrase) => ` ${MEANING_OF.get(phrase)} `);
-  const kept = meant.replace(IDLE_SIGNS, " ");
+  const unified = folded.replace(MEANINGS, (phrase) => ` ${MEANING_OF.get(phrase)} `);
+  const filtered = unified.replace(STOP_CHARACTERS, " ");
   const tokens = [];
-  for (const [word] of kept.matchAll(WORD)) {
+  for (const [word] of filtered.matchAll(WORD)) {
     if (!CJK_RUN.test(word)) {
-      if (!IDLE_WORDS.has(word)) tokens.push(word);
+      if (!STOP_WORDS.has(word)) tokens.push(word);
     } else if (word.length <= 2) tokens.push(word);
     else for (let at = 0; at < word.length - 1; at += 1) tokens.push(word.slice(at, at + 2));
   }
   return tokens.length ? tokens : folded.split(" ").filter(Boolean);
 };
 
-const MOST_WORDS = 400; // characters of a text that are compared; a card of a whole article matches nothing well
+const MAX_COMPARED = 400; // characters of a text that are compared; longer texts match nothing well
 const wordsOf = (text) => {
-  const folded = fold(text.slice(0, MOST_WORDS));
+  const folded = fold(text.slice(0, MAX_COMPARED));
   return { folded, tokens: tokensOf(folded) };
 };
 
-// A query apart: its words, the kinds of element that it names, and its words without those.
+// Parse a query: its words, the kinds of element that it names, and its words without those.
 const queryOf = (text) => {
   const whole = wordsOf(text);
   const kinds = new Set();
@@ -102,7 +102,7 @@ const likeness = (one, other) => {
 const holds = (text, query) =>
   isLatin(query) ? ` ${text} `.includes(` ${query} `) : query !== "" && text.includes(query);
 
-// 1 for the same text, 0 for nothing in common; most of the query's words must be there to come above one half.
+// 1 for equal texts, 0 for nothing in common; above 0.5 only if most of the query's words are present.
 const similarity = (query, text) => {
   if (!query.tokens.length || !text.tokens.length) return 0;
   if (query.folded === text.folded) return 1;

@@ -1,27 +1,27 @@
-// What the fields and the texts of a document show, through open shadow roots and frames of its origin, for whoever
-// knows what must not be shown; the fields that show it are emptied.
-const SHOWING = "input,textarea,select,[contenteditable]:not([contenteditable=false]),[role=textbox],[role=searchbox]";
-const FIELDS_SHOWN = (globalThis.continuityShown ??= []);
-const isTyped = (field) => isNativeField(field) && tagOf(field) !== "select";
+// List what the fields and roots of a document show, including open shadow roots and same-origin frames, so that the
+// caller can check for secrets and have the fields that show one emptied.
+const SHOWING_FIELDS = "input,textarea,select,[contenteditable]:not([contenteditable=false]),[role=textbox],[role=searchbox]";
+const LISTED_FIELDS = (globalThis.continuityShown ??= []);
+const isTextInput = (field) => isNativeField(field) && tagOf(field) !== "select";
 
-const shownBy = (field) => (isTyped(field) ? `${field.value}\n${field.placeholder}` : rawText(field));
+const fieldText = (field) => (isTextInput(field) ? `${field.value}\n${field.placeholder}` : rawText(field));
 
 const empty = (field) => {
-  if (!isTyped(field)) field.replaceChildren();
+  if (!isTextInput(field)) field.replaceChildren();
   else field.value = field.placeholder = "";
 };
 
-const shownIn = (root) => {
+const rootText = (root) => {
   if (nodeKind(root) === DOCUMENT) return `${titleOf(root)}\n${bodyOf(root)?.innerText ?? ""}`;
   const texts = [];
   for (let child = firstChild(root); child; child = nextSibling(child)) texts.push(child.innerText ?? rawText(child));
   return texts.join("\n");
 };
 
-// Empty those of the fields told before, by number, and tell anew.
+// Empty the fields at these indexes of the previous answer, and list all again.
 const visibleText = (emptied) => {
-  for (const at of emptied) empty(FIELDS_SHOWN[at]);
+  for (const at of emptied) empty(LISTED_FIELDS[at]);
   const roots = openRoots(document);
-  FIELDS_SHOWN.splice(0, Infinity, ...roots.flatMap((root) => [...all(root, SHOWING)]));
-  return { fields: FIELDS_SHOWN.map(shownBy), texts: roots.map(shownIn) };
+  LISTED_FIELDS.splice(0, Infinity, ...roots.flatMap((root) => [...all(root, SHOWING_FIELDS)]));
+  return { fields: LISTED_FIELDS.map(fieldText), texts: roots.map(rootText) };
 };

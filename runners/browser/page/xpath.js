@@ -1,5 +1,5 @@
-// XPaths of elements, and elements by XPath. XPath ends at a frame and at a shadow root: ` >> ` leads on into either, and in
-// a shadow root, where browsers have no XPath, a path is steps of the form /tag[n] alone.
+// XPaths of elements, and elements by XPath. XPath does not cross frames and shadow roots: ` >> ` enters either. In a shadow
+// root, where browsers have no XPath, a path consists only of steps /tag[n].
 const INTO = " >> ";
 const SNAPSHOT = 7;
 const PLAIN_STEPS = /^(\/([a-z][a-z0-9-]*|\*)(\[[1-9][0-9]*\])?)+$/;
@@ -30,15 +30,15 @@ const childElements = (parent) => {
   for (let child = firstChild(parent); child; child = nextSibling(child)) if (nodeKind(child) === ELEMENT) found.push(child);
   return found;
 };
-const nameOfStep = (element) => (namespaceOf(element) === HTML && PLAIN_TAG.test(tagOf(element)) ? tagOf(element) : "*");
+const stepName = (element) => (namespaceOf(element) === HTML && PLAIN_TAG.test(tagOf(element)) ? tagOf(element) : "*");
 
 const stepOf = new Map();
-const noteSteps = (parent) => {
+const computeSteps = (parent) => {
   const counts = new Map();
   childElements(parent).forEach((child, at) => {
     const count = (counts.get(tagOf(child)) ?? 0) + 1;
     counts.set(tagOf(child), count);
-    const name = nameOfStep(child);
+    const name = stepName(child);
     stepOf.set(child, name === "*" ? `/*[${at + 1}]` : `/${name}[${count}]`);
   });
 };
@@ -57,7 +57,7 @@ const pathOf = (element) => {
       path = byId + path;
       break;
     }
-    if (!stepOf.has(node)) noteSteps(parentOf(node));
+    if (!stepOf.has(node)) computeSteps(parentOf(node));
     path = stepOf.get(node) + path;
   }
   const outer = nodeKind(root) === FRAGMENT ? hostOf(root) : viewOf(root)?.frameElement;
@@ -80,7 +80,7 @@ const byXPath = (root, path) => {
     const result = evaluatePath(root, path, root, null, SNAPSHOT, null);
     return Array.from({ length: lengthOf(result) }, (_, at) => itemOf(result, at));
   } catch {
-    throw new DOMException("no XPath of elements", "SyntaxError"); // a number, say, or a prefix that nobody knows
+    throw new DOMException("no XPath of elements", "SyntaxError"); // for example a number, or an unknown prefix
   }
 };
 const byPath = (path) => {

@@ -1,1 +1,1 @@
-"""One browser session: its context, tabs, crash handling and refused requests."""
+"""One browser session: its browser context, tabs, crash handling and refused requests."""

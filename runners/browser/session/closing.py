@@ -1,4 +1,4 @@
-"""How what belongs to a session ends with it."""
+"""Close pages and other resources of a session within a time limit."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ CLOSE_AGAIN_SECONDS = 1.5
 
 
 class SessionResource(Protocol):
-    """Something that a tool made for later calls in the same session."""
+    """Something that a tool created for later calls in the same session."""
 
     async def close(self) -> None:
-        """End it; it raises nothing, and is called once."""
+        """Close it; raises nothing, and is called once."""
         ...
 
 
-async def ended(closing: Awaitable[None]) -> None:
-    """Wait for a close; what does not close in time goes with its context or its browser."""
+async def wait_closed(closing: Awaitable[None]) -> None:
+    """Wait for a close; what does not close in time ends with its context or its browser."""
     try:
         await asyncio.wait_for(closing, CLOSE_SECONDS)
     except browser_errors() as error:
-        logger.debug("closing ended with %s", type(error).__name__)
+        logger.debug("closing failed: %s", type(error).__name__)
 
 
 async def close_page(page: Page, target_id: str) -> None:
-    """Close a page, whatever it is doing.
+    """Close a page, even while it navigates or its script hangs.
 
-    A busy Chromium now and then loses a close that meets a navigation, and Playwright asks it only
-    once: a page that is still there is closed again, past Playwright.
+    A busy Chromium sometimes loses a close request that coincides with a navigation, and Playwright
+    sends it only once. A page that is still open is therefore closed again through CDP.
     """
     closing = asyncio.ensure_future(page.close(run_before_unload=False))
-    closing.add_done_callback(lambda over: over.cancelled() or over.exception())
+    closing.add_done_callback(lambda done: done.cancelled() or done.exception())
     done, _ = await asyncio.wait((closing,), timeout=CLOSE_AGAIN_SECONDS)
     browser = page.context.browser
     if not done and browser is not None:
-        line = await browser.new_browser_cdp_session()
-        with contextlib.suppress(*browser_errors()):  # where it closed meanwhile
-            await line.send("Target.closeTarget", {"targetId": target_id})
-        await line.detach()
+        cdp = await browser.new_browser_cdp_session()
+        with contextlib.suppress(*browser_errors()):  # it may have closed meanwhile
+            await cdp.send("Target.closeTarget", {"targetId": target_id})
+        await cdp.detach()
     await closing

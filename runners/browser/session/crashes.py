@@ -1,4 +1,4 @@
-"""What goes wrong with a page while somebody waits: it crashes, closes or floods."""
+"""Watch a page for crashes, dialogs and popups while a caller waits for it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from runners import metrics
-from runners.browser.errors import browser_errors, browser_lost, too_many
+from runners.browser.errors import browser_errors, browser_lost, flood_failure
 from runners.errors import ToolFailed
 
 if TYPE_CHECKING:
@@ -16,29 +16,29 @@ if TYPE_CHECKING:
 
     DialogHandler = Callable[[Dialog], None]
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 MAX_DIALOGS = 20
 MAX_POPUPS = 10
 MAX_NOTICES = 10
-GLANCE_SECONDS = 1.0
+CHECK_SECONDS = 1.0
 
 
 class PageWatch:
     """Watches one page: dismisses dialogs, closes popups, and ends waits when it is lost.
 
     Attributes:
-        dialogs: what the dialogs said that were dismissed since `count_anew`.
-        answerer: whoever is asked the page's dialogs instead: a person.
+        dialogs: the messages of the dialogs that were dismissed since `reset_counts`.
+        dialog_handler: receives the page's dialogs instead, while a person has taken over the page.
     """
 
     def __init__(self, page: Page) -> None:
         self._failure: asyncio.Future[ToolFailed] = asyncio.get_running_loop().create_future()
         self.dialogs: list[str] = []
-        self.answerer: DialogHandler | None = None
+        self.dialog_handler: DialogHandler | None = None
         self._dialogs = 0
         self._popups = 0
-        self._chores: set[asyncio.Task[None]] = set()
+        self._background: set[asyncio.Task[None]] = set()
         self._notices: list[str] = []
         page.on("dialog", self._on_dialog)
         page.on("popup", self._on_popup)
@@ -47,38 +47,39 @@ class PageWatch:
 
     @property
     def is_lost(self) -> bool:
-        """Whether the page is lost: every wait for it fails from now on."""
+        """Whether the page is lost: every wait for it fails."""
         return self._failure.done()
 
     def fail(self, failure: ToolFailed) -> None:
-        """Give the page up; whoever waits for it gets this failure."""
+        """Declare the page lost: every wait for it raises this failure."""
         if not self._failure.done():
             self._failure.set_result(failure)
 
     def reset_counts(self) -> None:
-        """Forget the dialogs and popups so far: each lease has its own count."""
+        """Reset the dialogs and popups; the limits apply per lease."""
         self.dialogs = []
         self._dialogs = self._popups = 0
 
-    def note(self, notice: str) -> None:
-        """Keep a sentence for whoever asks next what the page did by itself."""
+    def add_notice(self, notice: str) -> None:
+        """Add a sentence about something the page did by itself, for the next `take_notices`."""
         if len(self._notices) < MAX_NOTICES:
             self._notices.append(notice)
 
     def take_notices(self) -> list[str]:
-        """Return what the page did by itself since this was asked last: it asked, opened a window,
-        led to no page.
+        """Return what the page did by itself since the last call, one sentence each.
+
+        For example: it opened a dialog or a window, or a navigation returned no page.
         """
         taken, self._notices = self._notices, []
         return taken
 
-    async def watch(
-        self, work: Coroutine[Any, Any, Answer], seconds_left: Callable[[], float]
-    ) -> Answer:
-        """Wait for the work, for trouble or for the end of the time, whatever comes first.
+    async def wait_for(
+        self, work: Coroutine[Any, Any, Result], seconds_left: Callable[[], float]
+    ) -> Result:
+        """Wait for the work, until the page is lost or the time is up.
 
         Raises:
-            TimeoutError: `seconds_left()`, asked every second, came to 0; the work is cancelled.
+            TimeoutError: `seconds_left()`, called every second, returned 0; the work is cancelled.
             ToolFailed: The page is lost.
         """
         task = asyncio.create_task(work)
@@ -90,7 +91,7 @@ class PageWatch:
                     raise TimeoutError
                 await asyncio.wait(
                     waited,
-                    timeout=min(left, GLANCE_SECONDS),
+                    timeout=min(left, CHECK_SECONDS),
                     return_when=asyncio.FIRST_COMPLETED,
                 )
             if self._failure.done():
@@ -99,18 +100,18 @@ class PageWatch:
         finally:
             if not task.done():
                 task.cancel()
-            task.add_done_callback(_note_end)
+            task.add_done_callback(_retrieve_exception)
 
-    def do(self, work: Coroutine[Any, Any, Any]) -> None:
-        """Do something beside, for whose outcome nobody waits."""
+    def run_in_background(self, work: Coroutine[Any, Any, Any]) -> None:
+        """Start work whose result is not needed; its browser errors are ignored."""
 
-        async def chore() -> None:
+        async def ignoring_errors() -> None:
             with contextlib.suppress(ToolFailed, *browser_errors()):
                 await work
 
-        task = asyncio.create_task(chore())
-        self._chores.add(task)
-        task.add_done_callback(self._chores.discard)
+        task = asyncio.create_task(ignoring_errors())
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
 
     def _on_crash(self, _: Page) -> None:
         metrics.browser_crashed("page")
@@ -119,39 +120,41 @@ class PageWatch:
     def _on_dialog(self, dialog: Dialog) -> None:
         self._dialogs += 1
         if self._dialogs > MAX_DIALOGS:
-            # It stays open and so stops the page's script until the page is closed.
-            self.fail(too_many("dialogs", MAX_DIALOGS))
+            # The open dialog blocks the page's script until the page is closed.
+            self.fail(flood_failure("dialogs", MAX_DIALOGS))
             return
-        if dialog.type != "beforeunload" and self.answerer is not None:
-            self.answerer(dialog)
+        if dialog.type != "beforeunload" and self.dialog_handler is not None:
+            self.dialog_handler(dialog)
             return
         if dialog.type != "beforeunload":
             self.dialogs.append(dialog.message[:200])
-            self.note(dismissed_dialog_notice(dialog.message[:200]))
-        # Dismissing "leave this page?" would keep the tab on it.
-        self.do(dialog.accept() if dialog.type == "beforeunload" else dialog.dismiss())
+            self.add_notice(dismissed_dialog_notice(dialog.message[:200]))
+        # Dismissing a beforeunload dialog would prevent the navigation.
+        self.run_in_background(
+            dialog.accept() if dialog.type == "beforeunload" else dialog.dismiss()
+        )
 
     def _on_popup(self, popup: Page) -> None:
         self._popups += 1
         if self._popups > MAX_POPUPS:
-            self.fail(too_many("popups", MAX_POPUPS))
+            self.fail(flood_failure("popups", MAX_POPUPS))
         popup.on("popup", self._on_popup)
         popup.on("dialog", self._on_dialog)
-        self.do(popup.close())
+        self.run_in_background(popup.close())
 
 
-def dismissed_dialog_notice(asked: str) -> str:
-    """Return what is said of a question that the page asked in a dialog."""
-    return f"The page asked “{asked}”, which was answered with no."
+def dismissed_dialog_notice(message: str) -> str:
+    """Return the warning about a dialog that was dismissed."""
+    return f"The page asked “{message}” in a dialog, which was dismissed."
 
 
-def within(seconds: float) -> Callable[[], float]:
-    """Return a countdown of so many seconds from now."""
+def countdown(seconds: float) -> Callable[[], float]:
+    """Return a function that returns the seconds left of this time, starting now."""
     end = asyncio.get_running_loop().time() + seconds
     return lambda: end - asyncio.get_running_loop().time()
 
 
-def _note_end(task: asyncio.Future[Any]) -> None:
-    """Take note of how a task ended that nobody waits for any more."""
+def _retrieve_exception(task: asyncio.Future[Any]) -> None:
+    """Retrieve the exception of an abandoned task, so that asyncio does not log it."""
     if not task.cancelled():
         task.exception()

@@ -1,4 +1,4 @@
-"""A run's browser session: a context of its own and a pool of tabs."""
+"""A run's browser session: its own browser context and a pool of tabs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from runners.browser.errors import browser_errors, browser_lost, no_page_open
 from runners.browser.page_scripts import activity_script
-from runners.browser.session.closing import CLOSE_SECONDS, SessionResource, ended
+from runners.browser.session.closing import CLOSE_SECONDS, SessionResource, wait_closed
 from runners.browser.session.refused_requests import late_warnings
 from runners.browser.session.tab import Tab
 from runners.browser.tracing.trace import TraceFolder, Tracer
@@ -25,24 +25,23 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 PUBLIC_ONLY = EgressPolicy()
-OPEN_SECONDS = 70.0  # starting the browser included
+OPEN_SECONDS = 70.0  # including the start of the browser
 STATE_SECONDS = 5.0
 
 
 class BrowserSession:
-    """The tabs of one run, or of one run after the other where it is named. They share cookies and
-    storage, and nothing with any other session.
+    """The tabs of one run, or of consecutive runs if the session is named.
 
-    Those of a remote caller reach the net through a proxy that holds to `egress`; a local caller's
-    reach it as the machine does.
+    The tabs share cookies and storage with each other and with no other session. Pages of a remote
+    caller connect through a proxy that enforces `egress`; pages of a local caller connect directly.
 
     Attributes:
         run_id: the run that uses it.
-        storage: cookies and storage that a new context begins with, as Playwright writes them.
-        renewals: how often its context was lost with its browser and made anew (cookies and logins
-            are then those of `storage`).
-        tracer: records what its pages do, where that is wanted.
-        belongings: what tools keep for later calls, by name; closed with it.
+        storage: the initial cookies and storage of a new context, as Playwright's storage_state.
+        renewals: how often its context was lost with its browser and created again, with the
+            cookies and logins of `storage`.
+        tracer: records Playwright traces of its pages.
+        resources: what tools store for later calls, by name; closed with the session.
     """
 
     def __init__(
@@ -68,40 +67,41 @@ class BrowserSession:
         self._proxy: EgressProxy | None = None
         self._context: BrowserContext | None = None
         self._opening = asyncio.Lock()
-        self._seats = asyncio.Semaphore(max_tabs)
+        self._slots = asyncio.Semaphore(max_tabs)
         self._free: list[Tab] = []
         self._tabs: list[Tab] = []
-        self._endings: set[asyncio.Task[None]] = set()
-        self._kept: Tab | None = None
-        self._kept_for = ""
-        self._keeping = asyncio.Lock()
-        self._doubtful = False
+        self._closings: set[asyncio.Task[None]] = set()
+        self._run_tab: Tab | None = None
+        self._run_tab_owner = ""  # the run whose pages it shows
+        self._run_tab_lock = asyncio.Lock()
+        self._check_browser = False  # something failed: check the browser before a tab is reused
         self._closed = asyncio.Event()
 
     @contextlib.asynccontextmanager
     async def tab(self) -> AsyncIterator[Tab]:
-        """Lease a tab, waiting while `max_tabs` are leased. It may still show its last page.
+        """Lease a tab; waits while `max_tabs` are leased. It may still show its last page.
 
         Raises:
-            PageCrashed: The session is closed, or no browser can be had.
+            PageCrashed: The session is closed, or no browser is available.
         """
-        await self._seats.acquire()
+        await self._slots.acquire()
         tab = self._reuse() or await self._wait_for_new()
         tab.begin_lease(self.run_id)
         try:
             yield tab
         except PageCrashed:
-            self._doubtful = True
+            self._check_browser = True
             raise
         finally:
-            self._give_back(tab)
+            self._release(tab)
 
     async def ready(self) -> None:
-        """Wait until there is a browser to open tabs in; it is started where there is none, and
-        goes on starting when nobody waits for it any more.
+        """Wait until a browser is available to open tabs in, and start it if necessary.
+
+        The start continues when the caller is cancelled.
 
         Raises:
-            PageCrashed, ChromiumMissing: It does not start.
+            PageCrashed, ChromiumMissing: The browser does not start.
         """
         if self.has_page:
             return
@@ -111,88 +111,89 @@ class BrowserSession:
 
     @property
     def has_page(self) -> bool:
-        """Whether the tab that the run's steps share is there, with what they left in it."""
-        if self._kept is None or self._kept_for != self.run_id:
+        """Whether the run tab is open, with the page that the run's steps left in it."""
+        if self._run_tab is None or self._run_tab_owner != self.run_id:
             return False
-        return self._kept.is_alive
+        return self._run_tab.is_alive
 
     @contextlib.asynccontextmanager
     async def run_tab(self, *, fresh: bool = False) -> AsyncIterator[Tab]:
-        """Lease the tab that the run's steps share: it keeps its page from one call to the next.
+        """Lease the run tab: the tab that the run's steps share, with its page, between calls.
 
-        `fresh` is for who opens an address: where there is no such tab, or its page died, it is
-        made.
+        Args:
+            fresh: open a tab if there is none or its page died. For callers that navigate first.
 
         Raises:
-            PageCrashed: There is no page to go on with, or it died.
+            PageCrashed: No page is open, or it died.
         """
-        async with self._keeping:
+        async with self._run_tab_lock:
             if not self.has_page:
-                await self._keep_another(fresh=fresh)
-            self._kept_for = self.run_id
-            tab = self._kept
+                await self._open_run_tab(fresh=fresh)
+            self._run_tab_owner = self.run_id
+            tab = self._run_tab
             if tab is None:
                 raise browser_lost()
             tab.begin_lease(self.run_id)
             yield tab
 
-    async def _keep_another(self, *, fresh: bool) -> None:
-        lost = self._kept is not None and not self._kept.is_alive
+    async def _open_run_tab(self, *, fresh: bool) -> None:
+        is_lost = self._run_tab is not None and not self._run_tab.is_alive
         if not fresh:
-            raise browser_lost() if lost else no_page_open()
-        if self._kept is not None and not lost:
-            return  # another run's, in the same session: its page is left for the new one
-        if self._kept is not None:
-            self._doubtful = True
-            self._give_back(self._kept)
-            self._kept = None
-        await self._seats.acquire()
-        self._kept = self._reuse() or await self._wait_for_new()
+            raise browser_lost() if is_lost else no_page_open()
+        if self._run_tab is not None and not is_lost:
+            return  # the tab of the session's previous run is reused for this one
+        if self._run_tab is not None:
+            self._check_browser = True
+            self._release(self._run_tab)
+            self._run_tab = None
+        await self._slots.acquire()
+        self._run_tab = self._reuse() or await self._wait_for_new()
 
     async def close_run_tab(self) -> None:
-        """Close the tab that the run's steps share, where there is one, once it is not in use."""
-        async with self._keeping:
-            tab, self._kept = self._kept, None
+        """Close the run tab, if there is one, once no call uses it."""
+        async with self._run_tab_lock:
+            tab, self._run_tab = self._run_tab, None
             if tab is not None:
-                self._end(tab).add_done_callback(lambda _: self._seats.release())
+                self._close_tab(tab).add_done_callback(lambda _: self._slots.release())
 
     @property
     def is_closed(self) -> bool:
-        """Whether it is over. Safe from any thread."""
+        """Whether the session was closed. Safe from any thread."""
         return self._closed.is_set()
 
     def live_tab(self) -> Tab | None:
-        """Return the tab that the run's steps share, for somebody who looks on."""
-        return self._kept if self.has_page else None
+        """Return the run tab for the live page, or None if no page is open."""
+        return self._run_tab if self.has_page else None
 
     @contextlib.asynccontextmanager
     async def takeover_tab(self) -> AsyncIterator[Tab | None]:
-        """Lease that tab as it is, for a person's hands: no call works on it meanwhile."""
-        async with self._keeping:
+        """Lease the run tab for the input of a person; no call works on it meanwhile."""
+        async with self._run_tab_lock:
             yield self.live_tab()
 
     def tabs_of_run(self) -> list[Tab]:
-        """Return the tabs that show what the present run opened, last first; some may be dead."""
-        own = [tab for tab in self._tabs if tab.run_id == self.run_id]
-        return sorted(own, key=lambda tab: tab.used_at, reverse=True)
+        """Return the tabs with the run's pages, most recently used first; some may be dead."""
+        tabs = [tab for tab in self._tabs if tab.run_id == self.run_id]
+        return sorted(tabs, key=lambda tab: tab.used_at, reverse=True)
 
     def isolated_session(self, egress: EgressPolicy) -> BrowserSession:
-        """Return a session in the same browser, apart from this one; the caller closes it."""
+        """Return a separate session in the same browser; the caller closes it."""
         return BrowserSession(self._browser, run_id=self.run_id, trust="remote", egress=egress)
 
     def open_tabs(self) -> list[Tab]:
-        """Return the tabs that can still be looked at, the one used last first."""
+        """Return the tabs that can still be read, most recently used first."""
         usable = [tab for tab in self._tabs if tab.is_usable]
         return sorted(usable, key=lambda tab: tab.used_at, reverse=True)
 
     def mark_refusal_reported(self, host: str) -> None:
-        """Note that the caller is told of this forbidden host."""
+        """Record that the caller was informed about this forbidden host."""
         if self._proxy is not None:
             self._proxy.failed_connections.mark_reported(host)
 
     def late_refusals(self, since: float) -> list[str]:
-        """Return a sentence for each host that was refused since a `time.monotonic()` and that
-        nobody was told of.
+        """Return a warning for each host refused since then that was not reported yet.
+
+        `since` is a `time.monotonic()` value.
         """
         return (
             late_warnings(self._proxy.failed_connections, since) if self._proxy is not None else []
@@ -206,9 +207,9 @@ class BrowserSession:
             raise browser_lost() from None
 
     async def read_state(self) -> tuple[Mapping[str, Any], list[str]] | None:
-        """Return cookies and storage, and what the tabs show, the one used last first.
+        """Return cookies and storage, and the URLs of the tabs, most recently used first.
 
-        None where there is nothing new to tell: no page was opened, or the browser died.
+        None if there is no new state: no page was opened, or the browser died.
         """
         context = self._context
         if context is None:
@@ -218,7 +219,7 @@ class BrowserSession:
             async with asyncio.timeout(STATE_SECONDS):
                 storage: Any = await context.storage_state(indexed_db=True)
         except browser_errors() as error:
-            logger.warning("a session's state could not be read: %s", type(error).__name__)
+            logger.warning("the state of a session could not be read: %s", type(error).__name__)
             return None
         self.storage = storage
         return storage, [url for url in urls if url.startswith(("http:", "https:"))]
@@ -231,42 +232,42 @@ class BrowserSession:
             await self.resources.popitem()[1].close()
         context, self._context = self._context, None
         self._free.clear()
-        self._kept = None
+        self._run_tab = None
         if context is not None:
-            await ended(context.close())
-        if self._endings:
-            await asyncio.wait(set(self._endings), timeout=CLOSE_SECONDS)
+            await wait_closed(context.close())
+        if self._closings:
+            await asyncio.wait(set(self._closings), timeout=CLOSE_SECONDS)
         await self._close_proxy()
         self._tabs.clear()
 
     def _reuse(self) -> Tab | None:
-        while self._free and not self._doubtful:
+        while self._free and not self._check_browser:
             tab = self._free.pop()
             if tab.is_usable:
                 return tab
-            self._end(tab)
+            self._close_tab(tab)
         return None
 
     async def _wait_for_new(self) -> Tab:
-        """Make a tab; when its caller stops waiting, it is given back as soon as it is there."""
-        making = asyncio.create_task(self._make())
+        """Open a tab; if the caller stops waiting, the tab is released once it is open."""
+        opening = asyncio.create_task(self._open_tab())
         try:
-            return await asyncio.wait_for(asyncio.shield(making), OPEN_SECONDS)
+            return await asyncio.wait_for(asyncio.shield(opening), OPEN_SECONDS)
         except BaseException as error:
-            making.add_done_callback(self._give_back_unused)
+            opening.add_done_callback(self._release_unused)
             if isinstance(error, TimeoutError):
-                self._doubtful = True
+                self._check_browser = True
                 raise browser_lost() from None
             raise
 
-    def _give_back_unused(self, making: asyncio.Task[Tab]) -> None:
-        if making.cancelled() or making.exception() is not None:
-            self._seats.release()
+    def _release_unused(self, opening: asyncio.Task[Tab]) -> None:
+        if opening.cancelled() or opening.exception() is not None:
+            self._slots.release()
         else:
-            self._give_back(making.result())
+            self._release(opening.result())
 
-    async def _make(self) -> Tab:
-        for is_last in (False, True):
+    async def _open_tab(self) -> Tab:
+        for is_last_attempt in (False, True):
             try:
                 context = await self._ready_context()
                 tab = await Tab.open(
@@ -274,8 +275,8 @@ class BrowserSession:
                 )
             except browser_errors() as error:
                 logger.warning("no tab could be opened: %s", type(error).__name__)
-                self._doubtful = True
-                if is_last or self._closed.is_set():
+                self._check_browser = True
+                if is_last_attempt or self._closed.is_set():
                     raise browser_lost() from None
             else:
                 self._tabs.append(tab)
@@ -283,13 +284,13 @@ class BrowserSession:
         raise browser_lost()
 
     async def _ready_context(self) -> BrowserContext:
-        """Return the session's context, made anew when its browser died."""
+        """Return the session's context; create it again if its browser died."""
         async with self._opening:
             if self._closed.is_set():
                 raise browser_lost()
             browser = await self._browser()
             if self._context is not None and self._context.browser is browser:
-                self._doubtful = False
+                self._check_browser = False
                 return self._context
             if self._context is not None:
                 self.renewals += 1
@@ -297,10 +298,10 @@ class BrowserSession:
                 self._tabs.clear()
             context = await self._new_context(browser)
             if self._closed.is_set():
-                await ended(context.close())
+                await wait_closed(context.close())
                 await self._close_proxy()
                 raise browser_lost()
-            self._context, self._doubtful = context, False
+            self._context, self._check_browser = context, False
             return context
 
     async def _new_context(self, browser: Browser) -> BrowserContext:
@@ -321,19 +322,19 @@ class BrowserSession:
         if self._proxy is not None:
             await self._proxy.close()
 
-    def _give_back(self, tab: Tab) -> None:
+    def _release(self, tab: Tab) -> None:
         if tab.is_usable and not self._closed.is_set() and tab in self._tabs:
             self._free.append(tab)
-            self._seats.release()
+            self._slots.release()
             return
-        # The seat is free when the page is: never more than `max_tabs` pages, also while some are
-        # being closed.
-        self._end(tab).add_done_callback(lambda _: self._seats.release())
+        # The slot is free once the page is closed, so that there are never more than `max_tabs`
+        # pages.
+        self._close_tab(tab).add_done_callback(lambda _: self._slots.release())
 
-    def _end(self, tab: Tab) -> asyncio.Task[None]:
+    def _close_tab(self, tab: Tab) -> asyncio.Task[None]:
         if tab in self._tabs:
             self._tabs.remove(tab)
-        ending = asyncio.create_task(ended(tab.close()))
-        self._endings.add(ending)
-        ending.add_done_callback(self._endings.discard)
-        return ending
+        closing = asyncio.create_task(wait_closed(tab.close()))
+        self._closings.add(closing)
+        closing.add_done_callback(self._closings.discard)
+        return closing

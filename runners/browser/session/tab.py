@@ -1,4 +1,4 @@
-"""One tab of a session: opening addresses, calling the reader in the page, taking its picture."""
+"""One tab of a session: navigate, call scripts in the page, take screenshots."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from runners.browser.errors import (
     browser_errors,
     browser_lost,
     download_failure,
-    failure_of,
     is_context_lost,
-    is_of_another_document,
+    is_document_gone,
+    navigation_failure,
 )
 from runners.browser.page_scripts import (
     ACT,
@@ -31,7 +31,7 @@ from runners.browser.page_scripts import (
     reader_script,
 )
 from runners.browser.session.closing import close_page
-from runners.browser.session.crashes import PageWatch, within
+from runners.browser.session.crashes import PageWatch, countdown
 from runners.browser.session.refused_requests import RefusedRequests
 from runners.errors import NavigationFailed, NavigationTimeout, PageCrashed, ToolFailed
 
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 
 STALL_SECONDS = 2.5
 BLOCKED_SECONDS = 10.0
-WORLD = "continuity"
-DOCUMENTS = 8
-Picture = Literal["jpeg", "png"]
-SHOTS: Mapping[Picture, dict[str, Any]] = {
+WORLD = "continuity"  # the isolated world of all page scripts
+MAX_DOCUMENTS = 8
+ImageFormat = Literal["jpeg", "png"]
+SCREENSHOT_OPTIONS: Mapping[ImageFormat, dict[str, Any]] = {
     "jpeg": {"format": "jpeg", "quality": 60, "optimizeForSpeed": True},
     "png": {"format": "png"},
 }
@@ -55,165 +55,177 @@ SHOTS: Mapping[Picture, dict[str, Any]] = {
 class Tab:
     """A page that is leased to one caller at a time.
 
+    Times are `time.monotonic()` values.
+
     Attributes:
-        page: Playwright's page, for what a tool does beyond reading.
-        line: to the browser, for what Playwright has no words for.
-        run_id: the run that the document it shows was opened for.
-        requested_url: what it was last asked to open.
-        used_at: `time.monotonic()` of its last lease.
-        parsed_at: `time.monotonic()` when the document that was opened last was parsed, else None.
-        documents: how many documents (of the page itself, not of frames) it has shown.
-        shown_since: `time.monotonic()` when the last of them began to arrive.
-        is_leaving: whether it was sent on to another document that has not begun to arrive.
+        page: Playwright's page.
+        cdp: a CDP session of the page, for what Playwright does not offer.
+        run_id: the run for which the current document was opened.
+        requested_url: the URL of the last `navigate`.
+        used_at: when it was last leased.
+        parsed_at: when the current document was parsed; None while it is not.
+        documents: the number of documents (of the page, not of frames) that it has shown.
+        shown_since: when the current document was committed.
+        is_leaving: whether a navigation to another document has started and is not committed yet.
     """
 
     def __init__(
-        self, page: Page, line: CDPSession, frame_id: str, outcomes: FailedConnections | None
+        self,
+        page: Page,
+        cdp: CDPSession,
+        frame_id: str,
+        failed_connections: FailedConnections | None,
     ) -> None:
         self.page = page
         self.run_id = self._leased_for = ""
         self.requested_url = ""
         self.used_at = time.monotonic()
         self.parsed_at: float | None = None
-        self.line = line
+        self.cdp = cdp
         self._frame_id = frame_id
         self.documents = 0
         self.shown_since = 0.0
         self.is_leaving = False
-        self._asked_for = ""
+        self._leaving_to = ""
         self._is_dirty = False
-        self._global: str | None = None
-        self._looking: asyncio.TimerHandle | None = None
+        self._global: str | None = None  # id of the isolated world's global object
+        self._stall_timer: asyncio.TimerHandle | None = None
         self._watch = PageWatch(page)
-        # Pages of local sessions are refused nothing, and pay for nobody who watches.
-        self._refusals = RefusedRequests(page, outcomes, self._watch.fail) if outcomes else None
-        page.on("framenavigated", self._note_committed)
-        page.on("domcontentloaded", self._note_parsed)
+        # Requests of local sessions are never refused, so that nothing needs to be recorded.
+        self._refusals = (
+            RefusedRequests(page, failed_connections, self._watch.fail)
+            if failed_connections
+            else None
+        )
+        page.on("framenavigated", self._on_committed)
+        page.on("domcontentloaded", self._on_parsed)
         for event in ("frameRequestedNavigation", "frameStartedNavigating"):
-            line.on(f"Page.{event}", lambda told: self._note_leaving(told, True))
-        line.on("Page.windowOpen", self._note_window)
-        line.on("Page.frameNavigated", self._note_document)
-        line.on("Page.frameStoppedLoading", lambda told: self._note_leaving(told, False))
+            cdp.on(f"Page.{event}", lambda params: self._on_navigation(params, True))
+        cdp.on("Page.windowOpen", self._on_window_open)
+        cdp.on("Page.frameNavigated", self._on_document)
+        cdp.on("Page.frameStoppedLoading", lambda params: self._on_navigation(params, False))
 
     @classmethod
-    async def open(cls, context: BrowserContext, outcomes: FailedConnections | None = None) -> Tab:
-        """Open a new page in the context; a caller that stops waiting leaves no page behind.
+    async def open(
+        cls, context: BrowserContext, failed_connections: FailedConnections | None = None
+    ) -> Tab:
+        """Open a new page in the context; if the caller is cancelled, the page is closed.
 
-        `outcomes` are those of the proxy behind which the context is, if it is behind one.
+        `failed_connections` are those of the context's proxy, if it has one.
         """
         page = await context.new_page()
         try:
-            line = await context.new_cdp_session(page)
-            tree = await line.send("Page.getFrameTree")
-            await line.send("Page.enable")
-            early = {"source": install_at_document_start(), "worldName": WORLD}
-            await line.send("Page.addScriptToEvaluateOnNewDocument", early)
+            cdp = await context.new_cdp_session(page)
+            tree = await cdp.send("Page.getFrameTree")
+            await cdp.send("Page.enable")
+            script = {"source": install_at_document_start(), "worldName": WORLD}
+            await cdp.send("Page.addScriptToEvaluateOnNewDocument", script)
         except BaseException:
             await asyncio.shield(page.close())
             raise
-        return cls(page, line, tree["frameTree"]["frame"]["id"], outcomes)
+        return cls(page, cdp, tree["frameTree"]["frame"]["id"], failed_connections)
 
     @property
     def is_alive(self) -> bool:
-        """Whether the page is still there, at rest or not."""
+        """Whether the page is open, loaded or not."""
         return not (self._watch.is_lost or self.page.is_closed())
 
     @property
     def dialogs(self) -> list[str]:
-        """What the page asked in dialogs since the lease began; all were answered with no."""
+        """The messages of the dialogs since the lease began; all were dismissed."""
         return self._watch.dialogs
 
     def take_notices(self) -> list[str]:
-        """Return what the page did by itself since this was asked last, a sentence each."""
+        """Return what the page did by itself since the last call, one sentence each."""
         return self._watch.take_notices()
 
-    def set_dialog_handler(self, answerer: DialogHandler | None) -> None:
-        """Have somebody answer the page's dialogs from now on; None: they are answered with no."""
+    def set_dialog_handler(self, handler: DialogHandler | None) -> None:
+        """Set the handler of the page's dialogs; None: they are dismissed."""
         self._watch.reset_counts()
-        self._watch.answerer = answerer
+        self._watch.dialog_handler = handler
 
     @property
     def is_usable(self) -> bool:
-        """Whether the tab can be leased again: alive, and at rest."""
+        """Whether the tab can be leased again: it is alive and its navigation has ended."""
         return self.is_alive and not self._is_dirty
 
     def begin_lease(self, run_id: str) -> None:
-        """Count dialogs and popups anew for the next caller."""
+        """Reset the counts of dialogs, popups and refused requests for the next caller."""
         self.used_at, self._leased_for = time.monotonic(), run_id
         if not self.requested_url:
-            self.run_id = run_id  # else it still shows what it was asked for before
+            self.run_id = run_id  # else it still shows an earlier page
         self._watch.reset_counts()
         if self._refusals is not None:
             self._refusals.begin_lease()
 
     async def navigate(self, url: str, *, seconds: float) -> None:
-        """Open an address and return as soon as its document begins to arrive.
+        """Open a URL and return once its document is committed.
 
         Raises:
-            NavigationTimeout, NavigationFailed, PageCrashed, InvalidTarget: as the browser reports.
-            AddressNotAllowed: It is, or leads to, an address that is not for remote callers.
+            NavigationTimeout, NavigationFailed, PageCrashed, InvalidTarget: As the browser reports.
+            AddressNotAllowed: It is, or redirects to, an address that remote callers may not use.
             ToolFailed: details.reason is `download`, `too_many_dialogs` or `too_many_popups`.
         """
         if self.requested_url:
             loop = asyncio.get_running_loop()
-            self._looking = loop.call_later(STALL_SECONDS, self._look_after_last_page)
+            self._stall_timer = loop.call_later(STALL_SECONDS, self._check_stall)
         self.requested_url, self.parsed_at, self._is_dirty = url, None, True
         if self._refusals is not None:
             self._refusals.begin_navigation()
         try:
-            going = self.line.send("Page.navigate", {"url": url})
-            answer = await self._watch.watch(going, within(seconds))
+            navigating = self.cdp.send("Page.navigate", {"url": url})
+            answer = await self._watch.wait_for(navigating, countdown(seconds))
         except TimeoutError:
-            late = "The page did not arrive in time."
-            raise NavigationTimeout(late, details={"url": url}) from None
+            message = "The page did not load in time."
+            raise NavigationTimeout(message, details={"url": url}) from None
         except browser_errors() as error:
-            raise failure_of(str(error), url) from None
+            raise navigation_failure(str(error), url) from None
         if answer.get("loaderId"):
-            self._global = None  # also where the word of the new document is still on its way
+            self._global = None  # the event of the new document may still be on its way
         if answer.get("isDownload"):
             raise download_failure(url)
         if answer.get("errorText"):
-            # The browser may still be putting an error page of its own there: it stays dirty.
-            failure = failure_of(answer["errorText"], url)
+            # The browser may still be loading its own error page, so the tab stays dirty.
+            failure = navigation_failure(answer["errorText"], url)
             raise await self._refusals.explain(failure, url) if self._refusals else failure
 
-    def _look_after_last_page(self) -> None:
-        self._watch.do(self._check_last_page())
+    def _check_stall(self) -> None:
+        self._watch.run_in_background(self._fail_if_hanging())
 
-    async def _check_last_page(self) -> None:
-        """Give the tab up when its last page hangs, which keeps the next one from coming."""
-        question = {"expression": "0"}
+    async def _fail_if_hanging(self) -> None:
+        """Declare the tab lost if its last page hangs, because that blocks the navigation."""
         try:
-            asking = self.line.send("Runtime.evaluate", question)
-            await self._watch.watch(asking, within(STALL_SECONDS))
+            evaluating = self.cdp.send("Runtime.evaluate", {"expression": "0"})
+            await self._watch.wait_for(evaluating, countdown(STALL_SECONDS))
         except TimeoutError:
-            hangs = PageCrashed("The page that this tab showed before hangs; it was closed.")
-            self._watch.fail(hangs)
+            hanging = PageCrashed("The previous page of this tab hangs; the tab was closed.")
+            self._watch.fail(hanging)
 
     async def status_of(self, url: str, *, seconds: float) -> int | None:
-        """Open an address once more for its HTTP status: some answers give no page to ask."""
+        """Open a URL again to get its HTTP status; some error responses have no page to read."""
         statuses: list[int] = []
 
-        def note(response: Response) -> None:
+        def on_response(response: Response) -> None:
             if response.request.is_navigation_request():
                 statuses.append(response.status)
 
-        self.page.on("response", note)
+        self.page.on("response", on_response)
         try:
             await self.navigate(url, seconds=seconds)
         except NavigationFailed:
             pass
         finally:
-            self.page.remove_listener("response", note)
+            self.page.remove_listener("response", on_response)
         return statuses[-1] if statuses else None
 
     async def read(self, options: Mapping[str, Any], seconds_left: Callable[[], float]) -> str:
-        """Return the reading of the present document, as JSON text; raises what `call` raises."""
+        """Read the current document and return JSON text; raises what `call` raises."""
         return await self._call_early(READ, reader_script(), options, seconds_left)
 
     async def wait_for_document(self, wholly: bool, seconds_left: Callable[[], float]) -> str:
-        """Wait until the present document is parsed, or loaded `wholly`, and return what
-        page/arrived.js tells of it, as JSON text; raises what `call` raises.
+        """Wait until the current document is parsed, or `wholly` loaded.
+
+        Returns the JSON text of page/document_ready.js; raises what `call` raises.
         """
         return await self._call_early(
             DOCUMENT_READY, document_ready_script(), {"wholly": wholly}, seconds_left
@@ -222,37 +234,39 @@ class Tab:
     async def _call_early(
         self, name: str, script: str, given: object, seconds_left: Callable[[], float]
     ) -> str:
-        """Call what documents have from their beginning; one that was there before is sent it."""
+        """Call a function installed at document start; send it to a document that is older."""
         try:
-            return str(await self.call(_laid_out(name), given, seconds_left))
+            return str(await self.call(_call_installed(name), given, seconds_left))
         except ScriptNotInstalled:
             return str(await self.call(script, given, seconds_left))
 
-    async def act(self, request: Mapping[str, Any], seconds_left: Callable[[], float]) -> str:
-        """Have the actor do something in the present document, and return its answer as JSON text;
-        raises what `call` raises. The first time in a document it is sent there.
+    async def run_command(
+        self, request: Mapping[str, Any], seconds_left: Callable[[], float]
+    ) -> str:
+        """Run a command of page/commands.js in the current document and return its JSON text.
+
+        The first call in a document installs the script there. Raises what `call` raises.
         """
-        for _ in range(DOCUMENTS):
+        for _ in range(MAX_DOCUMENTS):
             try:
-                return str(await self.call(_laid_out(ACT), request, seconds_left))
+                return str(await self.call(_call_installed(ACT), request, seconds_left))
             except ScriptNotInstalled:
                 await self.call(install_action_script(), None, seconds_left)
-        raise ContextLost("the page keeps going on to another document")
+        raise ContextLost("the page keeps navigating to other documents")
 
     async def call(self, function: str, given: object, seconds_left: Callable[[], float]) -> Any:
-        """Call a function in the reader's own world of the present document, await its promise.
+        """Call a function in the isolated world of the current document and await its promise.
 
-        `seconds_left` is asked again while it waits, so that the end may come nearer when the page
-        moves on.
+        `seconds_left` is called repeatedly, so that the deadline can change while the page loads.
 
         Raises:
-            ContextLost: The page went on to another document meanwhile.
-            ReaderMissing: The function calls what is not laid out in the document.
+            ContextLost: The page navigated to another document meanwhile.
+            ScriptNotInstalled: The function calls one that is not installed in the document.
             TimeoutError: The page did not answer in time; its script may be hanging.
-            ToolFailed: The page crashed, was closed or flooded its reader.
+            ToolFailed: The page crashed, was closed, or opened too many dialogs or popups.
         """
         try:
-            answer = await self._watch.watch(self._asked(function, given), seconds_left)
+            answer = await self._watch.wait_for(self._call_function(function, given), seconds_left)
         except TimeoutError:
             raise
         except browser_errors() as error:
@@ -260,94 +274,94 @@ class Tab:
                 raise ContextLost(str(error)) from None
             raise browser_lost() from None
         if "exceptionDetails" in answer:
-            told = first_line(answer["exceptionDetails"])
-            raise (
-                ScriptNotInstalled
-                if is_not_installed(told)
-                else RuntimeError(f"page script: {told}")
-            )
+            message = first_line(answer["exceptionDetails"])
+            if is_not_installed(message):
+                raise ScriptNotInstalled
+            raise RuntimeError(f"page script: {message}")
         return answer["result"].get("value")
 
-    async def _asked(self, function: str, given: object) -> dict[str, Any]:
+    async def _call_function(self, function: str, given: object) -> dict[str, Any]:
         request = {
             "functionDeclaration": function,
             "arguments": [{"value": given}],
             "awaitPromise": True,
             "returnByValue": True,
         }
-        asking = "Runtime.callFunctionOn"
+        method = "Runtime.callFunctionOn"
         if self._global is not None:
             try:
-                return await self.line.send(asking, {**request, "objectId": self._global})
+                return await self.cdp.send(method, {**request, "objectId": self._global})
             except browser_errors() as error:
-                if not is_of_another_document(error):
+                if not is_document_gone(error):
                     raise
-                self._global = None  # that document was gone before the question came there
+                self._global = None  # the document was gone before the call
         documents, world = self.documents, await self.world()
-        calling = self.line.send(asking, {**request, "executionContextId": world})
-        answer, _ = await asyncio.gather(calling, self._hold(world, documents))
+        calling = self.cdp.send(method, {**request, "executionContextId": world})
+        answer, _ = await asyncio.gather(calling, self._store_global(world, documents))
         return dict(answer)
 
-    async def _hold(self, world: int, documents: int) -> None:
-        """Keep a handle of the world's global object for later calls; it is of that world and no
-        other, also when the page goes on to another process.
+    async def _store_global(self, world: int, documents: int) -> None:
+        """Store a handle of the isolated world's global object for later calls.
+
+        The handle belongs to that world only, even when the page moves to another process.
         """
-        asked = {"expression": "globalThis", "contextId": world}
-        found = (await self.line.send("Runtime.evaluate", asked))["result"]
+        expression = {"expression": "globalThis", "contextId": world}
+        found = (await self.cdp.send("Runtime.evaluate", expression))["result"]
         if documents == self.documents:
             self._global = str(found["objectId"])
 
     async def world(self) -> int:
-        """Return the id of the reader's own world in the present document; raises what the browser
-        does.
+        """Return the execution context id of the isolated world in the current document.
+
+        Raises what the browser raises.
         """
-        where = {"frameId": self._frame_id, "worldName": WORLD}
-        made = await self.line.send("Page.createIsolatedWorld", where)
-        return int(made["executionContextId"])
+        params = {"frameId": self._frame_id, "worldName": WORLD}
+        world = await self.cdp.send("Page.createIsolatedWorld", params)
+        return int(world["executionContextId"])
 
     async def perform(self, work: Coroutine[Any, Any, Any], *, seconds: float) -> Any:
-        """Do something with the page's mouse or keyboard.
+        """Await work on the page, such as input, while watching for the loss of the page.
 
         Raises:
-            TimeoutError: The page did not take it in time; what it was may have had its effect.
+            TimeoutError: The work did not finish in time; it may have had its effect.
             ToolFailed: The page is lost.
         """
         try:
-            return await self._watch.watch(work, within(seconds))
+            return await self._watch.wait_for(work, countdown(seconds))
         except TimeoutError:
             raise
         except browser_errors():
             raise browser_lost() from None
 
     async def terminate_script(self) -> None:
-        """End the script that hangs in the page, if one does, so that the page can be read."""
-        ending = self.line.send("Runtime.terminateExecution")
+        """Terminate the script that runs in the page, so that a hanging page can be read."""
+        ending = self.cdp.send("Runtime.terminateExecution")
         with contextlib.suppress(*browser_errors()):
-            await self._watch.watch(ending, within(2.0))
+            await self._watch.wait_for(ending, countdown(2.0))
 
     async def screenshot(
-        self, *, seconds: float, picture: Picture = "jpeg", height: float | None = None
+        self, *, seconds: float, image_format: ImageFormat = "jpeg", height: float | None = None
     ) -> bytes:
-        """Return the viewport as a picture, or the page down to a `height` in CSS pixels.
+        """Return an image of the viewport, or of the page down to a `height` in CSS pixels.
 
         Raises:
             TimeoutError: The page did not paint in time.
             PageCrashed: The page is gone.
         """
-        how = dict(SHOTS[picture])
+        options = dict(SCREENSHOT_OPTIONS[image_format])
         if height is not None:
             width = (self.page.viewport_size or {"width": 1280})["width"]
-            how["captureBeyondViewport"] = True
-            how["clip"] = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
-        painting = self.line.send("Page.captureScreenshot", how)
-        answer = await self.perform(painting, seconds=seconds)
+            options["captureBeyondViewport"] = True
+            options["clip"] = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
+        capturing = self.cdp.send("Page.captureScreenshot", options)
+        answer = await self.perform(capturing, seconds=seconds)
         return base64.b64decode(answer["data"])
 
     async def stop_loading(self) -> None:
-        """Stop what the page still loads; when it obeys, the tab can be used again."""
+        """Stop the page's loading; if it responds afterwards, the tab can be leased again."""
         try:
-            await self._watch.watch(self.line.send("Page.stopLoading"), within(1.0))
-            await self.call("() => 1", None, within(1.0))
+            await self._watch.wait_for(self.cdp.send("Page.stopLoading"), countdown(1.0))
+            await self.call("() => 1", None, countdown(1.0))
         except browser_errors():
             return
         except (ContextLost, ToolFailed):
@@ -355,63 +369,65 @@ class Tab:
         self._is_dirty = False
 
     async def blocked_warnings(self) -> list[str]:
-        """Return what the page was refused since its lease began, a sentence a host.
+        """Return a warning for each host that was refused to the page since the lease began.
 
         Raises:
-            AddressNotAllowed: The page itself went on to such an address.
+            AddressNotAllowed: The page itself navigated to such a host.
         """
         if self._refusals is None:
             return []
-        return await self._watch.watch(self._refusals.warnings(), within(BLOCKED_SECONDS))
+        return await self._watch.wait_for(self._refusals.warnings(), countdown(BLOCKED_SECONDS))
 
     def reset_parsed(self) -> None:
-        """Await another document: the page went on to one by itself."""
+        """Treat the document as not parsed: the page is navigating to another one by itself."""
         self.parsed_at = None
 
     def mark_settled(self) -> None:
-        """Declare the navigation over: the tab may be leased again."""
+        """Mark the navigation as ended: the tab may be leased again."""
         self._is_dirty = False
 
     async def close(self) -> None:
-        """Close the page, whatever it is doing."""
+        """Close the page, even while it navigates or its script hangs."""
         await close_page(self.page, self._frame_id)
 
-    def _note_leaving(self, told: dict[str, Any], is_leaving: bool) -> None:
-        is_same = told.get("navigationType") in ("sameDocument", "historySameDocument")
-        is_elsewhere = told.get("disposition", "currentTab") != "currentTab"
-        if told.get("frameId") != self._frame_id or is_same or is_elsewhere:
+    def _on_navigation(self, params: dict[str, Any], is_leaving: bool) -> None:
+        is_same = params.get("navigationType") in ("sameDocument", "historySameDocument")
+        is_other_tab = params.get("disposition", "currentTab") != "currentTab"
+        if params.get("frameId") != self._frame_id or is_same or is_other_tab:
             return
-        if self.is_leaving and not is_leaving and self._asked_for:
-            where = f"{self._asked_for} gave no page: a file to keep, perhaps, or nothing."
-            self._watch.note(f"The page was sent on, and {where}")
-        self._asked_for = told.get("url", self._asked_for)[:500] if is_leaving else ""
+        if self.is_leaving and not is_leaving and self._leaving_to:
+            self._watch.add_notice(
+                f"The page navigated to {self._leaving_to}, which returned no page: a download or"
+                " an empty response."
+            )
+        self._leaving_to = params.get("url", self._leaving_to)[:500] if is_leaving else ""
         self.is_leaving = is_leaving
 
-    def _note_window(self, told: dict[str, Any]) -> None:
-        where = f" on {told['url'][:500]}" if told.get("url", "").startswith("http") else ""
-        self._watch.note(f"The page opened a window of its own{where}, which was closed.")
+    def _on_window_open(self, params: dict[str, Any]) -> None:
+        url = f" with {params['url'][:500]}" if params.get("url", "").startswith("http") else ""
+        self._watch.add_notice(f"The page opened a new window{url}, which was closed.")
 
-    def _note_document(self, told: dict[str, Any]) -> None:
-        if told.get("frame", {}).get("id") == self._frame_id:
+    def _on_document(self, params: dict[str, Any]) -> None:
+        if params.get("frame", {}).get("id") == self._frame_id:
             self.documents += 1
             self.shown_since = time.monotonic()
             self.run_id = self._leased_for
             self.is_leaving, self.parsed_at, self._global = False, None, None
-            self._asked_for = ""
+            self._leaving_to = ""
 
-    def _note_committed(self, frame: Frame) -> None:
+    def _on_committed(self, frame: Frame) -> None:
         if frame.parent_frame is not None:
             return
         if self._refusals is not None:
             self._refusals.note_arrival()
-        if self._looking is not None:
-            self._looking.cancel()
-            self._looking = None
+        if self._stall_timer is not None:
+            self._stall_timer.cancel()
+            self._stall_timer = None
 
-    def _note_parsed(self, _: Page) -> None:
+    def _on_parsed(self, _: Page) -> None:
         self.parsed_at = time.monotonic()
 
 
-def _laid_out(name: str) -> str:
-    """Return a function that calls one which is laid out in the document."""
+def _call_installed(name: str) -> str:
+    """Return a function that calls one that is installed in the document."""
     return f"(given) => {name}(given)"

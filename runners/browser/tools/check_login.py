@@ -1,4 +1,4 @@
-"""The tool `check_login`: tell whether a login that was just sent has worked."""
+"""The tool `check_login`: check whether a login that was just submitted succeeded."""
 
 from __future__ import annotations
 
@@ -15,58 +15,59 @@ from runners.errors import LoginNotConfirmed
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
 
-TEXT_MAX = 300
+MAX_TEXT_LENGTH = 300
 
 
 class CheckLogin(Closed):
-    """How to tell."""
+    """How to recognize success."""
 
     indicator: WaitCondition | None = Field(
-        default=None, description="What is true only once the login worked."
+        default=None, description="A condition that is true only after a successful login."
     )
 
 
 @tool("check_login", kind="browser", effect=Effect.READ, timeout_ms=180_000)
 async def check_login(args: CheckLogin, ctx: ToolContext) -> Mapping[str, Any]:
-    """Wait until the page that came of a login is at rest and the indicator, if there is one, true.
+    """Wait until the page after a login has loaded and the indicator, if there is one, is true.
 
     Returns met (null without an indicator), url, title, cookies (how many the session has) and
-    warnings. An indicator that does not come true fails, with a screenshot as an artifact.
+    warnings. If the indicator does not become true, the tool fails and stores a screenshot.
     """
     if ctx.browser is None:
         raise browser_lost()
-    seen = await wait_for.function(WaitFor(condition=args.indicator), ctx)
-    if seen["met"] is False and args.indicator is not None:
-        raise await _not_confirmed(args.indicator, seen, ctx)
+    page = await wait_for.function(WaitFor(condition=args.indicator), ctx)
+    if page["met"] is False and args.indicator is not None:
+        raise await _not_confirmed(args.indicator, page, ctx)
     return {
-        "met": seen["met"],
-        "url": seen["url"],
-        "title": seen["title"],
+        "met": page["met"],
+        "url": page["url"],
+        "title": page["title"],
         "cookies": await ctx.browser.count_cookies(),
-        "warnings": seen["warnings"],
+        "warnings": page["warnings"],
     }
 
 
 async def _not_confirmed(
-    indicator: WaitCondition, seen: Mapping[str, Any], ctx: ToolContext
+    indicator: WaitCondition, page: Mapping[str, Any], ctx: ToolContext
 ) -> LoginNotConfirmed:
-    """Return the failure, with what a person would look at to understand it."""
-    title, refused = str(seen["title"])[:TEXT_MAX], seen["refusedFields"]
-    says = f" It marks as wrong: {', '.join(one['field'] for one in refused)}." if refused else ""
+    """Return the failure with the page's title, rejected fields and a screenshot."""
+    title, refused = str(page["title"])[:MAX_TEXT_LENGTH], page["refusedFields"]
+    names = ", ".join(field["field"] for field in refused)
+    marked = f" It marks as wrong: {names}." if refused else ""
     details: dict[str, Any] = {
         "reason": "indicator_not_met",
         "indicator": indicator.model_dump(by_alias=True, exclude_none=True),
-        "url": seen["url"],
+        "url": page["url"],
         "title": title,
-        "httpStatus": seen["httpStatus"],
+        "httpStatus": page["httpStatus"],
         "refusedFields": refused,
     }
-    picture = await save_screenshot(ctx)
-    if picture is not None:
-        details["screenshotArtifactId"] = picture
+    screenshot_id = await save_screenshot(ctx)
+    if screenshot_id is not None:
+        details["screenshotArtifactId"] = screenshot_id
     return LoginNotConfirmed(
-        f"The login form was sent, but what tells success ({indicator.type}"
-        f" {indicator.value or ''!r}) did not come true within {indicator.timeout_ms} ms; the page"
-        f" shows “{title}”.{says}",
+        f"The login form was sent, but the success indicator ({indicator.type}"
+        f" {indicator.value or ''!r}) did not become true within {indicator.timeout_ms} ms; the"
+        f" page shows “{title}”.{marked}",
         details=details,
     )

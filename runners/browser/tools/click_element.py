@@ -1,4 +1,4 @@
-"""The tool `click_element`: press something on the run's page."""
+"""The tool `click_element`: click an element of the run's page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from runners.tools.registry import tool
 
 
 class ClickElement(Closed):
-    """What to press."""
+    """What to click."""
 
     locator: Locator
     timeout_ms: LocateTimeout = Field(default=LOCATE_MS, alias="timeoutMs")
@@ -23,18 +23,18 @@ class ClickElement(Closed):
 
 @tool("click_element", kind="browser", effect=Effect.ONCE, timeout_ms=80_000)
 async def click_element(args: ClickElement, ctx: ToolContext) -> Mapping[str, Any]:
-    """Press a button, a link or the like on the run's page with the mouse, once.
+    """Click a button, a link or another element of the run's page with the mouse, once.
 
-    It waits until the element can be reached: in view, enabled, at rest, with nothing over it. What
-    would open in a tab of its own opens in this one. Returns match {type, label, score, by,
-    matched, equals} as soon as it is pressed; read_current_page and wait_for wait for what comes
-    of it.
+    It waits until the element is in view, enabled, not moving and not covered. What would open in a
+    new tab opens in this one. Returns match {type, label, score, by, matched, equals} right after
+    the click; read_current_page and wait_for wait for its effect.
     """
     async with lease_run_tab(ctx) as tab:
-        aimed = await interactor_for(tab, ctx, timeout_ms=args.timeout_ms).press(args.locator)
-        return {"match": aimed.match, "warnings": dialog_warnings(tab.dialogs)}
+        interactor = interactor_for(tab, ctx, timeout_ms=args.timeout_ms)
+        element = await interactor.click(args.locator)
+        return {"match": element.match, "warnings": dialog_warnings(tab.dialogs)}
 
 
 def dialog_warnings(dialogs: list[str]) -> list[str]:
-    """Return a warning for each question that the page asked in a dialog."""
-    return [dismissed_dialog_notice(asked) for asked in dialogs[:5]]
+    """Return a warning for each of the first five dialogs, which were dismissed."""
+    return [dismissed_dialog_notice(message) for message in dialogs[:5]]

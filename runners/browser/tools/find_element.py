@@ -1,4 +1,4 @@
-"""The tool `find_element`: say which element of the run's page a locator means."""
+"""The tool `find_element`: find the element of the run's page that a locator describes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import Field, StrictBool
 
-from runners.browser.interaction.locator import aim
+from runners.browser.interaction.locator import locate_element
 from runners.browser.interaction.run_tab import lease_run_tab
 from runners.browser.parameters import LOCATE_MS, LocateTimeout, Locator, Purpose
 from runners.errors import ElementNotFound
@@ -21,10 +21,10 @@ class FindElement(Closed):
 
     locator: Locator
     purpose: Purpose = Field(
-        default="any", description="field: something to fill; clickable: something to press."
+        default="any", description="field: an element to fill; clickable: an element to click."
     )
     required: StrictBool = Field(
-        default=True, description="False: answer with match null where nothing fits."
+        default=True, description="False: return match null if no element matches."
     )
     timeout_ms: LocateTimeout = Field(default=LOCATE_MS, alias="timeoutMs")
 
@@ -34,15 +34,15 @@ async def find_element(args: FindElement, ctx: ToolContext) -> Mapping[str, Any]
     """Find an element of the run's page by selector or by words, without touching it.
 
     Returns match {type, label, score, by, matched, equals} and secret: whether it is a field whose
-    value is kept out of sight. Fails with ELEMENT_NOT_FOUND and the best candidates in details.
+    value is masked. Fails with ELEMENT_NOT_FOUND and the best candidates in details.
     """
     async with lease_run_tab(ctx) as tab:
         until = time.monotonic() + ctx.seconds_left(args.timeout_ms / 1000)
         try:
-            aimed = await aim(tab, args.locator, args.purpose, until=until)
+            element = await locate_element(tab, args.locator, args.purpose, until=until)
         except ElementNotFound as missing:
             if args.required:
                 raise
-            told = {key: missing.details[key] for key in ("reason", "candidates")}
-            return {"match": None, "secret": False, **told}
-        return {"match": aimed.match, "secret": aimed.is_secret}
+            details = {key: missing.details[key] for key in ("reason", "candidates")}
+            return {"match": None, "secret": False, **details}
+        return {"match": element.match, "secret": element.is_secret}

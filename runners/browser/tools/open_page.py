@@ -1,4 +1,4 @@
-"""The tool `open_page`: open an address in the run's own tab, for the calls that follow."""
+"""The tool `open_page`: open a URL in the run tab, for the calls that follow."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from runners.network.address import check_address
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
 
-TITLE_ALONE = ExtractOptions.model_validate({"pageInfo": False, "content": False})
-TOLD = ("url", "title", "pageType", "httpStatus", "warnings")
+TITLE_ONLY = ExtractOptions.model_validate({"pageInfo": False, "content": False})
+PAGE_KEYS = ("url", "title", "pageType", "httpStatus", "warnings")
 
 
 class OpenPage(Closed):
     """What to open."""
 
-    url: StrictStr = Field(description="An http or https address.")
+    url: StrictStr = Field(description="An http or https URL.")
     wait_for: WaitCondition | None = Field(
-        default=None, alias="waitFor", description="Go on only when this is true."
+        default=None, alias="waitFor", description="Return only when this is true."
     )
 
 
@@ -31,12 +31,12 @@ class OpenPage(Closed):
 async def open_page(args: OpenPage, ctx: ToolContext) -> Mapping[str, Any]:
     """Open a web page in the tab that the steps of a run share, and wait until it has loaded.
 
-    Returns its url, title, pageType and httpStatus; a page with an error status is opened all the
-    same and named in `warnings`.
+    Returns its url, title, pageType and httpStatus. A page with an HTTP error status is opened
+    anyway and named in `warnings`.
     """
     url = check_address(args.url, ctx.trust)
     async with lease_run_tab(ctx, fresh=True) as tab:
-        page = await PageReader(TITLE_ALONE, args.wait_for, ctx.deadline).of(tab, url)
+        page = await PageReader(TITLE_ONLY, args.wait_for, ctx.deadline).open_and_read(tab, url)
         if ctx.trust != "local":
             check_address(page["url"], ctx.trust)
-        return {key: page[key] for key in TOLD}
+        return {key: page[key] for key in PAGE_KEYS}

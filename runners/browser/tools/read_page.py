@@ -1,4 +1,4 @@
-"""The tool `read_page`: open an address and read it, as text and as elements that can be used."""
+"""The tool `read_page`: open a URL and read the page as text and as usable elements."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ SCREENSHOT_SECONDS = 10.0
 
 
 class ReadPage(Closed):
-    """What to open and what to read of it."""
+    """What to open, and what to read from it."""
 
-    url: StrictStr = Field(description="An http or https address.")
+    url: StrictStr = Field(description="An http or https URL.")
     extract: ExtractOptions = Field(default_factory=ExtractOptions)
     wait_for: WaitCondition | None = Field(
-        default=None, alias="waitFor", description="Read the page only when this is true."
+        default=None, alias="waitFor", description="Read the page only after this is true."
     )
     screenshot: StrictBool = Field(
-        default=False, description="Keep a picture of the visible part as an artifact."
+        default=False, description="Store a screenshot of the visible part as an artifact."
     )
 
 
@@ -37,29 +37,29 @@ async def read_page(args: ReadPage, ctx: ToolContext) -> Mapping[str, Any]:
     """Open a web page and read it once it has loaded: title, type, summary, the usable elements
     (with position and state) and the text as sections under their headings.
 
-    A page with an error status (404, 500) is read all the same and named in `warnings`. Values of
-    fields that look like passwords or tokens are shown as "***".
+    A page with an HTTP error status (404, 500) is read anyway and named in `warnings`. Values of
+    fields that look like passwords or tokens are masked as "***".
     """
     url = check_address(args.url, ctx.trust)
     if ctx.browser is None:
         raise browser_lost()
     async with ctx.browser.tab() as tab:
-        reading = PageReader(args.extract, args.wait_for, ctx.deadline)
-        page = await reading.of(tab, url)
+        reader = PageReader(args.extract, args.wait_for, ctx.deadline)
+        page = await reader.open_and_read(tab, url)
         if ctx.trust != "local":
-            # A redirect may have led elsewhere: what came from there is not handed out.
+            # A redirect may have led to an address whose content this caller may not read.
             check_address(page["url"], ctx.trust)
         if args.screenshot:
-            page |= await _keep_picture(tab, ctx, page["warnings"])
+            page |= await _save_screenshot(tab, ctx, page["warnings"])
         return page
 
 
-async def _keep_picture(tab: Tab, ctx: ToolContext, warnings: list[str]) -> dict[str, str]:
-    """Save a screenshot as an artifact; a page that does not paint is read without one."""
+async def _save_screenshot(tab: Tab, ctx: ToolContext, warnings: list[str]) -> dict[str, str]:
+    """Store a screenshot as an artifact; if the page does not paint, add a warning instead."""
     try:
         data = await take_screenshot(tab, seconds=ctx.seconds_left(SCREENSHOT_SECONDS))
     except (ContextLost, TimeoutError):
-        warnings.append("No screenshot could be taken: the page did not hold still.")
+        warnings.append("No screenshot could be taken: the page kept changing.")
         return {}
     artifact_id = await ctx.save_artifact(
         data, name="screenshot.jpg", mime_type="image/jpeg", kind="screenshot"

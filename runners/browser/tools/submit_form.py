@@ -1,4 +1,4 @@
-"""The tool `submit_form`: send the form that was filled."""
+"""The tool `submit_form`: submit the form that was filled."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from runners.tools.registry import tool
 
 
 class SubmitForm(Closed):
-    """By which button."""
+    """Which button to use."""
 
     locator: Locator | None = Field(
         default=None,
-        description="The button to press; without it the submit button of the form that was filled"
-        " last, or the Enter key where it has none.",
+        description="The button to click; default: the submit button of the form that was filled"
+        " last, or the Enter key if it has none.",
     )
     timeout_ms: LocateTimeout = Field(default=LOCATE_MS, alias="timeoutMs")
 
@@ -29,10 +29,11 @@ class SubmitForm(Closed):
 async def submit_form(args: SubmitForm, ctx: ToolContext) -> Mapping[str, Any]:
     """Submit a form of the run's page by its button, or by Enter, once.
 
-    Returns match {type, label, score, by, matched, equals} as soon as it is pressed;
-    read_current_page and wait_for wait for what comes of it. A failure tells in details.effect
-    whether the form may have been sent: `none` or `unknown`.
+    Returns match {type, label, score, by, matched, equals} right after the click; read_current_page
+    and wait_for wait for its effect. For a failure, details.effect tells whether the form may have
+    been sent: `none` or `unknown`.
     """
     async with lease_run_tab(ctx) as tab:
-        aimed = await interactor_for(tab, ctx, timeout_ms=args.timeout_ms).press(args.locator)
-        return {"match": aimed.match, "warnings": dialog_warnings(tab.dialogs)}
+        interactor = interactor_for(tab, ctx, timeout_ms=args.timeout_ms)
+        element = await interactor.click(args.locator)
+        return {"match": element.match, "warnings": dialog_warnings(tab.dialogs)}

@@ -1,15 +1,15 @@
-"""The tool `wait_for`: wait until something is true of the run's page, and say whether it came."""
+"""The tool `wait_for`: wait for a condition on the run's page, and return whether it came true."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from runners.browser.interaction.locator import ask
+from runners.browser.interaction.locator import run_command
 from runners.browser.interaction.page_reader import PageReader
 from runners.browser.interaction.run_tab import lease_run_tab
 from runners.browser.parameters import WaitCondition
-from runners.browser.tools.open_page import TITLE_ALONE, TOLD
+from runners.browser.tools.open_page import PAGE_KEYS, TITLE_ONLY
 from runners.errors import NavigationTimeout
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
@@ -23,20 +23,24 @@ class WaitFor(Closed):
 
 @tool("wait_for", kind="browser", effect=Effect.READ, timeout_ms=180_000)
 async def wait_for(args: WaitFor, ctx: ToolContext) -> Mapping[str, Any]:
-    """Wait until the run's page is at rest and, if one is given, the condition is true.
+    """Wait until the run's page has loaded and, if one is given, the condition is true.
 
-    A condition that does not come true is no failure: `met` is false then. Returns met (null
+    If the condition does not become true, `met` is false; that is not a failure. Returns met (null
     without a condition), url, title, pageType, httpStatus, warnings, and refusedFields[] {field,
     says}: fields that the page marks as wrong.
     """
     async with lease_run_tab(ctx) as tab:
         met = None if args.condition is None else True
         try:
-            page = await PageReader(TITLE_ALONE, args.condition, ctx.deadline).of_present(tab)
+            page = await PageReader(TITLE_ONLY, args.condition, ctx.deadline).read_current(tab)
         except NavigationTimeout as late:
             if "waitFor" not in late.details:
                 raise
             met = False
-            page = await PageReader(TITLE_ALONE, None, ctx.deadline).of_present(tab)
-        refused = (await ask(tab, "refusedFields", seconds=ctx.seconds_left(5.0)))["refused"]
-        return {"met": met, **{key: page[key] for key in TOLD}, "refusedFields": refused}
+            page = await PageReader(TITLE_ONLY, None, ctx.deadline).read_current(tab)
+        answer = await run_command(tab, "refusedFields", seconds=ctx.seconds_left(5.0))
+        return {
+            "met": met,
+            **{key: page[key] for key in PAGE_KEYS},
+            "refusedFields": answer["refused"],
+        }

@@ -1,4 +1,4 @@
-"""The tool `browser_action`: open, press and picture a page of this machine (S4 §4.2)."""
+"""The tool `browser_action`: open, click on and screenshot a page of this machine (S4 §4.2)."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from runners.workspace.preview.screenshot_mark import add_mark, has_mark
 from runners.workspace.tools.execute_command import require_developer_mode
 from runners.workspace.workspace import Workspace
 
-PICTURES: Mapping[str, ImageFormat] = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg"}
-MAX_PICTURE_BYTES = 64 * 1024 * 1024
-RESERVE_SECONDS = 5.0  # of the call's own time, to tell what went wrong
+IMAGE_FORMATS: Mapping[str, ImageFormat] = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg"}
+MAX_IMAGE_BYTES = 64 * 1024 * 1024
+RESERVE_SECONDS = 5.0  # of the call's time, reserved for reporting an error
 
 REQUEST: Mapping[str, Any] = {
     "$id": "browser_action.request",
@@ -51,9 +51,9 @@ REQUEST: Mapping[str, Any] = {
     "allOf": [
         {
             "if": {"properties": {"action": {"const": action}}},
-            "then": {"required": ["action", needed]},
+            "then": {"required": ["action", required]},
         }
-        for action, needed in (("open", "url"), ("click", "selector"), ("screenshot", "path"))
+        for action, required in (("open", "url"), ("click", "selector"), ("screenshot", "path"))
     ],
     "required": ["action"],
 }
@@ -68,7 +68,7 @@ RESPONSE: Mapping[str, Any] = {
 
 
 class BrowserAction(Closed):
-    """What to do, and with what."""
+    """The action, and the argument that it needs."""
 
     action: Literal["open", "click", "screenshot"]
     url: StrictStr | None = None
@@ -87,24 +87,24 @@ class BrowserAction(Closed):
     developer=True,
 )
 async def browser_action(args: BrowserAction, ctx: ToolContext) -> Mapping[str, Any]:
-    """Open a page on localhost or 127.0.0.1 (`url`), press what a CSS `selector` names on it, or
-    keep a picture of it as a .png or .jpg file of the workspace (`path`) and as an artifact.
+    """Open a page on localhost or 127.0.0.1 (`url`), click an element on it (CSS `selector`), or
+    save a screenshot as a .png or .jpg file of the workspace (`path`) and as an artifact.
 
-    The page stays open for the next call of the same run or session. Nothing outside of this
-    machine is reached, whatever the page asks for. A picture replaces none but one taken before.
-    Developer mode only.
+    The page stays open for the next call of the same run or session. Requests of the page to other
+    machines are blocked. A screenshot replaces only an earlier screenshot, no other file. Developer
+    mode only.
     """
     workspace = require_developer_mode(ctx)
-    needed = {"open": "url", "click": "selector", "screenshot": "path"}[args.action]
-    given = getattr(args, needed)
-    if given is None:
-        raise BadArguments(f"action {args.action} needs {needed}.")
+    required = {"open": "url", "click": "selector", "screenshot": "path"}[args.action]
+    value = getattr(args, required)
+    if value is None:
+        raise BadArguments(f"action={args.action} needs {required}.")
     if args.action == "open":
-        await _open(given, workspace, ctx)
+        await _open(value, workspace, ctx)
     elif args.action == "click":
-        await _click(given, workspace, ctx)
+        await _click(value, workspace, ctx)
     else:
-        await _keep_picture(given, workspace, ctx)
+        await _screenshot(value, workspace, ctx)
     return {"ok": True}
 
 
@@ -119,65 +119,69 @@ async def _click(selector: str, workspace: Workspace, ctx: ToolContext) -> None:
     try:
         locator = Locator(mode="selector", selector=selector)
     except ValidationError:
-        raise BadArguments("selector is empty, or longer than 2000 characters.") from None
+        raise BadArguments("selector must have 1 to 2000 characters.") from None
     async with local_tab(ctx, workspace) as tab:
         require_local_page(tab, workspace)
         seconds = _seconds(workspace, ctx)
         end = time.monotonic() + seconds
-        looking_ms = min(LOCATE_MS, round(seconds * 1000))
-        await interactor_for(tab, ctx, timeout_ms=looking_ms).click(locator)
+        locate_ms = min(LOCATE_MS, round(seconds * 1000))
+        await interactor_for(tab, ctx, timeout_ms=locate_ms).click(locator)
         await wait_for_next_document(tab, end)
         await tab.blocked_warnings()  # raises when the press led elsewhere
         require_local_page(tab, workspace)
 
 
-async def _keep_picture(path: str, workspace: Workspace, ctx: ToolContext) -> None:
-    picture = await asyncio.to_thread(_kind_for, path, workspace)
+async def _screenshot(path: str, workspace: Workspace, ctx: ToolContext) -> None:
+    picture = await asyncio.to_thread(_format_for, path, workspace)
     async with local_tab(ctx, workspace) as tab:
         require_local_page(tab, workspace)
-        data = add_mark(await _picture(tab, picture, _seconds(workspace, ctx)))
+        data = add_mark(await _capture(tab, picture, _seconds(workspace, ctx)))
     await run_to_completion(asyncio.to_thread(_write, path, data, workspace))
     name = PurePosixPath(path).name
     await ctx.save_artifact(data, name=name, mime_type=f"image/{picture}", kind="screenshot")
 
 
-async def _picture(tab: Tab, picture: ImageFormat, seconds: float) -> bytes:
+async def _capture(tab: Tab, picture: ImageFormat, seconds: float) -> bytes:
     try:
         return await take_screenshot(tab, seconds=seconds, image_format=picture)
     except ContextLost:
-        raise PreviewFailed("The page went on to another one meanwhile; try again.") from None
+        raise PreviewFailed("The page navigated during the screenshot; try again.") from None
     except TimeoutError:
         raise WorkspaceTimeout(
             f"The page did not paint within {round(seconds * 1000)} ms."
         ) from None
 
 
-def _kind_for(path: str, workspace: Workspace) -> ImageFormat:
-    """Return the kind of picture that goes to a place, and refuse a place where none may go."""
+def _format_for(path: str, workspace: Workspace) -> ImageFormat:
+    """Return the image format for a path; reject a path where no screenshot may be saved."""
     with Sandbox(workspace.root, workspace.policy.forbidden) as sandbox:
-        is_taken = sandbox.exists(path)
-        picture = PICTURES.get(PurePosixPath(path).suffix.lower())
+        exists = sandbox.exists(path)
+        picture = IMAGE_FORMATS.get(PurePosixPath(path).suffix.lower())
         if picture is None:
             raise BadArguments(
-                f"path must end in one of {', '.join(PICTURES)}.", details={"path": path[:500]}
+                f"path must end in one of {', '.join(IMAGE_FORMATS)}.", details={"path": path[:500]}
             )
-        if is_taken:
-            _replaced(sandbox, path, workspace)
+        if exists:
+            _read_own_screenshot(sandbox, path, workspace)
     return picture
 
 
 def _write(path: str, data: bytes, workspace: Workspace) -> None:
     with Sandbox(workspace.root, workspace.policy.forbidden) as sandbox:
-        before = _replaced(sandbox, path, workspace) if sandbox.exists(path) else None
+        before = _read_own_screenshot(sandbox, path, workspace) if sandbox.exists(path) else None
         sandbox.replace(path, data, expect=before)
 
 
-def _replaced(sandbox: Sandbox, path: str, workspace: Workspace) -> bytes:
-    """Return the picture of ours that a new one takes the place of."""
-    before = sandbox.read(path, limit=MAX_PICTURE_BYTES)
+def _read_own_screenshot(sandbox: Sandbox, path: str, workspace: Workspace) -> bytes:
+    """Return the earlier screenshot that a new one replaces.
+
+    Raises:
+        WriteConflict: The file is not a screenshot of this tool.
+    """
+    before = sandbox.read(path, limit=MAX_IMAGE_BYTES)
     if not has_mark(before):
         raise WriteConflict(
-            "There is a file of that name which this tool did not make.",
+            "The file exists and is not a screenshot of this tool.",
             hint=localized_hint(workspace, zh="请换一个文件名。", en="Choose another name."),
             details={"path": path[:500]},
         )
