@@ -24,7 +24,7 @@ from runs.direct_calls.calls import call_tool
 from runs.direct_calls.request import DirectCallRequest
 from runs.lifecycle import in_flight_calls
 from runs.models import OpenCall, Run
-from runs.queue import leases
+from runs.queue import lease_expiry
 from runs.queue.lease_expiry import end_leases_of_worker
 from runs.queue.leases import Lease, release_lease
 from runs.scheduler.jobs import Scheduler
@@ -40,8 +40,8 @@ Submit = Callable[..., str]
 PREVIEW = {"path": "game/scene/new.txt", "content": "a:b;\n", "dryRun": True}
 CHILD = """
 import time
-from decisions.infra.processes import this_process
-print(this_process(), flush=True)
+from decisions.infra.processes import process_identity
+print(process_identity(), flush=True)
 time.sleep(600)
 """
 CALLS = ("tool.called", "tool.succeeded", "tool.failed")
@@ -156,7 +156,7 @@ def test_a_lost_worker_closes_its_calls_and_begins_no_more(submit: Submit) -> No
 
 def test_the_third_loss_closes_as_well(submit: Submit) -> None:
     run_id = submit()
-    Run.objects.filter(id=run_id).update(times_lost=leases.MAX_TIMES_LOST - 1)
+    Run.objects.filter(id=run_id).update(times_lost=lease_expiry.MAX_TIMES_LOST - 1)
     assert open_one(must_take("w1"))
     end_leases_of_worker("w1", beat=0, reason="test")
     assert fresh(run_id).status == "failed"

@@ -16,7 +16,7 @@ from django.test import override_settings
 
 from decisions.identity.principals import Principal
 from decisions.infra import staleness
-from decisions.infra.processes import _mark
+from decisions.infra.processes import _identity
 from decisions.models import AuditEntry
 from runs.models import OutboxEntry, Run, RunEvent, RunStep, Slot, Worker
 from runs.queue.lease_expiry import (
@@ -208,7 +208,7 @@ def test_a_reaper_that_just_started_gives_every_worker_its_time(
 
 def test_a_process_known_to_be_gone_is_not_waited_for(submit: Submit) -> None:
     process = subprocess.Popen(["sleep", "60"])
-    mark = _mark(process.pid)
+    mark = _identity(process.pid)
     assert mark
     held_by(register("w1", process=mark), submit)
     HeartbeatMonitor().end_expired_leases()

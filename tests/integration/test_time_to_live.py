@@ -148,7 +148,7 @@ def test_what_is_left_of_a_removed_run_are_tombstones_and_its_audit(
 def test_more_runs_than_one_portion_are_hidden_and_removed_in_one_round(
     make_run: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runs.scheduler.retention.AT_ONCE", 3)
+    monkeypatch.setattr("runs.scheduler.retention.BATCH_SIZE", 3)
     long_ago: dict[str, Any] = {"ended_at": datetime.now(UTC) - timedelta(hours=1)}
     for _ in range(7):
         make_run(status="succeeded", **long_ago)

@@ -71,7 +71,7 @@ def a_redis_that_never_answers() -> Iterator[str]:
 
 @pytest.fixture
 def no_redis(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(notify, "_bell", notify._Bell())
+    monkeypatch.setattr(notify, "_publisher", notify._Publisher())
     with override_settings(REDIS_URL=f"redis://127.0.0.1:{free_port()}/0"):
         yield
 
@@ -110,7 +110,7 @@ def test_a_wake_up_that_was_lost_is_made_good(
     submit: Submit, principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_id = submit()
-    monkeypatch.setattr(notify._bell, "publish", lambda message: None)
+    monkeypatch.setattr(notify._publisher, "publish", lambda message: None)
     thread = later(0.3, lambda: tell(run_id))
     page, seconds = timed(wait_events(principal=principal, run_id=run_id, after=1, wait_s=10))
     thread.join()
@@ -251,7 +251,7 @@ def test_a_database_that_is_away_for_a_moment_deafens_nobody(
     submit: Submit, principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_id = submit()
-    monkeypatch.setattr(notify._bell, "publish", lambda message: None)
+    monkeypatch.setattr(notify._publisher, "publish", lambda message: None)
     monkeypatch.setattr(hub, "POLL_S", 0.3)
     genuine, fails = runs.last_seqs, [2]
 
@@ -280,7 +280,7 @@ def test_a_redis_that_hangs_delays_commits_by_little(
     submit: Submit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_id = submit()
-    monkeypatch.setattr(notify, "_bell", notify._Bell())
+    monkeypatch.setattr(notify, "_publisher", notify._Publisher())
     with a_redis_that_never_answers() as url, override_settings(REDIS_URL=url):
         began = time.monotonic()
         for _ in range(10):

@@ -16,7 +16,7 @@ from decisions.authorization.policy_rules import RuleFields, create_rule, retire
 from decisions.errors import Conflict, InvalidInput
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Confirmation, Decision
-from runs.execution.suspension import pause
+from runs.execution.suspension import suspend
 from runs.journal.interruptions import NeedsPerson
 from runs.models import Run
 from runs.submission.answer import answer_run
@@ -125,7 +125,7 @@ def test_a_question_that_comes_while_its_run_is_canceled_is_withdrawn_too(
         withdraw(**named)
         if not Confirmation.objects.exists():
             needs = NeedsPerson(use, authorize(use))
-            at_once([lambda: pause(held, needs, ([], []), active_ms=1, keeps_page=False)])
+            at_once([lambda: suspend(held, needs, ([], []), active_ms=1, keeps_page=False)])
 
     monkeypatch.setattr("runs.submission.services.withdraw", withdraw_and_ask)
     assert cancel_run(principal=principal, run_id=run_id)["success"]

@@ -6,12 +6,12 @@ import subprocess
 
 import pytest
 
-from decisions.infra.processes import _mark, has_ended, process_identity
+from decisions.infra.processes import _identity, has_ended, process_identity
 
 
 def test_a_process_is_gone_when_it_ended_also_before_it_is_buried() -> None:
     process = subprocess.Popen(["sleep", "60"])
-    mark = _mark(process.pid)
+    mark = _identity(process.pid)
     assert mark
     assert not has_ended(mark)
     process.kill()
@@ -19,7 +19,7 @@ def test_a_process_is_gone_when_it_ended_also_before_it_is_buried() -> None:
     assert has_ended(mark)
     unburied = subprocess.Popen(["true"])
     mark = f"{mark.rsplit(':', 2)[0]}:{unburied.pid}:1"
-    while _mark(unburied.pid) is not None:
+    while _identity(unburied.pid) is not None:
         pass
     assert has_ended(mark)
     unburied.wait()
