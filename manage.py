@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""The one command of Continuity: `manage.py help` lists what it can do."""
+"""The command line of Continuity: `manage.py help` lists the commands."""
 
 from __future__ import annotations
 
@@ -26,34 +26,34 @@ def main() -> None:
     if sys.argv[1:2] == ["mcp_stdio"]:
         from mcp_server.stdio.descriptors import take_over_stdio
 
-        take_over_stdio()  # before any library is loaded that might print
-        gc.disable()  # what is imported now stays; the door collects from its first answer on
+        take_over_stdio()  # before a library is imported that might print
+        gc.disable()  # faster imports; mcp_stdio enables it after its first response
     if sys.argv[1:2] == ["docker_runner"]:
-        from runners.docker_runner.command_line import main as run_hands
+        from runners.docker_runner.command_line import main as docker_runner
 
-        sys.exit(run_hands(sys.argv[2:]))  # it has no database, and no use for settings
+        sys.exit(docker_runner(sys.argv[2:]))  # it uses neither the database nor the settings
     from django.conf import settings
     from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
 
     try:
         _ = settings.INSTALLED_APPS
-    except ImproperlyConfigured as error:  # what is set wrong is said in one sentence
+    except ImproperlyConfigured as error:  # the message alone, without a traceback
         sys.exit(str(error))
     try:
         try:
             execute_from_command_line(sys.argv)
-        finally:  # here, where it can still be said that it did not come through
+        finally:  # flush here, where a failure to write is still handled below
             if sys.stdout is not None and not sys.stdout.closed:
                 sys.stdout.flush()
-    except BrokenPipeError:  # whoever read our output has heard enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what Python still wants to write
+    except BrokenPipeError:  # the reader of our output closed the pipe, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what Python flushes at exit
         sys.exit(141)
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        sys.exit("The disk is full: nothing more can be written. Free some space and try again.")
+        sys.exit("The disk is full. Free some space and try again.")
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""The stdio transport of MCP, for an agent host that starts `manage.py mcp_stdio`."""
+"""The stdio transport of MCP, for agent hosts that start `manage.py mcp_stdio`."""

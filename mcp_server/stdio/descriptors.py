@@ -1,4 +1,4 @@
-"""The process's stdin and stdout, taken for the protocol before anything else can write to them."""
+"""The process's stdin and stdout, reserved for the protocol before other code can write to them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from functools import cache
 
 @dataclass(frozen=True, slots=True)
 class StdioDescriptors:
-    """The descriptors that the protocol alone reads and writes."""
+    """The descriptors that only the protocol reads and writes."""
 
     read_fd: int
     write_fd: int
@@ -19,23 +19,24 @@ class StdioDescriptors:
 
 @cache
 def take_over_stdio() -> StdioDescriptors:
-    """Take stdin and stdout: from now on `print` and children write to stderr and read nothing.
+    """Reserve stdin and stdout for the protocol, and return their new descriptors.
 
-    manage.py calls it before Django is loaded, so that no library's greeting reaches the host.
-    Calling it again returns the same wire.
+    From then on `print` and child processes write to stderr and read end of file. manage.py calls
+    this before it imports Django, so that no library's output reaches the host. Calling it again
+    returns the same descriptors.
     """
     stdio = StdioDescriptors(_moved(0), _moved(1))
-    nothing = os.open(os.devnull, os.O_RDWR)
-    os.dup2(nothing, 0)
+    devnull = os.open(os.devnull, os.O_RDWR)
+    os.dup2(devnull, 0)
     try:
         os.dup2(2, 1)
     except OSError:  # the host closed stderr
-        os.dup2(nothing, 1)
-    os.close(nothing)
-    sys.stdout = sys.stderr or sys.stdout  # at once, not when a buffer is full
+        os.dup2(devnull, 1)
+    os.close(devnull)
+    sys.stdout = sys.stderr or sys.stdout  # stderr is written at once, not when a buffer is full
     return stdio
 
 
 def _moved(fd: int) -> int:
-    """Return a copy of the descriptor beyond the standard ones that children do not inherit."""
+    """Return a duplicate of the descriptor above stderr's, which children do not inherit."""
     return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)

@@ -1,8 +1,8 @@
-"""The door of stdio: this machine's own user, on a home that is prepared and a stack that lives.
+"""The stdio transport's caller and services: the local user, the home, and a running stack.
 
-`mcp_stdio` answers the handshake first. Then, in the background, it prepares the home and makes
-sure that a stack lives on it (mechanisms 10); a call waits for what it needs. What failed is tried
-again by the next call, so a person can mend it while the host goes on.
+`mcp_stdio` answers the handshake first, so that the host does not wait. Then, in the background, it
+prepares the home and makes sure that a stack runs on it; a call waits for what it needs. The next
+call retries what failed, so a person can fix the cause while the host keeps running.
 """
 
 from __future__ import annotations
@@ -27,102 +27,101 @@ from runs.installation.home.paths import home_paths
 from runs.installation.home.start import ensure_stack
 from runs.installation.home.state import StackInfo
 
-PATIENCE_S = 40.0  # how long a call waits for its ground; the start itself goes on
-LOOK_S = 3.0  # between two looks after the stack while a call lasts
+READY_TIMEOUT_S = 40.0  # how long a call waits for the stack, whose start continues afterwards
+CHECK_INTERVAL_S = 3.0  # between two checks of the stack during a call
 T = TypeVar("T")
 
 
-def _not_ready(told: str) -> NotReady:
-    """Return the refusal with the first line of what was told, unless that is a traceback's."""
-    first = told.strip().partition("\n")[0][:500]
+def _not_ready(problem: str) -> NotReady:
+    """Return a refusal with the problem's first line, or the log's path for a traceback."""
+    first = problem.strip().partition("\n")[0][:500]
     if first.startswith("Traceback"):
-        first = f"The stack does not start; {home_paths().log('up')} tells why."
+        first = f"The stack does not start; read the cause in {home_paths().log('up')}."
     return NotReady(first, details={"causeCode": "STACK_UNAVAILABLE"})
 
 
-class _Shared(Generic[T]):
-    """Blocking work, done once for all who ask, on a daemon thread: it never holds up our end."""
+class _SharedWork(Generic[T]):
+    """Blocking work that concurrent callers share; its daemon thread does not delay the exit."""
 
-    def __init__(self, work: Callable[[], T], *, keep: bool) -> None:
+    def __init__(self, work: Callable[[], T], *, is_cached: bool) -> None:
         self._work = work
-        self._keep = keep
+        self._is_cached = is_cached
         self._lock = threading.Lock()
         self._latest: Future[T] | None = None
 
-    def ask(self) -> Future[T]:
-        """Return the outcome to come: of the work under way, a success that is kept, or anew."""
+    def result(self) -> Future[T]:
+        """Return a future: of the work in progress, of a cached success, or of a new attempt."""
         with self._lock:
             latest = self._latest
             if latest is not None and not latest.done():
                 return latest
-            if latest is not None and self._keep and latest.exception() is None:
+            if latest is not None and self._is_cached and latest.exception() is None:
                 return latest
             self._latest = latest = Future()
-        latest.set_running_or_notify_cancel()  # one who stops waiting must not cancel it for all
+        latest.set_running_or_notify_cancel()  # a caller that times out must not cancel it for all
         threading.Thread(target=self._do, args=(latest,), daemon=True).start()
         return latest
 
-    def _do(self, outcome: Future[T]) -> None:
+    def _do(self, future: Future[T]) -> None:
         try:
-            outcome.set_result(self._work())
-        except Exception as error:  # noqa: BLE001  (it is raised where it is waited for)
-            outcome.set_exception(error)
+            future.set_result(self._work())
+        except Exception as error:  # noqa: BLE001  (the future raises it in the caller)
+            future.set_exception(error)
         finally:
             connections.close_all()
 
 
 class StdioTransport:
-    """Admits the local principal."""
+    """Authenticates every call as the local principal, and makes sure that the stack runs."""
 
     def __init__(self) -> None:
-        self._member = ExitStack()
-        self._home = _Shared(self._prepare, keep=True)
-        self._stack: _Shared[StackInfo] = _Shared(ensure_stack, keep=False)
-        self._keeping: set[asyncio.Task[None]] = set()
+        self._membership = ExitStack()
+        self._home = _SharedWork(self._prepare_home, is_cached=True)
+        self._stack: _SharedWork[StackInfo] = _SharedWork(ensure_stack, is_cached=False)
+        self._watching: set[asyncio.Task[None]] = set()
 
-    def open(self) -> None:
-        """Begin to prepare in the background; returns at once."""
-        self._home.ask()
+    def start(self) -> None:
+        """Start to prepare the home in the background; returns at once."""
+        self._home.result()
 
     async def authenticate(self, context: MessageContext, *, needs_stack: bool) -> Principal:
-        """Return the local principal once the home is ready, and the stack where it is needed.
+        """Return the local principal once the home and, if `needs_stack`, the stack are ready.
 
         Raises:
-            NotReady: It cannot be had, or not within PATIENCE_S; the message names the way out.
+            NotReady: One of them is not ready within READY_TIMEOUT_S; the message says what to do.
         """
         try:
-            async with asyncio.timeout(PATIENCE_S):
-                principal = await asyncio.wrap_future(self._home.ask())
+            async with asyncio.timeout(READY_TIMEOUT_S):
+                principal = await asyncio.wrap_future(self._home.result())
                 if needs_stack and settings.EMBEDDED:
-                    await asyncio.wrap_future(self._stack.ask())
-                    self._keep_up_for(asyncio.current_task())
+                    await asyncio.wrap_future(self._stack.result())
+                    self._watch_stack_during(asyncio.current_task())
         except StackError as problem:
             raise _not_ready(str(problem)) from None
         except TimeoutError:
-            told = f"The stack was not ready within {PATIENCE_S:.0f} s; it is still starting."
-            raise _not_ready(told) from None
+            message = f"The stack is still starting after {READY_TIMEOUT_S:.0f} s; repeat the call."
+            raise _not_ready(message) from None
         return principal
 
-    def _keep_up_for(self, call: asyncio.Task[Any] | None) -> None:
-        """See to the stack for as long as a call lasts: one that dies, or was about to when it was
-        asked for, would leave the call waiting for nobody.
-        """
+    def _watch_stack_during(self, call: asyncio.Task[Any] | None) -> None:
+        """Restart the stack if it stops during a call, which would otherwise wait in vain."""
         if call is not None:
-            keeping = asyncio.create_task(self._keep_up(call))
-            self._keeping.add(keeping)
-            keeping.add_done_callback(self._keeping.discard)
+            watching = asyncio.create_task(self._watch_stack(call))
+            self._watching.add(watching)
+            watching.add_done_callback(self._watching.discard)
 
-    async def _keep_up(self, call: asyncio.Task[Any]) -> None:
-        while not (await asyncio.wait([call], timeout=LOOK_S))[0]:
-            with contextlib.suppress(StackError):  # the next look tries again
-                await asyncio.wrap_future(self._stack.ask())
+    async def _watch_stack(self, call: asyncio.Task[Any]) -> None:
+        while not (await asyncio.wait([call], timeout=CHECK_INTERVAL_S))[0]:
+            with contextlib.suppress(StackError):  # the next check retries
+                await asyncio.wrap_future(self._stack.result())
 
-    def _prepare(self) -> Principal:
+    def _prepare_home(self) -> Principal:
+        # Imported here: Django's migrations load slowly, and the handshake must not wait for them.
         from runs.installation.home.prepare import prepare_home
 
         prepare_home()
         principal = local_principal()
         if settings.EMBEDDED:
-            self._member.enter_context(Membership())
-            self._stack.ask()
+            self._membership.enter_context(Membership())
+            self._stack.result()
         return principal

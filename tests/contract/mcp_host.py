@@ -125,7 +125,7 @@ class StdioHost(Host):
         self.shake_hands()
 
     async def _serve(self, stdio: StdioDescriptors) -> None:
-        async with open_stdio_streams(stdio, after_first_answer=lambda: None) as (inbox, outbox):
+        async with open_stdio_streams(stdio, after_first_response=lambda: None) as (inbox, outbox):
             await self.server.run(inbox, outbox, self.server.stream_options())
         await close_connections()
         os.close(stdio.write_fd)

@@ -36,9 +36,9 @@ def run(home: Path | str, *args: str) -> subprocess.CompletedProcess[str]:
         (("create_token", "x", "--scopes", ""), "--scopes names none"),
         (("create_token", "x", "--scopes", "nope"), "Unknown scopes: nope."),
         (("create_token", ""), "A token needs a name"),
-        (("mcp_config", "--http", "not-a-url"), "'not-a-url' is no address of a server"),
-        (("mcp_config", "--http", "http:///x"), "'http:///x' is no address of a server"),
-        (("mcp_config", "--sse"), "--sse is a way to a server: give --http too."),
+        (("mcp_config", "--http", "not-a-url"), "'not-a-url' is not the URL of a server"),
+        (("mcp_config", "--http", "http:///x"), "'http:///x' is not the URL of a server"),
+        (("mcp_config", "--sse"), "--sse is an option of --http: give --http too."),
         (("mcp_config", "--name", " "), "--name is empty"),
     ],
 )

@@ -11,7 +11,7 @@ import pytest
 from decisions.errors import Conflict, InvalidInput, NotFound
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Workspace
-from mcp_server.management.commands.mcp_stdio import folder_of
+from mcp_server.management.commands.mcp_stdio import choose_folder
 from runners.models import ExecutionTarget
 from runners.targets.local_folder import LocalFolder, use_local_folder
 from runners.targets.targets import Caller, TargetSays, change_target, make_target
@@ -168,13 +168,13 @@ def test_a_host_that_merely_happened_to_start_us_somewhere_means_no_folder(
     link.symlink_to(home)
     monkeypatch.setenv("HOME", str(link))
     monkeypatch.chdir(home)
-    assert folder_of(None, developer=False).root is None
+    assert choose_folder(None, developer=False).root is None
     gone = tmp_path / "gone"
     gone.mkdir()
     monkeypatch.chdir(gone)
-    assert folder_of(None, developer=False).root == gone
+    assert choose_folder(None, developer=False).root == gone
     gone.rmdir()
-    found = folder_of(None, developer=True)
+    found = choose_folder(None, developer=True)
     assert (found.root, "is gone" in found.why) == (None, True)
 
 

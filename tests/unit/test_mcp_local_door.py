@@ -9,7 +9,7 @@ from concurrent.futures import Future
 import pytest
 
 from decisions.errors import NotReady
-from mcp_server.stdio.local_stack import _not_ready, _Shared
+from mcp_server.stdio.local_stack import _not_ready, _SharedWork
 
 
 class Work:
@@ -34,27 +34,27 @@ def outcome(future: Future[int]) -> int:
 
 
 def test_a_success_that_is_kept_is_not_done_again() -> None:
-    shared = _Shared(Work(), keep=True)
-    assert [outcome(shared.ask()), outcome(shared.ask())] == [1, 1]
+    shared = _SharedWork(Work(), is_cached=True)
+    assert [outcome(shared.result()), outcome(shared.result())] == [1, 1]
 
 
 def test_work_that_is_not_kept_is_done_for_everyone_who_asks_later() -> None:
-    shared = _Shared(Work(), keep=False)
-    assert [outcome(shared.ask()), outcome(shared.ask())] == [1, 2]
+    shared = _SharedWork(Work(), is_cached=False)
+    assert [outcome(shared.result()), outcome(shared.result())] == [1, 2]
 
 
 def test_a_failure_is_told_and_tried_again() -> None:
-    shared = _Shared(Work(failures=1), keep=True)
+    shared = _SharedWork(Work(failures=1), is_cached=True)
     with pytest.raises(OSError, match="full"):
-        outcome(shared.ask())
-    assert outcome(shared.ask()) == 2
+        outcome(shared.result())
+    assert outcome(shared.result()) == 2
 
 
 def test_all_who_ask_meanwhile_share_one_outcome() -> None:
     work = Work()
     work.may_end.clear()
-    shared = _Shared(work, keep=False)
-    asked = [shared.ask() for _ in range(5)]
+    shared = _SharedWork(work, is_cached=False)
+    asked = [shared.result() for _ in range(5)]
     work.may_end.set()
     assert [outcome(each) for each in asked] == [1] * 5
 
@@ -62,14 +62,14 @@ def test_all_who_ask_meanwhile_share_one_outcome() -> None:
 def test_one_who_stops_waiting_takes_nothing_from_the_others() -> None:
     work = Work()
     work.may_end.clear()
-    shared = _Shared(work, keep=True)
+    shared = _SharedWork(work, is_cached=True)
 
     async def give_up_and_ask_again() -> int:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.05):
-                await asyncio.wrap_future(shared.ask())
+                await asyncio.wrap_future(shared.result())
         work.may_end.set()
-        return await asyncio.wrap_future(shared.ask())
+        return await asyncio.wrap_future(shared.result())
 
     assert asyncio.run(give_up_and_ask_again()) == 1
 

@@ -1,4 +1,4 @@
-"""`manage.py mcp_stdio`: the door for an agent host that starts us as its child."""
+"""`manage.py mcp_stdio`: the MCP server for an agent host that starts it as a child process."""
 
 from __future__ import annotations
 
@@ -23,20 +23,21 @@ from runners.targets.local_folder import LocalFolder, is_folder, use_local_folde
 from runners.targets.runner_endpoint import close_connections
 from runs.installation.health.publisher import Publisher
 
-LAST_FIGURES_S = 1.5  # a host that closed stdin kills what does not end soon
+LAST_PUBLISH_S = 1.5  # hosts kill a server that does not exit soon after they closed stdin
 
 
 class Command(BaseCommand):
     """Serve MCP on stdin and stdout until the host closes stdin."""
 
     help = (
-        "Serve MCP over stdin and stdout, for an agent host; `manage.py mcp_config` prints what to"
-        " tell the host. The stack is joined, or started in the background; runs go on without us."
+        "Serve MCP over stdin and stdout, for an agent host; `manage.py mcp_config` prints the"
+        " host's configuration. The command uses the running stack or starts one in the background;"
+        " runs continue after it has ended."
     )
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Declare what to offer."""
+        """Declare the options."""
         parser.add_argument(
             "--toolsets",
             help="toolsets to offer, separated by commas (CONTINUITY_MCP_TOOLSETS)",
@@ -49,44 +50,46 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Serve; exit 2 when an option is wrong."""
+        """Serve; exit with status 2 if an option is invalid."""
         stdio = take_over_stdio()
-        asked = options["toolsets"]
-        toolsets = asked.split(",") if asked is not None else settings.CONTINUITY_MCP_TOOLSETS
+        names = options["toolsets"]
+        toolsets = names.split(",") if names is not None else settings.CONTINUITY_MCP_TOOLSETS
         toolsets = [name.strip() for name in toolsets if name.strip()]
         try:
             check_toolsets(toolsets)
         except UnknownToolset as unknown:
             self.stderr.write(str(unknown))
             sys.exit(2)
-        named = options["workspace"]
-        if named is not None and not is_folder(named):
-            self.stderr.write(f"--workspace: there is no folder {named}.")
+        workspace = options["workspace"]
+        if workspace is not None and not is_folder(workspace):
+            self.stderr.write(f"--workspace: there is no folder {workspace}.")
             sys.exit(2)
-        use_local_folder(folder_of(named, developer="developer" in toolsets))
+        use_local_folder(choose_folder(workspace, developer="developer" in toolsets))
         with suppress(KeyboardInterrupt):
             asyncio.run(serve(stdio, toolsets))
 
 
-def folder_of(named: Path | None, *, developer: bool) -> LocalFolder:
-    """Return the folder of workspace tools: the one that was named, else that of the settings, else
-    the current one, unless a host merely happened to start us there.
+def choose_folder(option: Path | None, *, developer: bool) -> LocalFolder:
+    """Return the folder of the workspace tools: that of the option, else that of the settings, else
+    the current folder. The root folder and home directories are not used as the current folder:
+    hosts start commands there by default.
     """
-    if named is not None:
-        return LocalFolder(named.resolve(), is_named=True, developer=developer)
+    if option is not None:
+        return LocalFolder(option.resolve(), is_named=True, developer=developer)
     if settings.WORKSPACE is not None:
         return LocalFolder(settings.WORKSPACE, developer=developer)
     try:
         here = Path.cwd()
-    except OSError as gone:
-        told = f"mcp_stdio was started in a folder that is gone ({gone.strerror}); --workspace DIR"
-        return LocalFolder(None, developer=developer, why=f"{told} names another.")
+    except OSError as error:
+        reason = f"mcp_stdio was started in a folder that does not exist ({error.strerror})"
+        return LocalFolder(None, developer=developer, why=f"{reason}; give it --workspace DIR.")
     users = (Path(user.pw_dir) for user in pwd.getpwall())
-    # A home may be a link, or lie behind one. Others' are not all looked up: they may be far away.
+    # Homes can be behind symbolic links, so they are resolved; of other users' homes only those of
+    # the same name, because homes can be on slow network file systems.
     homes = {Path.home(), *(home for home in users if home.name == here.name)}
     if here in {Path(here.anchor), *(home.resolve() for home in homes if is_folder(home))}:
-        told = f"mcp_stdio was started in {here}, which is no project; give it --workspace DIR."
-        return LocalFolder(None, developer=developer, why=told)
+        reason = f"mcp_stdio was started in {here}, which is not a project"
+        return LocalFolder(None, developer=developer, why=f"{reason}; give it --workspace DIR.")
     return LocalFolder(here, developer=developer)
 
 
@@ -95,19 +98,19 @@ async def serve(stdio: StdioDescriptors, toolsets: Sequence[str]) -> None:
     transport = StdioTransport()
     server = ContinuityServer(toolsets, transport)
 
-    def after_first_answer() -> None:
-        gc.freeze()  # manage.py turned it off for the imports
+    def after_first_response() -> None:
+        gc.freeze()  # what was imported stays; manage.py disabled collection before the imports
         gc.enable()
-        transport.open()
+        transport.start()
 
-    publisher = Publisher()  # of the calls that are made here
+    publisher = Publisher()  # of the metrics of this process
     publisher.start()
     try:
-        async with open_stdio_streams(stdio, after_first_answer=after_first_answer) as (
+        async with open_stdio_streams(stdio, after_first_response=after_first_response) as (
             inbox,
             outbox,
         ):
             await server.run(inbox, outbox, server.stream_options())
     finally:
-        await asyncio.to_thread(publisher.stop, LAST_FIGURES_S)
+        await asyncio.to_thread(publisher.stop, LAST_PUBLISH_S)
     await close_connections()
