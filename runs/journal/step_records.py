@@ -107,10 +107,10 @@ def paused(row: RunStep, step_run: StepRun, *, had_page: bool, taken_over: bool)
 
 
 def without_pause(change: StepChange) -> StepChange:
-    """Return the change of a step whose run is released before a person was asked.
+    """Return the change of a step whose run is released before its confirmation was requested.
 
-    The call about which no person was asked yet may be made on another page, unless the step has
-    made calls on this one.
+    The call that needs the confirmation may then be made on another page, unless the step has made
+    calls on this one.
     """
     if change.paused is None or change.paused["calls"]:
         return change

@@ -139,11 +139,11 @@ class Run(models.Model):
             # What the API lists, an index for each filter; hidden runs are in none.
             *(
                 models.Index(
-                    fields=["workspace_id", *kept, "-created_at", "-id"],
+                    fields=["workspace_id", *columns, "-created_at", "-id"],
                     name=f"run_seen{name}",
                     condition=Q(hidden_at__isnull=True),
                 )
-                for name, kept in _FILTERED.items()
+                for name, columns in _FILTERED.items()
             ),
             models.Index(
                 fields=["task_id", "created_at", "id"],
