@@ -16,8 +16,8 @@ _RISKS = {"read": "low", "write": "medium", "external": "high"}
 
 
 def list_callable_tools(*, principal: Principal) -> dict[str, Any]:
-    """Return {tools}: every tool with its schemas, effect and targets; local tools first, then those
-    of runners, which may have the same name as a local one.
+    """Return {tools}: every tool with its schemas, effect and targets, local tools first. Tools of
+    runners follow, which may have the same name as a local one.
     """
     principal.require("tools:read")
     targets = visible_targets(Caller.of(principal)).order_by("-is_default", "name", "id")

@@ -104,7 +104,7 @@ _TOOL: Schema = {
         "risk": {
             "type": "string",
             "enum": ["low", "medium", "high"],
-            "description": "low changes nothing, medium can be undone here, high acts outside. For a"
+            "description": "low changes nothing, medium can be undone here, high acts outside. Of a"
             " runner's tool as the runner published it, or high.",
         },
         "developer": {"type": "boolean", "description": "Only for developer mode."},

@@ -1,1 +1,1 @@
-"""Read-only queries: runs, visibility, totals, evidence and the content of pages that runs read."""
+"""Read-only queries: runs and their events, totals, evidence, and parts of stored results."""

@@ -1,5 +1,5 @@
-"""The evidence of one run as one file: what was asked, what was done and kept, what was decided,
-and its part of the audit log with the seals. `manage.py verify_audit --bundle` checks it offline.
+"""Export the evidence of one run as one file: its inputs, steps, events, artifacts, decisions, and
+its part of the audit log with the seals. `manage.py verify_audit --bundle` verifies it offline.
 """
 
 from __future__ import annotations
@@ -25,23 +25,24 @@ from decisions.models import AuditEntry, Confirmation, Decision
 from runs.models import Run, RunEvent, RunStep
 
 EVIDENCE_NAME = "{}.evidence.jsonl"
-PIECE_BYTES = 192 * 1024
-PORTION = 200
-# Columns of a decision that no reader needs: which of them stand for the same deed is in the rest.
-_NOT_TOLD = frozenset({"deed_key", "token_digest"})
+CHUNK_BYTES = 192 * 1024
+BATCH_SIZE = 200
+# Columns of a decision that are left out: internal keys that tell a verifier nothing.
+_LEFT_OUT = frozenset({"deed_key", "token_digest"})
 
 
 def export_evidence(
     *, principal: Principal, run_id: str, contents: bool = False
 ) -> Iterator[bytes]:
-    """Return the lines of a run's evidence, also of a run past its time to live. That it was made
-    is audited, and committed before the first line.
+    """Return the lines of a run's evidence; a run past its TTL has evidence too. The export is
+    audited, and that is committed before the first line.
 
     Args:
-        contents: with the bytes of its artifacts, not their digests alone.
+        contents: include the bytes of artifacts, not only their digests.
 
     Raises:
-        RunNotFound: Unknown, another workspace's, or past its retention.
+        RunNotFound: Unknown, another workspace's, or deleted after its retention.
+        Forbidden: The caller lacks a scope.
     """
     for scope in ("audit:read", "runs:read", *(["artifacts:read"] if contents else [])):
         principal.require(scope)
@@ -75,13 +76,13 @@ def _records(run: Run, *, contents: bool) -> Iterator[Record]:
 
 
 def _columns(row: Any) -> Record:
-    """Return a row's columns under their names of JSON; secrets are in none of them."""
-    told = {
+    """Return a row's columns with camelCase names; none of them has a secret."""
+    columns = {
         field.attname: getattr(row, field.attname)
         for field in row._meta.concrete_fields
-        if field.attname not in _NOT_TOLD
+        if field.attname not in _LEFT_OUT
     }
-    return {_camel(name): _plain(value) for name, value in told.items()}
+    return {_camel(name): _plain(value) for name, value in columns.items()}
 
 
 def _camel(name: str) -> str:
@@ -95,19 +96,19 @@ def _plain(value: Any) -> Any:
 
 def _steps(run: Run) -> Iterator[Record]:
     after = -1
-    while found := list(
-        RunStep.objects.filter(run=run, index__gt=after).order_by("index")[:PORTION]
+    while batch := list(
+        RunStep.objects.filter(run=run, index__gt=after).order_by("index")[:BATCH_SIZE]
     ):
-        yield from ({"type": "step", **_columns(step)} for step in found)
-        after = found[-1].index
+        yield from ({"type": "step", **_columns(step)} for step in batch)
+        after = batch[-1].index
 
 
 def _events(run: Run) -> Iterator[Record]:
-    """Yield the log up to where it was at the start: what comes later is not waited for."""
+    """Yield the events that the log had when the export started; later ones are left out."""
     after = 0
-    upto = RunEvent.objects.filter(run=run, seq__lte=run.last_seq)
-    while found := list(upto.filter(seq__gt=after).order_by("seq")[:PORTION]):
-        for event in found:
+    existing = RunEvent.objects.filter(run=run, seq__lte=run.last_seq)
+    while batch := list(existing.filter(seq__gt=after).order_by("seq")[:BATCH_SIZE]):
+        for event in batch:
             at = _plain(event.at)
             yield {
                 "type": "event",
@@ -116,38 +117,38 @@ def _events(run: Run) -> Iterator[Record]:
                 "at": at,
                 "data": event.data,
             }
-        after = found[-1].seq
+        after = batch[-1].seq
 
 
 def _artifacts(run: Run, *, contents: bool) -> Iterator[Record]:
     for row in list(Artifact.objects.filter(run_id=run.id).order_by("created_at", "id")):
-        told = {"type": "artifact", **describe_artifact(row), "stepIndex": row.step_index}
+        artifact = {"type": "artifact", **describe_artifact(row), "stepIndex": row.step_index}
         file = None
         if contents and not is_expired(row):
             file = open_blob(row.sha256, size_bytes=row.size_bytes)
         if file is None:
-            yield told
+            yield artifact
             continue
-        yield {**told, "contentFollows": True}
+        yield {**artifact, "contentFollows": True}
         with file:
-            for piece in iter(partial(file.read, PIECE_BYTES), b""):
-                yield {"type": "content", "data": base64.b64encode(piece).decode()}
+            for chunk in iter(partial(file.read, CHUNK_BYTES), b""):
+                yield {"type": "content", "data": base64.b64encode(chunk).decode()}
 
 
 def _decisions(run: Run) -> Iterator[Record]:
     for decision in list(Decision.objects.filter(run_id=run.id).order_by("id")):
-        said = Confirmation.objects.filter(decision=decision).first()
-        confirmation = _columns(said) if said else None
+        row = Confirmation.objects.filter(decision=decision).first()
+        confirmation = _columns(row) if row else None
         yield {"type": "decision", **_columns(decision), "confirmation": confirmation}
 
 
 def _audit(run: Run) -> Iterator[Record]:
-    """Yield the rows about the run, its artifacts and its decisions."""
+    """Yield the audit events about the run, its artifacts and its decisions."""
     artifacts = Artifact.objects.filter(run_id=run.id).values_list("id", flat=True)
-    decided = Decision.objects.filter(run_id=run.id).values_list("id", flat=True)
-    about: Iterable[str] = [run.id, *artifacts]
+    decisions = Decision.objects.filter(run_id=run.id).values_list("id", flat=True)
+    resource_ids: Iterable[str] = [run.id, *artifacts]
     rows = AuditEntry.objects.filter(workspace_id=run.workspace_id).filter(
-        Q(resource_id__in=about)
-        | Q(resource_type="decision", resource_id__in=[str(number) for number in decided])
+        Q(resource_id__in=resource_ids)
+        | Q(resource_type="decision", resource_id__in=[str(number) for number in decisions])
     )
     return audit_records(rows)

@@ -1,6 +1,4 @@
-"""The readable parts of a kept result, and what a reader wants of them: some pages, some sections,
-what matches a pattern, so many characters at once.
-"""
+"""Select parts of a stored result: pages, sections, or matches of a pattern, with pagination."""
 
 from __future__ import annotations
 
@@ -12,10 +10,10 @@ import re2
 
 from decisions.errors import InvalidInput
 
-AROUND = 120  # characters shown on each side of a match
-MATCH_MAX = 400  # characters shown of a match itself
+CONTEXT_CHARACTERS = 120  # returned on each side of a match
+MATCH_MAX = 400  # characters of a match itself
 HEADING_MAX, ADDRESS_MAX = 300, 1000
-FRAME = 60  # characters that the JSON around a piece is counted as
+OVERHEAD_CHARACTERS = 60  # counted for the JSON around each text
 _OPTIONS = re2.Options()
 _OPTIONS.log_errors = False  # it would write to stderr
 
@@ -32,7 +30,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page that a run read; `item` is its place among those of the result."""
+    """A page that a run read; `item` is its index in the result."""
 
     item: int
     url: str
@@ -42,13 +40,14 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class ContentSelection:
-    """What a reader wants.
+    """The parts that a reader requests.
 
     Attributes:
-        sections: headings (parts of them, in any case) or indexes; None for all.
-        grep: a pattern of RE2; only what is around its matches is wanted then.
-        outline: headings and lengths alone.
-        offset: where to go on, as an answer's nextOffset said.
+        item: only this page; None for all.
+        sections: parts of headings (case-insensitive) or indexes; None for all sections.
+        grep: an RE2 pattern; only its matches with their context are returned.
+        outline: only headings and lengths.
+        offset: the nextOffset of the previous answer; 0 to start.
     """
 
     item: int | None = None
@@ -60,36 +59,34 @@ class ContentSelection:
 
 
 def pages_of(value: Any) -> list[Page]:
-    """Return the pages in a result, in the order they stand in: every object whose `content` has
-    sections is one. Text is one page of one section.
+    """Return the pages in a result, in order: every object whose `content` has sections. A text is
+    one page with one section.
     """
     if isinstance(value, str):
         return [Page(0, "", "", [Section(0, "", 0, value)])]
     return [
-        Page(number, str(found.get("url") or ""), str(found.get("title") or ""), _sections(found))
-        for number, found in enumerate(_holders(value))
+        Page(index, str(page.get("url") or ""), str(page.get("title") or ""), _sections(page))
+        for index, page in enumerate(_find_pages(value))
     ]
 
 
-def _holders(value: Any) -> Iterator[Mapping[str, Any]]:
-    todo = [value]
-    while todo:
-        found = todo.pop()
-        if isinstance(found, list):
-            todo.extend(reversed(found))
-        elif isinstance(found, dict):
-            if _is_page(found):
-                yield found
+def _find_pages(value: Any) -> Iterator[Mapping[str, Any]]:
+    stack = [value]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, list):
+            stack.extend(reversed(node))
+        elif isinstance(node, dict):
+            if _is_page(node):
+                yield node
             else:
-                todo.extend(reversed(found.values()))
+                stack.extend(reversed(node.values()))
 
 
-def _is_page(found: Mapping[str, Any]) -> bool:
-    """Tell whether an object is a page. One that could not be read keeps its place, so that items
-    count as in the result.
-    """
-    content = found.get("content")
-    is_item = "url" in found and "success" in found and "content" in found
+def _is_page(node: Mapping[str, Any]) -> bool:
+    """Return whether an object is a page, also one that could not be read: `item` counts both."""
+    content = node.get("content")
+    is_item = "url" in node and "success" in node and "content" in node
     return is_item or (isinstance(content, dict) and isinstance(content.get("sections"), list))
 
 
@@ -97,9 +94,9 @@ def _sections(page: Mapping[str, Any]) -> list[Section]:
     content = page.get("content")
     listed = content.get("sections") if isinstance(content, dict) else None
     return [
-        Section(index, str(each.get("heading") or ""), _level(each), str(each.get("text") or ""))
-        for index, each in enumerate(listed if isinstance(listed, list) else [])
-        if isinstance(each, dict)
+        Section(index, str(row.get("heading") or ""), _level(row), str(row.get("text") or ""))
+        for index, row in enumerate(listed if isinstance(listed, list) else [])
+        if isinstance(row, dict)
     ]
 
 
@@ -108,63 +105,71 @@ def _level(section: Mapping[str, Any]) -> int:
     return level if isinstance(level, int) and level > 0 else 0
 
 
-def select_content(pages: Sequence[Page], wish: ContentSelection) -> dict[str, Any]:
-    """Return {totalPages, pages[], matches[], nextOffset}: what was wished for, from `offset` on,
-    until about max_chars characters are used up.
+def select_content(pages: Sequence[Page], selection: ContentSelection) -> dict[str, Any]:
+    """Return {totalPages, pages[], matches[], nextOffset}: the selected parts from `offset` on, up
+    to about max_chars characters.
 
     Raises:
-        InvalidInput: No such item, or a pattern that RE2 does not take.
+        InvalidInput: There is no such item, or RE2 rejects the pattern.
     """
-    if wish.item is not None and wish.item >= len(pages):
-        there = f"items 0 to {len(pages) - 1}" if pages else "no pages"
-        raise InvalidInput(f"item: there is no page {wish.item}; the result has {there}.")
-    wanted = [
+    if selection.item is not None and selection.item >= len(pages):
+        existing = f"items 0 to {len(pages) - 1}" if pages else "no pages"
+        raise InvalidInput(f"item: there is no page {selection.item}; the result has {existing}.")
+    selected = [
         (page, section)
         for page in pages
-        if wish.item in (None, page.item)
+        if selection.item in (None, page.item)
         for section in page.sections
-        if _is_wanted(section, wish.sections)
+        if _is_selected(section, selection.sections)
     ]
     answer: dict[str, Any] = {"totalPages": len(pages), "pages": [], "matches": []}
-    following = _matches if wish.grep is not None else _texts
-    return answer | {"nextOffset": following(wanted, wish, answer)}
+    add = _add_matches if selection.grep is not None else _add_texts
+    return answer | {"nextOffset": add(selected, selection, answer)}
 
 
-def _is_wanted(section: Section, wanted: Sequence[int | str] | None) -> bool:
-    if wanted is None:
+def _is_selected(section: Section, names: Sequence[int | str] | None) -> bool:
+    if names is None:
         return True
     heading = section.heading.casefold()
     return any(
         name.casefold() in heading if isinstance(name, str) else name == section.index
-        for name in wanted
+        for name in names
     )
 
 
-def _texts(
-    wanted: Sequence[tuple[Page, Section]], wish: ContentSelection, answer: dict[str, Any]
+def _add_texts(
+    selected: Sequence[tuple[Page, Section]], selection: ContentSelection, answer: dict[str, Any]
 ) -> int | None:
-    """Add sections; each counts one for its heading and one a character towards the offset."""
-    left, at = wish.max_chars, 0
-    shown: list[dict[str, Any]] = answer["pages"]
-    for page, section in wanted:
-        text = "" if wish.outline else section.text
-        if at + 1 + len(text) <= wish.offset:
-            at += 1 + len(text)
+    """Add sections to the answer; return the next offset, or None at the end.
+
+    An offset counts one for each heading and one for each character of text.
+    """
+    left, position = selection.max_chars, 0
+    pages: list[dict[str, Any]] = answer["pages"]
+    for page, section in selected:
+        text = "" if selection.outline else section.text
+        if position + 1 + len(text) <= selection.offset:
+            position += 1 + len(text)
             continue
-        start = max(0, wish.offset - at - 1)
-        is_new = not shown or shown[-1]["item"] != page.item
+        start = max(0, selection.offset - position - 1)
+        is_new = not pages or pages[-1]["item"] != page.item
         head = _page_head(page) if is_new else {}
-        left -= FRAME + len(section.heading[:HEADING_MAX]) + sum(map(len, map(str, head.values())))
-        if shown and left <= 0:
-            return max(at, wish.offset)
-        piece = text[start : start + max(left, 1)]
+        left -= (
+            OVERHEAD_CHARACTERS
+            + len(section.heading[:HEADING_MAX])
+            + sum(map(len, map(str, head.values())))
+        )
+        if pages and left <= 0:
+            return max(position, selection.offset)
+        part = text[start : start + max(left, 1)]
         if is_new:
-            shown.append({**head, "sections": []})
-        shown[-1]["sections"].append(_shown(section, start, None if wish.outline else piece))
-        left -= len(piece)
-        if start + len(piece) < len(text):
-            return at + 1 + start + len(piece)
-        at += 1 + len(text)
+            pages.append({**head, "sections": []})
+        entry = _section_entry(section, start, None if selection.outline else part)
+        pages[-1]["sections"].append(entry)
+        left -= len(part)
+        if start + len(part) < len(text):
+            return position + 1 + start + len(part)
+        position += 1 + len(text)
     return None
 
 
@@ -172,50 +177,52 @@ def _page_head(page: Page) -> dict[str, Any]:
     return {"item": page.item, "url": page.url[:ADDRESS_MAX], "title": page.title[:HEADING_MAX]}
 
 
-def _shown(section: Section, start: int, piece: str | None) -> dict[str, Any]:
-    shown: dict[str, Any] = {
+def _section_entry(section: Section, start: int, part: str | None) -> dict[str, Any]:
+    entry: dict[str, Any] = {
         "section": section.index,
         "heading": section.heading[:HEADING_MAX],
         "level": section.level,
         "characters": len(section.text),
     }
-    return shown if piece is None else {**shown, "start": start, "text": piece}
+    return entry if part is None else {**entry, "start": start, "text": part}
 
 
-def _matches(
-    wanted: Sequence[tuple[Page, Section]], wish: ContentSelection, answer: dict[str, Any]
+def _add_matches(
+    selected: Sequence[tuple[Page, Section]], selection: ContentSelection, answer: dict[str, Any]
 ) -> int | None:
-    """Add matches, each with what is around it; the offset counts them."""
+    """Add matches with their context to the answer; return the next offset, which counts matches,
+    or None at the end.
+    """
     try:
-        pattern = re2.compile(wish.grep, _OPTIONS)
+        pattern = re2.compile(selection.grep, _OPTIONS)
     except re2.error as error:
-        told = error.args[0] if error.args else "it is no pattern"
-        told = told.decode(errors="replace") if isinstance(told, bytes) else str(told)
+        reason = error.args[0] if error.args else "it is no pattern"
+        reason = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
         raise InvalidInput(
-            f"grep: {told[:200]} (RE2 has no lookaround, no backreference)."
+            f"grep: {reason[:200]} (RE2 has no lookaround and no backreferences)."
         ) from None
-    left, seen = wish.max_chars, 0
-    for page, section in wanted:
-        for match in _found(pattern, section):
-            seen += 1
-            if seen <= wish.offset:
+    left, count = selection.max_chars, 0
+    for page, section in selected:
+        for match in _find_matches(pattern, section):
+            count += 1
+            if count <= selection.offset:
                 continue
-            left -= FRAME + len(match["text"]) + len(match["heading"])
+            left -= OVERHEAD_CHARACTERS + len(match["text"]) + len(match["heading"])
             if answer["matches"] and left <= 0:
-                return seen - 1
+                return count - 1
             answer["matches"].append({"item": page.item, **match})
     return None
 
 
-def _found(pattern: Any, section: Section) -> Iterator[dict[str, Any]]:
-    shown_to = 0  # a match that was seen around another is not shown again
+def _find_matches(pattern: Any, section: Section) -> Iterator[dict[str, Any]]:
+    end = 0  # of the last match with its context; matches inside that are left out
     for match in pattern.finditer(section.text):
-        if match.end() == match.start() or match.start() < shown_to:
+        if match.end() == match.start() or match.start() < end:
             continue
-        shown_to = min(match.end(), match.start() + MATCH_MAX) + AROUND
+        end = min(match.end(), match.start() + MATCH_MAX) + CONTEXT_CHARACTERS
         yield {
             "section": section.index,
             "heading": section.heading[:HEADING_MAX],
             "at": match.start(),
-            "text": section.text[max(0, match.start() - AROUND) : shown_to],
+            "text": section.text[max(0, match.start() - CONTEXT_CHARACTERS) : end],
         }

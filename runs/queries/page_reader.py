@@ -1,4 +1,4 @@
-"""`read_page_content`: the parts of a kept result that a reader asks for, instead of the whole."""
+"""`read_page_content`: return parts of a stored result instead of the whole."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from decisions.identity.principals import Principal
 from runs.queries.page_content import ContentSelection, pages_of, select_content
 from runs.queries.visibility import visible_run
 
-MAX_BYTES = 64 * 1024 * 1024  # of an artifact that is read whole for this
+MAX_BYTES = 64 * 1024 * 1024  # of an artifact; it is read whole
 MAX_CHARS = 30_000
 _ID: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": 64}
 _COUNT: dict[str, Any] = {"type": "integer", "minimum": 0}
@@ -31,7 +31,7 @@ def _closed(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
 
 READ_PAGE_CONTENT_INPUT = _closed(
     {
-        "artifactId": {**_ID, "description": "A result (or any text) that a run kept."},
+        "artifactId": {**_ID, "description": "A stored result (or any text) of a run."},
         "runId": {**_ID, "description": "Instead of artifactId: the run whose result to read."},
         "item": {**_COUNT, "description": "Only this page, counted from 0 as in the result."},
         "sections": {
@@ -44,22 +44,23 @@ READ_PAGE_CONTENT_INPUT = _closed(
                 "maxLength": 200,
                 "minimum": 0,
             },
-            "description": "Only sections whose heading has one of these words, or their indexes.",
+            "description": "Only sections whose heading contains one of these texts, or whose index"
+            " is listed.",
         },
         "grep": {
             "type": "string",
             "minLength": 1,
             "maxLength": 500,
-            "description": "RE2 pattern, (?i) for any case: only what is around its matches.",
+            "description": "RE2 pattern, with (?i) case-insensitive: only its matches in context.",
         },
-        "outline": {"type": "boolean", "description": "Headings and lengths alone."},
+        "outline": {"type": "boolean", "description": "Only headings and lengths."},
         "maxChars": {"type": "integer", "minimum": 100, "maximum": MAX_CHARS, "default": 8000},
         "offset": {
             "type": "integer",
             "minimum": 0,
             "maximum": 2**53 - 1,
             "default": 0,
-            "description": "nextOffset of the answer before, with the same selection.",
+            "description": "nextOffset of the previous answer, with the same selection.",
         },
     },
     [],
@@ -107,42 +108,43 @@ READ_PAGE_CONTENT_OUTPUT = _closed(
 
 
 def read_page_content(*, principal: Principal, call: dict[str, Any]) -> dict[str, Any]:
-    """Answer a valid READ_PAGE_CONTENT_INPUT; the whole result stays where it is.
+    """Return the answer to a call that fits READ_PAGE_CONTENT_INPUT.
 
     Raises:
-        InvalidInput: Not exactly one of artifactId and runId, nothing kept yet, no text, too
-            large, no such item, or a pattern that RE2 does not take.
-        RunNotFound, ArtifactNotFound, ArtifactExpired: As the selectors.
+        InvalidInput: Not exactly one of artifactId and runId; or the run has no result yet, the
+            artifact is no text or too large, there is no such item, or RE2 rejects the pattern.
+        RunNotFound, ArtifactNotFound, ArtifactExpired: As the queries of runs and artifacts.
     """
-    asked = dict(call)
-    artifact_id, run_id = asked.pop("artifactId", None), asked.pop("runId", None)
+    args = dict(call)
+    artifact_id, run_id = args.pop("artifactId", None), args.pop("runId", None)
     if (artifact_id is None) == (run_id is None):
-        raise InvalidInput("artifactId: give it, or runId, and not both.")
+        raise InvalidInput("artifactId: give either artifactId or runId.")
     if run_id is not None:
         artifact_id = _result_of(principal, run_id)
     names = {"maxChars": "max_chars"}
-    wish = ContentSelection(**{names.get(name, name): value for name, value in asked.items()})
-    value = _value(principal, str(artifact_id))
-    return {"artifactId": artifact_id, **select_content(pages_of(value), wish)}
+    selection = ContentSelection(**{names.get(name, name): value for name, value in args.items()})
+    value = _read_value(principal, str(artifact_id))
+    return {"artifactId": artifact_id, **select_content(pages_of(value), selection)}
 
 
 def _result_of(principal: Principal, run_id: str) -> str:
     run = visible_run(principal, run_id)
-    kept = artifact_ids_of([run.id]).get(run.id)
-    if not kept:
-        raise InvalidInput(f"runId: this run has kept nothing to read; it is {run.status}.")
-    return kept[0]
+    artifact_ids = artifact_ids_of([run.id]).get(run.id)
+    if not artifact_ids:
+        raise InvalidInput(f"runId: this run has no artifact to read; it is {run.status}.")
+    return artifact_ids[0]
 
 
-def _value(principal: Principal, artifact_id: str) -> Any:
-    """Return what the artifact holds: a result with pages, or else its text."""
+def _read_value(principal: Principal, artifact_id: str) -> Any:
+    """Return the artifact's parsed result if it contains pages, else its text."""
     row, file = open_content(principal=principal, artifact_id=artifact_id)
     with file:
         if not is_text(row.mime_type):
             raise InvalidInput(f"artifactId: this is {row.mime_type}, which has no text to read.")
         if row.size_bytes > MAX_BYTES:
-            told = f"artifactId: {row.size_bytes} bytes are too many; use get_artifact."
-            raise InvalidInput(told)
+            raise InvalidInput(
+                f"artifactId: {row.size_bytes} bytes, {MAX_BYTES} are allowed; use get_artifact."
+            )
         raw = file.read()
     text = raw.decode("utf-8", errors="replace")
     try:

@@ -1,4 +1,4 @@
-"""Reading runs and events, always within the caller's workspace."""
+"""Read runs, their events, templates and the runtime profile, within the caller's workspace."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ from runs.task_templates.registry import get_template, list_templates
 from runs.task_templates.truncation import shorten_result
 
 Item = TypeVar("Item", bound=Mapping[str, Any])
-LISTED_RESULT_BYTES = 2048  # of a run's result in a list
+LISTED_RESULT_BYTES = 2048  # of a result in a list of runs
 _LOGS: tuple[tuple[Any, str], ...] = ((RunEvent, "run_id"), (TaskEvent, "task_id"))
-_UNREAD = ("inputs", "options")  # columns that no answer shows
+_UNREAD = ("inputs", "options")  # columns that no answer contains
 
 
 def get_run(*, principal: Principal, run_id: str) -> dict[str, Any]:
-    """Return the S0 Run object (S0 §3.2 and runs.md).
+    """Return the Run object (S0 §3.2).
 
     Raises:
-        RunNotFound: Unknown, past its time, or another workspace's.
+        RunNotFound: As `visible_run`.
     """
     return get_run_and_seq(principal=principal, run_id=run_id)[0]
 
 
 def get_run_and_seq(*, principal: Principal, run_id: str) -> tuple[dict[str, Any], int]:
-    """Return the same with the seq of the run's last event: who waits for more waits from there.
+    """Return the Run object and the seq of the run's last event, from which a caller can wait.
 
     Raises:
-        RunNotFound: As `get_run`.
+        RunNotFound: As `visible_run`.
     """
     principal.require("runs:read")
     run = visible_run(principal, run_id)
-    shown = run_object(run, artifact_ids_of([run.id]).get(run.id, []))
+    data = run_object(run, artifact_ids_of([run.id]).get(run.id, []))
     if run.status == RunStatus.QUEUED:
-        shown["queue"] = _queue(run)
-    return shown, run.last_seq
+        data["queue"] = _queue(run)
+    return data, run.last_seq
 
 
 def list_runs(
@@ -61,73 +61,75 @@ def list_runs(
     offset: int = 0,
     max_bytes: int | None = None,
 ) -> dict[str, Any]:
-    """Return {runs, total, hasMore, nextCursor}: newest first, ties by id; total counts all that
-    match (S0 §4.3).
+    """Return {runs, total, hasMore, nextCursor}, newest first, then by id; total counts all runs
+    that match (S0 §4.3).
 
     Results over LISTED_RESULT_BYTES are shortened. With `max_bytes` the page ends before the run
-    that would exceed them, but has one run at least; nextCursor is the offset to go on at.
+    that would exceed it, but has at least one run. nextCursor is the offset of the next page.
     """
     principal.require("runs:read")
-    over = datetime.now(UTC) - timedelta(milliseconds=settings.RUN_TTL_MS)
-    counted, overdue = count_visible(
-        principal.workspace_id, status=status, template_id=template_id, over=over
+    ttl_limit = datetime.now(UTC) - timedelta(milliseconds=settings.RUN_TTL_MS)
+    counted, past_ttl = count_visible(
+        principal.workspace_id, status=status, template_id=template_id, ended_before=ttl_limit
     )
-    total = counted - overdue
+    total = counted - past_ttl
     rows = Run.objects.filter(workspace_id=principal.workspace_id, hidden_at__isnull=True)
     if status is not None:
         rows = rows.filter(status=status)
     if template_id is not None:
         rows = rows.filter(template_id=template_id)
-    if overdue:
-        rows = rows.filter(Q(ended_at__isnull=True) | Q(ended_at__gt=over))
+    if past_ttl:
+        rows = rows.filter(Q(ended_at__isnull=True) | Q(ended_at__gt=ttl_limit))
     page = _page(rows, offset, min(limit, total - offset), total)
-    named = artifact_ids_of(run.id for run in page)
-    shown = take_within_bytes((_listed(run, named.get(run.id, [])) for run in page), max_bytes)
-    more = bool(shown) and offset + len(shown) < total
+    artifact_ids = artifact_ids_of(run.id for run in page)
+    entries = (_list_entry(run, artifact_ids.get(run.id, [])) for run in page)
+    runs = take_within_bytes(entries, max_bytes)
+    has_more = bool(runs) and offset + len(runs) < total
     return {
-        "runs": shown,
+        "runs": runs,
         "total": total,
-        "hasMore": more,
-        "nextCursor": str(offset + len(shown)) if more else None,
+        "hasMore": has_more,
+        "nextCursor": str(offset + len(runs)) if has_more else None,
     }
 
 
 def take_within_bytes(items: Iterable[Item], max_bytes: int | None) -> list[Item]:
-    """Return the first items, as many as have at most `max_bytes` together, but at least one."""
+    """Return the first items that have at most `max_bytes` of JSON together, but at least one."""
     if max_bytes is None:
         return list(items)
-    shown: list[Item] = []
+    taken: list[Item] = []
     left = max_bytes
     for item in items:
         left -= len(orjson.dumps(item))
-        if shown and left < 0:
+        if taken and left < 0:
             break
-        shown.append(item)
-    return shown
+        taken.append(item)
+    return taken
 
 
-def _listed(run: Run, artifact_ids: list[str]) -> dict[str, Any]:
-    """Return a run as lists show it: what it found is cut short, the whole is an artifact."""
-    shown = run_object(run, artifact_ids)
+def _list_entry(run: Run, artifact_ids: list[str]) -> dict[str, Any]:
+    """Return the Run object for a list: with a shortened result."""
+    data = run_object(run, artifact_ids)
     if run.result is not None and artifact_ids:
         template = get_template(run.template_id)
         schema = template.result_schema if template else None
-        shown["result"] = shorten_result(run.result, LISTED_RESULT_BYTES, artifact_ids[0], schema)
-    return shown
+        data["result"] = shorten_result(run.result, LISTED_RESULT_BYTES, artifact_ids[0], schema)
+    return data
 
 
 def _page(rows: QuerySet[Run], offset: int, size: int, total: int) -> list[Run]:
     """Return `size` runs from `offset` on, newest first.
 
-    Skipping reads the index alone, from whichever end of the list is nearer.
+    The offset is skipped in the index alone, from the nearer end of the list.
     """
     if size <= 0:
         return []
-    behind = total - offset - size
-    if offset <= behind:
+    offset_from_end = total - offset - size
+    if offset <= offset_from_end:
         ids = rows.order_by("-created_at", "-id").values("id")[offset : offset + size]
     else:
-        ids = rows.order_by("created_at", "id").values("id")[behind : behind + size]
+        end = offset_from_end + size
+        ids = rows.order_by("created_at", "id").values("id")[offset_from_end:end]
     return list(Run.objects.filter(id__in=ids).order_by("-created_at", "-id").defer(*_UNREAD))
 
 
@@ -139,15 +141,15 @@ def _queue(run: Run) -> dict[str, Any]:
 
 
 def _why_queued(run: Run) -> str:
-    user = None if run.owns_session else run_using(run.session_id)
-    if user is not None:
-        return f"its session {run.session_id} is used by the run {user}"
+    other = None if run.owns_session else run_using(run.session_id)
+    if other is not None:
+        return f"its session {run.session_id} is used by the run {other}"
     return "waiting for a worker" if count_free_slots() else "all slots are taken"
 
 
 def run_object(run: Run, artifact_ids: list[str]) -> dict[str, Any]:
-    """Return a run as S0 §3.2 shows it, with the optional fields that apply."""
-    shown: dict[str, Any] = {
+    """Return the Run object (S0 §3.2) with the optional fields that apply."""
+    data: dict[str, Any] = {
         "runId": run.id,
         "templateId": run.template_id,
         "sessionId": run.session_id,
@@ -171,18 +173,18 @@ def run_object(run: Run, artifact_ids: list[str]) -> dict[str, Any]:
         "warnings": run.warnings,
         "retryOf": run.retry_of,
     }
-    return shown | {name: value for name, value in extras.items() if value}
+    return data | {name: value for name, value in extras.items() if value}
 
 
 def _next_actions(run: Run) -> Sequence[NextAction]:
-    """Return the calls that the run's end named; after a bad end that named none, one that helps
-    with its code, or tells what happened.
+    """Return the run's next actions; for a failed or canceled run without any, those that help with
+    its error code, or reading its events.
     """
     if run.next_actions or run.status not in RETRIABLE:
         return list(run.next_actions)
-    told = "See step by step what was done and how it ended."
-    look = next_action("subscribe_task_run_events", told, runId=run.id)
-    return next_actions_after((run.error or {}).get("errorCode", "")) or [look]
+    reason = "See step by step what was done and how it ended."
+    read_events = next_action("subscribe_task_run_events", reason, runId=run.id)
+    return next_actions_after((run.error or {}).get("errorCode", "")) or [read_events]
 
 
 def list_events(
@@ -193,14 +195,14 @@ def list_events(
     limit: int = 100,
     max_bytes: int | None = None,
 ) -> dict[str, Any]:
-    """Return {events, lastSeq, terminal} of the events behind `after`, fewer than `limit` where
-    they have more than `max_bytes`, but one at least.
+    """Return {events, lastSeq, terminal} of the events after the seq `after`: at most `limit`, and
+    at most `max_bytes` of JSON, but at least one.
 
-    lastSeq is the last returned, else `after`; terminal is true only once the final event was
-    returned, or is known to the caller already (mechanisms 23).
+    lastSeq is the seq of the last returned event, else `after`. terminal is true once the run has
+    ended and the caller has its last event.
 
     Raises:
-        RunNotFound: As `get_run`.
+        RunNotFound: As `visible_run`.
     """
     return list_events_and_seq(
         principal=principal, run_id=run_id, after=after, limit=limit, max_bytes=max_bytes
@@ -215,10 +217,10 @@ def list_events_and_seq(
     limit: int = 100,
     max_bytes: int | None = None,
 ) -> tuple[dict[str, Any], int]:
-    """Return the same with the seq of the run's last event, as far as it is known.
+    """Return the same as `list_events`, and the seq of the run's last event.
 
     Raises:
-        RunNotFound: As `get_run`.
+        RunNotFound: As `visible_run`.
     """
     principal.require("runs:read")
     run = visible_run(principal, run_id)
@@ -234,28 +236,31 @@ def list_events_and_seq(
 
 
 def event_object(row: RunEvent | TaskEvent) -> dict[str, Any]:
-    """Return a line of a log as its readers see it."""
+    """Return the event object of the API."""
     return {"seq": row.seq, "type": row.type, "at": to_ms(row.at), "data": row.data}
 
 
 def read_logs(spans: Mapping[str, tuple[int, int]]) -> dict[str, list[dict[str, Any]]]:
-    """Return events by run or task, in order: those behind the first seq of a span, up to the last.
+    """Return the events of several runs and tasks by id, in order.
 
-    For the event hub, which hands them to readers whose right to the run was checked.
+    Checks no access: for the event hub, whose readers were authorized before.
+
+    Args:
+        spans: by id, the seqs (after, up to): events after the first one, up to the second.
     """
-    found: dict[str, list[dict[str, Any]]] = {}
-    for rows, owner in _LOGS:
-        wanted = Q()
+    events: dict[str, list[dict[str, Any]]] = {}
+    for model, owner in _LOGS:
+        in_spans = Q()
         for id_, (after, upto) in spans.items():
             if _is_task(id_) == (owner == "task_id"):
-                wanted |= Q(**{owner: id_}, seq__gt=after, seq__lte=upto)
-        for row in rows.objects.filter(wanted).order_by(owner, "seq") if wanted else ():
-            found.setdefault(getattr(row, owner), []).append(event_object(row))
-    return found
+                in_spans |= Q(**{owner: id_}, seq__gt=after, seq__lte=upto)
+        for row in model.objects.filter(in_spans).order_by(owner, "seq") if in_spans else ():
+            events.setdefault(getattr(row, owner), []).append(event_object(row))
+    return events
 
 
 def last_seqs(ids: Sequence[str]) -> dict[str, int]:
-    """Return how far the log of each run or task goes; what is gone is not among them."""
+    """Return the last seq of each run or task by id; deleted ones are left out."""
     seqs = dict(Run.objects.filter(id__in=ids).values_list("id", "last_seq"))
     tasks = Task.objects.filter(id__in=list(filter(_is_task, ids)))
     return seqs | dict(tasks.values_list("id", "last_seq"))
@@ -276,7 +281,7 @@ def list_task_templates(*, principal: Principal) -> dict[str, Any]:
 
 
 def get_runtime_profile(*, principal: Principal) -> dict[str, Any]:
-    """Return the runtime's limits as this caller meets them (S0 §4.5)."""
+    """Return the runtime's limits and the caller's trust level (S0 §4.5)."""
     return {
         "maxConcurrentRuns": settings.MAX_CONCURRENT_RUNS,
         "maxUrls": settings.MAX_URLS,
@@ -293,5 +298,5 @@ def get_runtime_profile(*, principal: Principal) -> dict[str, Any]:
 
 
 def has_active_runs() -> bool:
-    """Tell whether any run, in any workspace, is queued or running."""
+    """Return whether any run of any workspace is queued or running."""
     return Run.objects.filter(ended_at__isnull=True).exists()

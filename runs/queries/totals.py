@@ -1,10 +1,10 @@
-"""How many runs a workspace sees: counted as they change, so that a list of a million knows its
-total at once (mechanisms 22).
+"""Totals of visible runs per workspace, template and status, so that a list of a million runs does
+not count them.
 
-Triggers write a line into `RunTotalChange` in the transaction that makes a run visible, moves it to
-another status, or takes it out of sight: whoever writes, however it ends, the numbers are those of
-the rows. Lines are only added, so no two runs wait for each other; the scheduler folds them into
-`RunTotal`. A total is what was folded and what was not yet, read in one statement.
+Triggers on the runs table insert a row into `RunTotalChange` in the transaction that makes a run
+visible, changes its status, or hides it; so the totals match the rows, whatever code writes them.
+Change rows are only inserted, so concurrent runs do not wait for each other. The scheduler folds
+them into `RunTotal`. A total is the sum of both tables, read in one statement.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SEEN, _MOVES = (
     ),
 )
 _WAS, _IS = _SEEN.format(row="OLD"), _SEEN.format(row="NEW")
-# Each with the event it fires after, when, and the line it writes.
+# Each trigger: the event it fires after, its condition, and the change row that it inserts.
 _TRIGGERS = {
     "runs_total_added": (
         "INSERT",
@@ -56,9 +56,9 @@ _LINES = """
     UNION ALL
     SELECT workspace_id, template_id, was, -number FROM runs_runtotalchange
     WHERE was IS NOT NULL"""
-# A run entered a status when it came from another one, or when it was accepted; one that is only
-# seen again, or counted anew, did not.
-_FIGURES = """
+# A run entered a status if it had another one before, or if it was submitted. A run that becomes
+# visible again, and a repaired total, do not count as entering.
+_TOTALS_BY_STATUS = """
     SELECT template_id, status, SUM(number), SUM(entered) FROM (
         SELECT template_id, status, number, entered FROM runs_runtotal
         UNION ALL
@@ -69,9 +69,9 @@ _FIGURES = """
         SELECT template_id, was, -number, 0 FROM runs_runtotalchange
         WHERE was IS NOT NULL) kept
     GROUP BY template_id, status"""
-# One statement, so one moment: what commits meanwhile changes rows and lines alike, and the
-# difference between them stays what it is.
-_ASTRAY = f"""
+# One statement reads one snapshot: a concurrent commit changes runs and totals alike, so it does
+# not show up as a difference.
+_DIFFERENCES = f"""
     SELECT workspace_id, template_id, status, SUM(number) AS number FROM (
         SELECT workspace_id, template_id, status, COUNT(*) AS number FROM runs_run
         WHERE hidden_at IS NULL GROUP BY workspace_id, template_id, status
@@ -81,10 +81,10 @@ _ASTRAY = f"""
 
 
 def count_visible(
-    workspace_id: str, *, status: str | None, template_id: str | None, over: datetime
+    workspace_id: str, *, status: str | None, template_id: str | None, ended_before: datetime
 ) -> tuple[int, int]:
-    """Return how many runs match among those not hidden, and how many of them ended before `over`:
-    those are past their time, and nobody has hidden them yet.
+    """Return the number of matching runs that are not hidden, and how many of these ended before
+    `ended_before`: they are past their TTL, but the scheduler has not hidden them yet.
     """
     wheres = ["workspace_id = %s"]
     params: list[Any] = [workspace_id]
@@ -98,27 +98,27 @@ def count_visible(
             f"SELECT (SELECT COALESCE(SUM(number), 0) FROM ({_LINES}) kept WHERE {matching}),"  # noqa: S608
             f" (SELECT COUNT(*) FROM runs_run WHERE hidden_at IS NULL AND ended_at <= %s"
             f" AND {matching})",
-            [*params, connection.ops.adapt_datetimefield_value(over), *params],
+            [*params, connection.ops.adapt_datetimefield_value(ended_before), *params],
         )
         counted, overdue = cursor.fetchone()
     return int(counted), int(overdue)
 
 
 def totals_by_status() -> dict[tuple[str, str], tuple[int, int]]:
-    """Return for each template and status how many runs of all workspaces are not hidden, and how
-    many ever came into it; one query that reads no run.
+    """Return {(template id, status): (visible runs, runs that ever entered the status)} of all
+    workspaces; one query that does not read the runs table.
     """
     with connection.cursor() as cursor:
-        cursor.execute(_FIGURES)
+        cursor.execute(_TOTALS_BY_STATUS)
         return {(row[0], row[1]): (int(row[2]), int(row[3])) for row in cursor.fetchall()}
 
 
 def fold_totals() -> int:
-    """Add the lines that were written to the totals; return how many. Several at once are safe."""
+    """Fold change rows into the totals; return how many. Commits; safe to run concurrently."""
     folded = 0
     while _has_lines():
         with transaction.atomic():
-            number = _fold_some()
+            number = _fold_batch()
         folded += number
         if number < FOLD_BATCH:
             break
@@ -126,12 +126,12 @@ def fold_totals() -> int:
 
 
 def _has_lines() -> bool:
-    with connection.cursor() as cursor:  # a look takes no lock, which a DELETE of nothing would
+    with connection.cursor() as cursor:  # unlike a DELETE that finds nothing, this takes no lock
         cursor.execute("SELECT 1 FROM runs_runtotalchange LIMIT 1")
         return cursor.fetchone() is not None
 
 
-def _fold_some() -> int:
+def _fold_batch() -> int:
     skip = "FOR UPDATE SKIP LOCKED" if connection.vendor == "postgresql" else ""
     moved: Counter[tuple[str, str, str]] = Counter()
     entered: Counter[tuple[str, str, str]] = Counter()
@@ -147,7 +147,7 @@ def _fold_some() -> int:
             moved[workspace_id, template_id, became] += number
             if was is not None or became == "queued":
                 entered[workspace_id, template_id, became] += number
-        # In one order, so that two who fold at once never wait for each other in a circle.
+        # Sorted, so that concurrent folds lock rows in the same order and do not deadlock.
         rows = sorted(
             (*key, number, entered[key])
             for key, number in moved.items()
@@ -164,27 +164,26 @@ def _fold_some() -> int:
 
 
 def count_inconsistent_totals() -> int:
-    """Return how many totals are not the number of the rows they count: 0, unless somebody took the
-    triggers away. Reads every visible run.
+    """Return how many totals differ from the number of runs: 0, unless triggers were missing. Reads
+    every visible run.
     """
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT COUNT(*) FROM ({_ASTRAY}) astray")  # noqa: S608
+        cursor.execute(f"SELECT COUNT(*) FROM ({_DIFFERENCES}) differences")  # noqa: S608
         return int(cursor.fetchone()[0])
 
 
 def missing_triggers() -> set[str]:
-    """Return the triggers that the table of runs lacks."""
+    """Return the names of the triggers that the runs table lacks."""
     with connection.cursor() as cursor:
         cursor.execute(_PLACED[connection.vendor])
         return _TRIGGERS.keys() - {name for (name,) in cursor.fetchall()}
 
 
 def repair_totals() -> int:
-    """Put the triggers in place where they are missing and count anew what is astray; return how
-    many totals were.
+    """Create missing triggers and correct wrong totals; return how many totals were wrong. Commits.
 
-    Runs may go on meanwhile: a correction is a line like any other, and a trigger that is put in
-    place holds all writers until the count after it is committed.
+    Safe while runs execute: a correction is a change row like any other, and creating a trigger
+    blocks all writers until the count after it is committed.
     """
     with transaction.atomic(), connection.cursor() as cursor:
         for name in sorted(missing_triggers()):
@@ -192,15 +191,17 @@ def repair_totals() -> int:
                 cursor.execute(statement)
         cursor.execute(
             f"{_LINE} SELECT workspace_id, template_id, NULL, status, number"  # noqa: S608
-            f" FROM ({_ASTRAY}) astray RETURNING 1"
+            f" FROM ({_DIFFERENCES}) differences RETURNING 1"
         )
-        # Not `rowcount`: in a Turkish locale Python 3.11's sqlite3 does not take INSERT, which has
-        # an I, for a statement that changes rows.
+        # Not `rowcount`: in a Turkish locale sqlite3 of Python 3.11 does not recognize INSERT,
+        # which has an I, as a statement that changes rows.
         return len(cursor.fetchall())
 
 
 def ensure_totals(**_: Any) -> None:
-    """Mend after migrations: SQLite drops a table's triggers with every change of its columns."""
+    """Repair the totals after migrations (receiver of `post_migrate`): SQLite drops a table's
+    triggers whenever a migration changes its columns.
+    """
     if missing_triggers() and _is_migrated():
         repair_totals()
 

@@ -1,5 +1,6 @@
-"""One run as its callers may see it: in their workspace, within its time. Nearly every call asks
-for it, so its statement is made once.
+"""Read one run that is visible to the caller: in its workspace, and within its TTL.
+
+Nearly every request does this, so the SQL is built once.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ from runs.models import Run
 
 _COLUMNS = ", ".join(f'"{field.column}"' for field in Run._meta.concrete_fields)
 _VISIBLE = (
-    f"SELECT {_COLUMNS} FROM runs_run"  # noqa: S608  (only our own constants go in)
+    f"SELECT {_COLUMNS} FROM runs_run"  # noqa: S608  (built from constants only)
     " WHERE id = %s AND workspace_id = %s AND hidden_at IS NULL"
 )
 
 
 def is_past_ttl(run: Run) -> bool:
-    """Tell whether a run ended longer than runTtl ago: gone from the API, and its key free."""
+    """Return whether a run ended longer than runTtl ago: the API no longer shows it, and its
+    idempotency key is free.
+    """
     ttl = timedelta(milliseconds=settings.RUN_TTL_MS)
     return run.hidden_at is not None or (
         run.ended_at is not None and run.ended_at + ttl <= datetime.now(UTC)
@@ -28,10 +31,10 @@ def is_past_ttl(run: Run) -> bool:
 
 
 def visible_run(principal: Principal, run_id: str) -> Run:
-    """Return a run of the caller's workspace that is within its time.
+    """Return a run of the caller's workspace that is within its TTL.
 
     Raises:
-        RunNotFound: Unknown, past its time, or another workspace's: all read the same.
+        RunNotFound: Unknown, past its TTL, or another workspace's; the error does not say which.
     """
     run = next(iter(Run.objects.raw(_VISIBLE, [run_id, principal.workspace_id])), None)
     if run is None or is_past_ttl(run):

@@ -175,7 +175,7 @@ def test_mending_counts_in_a_turkish_locale(
     RunTotalChange.objects.create(workspace_id="gone", template_id="t", became="failed", number=7)
     # What `rowcount` is there after an INSERT, with Python 3.11; few machines have that locale.
     monkeypatch.setattr(SQLiteCursorWrapper, "rowcount", -1, raising=False)
-    assert (mend_totals(), mend_totals()) == (1, 0)
+    assert (repair_totals(), repair_totals()) == (1, 0)
 
 
 @pytest.mark.parametrize("offset", [0, 2, 5, 8, 9, 10, 2**53 - 1])
