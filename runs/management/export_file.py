@@ -1,4 +1,4 @@
-"""Writing a bundle where a command was told to."""
+"""Write the output of an export command to a file or to stdout."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def write_bundle(command: BaseCommand, lines: Iterator[bytes], output: str | Non
     """Write the lines to a new file, readable by its owner alone, or to stdout.
 
     Raises:
-        CommandError: The file is there already, or cannot be written; none is left half done.
+        CommandError: The file exists or cannot be written. No partial file is left.
     """
     if output is None:
         for line in lines:
@@ -24,7 +24,7 @@ def write_bundle(command: BaseCommand, lines: Iterator[bytes], output: str | Non
     try:
         file = os.fdopen(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
     except FileExistsError:
-        raise CommandError(f"{output} is there already; name a new file.") from None
+        raise CommandError(f"{output} exists already; name a new file.") from None
     except OSError as error:
         raise CommandError(f"{output} cannot be written: {error.strerror}.") from None
     try:

@@ -59,7 +59,7 @@ def test_a_log_that_nobody_touched_is_whole(sealed: list[int]) -> None:
 def test_several_processes_find_what_one_does(
     processes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(verify, "PORTION", 3)
+    monkeypatch.setattr(verify, "BATCH_SIZE", 3)
     record_all([AuditEvent("run.started", "local", "run", f"run_{n}", "t", "w") for n in range(20)])
     Sealer().seal_all()
     assert check_audit_log(processes) == AuditReport(sealed=20, checkpoints=1)
@@ -77,7 +77,7 @@ def test_several_processes_find_what_one_does(
     ]
 
 
-@pytest.mark.parametrize("look", ["head_of_chain", "kept_heads"])
+@pytest.mark.parametrize("look", ["head_of_chain", "list_heads"])
 def test_rows_that_are_sealed_between_two_looks_are_no_fault(
     sealed: list[int], look: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,7 +130,7 @@ def test_a_row_edited_by_a_writer_with_the_key_is_found(sealed: list[int]) -> No
         id=sealed[4],
         other=other,
     )
-    assert "another row stands in its place" in only_fault(check_audit_log())
+    assert "the row was replaced by another" in only_fault(check_audit_log())
 
 
 def test_a_removed_row_is_found(sealed: list[int]) -> None:
@@ -157,7 +157,7 @@ def test_a_gap_that_was_closed_by_renumbering_is_found(sealed: list[int]) -> Non
     )
     report = check_audit_log()
     assert report.messages[0].startswith(
-        f"row {sealed[5]} (seal 5): the seal is not what our sealer"
+        f"row {sealed[5]} (seal 5): the seal is not what the sealer"
     )
 
 
@@ -168,7 +168,7 @@ def test_the_end_cut_off_with_its_seals_is_found_by_the_checkpoint(sealed: list[
         id=sealed[7],
     )
     told = only_fault(check_audit_log())
-    assert told == "seal 10: a checkpoint kept it as head, and the chain ends at 7"
+    assert told == "seal 10: a checkpoint has it as head, but the chain ends at 7"
 
 
 def test_the_end_cut_off_stays_found_when_the_sealer_goes_on(sealed: list[int]) -> None:
@@ -182,7 +182,7 @@ def test_the_end_cut_off_stays_found_when_the_sealer_goes_on(sealed: list[int]) 
     Sealer().seal_all()
     report = check_audit_log()
     assert report.sealed == 12
-    assert "(seal 10): not the head that a checkpoint kept" in only_fault(report)
+    assert "(seal 10): it differs from the head in a checkpoint" in only_fault(report)
 
 
 def test_all_of_it_removed_is_found(sealed: list[int]) -> None:
@@ -200,7 +200,7 @@ def test_rows_that_changed_places_are_found(sealed: list[int]) -> None:
     )
     report = check_audit_log()
     assert report.faults == 2
-    assert all("another row stands in its place" in told for told in report.messages)
+    assert all("the row was replaced by another" in told for told in report.messages)
     assert report.messages[0].startswith(f"row {sealed[2]} (seal 3)")
 
 
@@ -212,7 +212,7 @@ def test_seals_that_changed_places_are_found(sealed: list[int]) -> None:
     )
     report = check_audit_log()
     assert report.messages[0].startswith(
-        f"row {sealed[6]} (seal 3): the seal is not what our sealer"
+        f"row {sealed[6]} (seal 3): the seal is not what the sealer"
     )
 
 
@@ -220,7 +220,7 @@ def test_seals_that_changed_places_are_found(sealed: list[int]) -> None:
 def test_an_edited_seal_is_found(sealed: list[int], column: str) -> None:
     attack("UPDATE {seals} SET " + column + " = 'f' WHERE position = 4")
     told = check_audit_log().messages
-    assert told[0].startswith(f"row {sealed[3]} (seal 4): the seal is not what our sealer wrote")
+    assert told[0].startswith(f"row {sealed[3]} (seal 4): the seal is not what the sealer wrote")
 
 
 def test_a_row_put_in_without_the_key_is_found_and_never_sealed(sealed: list[int]) -> None:
@@ -231,7 +231,7 @@ def test_a_row_put_in_without_the_key_is_found_and_never_sealed(sealed: list[int
     )
     Sealer().seal_all()
     assert AuditSeal.objects.count() == 10
-    assert "not what our writer wrote: run.started run run_4 by forged" in only_fault(
+    assert "not written by Continuity: run.started run run_4 by forged" in only_fault(
         check_audit_log()
     )
 
@@ -262,7 +262,7 @@ def test_a_forged_seal_is_found(sealed: list[int]) -> None:
     )
     report = check_audit_log()
     assert report.faults == 2
-    assert "(seal 11): the seal is not what our sealer wrote" in report.messages[0]
+    assert "(seal 11): the seal is not what the sealer wrote" in report.messages[0]
 
 
 def test_another_installations_key_finds_every_row_foreign(sealed: list[int]) -> None:
@@ -280,9 +280,9 @@ def test_a_checkpoint_that_cannot_be_read_is_told(sealed: list[int]) -> None:
 def test_the_command_says_what_it_found(sealed: list[int]) -> None:
     out = StringIO()
     call_command("verify_audit", stdout=out)
-    assert "The audit log is whole: 10 sealed rows in one chain, 1 checkpoints" in out.getvalue()
+    assert "The audit log is intact: 10 sealed rows in one chain, 1 checkpoints" in out.getvalue()
     attack("DELETE FROM {rows} WHERE id = %(id)s", id=sealed[4])
-    with pytest.raises(CommandError, match=r"NOT whole: 1 fault; the first: row .* was removed"):
+    with pytest.raises(CommandError, match=r"NOT intact: 1 fault; the first: row .* was removed"):
         call_command("verify_audit", stdout=out)
 
 

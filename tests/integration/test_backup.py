@@ -42,7 +42,7 @@ def test_a_backup_made_under_writes_is_whole(
         busy.run("backup", str(tmp_path / "kept"), "--with-keys")
         assert writing.process.poll() is None, writing.said
     new.run("restore", str(tmp_path / "kept"))
-    assert "is whole" in new.run("verify_audit")
+    assert "is intact" in new.run("verify_audit")
     assert new.run("recount_runs").startswith("0 ")
 
 

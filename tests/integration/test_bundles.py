@@ -124,13 +124,13 @@ def test_nothing_secret_is_in_the_evidence(evidence: Path) -> None:
     ("change", "line", "why"),
     [
         (lambda lines: lines.__setitem__(2, lines[2].replace(b'"ok', b'"OK')), 3, "changed"),
-        (lambda lines: lines.pop(3), 4, "the line before it was taken out"),
-        (lambda lines: lines.insert(3, lines[4]), 4, "put in or moved"),
+        (lambda lines: lines.pop(3), 4, "the line before it was removed"),
+        (lambda lines: lines.insert(3, lines[4]), 4, "inserted or moved"),
         (lambda lines: lines.pop(), None, "the end is missing"),
-        (lambda lines: lines.insert(5, b'{"type": "event"}\n'), 6, "it is no line of a bundle"),
-        (lambda lines: lines.pop(0), 1, "changed, put in"),
-        (lambda lines: lines.append(lines[-1]), None, "changed, put in"),
-        (lambda lines: lines.__setitem__(0, b"\xff\xfe\n"), 1, "no line of a bundle"),
+        (lambda lines: lines.insert(5, b'{"type": "event"}\n'), 6, "it is not a line of a bundle"),
+        (lambda lines: lines.pop(0), 1, "changed, inserted"),
+        (lambda lines: lines.append(lines[-1]), None, "changed, inserted"),
+        (lambda lines: lines.__setitem__(0, b"\xff\xfe\n"), 1, "not a line of a bundle"),
     ],
 )
 def test_a_line_that_was_tampered_with_is_named(
@@ -189,13 +189,13 @@ def test_the_commands_export_and_check(principal: Principal, tmp_path: Path) -> 
     path, out = tmp_path / "audit.jsonl", StringIO()
     call_command("export_audit", output=str(path), action="run.started", stderr=out)
     call_command("verify_audit", bundle=str(path), stdout=out)
-    assert "is whole: audit" in out.getvalue()
+    assert "is intact: audit" in out.getvalue()
     assert "1200 audit" in out.getvalue()
     assert path.stat().st_mode & 0o077 == 0
-    with pytest.raises(CommandError, match="there already"):
+    with pytest.raises(CommandError, match="exists already"):
         call_command("export_audit", output=str(path))
     path.write_text(path.read_text().replace("run_700", "run_701", 1))
-    with pytest.raises(CommandError, match=r"NOT whole: .* the first: line 702: it was changed"):
+    with pytest.raises(CommandError, match=r"NOT intact: .* the first: line 702: it was changed"):
         call_command("verify_audit", bundle=str(path), stdout=out)
     with pytest.raises(CommandError, match="cannot be read"):
         call_command("verify_audit", bundle=str(tmp_path / "none"))

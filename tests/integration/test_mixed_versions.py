@@ -129,7 +129,7 @@ def test_a_worker_for_a_kind_that_does_not_exist_does_not_start() -> None:
         check=False,
     )
     assert done.returncode == 1
-    assert done.stderr.strip().endswith("names -of_next_year: no template here.")
+    assert done.stderr.strip().endswith("names unknown templates: -of_next_year.")
 
 
 def test_migrations_leave_room_for_older_code() -> None:

@@ -23,7 +23,7 @@ def test_a_restored_installation_goes_on_where_the_backup_was_made(
 ) -> None:
     run, artifact, token = old.made
     new.run("restore", str(whole))
-    assert "is whole" in new.run("verify_audit")
+    assert "is intact" in new.run("verify_audit")
     found = new.python(LOOK.format(run=run, artifact=artifact, token=token))
     assert found == ["FOUND", "succeeded", "b'kept", "bytes'", "local"]
     told_by_audit = new.run("export_audit")
@@ -41,7 +41,7 @@ def test_what_holds_something_already_is_replaced_only_when_asked(
         assert mine in other.python(count)
         other.run("restore", str(whole), "--force")
         assert mine not in other.python(count)
-        assert "is whole" in other.run("verify_audit")
+        assert "is intact" in other.run("verify_audit")
         (aside,) = other.home.at.home.glob("replaced-*")
         assert (aside / "audit" / "head.json").exists()
         assert (aside / "continuity.sqlite3").exists() is not ON_POSTGRESQL
@@ -59,7 +59,7 @@ def test_a_restore_that_fails_on_its_way_leaves_what_was_there(
     (kept / "manifest.json").write_text(json.dumps(manifest))
     with copy_of(old, tmp_path, servers, "other") as other:
         other.refused("restore", str(kept), "--force")
-        assert "is whole" in other.run("verify_audit")
+        assert "is intact" in other.run("verify_audit")
         run, artifact, token = other.made
         found = other.python(LOOK.format(run=run, artifact=artifact, token=token))
         assert found[:2] == ["FOUND", "succeeded"]
@@ -95,7 +95,7 @@ def test_other_keys_are_refused_unless_the_loss_is_taken(
     new.run("restore", str(keyless), "--without-keys", **other)
     code = f"from decisions.identity.principals import authenticate; authenticate({old.made[2]!r})"
     assert "NotAuthenticated" in new.home.run("shell", "-c", code, **other).stderr
-    assert "NOT whole" in new.refused("verify_audit", **other)
+    assert "NOT intact" in new.refused("verify_audit", **other)
 
 
 def test_keys_that_are_configured_beside_newer_ones_will_do(
@@ -103,7 +103,7 @@ def test_keys_that_are_configured_beside_newer_ones_will_do(
 ) -> None:
     both = {"CONTINUITY_SECRET_KEYS": f"a-newer-key-{'n' * 40},{keys_of(old)}"}
     new.run("restore", str(keyless), **both)
-    assert "is whole" in new.run("verify_audit", **both)
+    assert "is intact" in new.run("verify_audit", **both)
 
 
 def test_a_database_that_somebody_uses_is_not_replaced(new: Place, whole: Path) -> None:

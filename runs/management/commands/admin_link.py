@@ -1,4 +1,4 @@
-"""`manage.py admin_link`: a fresh way into the admin site of this machine."""
+"""`manage.py admin_link`: print a new log-in link for the admin site of this machine."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from runs.installation.home.state import live_info
 
 
 class Command(BaseCommand):
-    """Print a link that signs its first visitor in."""
+    """Prints a link that signs in the first visitor who opens it."""
 
-    help = "Print a link that signs you in at the admin site; it works once, for 15 minutes."
+    help = "Print a link that signs you in at the admin site. It works once, within 15 minutes."
     requires_system_checks: list[str] = []
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Print the address alone on stdout, so that it can be opened by a script."""
+        """Print the link alone on stdout, so that a script can open it."""
         try:
             prepare_home()
             path = create_login_path()
@@ -31,6 +31,6 @@ class Command(BaseCommand):
         info = live_info()
         if info is None:
             self.stderr.write(
-                "Nothing is up here: `manage.py up` starts it; then open this path on its address."
+                "The stack is not up: start it with `manage.py up`, then open this path there."
             )
         self.stdout.write(f"{info.url if info else ''}{path}")

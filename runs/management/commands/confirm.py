@@ -1,4 +1,4 @@
-"""Decide what waits for a person: `manage.py confirm ID [--refuse]`."""
+"""`manage.py confirm ID [--refuse]`: decide what waits for a confirmation."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from runs.installation.home.prepare import prepare_home
 
 
 class Command(BaseCommand):
-    """Confirm or refuse a decision by its number; who may run this command may."""
+    """Confirms or refuses a decision. Every user who can run this command may do so."""
 
-    help = "Confirm what waits for a person, by the number of its decision; --refuse says no."
+    help = "Confirm what waits for a person, by the number of its decision; --refuse refuses it."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Declare the decision and the answer."""
+        """Add the decision and the answer."""
         parser.add_argument("decision", type=int, help="waitingFor.decisionId, or from the inbox")
-        parser.add_argument("--refuse", action="store_true", help="say no instead of yes")
+        parser.add_argument("--refuse", action="store_true", help="refuse instead of confirm")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Print what it is about, decide, and print what was decided."""
+        """Print the tool call, decide it, and print the result."""
         prepare_home()
-        number, deed = options["decision"], refuse if options["refuse"] else confirm
+        number, decide = options["decision"], refuse if options["refuse"] else confirm
         decision = Decision.objects.filter(pk=number).first()
         if decision is not None:
             self.stderr.write(f"{decision.tool or 'chat'} {exact_json(decision.arguments)}")
         try:
-            done = deed(decision_id=number, by=command_actor(), how="command")
+            decided = decide(decision_id=number, by=command_actor(), how="command")
         except Refused as refusal:
             raise CommandError(refusal.message) from None
-        self.stdout.write(f"decision {number} {done.status}")
+        self.stdout.write(f"decision {number} {decided.status}")

@@ -1,6 +1,4 @@
-"""Make a bearer token: `manage.py create_token NAME [--workspace W] [--user U] [--scopes …]
-[--trust local]`.
-"""
+"""`manage.py create_token NAME`: create a bearer token."""
 
 from __future__ import annotations
 
@@ -15,53 +13,53 @@ from runs.installation.home.prepare import prepare_home
 
 
 class Command(BaseCommand):
-    """Print a new token once, on a line of its own on stdout; what it may do goes to stderr."""
+    """Prints the new token on stdout, and its workspace and trust level on stderr."""
 
-    help = "Make a bearer token for the REST API and MCP over HTTP. It is shown once."
+    help = "Create a bearer token for the REST API and MCP over HTTP. It is printed once."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Declare the token's name, place, scopes and trust level."""
+        """Add the token's name, workspace, users, scopes and trust level."""
         parser.add_argument(
             "name", help="what the token is for; shown in the admin and the audit log"
         )
         parser.add_argument(
-            "--workspace", default=LOCAL, help="made when new (default: %(default)s)"
+            "--workspace", default=LOCAL, help="created if new (default: %(default)s)"
         )
-        parser.add_argument("--tenant", default=LOCAL, help="made when new (default: %(default)s)")
+        parser.add_argument("--tenant", default=LOCAL, help="created if new (default: %(default)s)")
         parser.add_argument(
             "--user",
             action="append",
             default=[],
             dest="users",
-            help="a user_id it may act for, made when new; several times for several users"
+            help="a user_id that it may act for, created if missing; repeat it for several users"
             " (default: any user of the workspace)",
         )
         parser.add_argument(
             "--scopes",
-            help="comma-separated; default: all but targets:admin, confirm and metrics:read, and"
-            " with --user without those of the audit log",
+            help="comma-separated (default: all but targets:admin, confirm and metrics:read; with"
+            " --user also without those of the audit log)",
         )
         parser.add_argument("--trust", choices=["local", "remote"], default="remote")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Make and print the token."""
+        """Create and print the token."""
         prepare_home()
         scopes = options["scopes"]
-        wanted = (
+        chosen = (
             frozenset(filter(None, scopes.replace(" ", "").split(",")))
             if scopes is not None
             else None
         )
-        if wanted is not None and not wanted:
-            raise CommandError("--scopes names none; leave it out for the usual ones.")
+        if chosen is not None and not chosen:
+            raise CommandError("--scopes names none; leave it out for the default scopes.")
         try:
             token = create_token(
                 name=options["name"],
                 workspace=options["workspace"],
                 tenant=options["tenant"],
                 users=options["users"],
-                scopes=wanted,
+                scopes=chosen,
                 trust=options["trust"],
                 actor=command_actor(),
             )
@@ -69,6 +67,6 @@ class Command(BaseCommand):
             raise CommandError(refused.message) from None
         self.stderr.write(
             f"Token '{options['name']}' for workspace '{options['workspace']}',"
-            f" trust {options['trust']}. It is shown this once:"
+            f" trust {options['trust']}. It is printed only once:"
         )
         self.stdout.write(token)

@@ -1,4 +1,4 @@
-"""`manage.py doctor`: check every part of this installation, and name the way out."""
+"""`manage.py doctor`: check every part of this installation, and print how to fix problems."""
 
 from __future__ import annotations
 
@@ -30,61 +30,61 @@ COLOURS = {"ok": "32", "note": "33", "bad": "31"}
 
 
 class Command(BaseCommand):
-    """Look at everything that a run needs, as it is now."""
+    """Checks everything that a run needs."""
 
-    help = "Check every part of this installation; exit 1 when something that is needed is broken."
+    help = "Check every part of this installation. Exit 1 if something that runs need is broken."
     requires_system_checks = ()
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Print a line a part, and the way out below each that is not well."""
+        """Print a line per check, and below each that is not ok what to do."""
         try:
             prepare_home()
-            findings = []
+            results = []
         except StackError as problem:
-            findings = [CheckResult("bad", "home", str(problem))]
-            self._show(findings[0])
-        for finding in run_checks():
-            findings.append(finding)
-            self._show(finding)
-        findings.append(check_chromium())
-        self._show(findings[-1])
-        bad = sum(finding.verdict == "bad" for finding in findings)
+            results = [CheckResult("bad", "home", str(problem))]
+            self._show(results[0])
+        for result in run_checks():
+            results.append(result)
+            self._show(result)
+        results.append(check_chromium())
+        self._show(results[-1])
+        bad = sum(result.verdict == "bad" for result in results)
         if bad:
-            self.stdout.write(f"{bad} of {len(findings)} checks failed.")
+            self.stdout.write(f"{bad} of {len(results)} checks failed.")
             sys.exit(1)
-        self.stdout.write("Everything that a run needs is there.")
+        self.stdout.write("Everything that a run needs is available.")
 
-    def _show(self, finding: CheckResult) -> None:
-        verdict = f"{finding.verdict:<4}"
+    def _show(self, result: CheckResult) -> None:
+        verdict = f"{result.verdict:<4}"
         if sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
-            verdict = f"\x1b[{COLOURS[finding.verdict]}m{verdict}\x1b[0m"
-        self.stdout.write(f"  {verdict}  {finding.name:<10} {finding.what}")
-        if finding.recovery:
-            self.stdout.write(f"        {'':<10} → {finding.recovery}")
+            verdict = f"\x1b[{COLOURS[result.verdict]}m{verdict}\x1b[0m"
+        self.stdout.write(f"  {verdict}  {result.name:<10} {result.what}")
+        if result.recovery:
+            self.stdout.write(f"        {'':<10} → {result.recovery}")
         self.stdout.flush()
 
 
 def check_chromium() -> CheckResult:
-    """The browser: found, started, and proven by a page whose script ran."""
+    """Start the browser and check that it renders a page and runs its script."""
     try:
         found = find_chromium()
     except ChromiumMissing as missing:
-        return CheckResult("bad", "chromium", *_sentences(str(missing)))
+        return CheckResult("bad", "chromium", *_split_message(str(missing)))
     driver = subprocess.run(
         [compute_driver_executable()[0], "--version"], capture_output=True, text=True, check=False
     )
     if driver.returncode != 0:
         what = f"Playwright's driver does not run: {driver.stderr.strip()[-200:]}"
-        recovery = "Install what it lacks (Debian: `apt-get install libatomic1`)."
+        recovery = "Install the missing library (Debian: `apt-get install libatomic1`)."
         return CheckResult("bad", "chromium", what, recovery)
     began = time.monotonic()
     try:
         version = asyncio.run(asyncio.wait_for(_render(found), PROOF_TIMEOUT_S))
     except (Error, OSError, TimeoutError, ValueError) as error:
         reason = str(error).strip().splitlines() or [type(error).__name__]
-        recovery = "Run it by hand to see why, or name another in CONTINUITY_CHROMIUM."
+        recovery = "Run it by hand to see why, or set CONTINUITY_CHROMIUM to another."
         return CheckResult(
-            "bad", "chromium", f"{found.path} renders no page: {reason[0]}", recovery
+            "bad", "chromium", f"{found.path} does not render a page: {reason[0]}", recovery
         )
     took = time.monotonic() - began
     return CheckResult(
@@ -93,7 +93,11 @@ def check_chromium() -> CheckResult:
 
 
 async def _render(found: Chromium) -> str:
-    """Return the browser's version once it has shown what a page's script computed."""
+    """Return the browser's version after it has rendered the result of a page's script.
+
+    Raises:
+        ValueError: The page or its screenshot is wrong.
+    """
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(
             executable_path=found.path, args=launch_args(), chromium_sandbox=wants_sandbox()
@@ -108,6 +112,6 @@ async def _render(found: Chromium) -> str:
     return version
 
 
-def _sentences(text: str) -> tuple[str, str]:
+def _split_message(text: str) -> tuple[str, str]:
     what, _, recovery = text.partition(". ")
     return what, recovery

@@ -13,46 +13,46 @@ from django.core.management.base import BaseCommand
 from runs.installation.home.paths import HomePaths, home_paths
 from runs.installation.home.state import StackInfo, birth, is_up, stack_info
 
-GENTLY_S = 12.0
-IN_ALL_S = 25.0
+KILL_AFTER_S = 12.0
+TIMEOUT_S = 25.0
 
 
 class Command(BaseCommand):
-    """Stop redis, web, worker and scheduler, wherever they were started."""
+    """Stops redis, web, worker and scheduler, in whichever terminal they were started."""
 
     help = (
-        "Stop the stack of this home, wherever it was started, and wait for it."
-        " Runs go on at the next start."
+        "Stop the stack of this home, wherever it was started, and wait until it has stopped."
+        " Runs continue at the next start."
     )
     requires_system_checks = ()
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Ask the supervisor to end, end it when it does not; exit 0 when nothing is left."""
+        """Stop the supervisor with SIGTERM, then SIGKILL. Exit 0 if nothing is left running."""
         paths = home_paths()
         if not is_up(paths):
             self.stdout.write("Nothing is up.")
             return
         info = stack_info(paths)
-        began = time.monotonic()
+        started_at = time.monotonic()
         if not _stop(paths, info):
             self.stderr.write(
-                f"Something still holds {paths.stack_lock}; `manage.py status` shows what."
+                f"A process still holds {paths.stack_lock}; `manage.py status` shows the processes."
             )
             sys.exit(1)
-        self.stdout.write(f"Stopped after {time.monotonic() - began:.1f} s.")
+        self.stdout.write(f"Stopped after {time.monotonic() - started_at:.1f} s.")
 
 
 def _stop(paths: HomePaths, info: StackInfo | None) -> bool:
-    """Ask, then force, and wait: the watcher ends what a killed supervisor leaves."""
-    began = time.monotonic()
+    """Signal the supervisor and wait; the watcher ends what a killed supervisor leaves."""
+    started_at = time.monotonic()
     _signal(info, signal.SIGTERM)
-    forced = False
+    is_killed = False
     while is_up(paths):
-        waited = time.monotonic() - began
-        if waited > IN_ALL_S:
+        waited = time.monotonic() - started_at
+        if waited > TIMEOUT_S:
             return False
-        if waited > GENTLY_S and not forced:
-            forced = True
+        if waited > KILL_AFTER_S and not is_killed:
+            is_killed = True
             _signal(stack_info(paths), signal.SIGKILL)
         time.sleep(0.05)
     return True

@@ -1,4 +1,4 @@
-"""Write the audit log as JSON lines with its chain: `manage.py export_audit [--output FILE] …`."""
+"""`manage.py export_audit`: export the audit log with its hash chain as JSON lines."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from runs.management.export_file import write_bundle
 _EQUAL = ("tenant_id", "workspace_id", "action", "actor", "resource_id")
 
 
-def _moment(text: str) -> datetime:
+def _time(text: str) -> datetime:
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
-        raise ArgumentTypeError(f"{text!r} is no ISO 8601 time") from None
+        raise ArgumentTypeError(f"{text!r} is not an ISO 8601 time") from None
     return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 class Command(BaseCommand):
-    """Write the rows, oldest first, to a file or to stdout."""
+    """Writes the rows, oldest first, to a file or to stdout."""
 
     help = "Export the audit log as JSON lines that `verify_audit --bundle` checks."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Declare the filters and the file."""
+        """Add the filters and the file."""
         for name in _EQUAL:
             parser.add_argument(f"--{name.replace('_', '-')}", help="only rows with this value")
-        parser.add_argument("--from", dest="since", type=_moment, help="ISO 8601, UTC if unsaid")
-        parser.add_argument("--to", dest="before", type=_moment, help="ISO 8601; not included")
-        parser.add_argument("--output", help="a file that is not there yet (default: stdout)")
+        parser.add_argument("--from", dest="since", type=_time, help="ISO 8601, default UTC")
+        parser.add_argument("--to", dest="before", type=_time, help="ISO 8601; excluded")
+        parser.add_argument("--output", help="a new file (default: stdout)")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Write them."""
+        """Export the rows."""
         prepare_home()
         equal = {name: options[name] for name in _EQUAL if options[name] is not None}
         times = {name: options[name].isoformat() for name in ("since", "before") if options[name]}
@@ -52,7 +52,7 @@ class Command(BaseCommand):
         lines = export_audit(
             rows,
             actor=command_actor(),
-            place=(home.tenant_id, home.id),
-            asked={**equal, **times},
+            owner=(home.tenant_id, home.id),
+            filters={**equal, **times},
         )
         write_bundle(self, lines, options["output"])

@@ -1,4 +1,4 @@
-"""Write the evidence of one run as one file: `manage.py export_evidence RUN_ID [--output FILE]`."""
+"""`manage.py export_evidence RUN_ID`: export the evidence of one run as JSON lines."""
 
 from __future__ import annotations
 
@@ -17,30 +17,32 @@ from runs.queries.evidence import export_evidence
 
 
 class Command(BaseCommand):
-    """Write what was asked, done, kept and decided, with the run's part of the audit log."""
+    """Writes a run's inputs, steps, artifacts and decisions, with its rows of the audit log."""
 
     help = "Export the evidence of one run as JSON lines that `verify_audit --bundle` checks."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Declare the run and the file."""
+        """Add the run and the file."""
         parser.add_argument("run_id", metavar="RUN_ID")
         parser.add_argument(
-            "--contents", action="store_true", help="with the bytes of its artifacts"
+            "--contents", action="store_true", help="include the content of its artifacts"
         )
-        parser.add_argument("--output", help="a file that is not there yet (default: stdout)")
+        parser.add_argument("--output", help="a new file (default: stdout)")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Write it."""
+        """Export the evidence."""
         prepare_home()
         run_id = options["run_id"]
         run = Run.objects.filter(id=run_id).only("tenant_id", "workspace_id").first()
         if run is None:
             raise CommandError(f"There is no run {run_id}.")
-        who = admin_principal("", tenant_id=run.tenant_id, workspace_id=run.workspace_id)
-        who = replace(who, id=command_actor())
+        principal = admin_principal("", tenant_id=run.tenant_id, workspace_id=run.workspace_id)
+        principal = replace(principal, id=command_actor())
         try:
-            lines = export_evidence(principal=who, run_id=run_id, contents=options["contents"])
+            lines = export_evidence(
+                principal=principal, run_id=run_id, contents=options["contents"]
+            )
         except Refused as refused:
             raise CommandError(refused.message) from None
         write_bundle(self, lines, options["output"])

@@ -1,4 +1,4 @@
-"""Count anew how many runs there are: `manage.py recount_runs`."""
+"""`manage.py recount_runs`: repair the stored totals of runs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from runs.queries.totals import repair_totals
 
 
 class Command(BaseCommand):
-    """Correct the totals of the lists of runs; runs may go on meanwhile."""
+    """Recounts the runs of every workspace; runs may continue meanwhile."""
 
-    help = "Count anew how many runs each workspace has, where doctor found the totals wrong."
+    help = "Recount the runs of each workspace, if doctor reports wrong totals."
     requires_system_checks = ()
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Count, and say what was wrong."""
+        """Recount, and print how many totals were wrong."""
         prepare_home()
-        self.stdout.write(f"{repair_totals()} totals were wrong and are right now.")
+        self.stdout.write(f"{repair_totals()} totals were wrong and have been corrected.")

@@ -1,4 +1,4 @@
-"""Restore a backup: `manage.py restore DIR`."""
+"""`manage.py restore DIR`: restore a backup."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from runs.installation.home.errors import StackError
 
 
 class Command(BaseCommand):
-    """Check a backup, then put it into this home and this database."""
+    """Checks a backup, then restores it into this home and this database."""
 
-    help = "Restore what `manage.py backup` made, into an empty home or database."
+    help = "Restore a backup of `manage.py backup` into an empty home or database."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Declare where from, and what may be lost for it."""
-        parser.add_argument("folder", metavar="DIR", help="a folder that `manage.py backup` made")
+        """Add the folder, and what may be replaced or lost."""
+        parser.add_argument("folder", metavar="DIR", help="a folder of `manage.py backup`")
         parser.add_argument(
             "--force",
             action="store_true",
-            help="replace what is here; the files of an embedded home are moved aside",
+            help="replace existing content; the files of an embedded home are moved aside",
         )
         parser.add_argument(
             "--without-keys",
             action="store_true",
-            help="go on without the keys of the backup: its tokens, secrets and audit proofs are"
-            " lost",
+            help="restore without the secret keys of the backup: its tokens, secrets and audit"
+            " proofs are lost",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Restore it, and say what comes next."""
+        """Restore the backup, and print what to do next."""
         folder = Path(options["folder"]).absolute()
         try:
             restore_backup(
@@ -46,5 +46,5 @@ class Command(BaseCommand):
             raise CommandError(str(problem)) from None
         self.stdout.write(
             "Restored. `manage.py verify_audit` checks its audit log; runs that were queued or"
-            " under way go on when workers start."
+            " running continue when workers start."
         )

@@ -1,4 +1,4 @@
-"""Run the scheduler: `manage.py scheduler`; any number of them at once is safe."""
+"""`manage.py scheduler`: run the scheduler. Any number of schedulers may run."""
 
 from __future__ import annotations
 
@@ -13,15 +13,13 @@ from runs.webhooks.deliverer import Deliverer
 
 
 class Command(BaseCommand):
-    """Ring again, end lost leases, hide and expire, deliver webhooks, seal the audit log, until
-    SIGTERM or Ctrl-C.
-    """
+    """Expires leases and old rows, redispatches wake-ups, delivers webhooks, seals audit rows."""
 
-    help = "Run the scheduler (lost leases, unheard doorbells, expiry, webhooks, audit seals)."
+    help = "Run the scheduler (lost leases, wake-ups, retention, webhooks, audit seals)."
     requires_system_checks: list[str] = []
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Work until told to stop."""
+        """Run until a signal."""
         scheduler = Scheduler()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: scheduler.stopping.set())

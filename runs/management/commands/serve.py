@@ -1,4 +1,4 @@
-"""`manage.py serve`: the web part alone."""
+"""`manage.py serve`: run the web service alone."""
 
 from __future__ import annotations
 
@@ -21,27 +21,23 @@ from runs.streaming.hub import get_hub
 
 GRACEFUL_STOP_S = 3
 OPEN_FILES = 65_536
-SOCKET_MESSAGE_BYTES = 1024 * 1024  # a larger one ends the connection, with 1009
+SOCKET_MESSAGE_BYTES = 1024 * 1024  # a larger message closes the WebSocket with 1009
 
 
 class Command(BaseCommand):
-    """Serve REST, MCP over HTTP, the admin and the events."""
+    """Serves REST, MCP over HTTP, the admin, event streams and WebSockets."""
 
-    help = (
-        "Serve REST, MCP over HTTP and the admin. `up` runs this for you, with everything it needs."
-    )
+    help = "Serve REST, MCP over HTTP and the admin. `up` runs this with everything it needs."
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add where to listen."""
+        """Add the address to listen on."""
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
         parser.add_argument("--port", type=int, default=FIRST_PORT, help=f"port ({FIRST_PORT})")
-        parser.add_argument(
-            "--fd", type=int, help="a socket that listens already, from a supervisor"
-        )
+        parser.add_argument("--fd", type=int, help="an open listening socket, from a supervisor")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Serve until SIGTERM or Ctrl-C; open requests get three seconds to finish."""
+        """Serve until SIGTERM or Ctrl-C; open requests have three seconds to finish."""
         try:
             refuse_unsafe_start(options["host"])
             prepare_home()
@@ -59,16 +55,16 @@ class Command(BaseCommand):
 
 
 class WebServer(uvicorn.Server):
-    """A server whose readers of events end before it does, and come back to the next one."""
+    """A uvicorn server that ends event streams first, so that readers reconnect to the next one."""
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End the streams, then stop as uvicorn does."""
+        """End the event streams, then shut down."""
         get_hub().close()
         await super().shutdown(sockets)
 
 
 def allow_many_connections() -> None:
-    """Raise this process's limit of open files, which is often 1024: each listener is one."""
+    """Raise this process's limit of open files, often 1024: each connection needs one."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -76,7 +72,7 @@ def allow_many_connections() -> None:
 
 
 def web_config() -> uvicorn.Config:
-    """Return how the application is served: our logs, true peer addresses, bounded heads."""
+    """Return uvicorn's configuration: our logging, real peer addresses, limited request heads."""
     return uvicorn.Config(
         "config.asgi:application",
         http=BoundedHeadProtocol,

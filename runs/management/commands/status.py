@@ -1,4 +1,4 @@
-"""`manage.py status`: what of this home is up."""
+"""`manage.py status`: show whether the stack of this home is up."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from runs.installation.home.paths import HomePaths, home_paths
 from runs.installation.home.state import StackInfo, birth, is_up, stack_info
 from runs.installation.supervision.active_runs import count_active_runs
 
-DOWN = 3  # as service managers say it
+DOWN = 3  # the LSB exit code of a service that is not running
 
 
 class Command(BaseCommand):
-    """Show the parts, their processes, the work and the members."""
+    """Shows the services, their processes, the active runs and the members."""
 
-    help = "Show what is up: parts, processes, address, runs, members. Exit 0 when up, 3 when down."
+    help = "Show services, processes, address, runs and members. Exit 0 if up, 3 if down."
     requires_system_checks = ()
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -30,24 +30,24 @@ class Command(BaseCommand):
             self.stdout.write(f"Nothing is up for {paths.home}. `manage.py up` starts it.")
             sys.exit(DOWN)
         if birth(info.pid) != info.birth:
-            self.stdout.write("The supervisor was killed; its watcher is stopping the parts.")
+            self.stdout.write("The supervisor was killed; its watcher is stopping the services.")
             sys.exit(DOWN)
-        for line in [*_stack_lines(info), *_work_lines(), _member_line(paths)]:
+        for line in [*_stack_lines(info), *_run_lines(), _member_line(paths)]:
             self.stdout.write(line)
 
 
 def _stack_lines(info: StackInfo) -> list[str]:
     rows = [("supervisor", info.pid, info.state, f"{info.url} ({info.mode})")]
-    for part in info.services:
-        again = f", restarted {part.restarts}×" if part.restarts else ""
-        rows.append((part.name, part.pid or 0, part.state + again, part.where))
+    for service in info.services:
+        restarts = f", restarted {service.restarts}×" if service.restarts else ""
+        rows.append((service.name, service.pid or 0, service.state + restarts, service.where))
     width = max(len(row[2]) for row in rows)
     return [
         f"{name:<11} {pid or '-':>8}  {state:<{width}}  {where}" for name, pid, state, where in rows
     ]
 
 
-def _work_lines() -> list[str]:
+def _run_lines() -> list[str]:
     try:
         counts = count_active_runs()
     except Error as error:
@@ -59,5 +59,5 @@ def _member_line(paths: HomePaths) -> str:
     pids = member_pids(paths.members_lock)
     if pids is None:
         return f"{'members':<11} unknown on this system"
-    named = f" ({', '.join(map(str, pids))})" if pids else ""
-    return f"{'members':<11} {len(pids)}{named}"
+    listed = f" ({', '.join(map(str, pids))})" if pids else ""
+    return f"{'members':<11} {len(pids)}{listed}"

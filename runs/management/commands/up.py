@@ -1,4 +1,4 @@
-"""`manage.py up`: everything that the embedded default needs, kept together."""
+"""`manage.py up`: start the embedded stack."""
 
 from __future__ import annotations
 
@@ -21,51 +21,53 @@ DEMO_TIMEOUT_S = 180.0
 
 
 class Command(BaseCommand):
-    """Start redis, web, worker and scheduler, and stay until Ctrl-C."""
+    """Starts redis, web, worker and scheduler, and supervises them until Ctrl-C."""
 
     help = (
-        "Start everything on this machine and stay until Ctrl-C; a second one joins the first."
-        " --background leaves it running until nobody needs it."
+        "Start everything on this machine and run until Ctrl-C; a second one attaches to the first."
+        " --background leaves it running until it is idle."
     )
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add how to run it."""
+        """Add the port, the mode and the demo."""
         parser.add_argument(
-            "--port", type=int, help="port of the web part (the first free one from 8000)"
+            "--port",
+            type=int,
+            help="port of the web service (default: first free from 8000)",
         )
         parser.add_argument("--background", action="store_true", help="return once it is ready")
+        parser.add_argument("--demo", action="store_true", help="run the demo when it is ready")
         parser.add_argument(
-            "--demo", action="store_true", help="read the shipped pages once it is ready"
-        )
-        parser.add_argument(
-            "--once", action="store_true", help="stop after that (as without a terminal)"
+            "--once",
+            action="store_true",
+            help="stop after the demo (default without a terminal)",
         )
         parser.add_argument("--detached", action="store_true", help=SUPPRESS)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Start or join; exit 0 when all went well, 1 with one clear sentence when not."""
+        """Start the stack or attach to it. Exit 0 on success, 1 with an error message."""
         paths = home_paths()
         try:
             prepare_home()
             if options["background"]:
                 self._in_background(paths, options["port"])
                 return
-            wish = UpOptions(
+            up_options = UpOptions(
                 port=options["port"],
                 background=options["detached"],
                 once=options["once"] or (options["demo"] and not _has_terminal()),
                 job=_demo if options["demo"] else None,
             )
-            say = _log_line if options["detached"] else _say
-            say(f"Continuity, home {paths.home}")
-            went_well = supervise_or_attach(paths, wish, say)
+            report = _print_log_line if options["detached"] else _print_line
+            report(f"Continuity, home {paths.home}")
+            succeeded = supervise_or_attach(paths, up_options, report)
         except StackError as problem:
             self.stderr.write(str(problem))
             sys.exit(1)
-        except KeyboardInterrupt:  # while the home was prepared
+        except KeyboardInterrupt:  # while the home is prepared
             sys.exit(130)
-        if not went_well:
+        if not succeeded:
             sys.exit(1)
 
     def _in_background(self, paths: HomePaths, port: int | None) -> None:
@@ -78,12 +80,13 @@ class Command(BaseCommand):
         self.stdout.write(
             f"Up in the background after {time.monotonic() - began:.1f} s: {info.url}"
             f" (process {info.pid}). `manage.py down` stops it;"
-            f" so do {settings.IDLE_STOP_S / 60:g} minutes without hosts, calls and runs."
+            f" it stops by itself after {settings.IDLE_STOP_S / 60:g} minutes without hosts, calls"
+            " and runs."
         )
 
 
 def _demo(url: str) -> bool:
-    # Imported here: a tenth of a second that only the demo needs.
+    # Imported here: takes a tenth of a second that only the demo needs.
     from rich.console import Console
 
     from runs.installation.demo.job import run_demo
@@ -95,10 +98,10 @@ def _has_terminal() -> bool:
     return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def _say(line: str) -> None:
-    """Print through whatever stdout is now: the demo's display takes it over for a while."""
+def _print_line(line: str) -> None:
+    """Print to the current sys.stdout, which the demo's display replaces for a while."""
     print(line, flush=True)
 
 
-def _log_line(line: str) -> None:
+def _print_log_line(line: str) -> None:
     print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}", flush=True)

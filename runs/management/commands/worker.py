@@ -1,6 +1,4 @@
-"""Run a worker: `manage.py worker [--slots N]`; any number of them at once, on any machine that
-reaches the database.
-"""
+"""`manage.py worker`: run a worker. Any number may run, on any machine with the database."""
 
 from __future__ import annotations
 
@@ -18,33 +16,31 @@ from runs.queue.wakeup_dedup import SHARED_QUEUE
 
 
 class Command(BaseCommand):
-    """Become a Celery worker with the threads pool that listens to the shared queue and to one of
-    its own.
-    """
+    """Runs a Celery worker with a thread pool, on the shared queue and on a queue of its own."""
 
-    help = "Run a worker that carries out runs."
+    help = "Run a worker that executes runs."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Declare how many threads it has."""
+        """Add the number of threads."""
         parser.add_argument(
             "--threads",
             type=int,
             default=settings.MAX_CONCURRENT_RUNS + 2,
-            help="runs at once plus two, so that a doorbell is heard while all slots are taken",
+            help="default: the slots and two more, to receive wake-ups while all slots are taken",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Be the Celery worker until SIGTERM; does not return before."""
+        """Run the Celery worker until SIGTERM."""
         if unknown := unknown_template_names():
             raise CommandError(
-                f"CONTINUITY_WORKER_TEMPLATES names {', '.join(unknown)}: no template here."
+                f"CONTINUITY_WORKER_TEMPLATES names unknown templates: {', '.join(unknown)}."
             )
         worker_id = new_id("wrk_")
         os.environ["CONTINUITY_WORKER_ID"] = worker_id
-        # A worker has no urls and no admin to check; `manage.py check` and the tests do that.
+        # Django's checks of urls and admin do not concern a worker; `manage.py check` runs them.
         os.environ["CELERY_SKIP_CHECKS"] = "1"
-        app: Any = import_string("config.celery.app")  # by name: nobody imports the wiring
+        app: Any = import_string("config.celery.app")  # by name: no code may import config
         app.worker_main(
             [
                 "--quiet",
