@@ -1,4 +1,5 @@
-"""MCP over HTTP: `/mcp` streamable, and `/sse` with `/messages/` for older clients.
+"""MCP over HTTP: `/mcp` (streamable HTTP), and `/sse` with `/messages/` for older clients.
 
-`late.py` stands in the ASGI dispatcher and loads the rest, with the SDK, at the first call.
+The ASGI dispatcher uses only `lazy_loading.py`, which imports the rest, with the SDK, at the first
+request.
 """

@@ -1,4 +1,4 @@
-"""Who calls over HTTP: the host that is asked for, the page that asks, and the token."""
+"""Authentication of MCP requests over HTTP: the Host and Origin headers, the rate, the token."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ from mcp_server.protocol.request_context import MessageContext
 
 
 class HostNotAllowed(Forbidden):
-    """The Host header names no host of this server, as after DNS rebinding."""
+    """The Host header is not a host name of this server (protection against DNS rebinding)."""
 
     http_status = HTTPStatus.MISDIRECTED_REQUEST
-    recovery = "Use a host name of this server; its operator sets them in CONTINUITY_ALLOWED_HOSTS."
+    recovery = "Use a host name that the operator lists in CONTINUITY_ALLOWED_HOSTS."
 
 
 class OriginNotAllowed(Forbidden):
-    """A web page of another origin calls."""
+    """The request comes from a web page of another origin."""
 
     recovery = (
-        "Call from a program, or from a page whose origin the operator names in"
+        "Call from a program, or from a page whose origin the operator lists in"
         " CONTINUITY_TRUSTED_ORIGINS."
     )
 
 
 def authenticate(request: HttpRequest) -> Principal:
-    """Return whose token came with the request; counts the call like one over REST.
+    """Return the principal of the request's token; the call counts toward the same rate as REST.
 
     Raises:
-        ForeignHost, ForeignOrigin: The headers of that name.
-        TooManyRequests: Over the rate.
-        NotAuthenticated: No token, or not a valid one.
+        HostNotAllowed, OriginNotAllowed: The header of that name is not allowed.
+        TooManyRequests: The caller exceeds its rate.
+        NotAuthenticated: The token is missing or invalid.
     """
     try:
         host = request.get_host()
     except DisallowedHost:
-        raise HostNotAllowed("The Host header names no host of this server.") from None
+        raise HostNotAllowed("The Host header is not a host name of this server.") from None
     origin = request.headers.get("Origin")
-    if origin is not None and not _is_ours(origin, host):
+    if origin is not None and not _is_allowed_origin(origin, host):
         raise OriginNotAllowed(f"Pages of the origin {origin[:200]!r} may not call this server.")
     throttle_request(request)
     principal = authenticate_request(request)
@@ -54,8 +54,8 @@ def authenticate(request: HttpRequest) -> Principal:
     return principal
 
 
-def _is_ours(origin: str, host: str) -> bool:
-    """Tell whether a page of this origin may call: it is this server's, or the operator's word."""
+def _is_allowed_origin(origin: str, host: str) -> bool:
+    """Return whether pages of this origin may call: it is this server's, or a trusted one."""
     try:
         parts = urlsplit(origin.lower())
     except ValueError:
@@ -72,14 +72,14 @@ def _is_ours(origin: str, host: str) -> bool:
 
 
 class HttpTransport:
-    """Admits whoever the request's token names."""
+    """Returns the principal that `authenticate` found for the HTTP request."""
 
     async def authenticate(self, context: MessageContext, *, needs_stack: bool) -> Principal:
-        """Return the principal. Whether a worker lives is not asked: a run that nobody takes yet
-        stays queued, as over REST.
+        """Return the message's principal. `needs_stack` is ignored: without a worker a run stays
+        queued, as over REST.
 
         Raises:
-            NotAuthenticated: The message came with no principal.
+            NotAuthenticated: The message has no principal.
         """
         if context.principal is None:
             raise NotAuthenticated("This call needs a bearer token.")

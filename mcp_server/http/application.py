@@ -1,4 +1,4 @@
-"""MCP over HTTP as one ASGI application; `late.py` loads it at the first call."""
+"""MCP over HTTP as one ASGI application; `lazy_loading.py` imports it at the first request."""
 
 from __future__ import annotations
 
@@ -15,67 +15,68 @@ from mcp_server.server import ContinuityServer
 
 
 class Endpoint(Protocol):
-    """What stands at a path."""
+    """The handler of one path."""
 
     method: ClassVar[str]
 
     async def serve(self, exchange: Exchange) -> None:
-        """Answer an admitted request, or raise before anything was answered."""
+        """Handle an authenticated request; it raises only before it has started the response."""
 
 
 class McpApplication:
-    """All paths of MCP, for one event loop."""
+    """The MCP paths, for one event loop."""
 
     def __init__(self) -> None:
         server = ContinuityServer(settings.CONTINUITY_MCP_TOOLSETS, HttpTransport())
-        self._streamable, streams = StreamableEndpoint(server), SseEndpoint(server)
+        self._streamable, sse = StreamableEndpoint(server), SseEndpoint(server)
         self._endpoints: dict[str, Endpoint] = {
             "/mcp": self._streamable,
-            "/sse": streams,
-            "/messages": MessagesEndpoint(streams),
+            "/sse": sse,
+            "/messages": MessagesEndpoint(sse),
         }
-        self._over = asyncio.Event()
-        self._life: asyncio.Task[None] | None = None
+        self._closing = asyncio.Event()
+        self._sdk_task: asyncio.Task[None] | None = None
 
-    async def open(self) -> None:
-        """Let the SDK serve until `close`; its tasks want one task to begin and end in."""
+    async def start(self) -> None:
+        """Start the SDK; it serves until `close`."""
         ready = asyncio.Event()
-        self._life = asyncio.create_task(self._live(ready))
+        self._sdk_task = asyncio.create_task(self._run_sdk(ready))
         await ready.wait()
 
-    async def _live(self, ready: asyncio.Event) -> None:
+    async def _run_sdk(self, ready: asyncio.Event) -> None:
+        # One task enters and exits the SDK's task group, as anyio requires.
         async with self._streamable.run():
             ready.set()
-            await self._over.wait()
+            await self._closing.wait()
 
     async def close(self) -> None:
-        """End every call under way."""
-        self._over.set()
-        if self._life is not None:
-            await self._life
+        """Cancel every call in flight."""
+        self._closing.set()
+        if self._sdk_task is not None:
+            await self._sdk_task
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Admit and answer one request."""
+        """Authenticate and handle one request."""
         endpoint = self._endpoints[scope["path"].rstrip("/")]
-        answer = _Answer(send)
-        exchange = Exchange(scope, receive, answer.send)
+        response = _Response(send)
+        exchange = Exchange(scope, receive, response.send)
         try:
             await exchange.authenticate()
             await endpoint.serve(exchange)
         except Exception as error:
-            if answer.has_begun:
+            if response.has_started:
                 raise
-            await exchange.refuse(error, allow=endpoint.method)
+            await exchange.respond_error(error, allow=endpoint.method)
 
 
-class _Answer:
-    """Remembers whether an answer has begun: from then on no other can be given."""
+class _Response:
+    """Records whether the response has started: after that no error response can be sent."""
 
     def __init__(self, send: Any) -> None:
         self._send = send
-        self.has_begun = False
+        self.has_started = False
 
     async def send(self, message: Any) -> None:
-        """Pass an event of ASGI on."""
-        self.has_begun = True
+        """Send an ASGI event."""
+        self.has_started = True
         await self._send(message)

@@ -1,4 +1,4 @@
-"""Batches of JSON-RPC: the revision 2025-03-26 demands that they are taken; no other knows them."""
+"""Batches of JSON-RPC, which only the protocol version 2025-03-26 has, and requires."""
 
 from __future__ import annotations
 
@@ -19,88 +19,92 @@ from decisions.errors import Refused, TooManyRequests
 from decisions.validation.json_input import CALL_LIMIT, load_json
 from mcp_server.protocol.message_parser import parse_message
 
-REVISION = "2025-03-26"
+BATCH_VERSION = "2025-03-26"
 MAX_MESSAGES = 50
 
 
-def may_be_batch(revision: str, body: bytes) -> bool:
-    """Tell whether the body is a list from a client that may send one: those of that revision name
-    none in their headers.
+def is_batch(protocol_version: str, body: bytes) -> bool:
+    """Return whether the body is a list, and the client's version may have batches.
+
+    Clients of that version are not required to send the MCP-Protocol-Version header.
     """
-    return revision in ("", REVISION) and body.lstrip()[:1] == b"["
+    return protocol_version in ("", BATCH_VERSION) and body.lstrip()[:1] == b"["
 
 
 def parse_batch(
-    body: bytes, count: Callable[[], None]
+    body: bytes, throttle: Callable[[], None]
 ) -> list[SessionMessage | JSONRPCError] | JSONRPCError:
-    """Return what the gate makes of each message, or the error that answers them all.
+    """Return each message, or the error response to it; or one error response to the whole batch.
 
-    Each message is a call like any other: `count` is asked for each but the first, which came
-    counted with its request. A message that it refuses is an error; a notification is left out.
+    Args:
+        body: The request's body.
+        throttle: Counts one call toward the caller's rate. It is called for each message but the
+            first, which the HTTP request counted. A request over the rate gets an error response, a
+            notification over the rate is dropped.
     """
     try:
         values = load_json(body, limit=CALL_LIMIT)
     except Refused as refused:
         return _error(PARSE_ERROR, refused.message)
     if not 1 <= len(values) <= MAX_MESSAGES:
-        return _error(INVALID_REQUEST, f"A batch holds 1 to {MAX_MESSAGES} messages.")
-    messages = [_judged(values[0])]
+        return _error(INVALID_REQUEST, f"A batch must have 1 to {MAX_MESSAGES} messages.")
+    messages = [_parse(values[0])]
     for value in values[1:]:
-        verdict = _judged(value)
+        message = _parse(value)
         try:
-            count()
+            throttle()
         except TooManyRequests as refused:
-            messages += _refused(verdict, refused)
+            messages += _refuse(message, refused)
         else:
-            messages.append(verdict)
+            messages.append(message)
     return messages
 
 
-def _refused(
-    verdict: SessionMessage | JSONRPCError, refused: Refused
+def _refuse(
+    parsed: SessionMessage | JSONRPCError, refused: Refused
 ) -> list[SessionMessage | JSONRPCError]:
-    if isinstance(verdict, JSONRPCError):
-        return [verdict]
-    if not isinstance(verdict.message, JSONRPCRequest):
+    if isinstance(parsed, JSONRPCError):
+        return [parsed]
+    if not isinstance(parsed.message, JSONRPCRequest):
         return []
-    return [_error(INVALID_REQUEST, refused.message, verdict.message.id, refused.as_dict())]
+    return [_error(INVALID_REQUEST, refused.message, parsed.message.id, refused.as_dict())]
 
 
-def _judged(value: Any) -> SessionMessage | JSONRPCError:
-    verdict = parse_message(orjson.dumps(value))
-    if isinstance(verdict, SessionMessage):
-        message = verdict.message
+def _parse(value: Any) -> SessionMessage | JSONRPCError:
+    parsed = parse_message(orjson.dumps(value))
+    if isinstance(parsed, SessionMessage):
+        message = parsed.message
         if isinstance(message, JSONRPCRequest) and message.method == "initialize":
             return _error(INVALID_REQUEST, "initialize cannot be part of a batch.", message.id)
-    return verdict
+    return parsed
 
 
 def _error(
-    code: int, told: str, request_id: str | int | None = None, data: Any = None
+    code: int, message: str, request_id: str | int | None = None, data: Any = None
 ) -> JSONRPCError:
-    error = ErrorData(code=code, message=told, data=data)
+    error = ErrorData(code=code, message=message, data=data)
     return JSONRPCError(jsonrpc="2.0", id=request_id, error=error)
 
 
 class ResponseCollector:
-    """Collects what the SDK answers to one message of a batch, be it JSON or a stream of events.
+    """Collects the SDK's responses to one message of a batch, sent as JSON or as an event stream.
 
-    Progress is left out: a batch is answered whole.
+    Notifications such as progress are dropped: a batch gets one JSON response.
     """
 
     def __init__(self) -> None:
-        self.found: list[dict[str, Any]] = []
+        self.errors: list[dict[str, Any]] = []
         self._data = bytearray()
 
     async def send(self, message: Mapping[str, Any]) -> None:
-        """Take an event of ASGI."""
+        """Receive an ASGI event."""
         self._data += message.get("body", b"")
 
-    def take(self) -> list[dict[str, Any]]:
-        """Return the answers, none for a notification."""
+    def responses(self) -> list[dict[str, Any]]:
+        """Return the responses; there is none to a notification."""
         lines = bytes(self._data).splitlines()
         texts = [
             line.removeprefix(b"data: ") for line in lines if line[:6] in (b"data: ", b'{"json')
         ]
         values = [orjson.loads(text) for text in texts if text.strip()]
-        return [*self.found, *(value for value in values if "method" not in value)]
+        return [*self.errors, *(value for value in values if "method" not in value)]

@@ -1,4 +1,4 @@
-"""One HTTP request on its way: its head, its body, and the answers that need no SDK."""
+"""One HTTP request: its headers, its body, and the responses that are sent without the SDK."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from decisions.infra.threads import in_thread
 from mcp_server.http.access import authenticate
 from mcp_server.protocol.message_parser import parse_message
 
-_translated: Callable[..., HttpResponse] = api_settings.EXCEPTION_HANDLER  # type: ignore[assignment]
-AT_ONCE_BYTES = 64 * 1024  # a larger body is judged on a thread
+_error_response: Callable[..., HttpResponse] = api_settings.EXCEPTION_HANDLER  # type: ignore[assignment]
+INLINE_PARSE_BYTES = 64 * 1024  # a larger body is parsed on a thread
 BOTH_TYPES = ("application/json", "text/event-stream")
 
 
 class NotAcceptable(InvalidInput):
-    """The caller takes none of the types that answers may come in."""
+    """The Accept header lacks a content type of the response."""
 
     http_status = 406
     recovery = "Send the header Accept: application/json, text/event-stream."
@@ -38,7 +38,7 @@ class NotAcceptable(InvalidInput):
 
 @dataclass
 class Exchange:
-    """A request and the way back to its caller; `principal` is set by `admit`."""
+    """A request and its response; `authenticate` sets `principal`."""
 
     scope: Mapping[str, Any]
     receive: Any
@@ -50,55 +50,55 @@ class Exchange:
 
     @property
     def principal(self) -> Principal:
-        """Who calls."""
-        assert self._principal is not None, "the request was not admitted"  # noqa: S101
+        """The caller."""
+        assert self._principal is not None, "the request was not authenticated"  # noqa: S101
         return self._principal
 
     def header(self, name: str) -> str:
-        """Return a header's value, or nothing."""
+        """Return a header's value, or an empty string."""
         return str(self.request.headers.get(name, ""))
 
     async def authenticate(self) -> None:
-        """Find out who calls.
+        """Set `principal`.
 
         Raises:
-            Refused: As `admission.admit`.
+            Refused: As `access.authenticate`.
         """
         self._principal = await in_thread(authenticate, self.request)
 
     def require_method(self, method: str) -> None:
-        """Refuse every other method.
+        """Check the request's method.
 
         Raises:
-            MethodNotAllowed: It is another.
+            MethodNotAllowed: It is another method.
         """
         if self.scope["method"] != method:
             raise MethodNotAllowed(self.scope["method"])
 
     def require_json(self) -> None:
-        """Refuse a body that is not said to be plain JSON.
+        """Check that the headers declare a JSON body without a content encoding.
 
         Raises:
-            UnsupportedBody: It is not.
+            UnsupportedBody: They do not.
         """
         check_encoding(self.request)
         check_content_type(self.request)
 
-    def require_accept(self, *wanted: str) -> None:
-        """Refuse a caller that does not take all of these types.
+    def require_accept(self, *required: str) -> None:
+        """Check that the client accepts all of these content types.
 
         Raises:
             NotAcceptable: It does not.
         """
-        taken = {
+        accepted = {
             each.partition(";")[0].strip().lower() for each in self.header("Accept").split(",")
         }
-        for name in wanted:
-            if not taken & {"*/*", name, name.partition("/")[0] + "/*"}:
-                raise NotAcceptable(f"The header Accept does not name {name}.")
+        for name in required:
+            if not accepted & {"*/*", name, name.partition("/")[0] + "/*"}:
+                raise NotAcceptable(f"The Accept header lacks {name}.")
 
     async def body(self) -> bytes | None:
-        """Return the whole body, or None where the caller left before its end."""
+        """Return the whole body, or None if the client disconnected before its end."""
         pieces: list[bytes] = []
         while True:
             message = await self.receive()
@@ -108,40 +108,40 @@ class Exchange:
             if not message.get("more_body", False):
                 return b"".join(pieces)
 
-    async def answer(self, response: HttpResponse) -> None:
-        """Send a whole answer."""
+    async def respond(self, response: HttpResponse) -> None:
+        """Send a complete response."""
         headers = [(n.lower().encode(), v.encode()) for n, v in response.items()]
         status = response.status_code
         await self.send({"type": "http.response.start", "status": status, "headers": headers})
         await self.send({"type": "http.response.body", "body": response.content})
 
-    async def answer_json(self, value: Any, status: int = HTTPStatus.OK) -> None:
-        """Send a JSON value, or nothing but the status where the value is None."""
+    async def respond_json(self, value: Any, status: int = HTTPStatus.OK) -> None:
+        """Send a JSON value; for None an empty body."""
         body = b"" if value is None else orjson.dumps(value)
         response = HttpResponse(body, status=status, content_type="application/json")
         if value is None:
             del response["Content-Type"]
         response["Content-Length"] = str(len(body))
-        await self.answer(response)
+        await self.respond(response)
 
-    async def refuse(self, error: Exception, *, allow: str) -> None:
-        """Send the answer that a call over REST would get to this error."""
-        response = _translated(error, {"request": self.request})
+    async def respond_error(self, error: Exception, *, allow: str) -> None:
+        """Send the response that REST sends to this error."""
+        response = _error_response(error, {"request": self.request})
         if response.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
             response["Allow"] = allow
-        await self.answer(response)
+        await self.respond(response)
 
 
 async def parse_body(body: bytes) -> SessionMessage | JSONRPCError:
-    """Return what the gate makes of a body."""
-    if len(body) <= AT_ONCE_BYTES:
+    """Return the message in a body, or the error response to it."""
+    if len(body) <= INLINE_PARSE_BYTES:
         return parse_message(body)
     return await asyncio.to_thread(parse_message, body)
 
 
-def as_error(error: JSONRPCError) -> dict[str, Any]:
-    """Return a JSON-RPC error as it stands in a body: with an id, be it null."""
-    told = {"code": error.error.code, "message": error.error.message}
+def error_body(error: JSONRPCError) -> dict[str, Any]:
+    """Return a JSON-RPC error as a response body, which always has an id, if only null."""
+    details = {"code": error.error.code, "message": error.error.message}
     if error.error.data is not None:
-        told["data"] = error.error.data
-    return {"jsonrpc": "2.0", "id": error.id, "error": told}
+        details["data"] = error.error.data
+    return {"jsonrpc": "2.0", "id": error.id, "error": details}

@@ -1,7 +1,7 @@
-"""The place of MCP over HTTP in the dispatcher: it loads the SDK when the first agent calls.
+"""The ASGI application for the MCP paths, which imports the SDK at the first request to them.
 
-The SDK takes longer to import than Django and all our parts together, and who calls REST alone
-should not wait for it at every start.
+The SDK takes longer to import than Django and all our code together, and a server that is used only
+over REST should not wait for it at each start.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ class LazyMcpApplication:
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
-        self._doors: McpApplication | None = None
+        self._application: McpApplication | None = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer one request."""
-        doors = self._doors or await self._open()
-        await doors(scope, receive, send)
+        """Handle one request."""
+        application = self._application or await self._load()
+        await application(scope, receive, send)
 
     async def close(self) -> None:
-        """End every call that is under way; the process ends."""
-        doors, self._doors = self._doors, None
-        if doors is not None:
-            await doors.close()
+        """Cancel every call in flight, at the end of the process."""
+        application, self._application = self._application, None
+        if application is not None:
+            await application.close()
 
-    async def _open(self) -> McpApplication:
+    async def _load(self) -> McpApplication:
         async with self._lock:
-            if self._doors is None:
-                # On a thread: other requests are answered meanwhile.
+            if self._application is None:
+                # On a thread: the event loop serves other requests meanwhile.
                 module = await asyncio.to_thread(
                     importlib.import_module, "mcp_server.http.application"
                 )
-                doors: McpApplication = module.McpApplication()
-                await doors.open()
-                self._doors = doors
-            return self._doors
+                application: McpApplication = module.McpApplication()
+                await application.start()
+                self._application = application
+            return self._application

@@ -1,7 +1,7 @@
-"""The `Mcp-Session-Id` of clients: told once, kept nowhere, and known again by any web process.
+"""The `Mcp-Session-Id` of clients: issued once, stored nowhere, and valid in every web process.
 
-It says nothing of who calls; the token does. It lets `notifications/cancelled`, which comes as a
-request of its own, find the call that it means among those of other clients with the same token.
+The token alone authenticates the caller. The session id distinguishes clients with the same token,
+so that `notifications/cancelled`, which arrives in a request of its own, cancels the right call.
 """
 
 from __future__ import annotations
@@ -17,28 +17,27 @@ _MAX = 256  # characters
 
 
 class UnknownMcpSession(NotFound):
-    """The session id is none that this server gave out."""
+    """This server did not issue the Mcp-Session-Id."""
 
     code = "NOT_FOUND"
-    recovery = "Call initialize without a session id, and use the one that it answers with."
+    recovery = "Call initialize without a session id, and use the one in its response."
 
 
 def new_session_id() -> str:
-    """Return a fresh label: chance, and our mark on it."""
-    chance = secrets.token_urlsafe(16)
-    return f"{chance}.{mac(_PURPOSE, chance.encode())}"
+    """Return a new session id: a random part and its signature."""
+    random_part = secrets.token_urlsafe(16)
+    return f"{random_part}.{mac(_PURPOSE, random_part.encode())}"
 
 
-def validate_session_id(label: str | None) -> str | None:
-    """Return the label that came with a request, if one did.
+def validate_session_id(session_id: str) -> None:
+    """Check the session id of a request; an empty one is valid.
 
     Raises:
-        NoSuchSession: We did not give it out, or under a key that is no longer configured.
+        UnknownMcpSession: Its signature does not match any configured key.
     """
-    if not label:
-        return None
-    chance, _, mark = label.partition(".")
-    is_ours = len(label) <= _MAX and mac_matches(_PURPOSE, chance.encode(), mark)
-    if not is_ours:
-        raise UnknownMcpSession("This server gave out no such Mcp-Session-Id.")
-    return label
+    if not session_id:
+        return
+    random_part, _, signature = session_id.partition(".")
+    is_valid = len(session_id) <= _MAX and mac_matches(_PURPOSE, random_part.encode(), signature)
+    if not is_valid:
+        raise UnknownMcpSession("This server did not issue this Mcp-Session-Id.")

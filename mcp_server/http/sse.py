@@ -1,7 +1,7 @@
-"""The older transport over HTTP (2024-11-05): a stream at `/sse`, messages to `/messages/`.
+"""The older HTTP+SSE transport (2024-11-05): a stream at `/sse`, messages to `/messages/`.
 
-A stream is a session of one client in this process: its messages have to come to the same process
-and with the same token's principal.
+A stream is one client's session in this process: its messages must reach the same process, and with
+a token of the same principal.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from mcp_types.jsonrpc import JSONRPCError
 
 from decisions.errors import NotFound
-from mcp_server.http.exchange import Exchange, as_error, parse_body
+from mcp_server.http.exchange import Exchange, error_body, parse_body
 from mcp_server.protocol.encoding import encode
 from mcp_server.protocol.request_context import MessageContext, context_of
 from mcp_server.server import ContinuityServer
 
 MESSAGES = "/messages/"
-KEEP_ALIVE_S = 15.0  # a comment this often, so that proxies keep a quiet stream open
+KEEP_ALIVE_S = 15.0  # between comments that keep proxies from closing an idle stream
 HEADERS = [
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-cache, no-transform"),
@@ -34,14 +34,14 @@ ToClient = MemoryObjectSendStream[SessionMessage]
 
 
 class NoSuchStream(NotFound):
-    """No stream of this caller has the session id."""
+    """The caller has no stream with this session id."""
 
     code = "NOT_FOUND"
-    recovery = "Open a stream at /sse and send messages to the address that it names first."
+    recovery = "Open a stream at /sse and send messages to the address in its first event."
 
 
 class SseEndpoint:
-    """What stands at `/sse`, and the streams that are open."""
+    """The handler of `/sse`, with the open streams."""
 
     method: ClassVar[str] = "GET"
 
@@ -50,24 +50,24 @@ class SseEndpoint:
         self._open: dict[str, tuple[str, ToServer, ToClient]] = {}
 
     async def serve(self, exchange: Exchange) -> None:
-        """Serve one client until it leaves.
+        """Serve one stream until the client disconnects.
 
         Raises:
-            Refused, MethodNotAllowed: Before anything was answered.
+            Refused, MethodNotAllowed: Before the response has started.
         """
         exchange.require_method(self.method)
         exchange.require_accept("text/event-stream")
         to_server, inbox = anyio.create_memory_object_stream[SessionMessage | Exception]()
         to_client, outbox = anyio.create_memory_object_stream[SessionMessage]()
-        session = secrets.token_hex(16)
-        self._open[session] = exchange.principal.id, to_server, to_client.clone()
+        session_id = secrets.token_hex(16)
+        self._open[session_id] = exchange.principal.id, to_server, to_client.clone()
         try:
             async with to_server, outbox, anyio.create_task_group() as tasks:
                 tasks.start_soon(self._run, inbox, to_client, tasks)
-                tasks.start_soon(_until_gone, exchange.receive, tasks)
-                await _write(exchange, session, outbox)
+                tasks.start_soon(_cancel_on_disconnect, exchange.receive, tasks)
+                await _write(exchange, session_id, outbox)
         finally:
-            self._open.pop(session)[2].close()
+            self._open.pop(session_id)[2].close()
 
     async def _run(
         self,
@@ -79,79 +79,79 @@ class SseEndpoint:
         await self._server.run(inbox, to_client, options)
         tasks.cancel_scope.cancel()
 
-    async def take(self, exchange: Exchange) -> None:
-        """Take a message for a stream of the same caller.
+    async def accept_message(self, exchange: Exchange) -> None:
+        """Pass a message to a stream of the same caller.
 
         Raises:
-            Refused: Before anything was answered.
+            Refused: Before the response has started.
         """
-        session = str(exchange.request.GET.get("session_id", ""))
-        owner, to_server, to_client = self._open.get(session, ("", None, None))
+        session_id = str(exchange.request.GET.get("session_id", ""))
+        owner, to_server, to_client = self._open.get(session_id, ("", None, None))
         if to_server is None or to_client is None or owner != exchange.principal.id:
-            raise NoSuchStream("There is no stream with this session_id.")
+            raise NoSuchStream("You have no open stream with this session_id.")
         exchange.require_json()
         body = await exchange.body()
         if body is None:
             return
-        verdict = await parse_body(body)
-        if isinstance(verdict, JSONRPCError) and verdict.id is None:
-            await exchange.answer_json(as_error(verdict), HTTPStatus.BAD_REQUEST)
+        parsed = await parse_body(body)
+        if isinstance(parsed, JSONRPCError) and parsed.id is None:
+            await exchange.respond_json(error_body(parsed), HTTPStatus.BAD_REQUEST)
             return
-        await exchange.answer_json(None, HTTPStatus.ACCEPTED)
+        await exchange.respond_json(None, HTTPStatus.ACCEPTED)
         try:
-            if isinstance(verdict, JSONRPCError):
-                await to_client.send(SessionMessage(verdict))
+            if isinstance(parsed, JSONRPCError):
+                await to_client.send(SessionMessage(parsed))
             else:
-                await to_server.send(_with_company(verdict, exchange))
+                await to_server.send(_with_context(parsed, exchange))
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-            return  # the client left meanwhile
+            return  # the client has closed the stream
 
 
 class MessagesEndpoint:
-    """What stands at `/messages/`."""
+    """The handler of `/messages/`."""
 
     method: ClassVar[str] = "POST"
 
-    def __init__(self, streams: SseEndpoint) -> None:
-        self._streams = streams
+    def __init__(self, sse: SseEndpoint) -> None:
+        self._sse = sse
 
     async def serve(self, exchange: Exchange) -> None:
-        """Take one message.
+        """Accept one message.
 
         Raises:
-            Refused, MethodNotAllowed: Before anything was answered.
+            Refused, MethodNotAllowed: Before the response has started.
         """
         exchange.require_method(self.method)
-        await self._streams.take(exchange)
+        await self._sse.accept_message(exchange)
 
 
-def _with_company(message: SessionMessage, exchange: Exchange) -> SessionMessage:
+def _with_context(message: SessionMessage, exchange: Exchange) -> SessionMessage:
     refused = context_of(getattr(message.metadata, "request_context", None)).refused
-    company = MessageContext(exchange.principal, refused)
-    return SessionMessage(message.message, ServerMessageMetadata(request_context=company))
+    context = MessageContext(exchange.principal, refused)
+    return SessionMessage(message.message, ServerMessageMetadata(request_context=context))
 
 
-async def _until_gone(receive: Any, tasks: TaskGroup) -> None:
+async def _cancel_on_disconnect(receive: Any, tasks: TaskGroup) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
     tasks.cancel_scope.cancel()
 
 
 async def _write(
-    exchange: Exchange, session: str, outbox: MemoryObjectReceiveStream[SessionMessage]
+    exchange: Exchange, session_id: str, outbox: MemoryObjectReceiveStream[SessionMessage]
 ) -> None:
-    """Name the address for messages, then send each message as it comes."""
+    """Send the address for messages, then each message of the server."""
     start = {"type": "http.response.start", "status": HTTPStatus.OK, "headers": HEADERS}
     await exchange.send(start)
-    address = f"{exchange.scope.get('root_path', '')}{MESSAGES}?session_id={session}"
+    address = f"{exchange.scope.get('root_path', '')}{MESSAGES}?session_id={session_id}"
     await _send(exchange, b"event: endpoint\ndata: %b\n\n" % address.encode())
     while True:
-        line = b": still there\n\n"
+        event = b": keep-alive\n\n"
         with anyio.move_on_after(KEEP_ALIVE_S):
             message = await outbox.receive()
-            line = b"event: message\ndata: %b\n\n" % encode(message.message)
-        await _send(exchange, line)
+            event = b"event: message\ndata: %b\n\n" % encode(message.message)
+        await _send(exchange, event)
 
 
-async def _send(exchange: Exchange, piece: bytes) -> None:
-    await exchange.send({"type": "http.response.body", "body": piece, "more_body": True})
+async def _send(exchange: Exchange, event: bytes) -> None:
+    await exchange.send({"type": "http.response.body", "body": event, "more_body": True})

@@ -1,7 +1,7 @@
-"""Streamable HTTP at `/mcp`: the gate, then the SDK, which serves both protocol eras.
+"""Streamable HTTP at `/mcp`: parse each message, then pass it to the SDK.
 
-Nothing is kept between requests. The session id that `initialize` answers with is a mere label of
-the client (`labels`).
+No state is kept between requests. The session id that `initialize` returns only identifies the
+client (`session_ids`).
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from mcp_types.jsonrpc import JSONRPCError, JSONRPCNotification, JSONRPCRequest
 from decisions.api.drf import throttle_request
 from decisions.infra.json_line import escape_line_separators
 from decisions.validation.json_input import CALL_LIMIT
-from mcp_server.http.batch import ResponseCollector, may_be_batch, parse_batch
-from mcp_server.http.exchange import BOTH_TYPES, Exchange, as_error, parse_body
-from mcp_server.http.session_ids import HEADER as LABEL
+from mcp_server.http.batch import ResponseCollector, is_batch, parse_batch
+from mcp_server.http.exchange import BOTH_TYPES, Exchange, error_body, parse_body
+from mcp_server.http.session_ids import HEADER as SESSION_HEADER
 from mcp_server.http.session_ids import new_session_id, validate_session_id
 from mcp_server.protocol.encoding import encode
 from mcp_server.protocol.request_context import SCOPE_KEY, MessageContext, context_of
 from mcp_server.server import ContinuityServer
 
-CallName = tuple[str, str, str | int]  # principal, label, request id
+CallKey = tuple[str, str, str | int]  # principal, session id, request id
 
 
 class StreamableEndpoint:
-    """What stands at `/mcp`."""
+    """The handler of `/mcp`."""
 
     method: ClassVar[str] = "POST"
 
@@ -40,117 +40,120 @@ class StreamableEndpoint:
         self._sdk = StreamableHTTPSessionManager(
             server, stateless=True, max_request_body_size=2 * CALL_LIMIT
         )
-        self._under_way: dict[CallName, asyncio.Event] = {}
+        self._in_flight: dict[CallKey, asyncio.Event] = {}
 
     @asynccontextmanager
     async def run(self) -> AsyncIterator[None]:
-        """Let requests be served for the length of a block."""
+        """Run the SDK's session manager during a block; requests are served only there."""
         async with self._sdk.run():
             yield
 
     async def serve(self, exchange: Exchange) -> None:
-        """Answer one admitted request.
+        """Handle one authenticated request.
 
         Raises:
-            Refused, MethodNotAllowed: Before anything was answered.
+            Refused, MethodNotAllowed: Before the response has started.
         """
         exchange.require_method(self.method)
         exchange.require_json()
         exchange.require_accept(*BOTH_TYPES)
-        validate_session_id(exchange.header(LABEL))
+        validate_session_id(exchange.header(SESSION_HEADER))
         body = await exchange.body()
         if body is None:
             return
-        if may_be_batch(exchange.header("MCP-Protocol-Version"), body):
+        if is_batch(exchange.header("MCP-Protocol-Version"), body):
             await self._serve_batch(exchange, body)
             return
-        verdict = await parse_body(body)
-        if isinstance(verdict, JSONRPCError):
-            await exchange.answer_json(as_error(verdict), HTTPStatus.BAD_REQUEST)
+        parsed = await parse_body(body)
+        if isinstance(parsed, JSONRPCError):
+            await exchange.respond_json(error_body(parsed), HTTPStatus.BAD_REQUEST)
             return
-        await self._serve_message(exchange, verdict, exchange.send)
+        await self._serve_message(exchange, parsed, exchange.send)
 
     async def _serve_message(self, exchange: Exchange, message: SessionMessage, send: Any) -> None:
         content = message.message
         if isinstance(content, JSONRPCNotification):
             self._cancel(exchange, content)
-        is_first = isinstance(content, JSONRPCRequest) and content.method == "initialize"
-        outbound = _Outbound(send, label=new_session_id() if is_first else "")
+        is_initialize = isinstance(content, JSONRPCRequest) and content.method == "initialize"
+        response = _SdkResponse(send, session_id=new_session_id() if is_initialize else "")
         refused = context_of(getattr(message.metadata, "request_context", None)).refused
         scope = {**exchange.scope, SCOPE_KEY: MessageContext(exchange.principal, refused)}
-        with self._named(exchange, content) as taken_back:
-            inbound = _Inbound(encode(content), exchange.receive, taken_back)
-            await self._sdk.handle_request(scope, inbound.receive, outbound.send)
-        if taken_back.is_set():
-            await outbound.end()
+        with self._track(exchange, content) as canceled:
+            request = _SdkRequest(encode(content), exchange.receive, canceled)
+            await self._sdk.handle_request(scope, request.receive, response.send)
+        if canceled.is_set():
+            await response.end()
 
     async def _serve_batch(self, exchange: Exchange, body: bytes) -> None:
-        """Answer a batch, which the revision 2025-03-26 alone knows, with a batch."""
-        found = await asyncio.to_thread(
+        """Handle the messages of a batch concurrently and respond with the list of responses."""
+        messages = await asyncio.to_thread(
             parse_batch, body, partial(throttle_request, exchange.request)
         )
-        if isinstance(found, JSONRPCError):
-            await exchange.answer_json(as_error(found), HTTPStatus.BAD_REQUEST)
+        if isinstance(messages, JSONRPCError):
+            await exchange.respond_json(error_body(messages), HTTPStatus.BAD_REQUEST)
             return
-        answers = [ResponseCollector() for _ in found]
+        collectors = [ResponseCollector() for _ in messages]
         async with asyncio.TaskGroup() as tasks:
-            for verdict, answer in zip(found, answers, strict=True):
-                if isinstance(verdict, JSONRPCError):
-                    answer.found.append(as_error(verdict))
+            for message, collector in zip(messages, collectors, strict=True):
+                if isinstance(message, JSONRPCError):
+                    collector.errors.append(error_body(message))
                 else:
-                    tasks.create_task(self._serve_message(exchange, verdict, answer.send))
-        told = [each for answer in answers for each in answer.take()]
-        await exchange.answer_json(told or None, HTTPStatus.OK if told else HTTPStatus.ACCEPTED)
+                    tasks.create_task(self._serve_message(exchange, message, collector.send))
+        responses = [each for collector in collectors for each in collector.responses()]
+        status = HTTPStatus.OK if responses else HTTPStatus.ACCEPTED
+        await exchange.respond_json(responses or None, status)
 
-    # --- calls that are taken back -----------------------------------------------------------
+    # --- cancellation ------------------------------------------------------------------------
 
     @contextmanager
-    def _named(self, exchange: Exchange, content: Any) -> Iterator[asyncio.Event]:
-        """Let a request be found by who sent it while it is under way."""
-        taken_back = asyncio.Event()
-        name = _name(exchange, content.id) if isinstance(content, JSONRPCRequest) else None
-        if name is None:
-            yield taken_back
+    def _track(self, exchange: Exchange, content: Any) -> Iterator[asyncio.Event]:
+        """Register a request as in flight, and yield the event that cancels it."""
+        canceled = asyncio.Event()
+        key = _call_key(exchange, content.id) if isinstance(content, JSONRPCRequest) else None
+        if key is None:
+            yield canceled
             return
-        self._under_way[name] = taken_back
+        self._in_flight[key] = canceled
         try:
-            yield taken_back
+            yield canceled
         finally:
-            if self._under_way.get(name) is taken_back:
-                del self._under_way[name]
+            if self._in_flight.get(key) is canceled:
+                del self._in_flight[key]
 
     def _cancel(self, exchange: Exchange, content: JSONRPCNotification) -> None:
         if content.method != "notifications/cancelled":
             return
         request_id = (content.params or {}).get("requestId")
-        name = _name(exchange, request_id) if isinstance(request_id, str | int) else None
-        call = self._under_way.get(name) if name else None
-        if call is not None:
-            call.set()
+        key = _call_key(exchange, request_id) if isinstance(request_id, str | int) else None
+        canceled = self._in_flight.get(key) if key else None
+        if canceled is not None:
+            canceled.set()
 
 
-def _name(exchange: Exchange, request_id: str | int) -> CallName | None:
-    """Return what tells a client's call from every other, or None for a client without a label."""
-    label = exchange.header(LABEL)
-    return (exchange.principal.id, label, request_id) if label else None
+def _call_key(exchange: Exchange, request_id: str | int) -> CallKey | None:
+    """Return the key of a client's call, or None for a client without a session id."""
+    session_id = exchange.header(SESSION_HEADER)
+    return (exchange.principal.id, session_id, request_id) if session_id else None
 
 
-class _Inbound:
-    """A request as the SDK reads it: its body at once, then the caller's leaving or taking back."""
+class _SdkRequest:
+    """A request as the SDK reads it: the whole body, then a disconnect when the client disconnects
+    or cancels the call.
+    """
 
-    def __init__(self, body: bytes, receive: Any, taken_back: asyncio.Event) -> None:
+    def __init__(self, body: bytes, receive: Any, canceled: asyncio.Event) -> None:
         self._body: bytes | None = body
         self._receive = receive
-        self._taken_back = taken_back
+        self._canceled = canceled
 
     async def receive(self) -> MutableMapping[str, Any]:
-        """Return the next event of ASGI."""
+        """Return the next ASGI event."""
         if self._body is not None:
             body, self._body = self._body, None
             return {"type": "http.request", "body": body, "more_body": False}
         waits = [
             asyncio.ensure_future(self._receive()),
-            asyncio.ensure_future(self._taken_back.wait()),
+            asyncio.ensure_future(self._canceled.wait()),
         ]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -160,32 +163,32 @@ class _Inbound:
         return {"type": "http.disconnect"}
 
 
-class _Outbound:
-    """The way back to the caller."""
+class _SdkResponse:
+    """The SDK's response on its way to the client."""
 
-    def __init__(self, send: Any, *, label: str) -> None:
+    def __init__(self, send: Any, *, session_id: str) -> None:
         self._send = send
-        self._label = label
-        self._has_begun = self._has_ended = self._is_stream = False
+        self._session_id = session_id
+        self._has_started = self._has_ended = self._is_stream = False
 
     async def send(self, message: Mapping[str, Any]) -> None:
-        """Pass an event of ASGI on; the first tells a new client its label."""
+        """Send an ASGI event; adds a new client's session id to the headers."""
         if message["type"] == "http.response.start":
-            self._has_begun = True
+            self._has_started = True
             types = [value for name, value in message["headers"] if name == b"content-type"]
             self._is_stream = any(value.startswith(b"text/event-stream") for value in types)
-            if self._label:
-                label = (LABEL.encode(), self._label.encode())
-                message = {**message, "headers": [*message["headers"], label]}
+            if self._session_id:
+                header = (SESSION_HEADER.encode(), self._session_id.encode())
+                message = {**message, "headers": [*message["headers"], header]}
         else:
             self._has_ended = not message.get("more_body", False)
-            if self._is_stream:  # the SDK sends each event as one piece
+            if self._is_stream:  # the SDK sends each event in one body part
                 message = {**message, "body": escape_line_separators(message.get("body", b""))}
         await self._send(message)
 
     async def end(self) -> None:
-        """End an answer that the SDK left open, since it takes the caller for gone."""
-        if not self._has_begun:
+        """End a response that the SDK left open because it received a disconnect."""
+        if not self._has_started:
             status = HTTPStatus.NO_CONTENT
             await self.send({"type": "http.response.start", "status": status, "headers": []})
         if not self._has_ended:
