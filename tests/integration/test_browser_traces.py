@@ -239,7 +239,7 @@ def test_a_recording_leaves_no_lines_on_disk_while_another_goes_on(
     folder = browser_runtime._traces.path
     assert folder is not None
     left = {file.name.partition(".")[0] for file in folder.iterdir() if file.is_file()}
-    assert {name.partition("-")[0] for name in left} == {going_on.session.tracer._name_of_files}
+    assert {name.partition("-")[0] for name in left} == {going_on.session.tracer._file_name}
 
 
 def test_nothing_is_recorded_while_a_run_waits_for_a_person(

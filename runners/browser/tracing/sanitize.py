@@ -1,10 +1,8 @@
-"""What of a Playwright trace may be kept: the zip is written anew, with nothing in it that is not
-named here.
+"""Sanitize a Playwright trace: write a new zip with only the data that is listed here.
 
-Gone are cookies, headers that may hold credentials, bodies that were sent, bodies that were
-received unless they are for the eye (styles, pictures, fonts), what fields hold, what was typed,
-what scripts logged, and stacks of ours. The value of a secret field is masked wherever else it
-stands.
+Removed are cookies, headers that may contain credentials, request bodies, response bodies other
+than styles, images and fonts, values of fields, typed text, console output other than errors and
+warnings, and our own stack traces. The value of a secret field is masked everywhere else as well.
 """
 
 from __future__ import annotations
@@ -23,13 +21,12 @@ from runners.browser.tracing.snapshots import MASK, SnapshotCleaner
 
 Line = dict[str, Any]
 
-RAW_BYTES = 64 * 1024 * 1024  # of lines; what is longer is not worth a worker's time
-# Bytes of lines times texts that are looked for in them: a third of a second or so, in which
-# nothing else of this process gets on.
-SEARCHED = 128 * 1024 * 1024
-RESOURCE_BYTES = 1024 * 1024
-FOR_THE_EYE = re.compile(r"text/css|image/|font/|application/(?:x-)?font")
-HEADERS = frozenset(
+MAX_LINES_BYTES = 64 * 1024 * 1024  # a longer trace is discarded
+# Bytes of lines times secrets to search for: about a third of a second of work that holds the GIL.
+MAX_SEARCH_BYTES = 128 * 1024 * 1024
+MAX_RESOURCE_BYTES = 1024 * 1024
+VISUAL_TYPES = re.compile(r"text/css|image/|font/|application/(?:x-)?font")
+ALLOWED_HEADERS = frozenset(
     {
         "accept",
         "accept-encoding",
@@ -55,8 +52,8 @@ HEADERS = frozenset(
         "vary",
     }
 )
-ADDRESSES = frozenset({"location", "referer"})
-BEGINNING = (
+URL_HEADERS = frozenset({"location", "referer"})
+CONTEXT_KEYS = (
     "version",
     "type",
     "origin",
@@ -67,9 +64,19 @@ BEGINNING = (
     "monotonicTime",
     "sdkLanguage",
 )
-CALL = ("type", "callId", "parentId", "startTime", "endTime", "title", "class", "method", "point")
-PARAMS = ("x", "y", "deltaX", "deltaY", "button", "clickCount")
-ENTRY = (
+CALL_KEYS = (
+    "type",
+    "callId",
+    "parentId",
+    "startTime",
+    "endTime",
+    "title",
+    "class",
+    "method",
+    "point",
+)
+PARAM_KEYS = ("x", "y", "deltaX", "deltaY", "button", "clickCount")
+ENTRY_KEYS = (
     "pageref",
     "startedDateTime",
     "time",
@@ -78,8 +85,8 @@ ENTRY = (
     "_monotonicTime",
     "_resourceType",
 )
-LOGGED = frozenset({"error", "warning"})
-OF_THE_PAGE = frozenset(
+LOGGED_TYPES = frozenset({"error", "warning"})
+PAGE_TEXT_KEYS = frozenset(
     {
         "html",
         "url",
@@ -91,86 +98,87 @@ OF_THE_PAGE = frozenset(
         "title",
     }
 )
-# Names by which addresses carry what lets somebody in, besides those that fields have.
+# Names of URL parameters that carry credentials, besides the names of secret fields.
 _KEYS = re.compile(
     r"sess|auth(?![a-z])|(?<![a-z])(?:sid|sig|signature|key|code|ticket)(?![a-z])", re.IGNORECASE
 )
-_PARAMETER = re.compile(r";([^/;=?#&]*)=[^/;?#&]*")  # of a path, such as ;jsessionid=…
-STANDS_OUT = 8  # characters from which on a secret is no common word
-LONG = 24  # characters of a query's value that is more likely a key than a word
+_PARAMETER = re.compile(r";([^/;=?#&]*)=[^/;?#&]*")  # in a path, such as ;jsessionid=…
+MIN_DISTINCTIVE_LENGTH = 8  # a shorter secret is masked only where it is a separate word
+MIN_KEY_LENGTH = 24  # a longer value in a query is probably a key
 
 
-def clean_trace(raw: Path, at_most: int) -> bytes | None:
-    """Return a trace that the driver wrote without its secrets, as a zip; None where that is longer
-    than `at_most` bytes, or the page makes it too much work: by its length, by how many secret
-    fields it has, or by how deep it is nested.
+def clean_trace(raw: Path, max_bytes: int) -> bytes | None:
+    """Return a trace file of the driver as a zip without secrets.
 
-    Pictures and styles are left out, the largest first, where it would be too long with them.
+    Images and styles are omitted, the largest first, if the zip exceeded `max_bytes` with them.
+    Returns None if it is too long without them, or if cleaning is too much work: the trace is too
+    long, has too many secret fields, or is nested too deeply.
     """
     try:
-        return _clean(raw, at_most)
+        return _clean(raw, max_bytes)
     except RecursionError:
         return None
 
 
-def _clean(raw: Path, at_most: int) -> bytes | None:
-    with zipfile.ZipFile(raw) as whole:
-        sizes = {entry.filename: entry.file_size for entry in whole.infolist()}
+def _clean(raw: Path, max_bytes: int) -> bytes | None:
+    with zipfile.ZipFile(raw) as source:
+        sizes = {entry.filename: entry.file_size for entry in source.infolist()}
         texts = [name for name in sizes if name.endswith((".trace", ".network"))]
-        if (length := sum(sizes[name] for name in texts)) > RAW_BYTES:
+        if (length := sum(sizes[name] for name in texts)) > MAX_LINES_BYTES:
             return None
         cleaner = _Cleaner()
-        kept = {name: cleaner.lines(whole.read(name)) for name in texts}
-        # Only now is it known what all the secret fields held.
-        if length * len(cleaner.secrets) > SEARCHED:
+        cleaned = {name: cleaner.lines(source.read(name)) for name in texts}
+        # The values of all secret fields are known only after all lines were cleaned.
+        if length * len(cleaner.secrets) > MAX_SEARCH_BYTES:
             return None
         pattern = _pattern_of(cleaner.secrets)
-        files = {name: _written(lines, pattern) for name, lines in kept.items()}
-        seen = sorted(cleaner.resources & sizes.keys(), key=lambda name: sizes[name])
-        return _zipped(files, whole, [n for n in seen if sizes[n] <= RESOURCE_BYTES], at_most)
+        files = {name: _serialized(lines, pattern) for name, lines in cleaned.items()}
+        resources = sorted(cleaner.resources & sizes.keys(), key=lambda name: sizes[name])
+        small = [name for name in resources if sizes[name] <= MAX_RESOURCE_BYTES]
+        return _zipped(files, source, small, max_bytes)
 
 
 def _zipped(
-    files: Mapping[str, bytes], whole: zipfile.ZipFile, resources: Iterable[str], at_most: int
+    files: Mapping[str, bytes], source: zipfile.ZipFile, resources: Iterable[str], max_bytes: int
 ) -> bytes | None:
     out = BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as made:
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as target:
         for name, text in files.items():
-            made.writestr(name, text)
+            target.writestr(name, text)
         directory = 200 * len(files)
-        for name in resources:  # the smallest first
-            data, directory = whole.read(name), directory + 200
-            if out.tell() + len(data) + directory > at_most:
+        for name in resources:  # smallest first
+            data, directory = source.read(name), directory + 200
+            if out.tell() + len(data) + directory > max_bytes:
                 break
-            made.writestr(name, data)
-    return out.getvalue() if out.tell() <= at_most else None
+            target.writestr(name, data)
+    return out.getvalue() if out.tell() <= max_bytes else None
 
 
 class _Cleaner:
-    """Cleans the lines of one trace, and remembers which files and which secrets it met."""
+    """Cleans the lines of one trace and collects the resource files and secrets in them."""
 
     def __init__(self) -> None:
         self.resources: set[str] = set()
         self._snapshots = SnapshotCleaner(clean_address)
 
     def lines(self, text: bytes) -> list[Line]:
-        """Return the lines that stay."""
-        kept = (self._line(json.loads(line)) for line in text.splitlines() if line)
-        return [line for line in kept if line is not None]
+        """Return the cleaned lines; some are removed."""
+        cleaned = (self._line(json.loads(line)) for line in text.splitlines() if line)
+        return [line for line in cleaned if line is not None]
 
     @property
     def secrets(self) -> set[str]:
-        """What secret fields held, as texts and addresses write it."""
-        held = self._snapshots.secrets
-        return {form for value in held for form in (value, quote(value), quote_plus(value))}
+        """The values of secret fields, plain and URL-encoded."""
+        values = self._snapshots.secrets
+        return {form for value in values for form in (value, quote(value), quote_plus(value))}
 
     def _line(self, line: Line) -> Line | None:
         clean = {
-            "context-options": _beginning,
+            "context-options": _context_options,
             "before": _call,
             "after": _call,
             "input": _call,
-            "console": _logged,
+            "console": _console,
             "event": _event,
             "frame-snapshot": self._snapshot,
             "resource-snapshot": self._exchange,
@@ -179,79 +187,82 @@ class _Cleaner:
 
     def _snapshot(self, line: Line) -> Line:
         snapshot = self._snapshots.clean(line["snapshot"])
-        files = [told.get("file") for told in snapshot.get("resourceOverrides", [])]
+        files = [override.get("file") for override in snapshot.get("resourceOverrides", [])]
         self.resources.update(name for name in files if isinstance(name, str))
         return {"type": line["type"], "snapshot": snapshot}
 
     def _exchange(self, line: Line) -> Line:
-        told = line["snapshot"]
-        asked, answered = told["request"], told["response"]
-        content = {key: answered["content"].get(key) for key in ("size", "mimeType")}
-        file = answered["content"].get("_file")
-        if file and FOR_THE_EYE.match(str(content["mimeType"])):
+        entry = line["snapshot"]
+        request, response = entry["request"], entry["response"]
+        content = {key: response["content"].get(key) for key in ("size", "mimeType")}
+        file = response["content"].get("_file")
+        if file and VISUAL_TYPES.match(str(content["mimeType"])):
             content["_file"] = file
             self.resources.add(file)
-        kept = _some(told, ENTRY)
-        kept["request"] = {
-            **_some(asked, ("method", "httpVersion")),
-            "url": clean_address(asked["url"]),
+        cleaned = _pick(entry, ENTRY_KEYS)
+        cleaned["request"] = {
+            **_pick(request, ("method", "httpVersion")),
+            "url": clean_address(request["url"]),
             "cookies": [],
             "queryString": [],
-            "headers": _headers(asked["headers"]),
+            "headers": _headers(request["headers"]),
             "headersSize": -1,
-            "bodySize": asked.get("bodySize", -1),
+            "bodySize": request.get("bodySize", -1),
         }
-        kept["response"] = {
-            **_some(
-                answered, ("status", "statusText", "httpVersion", "_failureText", "_transferSize")
+        cleaned["response"] = {
+            **_pick(
+                response, ("status", "statusText", "httpVersion", "_failureText", "_transferSize")
             ),
             "cookies": [],
-            "headers": _headers(answered["headers"]),
+            "headers": _headers(response["headers"]),
             "content": content,
             "headersSize": -1,
-            "bodySize": answered.get("bodySize", -1),
-            "redirectURL": clean_address(answered.get("redirectURL", "")),
+            "bodySize": response.get("bodySize", -1),
+            "redirectURL": clean_address(response.get("redirectURL", "")),
         }
-        return {"type": line["type"], "snapshot": kept | {"cache": {}}}
+        return {"type": line["type"], "snapshot": cleaned | {"cache": {}}}
 
 
 def _pattern_of(secrets: Iterable[str]) -> re.Pattern[str] | None:
-    """Return what finds these in texts and addresses: short ones only where they stand alone."""
+    """Return a pattern that finds these secrets: short ones only as separate words."""
     forms = [
-        rf"(?<![A-Za-z0-9]){literal}(?![A-Za-z0-9])" if len(text) < STANDS_OUT else literal
+        rf"(?<![A-Za-z0-9]){literal}(?![A-Za-z0-9])"
+        if len(text) < MIN_DISTINCTIVE_LENGTH
+        else literal
         for text in sorted(secrets, key=len, reverse=True)
         for literal in (re.escape(text),)
     ]
     return re.compile("|".join(forms)) if forms else None
 
 
-def _written(lines: list[Line], pattern: re.Pattern[str] | None) -> bytes:
-    """Return the lines as a file, with what secret fields held masked in them."""
-    masked = lines if pattern is None else [_without(line, pattern) for line in lines]
+def _serialized(lines: list[Line], pattern: re.Pattern[str] | None) -> bytes:
+    """Return the lines as a file, with the secrets of the pattern masked."""
+    masked = lines if pattern is None else [_masked(line, pattern) for line in lines]
     return b"".join(json.dumps(line).encode() + b"\n" for line in masked)
 
 
-def _without(line: Any, pattern: re.Pattern[str], key: str = "") -> Any:
-    """Return a line with a pattern masked in what it says of the page, and its own words kept."""
+def _masked(line: Any, pattern: re.Pattern[str], key: str = "") -> Any:
+    """Return a line with a pattern masked in the texts of the page, not in Playwright's own."""
     if isinstance(line, str):
-        return pattern.sub(MASK, line) if key in OF_THE_PAGE else line
+        return pattern.sub(MASK, line) if key in PAGE_TEXT_KEYS else line
     if isinstance(line, dict):
-        # Below "html" every attribute is the page's.
+        # Every attribute below "html" is a text of the page.
         return {
-            name: _without(value, pattern, "html" if key == "html" else name)
+            name: _masked(value, pattern, "html" if key == "html" else name)
             for name, value in line.items()
         }
     if not isinstance(line, list):
         return line
     is_node = key == "html" and len(line) > 1 and isinstance(line[1], dict)
-    words = line[:1] if is_node else []
-    return [*words, *(_without(value, pattern, key) for value in line[len(words) :])]
+    tag = line[:1] if is_node else []
+    return [*tag, *(_masked(value, pattern, key) for value in line[len(tag) :])]
 
 
 def clean_address(url: str) -> str:
-    """Return an address without user and password, and with `***` for what looks like a key in its
-    query and fragment and for parameters of its path; of an address that is its own content
-    (data:), the beginning.
+    """Return a URL without credentials.
+
+    User and password are removed; parameters of the path, and values in query and fragment that
+    look like keys, are replaced by `***`. A data: URL other than an image loses its content.
     """
     if url.startswith("data:"):
         return url if url.startswith("data:image/") else url.partition(",")[0] + ","
@@ -269,7 +280,8 @@ def clean_address(url: str) -> str:
 def _query(query: str) -> str:
     pairs = parse_qsl(query, keep_blank_values=True)
     clean = [
-        (name, MASK if _is_key(name) or len(value) >= LONG else value) for name, value in pairs
+        (name, MASK if _is_key(name) or len(value) >= MIN_KEY_LENGTH else value)
+        for name, value in pairs
     ]
     return query if clean == pairs else urlencode(clean, safe="*")
 
@@ -279,49 +291,51 @@ def _is_key(name: str) -> bool:
 
 
 def _headers(headers: Iterable[Mapping[str, str]]) -> list[Mapping[str, str]]:
-    kept = []
+    allowed = []
     for header in headers:
         name = header["name"].lower()
-        if name in HEADERS:
-            kept.append(header)
-        elif name in ADDRESSES:
-            kept.append({"name": header["name"], "value": clean_address(header["value"])})
-    return kept
+        if name in ALLOWED_HEADERS:
+            allowed.append(header)
+        elif name in URL_HEADERS:
+            allowed.append({"name": header["name"], "value": clean_address(header["value"])})
+    return allowed
 
 
-def _some(told: Mapping[str, Any], keys: Iterable[str]) -> Line:
-    return {key: told[key] for key in keys if key in told}
+def _pick(source: Mapping[str, Any], keys: Iterable[str]) -> Line:
+    return {key: source[key] for key in keys if key in source}
 
 
-def _beginning(line: Line) -> Line:
-    options = _some(line.get("options", {}), ("viewport",))
-    return _some(line, BEGINNING) | {"options": options}
+def _context_options(line: Line) -> Line:
+    options = _pick(line.get("options", {}), ("viewport",))
+    return _pick(line, CONTEXT_KEYS) | {"options": options}
 
 
 def _call(line: Line) -> Line:
-    kept = _some(line, CALL)
+    cleaned = _pick(line, CALL_KEYS)
     params = line.get("params", {})
     if line["type"] == "before":
         typed = {"text": MASK} if "text" in params else {}
-        kept["params"] = {**_some(params, PARAMS), **typed}
-    return kept
+        cleaned["params"] = {**_pick(params, PARAM_KEYS), **typed}
+    return cleaned
 
 
-def _logged(line: Line) -> Line | None:
-    """Return what a script complained of; what it otherwise logs may be anything."""
-    if line.get("messageType") not in LOGGED:
+def _console(line: Line) -> Line | None:
+    """Return a console message that is an error or a warning; other messages may be anything."""
+    if line.get("messageType") not in LOGGED_TYPES:
         return None
-    at = line.get("location", {})
-    where = {**_some(at, ("lineNumber", "columnNumber")), "url": clean_address(at.get("url", ""))}
+    source = line.get("location", {})
+    position = _pick(source, ("lineNumber", "columnNumber"))
+    location = {**position, "url": clean_address(source.get("url", ""))}
     text = {"text": str(line.get("text", ""))[:2000]}
-    return _some(line, ("type", "messageType", "time", "pageId")) | text | {"location": where}
+    return _pick(line, ("type", "messageType", "time", "pageId")) | text | {"location": location}
 
 
 def _event(line: Line) -> Line:
     params = line.get("params", {})
-    kept = _some(params, ("pageId",))
+    cleaned = _pick(params, ("pageId",))
     if line.get("method") == "pageError":
         error = params.get("error", {}).get("error", {})
-        told = {"name": str(error.get("name", "")), "message": str(error.get("message", ""))[:2000]}
-        kept["error"] = {"error": told | {"stack": ""}}
-    return _some(line, ("type", "time", "class", "method")) | {"params": kept}
+        message = str(error.get("message", ""))[:2000]
+        described = {"name": str(error.get("name", "")), "message": message, "stack": ""}
+        cleaned["error"] = {"error": described}
+    return _pick(line, ("type", "time", "class", "method")) | {"params": cleaned}

@@ -1,8 +1,7 @@
-"""Documents as a Playwright trace holds them, without what fields hold.
+"""Remove the values of fields and other secrets from the document snapshots of a Playwright trace.
 
-A node is a text, `[name, attributes, *children]`, or `[[snapshots ago, number]]` for one that has
-not changed since; nodes are known by their number, so none may go: what is secret is masked in its
-place.
+A node is a text, `[name, attributes, *children]`, or `[[snapshots ago, number]]` for a node that
+has not changed. Nodes are identified by their number, so none is removed: secrets are masked.
 """
 
 from __future__ import annotations
@@ -17,13 +16,22 @@ from runners.browser.page_scripts import looks_secret
 from runners.browser.tracing.labels import Labels
 
 MASK = "***"
-NAMING = ("type", "name", "id", "autocomplete", "aria-label", "placeholder", "title", "data-testid")
+NAMING_ATTRIBUTES = (
+    "type",
+    "name",
+    "id",
+    "autocomplete",
+    "aria-label",
+    "placeholder",
+    "title",
+    "data-testid",
+)
 FIELDS = frozenset({"INPUT", "TEXTAREA", "SELECT", "OPTION"})
-VALUED = FIELDS | {"BUTTON", "PARAM", "DATA"}  # and elements of the page's own making
-VALUES = frozenset({"value", "__playwright_value_"})
-# Their value is what stands on them.
-SHOWN = frozenset({"button", "submit", "reset", "checkbox", "radio"})
-ADDRESSES = frozenset(
+WITH_VALUE = FIELDS | {"BUTTON", "PARAM", "DATA"}  # and custom elements
+VALUE_ATTRIBUTES = frozenset({"value", "__playwright_value_"})
+# The value of these inputs is their visible label.
+VALUE_IS_LABEL = frozenset({"button", "submit", "reset", "checkbox", "radio"})
+URL_ATTRIBUTES = frozenset(
     {
         "href",
         "src",
@@ -38,18 +46,18 @@ ADDRESSES = frozenset(
         "__playwright_current_src__",
     }
 )
-# Documents, keys, and lists of addresses that nobody needs beside the one that was loaded.
-NEVER_KEPT = frozenset({"srcdoc", "nonce", "srcset", "imagesrcset"})
+# Documents, keys, and alternative URLs that were not loaded.
+ALWAYS_MASKED = frozenset({"srcdoc", "nonce", "srcset", "imagesrcset"})
 PLAIN_META = frozenset({"viewport", "color-scheme", "theme-color", "description"})
-LONG_DATA = 64
-SHORTEST_SECRET = 4
+MAX_DATA_LENGTH = 64
+MIN_SECRET_LENGTH = 4
 _TEXTBOX = re.compile(r"textbox|searchbox")
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """What is known of a node by those around it: the label that it stands in, and whether it is
-    what a field holds, or a secret one.
+class _Context:
+    """What a node's ancestors determine: its label, and whether it is the value of a field, or of a
+    secret field.
     """
 
     label: str = ""
@@ -61,7 +69,7 @@ class SnapshotCleaner:
     """Cleans the snapshots of one trace.
 
     Attributes:
-        secrets: what secret fields held, for whoever masks it elsewhere.
+        secrets: the values of secret fields, so that they can be masked elsewhere in the trace.
     """
 
     def __init__(self, clean_address: Callable[[str], str]) -> None:
@@ -75,38 +83,38 @@ class SnapshotCleaner:
         self._labels = self._frames.setdefault(str(snapshot.get("frameId", "")), Labels())
         self._labels.read(snapshot["html"])
         overrides = [
-            {**told, "url": self._clean_address(told["url"])}
-            for told in snapshot.get("resourceOverrides", [])
+            {**override, "url": self._clean_address(override["url"])}
+            for override in snapshot.get("resourceOverrides", [])
         ]
         return {
             **snapshot,
             "frameUrl": self._clean_address(snapshot.get("frameUrl", "")),
-            "html": self._node(snapshot["html"], _Place()),
+            "html": self._node(snapshot["html"], _Context()),
             "resourceOverrides": overrides,
         }
 
-    def _node(self, node: Any, place: _Place) -> Any:
+    def _node(self, node: Any, context: _Context) -> Any:
         if isinstance(node, str):
-            self._note([node] if place.is_secret else [])
-            return MASK if place.is_hidden else node
+            self._add_secrets([node] if context.is_secret else [])
+            return MASK if context.is_hidden else node
         if not node or not isinstance(node[0], str):
-            return node  # one that has not changed
+            return node  # a reference to an unchanged node
         name, attributes, children = node[0].upper(), *_parts(node)
         if name == "LABEL":
-            place = replace(place, label=self._labels.around(node))
-        if is_secret := self._is_secret_field(name, attributes, place):
-            self._note(attributes[key] for key in VALUES & attributes.keys())
+            context = replace(context, label=self._labels.around(node))
+        if is_secret := self._is_secret_field(name, attributes, context):
+            self._add_secrets(attributes[key] for key in VALUE_ATTRIBUTES & attributes.keys())
         if name == "TEXTAREA" or (is_secret and _is_editable(attributes)):
-            place = replace(place, is_hidden=True, is_secret=place.is_secret or is_secret)
+            context = replace(context, is_hidden=True, is_secret=context.is_secret or is_secret)
         clean = {
             key: self._attribute(name, attributes, key, value) for key, value in attributes.items()
         }
-        return [node[0], clean, *(self._node(child, place) for child in children)]
+        return [node[0], clean, *(self._node(child, context) for child in children)]
 
-    def _is_secret_field(self, name: str, attributes: dict[str, Any], place: _Place) -> bool:
+    def _is_secret_field(self, name: str, attributes: dict[str, Any], context: _Context) -> bool:
         if name not in FIELDS and not _is_editable(attributes):
             return False
-        names = [_names(attributes), place.label, *self._labels.names(attributes)]
+        names = [_names(attributes), context.label, *self._labels.names(attributes)]
         is_password = str(attributes.get("type", "")).lower() == "password"
         return is_password or any(map(looks_secret, names))
 
@@ -114,34 +122,34 @@ class SnapshotCleaner:
         if not isinstance(value, str):
             return value
         lower = key.lower()
-        if lower in VALUES and (name in VALUED or "-" in name):
-            is_shown = name == "INPUT" and str(attributes.get("type", "")).lower() in SHOWN
-            return value if is_shown and not looks_secret(_names(attributes)) else MASK
+        if lower in VALUE_ATTRIBUTES and (name in WITH_VALUE or "-" in name):
+            is_label = name == "INPUT" and str(attributes.get("type", "")).lower() in VALUE_IS_LABEL
+            return value if is_label and not looks_secret(_names(attributes)) else MASK
         if lower == "content" and name == "META":
             return value if str(attributes.get("name", "")).lower() in PLAIN_META else MASK
-        if lower in ADDRESSES:
+        if lower in URL_ATTRIBUTES:
             return self._clean_address(value)
-        is_long = lower.startswith("data-") and len(value) > LONG_DATA
-        return MASK if is_long or lower in NEVER_KEPT or _names_key(key) else value
+        is_long = lower.startswith("data-") and len(value) > MAX_DATA_LENGTH
+        return MASK if is_long or lower in ALWAYS_MASKED or _names_key(key) else value
 
-    def _note(self, values: Iterable[Any]) -> None:
-        found = (str(value).strip() for value in values)
-        self.secrets.update(value for value in found if len(value) >= SHORTEST_SECRET)
+    def _add_secrets(self, values: Iterable[Any]) -> None:
+        stripped = (str(value).strip() for value in values)
+        self.secrets.update(value for value in stripped if len(value) >= MIN_SECRET_LENGTH)
 
 
 def _parts(node: list[Any]) -> tuple[dict[str, Any], list[Any]]:
     return (node[1], node[2:]) if len(node) > 1 else ({}, [])
 
 
-@lru_cache(maxsize=1024)  # pages have many attributes of few names
+@lru_cache(maxsize=1024)  # pages have many attributes, but few names
 def _names_key(attribute: str) -> bool:
     return looks_secret(attribute)
 
 
 def _names(attributes: dict[str, Any]) -> str:
-    return " ".join(str(attributes[name])[:200] for name in NAMING if name in attributes)
+    return " ".join(str(attributes[name])[:200] for name in NAMING_ATTRIBUTES if name in attributes)
 
 
 def _is_editable(attributes: dict[str, Any]) -> bool:
-    given = str(attributes.get("contenteditable", "false")).lower()
-    return given != "false" or bool(_TEXTBOX.fullmatch(str(attributes.get("role", ""))))
+    editable = str(attributes.get("contenteditable", "false")).lower()
+    return editable != "false" or bool(_TEXTBOX.fullmatch(str(attributes.get("role", ""))))
