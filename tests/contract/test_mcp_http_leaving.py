@@ -23,7 +23,7 @@ def waiting() -> int:
     """Count who waits for a run in this process's web server."""
     hubs = list(hub._hubs.values())
     return sum(
-        len(log.listeners) + len(log.watchers) for each in hubs for log in each._logs.values()
+        len(log.subscribers) + len(log.watchers) for each in hubs for log in each._logs.values()
     )
 
 

@@ -133,7 +133,7 @@ def test_a_home_whose_path_is_too_long_for_sockets_works(tmp_path: Path) -> None
     with own_home(tmp_path / ("deep" * 30)) as deep:
         up = deep.start("up")
         up.address()
-        socket_path = Path(deep.info.parts[0].where)
+        socket_path = Path(deep.info.services[0].where)
         assert socket_path.is_socket()
         assert socket_path.parent.stat().st_mode & 0o077 == 0
         assert deep.run("doctor").returncode == 0
