@@ -19,7 +19,7 @@ from decisions.infra.preconditions import Precondition
 
 if TYPE_CHECKING:
     from psycopg import Connection, Cursor
-ModelRow = TypeVar("Row", bound=Model)
+ModelRow = TypeVar("ModelRow", bound=Model)
 
 
 class SqlStatement:
@@ -148,5 +148,5 @@ def fetch_rows(model: type[ModelRow], statement: str, params: list[Any]) -> list
 
 @cache
 def columns_of(model: type[Model], table: str) -> str:
-    """Return the model's columns for a SELECT from the alias `table`, in the order of its fields."""
+    """Return the model's columns for a SELECT from the alias `table`, in field order."""
     return ", ".join(f'{table}."{field.column}"' for field in model._meta.concrete_fields)

@@ -56,7 +56,7 @@ def test_the_form_is_sent_once_from_the_page_that_waited(
     run = fresh(waiting)
     assert run.status == "succeeded", run.error
     assert [sent["name"] for _, sent in site.server.forms] == ["Ada"]
-    assert not held_pages._parked
+    assert not held_pages._held
 
 
 def test_a_page_that_was_lost_meanwhile_ends_the_run_with_nothing_sent(
@@ -65,7 +65,7 @@ def test_a_page_that_was_lost_meanwhile_ends_the_run_with_nothing_sent(
     place.close()
     say(waiting)
     other = WorkerProcess("w2")
-    held = held_pages.take(waiting.id)
+    held = held_pages.take_held_page(waiting.id)
     assert held is not None
     get_loop().submit(held.close()).result(20)
     other.work()
@@ -82,13 +82,13 @@ def test_a_refused_form_is_not_sent_and_its_page_is_closed(
     place.work()
     assert fresh(waiting).status == "failed"
     assert site.server.forms == []
-    assert not held_pages._parked
+    assert not held_pages._held
 
 
 def test_a_refusal_is_told_as_one_also_where_the_page_was_lost(
     waiting: Run, place: WorkerProcess, principal: Principal
 ) -> None:
-    held = held_pages.take(waiting.id)
+    held = held_pages.take_held_page(waiting.id)
     assert held is not None
     get_loop().submit(held.close()).result(20)
     say(waiting, refuse)
@@ -101,10 +101,10 @@ def test_a_page_is_left_to_its_own_worker_between_claim_and_first_step(waiting: 
     run = Run.objects.filter(id=waiting.id)
     run.update(epoch=F("epoch") + 1, lease_owner="w1")
     held_pages.close_unneeded_pages("w1")
-    assert held_pages._parked
+    assert held_pages._held
     run.update(lease_owner="w2")
     held_pages.close_unneeded_pages("w1")
-    assert not held_pages._parked
+    assert not held_pages._held
     run.update(lease_owner=None)
 
 
@@ -115,12 +115,12 @@ def test_a_page_too_many_makes_no_room_among_those_that_wait(waiting: Run) -> No
 
 
 def test_the_page_of_a_canceled_run_is_closed(waiting: Run, principal: Principal) -> None:
-    assert held_pages._parked
+    assert held_pages._held
     cancel_run(principal=principal, run_id=waiting.id)
     until = time.monotonic() + PATIENCE_S
-    while held_pages._parked and time.monotonic() < until:
+    while held_pages._held and time.monotonic() < until:
         time.sleep(0.1)
-    assert not held_pages._parked
+    assert not held_pages._held
 
 
 def test_a_named_session_keeps_its_page_too(
