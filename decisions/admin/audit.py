@@ -176,8 +176,8 @@ class AuditEntryAdmin(ReadOnlyAdmin):
         lines = export_audit(
             listed.queryset,
             actor=f"admin:{request.user.get_username()}",
-            place=(home.tenant_id, home.id),
-            asked=dict(request.GET.items()),
+            owner=(home.tenant_id, home.id),
+            filters=dict(request.GET.items()),
         )
         return bundle_file(request, lines, "audit.jsonl")
 

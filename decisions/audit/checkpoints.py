@@ -1,11 +1,11 @@
-"""Heads of the audit chain, kept outside the database: CONTINUITY_HOME/audit.
+"""Checkpoints of the audit chain's head outside the database, in CONTINUITY_HOME/audit.
 
-    head.json           the newest head, replaced with each portion that is sealed
-    checkpoints.jsonl   heads of the past, one a line, only ever added to: one in ten minutes while
-                        rows come in, and any newest head that the chain no longer holds
+    head.json           the newest head, replaced with each sealed batch
+    checkpoints.jsonl   past heads, one per line, append-only: one every ten minutes while rows are
+                        sealed, and any newest head that the chain no longer has
 
-Whoever cuts the chain's end off in the database cannot cut it here. A copy of these files on
-another machine serves the same end against whoever owns this one.
+They reveal a chain that was truncated in the database. Copy the files to another machine to detect
+it even if this machine is compromised.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def _folder() -> Path:
 
 
 @contextmanager
-def _alone() -> Iterator[Path]:
-    """Let one process at a time change the files; yields their folder."""
+def _locked() -> Iterator[Path]:
+    """Hold the lock on the checkpoint files; yields their folder."""
     folder = _folder()
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -45,39 +45,40 @@ def _alone() -> Iterator[Path]:
 
 
 def save_head(head: ChainHead) -> None:
-    """Keep the chain's head; an older one than is kept already changes nothing.
+    """Save the chain's head; does nothing if a newer head is saved already.
 
     Raises:
-        OSError: The home cannot be written.
+        OSError: CONTINUITY_HOME cannot be written.
     """
-    with _alone() as folder:
-        kept = _newest(folder)
-        if kept is not None and not is_in_chain(kept):
+    with _locked() as folder:
+        saved = _newest(folder)
+        if saved is not None and not is_in_chain(saved):
             log.error(
-                "the audit chain no longer holds its newest checkpoint: see verify_audit",
-                extra={"position": kept.position},
+                "the newest checkpoint is not in the audit chain any more; run `manage.py"
+                " verify_audit`",
+                extra={"position": saved.position},
             )
-            _append(folder, kept)
-        elif kept is not None and kept.position >= head.position:
+            _append(folder, saved)
+        elif saved is not None and saved.position >= head.position:
             return
         _replace(folder / "head.json", head)
-        kept_past = folder / "checkpoints.jsonl"
-        if not kept_past.exists() or time.time() - kept_past.stat().st_mtime >= CHECKPOINT_EVERY_S:
+        past = folder / "checkpoints.jsonl"
+        if not past.exists() or time.time() - past.stat().st_mtime >= CHECKPOINT_EVERY_S:
             _append(folder, head)
 
 
 def is_in_chain(head: ChainHead) -> bool:
-    """Tell whether the chain in the database has this very link."""
+    """Tell whether the chain in the database has exactly this link."""
     if head == GENESIS:
         return True
     return AuditSeal.objects.filter(position=head.position, hash=head.hash).exists()
 
 
 def list_heads() -> list[ChainHead]:
-    """Return every head that was kept, each once, by position.
+    """Return every saved head once, by position.
 
     Raises:
-        ValueError: A line is none that we wrote.
+        ValueError: A line is malformed.
     """
     folder = Path(settings.CONTINUITY_HOME) / "audit"
     lines = [
@@ -95,14 +96,14 @@ def _newest(folder: Path) -> ChainHead | None:
     except FileNotFoundError:
         return None
     except ValueError:
-        log.error("the newest audit checkpoint cannot be read: see verify_audit")
+        log.error("the newest audit checkpoint cannot be read; run `manage.py verify_audit`")
         return None
 
 
 def _head(line: str) -> ChainHead:
     try:
-        told = json.loads(line)
-        return ChainHead(int(told["position"]), str(told["hash"]))
+        fields = json.loads(line)
+        return ChainHead(int(fields["position"]), str(fields["hash"]))
     except (ValueError, TypeError, KeyError) as error:
         raise ValueError(f"a checkpoint cannot be read: {line[:80]!r}") from error
 

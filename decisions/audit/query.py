@@ -1,4 +1,4 @@
-"""Reading the audit log: a page of it for callers, all of it for export."""
+"""Queries of the audit log: pages for API callers, bundles for export."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from decisions.identity.principals import Principal
 
 BATCH_SIZE = 500
-SKEW = timedelta(hours=1)  # how far the clocks of writers may differ
+SKEW = timedelta(hours=1)  # the maximum clock skew between writers
 
 
-# The tool that a row tells of, spelt as its index has it (migration 0013).
+# The expression for a row's tool; it must match the index of migration 0013.
 TOOL_IN_SQL = {
     "sqlite": "json_extract(%(expressions)s, '$.tool')",
     "postgresql": "(%(expressions)s ->> 'tool')",
@@ -34,16 +34,14 @@ class _ToolOf(Func):
     output_field = CharField()
 
     def as_sql(self, compiler: Any, connection: Any, **more: Any) -> Any:  # type: ignore[override]
-        """Return it in the words of the database."""
-        spelt = TOOL_IN_SQL[connection.vendor]
-        return super().as_sql(compiler, connection, template=spelt, **more)
+        """Return the expression in the dialect of the database."""
+        template = TOOL_IN_SQL[connection.vendor]
+        return super().as_sql(compiler, connection, template=template, **more)
 
 
 def filter_by_tool(rows: QuerySet[AuditEntry], tool: str) -> QuerySet[AuditEntry]:
-    """Keep the rows that tell of a tool: its calls, in runs and direct ones, and what was refused
-    of it.
-    """
-    return rows.alias(tool_told=_ToolOf("metadata")).filter(tool_told=tool)
+    """Filter by tool: rows about its calls, in runs and direct, allowed and refused."""
+    return rows.alias(tool_name=_ToolOf("metadata")).filter(tool_name=tool)
 
 
 def list_audit_entries(
@@ -55,50 +53,50 @@ def list_audit_entries(
     cursor: str | None = None,
     **equal: str,
 ) -> dict[str, Any]:
-    """Return {items, nextCursor}: the workspace's rows, newest first; the next page is asked for by
-    `cursor`. Nothing is counted, and a page far back costs what the first one does.
+    """Return one page of the workspace's rows, newest first: {items, nextCursor}.
 
-    A credential that names users gets what it did itself, and what is about these users.
+    Keyset pagination: a late page costs the same as the first, and there is no total. A credential
+    restricted to users gets only its own actions and rows about these users.
 
     Args:
-        since_ms: Unix milliseconds of the first moment that is wanted.
-        before_ms: Of the first one after it that is not.
-        equal: columns and what they have to be; another's tenant or workspace reads as empty.
+        since_ms: Unix milliseconds, inclusive.
+        before_ms: Unix milliseconds, exclusive.
+        cursor: nextCursor of the page before.
+        equal: column -> required value; another tenant or workspace gives an empty page.
 
     Raises:
-        InvalidInput: The span ends before it begins.
+        InvalidInput: `since_ms` is after `before_ms`.
     """
     principal.require("audit:read")
     if since_ms is not None and before_ms is not None and since_ms > before_ms:
-        raise InvalidInput("from: it lies after `to`.")
+        raise InvalidInput("from: it is after `to`.")
     rows = AuditEntry.objects.filter(
         tenant_id=principal.tenant_id, workspace_id=principal.workspace_id
     )
-    rows = rows.filter(**equal) & filter_by_time(rows, _moment(since_ms), _moment(before_ms))
+    rows = rows.filter(**equal) & filter_by_time(rows, _from_ms(since_ms), _from_ms(before_ms))
     if cursor is not None:
         rows = rows.filter(id__lt=int(cursor))
     if principal.acts_for is not None:
         rows = rows.filter(_of_its_users(principal, principal.acts_for))
     found = list(rows.order_by("-id")[: limit + 1])
-    more = len(found) > limit
-    shown = found[:limit]
+    page, has_more = found[:limit], len(found) > limit
     return {
-        "items": [_item(entry) for entry in shown],
-        "nextCursor": str(shown[-1].id) if more else None,
+        "items": [_item(entry) for entry in page],
+        "nextCursor": str(page[-1].id) if has_more else None,
     }
 
 
 def _of_its_users(principal: Principal, users: frozenset[str]) -> Q:
-    """Return the condition of rows that a credential which names users may read: its own deeds, the
-    runs that it submitted, and these users' decisions and objects.
+    """Return the filter for a credential restricted to users: its own actions, the runs that it
+    submitted, and these users' decisions and objects.
     """
-    mine, theirs = {"workspace_id": principal.workspace_id}, Q(user_id__in=users)
-    runs = AuditEntry.objects.filter(**mine, actor=principal.id, action="run.submitted")
-    decisions = Decision.objects.filter(theirs | Q(principal_id=principal.id), **mine)
+    own, theirs = {"workspace_id": principal.workspace_id}, Q(user_id__in=users)
+    runs = AuditEntry.objects.filter(**own, actor=principal.id, action="run.submitted")
+    decisions = Decision.objects.filter(theirs | Q(principal_id=principal.id), **own)
     about: dict[str, Any] = {
         "run": runs.values("resource_id"),
         "decision": decisions.values(number=Cast("pk", CharField())),
-        "userobject": UserObject.objects.filter(theirs, **mine).values("id"),
+        "userobject": UserObject.objects.filter(theirs, **own).values("id"),
         "user": users,
     }
     allowed = Q(actor=principal.id)
@@ -110,10 +108,10 @@ def _of_its_users(principal: Principal, users: frozenset[str]) -> Q:
 def filter_by_time(
     rows: QuerySet[AuditEntry], since: datetime | None, before: datetime | None
 ) -> QuerySet[AuditEntry]:
-    """Keep the rows of a span of time.
+    """Filter by time of creation.
 
-    Rows are read in the order of their ids, so the span is made one of ids too, by one look each at
-    the index of times, an hour wider for the sake of clocks that differ.
+    Pages are ordered by id, so the filter is narrowed to a range of ids as well, found by one index
+    lookup on the time for each end, an hour wider because of clock skew.
     """
     ids = AuditEntry.objects.values_list("id", flat=True)
     if since is not None:
@@ -127,15 +125,15 @@ def filter_by_time(
     return rows
 
 
-def _moment(ms: int | None) -> datetime | None:
+def _from_ms(ms: int | None) -> datetime | None:
     return None if ms is None else datetime.fromtimestamp(ms / 1000, UTC)
 
 
 def _item(entry: AuditEntry) -> dict[str, Any]:
-    return {**_told(entry), "createdAt": to_ms(entry.created_at)}
+    return {**_as_dict(entry), "createdAt": to_ms(entry.created_at)}
 
 
-def _told(entry: AuditEntry) -> dict[str, Any]:
+def _as_dict(entry: AuditEntry) -> dict[str, Any]:
     return {
         "id": entry.id,
         "tenantId": entry.tenant_id,
@@ -149,8 +147,8 @@ def _told(entry: AuditEntry) -> dict[str, Any]:
 
 
 def audit_records(rows: QuerySet[AuditEntry]) -> Iterator[Record]:
-    """Yield these rows, oldest first, each with its MAC and its place in the chain; null where it
-    is not sealed yet.
+    """Yield these rows as bundle records, oldest first, each with its MAC and its seal; null where
+    it is not sealed yet.
     """
     after: int | None = None
     while True:
@@ -166,34 +164,33 @@ def audit_records(rows: QuerySet[AuditEntry]) -> Iterator[Record]:
 
 
 def _record(entry: AuditEntry, seal: AuditSeal | None) -> Record:
-    place = None
+    link = None
     if seal is not None:
-        place = {"position": seal.position, "prev": seal.prev, "hash": seal.hash}
+        link = {"position": seal.position, "prev": seal.prev, "hash": seal.hash}
     at = entry.created_at.astimezone(UTC).isoformat(timespec="microseconds")
-    return {"type": "audit", **_told(entry), "createdAt": at, "mac": entry.mac, "seal": place}
+    return {"type": "audit", **_as_dict(entry), "createdAt": at, "mac": entry.mac, "seal": link}
 
 
-def bundle_head(kind: str, *, made_by: str, **told: Any) -> Record:
-    """Return the first line of a bundle: what it is, of when, and where the chain ended then."""
+def bundle_head(kind: str, *, made_by: str, **fields: Any) -> Record:
+    """Return the first line of a bundle: kind, time, author, and the current head of the chain."""
     head = head_of_chain()
     return {
         "bundle": kind,
         "madeAt": datetime.now(UTC).isoformat(timespec="seconds"),
         "madeBy": made_by,
         "chainHead": {"position": head.position, "hash": head.hash},
-        **told,
+        **fields,
     }
 
 
 def export_audit(
-    rows: QuerySet[AuditEntry], *, actor: str, place: tuple[str, str], asked: dict[str, Any]
+    rows: QuerySet[AuditEntry], *, actor: str, owner: tuple[str, str], filters: dict[str, Any]
 ) -> Iterator[bytes]:
-    """Return the lines of a bundle of these rows, with the chain. That it was made is audited, and
-    committed before the first line.
+    """Return the lines of a bundle of these rows. The export is audited before the first line.
 
     Args:
-        place: the tenant and workspace whose log tells it.
-        asked: which rows these are, in words of the caller's.
+        owner: the tenant id and workspace id of the audit row about the export.
+        filters: how the rows were selected, for the bundle's head and the audit row.
     """
-    record(AuditEvent("audit.exported", actor, "audit", "log", *place, {"filters": asked}))
-    return bundle_lines(bundle_head("audit", made_by=actor, filters=asked), audit_records(rows))
+    record(AuditEvent("audit.exported", actor, "audit", "log", *owner, {"filters": filters}))
+    return bundle_lines(bundle_head("audit", made_by=actor, filters=filters), audit_records(rows))

@@ -1,8 +1,8 @@
-"""The sole writer of audit rows.
+"""Writing audit events: the only code that inserts audit rows.
 
-A row is written in the caller's transaction, so it is there if and only if what it tells happened.
-Each carries a MAC under a key kept outside the database: a row put in by other means is told from
-ours.
+A row is written in the transaction of the change that it records, so both commit or neither does.
+Each row has a MAC under a key outside the database, by which rows written by other means are
+detected.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def command_actor() -> str:
 
 @dataclass(frozen=True, slots=True)
 class AuditEvent:
-    """What an audit row tells; secrets never enter `metadata`."""
+    """An audit event about to be recorded; `metadata` must not contain secrets."""
 
     action: str
     actor: str
@@ -51,26 +51,27 @@ class AuditEvent:
 
 
 def canonical(*columns: Any, metadata: Any, created_at: str) -> bytes:
-    """Return the bytes that the MAC covers: every column but the id, which the database gives.
+    """Return the bytes that the MAC covers: every column but the id, which the database assigns.
 
     Args:
-        columns: tenant, workspace, action, actor, resource type and id.
+        columns: tenant, workspace, action, actor, resource type, resource id.
         created_at: ISO 8601 in UTC with microseconds.
     """
     return _ENCODER.encode([*columns, _as_stored(metadata), created_at]).encode()
 
 
 def canonical_forms(*columns: str, metadata: str, created_at: str) -> Iterator[bytes]:
-    """Yield what `canonical` returns for metadata as JSON text, a quick guess first: it is right
-    but for floats, integers of many digits and texts that are not ASCII.
+    """Yield candidates for `canonical` of metadata given as JSON text, the fast one first.
+
+    The fast candidate, by orjson, differs only for floats, long integers and non-ASCII text.
 
     Raises:
-        ValueError: It is no JSON.
+        ValueError: The metadata is not JSON.
     """
-    with suppress(orjson.JSONDecodeError, TypeError):  # half a surrogate pair, say
-        guess = [*columns, orjson.loads(metadata), created_at]
-        if (told := orjson.dumps(guess, option=orjson.OPT_SORT_KEYS)).isascii():
-            yield told
+    with suppress(orjson.JSONDecodeError, TypeError):  # a lone surrogate, for example
+        values = [*columns, orjson.loads(metadata), created_at]
+        if (fast := orjson.dumps(values, option=orjson.OPT_SORT_KEYS)).isascii():
+            yield fast
     yield canonical(*columns, metadata=json.loads(metadata), created_at=created_at)
 
 
@@ -88,9 +89,7 @@ def _message(entry: AuditEntry) -> bytes:
 
 
 def _as_stored(value: Any) -> Any:
-    """Return metadata as PostgreSQL gives it back: a large float as the integer it was written as,
-    no negative zero.
-    """
+    """Return metadata as PostgreSQL returns it: large floats as integers, no negative zero."""
     if isinstance(value, float):
         return int(Decimal(repr(value))) if abs(value) >= 1e16 else value + 0.0
     if isinstance(value, Mapping):
@@ -98,45 +97,45 @@ def _as_stored(value: Any) -> Any:
     return [_as_stored(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def entry_for(deed: AuditEvent) -> AuditEntry:
-    """Return the unsaved row of a deed, MAC included: for statements that insert it themselves."""
+def entry_for(event: AuditEvent) -> AuditEntry:
+    """Return the unsaved row of an event, MAC included, for statements that insert it."""
     entry = AuditEntry(
-        tenant_id=deed.tenant_id,
-        workspace_id=deed.workspace_id,
-        action=deed.action,
-        actor=deed.actor[:160],
-        resource_type=deed.resource_type,
-        resource_id=deed.resource_id[:128],
-        metadata=dict(deed.metadata),
+        tenant_id=event.tenant_id,
+        workspace_id=event.workspace_id,
+        action=event.action,
+        actor=event.actor[:160],
+        resource_type=event.resource_type,
+        resource_id=event.resource_id[:128],
+        metadata=dict(event.metadata),
         created_at=datetime.now(UTC),
     )
     entry.mac = mac(_PURPOSE, _message(entry))
     return entry
 
 
-def record(*deeds: AuditEvent) -> None:
-    """Write one row a deed, in the caller's transaction."""
-    record_all(deeds)
+def record(*events: AuditEvent) -> None:
+    """Write one row per event, in the caller's transaction."""
+    record_all(events)
 
 
-def record_all(deeds: Sequence[AuditEvent]) -> None:
-    """Write many rows in one statement, in order."""
-    if deeds:
-        AuditEntry.objects.bulk_create([entry_for(deed) for deed in deeds])
+def record_all(events: Sequence[AuditEvent]) -> None:
+    """Write one row per event in one statement, in order, in the caller's transaction."""
+    if events:
+        AuditEntry.objects.bulk_create([entry_for(event) for event in events])
 
 
 def is_genuine(entry: AuditEntry) -> bool:
-    """Tell whether the row still is what our writer wrote."""
+    """Tell whether the row is unchanged since `record` wrote it."""
     return is_mac_of(_message(entry), entry.mac)
 
 
 def is_mac_of(message: bytes, given: str) -> bool:
-    """Tell whether our writer gave this MAC to a row of these canonical bytes."""
+    """Tell whether `given` is the MAC of a row with these canonical bytes."""
     return mac_matches(_PURPOSE, message, given)
 
 
 def is_access_refusal(refusal: Refused, *, reads: bool) -> bool:
-    """Tell whether a refusal is one that the audit log tells of: for want of a right; and, of a
-    call that would have changed something, for what is not there for this caller.
+    """Tell whether a refusal belongs in the audit log: a missing right, or for a call that writes
+    also a resource that the caller cannot see.
     """
     return isinstance(refusal, Forbidden) or (not reads and isinstance(refusal, NotFound))

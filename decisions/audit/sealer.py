@@ -1,8 +1,8 @@
-"""The sealer: puts each audit row into the hash chain soon after it is committed (mechanisms 14).
+"""The sealer: adds each audit row to the hash chain soon after it is committed.
 
-Writers never wait for it, for it works behind them on rows that are there already. Rows are sealed
-in the order in which it finds them, not in that of their ids: a transaction that commits late is
-found late, and is found. Where it begins to look is a mark below which every id is settled.
+Writers never wait for the sealer, because it seals committed rows only. It seals rows in the order
+in which it finds them, not by id, so that rows of a transaction that commits late are sealed too.
+Each search starts at a low-water mark below which no id can appear any more.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from decisions.audit.checkpoints import save_head
 from decisions.audit.record import is_genuine
 from decisions.models import AuditEntry, AuditSeal
 
-BATCH_SIZE = 500  # rows of one transaction
+BATCH_SIZE = 500  # rows per transaction
 POLL_EVERY_S = 0.25
-_ADVISORY_LOCK = 0x436F6E7453656C  # "ContSel": any number, the same in every process
+_ADVISORY_LOCK = 0x436F6E7453656C  # an arbitrary number, the same in every process
 
-# Transactions that may still bring rows: an INSERT holds this lock before it takes an id.
+# Transactions that may still add rows: an INSERT takes this lock before it takes an id.
 _WRITERS = """
     SELECT virtualtransaction FROM pg_locks
     WHERE locktype = 'relation' AND relation = 'decisions_auditentry'::regclass
@@ -51,31 +51,35 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
-    """An id, and who was writing when it was the last one: when they are done, it is settled."""
+    """The last id at some time, and the transactions that were writing then.
+
+    When these have ended, no row with a lower or equal id can appear any more.
+    """
 
     last_id: int
     writers: frozenset[str]
 
 
 class Sealer:
-    """Seals what comes in, on a thread of its own, from `start` to `stop`. Any number of sealers at
-    once is safe: one of them has the turn.
+    """Seals new rows on a background thread, from `start` to `stop`.
+
+    Any number of sealers may run; a lock lets one of them work at a time.
     """
 
     def __init__(self) -> None:
         self._settled = 0
         self._pending: _Pending | None = None
-        self._noted = GENESIS
+        self._saved = GENESIS
         self._refused: set[int] = set()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sealer", daemon=True)
 
     def start(self) -> None:
-        """Begin, on a thread of its own."""
+        """Start the background thread."""
         self._thread.start()
 
     def stop(self, within_s: float = 10.0) -> None:
-        """Let the portion under way end and begin no other."""
+        """Finish the current batch and stop the thread."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(within_s)
@@ -86,27 +90,27 @@ class Sealer:
             try:
                 self.seal_all()
             except (DatabaseError, InterfaceError, OSError) as error:
-                log.warning("sealing is put off: %s", error)
+                log.warning("sealing of audit rows failed, retrying: %s", error)
                 connection.close()
             self._stopping.wait(POLL_EVERY_S)
         connection.close()
 
     def seal_all(self) -> int:
-        """Seal what is there now and keep the new head outside the database; return how many rows.
+        """Seal all unsealed rows and save the new head outside the database; return their number.
 
-        Does nothing while another sealer has the turn. Each portion commits.
+        Does nothing while another sealer holds the lock. Commits each batch.
 
         Raises:
-            DatabaseError, OSError: What was sealed before is sealed.
+            DatabaseError, OSError: Earlier batches stay sealed.
         """
         sealed, settled, after = 0, self._newly_settled(), self._settled
         while True:
-            with _turn() as mine:
-                if not mine:
+            with _sealing_lock() as is_held:
+                if not is_held:
                     return sealed
                 found = _unsealed(after)
                 head = self._seal(found)
-            self._note(head)
+            self._save_head(head)
             sealed += len(found)
             if len(found) < BATCH_SIZE or self._stopping.is_set():
                 break
@@ -117,45 +121,46 @@ class Sealer:
 
     def _seal(self, found: list[AuditEntry]) -> ChainHead:
         head = head_of_chain()
-        fit = self._fit(found) if found else []
-        if fit:
-            seals = seals_after(head, ((entry.id, entry.mac) for entry in fit))
+        genuine = self._genuine(found) if found else []
+        if genuine:
+            seals = seals_after(head, ((entry.id, entry.mac) for entry in genuine))
             with transaction.atomic():
                 AuditSeal.objects.bulk_create(seals)
             head = ChainHead(seals[-1].position, seals[-1].hash)
         return head
 
-    def _fit(self, found: list[AuditEntry]) -> list[AuditEntry]:
-        """Return those that our writer wrote, each once; the others stay unsealed and are told."""
+    def _genuine(self, found: list[AuditEntry]) -> list[AuditEntry]:
+        """Return the rows with a valid MAC, without copies; log the others, which stay unsealed."""
         macs = [entry.mac for entry in found]
-        taken = set(AuditSeal.objects.filter(mac__in=macs).values_list("mac", flat=True))
-        fit = []
+        sealed = set(AuditSeal.objects.filter(mac__in=macs).values_list("mac", flat=True))
+        genuine = []
         for entry in found:
-            if entry.mac not in taken and is_genuine(entry):
-                fit.append(entry)
-                taken.add(entry.mac)
+            if entry.mac not in sealed and is_genuine(entry):
+                genuine.append(entry)
+                sealed.add(entry.mac)
             elif entry.id not in self._refused:
                 self._refused.add(entry.id)
                 log.error(
-                    "an audit row is not ours and is not sealed: see verify_audit",
+                    "an audit row was not written by Continuity and is not sealed; run `manage.py"
+                    " verify_audit`",
                     extra={"entryId": entry.id},
                 )
-        return fit
+        return genuine
 
-    def _note(self, head: ChainHead) -> None:
-        if head != self._noted:
+    def _save_head(self, head: ChainHead) -> None:
+        if head != self._saved:
             save_head(head)
-            self._noted = head
+            self._saved = head
 
     def _newly_settled(self) -> int:
-        """Return the id up to which all rows that will ever be there are there by now.
+        """Return the id up to which no further row can appear.
 
-        On SQLite there is one writer at a time, so ids are committed in order.
+        On SQLite, which has one writer at a time, ids are committed in order.
         """
         if connection.vendor != "postgresql":
             return AuditEntry.objects.order_by("-id").values_list("id", flat=True).first() or 0
         with connection.cursor() as cursor:
-            cursor.execute(_LAST_ID)  # before the writers: who takes a later id is not asked about
+            cursor.execute(_LAST_ID)  # before the writers: later ones take higher ids
             last_id = int(cursor.fetchone()[0])
             cursor.execute(_WRITERS)
             writers = frozenset(name for (name,) in cursor.fetchall())
@@ -175,8 +180,9 @@ def _unsealed(after: int) -> list[AuditEntry]:
 
 
 def unsealed_backlog(at_most: int) -> tuple[int, datetime | None]:
-    """Return how many rows wait to be sealed, counted up to `at_most`, and when the oldest of them
-    was written; rows from before the newest seal are `verify_audit`'s matter.
+    """Return the number of rows to be sealed, counted up to `at_most`, and the time of the oldest.
+
+    Only rows after the newest seal count; `verify_audit` reports earlier unsealed rows.
     """
     newest = AuditSeal.objects.order_by("-position").values_list("entry_id", flat=True).first()
     sealed = AuditSeal.objects.filter(entry_id=OuterRef("id"))
@@ -186,14 +192,14 @@ def unsealed_backlog(at_most: int) -> tuple[int, datetime | None]:
 
 
 @contextmanager
-def _turn() -> Iterator[bool]:
-    """Yield whether this sealer has the turn; while it has, no other one seals."""
+def _sealing_lock() -> Iterator[bool]:
+    """Try to take the lock that only one sealer holds at a time; yields whether it is held."""
     if connection.vendor == "postgresql":
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [_ADVISORY_LOCK])
             yield bool(cursor.fetchone()[0])
         return
-    # Not in a transaction, which would keep writers out while links are made.
+    # Not in a transaction, which would block writers while links are computed.
     with (Path(settings.CONTINUITY_HOME) / "sealer.lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,7 +1,6 @@
-"""Checking the whole audit log: every row, every link of its chain, every checkpoint.
+"""Verification of the whole audit log: every row, every link of the chain, every checkpoint.
 
-Read in portions, in the order of the chain, in constant memory; it holds no transaction open and
-stops nobody.
+Reads in batches in the order of the chain, in constant memory, without a long transaction or locks.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from decisions.audit.record import canonical_forms, is_mac_of
 from decisions.models import AuditSeal
 
 BATCH_SIZE = 5000
-MAX_MESSAGES = 20  # faults that are kept with their words; all are counted
+MAX_MESSAGES = 20  # faults that are described; all are counted
 _POSTGRESQL_TIME = "to_char(e.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')"
 _SQLITE_TIME = "e.created_at || ''"  # as text: Django would parse a column
 _COLUMNS = (
@@ -48,7 +47,7 @@ _OUTSIDE = "SELECT min(position) FROM decisions_auditseal WHERE position < 1"
 
 
 class AuditRow(NamedTuple):
-    """An audit row as the database gives it."""
+    """An audit row as the database returns it."""
 
     id: int
     tenant_id: str
@@ -58,12 +57,12 @@ class AuditRow(NamedTuple):
     resource_type: str
     resource_id: str
     metadata: str
-    created_at: str  # in UTC; SQLite leaves out a fraction that is zero
+    created_at: str  # in UTC; SQLite omits a zero fraction
     mac: str
 
 
 class SealRow(NamedTuple):
-    """A seal as the database gives it."""
+    """A seal as the database returns it."""
 
     position: int
     entry_id: int
@@ -74,7 +73,7 @@ class SealRow(NamedTuple):
 
 @dataclass
 class AuditReport:
-    """What a check found."""
+    """The result of a verification."""
 
     sealed: int = 0
     unsealed: int = 0
@@ -84,36 +83,38 @@ class AuditReport:
     messages: list[str] = field(default_factory=list)
 
     def add(self, fault: str) -> None:
-        """Note a fault."""
+        """Add a fault."""
         self.faults += 1
         if len(self.messages) < MAX_MESSAGES:
             self.messages.append(fault)
 
     def join(self, part: AuditReport) -> None:
-        """Take over what was found in a part of the chain."""
+        """Add the result of a part of the chain."""
         self.sealed += part.sealed
         self.faults += part.faults
         self.messages = (self.messages + part.messages)[:MAX_MESSAGES]
 
 
 def check_audit_log(processes: int = 1) -> AuditReport:
-    """Return what is wrong with the log; rows that come in meanwhile are left for the next time.
+    """Verify the log as it is at the start; rows added meanwhile are not checked.
 
-    With several processes, each checks a part of the chain; they are forked, so only a command that
-    has no threads may ask for them.
+    Args:
+        processes: with several, each verifies a part of the chain. They are forked, so the calling
+            process must have no threads.
     """
     report = AuditReport()
     try:
-        kept = list_heads()
+        saved = list_heads()
     except ValueError as unreadable:
-        kept = []
+        saved = []
         report.add(f"CONTINUITY_HOME/audit: {unreadable}")
-    report.checkpoints = len(kept)
-    last = head_of_chain().position  # after the heads: a sealer at work keeps none ahead of it
-    for part in _parts(_spans(last, processes), kept):
+    report.checkpoints = len(saved)
+    # Read after the checkpoints: a running sealer saves no head beyond its committed chain.
+    last = head_of_chain().position
+    for part in _parts(_spans(last, processes), saved):
         report.join(part)
-    for lost in sorted({head.position for head in kept if head.position > last}):
-        report.add(f"seal {lost}: a checkpoint kept it as head, and the chain ends at {last}")
+    for lost in sorted({head.position for head in saved if head.position > last}):
+        report.add(f"seal {lost}: a checkpoint has it as head, but the chain ends at {last}")
     _check_unsealed(report)
     with connection.cursor() as cursor:
         cursor.execute(_TWICE)
@@ -121,41 +122,39 @@ def check_audit_log(processes: int = 1) -> AuditReport:
             report.add(f"rows {first} and {second}: one is a copy of the other")
         cursor.execute(_OUTSIDE)
         if (outside := cursor.fetchone()[0]) is not None:
-            report.add(f"seal {outside}: no position of the chain")
+            report.add(f"seal {outside}: not a position of the chain")
     return report
 
 
 def _spans(last: int, processes: int) -> list[tuple[int, int]]:
-    """Return the chain's positions in contiguous parts, each (after, upto), a process a part."""
+    """Split the chain's positions into contiguous parts (after, upto), one per process."""
     size = max(BATCH_SIZE, -(-last // max(1, processes)))
     return [(start, min(start + size, last)) for start in range(0, last, size)]
 
 
-def _parts(spans: list[tuple[int, int]], kept: list[ChainHead]) -> Iterator[AuditReport]:
+def _parts(spans: list[tuple[int, int]], saved: list[ChainHead]) -> Iterator[AuditReport]:
     if len(spans) < 2:
-        yield from (_check_span(span, kept) for span in spans)
+        yield from (_check_span(span, saved) for span in spans)
         return
-    connection.close()  # or the children would share it
+    connection.close()  # or the child processes would share it
     with ProcessPoolExecutor(len(spans), mp_context=get_context("fork")) as pool:
-        yield from pool.map(_check_span, spans, repeat(kept))
+        yield from pool.map(_check_span, spans, repeat(saved))
 
 
-def _check_span(span: tuple[int, int], kept: list[ChainHead]) -> AuditReport:
-    """Walk the links behind the span's first position up to its last one, comparing the heads that
-    were kept on the way.
-    """
+def _check_span(span: tuple[int, int], saved: list[ChainHead]) -> AuditReport:
+    """Verify the links of one part of the chain, their rows and the checkpoints among them."""
     report, (position, last) = AuditReport(), span
     before = _head_at(position)
-    wanted: dict[int, set[str]] = {}
-    for head in kept:
-        wanted.setdefault(head.position, set()).add(head.hash)
+    checkpoints: dict[int, set[str]] = {}
+    for head in saved:
+        checkpoints.setdefault(head.position, set()).add(head.hash)
     for link, row in _links(position, last):
         if link.position != position + 1:
             report.add(_missing(position + 1, link.position - 1))
             before = None
         position, report.sealed = link.position, report.sealed + 1
-        if wrong := _fault_of_link(link, before, wanted):
-            report.add(f"{_where(link)}: {wrong}")
+        if fault := _fault_of_link(link, before, checkpoints):
+            report.add(f"{_where(link)}: {fault}")
         before = ChainHead(position, link.hash)
         _check_sealed_row(report, link, row)
     if position < last:
@@ -164,7 +163,7 @@ def _check_span(span: tuple[int, int], kept: list[ChainHead]) -> AuditReport:
 
 
 def _head_at(position: int) -> ChainHead | None:
-    """Return the link at a position; None where it is missing, which is told of its own span."""
+    """Return the link at a position; None if it is missing, which the part that has it reports."""
     if position == 0:
         return GENESIS
     found = AuditSeal.objects.filter(position=position).values_list("hash", flat=True).first()
@@ -172,14 +171,14 @@ def _head_at(position: int) -> ChainHead | None:
 
 
 def _fault_of_link(
-    link: SealRow, before: ChainHead | None, wanted: dict[int, set[str]]
+    link: SealRow, before: ChainHead | None, checkpoints: dict[int, set[str]]
 ) -> str | None:
     if not is_our_link(*link):
-        return "the seal is not what our sealer wrote"
+        return "the seal is not what the sealer wrote"
     if before is not None and link.prev != before.hash:
         return f"it does not follow seal {before.position}"
-    if link.position in wanted and wanted[link.position] != {link.hash}:
-        return "not the head that a checkpoint kept"
+    if link.position in checkpoints and checkpoints[link.position] != {link.hash}:
+        return "it differs from the head in a checkpoint"
     return None
 
 
@@ -189,7 +188,7 @@ def _check_sealed_row(report: AuditReport, link: SealRow, row: AuditRow | None) 
     elif not is_genuine_row(row):
         report.add(f"{_where(link)}: the row was edited{_what(row)}")
     elif row.mac != link.mac:
-        report.add(f"{_where(link)}: another row stands in its place{_what(row)}")
+        report.add(f"{_where(link)}: the row was replaced by another{_what(row)}")
 
 
 def _where(link: SealRow) -> str:
@@ -204,7 +203,7 @@ def _check_unsealed(report: AuditReport) -> None:
         if report.oldest_unsealed is None or (at is not None and at < report.oldest_unsealed):
             report.oldest_unsealed = at
         if not is_genuine_row(row):
-            report.add(f"row {row.id} (not sealed): not what our writer wrote{_what(row)}")
+            report.add(f"row {row.id} (not sealed): not written by Continuity{_what(row)}")
         elif has_twin or row.mac in seen:
             report.add(f"row {row.id} (not sealed): it is a copy of another row{_what(row)}")
         if len(seen) < BATCH_SIZE:
@@ -212,7 +211,7 @@ def _check_unsealed(report: AuditReport) -> None:
 
 
 def is_genuine_row(row: AuditRow) -> bool:
-    """Tell whether a row as the database gives it is what our writer wrote."""
+    """Tell whether a row, as the database returns it, is unchanged since `record` wrote it."""
     try:
         at = iso(row.created_at)
         for form in canonical_forms(*row[1:7], metadata=row.metadata, created_at=at):
@@ -224,13 +223,13 @@ def is_genuine_row(row: AuditRow) -> bool:
 
 
 def iso(at: str) -> str:
-    """Return a time as the database gives it in the form that the MAC covers."""
+    """Convert a time as the database returns it to the form that the MAC covers."""
     text = f"{at[:10]}T{at[11:]}"
     return f"{text}+00:00" if len(text) == 26 else f"{text}.000000+00:00"
 
 
 def moment_of(row: AuditRow) -> datetime | None:
-    """Return when a row says it was written; None where that is no time at all."""
+    """Return a row's time of creation; None if the column is not a time."""
     try:
         return datetime.fromisoformat(iso(row.created_at))
     except (ValueError, TypeError):

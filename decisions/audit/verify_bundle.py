@@ -1,4 +1,4 @@
-"""Checking a bundle offline: with this installation's keys, without its database."""
+"""Offline verification of a bundle, with this installation's keys and without its database."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_MESSAGES = 20
 
 @dataclass
 class BundleReport:
-    """What a check found: how many lines of each type, and what is wrong with which."""
+    """The result of a verification: the number of lines by type, and the faults by line."""
 
     head: Record = field(default_factory=dict)
     lines: Counter[str] = field(default_factory=Counter)
@@ -29,7 +29,7 @@ class BundleReport:
     messages: list[str] = field(default_factory=list)
 
     def add(self, number: int, fault: str) -> None:
-        """Note a fault."""
+        """Add a fault."""
         self.faults += 1
         if len(self.messages) < MAX_MESSAGES:
             self.messages.append(f"line {number}: {fault}")
@@ -37,22 +37,22 @@ class BundleReport:
 
 @dataclass
 class _Content:
-    """An artifact whose bytes are being read."""
+    """An artifact whose content lines are being read."""
 
     number: int
-    told: Record
+    artifact: Record
     digest: Any = field(default_factory=hashlib.sha256)
     size: int = 0
 
     def fault(self) -> str | None:
-        whole = self.size == self.told.get("sizeBytes")
-        if whole and self.digest.hexdigest() == self.told.get("sha256"):
+        is_complete = self.size == self.artifact.get("sizeBytes")
+        if is_complete and self.digest.hexdigest() == self.artifact.get("sha256"):
             return None
-        return "the artifact's bytes are not those of its sha256"
+        return "the artifact's bytes do not match its sha256"
 
 
-class _Check:
-    """What has to be remembered from one line to the next; little, whatever the file's size."""
+class _Verification:
+    """The state from one line to the next; its size does not depend on the file's."""
 
     def __init__(self) -> None:
         self.report = BundleReport()
@@ -61,17 +61,17 @@ class _Check:
         self._seq = 0
 
     def line(self, number: int, record: Record) -> Iterator[str]:
-        """Yield what is wrong with a line that is as it was written."""
+        """Yield the faults in the content of a line whose proof is valid."""
         kind = str(record.get("type"))
         self.report.lines[kind] += 1
         if (number == 1) != (kind == "head"):
-            yield "a bundle begins with its head, and has one"
+            yield "a bundle has exactly one head, as its first line"
         if kind == "head":
             self.report.head = record
         elif kind == "content":
-            self._bytes(record)
+            self._add_bytes(record)
             return
-        yield from self.content_over()
+        yield from self.finish_content()
         if kind == "audit":
             yield from self._entry(record)
         elif kind == "event":
@@ -79,13 +79,13 @@ class _Check:
         elif kind == "artifact" and record.get("contentFollows"):
             self._content = _Content(number, record)
 
-    def content_over(self) -> Iterator[str]:
-        """Yield what is wrong with the artifact whose bytes came last."""
+    def finish_content(self) -> Iterator[str]:
+        """Yield the fault of the artifact whose content lines just ended."""
         done, self._content = self._content, None
         if done is not None and (fault := done.fault()):
             yield f"{fault} (the artifact of line {done.number})"
 
-    def _bytes(self, record: Record) -> None:
+    def _add_bytes(self, record: Record) -> None:
         if self._content is not None:
             data = base64.b64decode(record["data"])
             self._content.digest.update(data)
@@ -98,31 +98,31 @@ class _Check:
             *columns, metadata=record["metadata"], created_at=str(record["createdAt"])
         )
         if not is_mac_of(written, str(record["mac"])):
-            yield f"row {record['id']} is not what our writer wrote"
+            yield f"row {record['id']} was not written by Continuity, or was changed"
         if (seal := record["seal"]) is None:
             self.report.unsealed += 1
             return
-        place = ChainHead(seal["position"], seal["hash"])
-        if not is_our_link(place.position, record["id"], record["mac"], seal["prev"], place.hash):
-            yield f"the seal of row {record['id']} is not what our sealer wrote"
-        last, self._last = self._last, place
-        if last and place.position == last.position + 1 and seal["prev"] != last.hash:
+        link = ChainHead(seal["position"], seal["hash"])
+        if not is_our_link(link.position, record["id"], record["mac"], seal["prev"], link.hash):
+            yield f"the seal of row {record['id']} is not what the sealer wrote"
+        last, self._last = self._last, link
+        if last and link.position == last.position + 1 and seal["prev"] != last.hash:
             yield f"the seal of row {record['id']} does not follow the one before"
 
     def _event(self, record: Record) -> Iterator[str]:
         self._seq += 1
         if record["seq"] != self._seq:
-            yield f"an event is missing: {self._seq} was to come, {record['seq']} is here"
+            yield f"an event is missing: expected seq {self._seq}, found {record['seq']}"
 
 
 def check_bundle(path: Path) -> BundleReport:
-    """Return what is wrong with a bundle, read line by line.
+    """Verify a bundle, reading it line by line.
 
     Raises:
-        OSError: It cannot be read.
+        OSError: The file cannot be read.
     """
-    check = _Check()
-    report = check.report
+    verification = _Verification()
+    report = verification.report
     with path.open("rb") as file:
         for number, record, fault in read_lines(iter(lambda: file.readline(LINE_MAX + 1), b"")):
             if fault is not None:
@@ -130,14 +130,14 @@ def check_bundle(path: Path) -> BundleReport:
             if not record:
                 continue
             try:
-                for wrong in check.line(number, record):
-                    report.add(number, wrong)
-            except (KeyError, TypeError, ValueError, AttributeError) as odd:
-                report.add(number, f"it does not have the form of its type ({type(odd).__name__})")
+                for problem in verification.line(number, record):
+                    report.add(number, problem)
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                report.add(number, f"it lacks the fields of its type ({type(error).__name__})")
     return report
 
 
 def describe_head(head: Record) -> str:
-    """Return what a bundle says that it is."""
+    """Describe a bundle by its head: kind, subject, time and author."""
     about = head.get("runId") or json.dumps(head.get("filters", {}), ensure_ascii=False)
     return f"{head.get('bundle')} {about}, made {head.get('madeAt')} by {head.get('madeBy')}"

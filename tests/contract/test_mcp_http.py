@@ -109,7 +109,7 @@ def test_a_token_is_remote_unless_made_local(web: str, principal: Any) -> None:
 def test_calls_over_the_rate_are_refused(
     client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(CallCounter, "is_over", lambda *_, **__: True)
+    monkeypatch.setattr(CallCounter, "exceeds", lambda *_, **__: True)
     response = client.post("/mcp", content=PING)
     assert refusal(response, 429)["recovery"] == TooManyRequests.recovery
     assert response.headers["retry-after"] == "1"
@@ -201,7 +201,7 @@ def test_each_message_of_a_batch_is_a_call(
     client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = count(1)
-    monkeypatch.setattr(CallCounter, "is_over", lambda *_, **__: next(calls) > 5)
+    monkeypatch.setattr(CallCounter, "exceeds", lambda *_, **__: next(calls) > 5)
     note = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
     pings = [PING.replace(b":1,", b":%d," % number) for number in range(1, 8)]
     answers = client.post("/mcp", content=b"[" + b",".join([*pings, note, b"5"]) + b"]").json()

@@ -37,7 +37,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]
             todo.pop()()
         return made
 
-    monkeypatch.setattr(services, "draft_of", drafted)
+    monkeypatch.setattr(services, "draft_reply", drafted)
     return todo.append
 
 

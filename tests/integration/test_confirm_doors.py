@@ -259,7 +259,10 @@ def test_a_rule_is_made_changed_and_retired_in_the_admin(boss: Client) -> None:
 def test_a_rule_that_cannot_be_made_is_told_in_the_form(boss: Client) -> None:
     create_rule(RuleFields("deny", tool="fill_field"), actor="t")
     form = {"verdict": "allow", "tool": "fill_field", "scope": "everywhere|"}
-    assert "is in force" in boss.post("/admin/decisions/policyrule/new/", form).content.decode()
+    assert (
+        "has the same scope, tool"
+        in boss.post("/admin/decisions/policyrule/new/", form).content.decode()
+    )
     assert PolicyRule.objects.count() == 1
 
 

@@ -42,7 +42,7 @@ MakeArtifact = Callable[..., str]
 @pytest.fixture
 def everything_is_old(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let an hour pass for the collector: what was written until now is old."""
-    monkeypatch.setattr(blobs, "YOUNG", timedelta(seconds=-5))
+    monkeypatch.setattr(blobs, "GRACE_PERIOD", timedelta(seconds=-5))
 
 
 def expire(artifact_id: str) -> None:

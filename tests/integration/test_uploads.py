@@ -229,7 +229,7 @@ def test_an_abandoned_upload_goes_with_its_bytes_and_one_in_progress_stays(
     left, going = start(api), start(api)
     for upload in (left, going):
         send(upload)
-    monkeypatch.setattr(blobs, "YOUNG", timedelta(seconds=-5))  # an hour later
+    monkeypatch.setattr(blobs, "GRACE_PERIOD", timedelta(seconds=-5))  # an hour later
     ArtifactUpload.objects.filter(id=left["uploadId"]).update(
         expires_at=datetime.now(UTC) - timedelta(hours=1)
     )
@@ -246,7 +246,7 @@ def test_bytes_that_are_sent_after_all_for_an_upload_that_is_gone_are_collected(
     upload = start(api)
     ArtifactUpload.objects.all().delete()
     assert send(upload).is_success  # S3 knows nothing of our rows
-    monkeypatch.setattr(blobs, "YOUNG", timedelta(seconds=-5))
+    monkeypatch.setattr(blobs, "GRACE_PERIOD", timedelta(seconds=-5))
     assert collect_blobs() == 1
     assert bucket.keys() == []
 
