@@ -1,3 +1,1 @@
-"""Calls of tools on somebody's docker-runner, over HTTP (S3): what is sent, and what is made of
-the answer.
-"""
+"""The HTTP client of docker-runners (S3): requests, connections and parsing of responses."""

@@ -1,4 +1,4 @@
-"""One call of a tool on a runner: sent at most once, bounded in time and size, told as it runs."""
+"""Execute one tool call on a runner: sent at most once, with limits of time and size."""
 
 from __future__ import annotations
 
@@ -12,60 +12,60 @@ import orjson
 
 from runners.errors import RunnerFailed, ToolFailed
 from runners.gateway.connections import (
+    CONNECTION_ERRORS,
     MAX_WIRE_BYTES,
-    TROUBLES,
-    Exchange,
-    TooMuch,
+    ResponseTooLarge,
+    WireUsage,
+    connection_error_text,
+    current_exchange,
     pool,
-    under_way,
-    why_broken,
 )
-from runners.gateway.endpoint import checked_endpoint, host_of, place_of
-from runners.gateway.request import CallContext, RunnerTarget
+from runners.gateway.endpoint import checked_endpoint, host_of, url_parts
+from runners.gateway.request import RunnerCallContext, RunnerTarget
 from runners.gateway.response_parser import (
-    Said,
-    WrongAnswer,
-    check_number,
-    code_in,
-    cut_update,
-    failure_of,
-    read_answer,
+    InvalidRunnerResponse,
+    RunnerResponse,
+    check_update_count,
+    error_code_in,
+    error_of_runner,
+    parse_response,
+    parse_update_bytes,
 )
-from runners.gateway.stream_parser import UpdateCutter
+from runners.gateway.stream_parser import UpdateSplitter
 from runners.tools.base import ToolCall, ToolResult
 
 _REFUSAL_MAX_BYTES = 64 * 1024
-_REFUSAL_S = 2.0  # for the body of an answer that is a failure whatever its body says
+_REFUSAL_S = 2.0  # to read the body of a response whose status is an error
 
 
-async def call_runner(call: ToolCall, ctx: CallContext, target: RunnerTarget) -> ToolResult:
-    """Call a tool on a runner and return what came of it; whatever goes wrong is a result too
-    (TOOL_EXEC_FAILED, S3 §6).
+async def call_runner(call: ToolCall, ctx: RunnerCallContext, target: RunnerTarget) -> ToolResult:
+    """Call a tool on a runner and return its result; every failure is a result with the code
+    TOOL_EXEC_FAILED (S3 §6).
 
     Details of a failure: `reason` (runner, connect, timeout, status, not_json, shape, no_endpoint,
-    too_large), `runnerCode` where the runner named one, `effect`: none, where nothing was sent, or
-    unknown. Interrupting it closes the connection, by which the runner learns of it.
+    too_large), `runnerCode` if the runner sent one, and `effect`: none if nothing was sent, else
+    unknown. Canceling the call closes the connection, which tells the runner to stop.
     """
-    exchange = Exchange()
+    usage = WireUsage()
     try:
-        said = await _exchanged(exchange, call, ctx, target)
+        response = await _send_call(usage, call, ctx, target)
     except ToolFailed as failed:
         return ToolResult(False, error=failed.as_dict())
-    except (WrongAnswer, TooMuch, TimeoutError, *TROUBLES) as trouble:
-        return _failed(exchange, trouble)
-    if not said.result["ok"]:
-        return ToolResult(False, error=failure_of(said.result["error"]))
-    return ToolResult(True, output=said.result["output"])
+    except (InvalidRunnerResponse, ResponseTooLarge, TimeoutError, *CONNECTION_ERRORS) as error:
+        return _failed(usage, error)
+    if not response.result["ok"]:
+        return ToolResult(False, error=error_of_runner(response.result["error"]))
+    return ToolResult(True, output=response.result["output"])
 
 
-async def _exchanged(
-    exchange: Exchange, call: ToolCall, ctx: CallContext, target: RunnerTarget
-) -> Said:
-    """Return the runner's answer, once every update of it was told.
+async def _send_call(
+    usage: WireUsage, call: ToolCall, ctx: RunnerCallContext, target: RunnerTarget
+) -> RunnerResponse:
+    """Send the call and return the runner's response, after all its updates were passed on.
 
     Raises:
-        ToolFailed: There is no endpoint, or the answer's status is a failure.
-        TimeoutError: The call's time is over.
+        ToolFailed: The target has no endpoint, or the response's status is an error.
+        TimeoutError: The call's time limit is exceeded.
     """
     if not target.endpoint:
         raise RunnerFailed(
@@ -73,13 +73,13 @@ async def _exchanged(
             details={"reason": "no_endpoint", "effect": "none", "targetId": target.target_id},
         )
     endpoint = _open(target.endpoint)
-    under_way.set(exchange)
+    current_exchange.set(usage)
     left = target.deadline(ctx.deadline) - time.monotonic()
     async with (
         asyncio.timeout(max(0.0, left)),
         pool().stream(
             "POST",
-            httpcore2.URL(**place_of(endpoint)),
+            httpcore2.URL(**url_parts(endpoint)),
             headers=_headers(endpoint, ctx, target),
             content=_body(call, ctx, target),
         ) as response,
@@ -90,7 +90,7 @@ async def _exchanged(
 
 
 def _open(endpoint: str) -> str:
-    """Return an endpoint as it is called, if the egress rule lets it be."""
+    """Return the endpoint to connect to, if the egress rule allows it."""
     try:
         return checked_endpoint(endpoint)
     except ToolFailed as refused:
@@ -98,8 +98,8 @@ def _open(endpoint: str) -> str:
         raise RunnerFailed(refused.message, details=details) from None
 
 
-def _headers(endpoint: str, ctx: CallContext, target: RunnerTarget) -> list[tuple[str, str]]:
-    """Return the headers of S3 §2, and those that keep the answer as it is."""
+def _headers(endpoint: str, ctx: RunnerCallContext, target: RunnerTarget) -> list[tuple[str, str]]:
+    """Return the headers of S3 §2, and those that keep the response unencoded."""
     headers = [
         ("host", host_of(endpoint)),
         ("content-type", "application/json"),
@@ -113,9 +113,9 @@ def _headers(endpoint: str, ctx: CallContext, target: RunnerTarget) -> list[tupl
     return headers
 
 
-def _body(call: ToolCall, ctx: CallContext, target: RunnerTarget) -> bytes:
+def _body(call: ToolCall, ctx: RunnerCallContext, target: RunnerTarget) -> bytes:
     """Return the request of S3 §3."""
-    told = {
+    request = {
         "call": {"name": call.name, "args": dict(call.args)},
         "ctx": {
             "runId": ctx.run_id,
@@ -131,41 +131,43 @@ def _body(call: ToolCall, ctx: CallContext, target: RunnerTarget) -> bytes:
         },
     }
     try:
-        return orjson.dumps(told)
+        return orjson.dumps(request)
     except TypeError:  # an integer of more than 64 bits
-        return json.dumps(told).encode()
+        return json.dumps(request).encode()
 
 
-async def _read(response: httpcore2.Response, ctx: CallContext) -> Said:
-    """Return the answer, having told its updates: those that come first as they come."""
+async def _read(response: httpcore2.Response, ctx: RunnerCallContext) -> RunnerResponse:
+    """Read the response; pass on its updates, while they arrive if they are sent first."""
     _check_head(response)
-    body, cutter, told = bytearray(), UpdateCutter(), 0
+    body, splitter, passed_on = bytearray(), UpdateSplitter(), 0
     async for data in response.aiter_stream():
         body += data
-        for raw in cutter.feed(data):
-            update = cut_update(raw)
-            told += 1
-            check_number(told)
+        for raw in splitter.feed(data):
+            update = parse_update_bytes(raw)
+            passed_on += 1
+            check_update_count(passed_on)
             ctx.on_update(update)
-    said = read_answer(bytes(body))
-    if told > len(said.updates):
-        raise WrongAnswer("shape", "The runner's answer names its updates twice.")
-    for update in said.updates[told:]:
+    parsed = parse_response(bytes(body))
+    if passed_on > len(parsed.updates):
+        raise InvalidRunnerResponse("shape", "The runner's response has `updates` twice.")
+    for update in parsed.updates[passed_on:]:
         ctx.on_update(update)
-    return said
+    return parsed
 
 
 def _check_head(response: httpcore2.Response) -> None:
     headers = {name.lower(): value.strip().lower() for name, value in response.headers}
     if headers.get(b"content-encoding", b"identity") != b"identity":
-        raise WrongAnswer("not_json", "The runner's answer is encoded, which nobody asked for.")
+        raise InvalidRunnerResponse(
+            "not_json", "The runner's response has a content encoding that was not requested."
+        )
     length = headers.get(b"content-length", b"0")
     if length.isdigit() and int(length[:20]) > MAX_WIRE_BYTES:
-        raise TooMuch
+        raise ResponseTooLarge
 
 
 async def _refused(response: httpcore2.Response) -> RunnerFailed:
-    """Return the failure that an answer is by its status, whatever else it says."""
+    """Return the failure for a response whose status is an error."""
     body = bytearray()
     try:
         async with asyncio.timeout(_REFUSAL_S):
@@ -173,27 +175,27 @@ async def _refused(response: httpcore2.Response) -> RunnerFailed:
                 body += data
                 if len(body) > _REFUSAL_MAX_BYTES:
                     break
-    except (TimeoutError, TooMuch, httpcore2.NetworkError, httpcore2.ProtocolError):
+    except (TimeoutError, ResponseTooLarge, httpcore2.NetworkError, httpcore2.ProtocolError):
         pass
     details: dict[str, Any] = {"reason": "status", "status": response.status, "effect": "unknown"}
-    code = code_in(bytes(body))
+    code = error_code_in(bytes(body))
     if code is not None:
         details["runnerCode"] = code
     return RunnerFailed(f"The runner answered {response.status}.", details=details)
 
 
-def _failed(exchange: Exchange, trouble: Exception) -> ToolResult:
-    reason, message = _reason_of(trouble)
-    details = {"reason": reason, "effect": "unknown" if exchange.sent else "none"}
+def _failed(usage: WireUsage, error: Exception) -> ToolResult:
+    reason, message = _reason_of(error)
+    details = {"reason": reason, "effect": "unknown" if usage.sent else "none"}
     failed = RunnerFailed(message, details=details).as_dict()
-    return ToolResult(False, error=failed | {"retryable": not exchange.sent})
+    return ToolResult(False, error=failed | {"retryable": not usage.sent})
 
 
-def _reason_of(trouble: Exception) -> tuple[str, str]:
-    if isinstance(trouble, WrongAnswer):
-        return trouble.reason, trouble.message
-    if isinstance(trouble, TooMuch):
-        return "too_large", f"The runner's answer exceeds {MAX_WIRE_BYTES} bytes."
-    if isinstance(trouble, TimeoutError):
-        return "timeout", "The runner's time for the call is over."
-    return "connect", why_broken(trouble)
+def _reason_of(error: Exception) -> tuple[str, str]:
+    if isinstance(error, InvalidRunnerResponse):
+        return error.reason, error.message
+    if isinstance(error, ResponseTooLarge):
+        return "too_large", f"The runner's response exceeds {MAX_WIRE_BYTES} bytes."
+    if isinstance(error, TimeoutError):
+        return "timeout", "The runner did not finish the call within its time limit."
+    return "connect", connection_error_text(error)

@@ -1,8 +1,8 @@
-"""The connections to runners: one pool per event loop, so one per worker process.
+"""The pool of HTTP connections to runners: one per event loop, so one per worker process.
 
-Connections are kept and used again; each is made to an address that the egress rule was asked
-about, so that no name leads elsewhere later. What goes through a connection is counted for the
-exchange that uses it, before anything is decoded.
+Each connection is made to an address that the egress rule has checked, so a DNS answer that changes
+later has no effect. The bytes of a connection are counted for the call that uses it, before
+decoding.
 """
 
 from __future__ import annotations
@@ -22,51 +22,57 @@ from runners.network.egress import EgressDenied, EgressPolicy, NameNotResolved
 MAX_WIRE_BYTES = 8 * 1024 * 1024
 _MAX_CONNECTIONS = 256
 _MAX_IDLE = 64
-# Below the five seconds after which common servers close what is idle: a call that goes out as its
-# connection is closed is lost, and is not sent again.
+# Less than the five seconds after which common servers close idle connections: a call that is sent
+# while the server closes the connection is lost, and is not sent again.
 _IDLE_S = 4.0
 
 
-# What a connection may come to besides an answer.
-TROUBLES = (EgressDenied, NameNotResolved, httpcore2.NetworkError, httpcore2.ProtocolError, OSError)
+# Exceptions of a connection without a response.
+CONNECTION_ERRORS = (
+    EgressDenied,
+    NameNotResolved,
+    httpcore2.NetworkError,
+    httpcore2.ProtocolError,
+    OSError,
+)
 
 
-class TooMuch(Exception):
-    """More bytes came than one answer may have."""
+class ResponseTooLarge(Exception):
+    """The response has more bytes than allowed."""
 
 
 @dataclass(slots=True)
-class Exchange:
-    """What went through a connection for one call.
+class WireUsage:
+    """The bytes that one call sent and received.
 
     Attributes:
-        sent: whether a byte of it may have reached the runner.
-        received: bytes, as they came.
+        sent: whether any byte may have reached the runner.
+        received: number of bytes, before decoding.
     """
 
     sent: bool = False
     received: int = 0
 
 
-under_way: ContextVar[Exchange] = ContextVar("under_way")
+current_exchange: ContextVar[WireUsage] = ContextVar("under_way")
 
 
 class _Stream(httpcore2.AsyncNetworkStream):
-    """A connection that counts for the exchange of the task that uses it."""
+    """A connection that counts its bytes for the call of the current asyncio task."""
 
     def __init__(self, inner: httpcore2.AsyncNetworkStream) -> None:
         self._inner = inner
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         data = await self._inner.read(max_bytes, timeout)
-        exchange = under_way.get()
-        exchange.received += len(data)
-        if exchange.received > MAX_WIRE_BYTES:
-            raise TooMuch
+        usage = current_exchange.get()
+        usage.received += len(data)
+        if usage.received > MAX_WIRE_BYTES:
+            raise ResponseTooLarge
         return data
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        under_way.get().sent = True
+        current_exchange.get().sent = True
         await self._inner.write(buffer, timeout)
 
     async def aclose(self) -> None:
@@ -85,7 +91,7 @@ class _Stream(httpcore2.AsyncNetworkStream):
 
 
 class _Network(httpcore2.AsyncNetworkBackend):
-    """Connects to addresses that the egress rule permits, and to nothing else."""
+    """Connects only to addresses that the egress rule allows."""
 
     def __init__(self, egress: EgressPolicy) -> None:
         self._egress, self._inner = egress, httpcore2.AnyIOBackend()
@@ -115,7 +121,7 @@ _pools: dict[asyncio.AbstractEventLoop, httpcore2.AsyncConnectionPool] = {}
 
 
 def pool() -> httpcore2.AsyncConnectionPool:
-    """Return the running loop's connections to runners."""
+    """Return the running loop's connection pool; create it at the first call."""
     loop = asyncio.get_running_loop()
     found = _pools.get(loop)
     if found is None:
@@ -134,37 +140,39 @@ def pool() -> httpcore2.AsyncConnectionPool:
 
 
 async def close_pool() -> None:
-    """Close the running loop's connections; the next call opens new ones."""
+    """Close the running loop's connection pool; the next call creates a new one."""
     found = _pools.pop(asyncio.get_running_loop(), None)
     if found is not None:
         await found.aclose()
 
 
-def why_broken(error: BaseException) -> str:
-    """Return in words which of the TROUBLES it was; nothing of what the other side said."""
+def connection_error_text(error: BaseException) -> str:
+    """Return a message for one of CONNECTION_ERRORS, without text from the other side."""
     if isinstance(error, EgressDenied):
         return (
-            "The runner's address is not open to servers; its operator opens it with"
+            "The runner's address is not public. The operator can allow it in"
             " CONTINUITY_EGRESS_ALLOW."
         )
     if isinstance(error, NameNotResolved):
-        return "The runner's host name is unknown."
+        return "The runner's host name cannot be resolved."
     if isinstance(error, httpcore2.ConnectError):
-        return _why_not_reached(*error.args[:1])  # what it was made of: its cause is cut off
+        return _connect_error_text(
+            *error.args[:1]
+        )  # httpcore keeps the original error as an argument
     if isinstance(error, httpcore2.ProtocolError):
-        return "What answers there does not speak HTTP, or stopped in the middle."
-    return "The connection to the runner broke."
+        return "The runner does not speak HTTP, or closed the connection early."
+    return "The connection to the runner was interrupted."
 
 
-def _why_not_reached(cause: object = None) -> str:
+def _connect_error_text(cause: object = None) -> str:
     if isinstance(cause, ssl.SSLCertVerificationError):
         return "The runner's certificate is not trusted."
     if isinstance(cause, ssl.SSLError):
-        return "There is no secure connection to the runner."
-    return "No runner answers there."
+        return "No TLS connection to the runner could be established."
+    return "No server accepts connections at the runner's address."
 
 
 @cache
 def _certificates() -> ssl.SSLContext:
-    """Return what checks certificates, made once: reading the authorities takes 30 ms."""
+    """Return the TLS context, created once: reading the CA certificates takes 30 ms."""
     return ssl.create_default_context()

@@ -1,4 +1,4 @@
-"""Where a runner listens, as a target says it."""
+"""Endpoints of runners: check an address, and split it for the HTTP client."""
 
 from __future__ import annotations
 
@@ -9,31 +9,29 @@ from runners.network.address import DEFAULT_PORTS, check_address
 
 
 def checked_endpoint(text: str) -> str:
-    """Return the address of a runner as it is connected to.
+    """Check the address of a runner and return it in normal form.
 
-    Whether the addresses that its host's name stands for are open is asked when it is connected to.
+    The addresses that its host name resolves to are checked when a connection is made.
 
     Raises:
-        InvalidTarget: It is no http(s) address, or holds a user name or a fragment's sign.
-        AddressNotAllowed: Its host is not public, nor opened by CONTINUITY_EGRESS_ALLOW.
+        InvalidTarget: It is no http(s) address, or contains a user name or a fragment.
+        AddressNotAllowed: Its host is neither public nor allowed by CONTINUITY_EGRESS_ALLOW.
     """
     return check_address(text.partition("#")[0], "remote")
 
 
 def host_of(endpoint: str) -> str:
-    """Return the Host header of calls to an endpoint."""
+    """Return the Host header for an endpoint."""
     return urlsplit(endpoint).netloc
 
 
-def place_of(endpoint: str, target: str | None = None) -> dict[str, Any]:
-    """Return a checked endpoint as an HTTP client takes it: scheme, host, port and target, which is
-    the endpoint's own unless another is named.
-    """
-    place = urlsplit(endpoint)
-    own = (place.path or "/") + (f"?{place.query}" if place.query else "")
+def url_parts(endpoint: str, target: str | None = None) -> dict[str, Any]:
+    """Return scheme, host, port and target of a checked endpoint; `target` replaces its path."""
+    parts = urlsplit(endpoint)
+    own = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return {
-        "scheme": place.scheme,
-        "host": place.hostname or "",
-        "port": place.port or DEFAULT_PORTS[place.scheme],
+        "scheme": parts.scheme,
+        "host": parts.hostname or "",
+        "port": parts.port or DEFAULT_PORTS[parts.scheme],
         "target": target or own,
     }

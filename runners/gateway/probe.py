@@ -1,4 +1,4 @@
-"""Whether a runner answers at all, and what it says that it offers: two short questions."""
+"""Probe a runner: its health, and the list of tools that it publishes."""
 
 from __future__ import annotations
 
@@ -9,23 +9,29 @@ from dataclasses import dataclass
 import httpcore2
 
 from runners.errors import ToolFailed
-from runners.gateway.connections import TROUBLES, Exchange, pool, under_way, why_broken
-from runners.gateway.endpoint import checked_endpoint, host_of, place_of
+from runners.gateway.connections import (
+    CONNECTION_ERRORS,
+    WireUsage,
+    connection_error_text,
+    current_exchange,
+    pool,
+)
+from runners.gateway.endpoint import checked_endpoint, host_of, url_parts
 from runners.gateway.request import CATALOGUE_MAX_BYTES, PROBE_S
 
-HEALTH = "/health"
-TOOLS = "/tools"
-_OFFERS_NONE = frozenset({404, 405, 501})  # of a runner that does not know the question
+HEALTH_PATH = "/health"
+TOOLS_PATH = "/tools"
+_NOT_PUBLISHED = frozenset({404, 405, 501})  # status of runners without a list of tools
 
 
 @dataclass(frozen=True, slots=True)
-class Probed:
-    """What a probe found.
+class ProbeResult:
+    """The result of a health probe.
 
     Attributes:
-        status: of the answer; any answer at all says that the runner is up.
-        error: why there was none.
-        took_ms: until the answer's head, or until it was given up.
+        status: HTTP status; any status means that the runner is up. None: no response.
+        error: why there was no response.
+        took_ms: until the response headers, or until the probe gave up.
     """
 
     status: int | None
@@ -34,88 +40,82 @@ class Probed:
 
     @property
     def is_up(self) -> bool:
-        """Whether something answered in HTTP."""
+        """Whether the runner sent an HTTP response."""
         return self.status is not None
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
-    """What a runner says that it offers.
+class PublishedTools:
+    """The list of tools that a runner publishes.
 
     Attributes:
-        body: as it came; empty where it publishes nothing.
-        error: why it cannot be known.
+        body: the response body, unchecked; empty if the runner publishes none.
+        error: why the list could not be read.
     """
 
     body: bytes = b""
     error: str | None = None
 
 
-async def probe_runner(endpoint: str | None, auth_token: str | None) -> Probed:
-    """Ask a runner for its health (GET /health beside its endpoint); whatever goes wrong is what
-    was found.
-    """
+async def probe_runner(endpoint: str | None, auth_token: str | None) -> ProbeResult:
+    """Send GET /health to a runner; a failure is a result with `error`."""
     if not endpoint:
-        return Probed(None, 0, "The target names no endpoint to call.")
-    began = time.monotonic()
+        return ProbeResult(None, 0, "The target names no endpoint to call.")
+    started = time.monotonic()
     status, error = None, None
     try:
         async with asyncio.timeout(PROBE_S):
-            status, _ = await _get(endpoint, auth_token, HEALTH, max_bytes=0)
+            status, _ = await _get(endpoint, auth_token, HEALTH_PATH, max_bytes=0)
     except TimeoutError:
         error = f"No answer within {PROBE_S:.0f} s."
     except ToolFailed as refused:
         error = refused.message
-    except TROUBLES as trouble:
-        error = why_broken(trouble)
-    return Probed(status, int((time.monotonic() - began) * 1000), error)
+    except CONNECTION_ERRORS as error_found:
+        error = connection_error_text(error_found)
+    return ProbeResult(status, int((time.monotonic() - started) * 1000), error)
 
 
-async def ask_what_it_offers(endpoint: str, auth_token: str | None) -> Published:
-    """Ask a runner for its tools (GET /tools beside its endpoint); whatever goes wrong is what was
-    found. What it says is not looked at here.
-    """
+async def fetch_published_tools(endpoint: str, auth_token: str | None) -> PublishedTools:
+    """Send GET /tools to a runner and return the body, unchecked; a failure sets `error`."""
     try:
         async with asyncio.timeout(PROBE_S):
             status, body = await _get(
-                endpoint, auth_token, TOOLS, max_bytes=CATALOGUE_MAX_BYTES + 1
+                endpoint, auth_token, TOOLS_PATH, max_bytes=CATALOGUE_MAX_BYTES + 1
             )
     except TimeoutError:
-        return Published(error=f"It did not tell its tools within {PROBE_S:.0f} s.")
+        return PublishedTools(error=f"It did not send its list of tools within {PROBE_S:.0f} s.")
     except ToolFailed as refused:
-        return Published(error=refused.message)
-    except TROUBLES as trouble:
-        return Published(error=why_broken(trouble))
+        return PublishedTools(error=refused.message)
+    except CONNECTION_ERRORS as error_found:
+        return PublishedTools(error=connection_error_text(error_found))
     return _published(status, body)
 
 
-def _published(status: int, body: bytes) -> Published:
-    if status in _OFFERS_NONE:
-        return Published()
+def _published(status: int, body: bytes) -> PublishedTools:
+    if status in _NOT_PUBLISHED:
+        return PublishedTools()
     if not 200 <= status < 300:
-        return Published(error=f"It answered {status} when it was asked for its tools.")
+        return PublishedTools(error=f"It answered {status} to the request for its list of tools.")
     if len(body) > CATALOGUE_MAX_BYTES:
-        return Published(error=f"Its list of tools has more than {CATALOGUE_MAX_BYTES} bytes.")
-    return Published(body)
+        return PublishedTools(error=f"Its list of tools has more than {CATALOGUE_MAX_BYTES} bytes.")
+    return PublishedTools(body)
 
 
 async def _get(
     endpoint: str, auth_token: str | None, path: str, *, max_bytes: int
 ) -> tuple[int, bytes]:
-    """Return the status of an answer, and of its body the first bytes: `max_bytes` or a few
-    more.
-    """
-    place = checked_endpoint(endpoint)
-    under_way.set(Exchange())
+    """Return the status of a response and at least the first `max_bytes` bytes of its body."""
+    address = checked_endpoint(endpoint)
+    current_exchange.set(WireUsage())
     headers = [
-        ("host", host_of(place)),
+        ("host", host_of(address)),
         ("accept", "application/json"),
         ("accept-encoding", "identity"),
         ("connection", "close"),
     ]
     if auth_token:
         headers.append(("authorization", f"Bearer {auth_token}"))
-    url = httpcore2.URL(**place_of(place, path))
+    url = httpcore2.URL(**url_parts(address, path))
     async with pool().stream("GET", url, headers=headers) as response:
         body = bytearray()
         if max_bytes:

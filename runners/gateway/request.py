@@ -1,4 +1,4 @@
-"""What a call on a runner is made of: the target, and whose call it is."""
+"""The parts of a call on a runner: the target, the context and its updates."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from runners.trust import TrustLevel
 TIMEOUT_MS = 15_000  # S3 §7
 TIMEOUT_MAX_MS = 180_000
 PROBE_S = 5.0
-CATALOGUE_MAX_BYTES = 256 * 1024  # of what a runner publishes of its tools
+CATALOGUE_MAX_BYTES = 256 * 1024  # of a runner's published list of tools
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """A piece of a tool's output as it came.
+    """A piece of a tool's output, sent while the tool executes.
 
     Attributes:
-        at: when, as the runner says it (ISO 8601); None where it does not say.
+        at: time of the piece (ISO 8601) as sent by the runner, or None.
     """
 
     delta: str
@@ -28,12 +28,11 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class RunnerTarget:
-    """A target as a call needs it.
+    """The data of a target that a call needs.
 
     Attributes:
-        workspace_id: the target's, or that of the caller where every workspace may use it: the
-            runner is always told whom it works for.
-        timeout_ms, falls_back: what the target's config says.
+        workspace_id: the target's workspace, or the caller's if all workspaces may use the target.
+        timeout_ms, falls_back: from the target's config.
     """
 
     target_id: str
@@ -46,23 +45,23 @@ class RunnerTarget:
     falls_back: bool = False
 
     def deadline(self, at_most: float) -> float:
-        """Return the `time.monotonic()` seconds at which a call that begins now is over: after the
-        target's time, and never after `at_most`.
+        """Return the deadline of a call that starts now, as a `time.monotonic()` value: after the
+        target's timeout, at the latest `at_most`.
         """
         own_ms = min(max(1, self.timeout_ms), TIMEOUT_MAX_MS)
         return min(at_most, time.monotonic() + own_ms / 1000)
 
 
 @dataclass(frozen=True, slots=True)
-class CallContext:
-    """Whose call it is, and who listens (S3 §3, ctx).
+class RunnerCallContext:
+    """The context of a call on a runner (S3 §3, ctx).
 
     Attributes:
-        run_id, session_id: made for the call where it has no run.
+        run_id, session_id: of the run; new ids for a direct call.
         runtime_mode: the caller's trust level.
-        deadline: `time.monotonic()` seconds at which whatever the call belongs to ends.
-        on_update: called on the loop, in order, as each piece of output comes; it must not block.
-        traceparent: of the trace that the call is part of (W3C Trace Context).
+        deadline: `time.monotonic()` value at which the run or direct call ends.
+        on_update: called on the event loop for each update, in order; it must not block.
+        traceparent: trace of the call (W3C Trace Context).
     """
 
     run_id: str

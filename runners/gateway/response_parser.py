@@ -1,4 +1,4 @@
-"""What a runner answered, read to the letter (S3 §4): both forms, and nothing between them."""
+"""Parse the response of a runner strictly (S3 §4): a result, or a result with updates."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ CODE_MAX = 64
 _DETAILS_MAX_BYTES = 16 * 1024
 
 
-class WrongAnswer(Exception):
-    """The answer is none; `reason` is not_json, shape or too_large."""
+class InvalidRunnerResponse(Exception):
+    """The response violates the protocol; `reason` is not_json, shape or too_large."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -26,83 +26,86 @@ class WrongAnswer(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """A whole answer: what the tool came to, and every update that it told."""
+class RunnerResponse:
+    """A whole response: the tool's result and all its updates."""
 
     result: Mapping[str, Any]
     updates: list[Update]
 
 
-def read_answer(body: bytes) -> Said:
-    """Return what a whole answer says.
+def parse_response(body: bytes) -> RunnerResponse:
+    """Parse a whole response.
 
     Raises:
-        WrongAnswer: It is no JSON, or neither of the two forms, or both.
+        InvalidRunnerResponse: It is not JSON, or has neither or both of the two forms.
     """
     whole = _loaded(body)
     if not isinstance(whole, dict):
-        raise _shape("it is no object")
+        raise _shape("it is not an object")
     wrapped, direct = bool({"result", "updates"} & whole.keys()), "ok" in whole
     if wrapped and direct:
-        raise _shape("it is a result and a wrapped result at once")
-    told = whole.get("updates")
-    if told is not None and not isinstance(told, list):
-        raise _shape("updates is no array")
-    updates = [read_update(one) for one in told or ()]
-    check_number(len(updates))
-    return Said(_result(whole.get("result") if wrapped else whole), updates)
+        raise _shape("it has both forms of a result at once")
+    raw_updates = whole.get("updates")
+    if raw_updates is not None and not isinstance(raw_updates, list):
+        raise _shape("updates is not an array")
+    updates = [parse_update(one) for one in raw_updates or ()]
+    check_update_count(len(updates))
+    return RunnerResponse(_result(whole.get("result") if wrapped else whole), updates)
 
 
-def read_update(told: Any) -> Update:
-    """Return an update of an answer; a text alone is its delta.
+def parse_update(value: Any) -> Update:
+    """Parse one update; a string alone is its delta.
 
     Raises:
-        WrongAnswer: It is none.
+        InvalidRunnerResponse: It is not an update.
     """
-    if isinstance(told, str):
-        return Update(told, None)
-    if not isinstance(told, dict) or not isinstance(told.get("delta"), str):
+    if isinstance(value, str):
+        return Update(value, None)
+    if not isinstance(value, dict) or not isinstance(value.get("delta"), str):
         raise _shape("an update has no delta")
-    at = told.get("at")
+    at = value.get("at")
     if not (at is None or (isinstance(at, str) and len(at) <= 64)):
-        raise _shape("an update's time is no text")
-    return Update(told["delta"], at)
+        raise _shape("the time of an update is not a string")
+    return Update(value["delta"], at)
 
 
-def cut_update(raw: bytes) -> Update:
-    """Return an update that was cut out of an answer under way.
+def parse_update_bytes(raw: bytes) -> Update:
+    """Parse the bytes of one update of a response that is still arriving.
 
     Raises:
-        WrongAnswer: It is none, or no JSON.
+        InvalidRunnerResponse: It is not JSON or not an update.
     """
-    return read_update(_loaded(raw))
+    return parse_update(_loaded(raw))
 
 
-def check_number(updates: int) -> None:
-    """Raise WrongAnswer where there are more updates than one call may tell."""
+def check_update_count(updates: int) -> None:
+    """Raise InvalidRunnerResponse if there are more updates than a call may send."""
     if updates > MAX_UPDATES:
-        raise WrongAnswer("too_large", f"The runner told more than {MAX_UPDATES} updates.")
+        raise InvalidRunnerResponse(
+            "too_large", f"The runner sent more than {MAX_UPDATES} updates."
+        )
 
 
-def code_in(body: bytes) -> str | None:
-    """Return the code of the error that a refusal's body tells, where it tells one."""
+def error_code_in(body: bytes) -> str | None:
+    """Return the error code in the body of an error response, or None."""
     try:
-        told = orjson.loads(body)
+        value = orjson.loads(body)
     except orjson.JSONDecodeError:
         return None
-    error = told.get("error") if isinstance(told, dict) else None
+    error = value.get("error") if isinstance(value, dict) else None
     code = error.get("code") if isinstance(error, dict) else None
     return code[:CODE_MAX] if isinstance(code, str) and code else None
 
 
-def failure_of(error: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the error of a call for what the runner's own says, in the one shape of errors."""
+def error_of_runner(error: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert a runner's error into the error of a tool call (`ToolFailed.as_dict`)."""
     details: dict[str, Any] = {"reason": "runner", "runnerCode": error["code"][:CODE_MAX]}
     more = error.get("details")
     if more and len(orjson.dumps(more)) <= _DETAILS_MAX_BYTES:
         details["runnerDetails"] = more
-    told = error["message"][:MESSAGE_MAX] or f"The runner's tool failed: {error['code'][:CODE_MAX]}"
-    failed = RunnerFailed(told, details=details).as_dict()
+    message = error["message"][:MESSAGE_MAX]
+    message = message or f"The runner's tool failed: {error['code'][:CODE_MAX]}"
+    failed = RunnerFailed(message, details=details).as_dict()
     return failed | {"retryable": bool(error.get("retryable"))}
 
 
@@ -110,25 +113,25 @@ def _loaded(body: bytes) -> Any:
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError:
-        raise WrongAnswer("not_json", "The runner's answer is no JSON.") from None
+        raise InvalidRunnerResponse("not_json", "The runner's response is not JSON.") from None
 
 
-def _result(told: Any) -> Mapping[str, Any]:
-    """Return a ToolResult as it has to be (S3 §4.1)."""
-    if not isinstance(told, dict) or not isinstance(told.get("ok"), bool):
+def _result(value: Any) -> Mapping[str, Any]:
+    """Check a ToolResult and return it (S3 §4.1)."""
+    if not isinstance(value, dict) or not isinstance(value.get("ok"), bool):
         raise _shape("ok is neither true nor false")
     try:
-        orjson.dumps(told)
+        orjson.dumps(value)
     except TypeError:
         raise _shape("it is nested too deeply") from None
-    if told["ok"]:
-        if "output" not in told or told.get("error") is not None:
-            raise _shape("ok is true, and there is no output, or an error beside it")
-        return told
-    error = told.get("error")
+    if value["ok"]:
+        if "output" not in value or value.get("error") is not None:
+            raise _shape("ok is true, but output is missing or error is set")
+        return value
+    error = value.get("error")
     if not isinstance(error, dict) or not _is_error(error):
-        raise _shape("ok is false, and error is no object of code and message")
-    return told
+        raise _shape("ok is false, but error is not an object with code and message")
+    return value
 
 
 def _is_error(error: Mapping[str, Any]) -> bool:
@@ -142,5 +145,5 @@ def _is_error(error: Mapping[str, Any]) -> bool:
     )
 
 
-def _shape(why: str) -> WrongAnswer:
-    return WrongAnswer("shape", f"The runner's answer is not as the protocol says: {why}.")
+def _shape(why: str) -> InvalidRunnerResponse:
+    return InvalidRunnerResponse("shape", f"The runner's response violates the protocol: {why}.")

@@ -1,8 +1,8 @@
-"""Finds the updates of an answer while it is still coming (S3 §4.2).
+"""Find the updates of a response while it is still arriving (S3 §4.2).
 
-A runner that lets its caller watch writes `{"updates":[` first and each update when it has it; the
-elements of that array are cut out here, byte by byte as little as may be. An answer that begins
-otherwise is left to be read when it is whole.
+A runner that streams updates writes `{"updates":[` first, then each update when it has it. This
+module splits the elements out of that array. A response that starts otherwise is parsed once it is
+whole.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ _HEAD = re.compile(rb'[ \t\r\n]*\{[ \t\r\n]*"updates"[ \t\r\n]*:[ \t\r\n]*\[')
 _HEAD_MAX = 1024
 _DEPTH_MAX = 255
 _OUTSIDE = re.compile(rb'["{}\[\],]')
-_INSIDE = re.compile(rb'["\\]')  # of a text
+_INSIDE = re.compile(rb'["\\]')  # of a string
 
 
-class UpdateCutter:
-    """Cuts the elements out of an array as its bytes come; each is returned once, in order."""
+class UpdateSplitter:
+    """Splits a JSON array into its elements as its bytes arrive; returns each once, in order."""
 
     def __init__(self) -> None:
         self._head = bytearray()
         self._element = bytearray()
-        self._in_array: bool | None = None  # None: it cannot be told yet
-        self._in_text = self._escaped = False
+        self._in_array: bool | None = None  # None: not known yet
+        self._in_string = self._escaped = False
         self._depth = 0
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Take the next bytes of the answer; return the JSON of the elements that they ended."""
+        """Accept the next bytes; return the JSON of the elements that they complete."""
         if self._in_array is None:
-            data = self._begin(data)
-        return self._cut(data) if self._in_array else []
+            data = self._find_array(data)
+        return self._split(data) if self._in_array else []
 
-    def _begin(self, data: bytes) -> bytes:
-        """Return what of the bytes belongs to the array, once its beginning is here."""
+    def _find_array(self, data: bytes) -> bytes:
+        """Return the bytes that belong to the array, once its start has arrived."""
         self._head += data
         bracket = self._head.find(b"[")
         if bracket < 0:
@@ -44,13 +44,13 @@ class UpdateCutter:
         rest, self._head = bytes(self._head[bracket + 1 :]), bytearray()
         return rest
 
-    def _cut(self, data: bytes) -> list[bytes]:
+    def _split(self, data: bytes) -> list[bytes]:
         ended: list[bytes] = []
         begin = at = 0
         while self._in_array:
             end = None
-            if self._in_text:
-                passed = self._pass_text(data, at)
+            if self._in_string:
+                passed = self._end_of_string(data, at)
                 if passed is None:
                     break
                 at = passed
@@ -69,14 +69,14 @@ class UpdateCutter:
             self._element += data[begin:]
         return [element for element in ended if element]
 
-    def _pass_text(self, data: bytes, at: int) -> int | None:
-        """Return where the text ends that is under way at `at`; None: not in this data."""
+    def _end_of_string(self, data: bytes, at: int) -> int | None:
+        """Return where the string that contains `at` ends; None: not in this data."""
         if self._escaped and at < len(data):
             self._escaped, at = False, at + 1
         while (found := _INSIDE.search(data, at)) is not None:
             at = found.end()
             if found[0] == b'"':
-                self._in_text = False
+                self._in_string = False
                 return at
             if at == len(data):
                 self._escaped = True
@@ -85,14 +85,14 @@ class UpdateCutter:
         return None
 
     def _end_of_element(self, mark: bytes, at: int) -> int | None:
-        """Take a mark outside of texts, which ends at `at`; return where an element of the array
-        ends by it: objects end with their last mark, whatever comes after it and whenever.
+        """Process a structural character that ends at `at`; return where an array element ends with
+        it. An object ends at its closing brace, before the next character arrives.
         """
         if mark == b'"':
-            self._in_text = True
+            self._in_string = True
         elif mark in b"{[":
             self._depth += 1
-            if self._depth > _DEPTH_MAX:  # no answer that is taken is as deep
+            if self._depth > _DEPTH_MAX:  # deeper than any valid response
                 self._in_array = False
         elif mark in b"}]" and self._depth:
             self._depth -= 1

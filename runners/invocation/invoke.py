@@ -20,7 +20,7 @@ from decisions.infra.ids import new_id
 from decisions.infra.trace_context import child_span
 from runners import metrics
 from runners.errors import InvalidTarget, ToolFailed, ToolTimeout
-from runners.gateway.request import CallContext, RunnerTarget, Update
+from runners.gateway.request import RunnerCallContext, RunnerTarget, Update
 from runners.invocation.fallback import with_fallback
 from runners.tools.base import Effect, Tool, ToolCall, ToolContext, ToolResult
 from runners.tools.registry import get_tool
@@ -91,7 +91,7 @@ async def _invoke_on_runner(call: ToolCall, ctx: ToolContext, runner: RunnerTarg
         at = update.at or datetime.now(UTC).isoformat(timespec="milliseconds")
         ctx.emit("tool.update", {"toolCallId": call_id, "delta": ctx.mask(update.delta), "at": at})
 
-    context = CallContext(
+    context = RunnerCallContext(
         run_id=ctx.run_id,
         session_id=ctx.session_id,
         runtime_mode=ctx.trust,

@@ -19,7 +19,7 @@ from runners.targets.published_tools import published_offers
 from runners.targets.targets import Caller, choose_target
 
 if TYPE_CHECKING:
-    from runners.gateway.probe import Probed, Published
+    from runners.gateway.probe import ProbeResult, PublishedTools
 
 _PATIENCE_S = 2 * PROBE_S + 10  # for a loop that is busy
 
@@ -91,7 +91,7 @@ def probe_target(target: ExecutionTarget, *, actor: str) -> ExecutionTarget:
     return target
 
 
-def _catalogue(published: Published, now: datetime) -> dict[str, Any]:
+def _catalogue(published: PublishedTools, now: datetime) -> dict[str, Any]:
     """Return the columns that tell of a runner's tools."""
     error = published.error
     if error is None:
@@ -104,20 +104,20 @@ def _catalogue(published: Published, now: datetime) -> dict[str, Any]:
     return {"catalogue_error": error}
 
 
-def _probed(target: ExecutionTarget) -> tuple[Probed, Published]:
+def _probed(target: ExecutionTarget) -> tuple[ProbeResult, PublishedTools]:
     # Late: no door pays for an HTTP client at its start.
-    from runners.gateway.probe import Probed, Published, ask_what_it_offers, probe_runner
+    from runners.gateway.probe import ProbeResult, PublishedTools, fetch_published_tools, probe_runner
 
-    async def ask(endpoint: str | None, auth_token: str | None) -> tuple[Probed, Published]:
+    async def ask(endpoint: str | None, auth_token: str | None) -> tuple[ProbeResult, PublishedTools]:
         found = await probe_runner(endpoint, auth_token)
         if endpoint is None or not found.is_up:
-            return found, Published()
-        return found, await ask_what_it_offers(endpoint, auth_token)
+            return found, PublishedTools()
+        return found, await fetch_published_tools(endpoint, auth_token)
 
     try:
         asked = ask(endpoint_of(target), _token_of(target))
     except RunnerFailed as failed:
-        return Probed(None, 0, failed.message), Published()
+        return ProbeResult(None, 0, failed.message), PublishedTools()
     return get_loop().submit(asked).result(_PATIENCE_S)
 
 

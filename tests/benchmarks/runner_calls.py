@@ -18,7 +18,7 @@ import orjson
 
 from runners.gateway.client import call_runner
 from runners.gateway.connections import close_pool
-from runners.gateway.request import CallContext, RunnerTarget
+from runners.gateway.request import RunnerCallContext, RunnerTarget
 from runners.tools.base import ToolCall
 from tests.benchmarks.rounds import alternate, ratio, report, spread
 
@@ -70,7 +70,7 @@ def gateway_ms(url: str) -> float:
     async def calls() -> float:
         async def one() -> None:
             until = time.monotonic() + 60
-            ctx = CallContext("r", "s", "local", "t", until, lambda update: None)
+            ctx = RunnerCallContext("r", "s", "local", "t", until, lambda update: None)
             assert (await call_runner(CALL, ctx, target)).ok
 
         try:

@@ -27,7 +27,7 @@ import psutil
 
 from runners.gateway.client import call_runner
 from runners.gateway.connections import close_pool
-from runners.gateway.request import CallContext, RunnerTarget
+from runners.gateway.request import RunnerCallContext, RunnerTarget
 from runners.tools.base import ToolCall
 from tests.benchmarks.durable_runs import ROOT, environment, worker
 from tests.benchmarks.rounds import report, shape
@@ -54,7 +54,7 @@ def runner(real: bool) -> Iterator[str]:
 async def at_rate(call: Callable[[], Awaitable[object]]) -> dict[str, float]:
     """Make calls on time; return what they took, and how many were under way at most."""
     took: list[float] = []
-    under_way: set[asyncio.Task[None]] = set()
+    current_exchange: set[asyncio.Task[None]] = set()
     most = 0
 
     async def one() -> None:
@@ -66,11 +66,11 @@ async def at_rate(call: Callable[[], Awaitable[object]]) -> dict[str, float]:
     for number in range(CALLS_PER_S * SECONDS // 2):
         await asyncio.sleep(max(0.0, began + number / CALLS_PER_S - time.perf_counter()))
         task = asyncio.create_task(one())
-        under_way.add(task)
-        task.add_done_callback(under_way.discard)
-        most = max(most, len(under_way))
+        current_exchange.add(task)
+        task.add_done_callback(current_exchange.discard)
+        most = max(most, len(current_exchange))
     made_s = time.perf_counter() - began
-    await asyncio.gather(*under_way)
+    await asyncio.gather(*current_exchange)
     return {**shape(took), "made_per_s": round(len(took) / made_s, 1), "under_way_at_most": most}
 
 
@@ -94,7 +94,7 @@ def gateway(endpoint: str) -> dict[str, float]:
     target = RunnerTarget("t", "t", "w", endpoint)
 
     async def one() -> None:
-        ctx = CallContext("r", "s", "local", "t", time.monotonic() + 60, lambda update: None)
+        ctx = RunnerCallContext("r", "s", "local", "t", time.monotonic() + 60, lambda update: None)
         assert (await call_runner(ToolCall("echo", {"text": "hello"}), ctx, target)).ok
 
     async def calls() -> dict[str, float]:

@@ -122,7 +122,7 @@ def test_a_probe_without_an_answer_is_told_in_the_list_too(
 ) -> None:
     runner = make(boss, filled_in, endpoint=f"http://127.0.0.1:{free_port()}/execute")
     answer = boss.post(f"{LIST}{runner.id}/probe/", follow=True).content.decode()
-    assert "It does not answer. No runner answers there." in answer
+    assert "It does not answer. No server accepts connections at the runner" in answer
     assert "no answer" in boss.get(LIST).content.decode()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from runners.gateway.client import call_runner
 from runners.gateway.connections import close_pool
-from runners.gateway.request import CallContext, RunnerTarget, Update
+from runners.gateway.request import RunnerCallContext, RunnerTarget, Update
 from runners.tools.base import ToolCall, ToolResult
 
 PATIENT_MS = 60_000  # the time of calls that are to end by themselves
@@ -22,9 +22,9 @@ def target_at(endpoint: str | None, **more: Any) -> RunnerTarget:
     return replace(made, **more)
 
 
-def context(on_update: Callable[[Update], None] | None = None, **more: Any) -> CallContext:
+def context(on_update: Callable[[Update], None] | None = None, **more: Any) -> RunnerCallContext:
     """Return whose call it is: a run of a local caller, with time enough."""
-    made = CallContext(
+    made = RunnerCallContext(
         run_id="run_a",
         session_id="sess_a",
         runtime_mode="local",
@@ -39,7 +39,7 @@ def call(
     endpoint: str | None,
     *,
     times: int = 1,
-    ctx: CallContext | None = None,
+    ctx: RunnerCallContext | None = None,
     args: dict[str, Any] | None = None,
     **target: Any,
 ) -> ToolResult:

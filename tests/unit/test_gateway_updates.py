@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runners.gateway.stream_parser import UpdateCutter
+from runners.gateway.stream_parser import UpdateSplitter
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -21,7 +21,7 @@ VALUES = st.recursive(
 
 def cut(raw: bytes, size: int) -> list[bytes]:
     """Return the elements that are found in an answer that comes in pieces of this size."""
-    cutter = UpdateCutter()
+    cutter = UpdateSplitter()
     return [one for at in range(0, len(raw), size) for one in cutter.feed(raw[at : at + size])]
 
 
@@ -36,7 +36,7 @@ def test_every_element_is_found_once_and_in_order(
 
 @pytest.mark.parametrize("element", ['"a"', '"\\\\"', '{"delta":"}"}', '{"a":{"b":[1]}}', "[[]]"])
 def test_an_element_is_found_with_its_own_last_byte(element: str) -> None:
-    cutter = UpdateCutter()
+    cutter = UpdateSplitter()
     assert cutter.feed(b'{"updates":[' + element[:-1].encode()) == []
     assert cutter.feed(element[-1:].encode()) == [element.encode()]
     assert cutter.feed(b" ,") == []
