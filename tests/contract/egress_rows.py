@@ -92,7 +92,7 @@ class FixturesSite:
             unnamed = [
                 host
                 for host in NAMED.get(page, ())
-                if not re.search(f"asked (later )?for {re.escape(host)},", told)
+                if not re.search(f"requested {re.escape(host)},", told)
             ]
             assert unnamed == [], told
         assert self.forbidden.visits == 0

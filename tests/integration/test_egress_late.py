@@ -35,7 +35,7 @@ def test_what_a_page_asks_for_later_is_named_once(
     assert outside.session.late_refusals(began) == []
     for _ in range(2):
         ask(outside, forbidden.url("localhost"))
-    said = "Blocked: a page asked later for localhost, which is not a public address."
+    said = "Blocked: a page later requested localhost, which is not a public address."
     assert outside.session.late_refusals(began) == [said]
     assert outside.session.late_refusals(began) == []
     assert forbidden.visits == 0
@@ -92,7 +92,7 @@ def test_the_end_of_a_run_names_it(
         ).run_id
     )
     assert run.status == "succeeded", run.error
-    assert "for localhost, which is not a public" in json.dumps([run.warnings, run.result])
+    assert "requested localhost, which is not a public" in json.dumps([run.warnings, run.result])
     assert forbidden.visits == 0
 
 

@@ -68,7 +68,7 @@ def test_no_spelling_of_the_address_is_loaded_into_a_page(
     page = outside(publish("/page", f"<title>T</title><p>text<img src='{forbidden.url(host)}'>"))
     assert page["title"] == "T"
     (warning,) = page["warnings"]
-    assert warning.startswith("Blocked: the page asked for ")
+    assert warning.startswith("Blocked: the page requested ")
     assert forbidden.visits == 0
 
 
@@ -117,7 +117,7 @@ def test_what_was_blocked_is_counted_and_told_once(
     images = "".join(f"<img src='{forbidden.url(path=f'/{n}?secret=s')}'>" for n in range(30))
     page = outside(publish("/many", f"<title>Many</title>{images}"))
     assert page["warnings"] == [
-        "Blocked: the page asked for 127.0.0.1, which is not a public address (30 requests)."
+        "Blocked: the page requested 127.0.0.1, which is not a public address (30 requests)."
     ]
 
 
@@ -139,7 +139,7 @@ def test_a_worker_that_is_refused_is_told_too(
     url = publish("/shared", f"<title>S</title><script type=module>{script}{wait}</script>")
     (warning,) = outside(url)["warnings"]
     assert warning == (
-        "Blocked: a worker or popup asked for 127.0.0.1, which is not a public address."
+        "Blocked: a worker or popup requested 127.0.0.1, which is not a public address."
     )
     assert forbidden.visits == 0
 
@@ -219,7 +219,7 @@ def test_a_place_that_the_operator_opened_is_read_and_its_neighbour_is_not(
     monkeypatch.setenv("CONTINUITY_EGRESS_ALLOW", f"127.0.0.1:{page_server.server_port}")
     page = reader(url)
     assert page["title"] == "Open"
-    assert page["warnings"][0].startswith("Blocked: the page asked for 127.0.0.1")
+    assert page["warnings"][0].startswith("Blocked: the page requested 127.0.0.1")
     check_refusal(reader.failure(forbidden.url()))
     assert (page_server.hits["/open"], forbidden.visits) == (1, 0)
 

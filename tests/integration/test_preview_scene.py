@@ -129,7 +129,7 @@ def test_what_is_asked_for_elsewhere_is_refused_and_told(
 ) -> None:
     terre.add("/preview", "<title>P</title><script src='http://cdn.example/x.js'></script>")
     logs = preview(shown_game)["logs"]
-    assert any("Blocked: the page asked for cdn.example" in line for line in logs)
+    assert any("Blocked: the page requested cdn.example" in line for line in logs)
 
 
 def test_a_flood_of_messages_is_cut(shown_game: Project, terre: PageServer) -> None:

@@ -89,12 +89,12 @@ class RefusedRequests:
         self._connections.mark_reported(*self._hosts, *others)
         requirement = self._connections.requirement
         warnings = [
-            f"Blocked: the page asked for {host}, which is not {requirement}"
+            f"Blocked: the page requested {host}, which is not {requirement}"
             f" ({count} {'request' if count == 1 else 'requests'})."
             for host, count in self._hosts.items()
         ]
         warnings += [
-            f"Blocked: a worker or popup asked for {host}, which is not {requirement}."
+            f"Blocked: a worker or popup requested {host}, which is not {requirement}."
             for host in others
         ]
         return _truncated(warnings)
@@ -167,7 +167,7 @@ def late_warnings(failed_connections: FailedConnections, since: float) -> list[s
     hosts, requirement = failed_connections.unreported(since), failed_connections.requirement
     failed_connections.mark_reported(*hosts)
     return _truncated(
-        [f"Blocked: a page asked later for {host}, which is not {requirement}." for host in hosts]
+        [f"Blocked: a page later requested {host}, which is not {requirement}." for host in hosts]
     )
 
 
