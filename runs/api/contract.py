@@ -1,7 +1,6 @@
-"""S0's calls as JSON Schemas, the same for MCP and REST: closed, camelCase, names exactly the
-seed's.
+"""JSON Schemas of S0's operations, the same for MCP and REST: closed, camelCase, with S0's names.
 
-`*_INPUT` is what a caller may send, `*_OUTPUT` what it gets; both are enforced.
+`*_INPUT` is validated in requests, `*_OUTPUT` in responses.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _WAIT: Schema = {
     "type": "integer",
     "minimum": 0,
     "maximum": WAIT_MAX_MS,
-    "description": "Milliseconds to wait at most; the handle stays good afterwards.",
+    "description": "Milliseconds to wait at most; the run can be read afterwards as well.",
 }
 
 OPTIONS: Schema = closed(
@@ -39,7 +38,8 @@ OPTIONS: Schema = closed(
         "mode": {
             "type": "string",
             "enum": ["sync", "async", "auto"],
-            "description": "Wait for the result, or do not, or let the template choose (auto).",
+            "description": "Wait for the result (sync), do not (async), or let the template choose"
+            " (auto).",
         },
         "timeoutMs": {
             "type": "integer",
@@ -56,12 +56,13 @@ OPTIONS: Schema = closed(
         },
         "outputSchema": {
             "type": "object",
-            "description": "JSON Schema of the answer; honoured by agent_task, ignored elsewhere.",
+            "description": "JSON Schema of the answer; used by agent_task, ignored by others.",
         },
         "templateVersion": {"type": "string", "minLength": 1, "maxLength": 32},
         "webhookId": {
             **_ID,
-            "description": "A webhook of the workspace to tell of this run's end (POST /webhooks).",
+            "description": "A webhook of the workspace to notify when the run ends (POST"
+            " /webhooks).",
         },
     },
     [],
@@ -73,7 +74,7 @@ RUN_TASK_TEMPLATE_INPUT: Schema = closed(
             **_ID,
             "description": "An open browser session; omit it for one of the run's own.",
         },
-        "inputs": {**_ANY_OBJECT, "description": "As the template's inputSchema says."},
+        "inputs": {**_ANY_OBJECT, "description": "Inputs that fit the template's inputSchema."},
         "options": OPTIONS,
     },
     ["templateId", "inputs"],
@@ -132,7 +133,7 @@ _RUN_EXTRAS: Schema = {
     "retryOf": _TEXT,
 }
 RUN_OUTPUT: Schema = closed({**_RUN_FIELDS, **_RUN_EXTRAS}, list(_RUN_FIELDS))
-# A sync answer is the Run's fields at top level, with mode and deduplicated (mechanisms 23).
+# A sync answer has the fields of the run at top level, with mode and deduplicated.
 RUN_TASK_TEMPLATE_OUTPUT: Schema = closed(
     {**_RUN_FIELDS, **_RUN_EXTRAS, "deduplicated": _BOOL, "inputsMatch": _BOOL},
     ["runId", "sessionId", "status", "mode", "deduplicated"],

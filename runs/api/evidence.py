@@ -1,4 +1,4 @@
-"""The evidence of one run over REST, as a file."""
+"""Export the evidence of one run over REST, as a file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EVIDENCE_INPUT: dict[str, Any] = {
             "type": "string",
             "enum": ["true", "false"],
             "default": "false",
-            "description": "With the bytes of its artifacts (scope artifacts:read).",
+            "description": "Include the bytes of artifacts (needs the scope artifacts:read).",
         },
     },
     "required": ["runId"],
@@ -43,22 +43,22 @@ class EvidenceView(ApiView):
         tag="audit",
         arguments=_INPUT,
         response={"type": "string"},
-        path={"runId": "A run's id; one past its time to live too."},
+        path={"runId": "The run's id; a run past its TTL can be exported too."},
         media_types=(JSON_LINES,),
         refusals=(400, 401, 403, 404, 429),
     )
     async def get(self, request: Request, **path: str) -> HttpResponseBase:
         """JSON lines: the run, its steps, events, artifacts and decisions, and its part of the
-        audit log with the seals. `manage.py verify_audit --bundle FILE` checks it. The scope
-        runs:read is needed too.
+        audit log with the seals. `manage.py verify_audit --bundle FILE` verifies it. Also needs the
+        scope runs:read.
         """
-        asked = self.arguments(_INPUT)
+        args = self.arguments(_INPUT)
         lines = await in_thread(
             export_evidence,
             principal=principal_of(request),
-            run_id=asked["runId"],
-            contents=asked.get("contents") == "true",
+            run_id=args["runId"],
+            contents=args.get("contents") == "true",
         )
         return StreamingHttpResponse(
-            in_batches(lines), headers=file_headers(EVIDENCE_NAME.format(asked["runId"]))
+            in_batches(lines), headers=file_headers(EVIDENCE_NAME.format(args["runId"]))
         )

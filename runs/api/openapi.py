@@ -1,4 +1,4 @@
-"""What the OpenAPI document says of runs: named schemas, and calls and answers to show."""
+"""Named schemas and examples of runs for the OpenAPI document."""
 
 from __future__ import annotations
 

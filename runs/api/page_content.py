@@ -1,4 +1,4 @@
-"""Reading parts of kept results over REST."""
+"""Read parts of stored results over REST."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from runs.queries.page_reader import (
     read_page_content,
 )
 
-_ASKED = RequestArguments(READ_PAGE_CONTENT_INPUT)
+_ARGUMENTS = RequestArguments(READ_PAGE_CONTENT_INPUT)
 _ANSWER = component("PageContent", READ_PAGE_CONTENT_OUTPUT)
 _EXAMPLE = {
     "artifactId": "art_01kb3x5j2e6s9w1z4b7f0h3k5m",
@@ -35,14 +35,14 @@ class PageContentView(ApiView):
         "Parts of what a run read",
         tag="artifacts",
         response=_ANSWER,
-        body=component("PageContentWish", READ_PAGE_CONTENT_INPUT),
+        body=component("PageContentSelection", READ_PAGE_CONTENT_INPUT),
         body_example={"artifactId": _EXAMPLE["artifactId"], "grep": "(?i)pip install"},
         examples={200: _EXAMPLE},
         refusals=(400, 401, 403, 404, 410, 413, 415, 429),
     )
     def post(self, request: Request) -> HttpResponse:
-        """Some pages, some sections, or what is around the matches of a pattern; changes nothing.
-        Go on with `offset` = `nextOffset` until that is null.
+        """Some pages, some sections, or matches of a pattern in context; changes nothing. Continue
+        with `offset` = `nextOffset` until that is null.
         """
-        call = self.arguments(_ASKED)
+        call = self.arguments(_ARGUMENTS)
         return json_response(read_page_content(principal=principal_of(request), call=call))

@@ -1,4 +1,4 @@
-"""S0's calls over REST: the schemas, services and selectors are those that MCP has."""
+"""S0's operations over REST, with the same schemas, services and queries as MCP."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ANSWER = RequestArguments(contract.ANSWER_TASK_RUN_INPUT)
 _WAIT = RequestArguments(contract.WAIT_TASK_RUN_INPUT)
 _EVENTS = RequestArguments(contract.SUBSCRIBE_INPUT)
 
-_IN_PATH = {"runId": "From the answer to the submit."}
+_IN_PATH = {"runId": "From the response to the submit."}
 _READ = (400, 401, 403, 404, 429)
 _WRITE = (*_READ, 413, 415)
 
@@ -44,13 +44,13 @@ class TemplatesView(ApiView):
 
     @operation(
         "listTaskTemplates",
-        "What can be run",
+        "Templates that can be run",
         tag="runs",
         response=openapi.TEMPLATES,
         refusals=_READ,
     )
     def get(self, request: Request) -> HttpResponse:
-        """Every template, with the schemas of its inputs and of its result."""
+        """Every template, with the schemas of its inputs and its result."""
         self.arguments(_NOTHING)
         return json_response(runs.list_task_templates(principal=principal_of(request)))
 
@@ -68,7 +68,7 @@ class ProfileView(ApiView):
         refusals=_READ,
     )
     def get(self, request: Request) -> HttpResponse:
-        """The limits of this installation, and the trust level at which it sees you."""
+        """The limits of this installation, and your trust level."""
         self.arguments(_NOTHING)
         return json_response(runs.get_runtime_profile(principal=principal_of(request)))
 
@@ -90,10 +90,10 @@ class RunsView(ApiView):
         """Newest first. `total` counts all that match; the next page starts at `offset` =
         `nextCursor`.
         """
-        asked = self.arguments(_LIST)
-        if "templateId" in asked:
-            asked["template_id"] = asked.pop("templateId")
-        return json_response(runs.list_runs(principal=principal_of(request), **asked))
+        args = self.arguments(_LIST)
+        if "templateId" in args:
+            args["template_id"] = args.pop("templateId")
+        return json_response(runs.list_runs(principal=principal_of(request), **args))
 
     @operation(
         "runTaskTemplate",
@@ -107,11 +107,10 @@ class RunsView(ApiView):
         examples={200: openapi.ENDED_EXAMPLE, 202: openapi.SUBMITTED_EXAMPLE},
     )
     async def post(self, request: Request) -> HttpResponse:
-        """Answers 202 with the handle of a run that goes on (async), or 200 with the run that ended
-        (sync).
+        """Responds 202 with the handle of a running run (async), or 200 with the ended run (sync).
 
-        With `auto`, the default, the template chooses, and no answer takes longer than 55 s. The
-        same `idempotencyKey` again answers 200 with the first run and `deduplicated: true`.
+        With `auto`, the default, the template chooses, and no response takes longer than 55 s. The
+        same `idempotencyKey` again responds 200 with the first run and `deduplicated: true`.
         """
         call = await self.arguments_of_body(_SUBMIT)
         answer = await submit_and_wait(principal=principal_of(request), call=call)
@@ -119,11 +118,11 @@ class RunsView(ApiView):
 
 
 def _handle_of(answer: Mapping[str, Any]) -> HttpResponse:
-    """Answer a submit: 202 and where to look for a new run that goes on, else 200."""
+    """Return the response to a submit: 202 with a Location for a new running run, else 200."""
     if answer["deduplicated"] or answer["status"] not in _UNFINISHED:
         return json_response(answer)
-    place = {"Location": f"/api/v1/runs/{answer['runId']}"}
-    return json_response(answer, status=HTTPStatus.ACCEPTED, headers=place)
+    headers = {"Location": f"/api/v1/runs/{answer['runId']}"}
+    return json_response(answer, status=HTTPStatus.ACCEPTED, headers=headers)
 
 
 class RunView(ApiView):
@@ -141,7 +140,7 @@ class RunView(ApiView):
         refusals=_READ,
     )
     def get(self, request: Request, **path: str) -> HttpResponse:
-        """The run as it is now; `result` and `error` are null until it ended."""
+        """The run as it is now; `result` and `error` are null until it has ended."""
         run_id = self.arguments(_RUN_ID)["runId"]
         return json_response(runs.get_run(principal=principal_of(request), run_id=run_id))
 
@@ -164,11 +163,11 @@ class WaitView(ApiView):
         """The run as soon as it has ended or waits for a person, or as it is after `waitMs`
         (default 55000).
         """
-        asked = self.arguments(_WAIT)
-        wait_s = asked.get("waitMs", WAIT_MAX_MS) / 1000
+        args = self.arguments(_WAIT)
+        wait_s = args.get("waitMs", WAIT_MAX_MS) / 1000
         principal = principal_of(request)
         return json_response(
-            await wait_run(principal=principal, run_id=asked["runId"], wait_s=wait_s)
+            await wait_run(principal=principal, run_id=args["runId"], wait_s=wait_s)
         )
 
 
@@ -190,17 +189,17 @@ class EventsView(ApiView):
         others={204: "The stream has nothing more: the run has ended and you have all its events."},
     )
     async def get(self, request: Request, **path: str) -> HttpResponseBase:
-        """A page of the events behind `after`; with `waitMs` it waits for the next one.
+        """A page of the events after the seq `after`; with `waitMs` it waits for the next one.
 
-        With `Accept: text/event-stream` it is a stream instead that sends each event as it happens
-        and ends with the run. Its ids are the events' `seq`: come back with `Last-Event-ID` and
-        nothing is missed or sent twice.
+        With `Accept: text/event-stream` the response is a stream that sends each event as it
+        happens and ends with the run. Its ids are the events' `seq`: reconnect with `Last-Event-ID`
+        and no event is missed or repeated.
         """
-        asked = self.arguments(_EVENTS)
-        principal, run_id = principal_of(request), asked["runId"]
-        after, limit = asked.get("after", 0), asked.get("limit", 100)
+        args = self.arguments(_EVENTS)
+        principal, run_id = principal_of(request), args["runId"]
+        after, limit = args.get("after", 0), args.get("limit", 100)
         if MEDIA_TYPE not in request.headers.get("Accept", "") or request.method == "HEAD":
-            wait_s = asked.get("waitMs", 0) / 1000
+            wait_s = args.get("waitMs", 0) / 1000
             return json_response(
                 await wait_events(
                     principal=principal, run_id=run_id, after=after, wait_s=wait_s, limit=limit
@@ -214,7 +213,7 @@ class EventsView(ApiView):
 
 
 def _nothing_more() -> HttpResponse:
-    """Answer 204, at which a browser's EventSource stops coming back."""
+    """Return 204, which makes a browser's EventSource stop reconnecting."""
     response = HttpResponse(status=HTTPStatus.NO_CONTENT)
     del response["Content-Type"]
     return response
@@ -227,22 +226,22 @@ class RunArtifactsView(ApiView):
 
     @operation(
         "listRunArtifacts",
-        "What a run kept",
+        "Artifacts of a run",
         tag="artifacts",
         response=openapi.ARTIFACTS,
         path=_IN_PATH,
         refusals=_READ,
     )
     def get(self, request: Request, **path: str) -> HttpResponse:
-        """The whole result first, then the rest in the order it was made. Artifacts outlive their
-        run's `runTtlMs`.
+        """The whole result first, then the others by creation time. Artifacts outlive their run's
+        `runTtlMs`.
         """
         run_id = self.arguments(_RUN_ID)["runId"]
         principal = principal_of(request)
-        kept = list_run_artifacts(principal=principal, run_id=run_id)
-        if not kept["artifacts"]:
-            visible_run(principal, run_id)  # nothing kept is one thing, no such run another
-        return json_response(kept)
+        artifacts = list_run_artifacts(principal=principal, run_id=run_id)
+        if not artifacts["artifacts"]:
+            visible_run(principal, run_id)  # 404 if there is no such run
+        return json_response(artifacts)
 
 
 class CancelView(ApiView):
@@ -260,8 +259,8 @@ class CancelView(ApiView):
         refusals=_WRITE,
     )
     def post(self, request: Request, **path: str) -> HttpResponse:
-        """Canceled at once for every reader. A run that had ended stays as it is: `success` is
-        false then.
+        """The run is canceled at once. A run that had already ended stays as it is, and `success`
+        is false.
         """
         run_id = self.arguments(_RUN_ID)["runId"]
         return json_response(services.cancel_run(principal=principal_of(request), run_id=run_id))
@@ -274,7 +273,7 @@ class RetryView(ApiView):
 
     @operation(
         "retryTaskRun",
-        "Try a run again",
+        "Retry a run",
         tag="runs",
         response=openapi.SUBMITTED,
         path=_IN_PATH,
@@ -282,8 +281,8 @@ class RetryView(ApiView):
         refusals=(*_WRITE, 409),
     )
     def post(self, request: Request, **path: str) -> HttpResponse:
-        """Submits a failed or canceled run as a new one that keeps the steps that succeeded; twice
-        is the same one.
+        """Submits a failed or canceled run as a new run that takes over the steps that succeeded. A
+        repeated request returns the same new run.
         """
         run_id = self.arguments(_RUN_ID)["runId"]
         return _handle_of(
@@ -307,10 +306,8 @@ class AnswerView(ApiView):
         body_example={"answer": "Use the second address."},
     )
     def post(self, request: Request, **path: str) -> HttpResponse:
-        """Lets a run go on that has `waitingFor.type` = `answer`."""
-        asked = self.arguments(_ANSWER)
+        """Resumes a run that has `waitingFor.type` = `answer`."""
+        args = self.arguments(_ANSWER)
         return json_response(
-            answer_run(
-                principal=principal_of(request), run_id=asked["runId"], answer=asked["answer"]
-            )
+            answer_run(principal=principal_of(request), run_id=args["runId"], answer=args["answer"])
         )

@@ -1,4 +1,4 @@
-"""Named browser sessions over REST: what they are, their names, their end. Never their state."""
+"""Named browser sessions over REST: list, create, rename, clone, close; never their cookies."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _CLONE = RequestArguments(contract.CLONE_INPUT)
 _IN_PATH = {"sessionId": "From a run, or from the list of sessions."}
 _READ = (400, 401, 403, 404, 429)
 _WRITE = (*_READ, 413, 415)
-_SHOWN, _MADE = {200: contract.EXAMPLE}, {201: contract.EXAMPLE}
+_SHOWN, _CREATED = {200: contract.EXAMPLE}, {201: contract.EXAMPLE}
 
 
 class SessionsView(ApiView):
@@ -62,26 +62,26 @@ class SessionsView(ApiView):
     )
     def get(self, request: Request) -> HttpResponse:
         """Newest first; the next page starts at `offset` = `nextCursor`."""
-        asked = self.arguments(_LIST)
-        return json_response(sessions.list_sessions(principal=principal_of(request), **asked))
+        args = self.arguments(_LIST)
+        return json_response(sessions.list_sessions(principal=principal_of(request), **args))
 
     @operation(
         "createSession",
-        "Make a session",
+        "Create a session",
         tag="sessions",
         response=_SESSION,
         status=201,
         body=_NEW,
-        examples=_MADE,
+        examples=_CREATED,
         refusals=_WRITE,
     )
     def post(self, request: Request) -> HttpResponse:
-        """An empty session that runs can share by its `sessionId`, one after the other.
+        """An empty session that runs can use by its `sessionId`, one after the other.
 
-        `login_keep_session` makes one by itself.
+        `login_keep_session` creates one by itself.
         """
-        asked = self.arguments(_CREATE)
-        return _made(sessions.create_session(principal=principal_of(request), **asked))
+        args = self.arguments(_CREATE)
+        return _created(sessions.create_session(principal=principal_of(request), **args))
 
 
 class SessionView(ApiView):
@@ -99,7 +99,7 @@ class SessionView(ApiView):
         refusals=_READ,
     )
     def get(self, request: Request, **path: str) -> HttpResponse:
-        """Whether it is open, who uses it, until when its cookies say that it is logged in."""
+        """Whether it is open, which run uses it, and when its cookies expire."""
         session_id = self.arguments(_ID)["sessionId"]
         shown = sessions.get_session(principal=principal_of(request), session_id=session_id)
         return json_response(shown)
@@ -115,10 +115,10 @@ class SessionView(ApiView):
         refusals=_WRITE,
     )
     def patch(self, request: Request, **path: str) -> HttpResponse:
-        """Give it another name; its id stays."""
-        asked = self.arguments(_RENAME)
+        """Changes the name; the id stays."""
+        args = self.arguments(_RENAME)
         shown = sessions.rename_session(
-            principal=principal_of(request), session_id=asked["sessionId"], name=asked["name"]
+            principal=principal_of(request), session_id=args["sessionId"], name=args["name"]
         )
         return json_response(shown)
 
@@ -131,9 +131,9 @@ class SessionView(ApiView):
         refusals=(*_WRITE, 409),
     )
     def delete(self, request: Request, **path: str) -> HttpResponse:
-        """Its cookies and its storage are deleted at once, for good.
+        """Its cookies and storage are deleted at once and cannot be restored.
 
-        While a run uses it the answer is 409; runs that wait for it fail with SESSION_NOT_FOUND.
+        While a run uses it the response is 409; runs that wait for it fail with SESSION_NOT_FOUND.
         """
         session_id = self.arguments(_ID)["sessionId"]
         return json_response(
@@ -154,19 +154,19 @@ class CloneView(ApiView):
         status=201,
         path=_IN_PATH,
         body=_NEW,
-        examples=_MADE,
+        examples=_CREATED,
         refusals=_WRITE,
     )
     def post(self, request: Request, **path: str) -> HttpResponse:
-        """A session of its own that begins as this one was saved last, at the end of a run."""
-        asked = self.arguments(_CLONE)
-        session_id = asked.pop("sessionId")
+        """A new session with the state that this one had at the end of its last run."""
+        args = self.arguments(_CLONE)
+        session_id = args.pop("sessionId")
         clone = sessions.clone_session(
-            principal=principal_of(request), session_id=session_id, **asked
+            principal=principal_of(request), session_id=session_id, **args
         )
-        return _made(clone)
+        return _created(clone)
 
 
-def _made(session: dict[str, Any]) -> HttpResponse:
-    place = {"Location": f"/api/v1/sessions/{session['sessionId']}"}
-    return json_response(session, status=HTTPStatus.CREATED, headers=place)
+def _created(session: dict[str, Any]) -> HttpResponse:
+    headers = {"Location": f"/api/v1/sessions/{session['sessionId']}"}
+    return json_response(session, status=HTTPStatus.CREATED, headers=headers)

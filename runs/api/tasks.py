@@ -1,4 +1,4 @@
-"""Tasks over REST: conversations with the agent, their logs, and who has the page."""
+"""Tasks over REST: conversations with the agent, their event logs, and takeovers of the page."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ _LISTED = component(
         },
     },
 )
-_SAID = component("SaidMessage", contract.SENT_MESSAGE)
+_SENT_MESSAGE = component("SentTaskMessage", contract.SENT_MESSAGE)
 _EVENTS = component("TaskEventPage", contract.EVENT_PAGE)
 _TICKET = component("TaskTicket", contract.TICKET)
 _NEW = component("NewTask", contract.CREATE_INPUT)
-_SAY = component(
+_NEW_MESSAGE = component(
     "NewTaskMessage",
     {
         **contract.MESSAGE_INPUT,
@@ -61,7 +61,7 @@ _GET = RequestArguments(contract.GET_INPUT)
 _MESSAGES = RequestArguments(contract.MESSAGE_INPUT)
 _LOG = RequestArguments(contract.EVENTS_INPUT)
 
-_IN_PATH = {"taskId": "From the answer that made the task."}
+_IN_PATH = {"taskId": "From the response that created the task."}
 _READ = (400, 401, 403, 404, 429)
 _WRITE = (*_READ, 409, 413, 415)
 _SHOWN = {200: contract.EXAMPLE}
@@ -82,12 +82,12 @@ class TasksView(ApiView):
     )
     def get(self, request: Request) -> HttpResponse:
         """Newest first, without their messages; the next page starts at `offset` = `nextCursor`."""
-        asked = self.arguments(_LIST)
-        return json_response(selectors.list_tasks(principal=principal_of(request), **asked))
+        args = self.arguments(_LIST)
+        return json_response(selectors.list_tasks(principal=principal_of(request), **args))
 
     @operation(
         "createTask",
-        "Begin a task",
+        "Create a task",
         tag="tasks",
         response=_TASK,
         status=201,
@@ -98,22 +98,22 @@ class TasksView(ApiView):
         refusals=_WRITE,
     )
     def post(self, request: Request) -> HttpResponse:
-        """A conversation with the agent. With `message` its first run is submitted too: both, or
-        neither. The same `idempotencyKey` again answers 200 with the first task.
+        """A conversation with the agent. With `message` its first run is submitted in the same
+        transaction. The same `idempotencyKey` again responds 200 with the first task.
         """
-        asked = self.arguments(_CREATE)
+        args = self.arguments(_CREATE)
         task, is_new = services.create_task(
             principal=principal_of(request),
-            title=asked.get("title"),
-            message=asked.get("message"),
-            target_id=asked.get("targetId"),
-            output_schema=asked.get("outputSchema"),
-            key=asked.get("idempotencyKey"),
+            title=args.get("title"),
+            message=args.get("message"),
+            target_id=args.get("targetId"),
+            output_schema=args.get("outputSchema"),
+            key=args.get("idempotencyKey"),
         )
         if not is_new:
             return json_response(task)
-        place = {"Location": f"/api/v1/tasks/{task['taskId']}"}
-        return json_response(task, status=HTTPStatus.CREATED, headers=place)
+        headers = {"Location": f"/api/v1/tasks/{task['taskId']}"}
+        return json_response(task, status=HTTPStatus.CREATED, headers=headers)
 
 
 class TaskView(ApiView):
@@ -132,12 +132,12 @@ class TaskView(ApiView):
         refusals=_READ,
     )
     def get(self, request: Request, **path: str) -> HttpResponse:
-        """Where it is, the run under way, and its newest messages in order."""
-        asked = self.arguments(_GET)
+        """Its status, its current run, and its newest messages in order."""
+        args = self.arguments(_GET)
         shown = selectors.get_task(
             principal=principal_of(request),
-            task_id=asked["taskId"],
-            messages=asked.get("messages", selectors.MESSAGES_SHOWN),
+            task_id=args["taskId"],
+            messages=args.get("messages", selectors.MESSAGES_SHOWN),
         )
         return json_response(shown)
 
@@ -149,31 +149,32 @@ class MessagesView(ApiView):
 
     @operation(
         "addTaskMessage",
-        "Say something",
+        "Send a message",
         tag="tasks",
         response=None,
         path=_IN_PATH,
-        body=_SAY,
+        body=_NEW_MESSAGE,
         body_example=contract.MESSAGE_EXAMPLE,
-        others={202: _SAID, 200: _SAID},
+        others={202: _SENT_MESSAGE, 200: _SENT_MESSAGE},
         examples={202: contract.SENT_MESSAGE_EXAMPLE},
         refusals=_WRITE,
     )
     def post(self, request: Request, **path: str) -> HttpResponse:
-        """One run of the agent, after those of the messages before it; or the answer to a run that
-        asked something. The same `idempotencyKey` again answers 200 with the first message.
+        """The message gets a run of the agent, after those of earlier messages; or it answers a run
+        that waits for an answer. The same `idempotencyKey` again responds 200 with the first
+        message.
         """
-        asked = self.arguments(_MESSAGES)
-        told = services.add_message(
+        args = self.arguments(_MESSAGES)
+        sent = services.add_message(
             principal=principal_of(request),
-            task_id=asked["taskId"],
-            content=asked["content"],
-            on_busy=asked.get("onBusy", "queue"),
-            output_schema=asked.get("outputSchema"),
-            key=asked.get("idempotencyKey"),
+            task_id=args["taskId"],
+            content=args["content"],
+            on_busy=args.get("onBusy", "queue"),
+            output_schema=args.get("outputSchema"),
+            key=args.get("idempotencyKey"),
         )
-        known = told["deduplicated"]
-        return json_response(told, status=HTTPStatus.OK if known else HTTPStatus.ACCEPTED)
+        status = HTTPStatus.OK if sent["deduplicated"] else HTTPStatus.ACCEPTED
+        return json_response(sent, status=status)
 
 
 class StopView(ApiView):
@@ -191,7 +192,7 @@ class StopView(ApiView):
         refusals=_WRITE,
     )
     def post(self, request: Request, **path: str) -> HttpResponse:
-        """Cancels its run and the messages that wait; the task stays, and takes new ones."""
+        """Cancels its current run and those that wait; the task stays and accepts new messages."""
         task_id = self.arguments(_ONE)["taskId"]
         return json_response(services.stop_task(principal=principal_of(request), task_id=task_id))
 
@@ -203,7 +204,7 @@ class TakeoverView(ApiView):
 
     @operation(
         "takeOverTask",
-        "Take the page over",
+        "Take over the page",
         tag="tasks",
         response=_TASK,
         path=_IN_PATH,
@@ -211,8 +212,8 @@ class TakeoverView(ApiView):
         refusals=_WRITE,
     )
     def post(self, request: Request, **path: str) -> HttpResponse:
-        """Nothing more is called from now on, and the run's clock stands once what is in flight has
-        ended. After 30 minutes the run fails with RUN_TIMEOUT.
+        """No further tool is called. Once calls in flight have ended, the run is suspended and its
+        active time stops. After 30 minutes it fails with RUN_TIMEOUT.
         """
         task_id = self.arguments(_ONE)["taskId"]
         shown = services.take_over_task(principal=principal_of(request), task_id=task_id)
@@ -234,7 +235,7 @@ class ResumeView(ApiView):
         refusals=_WRITE,
     )
     def post(self, request: Request, **path: str) -> HttpResponse:
-        """The run goes on, or that of the next message begins."""
+        """The suspended run continues, or that of the next message starts."""
         task_id = self.arguments(_ONE)["taskId"]
         return json_response(services.resume_task(principal=principal_of(request), task_id=task_id))
 
@@ -254,7 +255,7 @@ class TicketView(ApiView):
         refusals=_WRITE,
     )
     def post(self, request: Request, **path: str) -> HttpResponse:
-        """Good for one connection to `/ws/tasks/{taskId}` within a minute, with your rights."""
+        """Valid for one connection to `/ws/tasks/{taskId}` within a minute, with your scopes."""
         task_id = self.arguments(_ONE)["taskId"]
         return json_response(
             tickets.create_ticket(principal=principal_of(request), task_id=task_id)
@@ -278,22 +279,22 @@ class TaskEventsView(ApiView):
         media_types=("application/json", MEDIA_TYPE),
     )
     async def get(self, request: Request, **path: str) -> HttpResponseBase:
-        """A page of the events behind `after`; with `waitMs` it waits for the next one.
+        """A page of the events after the seq `after`; with `waitMs` it waits for the next one.
 
-        With `Accept: text/event-stream` it is a stream instead that sends each event as it happens
-        and does not end by itself. Come back with `Last-Event-ID` and nothing is missed or sent
-        twice.
+        With `Accept: text/event-stream` the response is a stream that sends each event as it
+        happens and does not end by itself. Reconnect with `Last-Event-ID` and no event is missed or
+        repeated.
         """
-        asked: dict[str, Any] = self.arguments(_LOG)
-        principal, task_id = principal_of(request), asked["taskId"]
-        after, limit = asked.get("after", 0), asked.get("limit", 100)
+        args: dict[str, Any] = self.arguments(_LOG)
+        principal, task_id = principal_of(request), args["taskId"]
+        after, limit = args.get("after", 0), args.get("limit", 100)
         if MEDIA_TYPE not in request.headers.get("Accept", "") or request.method == "HEAD":
             page = await wait_task_events(
                 principal=principal,
                 task_id=task_id,
                 after=after,
                 limit=limit,
-                wait_s=asked.get("waitMs", 0) / 1000,
+                wait_s=args.get("waitMs", 0) / 1000,
             )
             return json_response({"events": page["events"], "lastSeq": page["lastSeq"]})
         after = last_event_id(request.headers.get("Last-Event-ID", ""), after)

@@ -1,4 +1,4 @@
-"""Tools over REST: what there is, and one call of one (runners.md, "Tools")."""
+"""Tools over REST: list them, and call one."""
 
 from __future__ import annotations
 
@@ -33,39 +33,39 @@ _WORKSPACE = component("WorkspaceProblem", contract.S4_PROBLEM)
 _PROBLEM = component(
     "ToolProblem",
     {
-        "description": "An error of a workspace tool, or that of any other, or of an unknown one.",
+        "description": "The error of a workspace tool, or of any other or unknown tool.",
         "oneOf": [PROBLEM, _WORKSPACE],
     },
 )
-# What a status stands for, and an example of either shape where there is one.
+# By HTTP status: an error code of workspace tools, one of other tools, and a message.
 _REFUSALS: dict[int, tuple[str, str | None, str]] = {
-    400: ("E_BAD_ARGS", "INVALID_PARAMETER", "The call is not as the schema says."),
-    401: ("E_POLICY_VIOLATION", "UNAUTHENTICATED", "No valid token came."),
+    400: ("E_BAD_ARGS", "INVALID_PARAMETER", "The call does not fit the schema."),
+    401: ("E_POLICY_VIOLATION", "UNAUTHENTICATED", "There is no valid token."),
     403: ("E_DENY_PATH", "FORBIDDEN", "The token lacks the scope, or policy does not allow it."),
     404: ("E_NOT_FOUND", "TOOL_NOT_FOUND", "No such tool, file, folder, snapshot or target."),
     409: ("E_CONFLICT", "CONFLICT", "The file changed, or the key was used for another call."),
-    410: ("E_NOT_FOUND", "ARTIFACT_EXPIRED", "Done before; its output is not kept any more."),
+    410: ("E_NOT_FOUND", "ARTIFACT_EXPIRED", "The call was made before; its output was deleted."),
     413: ("E_TOO_LARGE", "INVALID_PARAMETER", "The body or the file is too large."),
-    415: ("E_BAD_ARGS", "INVALID_PARAMETER", "The body is no plain application/json."),
-    422: ("E_ENCODING", "ELEMENT_NOT_FOUND", "The tool cannot do it with what it found."),
+    415: ("E_BAD_ARGS", "INVALID_PARAMETER", "The body is not application/json."),
+    422: ("E_ENCODING", "ELEMENT_NOT_FOUND", "The tool cannot work with what it found."),
     429: ("E_POLICY_VIOLATION", "TOO_MANY_REQUESTS", "Too many calls in this second."),
-    500: ("E_IO", "EXECUTION_ERROR", "A defect of ours, or the disk."),
-    501: ("E_UNSUPPORTED", "CHROMIUM_MISSING", "This installation cannot do it."),
-    502: ("E_PREVIEW_FAIL", None, "The preview server does not answer, or not as it should."),
-    504: ("E_TIMEOUT", "NAVIGATION_TIMEOUT", "It did not end in time."),
+    500: ("E_IO", "EXECUTION_ERROR", "An internal error, or the disk failed."),
+    501: ("E_UNSUPPORTED", "CHROMIUM_MISSING", "This installation does not support the call."),
+    502: ("E_PREVIEW_FAIL", None, "The preview server does not respond, or not correctly."),
+    504: ("E_TIMEOUT", "NAVIGATION_TIMEOUT", "The call did not end in time."),
 }
 
 
 def _refusal(status: int) -> OpenApiResponse:
-    of_workspace, of_others, told = _REFUSALS[status]
-    may_succeed = CODES[of_workspace].recoverable
-    error = {"code": of_workspace, "message": told, "recoverable": may_succeed}
-    shown: dict[str, Any] = {"A workspace tool": {"error": error}}
-    if of_others is not None:
-        kept = {"message": told, "details": {}, "retryable": status == 429, "recovery": "…"}
-        shown = {"Example": {"errorCode": of_others, **kept}} | shown
-    examples = [OpenApiExample(name, one, response_only=True) for name, one in shown.items()]
-    return OpenApiResponse(_PROBLEM, told, examples=examples)
+    workspace_code, other_code, message = _REFUSALS[status]
+    recoverable = CODES[workspace_code].recoverable
+    error = {"code": workspace_code, "message": message, "recoverable": recoverable}
+    bodies: dict[str, Any] = {"A workspace tool": {"error": error}}
+    if other_code is not None:
+        fields = {"message": message, "details": {}, "retryable": status == 429, "recovery": "…"}
+        bodies = {"Example": {"errorCode": other_code, **fields}} | bodies
+    examples = [OpenApiExample(name, body, response_only=True) for name, body in bodies.items()]
+    return OpenApiResponse(_PROBLEM, message, examples=examples)
 
 
 class ToolsView(ApiView):
@@ -75,16 +75,15 @@ class ToolsView(ApiView):
 
     @operation(
         "listTools",
-        "What can be called",
+        "Tools that can be called",
         tag="tools",
         response=_TOOLS,
         refusals=(400, 401, 403, 429),
     )
     def get(self, request: Request) -> HttpResponse:
-        """Every tool, with its schemas, what it does to the world, and the targets it may work
-        on: ours first, then those that runners offer (kind `docker-runner`), as their runners
-        published them when they were probed, as their targets' config names them, or as rules of
-        policy name them.
+        """Every tool with its schemas, its effect, and the targets on which it may run. Local tools
+        come first, then those of runners (kind `docker-runner`): as the runner published them when
+        it was probed, or as its target's config or a policy rule names them.
         """
         self.arguments(_NOTHING)
         return json_response(list_callable_tools(principal=principal_of(request)))
@@ -93,12 +92,12 @@ class ToolsView(ApiView):
 class CallView(ApiView):
     """POST /tools/{name}/call."""
 
-    scopes = {"POST": "tools:read"}  # the call itself asks for tools:write where it changes things
+    scopes = {"POST": "tools:read"}  # the service requires tools:write for tools with an effect
     audited_path = {"name": "tool"}
     body_limit = CALL_LIMIT
 
     async def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:  # type: ignore[override]
-        """Answer as ever; errors of workspace tools are told in S4's words."""
+        """Dispatch as usual; errors of workspace tools get S4's shape."""
         if await asyncio.to_thread(is_workspace_tool, str(kwargs.get("name", ""))):
             self.__dict__["refusal_as_dict"] = as_workspace_error
         return await super().dispatch(request, *args, **kwargs)
@@ -116,25 +115,25 @@ class CallView(ApiView):
         refusal_response=_refusal,
     )
     async def post(self, request: Request, **path: str) -> HttpResponse:
-        """Checks the arguments, asks policy, and answers with what the tool answered.
+        """Validates the arguments, evaluates policy, calls the tool and returns its output.
 
-        Answers 202 where a person has to confirm the call first; the error's details name the
+        Responds 202 if a person has to confirm the call first; the error's details name the
         decision, and the same call with the same `idempotencyKey` then performs it. Errors of
-        workspace tools are `{"error": {"code": "E_…", …}}`, all others as everywhere.
+        workspace tools are `{"error": {"code": "E_…", …}}`, others have the API's usual shape.
         """
-        asked = await self._asked(request)
+        args = await self._parse_arguments(request)
         call = DirectCallRequest(
-            asked["name"],
-            asked.get("args", {}),
-            target_id=asked.get("targetId"),
-            timeout_ms=asked.get("timeoutMs"),
-            key=asked.get("idempotencyKey", ""),
+            args["name"],
+            args.get("args", {}),
+            target_id=args.get("targetId"),
+            timeout_ms=args.get("timeoutMs"),
+            key=args.get("idempotencyKey", ""),
         )
         return json_response(
             (await call_tool(principal=principal_of(request), request=call)).as_dict()
         )
 
-    async def _asked(self, request: Request) -> dict[str, Any]:
+    async def _parse_arguments(self, request: Request) -> dict[str, Any]:
         try:
             return await self.arguments_of_body(_CALL)
         except Refused as refusal:

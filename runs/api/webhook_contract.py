@@ -1,4 +1,4 @@
-"""The calls of webhooks as JSON Schemas: closed, camelCase."""
+"""JSON Schemas of the webhook endpoints: closed, camelCase."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ CREATE_WEBHOOK_INPUT = closed(
             "type": "string",
             "minLength": 1,
             "maxLength": 2048,
-            "description": "Where to POST; http or https, a public address.",
+            "description": "The URL to POST to; http or https, with a public address.",
         },
         "name": {"type": "string", "maxLength": 128, "pattern": "^[^\\u0000-\\u001f\\u007f]*$"},
         "everyRun": {
             **_BOOL,
-            "description": "Tell of every run of the workspace (default), or only of those that"
+            "description": "Send every run of the workspace that ends (default), or only runs that"
             " name this webhook in options.webhookId.",
         },
         "confirmations": {
             **_BOOL,
-            "description": "Also tell what waits for a person, with a link that decides it (default"
-            " false). Needs the scope confirm.",
+            "description": "Also send confirmations that wait for a person, with a link to decide"
+            " them (default false). Needs the scope confirm.",
         },
     },
     ["url"],

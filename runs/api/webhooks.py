@@ -1,4 +1,4 @@
-"""Webhooks over REST: who is told of runs that ended, and what became of the telling."""
+"""Webhooks over REST: create, enable, disable and delete them, and read or repeat deliveries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CREATE = RequestArguments(webhook_contract.CREATE_WEBHOOK_INPUT)
 _ONE = RequestArguments(webhook_contract.WEBHOOK_ID_INPUT)
 _LIST = RequestArguments(webhook_contract.LIST_DELIVERIES_INPUT)
 _DELIVERY = RequestArguments(webhook_contract.DELIVERY_INPUT)
-_WEBHOOK_PATH = {"webhookId": "From the answer that made the webhook."}
+_WEBHOOK_PATH = {"webhookId": "From the response that created the webhook."}
 _DELIVERY_PATH = {**_WEBHOOK_PATH, "deliveryId": "From the list of deliveries."}
 _READ = (400, 401, 403, 404, 429)
 _WRITE = (*_READ, 409, 413, 415)
@@ -46,7 +46,7 @@ class WebhooksView(ApiView):
 
     @operation(
         "createWebhook",
-        "Be told when runs end",
+        "Create a webhook",
         tag="webhooks",
         status=201,
         response=component("NewWebhook", webhook_contract.NEW_WEBHOOK),
@@ -55,21 +55,21 @@ class WebhooksView(ApiView):
         refusals=_WRITE,
     )
     def post(self, request: Request) -> HttpResponse:
-        """Every run of the workspace that ends from now on is told at `url`, or with
-        `everyRun: false` those that name the webhook in `options.webhookId`.
+        """Sends a message to `url` for every run of the workspace that ends from now on, or with
+        `everyRun: false` for runs that name the webhook in `options.webhookId`.
 
-        `secret` signs the messages (Standard Webhooks) and is shown in this answer only.
+        `secret` signs the messages (Standard Webhooks) and is shown only in this response.
         """
-        asked = self.arguments(_CREATE)
-        made = services.create_webhook(
+        args = self.arguments(_CREATE)
+        webhook = services.create_webhook(
             principal=principal_of(request),
-            url=asked["url"],
-            name=asked.get("name", ""),
-            every_run=asked.get("everyRun", True),
-            confirmations=asked.get("confirmations", False),
+            url=args["url"],
+            name=args.get("name", ""),
+            every_run=args.get("everyRun", True),
+            confirmations=args.get("confirmations", False),
         )
-        place = {"Location": f"/api/v1/webhooks/{made['webhookId']}"}
-        return json_response(made, status=HTTPStatus.CREATED, headers=place)
+        headers = {"Location": f"/api/v1/webhooks/{webhook['webhookId']}"}
+        return json_response(webhook, status=HTTPStatus.CREATED, headers=headers)
 
 
 class WebhookView(ApiView):
@@ -101,7 +101,7 @@ class WebhookView(ApiView):
         response=component("DeletedWebhook", webhook_contract.DELETED_WEBHOOK),
     )
     def delete(self, request: Request, **path: str) -> HttpResponse:
-        """Its deliveries go with it, those that are under way too."""
+        """Deletes its deliveries too, including unfinished ones."""
         webhook_id = self.arguments(_ONE)["webhookId"]
         return json_response(
             services.delete_webhook(principal=principal_of(request), webhook_id=webhook_id)
@@ -122,8 +122,8 @@ class EnableView(ApiView):
         refusals=_WRITE,
     )
     def post(self, request: Request, **path: str) -> HttpResponse:
-        """After it was disabled, by somebody or by an answer 410. What was given up is not sent by
-        itself: replay it.
+        """Enables a webhook that was disabled by a request or by a response 410. Deliveries that
+        were given up are not sent by themselves: replay them.
         """
         webhook_id = self.arguments(_ONE)["webhookId"]
         return json_response(
@@ -145,7 +145,7 @@ class DisableView(ApiView):
         refusals=_WRITE,
     )
     def post(self, request: Request, **path: str) -> HttpResponse:
-        """It is told nothing until it is enabled; deliveries under way are given up."""
+        """No message is sent until it is enabled; unfinished deliveries are given up."""
         webhook_id = self.arguments(_ONE)["webhookId"]
         return json_response(
             services.disable_webhook(principal=principal_of(request), webhook_id=webhook_id)
@@ -159,7 +159,7 @@ class DeliveriesView(ApiView):
 
     @operation(
         "listWebhookDeliveries",
-        "What became of the messages",
+        "Deliveries of a webhook",
         tag="webhooks",
         arguments=_LIST,
         response=component("WebhookDeliveryList", webhook_contract.DELIVERY_LIST),
@@ -168,12 +168,10 @@ class DeliveriesView(ApiView):
     )
     def get(self, request: Request, **path: str) -> HttpResponse:
         """Newest first; the next page starts at `offset` = `nextCursor`."""
-        asked = self.arguments(_LIST)
-        webhook_id = asked.pop("webhookId")
+        args = self.arguments(_LIST)
+        webhook_id = args.pop("webhookId")
         return json_response(
-            services.list_deliveries(
-                principal=principal_of(request), webhook_id=webhook_id, **asked
-            )
+            services.list_deliveries(principal=principal_of(request), webhook_id=webhook_id, **args)
         )
 
 
@@ -191,12 +189,12 @@ class ReplayView(ApiView):
         refusals=_WRITE,
     )
     def post(self, request: Request, **path: str) -> HttpResponse:
-        """From the start, under the `webhook-id` it had, whatever became of it."""
-        asked = self.arguments(_DELIVERY)
+        """Starts the delivery again with the same `webhook-id`, whatever its status."""
+        args = self.arguments(_DELIVERY)
         return json_response(
             services.replay_delivery(
                 principal=principal_of(request),
-                webhook_id=asked["webhookId"],
-                delivery_id=asked["deliveryId"],
+                webhook_id=args["webhookId"],
+                delivery_id=args["deliveryId"],
             )
         )
