@@ -1,4 +1,4 @@
-"""The rows of the ground, a family a file."""
+"""Models of `decisions`: principals, policy, decisions, the Continuity API, the audit log."""
 
 from decisions.models.audit import AuditEntry, AuditSeal
 from decisions.models.chat import ChatAnswer, Conversation, Event

@@ -1,4 +1,4 @@
-"""What was done, and the chain that seals it: rows that are only ever added (guards:
+"""The audit log and its hash chain: append-only tables (database triggers:
 migrations/0002_audit_guards.py and 0010_audit_seals.py).
 """
 
@@ -8,13 +8,12 @@ from django.db import models
 
 
 class AuditEntry(models.Model):
-    """One deed or refusal, written by `decisions.audit.record` alone, in the transaction
-    of what it tells.
+    """One audit event: an action or a refusal. Written by `decisions.audit.record` alone, in the
+    transaction of the action.
     """
 
     id = models.BigAutoField(primary_key=True)
-    # Ids of rows above or beside are plain strings: no cascade may reach an audit row (mechanisms
-    # 15).
+    # Ids of other rows are plain strings, so that no cascade deletes an audit row.
     tenant_id = models.CharField(max_length=64)
     workspace_id = models.CharField(max_length=64)
     action = models.CharField(max_length=64)
@@ -40,11 +39,10 @@ class AuditEntry(models.Model):
 
 
 class AuditSeal(models.Model):
-    """One link of the chain beside the log, written by `decisions.audit.sealer` alone (mechanisms
-    14).
+    """One link of the audit log's hash chain, written by `decisions.audit.sealer` alone.
 
-    An entry is named by its id and its MAC, which covers the rest of it: so a seal still tells what
-    was there after its entry is gone.
+    It has the id and the MAC of its entry, and the MAC covers the entry's other columns: a seal
+    proves which entry existed even after the entry was deleted.
     """
 
     position = models.BigIntegerField(primary_key=True)  # 1, 2, 3, … without a gap

@@ -1,4 +1,4 @@
-"""What was said: conversations, the events of a user's past, answers kept for repeated calls."""
+"""Chat: conversations, past events of users, responses stored for repeated calls."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from decisions.models.decision import Decision
 
 
 class Conversation(models.Model):
-    """A session of messages of one user. Texts in it went through `redact`.
+    """A chat session of one user. Its texts are redacted.
 
     Attributes:
-        request: the message that waits for slots; empty where none does.
-        answers: what was said to the questions about it.
-        slots: what is known of it, by the slots' names.
-        asked: the slots that were asked for last.
-        last_message: what "do it" is about.
-        risk: what is risky in what was asked for last of that kind, until a person confirmed it:
-            {rule, clause, decision_id}, the last null where it was not decided yet.
-        hints_off: the user understood, or does not want them: no more hints.
+        request: the message that waits for missing slots; empty if none does.
+        answers: the messages that answered questions about the request.
+        slots: slot name -> value known so far.
+        asked: the slots of the last questions.
+        last_message: the message that a later "do it" refers to.
+        risk: the last risky request that no person has confirmed: {rule, clause, decision_id};
+            decision_id is null before the decision.
+        hints_off: the user asked for no more hints.
     """
 
     tenant_id = models.CharField(max_length=64)
@@ -49,14 +49,14 @@ class Conversation(models.Model):
 
 
 class Event(models.Model):
-    """One message that was decided on, as the past that later ones are compared with.
+    """A message that was decided on; later messages are compared with it.
 
     Attributes:
-        id: `entry_id` on every surface.
-        signature: 64 bytes of `decisions.chat.history.similarity`.
-        impact: Δ by axis, -1..1, as it was expected.
+        id: `entry_id` in the APIs.
+        signature: 64 bytes by `decisions.chat.history.similarity`.
+        impact: axis -> expected change, -1..1.
         cost: 0..10.
-        layer: of memory, L1..L4.
+        layer: the memory layer, L1..L4.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -88,11 +88,11 @@ class Event(models.Model):
 
 
 class ChatAnswer(models.Model):
-    """What a call was answered, for 24 hours; never a confirm token.
+    """The stored response of a call, for 24 hours, without the confirm token.
 
     Attributes:
-        call_digest: keyed, of the whole body.
-        worded: False while a responder of the installation's own words the answer.
+        call_digest: keyed digest of the whole body.
+        worded: False while a custom responder has not written the reply text yet.
     """
 
     workspace_id = models.CharField(max_length=64)

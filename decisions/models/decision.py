@@ -1,4 +1,4 @@
-"""What was decided, and what a person has to say to it first."""
+"""Decisions on chat messages and tool calls, and their confirmations by a person."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def new_confirmation_id() -> str:
 
 
 class DecisionKind(models.TextChoices):
-    """What a decision is about: words (chat), or a deed (a tool called directly, a run's step)."""
+    """The subject of a decision: a chat message, a direct tool call, or a call of a run's step."""
 
     CHAT = "chat"
     TOOL = "tool"
@@ -22,7 +22,7 @@ class DecisionKind(models.TextChoices):
 
 
 class DecisionMode(models.TextChoices):
-    """What was decided."""
+    """The outcome of a decision."""
 
     ACT = "act"
     CLARIFY = "clarify"
@@ -30,23 +30,21 @@ class DecisionMode(models.TextChoices):
 
 
 class Decision(models.Model):
-    """One decision; its id is a number on every surface (S2 §4). Written once; what a person says
-    to it stands in its Confirmation.
+    """One decision, written once; a person's answer is in its Confirmation. The id is a number in
+    the APIs (S2 §4).
 
     Attributes:
-        user_id: whom it is about; None for a deed of a credential that acts for nobody in
-            particular.
-        parts: what the score was made of.
-        rule: the rule that decided: of the gate (chat), or of policy (a deed).
-        subject_digest: what a confirmation is bound to: of a deed tool, target and canonical
-            arguments, of words what `decisions.chat` says; 64 hex digits.
-        arguments: those of a deed, or what was said; secrets masked, as people are shown them.
-        deed_key: of a deed, which call this is; a second decision on it cannot be opened while it
-            stands.
+        user_id: the user that it is about; None for a tool call of a credential without one user.
+        parts: the parts of the score.
+        rule: the rule that decided: of the L4 gate (chat), or of policy (tool calls).
+        subject_digest: what a confirmation is bound to, 64 hex digits: tool, target and canonical
+            arguments of a tool call; request, answers and slots of a chat message.
+        arguments: the tool's arguments, or the message; secrets masked for display.
+        deed_key: the identity of the tool call; unique, so that a call has one current decision.
     """
 
     id = models.BigAutoField(primary_key=True)
-    # Ids of rows above or beside are plain strings (mechanisms 15).
+    # Ids of other rows are plain strings, so that no cascade deletes a decision.
     tenant_id = models.CharField(max_length=64)
     workspace_id = models.CharField(max_length=64)
     principal_id = models.CharField(max_length=160)
@@ -87,7 +85,7 @@ class Decision(models.Model):
 
 
 class ConfirmationStatus(models.TextChoices):
-    """What a person said, that nobody did in time, or that nobody needs to know any more."""
+    """waiting, then once confirmed, refused, expired, or withdrawn (its run was canceled)."""
 
     WAITING = "waiting"
     CONFIRMED = "confirmed"
@@ -97,22 +95,21 @@ class ConfirmationStatus(models.TextChoices):
 
 
 class Delivery(models.TextChoices):
-    """How a person is reached: with a token through the agent's host (words only), or past it."""
+    """How the person confirms: with a token in the agent's response (chat only), or out of band."""
 
     INLINE = "inline"
     OUT_OF_BAND = "out_of_band"
 
 
 class Confirmation(models.Model):
-    """What a decision waits for. `decisions.authorization.confirmations` is the sole writer; its
-    status leaves
-    `waiting` once.
+    """A person's confirmation of a decision, written by `decisions.authorization.confirmations`
+    alone. Its status leaves `waiting` once.
 
     Attributes:
-        token_digest: keyed; None where no token was made, or it was burned.
-        decided_by: the principal or person; empty where time decided.
+        token_digest: keyed; None if there is no token, or it was revoked after wrong tries.
+        decided_by: the principal or user; empty if it expired.
         decided_how: `token`, `admin`, `link`, `command`, `api`; `time`; `canceled`.
-        used_at: when the deed that was confirmed began; it is done once.
+        used_at: when the confirmed call was started, which is possible once.
     """
 
     id = models.CharField(

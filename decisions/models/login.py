@@ -1,4 +1,4 @@
-"""Links that sign a person in at the admin site, once."""
+"""One-time login links of the admin site."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from django.db import models
 
 
 class LoginLink(models.Model):
-    """One use of the admin site's front door; only a keyed digest of its token is kept."""
+    """A one-time login link; only a keyed digest of its token is stored."""
 
     digest = models.CharField(max_length=64, unique=True, editable=False)
     created_at = models.DateTimeField()

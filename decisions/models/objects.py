@@ -1,4 +1,4 @@
-"""What a user keeps: one Shell, success paths by name; every version of them stays."""
+"""Objects of a user: one Shell, and success paths by name. All versions are kept."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ def new_object_id() -> str:
 
 
 class ObjectType(models.TextChoices):
-    """S2's two."""
+    """The two object types of S2."""
 
     SHELL = "shell"
     SUCCESS_PATH = "success_path"
 
 
 class UserObject(models.Model):
-    """An object by its identity; what it says stands in its versions."""
+    """The identity of an object; its content is in its versions."""
 
     id = models.CharField(primary_key=True, max_length=64, default=new_object_id, editable=False)
     tenant_id = models.CharField(max_length=64)
@@ -54,11 +54,11 @@ class UserObject(models.Model):
 
 
 class ObjectVersion(models.Model):
-    """One writing of an object, never changed but for `is_current`.
+    """One version of an object; only `is_current` changes later.
 
     Attributes:
-        version: 1, 2, 3, …; what If-Match names.
-        call_digest: of the call that wrote it, to tell a repeated key from a key used twice.
+        version: 1, 2, 3, …; the ETag and If-Match value.
+        call_digest: of the call that wrote it, to tell a repeated call from a reused key.
     """
 
     object = models.ForeignKey(UserObject, on_delete=models.CASCADE, related_name="versions")

@@ -1,4 +1,4 @@
-"""What became of a decision."""
+"""Outcomes of chat decisions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from decisions.models.decision import Decision
 
 
 class OutcomeStatus(models.TextChoices):
-    """S2's three."""
+    """The three outcome statuses of S2."""
 
     SUCCESS = "success"
     FAILED = "failed"
@@ -17,17 +17,16 @@ class OutcomeStatus(models.TextChoices):
 
 
 class Outcome(models.Model):
-    """The outcome of one decision: opened with it, pending until somebody reports it, once.
+    """The outcome of one decision: created with it, pending until it is reported once.
 
     Attributes:
-        id: a number, as `outcome_id` on every surface.
-        status: None while it is pending.
+        id: a number; `outcome_id` in the APIs.
+        status: None while pending.
         forecast: what was expected: impact by axis, its confidence, cost, memory layer.
-        impact_error: mean absolute difference of the axes, 0..2; None without an actual impact.
+        impact_error: mean absolute difference over the axes, 0..2; None without an actual impact.
         cost_error: actual minus expected cost; None without an actual cost or impact.
-        report_digest: of the whole report, to tell a repeat from another one.
-        proposal: the success path that the report suggests, as `continuity_put_success_path` takes
-            it.
+        report_digest: of the whole report, to tell a repeated report from a different one.
+        proposal: the suggested success path, as input of `continuity_put_success_path`.
     """
 
     id = models.BigAutoField(primary_key=True)

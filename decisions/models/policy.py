@@ -1,4 +1,4 @@
-"""The rules of policy. A rule is never changed: a new version takes its place, the old stay."""
+"""Policy rules. A rule is not updated: a new version replaces it, and old versions are kept."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def new_rule_key() -> str:
 
 
 class RuleVerdict(models.TextChoices):
-    """What a rule says of the calls that it matches."""
+    """The decision of a rule on the calls that it matches."""
 
     ALLOW = "allow"
     DENY = "deny"
@@ -22,7 +22,7 @@ class RuleVerdict(models.TextChoices):
 
 
 class RuleScope(models.TextChoices):
-    """Whose calls a rule is about, from the widest to the narrowest."""
+    """The callers that a rule applies to, from the widest to the narrowest scope."""
 
     EVERYWHERE = "everywhere"
     TENANT = "tenant"
@@ -34,12 +34,12 @@ class PolicyRule(models.Model):
     """One version of a rule.
 
     Attributes:
-        key: the rule through all its versions.
-        scope_id: the id of the tenant or workspace; of an agent its principal (`token:tok_…`,
+        key: the rule's identity, the same in all versions.
+        scope_id: the id of the tenant or workspace; of an agent its principal id (`token:tok_…`,
             `local`); empty for everywhere.
-        tool: a tool's name, or `*` for every one.
-        target_id: the target, of `run_task_template` the templateId; empty for every one.
-        retired_at: when a newer version, or nothing, took its place.
+        tool: a tool's name, or `*` for every tool.
+        target_id: the target; for `run_task_template` the templateId; empty for every target.
+        retired_at: when it was replaced by a newer version, or retired.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -67,7 +67,7 @@ class PolicyRule(models.Model):
                 name="rule_scope_named",
             ),
             models.UniqueConstraint(fields=["key", "version"], name="rule_version_once"),
-            # No two rules in force about the same: which of them wins would be anybody's guess.
+            # At most one active rule per scope, tool and target, so that one rule wins.
             models.UniqueConstraint(
                 fields=["scope", "scope_id", "tool", "target_id"],
                 condition=Q(retired_at__isnull=True),
@@ -80,8 +80,8 @@ class PolicyRule(models.Model):
 
 
 class PolicyStamp(models.Model):
-    """One row that changes with every change of the rules, last in the transaction that makes it;
-    what a process knows of them is good for as long as it reads the same stamp.
+    """A single row that changes with every change of the rules, last in its transaction. A process
+    may use its cached rules while the stamp is the same.
     """
 
     id = models.IntegerField(primary_key=True)

@@ -1,4 +1,4 @@
-"""Who calls: tenants hold workspaces, workspaces hold users and tokens."""
+"""Tenants, their workspaces, and the users and tokens of a workspace."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def new_workspace_id() -> str:
 
 
 def new_token_id() -> str:
-    """Return a fresh token id; it is public, unlike the token itself."""
+    """Return a fresh token id, which is public, unlike the token."""
     return new_id("tok_")
 
 
 class Tenant(models.Model):
-    """An organisation; nothing crosses from one to another."""
+    """An organization; tenants share no data."""
 
     id = models.CharField(primary_key=True, max_length=64, default=new_tenant_id, editable=False)
     name = models.CharField(max_length=128, unique=True)
@@ -34,7 +34,7 @@ class Tenant(models.Model):
 
 
 class Workspace(models.Model):
-    """The unit that queries are scoped to: what is another's reads as missing."""
+    """The unit of isolation of queries: rows of another workspace appear as not found."""
 
     id = models.CharField(primary_key=True, max_length=64, default=new_workspace_id, editable=False)
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="workspaces")
@@ -51,7 +51,7 @@ class Workspace(models.Model):
 
 
 class User(models.Model):
-    """Somebody that agents work for (S2's user_id); not a login of the admin site."""
+    """A user that agents act for (S2's user_id); not a login of the admin site."""
 
     workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="users")
     user_id = models.CharField(max_length=128)
@@ -67,14 +67,14 @@ class User(models.Model):
 
 
 class Token(models.Model):
-    """A bearer credential; only its keyed digest is kept."""
+    """A bearer token; only its keyed digest is stored."""
 
     id = models.CharField(primary_key=True, max_length=64, default=new_token_id, editable=False)
     name = models.CharField(max_length=128)
     digest = models.CharField(max_length=64, unique=True, editable=False)
     workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="tokens")
-    # The user_ids that it may act for; none: any user of the workspace. Names, not rows: every call
-    # of every door reads them, and a token may be made before its users come.
+    # The user_ids that it may act for; empty for any user of the workspace. A list, not a relation:
+    # every API call reads it.
     acts_for = models.JSONField(default=list)
     scopes = models.JSONField(default=list)
     trust = models.CharField(max_length=8, choices=[("local", "local"), ("remote", "remote")])

@@ -1,4 +1,4 @@
-"""What a user has to spend, axis by axis, and why each value is what it is."""
+"""A user's state: how much is left on each axis, and the evidence for each value."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from django.db.models import Q
 
 
 class Axis(models.TextChoices):
-    """What a decision can cost or give (S2; continuity.md, "The protocol")."""
+    """The resources that a decision can use up or increase (S2)."""
 
     MONEY = "money"
     TIME = "time"
@@ -18,9 +18,7 @@ class Axis(models.TextChoices):
 
 
 class AxisValue(models.Model):
-    """One axis of one user; `decisions.continuity.state` alone writes it, with a row of
-    evidence.
-    """
+    """One axis of one user, written only by `decisions.continuity.state`, with evidence."""
 
     tenant_id = models.CharField(max_length=64)
     workspace_id = models.CharField(max_length=64)
@@ -47,12 +45,12 @@ class AxisValue(models.Model):
 
 
 class Evidence(models.Model):
-    """Why an axis moved: from which value to which, on whose word.
+    """One change of an axis value, and its source.
 
     Attributes:
-        source: what told it: `chat`, `outcome`, or `streak` (five clean successes).
-        delta: the change that was told, -1..1, before it was damped.
-        decision_id: of the decision that it came with; not a foreign key, so that evidence stays.
+        source: `chat`, `outcome`, or `streak` (five clean successes).
+        delta: the reported change, -1..1, before damping.
+        decision_id: the decision that it came with; not a foreign key, so that evidence is kept.
     """
 
     tenant_id = models.CharField(max_length=64)
