@@ -27,7 +27,7 @@ from runs.models import Run, RunEvent, RunStep
 EVIDENCE_NAME = "{}.evidence.jsonl"
 CHUNK_BYTES = 192 * 1024
 BATCH_SIZE = 200
-# Columns of a decision that are left out: internal keys that tell a verifier nothing.
+# Columns of a decision that are left out: internal keys without meaning for a verifier.
 _LEFT_OUT = frozenset({"deed_key", "token_digest"})
 
 

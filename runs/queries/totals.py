@@ -67,7 +67,7 @@ _TOTALS_BY_STATUS = """
         FROM runs_runtotalchange WHERE became IS NOT NULL
         UNION ALL
         SELECT template_id, was, -number, 0 FROM runs_runtotalchange
-        WHERE was IS NOT NULL) kept
+        WHERE was IS NOT NULL) counted
     GROUP BY template_id, status"""
 # One statement reads one snapshot: a concurrent commit changes runs and totals alike, so it does
 # not show up as a difference.
@@ -76,7 +76,7 @@ _DIFFERENCES = f"""
         SELECT workspace_id, template_id, status, COUNT(*) AS number FROM runs_run
         WHERE hidden_at IS NULL GROUP BY workspace_id, template_id, status
         UNION ALL
-        SELECT workspace_id, template_id, status, -number FROM ({_LINES}) kept) both_sides
+        SELECT workspace_id, template_id, status, -number FROM ({_LINES}) counted) both_sides
     GROUP BY workspace_id, template_id, status HAVING SUM(number) <> 0"""  # noqa: S608
 
 
@@ -95,7 +95,7 @@ def count_visible(
     matching = " AND ".join(wheres)
     with connection.cursor() as cursor:
         cursor.execute(
-            f"SELECT (SELECT COALESCE(SUM(number), 0) FROM ({_LINES}) kept WHERE {matching}),"  # noqa: S608
+            f"SELECT (SELECT COALESCE(SUM(number), 0) FROM ({_LINES}) counted WHERE {matching}),"  # noqa: S608
             f" (SELECT COUNT(*) FROM runs_run WHERE hidden_at IS NULL AND ended_at <= %s"
             f" AND {matching})",
             [*params, connection.ops.adapt_datetimefield_value(ended_before), *params],
@@ -137,7 +137,7 @@ def _fold_batch() -> int:
     entered: Counter[tuple[str, str, str]] = Counter()
     with connection.cursor() as cursor:
         cursor.execute(
-            "DELETE FROM runs_runtotalchange WHERE id IN"  # noqa: S608  (only our own constants)
+            "DELETE FROM runs_runtotalchange WHERE id IN"  # noqa: S608  (built from constants only)
             f" (SELECT id FROM runs_runtotalchange ORDER BY id LIMIT {FOLD_BATCH} {skip})"
             " RETURNING workspace_id, template_id, was, became, number"
         )
