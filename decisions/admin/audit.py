@@ -16,7 +16,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from decisions.admin.answers import bundle_file
+from decisions.admin.file_responses import bundle_file
 from decisions.admin.filters import TimeFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.audit.chain import head_of_chain

@@ -17,7 +17,7 @@ from django.utils.safestring import SafeString
 from decisions.admin.filters import TimeFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.continuity.owner import Owner
-from decisions.continuity.state import AXES, state_of
+from decisions.continuity.state import AXES, read_state
 from decisions.models import Evidence, Outcome, OutcomeStatus, User, UserObject
 from decisions.presentation.formatting import one_line, pretty_json, shorten
 from decisions.presentation.html import code, link_to, moment, pill
@@ -258,7 +258,7 @@ class EvidenceAdmin(OfUserAdmin):
 def state_table(user: User) -> SafeString:
     """Return a user's state, axis by axis, the scarcest marked."""
     place = user.workspace
-    state = state_of(Owner(place.tenant_id, place.id, user.user_id))
+    state = read_state(Owner(place.tenant_id, place.id, user.user_id))
     rows = (
         (
             axis,

@@ -79,7 +79,7 @@ class KindFilter(admin.SimpleListFilter):
         return queryset.filter(kind=self.value()) if self.value() else queryset
 
 
-def state_of(confirmation: Confirmation | None) -> str:
+def state_folder(confirmation: Confirmation | None) -> str:
     """Return how a confirmation stands by the clock, which the scheduler follows within seconds."""
     if confirmation is None:
         return "none needed"
@@ -226,7 +226,7 @@ class DecisionAdmin(ReadOnlyAdmin):
     def until(self, decision: Decision) -> SafeString | str:
         """Return how long it still waits."""
         confirmation = confirmation_of(decision)
-        if confirmation is None or state_of(confirmation) != "waiting":
+        if confirmation is None or state_folder(confirmation) != "waiting":
             return "–"
         return time_left(confirmation)
 
@@ -238,7 +238,7 @@ class DecisionAdmin(ReadOnlyAdmin):
 
 def state_pill(decision: Decision) -> SafeString:
     """Return how a decision stands, as a coloured label."""
-    state = state_of(confirmation_of(decision))
+    state = state_folder(confirmation_of(decision))
     return pill(state, _TONES.get(state, "neutral"))
 
 
@@ -263,7 +263,7 @@ def time_left(confirmation: Confirmation) -> str:
 def _shown(decision: Decision) -> dict[str, Any]:
     """Return what the page of a decision shows."""
     confirmation = confirmation_of(decision)
-    state = state_of(confirmation)
+    state = state_folder(confirmation)
     return {
         "decision": decision,
         "title": f"Decision {decision.pk}",

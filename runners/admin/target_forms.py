@@ -18,7 +18,7 @@ from decisions.models import Tenant, Workspace
 from runners.gateway.request import TIMEOUT_MAX_MS, TIMEOUT_MS
 from runners.models import ExecutionTarget, TargetKind
 from runners.targets.runner_config import ON_UNREACHABLE
-from runners.targets.targets import TargetSays
+from runners.targets.targets import TargetFields
 
 
 class TargetForm(forms.Form):
@@ -56,11 +56,11 @@ class TargetForm(forms.Form):
             "version": target.version,
         }
 
-    def says(self) -> TargetSays:
+    def says(self) -> TargetFields:
         """Return what was filled in, once it is valid."""
         given = self.cleaned_data
         tenant_id, _, workspace_id = given["place"].partition("|")
-        return TargetSays(
+        return TargetFields(
             tenant_id=tenant_id,
             workspace_id=workspace_id or None,
             name=given["name"],

@@ -22,9 +22,9 @@ from decisions.presentation.html import TONES, pill
 from runners.admin.target_forms import FORMS, FolderForm, RunnerForm, TargetForm
 from runners.models import ExecutionTarget, TargetKind
 from runners.remote_tools.catalogue import offers_of
-from runners.targets.published_tools import named_offers
+from runners.targets.published_tools import configured_tools
 from runners.targets.runner_endpoint import probe_target
-from runners.targets.targets import change_target, make_target
+from runners.targets.targets import change_target, create_target_row
 
 VERSIONS = 50
 VERDICTS = {"allow": "allowed", "deny": "denied", "confirm": "asks a person"}
@@ -96,7 +96,7 @@ class TargetPages:
 
 def _write(form: TargetForm, actor: str) -> ExecutionTarget:
     if form.target is None:
-        return make_target(form.says(), actor=actor)
+        return create_target_row(form.says(), actor=actor)
     seen = form.cleaned_data["version"] or form.target.version
     return change_target(form.target.id, form.says(), actor=actor, if_version=seen)
 
@@ -123,7 +123,7 @@ def shown_offers(target: ExecutionTarget) -> list[dict[str, Any]]:
     policy = current_policy(
         principal_id="", tenant_id=target.tenant_id, workspace_id=target.workspace_id or ""
     )
-    in_config = {offer["name"] for offer in named_offers(target.config)}
+    in_config = {offer["name"] for offer in configured_tools(target.config)}
     published = {offer["name"] for offer in target.catalogue}
     shown = []
     for offer in offers_of(target, _named_in_rules(target)):

@@ -10,7 +10,7 @@ from django.db.models import Count, QuerySet
 from django.db.models.fields.json import KT
 from django.http import HttpRequest
 
-from artifacts.admin.answers import is_picture
+from artifacts.admin.responses import is_picture
 from artifacts.models import RESULT, Artifact
 from decisions.admin.filters import workspace_label
 from decisions.models import AuditEntry, Token, Workspace

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from artifacts.admin.answers import is_picture
+from artifacts.admin.responses import is_picture
 from artifacts.models import Artifact
 from decisions.presentation.formatting import pretty_json
 from runs.models import Run, RunStep

@@ -20,7 +20,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from artifacts.admin.answers import attachment, is_picture, picture
+from artifacts.admin.responses import attachment, is_picture, picture
 from artifacts.chunks import is_text
 from artifacts.models import Artifact
 from artifacts.selectors import open_content
