@@ -1,1 +1,1 @@
-"""The wiring on top: settings, urls, asgi, celery. Imported by nobody."""
+"""The project configuration: settings, URLs, ASGI, Celery, health, metrics. No part imports it."""

@@ -1,6 +1,7 @@
-"""Errors as answers of the REST door: one shape {errorCode, message, details, retryable, recovery,
-nextActions?} for all of them, but for calls whose seed has a shape of its own
-(`ApiView.refusal_as_dict`).
+"""Map exceptions to the error responses of the REST API.
+
+All errors have one shape, {errorCode, message, details, retryable, recovery, nextActions?}, except
+for calls whose seed defines its own (`ApiView.refusal_as_dict`).
 """
 
 from __future__ import annotations
@@ -29,125 +30,121 @@ from decisions.errors import (
 )
 from decisions.infra.ids import new_id
 
-ADMIN = "/admin"  # its pages are for people; everything else answers programs
+ADMIN = "/admin"  # answers with HTML pages; everything else with JSON
 log = logging.getLogger(__name__)
 
 
 class RouteNotFound(Refused):
-    """No such route."""
+    """No route has this path."""
 
     code = "NOT_FOUND"
     http_status = 404
-    recovery = "See /api/docs for the routes that exist."
+    recovery = "See /api/docs for the available routes."
 
 
 class WrongMethod(Refused):
-    """The route exists, but not for this method."""
+    """The route does not support this method."""
 
     code = "METHOD_NOT_ALLOWED"
     http_status = 405
-    recovery = "Use one of the methods that the header Allow names."
+    recovery = "Use one of the methods in the Allow header."
 
 
 class MalformedRequest(InvalidInput):
-    """Django or DRF takes no request of this form: too many fields, say."""
+    """Django or DRF refused the form of the request, for example because of too many fields."""
 
 
 class InvalidHost(MalformedRequest):
-    """The Host header names another server."""
+    """The Host header is not a host name of this server."""
 
-    recovery = "Use a host name of this server; its operator sets them in CONTINUITY_ALLOWED_HOSTS."
+    recovery = "Use a host name that the operator lists in CONTINUITY_ALLOWED_HOSTS."
 
 
 class InternalError(Refused):
-    """Our own failure; the log has all of it under the error id."""
+    """An unexpected error; the log has its traceback under the error id."""
 
     http_status = 500
-    recovery = "Tell the operator the error id; the server's log has the cause under it."
+    recovery = "Give the operator the error id, under which the server's log has the cause."
 
 
 class StorageUnavailable(NotReady):
-    """The database, or the storage of artifacts, did not take the call."""
+    """The database or the artifact storage is unavailable."""
 
-    recovery = "Try again in a few seconds; /readyz says which part is away."
+    recovery = "Try again in a few seconds; /readyz shows which part is unavailable."
 
 
 def handle(error: Exception, context: Mapping[str, Any]) -> HttpResponse:
-    """Return the answer to a call that raised (REST_FRAMEWORK's EXCEPTION_HANDLER)."""
+    """Return the response to a call that raised (REST_FRAMEWORK's EXCEPTION_HANDLER)."""
     refusal = error if isinstance(error, Refused) else _translate(error)
     view, request = context.get("view"), context.get("request")
-    headers = _headers(
-        refusal, token_came=request is not None and bearer_token(request) is not None
-    )
+    headers = _headers(refusal, has_token=request is not None and bearer_token(request) is not None)
     if isinstance(refusal, WrongMethod) and view is not None:
         headers["Allow"] = ", ".join(view.allowed_methods)
-    is_ours = isinstance(view, ApiView)
-    tell = getattr(view, "refusal_as_dict") if is_ours else as_dict  # noqa: B009  (a view may have its own)
-    return answer(refusal, headers, tell=tell)
+    has_own = isinstance(view, ApiView)
+    refusal_as_dict = getattr(view, "refusal_as_dict") if has_own else as_dict  # noqa: B009  (set per instance)
+    return error_response(refusal, headers, refusal_as_dict=refusal_as_dict)
 
 
-def answer(
+def error_response(
     refusal: Refused,
     headers: Mapping[str, str] | None = None,
     *,
-    tell: Callable[[Refused], dict[str, Any]] = as_dict,
+    refusal_as_dict: Callable[[Refused], dict[str, Any]] = as_dict,
 ) -> HttpResponse:
-    """Return a refusal in the one shape of errors, or in that of the call's own seed."""
-    return json_response(tell(refusal), status=refusal.http_status, headers=headers)
+    """Return the error response to a refusal."""
+    return json_response(refusal_as_dict(refusal), status=refusal.http_status, headers=headers)
 
 
-def _headers(refusal: Refused, *, token_came: bool) -> dict[str, str]:
+def _headers(refusal: Refused, *, has_token: bool) -> dict[str, str]:
     if isinstance(refusal, NotAuthenticated):
-        problem = ', error="invalid_token"' if token_came else ""
-        return {"WWW-Authenticate": f'Bearer realm="continuity"{problem}'}
+        error = ', error="invalid_token"' if has_token else ""
+        return {"WWW-Authenticate": f'Bearer realm="continuity"{error}'}
     if isinstance(refusal, TooManyRequests | StorageUnavailable):
         return {"Retry-After": "1"}
     return {}
 
 
 def _translate(error: Exception) -> Refused:
-    """Return what an exception of Django, of DRF or of our own making amounts to for the caller."""
+    """Return the refusal for an exception of Django or DRF, or for an unexpected one."""
     if isinstance(error, Http404):
-        return RouteNotFound("There is nothing at this address.")
+        return RouteNotFound("No route has this path.")
     if isinstance(error, MethodNotAllowed):
         return WrongMethod(str(error.detail))
     if isinstance(error, DisallowedHost):
-        return InvalidHost("The Host header names no host of this server.")
+        return InvalidHost("The Host header is not a host name of this server.")
     if isinstance(error, SuspiciousOperation | APIException | PermissionDenied):
-        return MalformedRequest("The request is not taken in this form.")
-    return _malfunction(error)
+        return MalformedRequest("The request does not have a form that this server accepts.")
+    return _unexpected(error)
 
 
-def _malfunction(error: BaseException | None) -> InternalError | StorageUnavailable:
+def _unexpected(error: BaseException | None) -> InternalError | StorageUnavailable:
     error_id = new_id("err_")
     log.error("a call failed unexpectedly", exc_info=error, extra={"errorId": error_id})
     if isinstance(error, OSError):
         details = {"errorId": error_id, "causeCode": "STORAGE"}
-        return StorageUnavailable(
-            "The storage of artifacts did not take the call.", details=details
-        )
+        return StorageUnavailable("The artifact storage is unavailable.", details=details)
     if isinstance(error, OperationalError | InterfaceError):
         details = {"errorId": error_id, "causeCode": "STORAGE_UNAVAILABLE"}
-        return StorageUnavailable("The database did not take the call.", details=details)
-    return InternalError("The server failed at this call.", details={"errorId": error_id})
+        return StorageUnavailable("The database is unavailable.", details=details)
+    return InternalError("The call failed: internal error.", details={"errorId": error_id})
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
-    """Answer 400 outside of a call (Django's handler400)."""
+    """Return a 400 response for an error outside the API views (Django's handler400)."""
     if request.path.startswith(ADMIN):
         return defaults.bad_request(request, exception)
-    return answer(_translate(exception))
+    return error_response(_translate(exception))
 
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponseBase:
-    """Answer 404 outside of a call (Django's handler404)."""
+    """Return a 404 response for an unknown path (Django's handler404)."""
     if request.path.startswith(ADMIN):
         return defaults.page_not_found(request, exception)
-    return answer(_translate(Http404()))
+    return error_response(_translate(Http404()))
 
 
 def server_error(request: HttpRequest) -> HttpResponseBase:
-    """Answer 500 outside of a call (Django's handler500)."""
+    """Return a 500 response for an error outside the API views (Django's handler500)."""
     if request.path.startswith(ADMIN):
         return defaults.server_error(request)
-    return answer(_malfunction(sys.exc_info()[1]))
+    return error_response(_unexpected(sys.exc_info()[1]))

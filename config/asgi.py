@@ -1,5 +1,5 @@
-"""The one ASGI application: by path to the API, MCP, the WebSockets, the static files, or
-the rest of Django.
+"""The ASGI application: it dispatches by path to the API, MCP, the WebSockets, the static files or
+the other pages of Django.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from starlette.staticfiles import StaticFiles  # noqa: E402
 
 from artifacts.api.uploads import UPLOAD_PATH  # noqa: E402
 from artifacts.storage.staging import read_ticket  # noqa: E402
-from config.api_errors import answer  # noqa: E402
+from config.api_errors import error_response  # noqa: E402
 from decisions.errors import BodyTooLarge, InvalidInput, Refused  # noqa: E402
 from decisions.validation.json_input import CALL_LIMIT  # noqa: E402
 from mcp_server.http.lazy_loading import PATHS, LazyMcpApplication  # noqa: E402
@@ -46,23 +46,21 @@ _API = ("/api/v1/", "/api/schema", *_HEALTH)
 
 
 class HeadTooLarge(InvalidInput):
-    """More bytes of headers than any call needs."""
+    """The request line and the headers are larger than HEAD_MAX_BYTES."""
 
     http_status = 431
-    recovery = "Send fewer or shorter headers, and a shorter address."
+    recovery = "Send fewer or shorter headers, and a shorter URL."
 
 
 class ApiHandler(ASGIHandler):
-    """Django for calls that wait: no thread is kept for the length of a request, and no middleware
-    runs.
+    """Django's handler for the API, without middleware and without a thread per request.
 
-    Django's own handler gives every request a thread of its own that lives as long as the request;
-    a thousand listeners would be a thousand threads. What the middleware does for pages, `ApiView`
-    does for calls.
+    Django's own handler keeps a thread for each request, so a thousand waiting clients would need a
+    thousand threads. `ApiView` does for API calls what the middleware does for pages.
     """
 
     def load_middleware(self, is_async: bool = False) -> None:
-        """Lead straight to the views."""
+        """Call the views directly."""
         self._view_middleware: list[Any] = []
         self._template_response_middleware: list[Any] = []
         self._exception_middleware: list[Any] = []
@@ -71,21 +69,21 @@ class ApiHandler(ASGIHandler):
         )
 
     async def get_response_async(self, request: HttpRequest) -> Any:
-        """Answer; a refusal is an answer and no incident, so nothing is logged here."""
+        """Return the response; error responses are not logged, unlike in Django's own handler."""
         response: Any = await self._middleware_chain(request)  # type: ignore[misc]
         response._resource_closers.append(request.close)
         return response
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer one request."""
+        """Handle one request."""
         await self.handle(scope, receive, send)
 
 
 class PageHandler(ASGIHandler):
-    """Django for pages: each request has a thread, whose database connection ends with it."""
+    """Django's handler for pages: each request has a thread and closes its database connections."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer one request."""
+        """Handle one request."""
         async with ThreadSensitiveContext():
             try:
                 await self.handle(scope, receive, send)
@@ -94,84 +92,84 @@ class PageHandler(ASGIHandler):
 
 
 class StaticFileApp(StaticFiles):
-    """The static files of every application; browsers keep them for a day, then ask by ETag."""
+    """The static files of all applications; browsers cache them for a day, then revalidate."""
 
     def __init__(self) -> None:
-        holding = [app for app in apps.get_app_configs() if (Path(app.path) / "static").is_dir()]
-        super().__init__(packages=[(app.name, "static") for app in holding])
+        with_files = [app for app in apps.get_app_configs() if (Path(app.path) / "static").is_dir()]
+        super().__init__(packages=[(app.name, "static") for app in with_files])
 
     async def get_response(self, path: str, scope: MutableMapping[str, Any]) -> Response:
-        """Return the file, or say that there is none."""
+        """Return the file, or 404."""
         try:
             response = await super().get_response(path, scope)
-        except HTTPException as refusal:
-            return PlainTextResponse(refusal.detail, status_code=refusal.status_code)
+        except HTTPException as error:
+            return PlainTextResponse(error.detail, status_code=error.status_code)
         response.headers["Cache-Control"] = "public, max-age=86400"
         response.headers["X-Content-Type-Options"] = "nosniff"
         return response
 
 
 class _Body:
-    """A request's body on its way to the application, cut off where it grows past its limit."""
+    """A request's body, which is cut off if it exceeds its limit."""
 
     def __init__(self, scope: Any, receive: Any) -> None:
         self._receive = receive
         self.limit = self._left = _limit(scope)
         declared = dict(scope["headers"]).get(b"content-length", b"")
-        self.is_flood = declared.isdigit() and int(declared) > self.limit
+        self.is_too_large = declared.isdigit() and int(declared) > self.limit
 
     async def receive(self) -> Any:
-        """Return the next message; a flood ends as if the caller had hung up."""
+        """Return the next ASGI event; a body over the limit ends with a disconnect."""
         message = await self._receive()
         self._left -= len(message.get("body", b""))
-        self.is_flood = self._left < 0
-        return {"type": "http.disconnect"} if self.is_flood else message
+        self.is_too_large = self._left < 0
+        return {"type": "http.disconnect"} if self.is_too_large else message
 
 
 class Dispatcher:
-    """What uvicorn calls."""
+    """The ASGI callable that uvicorn runs."""
 
     def __init__(self) -> None:
         self._api, self._pages, self._files = ApiHandler(), PageHandler(), StaticFileApp()
         self._mcp = LazyMcpApplication()
-        self._use = WebActivity(home_paths())
+        self._activity = WebActivity(home_paths())
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Serve one connection's scope."""
+        """Handle one HTTP request, one WebSocket or the lifespan."""
         if scope["type"] == "http":
             await self._http(scope, receive, send)
         elif scope["type"] == "websocket":
             await self._socket(scope, receive, send)
         else:
-            await self._live(receive, send)
+            await self._lifespan(receive, send)
 
     async def _http(self, scope: Any, receive: Any, send: Any) -> None:
-        """Pass the request on, unless its head or its body is a flood."""
+        """Handle a request; refuse it if its head or its body is too large."""
         if _head_bytes(scope) > HEAD_MAX_BYTES:
-            told = f"The head of the request is larger than {HEAD_MAX_BYTES} bytes."
-            await _refuse(send, HeadTooLarge(told))
+            message = f"The request line and headers are larger than {HEAD_MAX_BYTES} bytes."
+            await _refuse(send, HeadTooLarge(message))
             return
         if not scope["path"].startswith(_HEALTH):
-            self._use.record()
+            self._activity.record()
         body = _Body(scope, receive)
-        if not body.is_flood:
+        if not body.is_too_large:
             await self._choose(scope["path"])(scope, body.receive, send)
-        if body.is_flood:
-            await _refuse(send, BodyTooLarge(f"The body has more than {body.limit} bytes."))
+        if body.is_too_large:
+            await _refuse(send, BodyTooLarge(f"The body is larger than {body.limit} bytes."))
 
     async def _socket(self, scope: Any, receive: Any, send: Any) -> None:
-        """Open a task's WebSocket, or that of its live page; there are no others."""
+        """Serve the WebSocket of a task or of its live page; close any other."""
         if _head_bytes(scope) > HEAD_MAX_BYTES or not scope["path"].startswith(PATH):
-            await send({"type": "websocket.close"})  # before the handshake: the client sees 403
+            await send({"type": "websocket.close"})  # before the handshake: the client gets 403
             return
 
-        async def heard() -> Any:
+        async def receive_and_record() -> Any:
             message = await receive()
-            self._use.record()
+            self._activity.record()
             return message
 
         serve = serve_live if is_live_path(scope["path"]) else serve_task
-        await serve(scope, heard, send)
+        await serve(scope, receive_and_record, send)
 
     def _choose(self, path: str) -> Any:
         if path.startswith(_API):
@@ -181,27 +179,27 @@ class Dispatcher:
         return self._static if path.startswith(STATIC + "/") else self._pages
 
     async def _static(self, scope: Any, receive: Any, send: Any) -> None:
-        place = {**scope, "root_path": scope.get("root_path", "") + STATIC}
-        await self._files(place, receive, send)
+        mounted = {**scope, "root_path": scope.get("root_path", "") + STATIC}
+        await self._files(mounted, receive, send)
 
-    async def _live(self, receive: Any, send: Any) -> None:
-        """Follow the process's life."""
-        publisher = Publisher()  # of the calls that are made here
+    async def _lifespan(self, receive: Any, send: Any) -> None:
+        """Publish this process's metrics from startup to shutdown, then close what is open."""
+        publisher = Publisher()
         publisher.start()
         while True:
             message = await receive()
-            is_over = message["type"] == "lifespan.shutdown"
-            if is_over:
+            is_shutdown = message["type"] == "lifespan.shutdown"
+            if is_shutdown:
                 await self._mcp.close()
                 await close_connections()
                 publisher.stop()
             await send({"type": f"{message['type']}.complete"})
-            if is_over:
+            if is_shutdown:
                 return
 
 
 def _limit(scope: Any) -> int:
-    """Return how large a body may be: an upload's is as large as its ticket says."""
+    """Return the largest allowed body in bytes; an upload may be as large as its ticket says."""
     path = scope["path"]
     ticket = read_ticket(path.removeprefix(UPLOAD_PATH)) if path.startswith(UPLOAD_PATH) else None
     return CALL_LIMIT if ticket is None else max(CALL_LIMIT, ticket.size_bytes)
@@ -213,7 +211,7 @@ def _head_bytes(scope: Any) -> int:
 
 
 async def _refuse(send: Any, refusal: Refused) -> None:
-    response = answer(refusal, {"Connection": "close"})
+    response = error_response(refusal, {"Connection": "close"})
     headers = [(name.lower().encode(), value.encode()) for name, value in response.items()]
     await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
     await send({"type": "http.response.body", "body": response.content})

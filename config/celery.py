@@ -1,6 +1,4 @@
-"""The Celery application: a doorbell that says "there is work" (mechanisms 1); the work itself is
-in the database.
-"""
+"""The Celery application, which carries wake-ups for workers; the queue of runs is the database."""
 
 from __future__ import annotations
 
@@ -17,19 +15,19 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 
 def _keep_usable_connections(self: DjangoWorkerFixup, **kwargs: Any) -> None:
-    """Close only what Django itself calls unusable or obsolete.
+    """Close only connections that Django considers unusable or obsolete.
 
-    Celery closes every connection around every task, whatever CONN_MAX_AGE says; keeping them
-    doubles the throughput of durable runs. CONN_HEALTH_CHECKS makes the kept ones survive a restart
-    of PostgreSQL.
+    Celery closes every connection before and after every task, despite CONN_MAX_AGE; keeping them
+    doubles the throughput of durable runs. With CONN_HEALTH_CHECKS Django replaces a connection
+    that a restart of PostgreSQL broke.
     """
     for connection in self._db.connections.all(initialized_only=True):
         connection.close_if_unusable_or_obsolete()
 
 
 DjangoWorkerFixup.close_database = _keep_usable_connections
-# What was heard and not begun need not notify_workers again: the sweeper sees to that. Giving it back to a
-# broker that is gone fails in a way that ends the worker.
+# Do not return unprocessed wake-ups to the broker: the scheduler sends them again, and
+# returning them to a broker that is down crashes the worker.
 Channel.do_restore = False
 
 app = Celery("continuity")
@@ -38,13 +36,15 @@ app.autodiscover_tasks(["runs"])
 
 
 def notify_workers(queue: str, run_id: str) -> None:
-    """Ring once, unless a bell is under way already; raises what the broker
-    raises, and the sweeper rings again for what was not heard.
+    """Send one wake-up message, unless the queue has an undelivered one.
+
+    Raises what the broker's client raises; the scheduler sends a lost wake-up again
+    (`runs.queue.outbox.resend_wakeups`).
     """
     if not wakeup_dedup.should_send(queue):
         return
     try:
         app.send_task("runs.work", kwargs={"run_id": run_id}, queue=queue, retry=False)
     except BaseException:
-        wakeup_dedup.mark_received()  # or others would count on it
+        wakeup_dedup.mark_received()  # nothing was sent: later wake-ups must not be left out
         raise

@@ -1,4 +1,4 @@
-"""Whether the process lives (/healthz) and the installation can do its work (/readyz)."""
+"""GET /healthz (is this process alive?) and GET /readyz (can the installation do its work?)."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ READINESS = {
 class LivenessView(PublicView):
     """GET /healthz."""
 
-    @operation("getLiveness", "The process lives", tag="health", response=HEALTH)
+    @operation("getLiveness", "Liveness of the web process", tag="health", response=HEALTH)
     async def get(self, request: Request) -> HttpResponse:
-        """Answers 200 as long as the process answers at all; it asks nothing of anybody."""
+        """Returns 200 as long as the web process responds; checks no other service."""
         return json_response({"status": "ok"})
 
 
@@ -56,47 +56,47 @@ class ReadinessView(PublicView):
 
     @operation(
         "getReadiness",
-        "Everything is there",
+        "Readiness of the installation",
         tag="health",
         response=READINESS,
         others={503: READINESS},
     )
     async def get(self, request: Request) -> HttpResponse:
-        """Answers 200 when the database, Redis and at least one worker are there, else 503 and
-        which part is not.
+        """Returns 200 if the database, Redis and at least one worker are available, else 503 with
+        the reason of each part that is not.
         """
-        names = list(_PARTS)
-        found = await asyncio.gather(*(_judge(*_PARTS[name]) for name in names))
+        names = list(_CHECKS)
+        found = await asyncio.gather(*(_check_part(*_CHECKS[name]) for name in names))
         parts = dict(zip(names, found, strict=True))
         ready = all(part["ok"] for part in found)
         return json_response({"ready": ready, "parts": parts}, status=200 if ready else 503)
 
 
-class _Away(Exception):
-    """A part is not there; the text says so to anybody, so it holds no address."""
+class _Unavailable(Exception):
+    """A part is unavailable; the message is public, so it names no address."""
 
 
-async def _judge(check: Callable[[], Awaitable[None]], hint: str) -> dict[str, Any]:
+async def _check_part(check: Callable[[], Awaitable[None]], hint: str) -> dict[str, Any]:
     started = time.monotonic()
-    told: dict[str, Any] = {"ok": True}
+    result: dict[str, Any] = {"ok": True}
     try:
         async with asyncio.timeout(CHECK_S):
             await check()
     except TimeoutError:
-        told = {"ok": False, "reason": f"It did not answer within {CHECK_S:.0f} s. {hint}"}
-    except _Away as away:
-        told = {"ok": False, "reason": str(away)}
-    except Exception as error:  # noqa: BLE001  (whatever a driver raises means that the part is away)
-        told = {"ok": False, "reason": f"{type(error).__name__}. {hint}"}
-    return told | {"ms": round((time.monotonic() - started) * 1000, 1)}
+        result = {"ok": False, "reason": f"No response within {CHECK_S:.0f} s. {hint}"}
+    except _Unavailable as error:
+        result = {"ok": False, "reason": str(error)}
+    except Exception as error:  # noqa: BLE001  (any exception of a driver means: unavailable)
+        result = {"ok": False, "reason": f"{type(error).__name__}. {hint}"}
+    return result | {"ms": round((time.monotonic() - started) * 1000, 1)}
 
 
 async def _database() -> None:
-    def ask() -> None:
+    def select_one() -> None:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
 
-    await in_thread(ask)
+    await in_thread(select_one)
 
 
 async def _redis() -> None:
@@ -106,11 +106,11 @@ async def _redis() -> None:
 
 async def _worker() -> None:
     if not await in_thread(count_live_workers):
-        raise _Away("No worker beats: runs are accepted and wait. Start one: `manage.py worker`.")
+        raise _Unavailable("No worker is running, so runs wait. Start one: `manage.py worker`.")
 
 
-_PARTS: dict[str, tuple[Callable[[], Awaitable[None]], str]] = {
-    "database": (_database, "Is the server of DATABASE_URL up?"),
-    "redis": (_redis, "Is the server of REDIS_URL up? Runs go on more slowly without it."),
-    "worker": (_worker, "The database would have to tell."),
+_CHECKS: dict[str, tuple[Callable[[], Awaitable[None]], str]] = {
+    "database": (_database, "Check that the server of DATABASE_URL is running."),
+    "redis": (_redis, "Check that the server of REDIS_URL is running. Without it runs are slower."),
+    "worker": (_worker, "Live workers are read from the database."),
 }

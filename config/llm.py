@@ -1,4 +1,4 @@
-"""What the settings say of the model of agent runs."""
+"""The settings of the model that agent runs use."""
 
 from __future__ import annotations
 
@@ -13,63 +13,70 @@ from runners.llm.base import LlmSettings, Price
 
 
 def usd_amount(env: Env, name: str) -> float | None:
-    """Return the amount that an environment variable is, None where it is not set.
+    """Return an environment variable's value in US dollars, or None if it is not set.
 
     Raises:
-        ImproperlyConfigured: It is no amount.
+        ImproperlyConfigured: The value is not an amount.
     """
     text: str = env.str(name, "").strip()
     return _amount(name, text) if text else None
 
 
 def max_cost_usd(env: Env, name: str, model: LlmSettings) -> float | None:
-    """Return the most that a run may cost, None where there is no limit.
+    """Return the largest allowed cost of a run in US dollars, or None if it is not limited.
 
     Raises:
-        ImproperlyConfigured: It is no amount, or nobody could tell when it is reached.
+        ImproperlyConfigured: The value is not an amount, or the model's price is not set.
     """
-    most = usd_amount(env, name)
-    if most is not None and model.model and model.price is None:
+    limit = usd_amount(env, name)
+    if limit is not None and model.model and model.price is None:
         raise ImproperlyConfigured(
-            f"{name} is set, but not CONTINUITY_LLM_PRICE: without it no cost is known."
+            f"{name} needs CONTINUITY_LLM_PRICE, without which costs are unknown. Set it too."
         )
-    return most
+    return limit
 
 
 def _amount(name: str, text: str) -> float:
     if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text, re.ASCII):
-        raise ImproperlyConfigured(f"{name} has to be an amount such as 2.50, not {text[:64]!r}.")
+        raise ImproperlyConfigured(f"{name} must be an amount such as 2.50, not {text[:64]!r}.")
     return float(text)
 
 
-def llm_settings(*, base_url: str, price: str, api_key: str = "", **told: Any) -> LlmSettings:
-    """Return what is said of the model of agent runs.
+def llm_settings(*, base_url: str, price: str, api_key: str = "", **others: Any) -> LlmSettings:
+    """Return the settings of the model, validated.
+
+    Args:
+        base_url: The address of the provider's API; "" for the provider's own.
+        price: US dollars per million input and output tokens, such as "1.25/10"; "" if unknown.
+        api_key: The provider's API key.
+        others: Further fields of LlmSettings.
 
     Raises:
-        ImproperlyConfigured: The address is none, or has credentials in it; the price is none; the
-            key cannot be sent.
+        ImproperlyConfigured: The address is not an http(s) URL or has credentials or a query; the
+            price is malformed; the key cannot be sent in a header.
     """
-    if not re.fullmatch(r"[!-~]*", api_key):  # a header's value, and none with spaces in it
+    if not re.fullmatch(r"[!-~]*", api_key):  # it is sent in a header
         raise ImproperlyConfigured(
-            "CONTINUITY_LLM_API_KEY has spaces or signs in it that no key has: copy it once more."
+            "CONTINUITY_LLM_API_KEY has spaces or characters that keys do not have: copy it again."
         )
     parts = urlsplit(base_url)
     if base_url and (parts.scheme not in ("http", "https") or not parts.hostname):
-        raise ImproperlyConfigured("CONTINUITY_LLM_BASE_URL has to be an http(s) address.")
+        raise ImproperlyConfigured("CONTINUITY_LLM_BASE_URL must be an http:// or https:// URL.")
     if parts.username or parts.password or parts.query:
         raise ImproperlyConfigured(
-            "CONTINUITY_LLM_BASE_URL holds more than an address; a key belongs into"
+            "CONTINUITY_LLM_BASE_URL must not have credentials or a query; put the key into"
             " CONTINUITY_LLM_API_KEY."
         )
-    given, slash, made = price.partition("/")
+    input_price, slash, output_price = price.partition("/")
     if price and not slash:
         raise ImproperlyConfigured(
-            "CONTINUITY_LLM_PRICE has to be two amounts for a million tokens, in/out: 1.25/10."
+            "CONTINUITY_LLM_PRICE must be two amounts per million tokens, input/output: 1.25/10."
         )
-    costs = [_amount("CONTINUITY_LLM_PRICE", one) for one in (given, made)] if price else []
+    amounts = (input_price, output_price) if price else ()
+    costs = [_amount("CONTINUITY_LLM_PRICE", amount) for amount in amounts]
     return LlmSettings(
         base_url=base_url.rstrip("/"),
         price=Price(*costs) if costs else None,
         api_key=api_key,
-        **told,
+        **others,
     )

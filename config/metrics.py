@@ -1,8 +1,9 @@
-"""GET /metrics: figures of the whole installation for Prometheus (docs/operations.md).
+"""GET /metrics: metrics of the whole installation for Prometheus (docs/operations.md).
 
-Every web process tells the same: what is in the database, and what the processes published
-(`runs.installation.health.publisher`). A part that is away takes its figures with it and says so in
-`continuity_database_up` or `continuity_redis_up`; a scrape never fails over it.
+Every web process returns the same metrics: those read from the database, and those that all
+processes published to Redis (`runs.installation.health.publisher`). If one of the two is
+unavailable, its metrics are missing and `continuity_database_up` or `continuity_redis_up` is 0; the
+scrape itself succeeds.
 """
 
 from __future__ import annotations
@@ -36,57 +37,56 @@ from runs.models import TERMINAL, RunStatus
 from runs.task_templates.registry import list_templates
 
 log = logging.getLogger(__name__)
-# What a worker says of itself as it is now, by the name it has in
-# `runs.installation.health.publisher`.
-NOW = {
-    "browser_pages": "Pages that workers have open.",
-    "browser_sessions": "Named browser sessions that workers hold open between runs.",
-    "waiting_pages": "Pages that workers keep open for runs that wait for a person.",
+# The gauges that workers publish, by their name in `runs.installation.health.publisher`.
+WORKER_GAUGES = {
+    "browser_pages": "Pages open in workers.",
+    "browser_sessions": "Named browser sessions open in workers between runs.",
+    "waiting_pages": "Pages held open in workers for suspended runs.",
 }
 _BACKLOGS = (
     (
         "queue",
         "queue_runs",
-        "Runs that a worker could take (up to 10000 are counted).",
+        "Runs that a worker could claim (counted up to 10000).",
         "queue_oldest_seconds",
-        "How long the oldest run that never began has waited.",
+        "Seconds that the oldest run that has never started has waited.",
     ),
     (
         "wakeups",
         "outbox_entries",
-        "Doorbells that no worker has answered.",
+        "Wake-ups of queued runs that no worker has claimed.",
         "outbox_oldest_seconds",
-        "Since the first of them rang.",
+        "Seconds since the oldest of them was last sent.",
     ),
     (
         "confirmations",
         "confirmations_waiting",
-        "Decisions that wait for a person.",
+        "Confirmations that wait for a person.",
         "confirmations_oldest_seconds",
-        "How long the oldest of them has waited.",
+        "Seconds that the oldest of them has waited.",
     ),
     (
         "deliveries",
         "webhook_deliveries_due",
-        "Webhook messages that are due and not delivered.",
+        "Webhook deliveries that are due.",
         "webhook_deliveries_oldest_seconds",
-        "For how long the oldest of them has been due.",
+        "Seconds that the oldest of them has been due.",
     ),
     (
         "unsealed",
         "audit_unsealed_rows",
-        "Audit rows not sealed yet (up to 10000 are counted).",
+        "Audit rows not sealed yet (counted up to 10000).",
         "audit_unsealed_oldest_seconds",
-        "How long the oldest of them has waited for its seal.",
+        "Seconds that the oldest of them has not been sealed.",
     ),
 )
 
 
 class IsLocalOrHasScope(HasScope):
-    """A caller on this machine needs no token; any other one needs the scope."""
+    """Allows callers on this machine without a token, all others with the scope."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
-        """Let the call pass, or refuse it as `HasScope` does."""
+        """Return True, or refuse the call as `HasScope` does."""
         return is_local_call(request) or super().has_permission(request, view)
 
 
@@ -98,113 +98,119 @@ class MetricsView(ApiView):
 
     @operation(
         "getMetrics",
-        "Figures for Prometheus",
+        "Metrics for Prometheus",
         tag="health",
         response=None,
         refusals=(401, 403, 429),
     )
     def get(self, request: Request) -> HttpResponse:
-        """Figures of the whole installation in Prometheus' text format: without a token for callers
-        on this machine, for others with a token that has the scope `metrics:read`.
+        """Returns the metrics of the whole installation in Prometheus' text format. Callers on this
+        machine need no token, all others one with the scope `metrics:read`.
         """
         return HttpResponse(generate_latest(_registry), content_type=CONTENT_TYPE_LATEST)
 
 
 class _InstallationCollector(Collector):
-    """Asks the database and Redis at every scrape."""
+    """Reads the metrics from the database and Redis at every scrape."""
 
     def collect(self) -> Iterable[Metric]:
-        publish()  # what this process counted itself is in the same answer
-        census = _census()
-        yield _gauge("database_up", "1 when the database answered this scrape.", census is not None)
-        if census is not None:
-            yield from _told_by_database(census)
-        published = read_published(census.workers if census else ())
-        yield _gauge("redis_up", "1 when Redis answered this scrape.", published is not None)
+        publish()  # so that the response includes the counts of this process
+        installation = _read_installation()
+        yield _gauge(
+            "database_up",
+            "1 if the database was available at this scrape.",
+            installation is not None,
+        )
+        if installation is not None:
+            yield from _database_metrics(installation)
+        published = read_published(installation.workers if installation else ())
+        yield _gauge("redis_up", "1 if Redis was available at this scrape.", published is not None)
         if published is None:
             return
-        for name, told in NOW.items():
-            yield _gauge(name, told, published.gauges.get(name, 0.0))
-        yield from _told_by_processes(published.numbers)
+        for name, help_text in WORKER_GAUGES.items():
+            yield _gauge(name, help_text, published.gauges.get(name, 0.0))
+        yield from _process_metrics(published.numbers)
 
 
-def _census() -> InstallationStatus | None:
+def _read_installation() -> InstallationStatus | None:
     try:
         return read_installation_status()
     except Error as error:
-        log.warning("no figures of the database: %s", type(error).__name__)
+        log.warning("no metrics from the database: %s", type(error).__name__)
         connection.close()
         return None
 
 
-def _gauge(name: str, told: str, value: float) -> Metric:
-    return GaugeMetricFamily(f"continuity_{name}", told, value=float(value))
+def _gauge(name: str, help_text: str, value: float) -> Metric:
+    return GaugeMetricFamily(f"continuity_{name}", help_text, value=float(value))
 
 
-def _told_by_database(census: InstallationStatus) -> Iterable[Metric]:
-    yield from _runs(census)
-    yield _gauge("slots", "Runs that may run at once.", census.slots)
-    yield _gauge("slots_taken", "Slots that a run holds.", census.slots_taken)
-    yield _gauge("workers", "Worker processes that beat.", len(census.workers))
-    for part, name, told, oldest_name, oldest_told in _BACKLOGS:
-        backlog: Backlog = getattr(census, part)
-        yield _gauge(name, told, backlog.number)
-        yield _gauge(oldest_name, oldest_told, backlog.oldest_s)
+def _database_metrics(installation: InstallationStatus) -> Iterable[Metric]:
+    yield from _runs(installation)
+    yield _gauge("slots", "Runs that can run at the same time.", installation.slots)
+    yield _gauge("slots_taken", "Slots that are taken by a run.", installation.slots_taken)
+    yield _gauge("workers", "Live worker processes.", len(installation.workers))
+    for attribute, name, help_text, oldest_name, oldest_help_text in _BACKLOGS:
+        backlog: Backlog = getattr(installation, attribute)
+        yield _gauge(name, help_text, backlog.number)
+        yield _gauge(oldest_name, oldest_help_text, backlog.oldest_s)
 
 
-def _runs(census: InstallationStatus) -> Iterable[Metric]:
-    shown = GaugeMetricFamily(
+def _runs(installation: InstallationStatus) -> Iterable[Metric]:
+    listed = GaugeMetricFamily(
         "continuity_runs",
-        "Runs that the API shows: under way, or ended not long ago.",
+        "Runs that the API lists: unfinished, or ended less than CONTINUITY_RUN_TTL_MS ago.",
         labels=["template", "status"],
     )
     accepted = CounterMetricFamily(
-        "continuity_runs_accepted", "Runs that were ever accepted.", labels=["template"]
+        "continuity_runs_accepted", "Runs accepted.", labels=["template"]
     )
     ended = CounterMetricFamily(
-        "continuity_runs_ended", "Runs that ever ended, by how.", labels=["template", "status"]
+        "continuity_runs_ended", "Runs ended, by status.", labels=["template", "status"]
     )
-    templates = {one.template_id for one in list_templates()} | {name for name, _ in census.runs}
+    templates = {one.template_id for one in list_templates()} | {
+        name for name, _ in installation.runs
+    }
     for template in sorted(templates):
         for status in RunStatus:
-            number, entered = census.runs.get((template, status), (0, 0))
-            shown.add_metric([template, status], number)
+            number, entered = installation.runs.get((template, status), (0, 0))
+            listed.add_metric([template, status], number)
             if status == RunStatus.QUEUED:
                 accepted.add_metric([template], entered)
             elif status in TERMINAL:
                 ended.add_metric([template, status], entered)
-    yield from (shown, accepted, ended)
+    yield from (listed, accepted, ended)
 
 
-def _told_by_processes(numbers: Mapping[Series, float]) -> Iterable[Metric]:
-    for figure in METRICS.values():
-        of_this = {series[1:]: n for series, n in numbers.items() if series[0] == figure.name}
-        yield _histogram(figure, of_this) if figure.bounds else _counter(figure, of_this)
+def _process_metrics(numbers: Mapping[Series, float]) -> Iterable[Metric]:
+    for spec in METRICS.values():
+        of_spec = {series[1:]: n for series, n in numbers.items() if series[0] == spec.name}
+        yield _histogram(spec, of_spec) if spec.bounds else _counter(spec, of_spec)
 
 
-def _counter(figure: MetricSpec, numbers: Mapping[Series, float]) -> Metric:
-    family = CounterMetricFamily(figure.name, figure.help, labels=figure.labels)
+def _counter(spec: MetricSpec, numbers: Mapping[Series, float]) -> Metric:
+    family = CounterMetricFamily(spec.name, spec.help, labels=spec.labels)
     for labels, number in sorted(numbers.items()):
         family.add_metric(labels, number)
     return family
 
 
-def _histogram(figure: MetricSpec, numbers: Mapping[Series, float]) -> Metric:
-    family = HistogramMetricFamily(figure.name, figure.help, labels=figure.labels)
+def _histogram(spec: MetricSpec, numbers: Mapping[Series, float]) -> Metric:
+    family = HistogramMetricFamily(spec.name, spec.help, labels=spec.labels)
     by_labels: dict[Series, dict[str, float]] = defaultdict(dict)
     for (*labels, bucket), number in numbers.items():
         by_labels[tuple(labels)][bucket] = number
     for values, found in sorted(by_labels.items()):
-        family.add_metric(values, list(_buckets(figure, found)), found.get(SUM, 0.0))
+        family.add_metric(values, list(_buckets(spec, found)), found.get(SUM, 0.0))
     return family
 
 
-def _buckets(figure: MetricSpec, found: Mapping[str, float]) -> Iterable[tuple[str, float]]:
-    """Yield each bucket with all that is in the ones below it too, as Prometheus counts."""
-    so_far = 0.0
-    for bound in (*map(str, figure.bounds), "+Inf"):
-        so_far += found.get(bound, 0.0)
-        yield bound, so_far
+def _buckets(spec: MetricSpec, found: Mapping[str, float]) -> Iterable[tuple[str, float]]:
+    """Yield the buckets with cumulative counts, as Prometheus requires."""
+    cumulative = 0.0
+    for bound in (*map(str, spec.bounds), "+Inf"):
+        cumulative += found.get(bound, 0.0)
+        yield bound, cumulative
 
 
 _registry: Any = CollectorRegistry()

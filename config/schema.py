@@ -1,6 +1,4 @@
-"""The OpenAPI document (/api/schema) and a page to browse it (/api/docs); both are open and need no
-CDN.
-"""
+"""The OpenAPI document (/api/schema) and Swagger UI (/api/docs), both without a token and a CDN."""
 
 from __future__ import annotations
 
@@ -20,9 +18,9 @@ from decisions.api.view import PublicView
 
 @cache
 def document() -> bytes:
-    """Return the OpenAPI document as JSON; the routes do not change while a process lives."""
+    """Return the OpenAPI document as JSON, generated once per process."""
     generator = SchemaGenerator()  # type: ignore[no-untyped-call]
-    made = generator.get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
+    schema = generator.get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
     names = (
         "runs",
         "sessions",
@@ -34,9 +32,9 @@ def document() -> bytes:
         "audit",
         "health",
     )
-    made["tags"] = [{"name": name} for name in names]
-    made["components"].setdefault("schemas", {}).update(components())
-    return JSONRenderer().render(made)
+    schema["tags"] = [{"name": name} for name in names]
+    schema["components"].setdefault("schemas", {}).update(components())
+    return JSONRenderer().render(schema)
 
 
 class SchemaView(PublicView):
@@ -44,7 +42,7 @@ class SchemaView(PublicView):
 
     @extend_schema(exclude=True)
     async def get(self, request: Request) -> HttpResponse:
-        """The document."""
+        """Return the OpenAPI document."""
         return HttpResponse(await asyncio.to_thread(document), content_type="application/json")
 
 

@@ -1,8 +1,7 @@
-"""Every setting of Continuity; every environment variable that it reads is named here (and in the
-README's table).
+"""All settings, with the environment variables that they are read from (docs/configuration.md).
 
-Nothing imports this module but Django: the parts read `django.conf.settings`. `manage.py
-docker_runner` runs without it, and reads CONTINUITY_RUNNER_TOKEN and CONTINUITY_RUNNER_IMAGE.
+Only Django imports this module; the code reads `django.conf.settings`. `manage.py docker_runner`
+runs without it, and reads CONTINUITY_RUNNER_TOKEN and CONTINUITY_RUNNER_IMAGE itself.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from runners.workspace.workspace import WorkspacePolicy
 
 env = environ.Env()
 BASE_DIR = Path(__file__).resolve().parent.parent
-# These commands load our own apps alone, nothing of the web or the admin: an agent host waits for
-# mcp_stdio, and a worker is started again while its runs wait.
+# These commands load only our own apps, without the web and the admin, to start faster: an agent
+# host waits for mcp_stdio, and runs wait while a worker restarts.
 IS_MCP_STDIO = sys.argv[1:2] == ["mcp_stdio"]
 LEAN = IS_MCP_STDIO or env.bool("CONTINUITY_LEAN", sys.argv[1:2] in (["worker"], ["scheduler"]))
 
-# --- where things live -------------------------------------------------------------------------
+# --- installation ------------------------------------------------------------------------------
 CONTINUITY_HOME = (
     Path(env.str("CONTINUITY_HOME", "") or BASE_DIR / ".continuity").expanduser().absolute()
 )
@@ -41,8 +40,8 @@ else:
     CONTINUITY_SECRET_KEYS = env.list("CONTINUITY_SECRET_KEYS", default=[])
     if not CONTINUITY_SECRET_KEYS or min(map(len, CONTINUITY_SECRET_KEYS)) < 32:
         raise ImproperlyConfigured(
-            "DATABASE_URL is set, so CONTINUITY_SECRET_KEYS is required: one or more random keys"
-            " of at least 32 characters, separated by commas, the newest first."
+            "CONTINUITY_SECRET_KEYS is required with DATABASE_URL: one or more random keys of at"
+            " least 32 characters, separated by commas, the newest first."
         )
 SECRET_KEY = home.derive_key(CONTINUITY_SECRET_KEYS[0], "django")
 SECRET_KEY_FALLBACKS = [home.derive_key(key, "django") for key in CONTINUITY_SECRET_KEYS[1:]]
@@ -52,7 +51,7 @@ if EMBEDDED:
     _database = {
         "ENGINE": "django.db.backends.sqlite3",
         "NAME": str(CONTINUITY_HOME / "continuity.sqlite3"),
-        # Threads and processes share it, which an in-memory one would not allow.
+        # A file, because threads and processes cannot share an in-memory database.
         "TEST": {"NAME": str(CONTINUITY_HOME / "test.sqlite3")},
         "OPTIONS": {
             "timeout": 20,
@@ -65,12 +64,12 @@ if EMBEDDED:
     }
 else:
     _database = env.db_url("DATABASE_URL")
-    # A socket's directory stands percent-encoded in the host's place, as in libpq's URIs.
+    # As in libpq's URIs, the host can be the percent-encoded directory of a socket.
     _database["HOST"] = unquote(_database.get("HOST") or "")
 DATABASES = {"default": {**_database, "CONN_MAX_AGE": 600, "CONN_HEALTH_CHECKS": True}}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-# --- redis: doorbell, wake-ups, throttle. What goes through it may be lost without harm ----------
+# --- redis: wake-ups, streaming, throttling; losing its data does no harm ------------------------
 if EMBEDDED_REDIS:
     REDIS_SOCKET: Path | None = home.redis_socket(CONTINUITY_HOME)
     REDIS_URL = f"unix://{REDIS_SOCKET}?db=0"
@@ -80,11 +79,11 @@ else:
     REDIS_URL = env.str("REDIS_URL", "") or env.str("CELERY_BROKER_URL")
     CELERY_BROKER_URL = env.str("CELERY_BROKER_URL", "") or REDIS_URL
 
-# --- celery: the doorbell only; the database is the queue (reliability rules 1 and 6) -------------
+# --- celery: carries wake-ups for workers; the queue of runs is the database ---------------------
 CELERY_TASK_DEFAULT_QUEUE = "runs"
 CELERY_TASK_IGNORE_RESULT = True
-# A doorbell is acknowledged as it is heard: the database is the queue, and acknowledging one to a
-# broker that went away meanwhile ends the worker (kombu 5.7).
+# Acknowledge a wake-up when it is received: a lost one is sent again, and a late acknowledgement to
+# a broker that is down by then crashes the worker (kombu 5.7).
 CELERY_TASK_ACKS_LATE = False
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
@@ -98,15 +97,15 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "visibility_timeout": 1200,
     "global_keyprefix": env.str("CONTINUITY_REDIS_PREFIX", "continuity:"),
     "socket_connect_timeout": 2,
-    # Without these, who rings waits 6 s for a broker that is down, and for ever for one that hangs.
+    # Without these, sending waits 6 s for a broker that is down, and forever for one that hangs.
     "socket_timeout": 5,
     "max_retries": 0,
     "socket_keepalive": True,
 }
-# How services notify_workers: a dotted name, so that no door imports Celery (mechanisms 8).
+# The function that sends a wake-up, by dotted name, so that processes import Celery only to send.
 CONTINUITY_NOTIFY_WORKERS = "config.celery.notify_workers"
 
-# --- runs (S0 §4.5 and runs.md) ------------------------------------------------------------------
+# --- runs (S0 §4.5) ------------------------------------------------------------------------------
 MAX_CONCURRENT_RUNS = env.int("CONTINUITY_MAX_CONCURRENT_RUNS", 5)
 RUN_TTL_MS = env.int("CONTINUITY_RUN_TTL_MS", 30 * 60 * 1000)
 ARTIFACT_TTL_MS = env.int("CONTINUITY_ARTIFACT_TTL_MS", 24 * 60 * 60 * 1000)
@@ -115,73 +114,75 @@ SYNC_TIMEOUT_MS = 300_000
 ASYNC_TIMEOUT_MS = 600_000
 MAX_URLS = 1000
 MAX_TABS_PER_SESSION = 20
-# Named sessions: how long pages stay open in a worker after a run; how long unused ones are kept.
+# Named sessions: how long pages stay open in a worker after a run; lifetime of an unused session.
 SESSION_LIVE_IDLE_S = env.float("CONTINUITY_SESSION_LIVE_IDLE_S", 900.0)
 SESSION_IDLE_TTL_MS = env.int("CONTINUITY_SESSION_IDLE_TTL_MS", 7 * 24 * 60 * 60 * 1000)
-MAX_WAITING_PAGES = env.int("CONTINUITY_MAX_WAITING_PAGES", 100)  # of one worker, for people
-MAX_LIVE_SESSIONS = env.int("CONTINUITY_MAX_LIVE_SESSIONS", 20)  # of one worker, with no run in it
+MAX_WAITING_PAGES = env.int("CONTINUITY_MAX_WAITING_PAGES", 100)  # per worker, of suspended runs
+MAX_LIVE_SESSIONS = env.int("CONTINUITY_MAX_LIVE_SESSIONS", 20)  # per worker, without a run
 THROTTLE_PER_SECOND = env.int("CONTINUITY_THROTTLE_PER_SECOND", 100)
 LEASE_BEAT_S = env.float("CONTINUITY_LEASE_BEAT_S", 5.0)
 LEASE_LOST_S = env.float("CONTINUITY_LEASE_LOST_S", 30.0)
 LEASE_GIVE_UP_S = env.float("CONTINUITY_LEASE_GIVE_UP_S", 20.0)
 SWEEP_AFTER_S = env.float("CONTINUITY_SWEEP_AFTER_S", 10.0)
-IDLE_STOP_S = env.float("CONTINUITY_IDLE_STOP_S", 600.0)  # of a background stack with no use
+IDLE_STOP_S = env.float("CONTINUITY_IDLE_STOP_S", 600.0)  # of an unused background stack
 CONTINUITY_CHROMIUM = env.str("CONTINUITY_CHROMIUM", "")
-# Addresses and networks that remote callers' pages and webhooks may reach besides public ones.
+# Addresses and networks that pages and webhooks of remote callers may reach besides public ones.
 try:
     CONTINUITY_EGRESS_ALLOW = parse_allowed_networks(env.str("CONTINUITY_EGRESS_ALLOW", ""))
 except ValueError as error:
     raise ImproperlyConfigured(f"CONTINUITY_EGRESS_ALLOW: {error}") from None
-# Which runs are recorded from their first step on: "retry" are those of a run that failed. Without
-# it a failure leaves a trace of the last page alone; with "never" there is none.
+# Which runs record a Playwright trace from their first step: "retry" means retries of failed runs.
+# Other runs record only a failure's last page, with "never" nothing.
 TRACE = home.choice(env, "CONTINUITY_TRACE", "retry", "always", "never")
-# What needs a person (docs/confirmations.md): how long it waits, and whether the token of a chat
-# decision passes through the agent's host (inline) or people are asked past it (out_of_band).
+# Confirmations (docs/confirmations.md): how long they wait; whether the token of a chat decision
+# goes through the agent's host (inline) or a person confirms elsewhere (out_of_band).
 CONFIRM_TTL_S = env.float("CONTINUITY_CONFIRM_TTL_S", 1800.0)
 CONFIRM_DELIVERY = home.choice(env, "CONTINUITY_CONFIRM_DELIVERY", "inline", "out_of_band")
-# Who words the replies to messages, and whether one question about reality may be asked.
+# The class that writes the replies to chat messages.
 CONTINUITY_RESPONDER = env.str("CONTINUITY_RESPONDER", "decisions.chat.responder.BuiltInResponder")
-# Where people reach this server: links in messages and the addresses of uploads begin with it;
-# empty: links are bare paths, and an upload goes where its announcement went.
+# The URL of this server for users, which starts links in messages and upload addresses. If empty,
+# links are paths, and uploads use the address of the request that announced them.
 PUBLIC_URL = env.str("CONTINUITY_PUBLIC_URL", "").rstrip("/")
+# Whether a chat decision may include one reality-first question.
 CONTINUITY_REALITY_FIRST = home.choice(env, "CONTINUITY_REALITY_FIRST", "low_intervention", "off")
-# What one answer over MCP may cost a model: pages of runs and of events end before it and name the
-# way to go on. (A run's own result has a budget of its own, 64 KiB; an artifact's chunk, `limit`.)
+# The largest MCP result, because the model reads it: longer lists of runs and events are paged.
+# (The result of a run is limited to 64 KiB, a chunk of an artifact by `limit`.)
 MCP_ANSWER_BYTES = env.int("CONTINUITY_MCP_ANSWER_BYTES", 128 * 1024)
 CONTINUITY_MCP_TOOLSETS = env.list(
     "CONTINUITY_MCP_TOOLSETS",
     default=["runtime", "continuity", "workspace", "targets"]
     + (["developer"] if env.bool("CONTINUITY_DEVELOPER", False) else []),
 )
-# Modules outside this repository that define templates (`TaskTemplate` subclasses).
+# Further modules that define templates (`TaskTemplate` subclasses).
 CONTINUITY_TEMPLATE_MODULES = env.list("CONTINUITY_TEMPLATE_MODULES", default=[])
-# Which templates' runs this worker takes: their names, or all but those with a minus before them;
-# empty: all.
+# The templates whose runs this worker claims: names, or names after a minus to exclude; empty: all.
 WORKER_TEMPLATES = env.list("CONTINUITY_WORKER_TEMPLATES", default=[])
 FAILPOINTS = env.bool("CONTINUITY_FAILPOINTS", False)
 
-# --- the model of agent runs (runners/llm): none unless CONTINUITY_LLM_MODEL names one ------------
-# openai: any server that speaks chat completions (CONTINUITY_LLM_BASE_URL: Ollama, vLLM, …).
+# --- the model of agent runs (runners/llm); agent runs need CONTINUITY_LLM_MODEL -----------------
+# openai: any server with the chat completions API (CONTINUITY_LLM_BASE_URL: Ollama, vLLM, …).
 LLM = llm_settings(
     provider=home.choice(env, "CONTINUITY_LLM_PROVIDER", "openai", "anthropic"),
     model=env.str("CONTINUITY_LLM_MODEL", "").strip(),
     base_url=env.str("CONTINUITY_LLM_BASE_URL", "").strip(),
     api_key=env.str("CONTINUITY_LLM_API_KEY", "").strip(),
-    # US dollars for a million tokens in and out, as in "1.25/10"; unset: costs are unknown.
+    # US dollars per million input and output tokens, such as "1.25/10"; empty: costs are unknown.
     price=env.str("CONTINUITY_LLM_PRICE", "").strip(),
-    timeout_ms=home.integer(env, "CONTINUITY_LLM_TIMEOUT_MS", 90_000, least=1000, most=600_000),
-    max_output_tokens=home.integer(env, "CONTINUITY_LLM_MAX_OUTPUT_TOKENS", 0, least=0),
-    context_tokens=home.integer(env, "CONTINUITY_LLM_CONTEXT_TOKENS", 100_000, least=2000),
+    timeout_ms=home.integer(
+        env, "CONTINUITY_LLM_TIMEOUT_MS", 90_000, minimum=1000, maximum=600_000
+    ),
+    max_output_tokens=home.integer(env, "CONTINUITY_LLM_MAX_OUTPUT_TOKENS", 0, minimum=0),
+    context_tokens=home.integer(env, "CONTINUITY_LLM_CONTEXT_TOKENS", 100_000, minimum=2000),
 )
-# What one agent run may use of it: tokens in and out together, and US dollars ("" is no limit).
-AGENT_MAX_TOKENS = home.integer(env, "CONTINUITY_AGENT_MAX_TOKENS", 1_000_000, least=1)
+# The limits of one agent run: input and output tokens together, and US dollars (empty: no limit).
+AGENT_MAX_TOKENS = home.integer(env, "CONTINUITY_AGENT_MAX_TOKENS", 1_000_000, minimum=1)
 AGENT_MAX_COST_USD = max_cost_usd(env, "CONTINUITY_AGENT_MAX_COST_USD", LLM)
 
 # --- artifacts -----------------------------------------------------------------------------------
 # A folder, or s3://bucket/prefix?endpoint=https://…&region=…&public_endpoint=https://…; credentials
-# are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or whatever else boto3 finds (a role, a profile).
+# are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or others that boto3 finds (a role, a profile).
 CONTINUITY_ARTIFACT_STORAGE = env.str("CONTINUITY_ARTIFACT_STORAGE", "")
-# What a caller may bring as one artifact; from which size on a bucket hands out downloads itself.
+# The largest upload; the size from which downloads are redirected to the bucket.
 UPLOAD_MAX_BYTES = env.int("CONTINUITY_UPLOAD_MAX_BYTES", 256 * 1024 * 1024)
 ARTIFACT_REDIRECT_BYTES = env.int("CONTINUITY_ARTIFACT_REDIRECT_BYTES", 8 * 1024 * 1024)
 STORAGES = {
@@ -190,34 +191,34 @@ STORAGES = {
     "artifacts": home.artifact_storage(CONTINUITY_ARTIFACT_STORAGE, CONTINUITY_HOME),
 }
 
-# --- workspaces (S4 §6): what their tools may do; continuity.workspace.json may only narrow it ----
-# Folders below which targets of kind workspace may lie, separated by ":"; none: there are none.
+# --- workspaces (S4 §6): the policy of their tools, which continuity.workspace.json can narrow ----
+# Folders that targets of kind workspace must be inside, separated by ":"; empty: no such targets.
 WORKSPACE_ROOTS = home.folders(env, "CONTINUITY_WORKSPACE_ROOTS")
-# The folder of local callers who name no target; mcp_stdio takes --workspace, or where it starts.
+# The folder of local callers that name no target; mcp_stdio uses --workspace or its own folder.
 WORKSPACE = home.folder(env, "CONTINUITY_WORKSPACE")
 WORKSPACE_POLICY = WorkspacePolicy(
     forbidden=(*WorkspacePolicy().forbidden, *env.list("CONTINUITY_FORBIDDEN_NAMES", default=[])),
-    max_read_bytes=home.integer(env, "CONTINUITY_MAX_READ_BYTES", 5 * 1024 * 1024, least=1),
+    max_read_bytes=home.integer(env, "CONTINUITY_MAX_READ_BYTES", 5 * 1024 * 1024, minimum=1),
     write_requires_diff=env.bool("CONTINUITY_WRITE_REQUIRES_DIFF", True),
-    snapshot_retention=home.integer(env, "CONTINUITY_SNAPSHOT_RETENTION", 20, least=0),
-    # Of all deleted files of a workspace together, and how long after a file was gone.
-    deleted_snapshots=home.integer(env, "CONTINUITY_DELETED_SNAPSHOTS", 1000, least=0),
+    snapshot_retention=home.integer(env, "CONTINUITY_SNAPSHOT_RETENTION", 20, minimum=0),
+    # Limits for the snapshots of all deleted files of a workspace, and their retention.
+    deleted_snapshots=home.integer(env, "CONTINUITY_DELETED_SNAPSHOTS", 1000, minimum=0),
     deleted_snapshot_bytes=home.integer(
-        env, "CONTINUITY_DELETED_SNAPSHOT_BYTES", 256 * 1024 * 1024, least=0
+        env, "CONTINUITY_DELETED_SNAPSHOT_BYTES", 256 * 1024 * 1024, minimum=0
     ),
-    deleted_snapshot_days=home.integer(env, "CONTINUITY_DELETED_SNAPSHOT_DAYS", 90, least=0),
+    deleted_snapshot_days=home.integer(env, "CONTINUITY_DELETED_SNAPSHOT_DAYS", 90, minimum=0),
     developer=env.bool("CONTINUITY_DEVELOPER", False),
     allowed_commands=tuple(
         env.list("CONTINUITY_ALLOWED_COMMANDS", default=["dev", "build", "lint"])
     ),
-    command_timeout_ms=home.integer(env, "CONTINUITY_COMMAND_TIMEOUT_MS", 30_000, least=1),
+    command_timeout_ms=home.integer(env, "CONTINUITY_COMMAND_TIMEOUT_MS", 30_000, minimum=1),
     allowed_hosts=tuple(env.list("CONTINUITY_BROWSER_HOSTS", default=["localhost", "127.0.0.1"])),
-    browser_timeout_ms=home.integer(env, "CONTINUITY_BROWSER_TIMEOUT_MS", 15_000, least=1),
-    # Where we listen ourselves: `manage.py up` says it to its parts.
+    browser_timeout_ms=home.integer(env, "CONTINUITY_BROWSER_TIMEOUT_MS", 15_000, minimum=1),
+    # Ports of this installation, which workspace pages must not open; `manage.py up` sets them.
     own_ports=home.ports(env, "CONTINUITY_OWN_PORTS", 8000),
     preview_url=env.str("CONTINUITY_PREVIEW_URL", "http://127.0.0.1:3001"),
-    max_auto_fix=home.integer(env, "CONTINUITY_MAX_AUTO_FIX", 1, least=0),
-    batch_max_lines=home.integer(env, "CONTINUITY_BATCH_MAX_LINES", 2000, least=0),
+    max_auto_fix=home.integer(env, "CONTINUITY_MAX_AUTO_FIX", 1, minimum=0),
+    batch_max_lines=home.integer(env, "CONTINUITY_BATCH_MAX_LINES", 2000, minimum=0),
     language=home.choice(env, "CONTINUITY_LANG", "ZH", "EN"),
 )
 
@@ -240,8 +241,7 @@ INSTALLED_APPS = (
         *OUR_APPS,
     ]
 )
-# All of them can run async: a sync one would hold a thread for every waiting request (mechanisms
-# 19).
+# All of these can run async; a sync one would keep a thread for every waiting request.
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -256,7 +256,7 @@ ASGI_APPLICATION = "config.asgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "decisions" / "templates"],  # come before Unfold's
+        "DIRS": [BASE_DIR / "decisions" / "templates"],  # override Unfold's
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -285,8 +285,8 @@ USE_I18N = False
 USE_TZ = True
 TIME_ZONE = "UTC"
 LOGIN_URL = "/admin/login/"
-# `manage.py admin_link`: signing in by a link, which on a server of a team is not for everybody
-# with a shell.
+# Whether `manage.py admin_link` works. Off by default with DATABASE_URL: on a shared server not
+# every user with a shell may sign in to the admin.
 ONE_TIME_LOGIN = env.bool("CONTINUITY_ONE_TIME_LOGIN", EMBEDDED)
 
 REST_FRAMEWORK = {
@@ -301,7 +301,7 @@ REST_FRAMEWORK = {
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Continuity API",
-    "DESCRIPTION": "Hand work to Continuity, follow it, read what it kept.",
+    "DESCRIPTION": "Submit runs to Continuity, follow them, and read their results.",
     "VERSION": "1.1.0",
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
@@ -310,7 +310,7 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",
 }
-# Dotted names below are functions; indigo instead of Unfold's purple, which is kept for what
+# The dotted names are functions. The primary color is indigo, because Unfold's purple marks what
 # waits for a person.
 UNFOLD = {
     "SITE_TITLE": "Continuity",
@@ -345,7 +345,7 @@ UNFOLD = {
     },
 }
 
-# --- logs: one JSON object a line on stderr; stdout belongs to the MCP protocol and to people -----
+# --- logs: one JSON object per line on stderr; stdout is for MCP and for command output ----------
 LOG_LEVEL = env.str("CONTINUITY_LOG_LEVEL", "WARNING" if IS_MCP_STDIO else "INFO")
 LOGGING = {
     "version": 1,
@@ -360,11 +360,11 @@ LOGGING = {
         }
     },
     "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
-    # Refusals of bad hosts and the like are answers, not incidents.
+    # A refused Host header is a client's error, not an incident.
     "loggers": {
         "django.security.DisallowedHost": {"level": "CRITICAL"},
-        # Their finer levels tell whole requests: signatures, what a model was told, and a line for
-        # each in the midst of what `manage.py doctor` says.
+        # On finer levels these log whole requests, with signatures and prompts, and they would mix
+        # with the output of `manage.py doctor`.
         **{
             name: {"level": "WARNING"}
             for name in (

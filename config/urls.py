@@ -1,4 +1,4 @@
-"""Every route. Each part keeps its own; this file only says under which path."""
+"""The root URL configuration; the routes of each part are in its own urls.py."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ def test_a_number_out_of_its_range_is_refused_by_name(
     monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     monkeypatch.setenv(NAME, text)
-    with pytest.raises(ImproperlyConfigured, match=f"{NAME} has to be .* from 1 to 100"):
-        integer(Env(), NAME, 20, least=1, most=100)
+    with pytest.raises(ImproperlyConfigured, match=f"{NAME} must be .* from 1 to 100"):
+        integer(Env(), NAME, 20, minimum=1, maximum=100)
 
 
 @pytest.mark.parametrize(("text", "number"), [("", 20), (" 7 ", 7), ("100", 100), (None, 20)])
@@ -29,7 +29,7 @@ def test_a_number_in_its_range_is_taken(
     if text is not None:
         monkeypatch.setenv(NAME, text)
     assert (NAME in os.environ) == (text is not None)
-    assert integer(Env(), NAME, 20, least=1, most=100) == number
+    assert integer(Env(), NAME, 20, minimum=1, maximum=100) == number
 
 
 @pytest.mark.parametrize("text", ["x", "8000;8001", "0", "65536", "-1"])
