@@ -130,7 +130,7 @@ def test_the_handbook_is_very_long_and_holds_every_chapter() -> None:
 
 
 def test_the_form_has_secrets_to_mask() -> None:
-    page = (PAGES / "make-a-token.html").read_text("utf-8")
+    page = (PAGES / "create-token.html").read_text("utf-8")
     assert re.search(r'type="password" value="[^"]{8,}"', page)
     assert re.search(r'name="access_token" type="text" value="[^"]{8,}"', page)
 

@@ -1,4 +1,4 @@
-// Draws the event table late, as many pages do: a timer, a request, then rows in two portions.
+// Renders the event table late, as many pages do: a timer, a request, then rows in two batches.
 "use strict";
 
 const PAUSE_MS = 300;
@@ -12,9 +12,9 @@ function cell(tag, content) {
 function row({ type, when, data }) {
   const name = cell("th", cell("code", type));
   name.scope = "row";
-  const line = document.createElement("tr");
-  line.append(name, cell("td", when), cell("td", data));
-  return line;
+  const tableRow = document.createElement("tr");
+  tableRow.append(name, cell("td", when), cell("td", data));
+  return tableRow;
 }
 
 function table(caption) {
@@ -25,18 +25,18 @@ function table(caption) {
     head.append(column);
   }
   const body = document.createElement("tbody");
-  const whole = document.createElement("table");
-  whole.append(cell("caption", caption), cell("thead", head), body);
-  return { whole, body };
+  const element = document.createElement("table");
+  element.append(cell("caption", caption), cell("thead", head), body);
+  return { element, body };
 }
 
 async function draw() {
-  const place = document.getElementById("events");
-  const events = await (await fetch(place.dataset.source)).json();
-  const { whole, body } = table(`The ${events.length} types of events`);
+  const container = document.getElementById("events");
+  const events = await (await fetch(container.dataset.source)).json();
+  const { element, body } = table(`The ${events.length} types of events`);
   const half = Math.ceil(events.length / 2);
   body.append(...events.slice(0, half).map(row));
-  place.append(whole);
+  container.append(element);
   document.getElementById("waiting").remove();
   setTimeout(() => body.append(...events.slice(half).map(row)), PAUSE_MS / 3);
 }

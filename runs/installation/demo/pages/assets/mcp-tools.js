@@ -1,18 +1,18 @@
-// A custom element whose list stands in an open shadow root.
+// A custom element whose list is in an open shadow root.
 "use strict";
 
 const TOOLS = [
-  ["list_task_templates", "the work that can be handed over, with schemas and examples"],
+  ["list_task_templates", "list the templates, with schemas and examples"],
   ["run_task_template", "submit a run: sync, async or auto"],
-  ["get_task_run", "a run as it is now"],
-  ["list_task_runs", "runs, newest first, filtered by status and template"],
-  ["wait_task_run", "wait for the end of a run, at most 55 seconds a call"],
-  ["cancel_task_run", "stop a run"],
-  ["answer_task_run", "answer a run that asked something"],
-  ["subscribe_task_run_events", "the events after a number, as soon as there are any"],
-  ["get_artifact", "one chunk of an artifact"],
-  ["read_page_content", "the sections or matches of a result that are needed, instead of the whole"],
-  ["get_runtime_profile", "limits and modes of this installation"],
+  ["get_task_run", "read a run"],
+  ["list_task_runs", "list runs, newest first, filtered by status and template"],
+  ["wait_task_run", "wait until a run ends, at most 55 seconds per call"],
+  ["cancel_task_run", "cancel a run"],
+  ["answer_task_run", "answer a run that waits for an answer"],
+  ["subscribe_task_run_events", "wait for the events after a number"],
+  ["get_artifact", "read one chunk of an artifact"],
+  ["read_page_content", "read only the needed sections or matches of a result"],
+  ["get_runtime_profile", "read the limits and modes of this installation"],
 ];
 
 customElements.define("mcp-tools", class extends HTMLElement {
