@@ -94,8 +94,8 @@ def _fit_history(history: Sequence[HistoryMessage], size: int) -> list[Message]:
         size -= len(message.content.encode()) + 32
         if size < 0:
             break
-        role = "assistant" if message.role == "assistant" else "user"
-        newest.append(Message(role, message.content))
+        is_reply = message.role == "assistant"
+        newest.append(Message("assistant" if is_reply else "user", message.content))
     while newest and newest[-1].role == "assistant":
         newest.pop()
     return newest[::-1]
