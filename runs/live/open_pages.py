@@ -27,7 +27,7 @@ def get_page_session(task_id: str) -> BrowserSession | None:
 
 
 def has_open_pages() -> bool:
-    """Tell whether a task has an open page in this process."""
+    """Return whether a task has an open page in this process."""
     pid = os.getpid()
     for key, (_, session) in list(_open.items()):
         if key[0] == pid and session.is_closed:

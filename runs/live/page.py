@@ -16,9 +16,9 @@ from django.db import Error
 from decisions.infra.cancellation import cancel_and_wait
 from decisions.infra.threads import in_thread
 from runners.browser.errors import browser_errors
-from runners.browser.live.dialogs import Questions
-from runners.browser.live.person_input import act
-from runners.browser.live.screencast import Picture, Screencast
+from runners.browser.live.dialogs import OpenDialogs
+from runners.browser.live.person_input import send_input
+from runners.browser.live.screencast import Screencast, ScreencastFrame
 from runners.errors import ToolFailed
 from runs.live.activity import PersonActivity, record_activity
 from runs.live.channel import VIEWER_TIMEOUT_S
@@ -49,7 +49,7 @@ class LivePage:
     def __init__(self, task_id: str, publish: Callable[[Mapping[str, Any]], Awaitable[None]]):
         self.task_id = task_id
         self._out = ViewerSender(publish)
-        self._dialogs = Questions(self._out.add_notice)
+        self._dialogs = OpenDialogs(self._out.add_notice)
         self._inputs: asyncio.Queue[tuple[float, str, Sequence[Mapping[str, Any]]]]
         self._inputs = asyncio.Queue(MAX_WAITING_INPUTS)
         self._tab: Tab | None = None
@@ -72,8 +72,8 @@ class LivePage:
         if message["kind"] == "watch":
             self._send_state()
             if message.get("isNew") and self._screencast is not None:
-                self._screencast.again()
-                self._dialogs.again()
+                self._screencast.resend_latest()
+                self._dialogs.resend()
             return
         answers = [event for event in message["events"] if event["kind"] == "dialog"]
         others = [event for event in message["events"] if event["kind"] != "dialog"]
@@ -119,7 +119,7 @@ class LivePage:
         if is_taken_over != self._is_taken_over:
             self._is_taken_over = is_taken_over
             if self._tab is not None:
-                self._tab.set_dialog_handler(self._dialogs.ask if is_taken_over else None)
+                self._tab.set_dialog_handler(self._dialogs.open if is_taken_over else None)
             if not is_taken_over:
                 self._dialogs.dismiss_all()
                 await self._record_activity()
@@ -137,7 +137,7 @@ class LivePage:
         self._screencast = Screencast(cdp, self._send_picture)
         self._screencast.start()
         if self._is_taken_over:
-            tab.set_dialog_handler(self._dialogs.ask)
+            tab.set_dialog_handler(self._dialogs.open)
         self._send_state()
 
     async def _detach(self) -> None:
@@ -157,7 +157,7 @@ class LivePage:
 
     # --- messages to the viewers ------------------------------------------------------------------
 
-    def _send_picture(self, picture: Picture) -> None:
+    def _send_picture(self, picture: ScreencastFrame) -> None:
         self._out.set_picture(
             {
                 "type": "live_frame",
@@ -205,7 +205,7 @@ class LivePage:
                 self._last_actor = by
                 self._activity_of(by).count(events)
                 try:
-                    await act(tab, self._cdp, events, session.trust)
+                    await send_input(tab, self._cdp, events, session.trust)
                 except ToolFailed as failed:
                     error = {"errorCode": failed.code, "message": failed.message}
                     self._out.add_notice({"type": "live_problem", "error": error})

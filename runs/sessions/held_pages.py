@@ -47,7 +47,7 @@ _held: dict[tuple[int, str], HeldPage] = {}
 
 
 def can_hold_page() -> bool:
-    """Tell whether one more page may be held. At MAX_WAITING_PAGES none is closed for a new one:
+    """Return whether one more page may be held. At MAX_WAITING_PAGES none is closed for a new one:
     a person may be looking at each of them.
     """
     return len(_held) < int(settings.MAX_WAITING_PAGES)

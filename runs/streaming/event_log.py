@@ -35,7 +35,7 @@ class EventLog:
         self._reads: dict[Hashable, asyncio.Future[Any]] = {}
 
     def can_join_at(self, seq: int) -> bool:
-        """Tell whether a reader that has everything up to `seq` gets every later event."""
+        """Return whether a reader that has everything up to `seq` gets every later event."""
         if self.seq is None:
             self.seq = seq
             if self.known_seq > seq:
@@ -48,7 +48,7 @@ class EventLog:
         return bool(self.subscribers or self.watchers)
 
     def close(self) -> None:
-        """Tell all subscribers and watchers to stop."""
+        """Signal all subscribers and watchers to stop."""
         for subscriber in self.subscribers:
             subscriber.close()
         for watcher in self.watchers:

@@ -92,7 +92,7 @@ class Hub:
             self._leave(followed)
 
     def close(self) -> None:
-        """Tell every present and future reader to stop: the server is shutting down."""
+        """Signal every present and future reader to stop: the server is shutting down."""
         self._is_closing = True
         for followed in self._logs.values():
             followed.close()

@@ -145,7 +145,7 @@ class Subscriber:
             self._waiting = None
 
     def close(self) -> None:
-        """Tell the reader to stop; queued events can still be taken."""
+        """Signal the reader to stop; queued events can still be taken."""
         self.is_closed = True
         self.wake()
 

@@ -42,7 +42,7 @@ class Watcher:
         self._wake()
 
     def close(self) -> None:
-        """Tell the reader to stop."""
+        """Signal the reader to stop."""
         self.is_closed = True
         self._wake()
 

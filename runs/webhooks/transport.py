@@ -144,7 +144,7 @@ async def _resolve(host: str, port: int, trust: TrustLevel) -> str:
 
 
 def may_reach(address: Address, port: int, trust: TrustLevel) -> bool:
-    """Tell whether a webhook of this trust level may be sent to this address.
+    """Return whether a webhook of this trust level may be sent to this address.
 
     Webhooks of remote callers follow the rule for the pages that remote callers may open. Local
     callers may also name private networks and this machine, on any port, for programs of theirs.

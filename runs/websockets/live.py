@@ -40,7 +40,7 @@ _viewers: set[int] = set()
 
 
 def is_live_path(path: str) -> bool:
-    """Tell whether a path is the address of a live page."""
+    """Return whether a path is the address of a live page."""
     return path.startswith(PATH) and path.endswith(END)
 
 

@@ -28,7 +28,7 @@ FOLDERS = ("audit", "workspaces")  # of the home; their files are stored nowhere
 
 
 def has_artifact_files() -> bool:
-    """Tell whether artifacts are stored as files rather than in a bucket."""
+    """Return whether artifacts are stored as files rather than in a bucket."""
     return isinstance(storages["artifacts"], FileSystemStorage)
 
 

@@ -38,7 +38,7 @@ def dump(folder: Path) -> str:
 
 
 def holds_data() -> bool:
-    """Tell whether the database has our tables."""
+    """Return whether the database has our tables."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT to_regclass('django_migrations') IS NOT NULL")
         return bool(cursor.fetchone()[0])

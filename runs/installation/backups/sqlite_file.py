@@ -53,7 +53,7 @@ def _check(file: Path) -> None:
 
 
 def holds_data() -> bool:
-    """Tell whether the database exists."""
+    """Return whether the database exists."""
     return _path().exists()
 
 

@@ -167,9 +167,7 @@ class _Handler(BaseHTTPRequestHandler):
     server_version = "handbook"
     sys_version = ""
     timeout = KEEP_ALIVE_S
-    wbufsize: ClassVar[int] = (
-        64 * 1024
-    )  # one write per response: two cost 40 ms (Nagle)
+    wbufsize: ClassVar[int] = 64 * 1024  # one write per response: two cost 40 ms (Nagle)
     server: _Server
 
     def do_GET(self) -> None:

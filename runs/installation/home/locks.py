@@ -43,7 +43,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def is_held(path: Path) -> bool:
-    """Tell whether a process holds the exclusive lock."""
+    """Return whether a process holds the exclusive lock."""
     try:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -111,7 +111,7 @@ def _migrate_embedded(paths: HomePaths) -> None:
 
 
 def _is_migrated(marker: Path) -> bool:
-    """Tell whether the marker lists all current migrations; some commands load fewer apps."""
+    """Return whether the marker lists all current migrations; some commands load fewer apps."""
     return _current_migrations().items() <= _read_marker(marker).items()
 
 

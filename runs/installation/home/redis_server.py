@@ -74,7 +74,7 @@ def send_command(socket_path: Path, line: bytes) -> bytes:
 
 
 def is_responding(socket_path: Path) -> bool:
-    """Tell whether a server is ready on the socket; one that still loads its data is not."""
+    """Return whether a server is ready on the socket; one that still loads its data is not."""
     return send_command(socket_path, b"PING").startswith(b"+PONG")
 
 

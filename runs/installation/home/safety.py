@@ -21,7 +21,7 @@ def refuse_unsafe_start(host: str) -> None:
     if min(map(len, settings.CONTINUITY_SECRET_KEYS)) < KEY_LENGTH_MIN:
         raise UnsafeStart(
             f"CONTINUITY_SECRET_KEYS holds a key shorter than {KEY_LENGTH_MIN} characters, which"
-            " can be guessed. Make one with"
+            " can be guessed. Generate one with"
             " `python3 -c 'import secrets; print(secrets.token_urlsafe(48))'`."
         )
     if is_loopback(host):

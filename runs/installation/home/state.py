@@ -80,7 +80,7 @@ def stack_info(paths: HomePaths | None = None) -> StackInfo | None:
 
 
 def is_up(paths: HomePaths | None = None) -> bool:
-    """Tell whether a stack of this home is starting, ready or stopping."""
+    """Return whether a stack of this home is starting, ready or stopping."""
     return is_held((paths or home_paths()).stack_lock)
 
 

@@ -16,7 +16,7 @@ def count_active_runs() -> dict[str, int]:
 
 
 def is_work_left() -> bool:
-    """Tell whether a run is queued or running; True if the database does not answer."""
+    """Return whether a run is queued or running; True if the database does not answer."""
     close_old_connections()
     try:
         return has_active_runs()

@@ -48,7 +48,7 @@ class IdleRule:
         os.utime(paths.members_lock, (0, 0))  # there was no call yet
 
     def should_stop(self, on_stop: Callable[[], None]) -> bool:
-        """Tell whether there was no member, call or run for `idle_s`.
+        """Return whether there was no member, call or run for `idle_s`.
 
         If so, calls `on_stop`, which records the stop in stack.json, while the members' lock is
         held: a process that becomes a member after that reads that the stack is stopping.
@@ -68,5 +68,5 @@ class IdleRule:
             os.close(lock)
 
     def _was_called(self) -> bool:
-        """Tell whether the web service was called within `idle_s`."""
+        """Return whether the web service was called within `idle_s`."""
         return time.time() - self._paths.members_lock.stat().st_mtime < self._idle_s

@@ -21,7 +21,7 @@ class WorkerProbe:
     """Reads the signs of life of a worker process from the database and the private Redis."""
 
     def is_registered(self, pid: int) -> bool:
-        """Tell whether the process has its row, so that it sends heartbeats and takes runs."""
+        """Return whether the process has its row, so that it sends heartbeats and takes runs."""
         try:
             return self.heartbeat(pid) is not None
         except Error:

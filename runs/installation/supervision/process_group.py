@@ -87,7 +87,7 @@ class ProcessGroup:
             self._guard = None  # the service has ended already, as poll() will report
 
     def has_guard(self) -> bool:
-        """Tell whether the guard runs."""
+        """Return whether the guard runs."""
         return self._guard is not None and self._guard.poll() is None
 
     def poll(self) -> int | None:

@@ -114,7 +114,7 @@ def remove_socket_folder(paths: HomePaths) -> None:
 
 
 def is_serving(host: str, port: int) -> bool:
-    """Tell whether the web service answers GET /healthz with 200."""
+    """Return whether the web service answers GET /healthz with 200."""
     connection = http.client.HTTPConnection(host, port, timeout=_PROBE_TIMEOUT_S)
     try:
         connection.request("GET", "/healthz")
@@ -137,7 +137,7 @@ class SigtermReadiness:
         self._first_seen: dict[int, float] = {}
 
     def is_ready(self, pid: int) -> bool:
-        """Tell whether the process has started up."""
+        """Return whether the process has started up."""
         since = self._first_seen.setdefault(pid, time.monotonic())
         catches = _catches_sigterm(pid)
         return time.monotonic() - since > self._FALLBACK_S if catches is None else catches

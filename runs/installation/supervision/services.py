@@ -104,11 +104,11 @@ class ServiceProcess:
         self._group = self._ready_at = self._end_by = None
 
     def is_running(self) -> bool:
-        """Tell whether the process runs."""
+        """Return whether the process runs."""
         return self._group is not None and self._group.poll() is None
 
     def has_ended(self) -> bool:
-        """Tell whether the process was started and has ended since."""
+        """Return whether the process was started and has ended since."""
         return self._group is not None and self._group.poll() is not None
 
     def became_ready(self) -> bool:
@@ -128,7 +128,7 @@ class ServiceProcess:
         return None
 
     def is_overdue(self, start_timeout_s: float) -> bool:
-        """Tell whether it should have become ready, or have ended, by now."""
+        """Return whether it should have become ready, or have ended, by now."""
         now = time.monotonic()
         if self._end_by is not None and now > self._end_by:
             return True
@@ -159,7 +159,7 @@ class ServiceProcess:
         return delay_s
 
     def is_restart_due(self) -> bool:
-        """Tell whether the scheduled start is due."""
+        """Return whether the scheduled start is due."""
         return self._restart_at is not None and time.monotonic() >= self._restart_at
 
     def describe_end(self) -> str:

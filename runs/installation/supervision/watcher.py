@@ -57,7 +57,7 @@ def _stop(groups: list[int], patience_s: float) -> None:
 
 
 def is_running(pid: int) -> bool:
-    """Tell whether a process runs. With /proc a zombie counts as ended."""
+    """Return whether a process runs. With /proc a zombie counts as ended."""
     try:
         stat = (_PROC / str(pid) / "stat").read_text()
     except OSError:

@@ -13,7 +13,7 @@ from decisions.errors import Refused
 from decisions.identity.principals import LOCAL, ensure_workspace
 from runners.models import ExecutionTarget, TargetKind
 from runners.targets.runner_endpoint import endpoint_of, probe_target
-from runners.targets.targets import TargetSays, allow_on_target, put_target
+from runners.targets.targets import TargetFields, allow_on_target, put_target
 from runs.installation.home.prepare import prepare_home
 
 
@@ -71,7 +71,7 @@ class Command(BaseCommand):
         self.stdout.write(target.id)
 
 
-def _says(options: dict[str, Any]) -> TargetSays:
+def _says(options: dict[str, Any]) -> TargetFields:
     workspace = ensure_workspace(options["workspace"], options["tenant"])
     try:
         config = orjson.loads(options["config"])
@@ -79,7 +79,7 @@ def _says(options: dict[str, Any]) -> TargetSays:
         config = None
     if not isinstance(config, dict):
         raise CommandError("--config is not a JSON object.")
-    return TargetSays(
+    return TargetFields(
         tenant_id=workspace.tenant_id,
         workspace_id=workspace.id,
         kind=options["kind"],
