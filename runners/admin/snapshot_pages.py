@@ -23,7 +23,7 @@ from decisions.errors import Refused
 from decisions.identity.principals import Principal, admin_principal
 from runners.admin.side_by_side import rows_of
 from runners.models import ExecutionTarget, TargetKind
-from runners.targets.snapshots import Compared, compare_with_now, preview_restore, restore
+from runners.targets.snapshots import SnapshotComparison, compare_with_now, preview_restore, restore
 from runners.targets.targets import Caller
 from runners.targets.workspaces import open_workspace
 from runners.workspace.errors import PathDenied, PathNotFound, WorkspaceFailed
@@ -128,7 +128,7 @@ class SnapshotPages:
         )
         return operator, open_workspace(Caller.of(operator), target.id)
 
-    def _read(self, request: HttpRequest, target: ExecutionTarget, snapshot_id: str) -> Compared:
+    def _read(self, request: HttpRequest, target: ExecutionTarget, snapshot_id: str) -> SnapshotComparison:
         try:
             _, workspace = self._opened(request, target)
             return compare_with_now(workspace, snapshot_id)
@@ -167,9 +167,9 @@ class SnapshotPages:
         return TemplateResponse(request, f"{_TEMPLATES}/{template}", context)
 
 
-def _shown(compared: Compared, left: str, right: str) -> dict[str, Any]:
+def _shown(compared: SnapshotComparison, left: str, right: str) -> dict[str, Any]:
     # Beside a file that cannot be shown, each line would read as one that is not there any more.
-    rows = [] if compared.trouble else list(islice(rows_of(left, right), ROWS + 1))
+    rows = [] if compared.error else list(islice(rows_of(left, right), ROWS + 1))
     return {
         "compared": compared,
         "snapshot": compared.snapshot,

@@ -12,7 +12,7 @@ from django.db.models import F
 
 from decisions.authorization.policy import HIGH_RISK, CallerPolicy, Verdict, current_policy
 from runners.models import ExecutionTarget, TargetKind
-from runners.targets.published_tools import Offer, any_object, named_offers
+from runners.targets.published_tools import ToolOffer, any_object, configured_tools
 from runners.targets.targets import Caller, preferred_target, visible_targets
 
 _COLUMNS = ("id", "name", "workspace_id", "is_default", "enabled", "config", "catalogue")
@@ -67,7 +67,7 @@ def list_offered(caller: Caller) -> list[OfferedTool]:
         workspace_id=caller.workspace_id,
     )
     taken = preferred_target(caller, runners)
-    by_name: dict[str, list[tuple[Offer, OfferedOn]]] = {}
+    by_name: dict[str, list[tuple[ToolOffer, OfferedOn]]] = {}
     for runner in runners:
         for offer in offers_of(runner, policy.tools_allowed_on(runner.id)):
             on = _on(runner, policy, offer["name"], is_taken=runner == taken)
@@ -75,13 +75,13 @@ def list_offered(caller: Caller) -> list[OfferedTool]:
     return [_joined(name, by_name[name]) for name in sorted(by_name)]
 
 
-def offers_of(runner: ExecutionTarget, named: Iterable[str] = ()) -> list[Offer]:
+def offers_of(runner: ExecutionTarget, named: Iterable[str] = ()) -> list[ToolOffer]:
     """Return what a runner offers, as its config says first, then as it published it, then of the
     tools that rules name by their names alone.
     """
     bare = [{"name": name, "description": "", "inputSchema": any_object()} for name in named]
-    found: dict[str, Offer] = {}
-    for offer in (*named_offers(runner.config), *runner.catalogue, *bare):
+    found: dict[str, ToolOffer] = {}
+    for offer in (*configured_tools(runner.config), *runner.catalogue, *bare):
         found.setdefault(offer["name"], offer)
     return list(found.values())
 
@@ -97,7 +97,7 @@ def _on(runner: ExecutionTarget, policy: CallerPolicy, tool: str, *, is_taken: b
     )
 
 
-def _joined(name: str, offers: list[tuple[Offer, OfferedOn]]) -> OfferedTool:
+def _joined(name: str, offers: list[tuple[ToolOffer, OfferedOn]]) -> OfferedTool:
     said = [offer for offer, _ in offers]
     schema = said[0]["inputSchema"]
     risks = {offer.get("risk", "high") for offer in said}

@@ -1,4 +1,6 @@
-"""The calls about targets as JSON Schemas: closed, camelCase; times are Unix milliseconds."""
+"""JSON Schemas of the calls about targets: camelCase, no unknown fields; times are Unix
+milliseconds.
+"""
 
 from __future__ import annotations
 
@@ -15,29 +17,29 @@ _MS_OR_NULL: Schema = {"type": ["integer", "null"]}
 _TEXT_OR_NULL: Schema = {"type": ["string", "null"]}
 _CONFIG: Schema = {
     "type": "object",
-    "description": "Of a docker-runner timeoutMs (15000 unless said, at most 180000), onUnreachable"
-    f" ({' or '.join(ON_UNREACHABLE)}), endpoint, and tools: a list of {{name, description?,"
-    " inputSchema?} for a runner that publishes none; of a workspace root; of both agents: a list"
-    " of principals (local, token:ID) whose calls go to it if they name no target. No secrets.",
+    "description": "For a docker-runner: timeoutMs (default 15000, at most 180000), onUnreachable"
+    f" ({' or '.join(ON_UNREACHABLE)}), endpoint, and tools, a list of {{name, description?,"
+    " inputSchema?} for a runner that publishes none. For a workspace: root. For both: agents,"
+    " a list of principals (local, token:ID) whose calls without a target go to it. No secrets.",
 }
 _WRITABLE: Schema = {
     "name": {"type": "string", "minLength": 1, "maxLength": 128},
     "endpoint": {
         **_TEXT_OR_NULL,
         "maxLength": 500,
-        "description": "Where a runner takes its POST: a public address, or one that"
-        " CONTINUITY_EGRESS_ALLOW opens.",
+        "description": "URL to which calls are POSTed: a public address, or one that"
+        " CONTINUITY_EGRESS_ALLOW allows.",
     },
     "authToken": {
         **_TEXT_OR_NULL,
         "maxLength": 4096,
-        "description": "Sent to the runner as a bearer token, kept encrypted, never given out."
-        " Left out: as it was; null: none.",
+        "description": "Sent to the runner as a bearer token, stored encrypted, never returned."
+        " Omitted: unchanged; null: none.",
     },
     "isDefault": {
         "type": "boolean",
         "default": False,
-        "description": "Taken by calls that name no target.",
+        "description": "Used by calls that name no target.",
     },
     "enabled": {"type": "boolean", "default": True},
     "config": _CONFIG,
@@ -50,7 +52,7 @@ _VERSION: Schema = {
     "type": "integer",
     "minimum": 1,
     "maximum": 2**31 - 1,
-    "description": "The version that was read; where it is another one by now, the answer is 409.",
+    "description": "The version that was read; if it is another one, the response is 409.",
 }
 REPLACE_BODY: Schema = closed({**_WRITABLE, "version": _VERSION}, ["name"])
 REPLACE_INPUT: Schema = closed(
@@ -60,7 +62,7 @@ REPLACE_INPUT: Schema = closed(
 _FIELDS: Schema = {
     "targetId": _ID,
     "tenantId": _ID,
-    "workspaceId": {**_TEXT_OR_NULL, "description": "null: of every workspace of the tenant."},
+    "workspaceId": {**_TEXT_OR_NULL, "description": "null: all workspaces of the tenant."},
     "kind": _KIND,
     "name": {"type": "string"},
     "endpoint": _TEXT_OR_NULL,
@@ -68,18 +70,18 @@ _FIELDS: Schema = {
     "isDefault": {"type": "boolean"},
     "enabled": {"type": "boolean"},
     "config": _CONFIG,
-    "version": {"type": "integer", "minimum": 1, "description": "Raised by every change."},
+    "version": {"type": "integer", "minimum": 1, "description": "Incremented by every change."},
     "createdAt": _MS,
     "updatedAt": _MS,
-    "lastSeenAt": {**_MS_OR_NULL, "description": "When its runner answered a probe last."},
-    "probedAt": {**_MS_OR_NULL, "description": "When its runner was probed last."},
-    "probeError": {**_TEXT_OR_NULL, "description": "Why that probe got no answer."},
+    "lastSeenAt": {**_MS_OR_NULL, "description": "When its runner last answered a probe."},
+    "probedAt": {**_MS_OR_NULL, "description": "When its runner was last probed."},
+    "probeError": {**_TEXT_OR_NULL, "description": "Why that probe got no response."},
     "tools": {
         "type": "array",
         "items": {"type": "string"},
-        "description": "Names of the tools that its runner published; GET /tools has the rest.",
+        "description": "Names of the tools that its runner published (schemas: GET /tools).",
     },
-    "toolsError": {**_TEXT_OR_NULL, "description": "Why that probe could not learn them."},
+    "toolsError": {**_TEXT_OR_NULL, "description": "Why that probe could not read them."},
 }
 TARGET: Schema = closed(_FIELDS, list(_FIELDS))
 TARGET_LIST: Schema = page_schema("targets", TARGET)

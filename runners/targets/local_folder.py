@@ -1,4 +1,4 @@
-"""The folder that this machine's own callers work in, as this process was told."""
+"""The workspace folder of local callers that this process was started with."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from django.conf import settings
 
 @dataclass(frozen=True, slots=True)
 class LocalFolder:
-    """What a command line said.
+    """The folder that a command line names.
 
     Attributes:
-        root: None: there is none; `why` says so.
-        is_named: the person named it; it comes before any default then.
-        developer: its person chose developer mode.
+        root: the folder; None: there is none, and `why` is the reason.
+        is_named: the user named it explicitly, so it takes precedence over default targets.
+        developer: developer mode is on.
     """
 
     root: Path | None
@@ -27,23 +27,21 @@ class LocalFolder:
 _of_this_process: LocalFolder | None = None
 
 
-def use_local_folder(folder: LocalFolder | None) -> None:
-    """Say which folder this process's local callers work in; None: what the settings say."""
+def set_local_folder(folder: LocalFolder | None) -> None:
+    """Set the folder of this process's local callers; None: use the settings."""
     global _of_this_process
     _of_this_process = folder
 
 
 def local_folder() -> LocalFolder:
-    """Return the folder that this process's local callers work in where nothing else is meant."""
+    """Return the folder of this process's local callers that name no target."""
     if _of_this_process is not None:
         return _of_this_process
     return LocalFolder(settings.WORKSPACE, why="CONTINUITY_WORKSPACE names no folder.")
 
 
 def is_folder(path: Path) -> bool:
-    """Tell whether a folder is there that can be looked at; whatever the reason is if not: a name
-    that is too long, a link to itself, a folder above that is closed.
-    """
+    """Tell whether the path is an accessible folder; any OSError counts as no."""
     try:
         return path.is_dir()
     except OSError:

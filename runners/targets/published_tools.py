@@ -1,7 +1,7 @@
-"""What runners say that they offer, made fit for every door: names, descriptions, schemas.
+"""The tools that runners offer: names, descriptions and schemas, checked and limited in size.
 
-What a foreign runner says is bounded, and what of it no door could show is left out or becomes any
-object; what an operator writes into a target's config is refused instead.
+Invalid parts of a runner's published list are left out, and an unusable schema becomes any object.
+Invalid parts of a target's config, written by an operator, are refused.
 """
 
 from __future__ import annotations
@@ -18,38 +18,36 @@ from decisions.validation.storable import storable, storable_text
 from runners.gateway.request import CATALOGUE_MAX_BYTES
 
 MAX_OFFERS = 200
-NAME_MAX = 128  # as calls may name tools
+NAME_MAX = 128  # the limit of tool names in calls
 DESCRIPTION_MAX = 2000
 SCHEMA_MAX_BYTES = 16 * 1024
 _SCHEMA_MAX_DEPTH = 20
 _RISKS = frozenset({"low", "medium", "high"})
-# Of no use to who reads one schema alone, and base addresses would lead references elsewhere.
-_LEFT_OUT = frozenset({"$schema", "$id", "title"})
+# Not needed in a single schema; $id would also change where references resolve.
+_OMITTED_KEYWORDS = frozenset({"$schema", "$id", "title"})
 
-Offer = dict[str, Any]
+ToolOffer = dict[str, Any]
 
 
 def any_object() -> dict[str, Any]:
-    """Return the schema of a tool of which no better one is known."""
+    """Return the schema of a tool without a usable one."""
     return {"type": "object"}
 
 
-def published_offers(body: bytes) -> list[Offer]:
-    """Return the tools of a runner's own list, in its order: those that can be offered.
+def parse_published_tools(body: bytes) -> list[ToolOffer]:
+    """Parse a runner's list of tools; return the valid ones in its order.
 
     Raises:
-        InvalidInput: It is no list of tools.
+        InvalidInput: The body is not a list of tools.
     """
     try:
-        told = load_json(body, limit=CATALOGUE_MAX_BYTES)
+        published = load_json(body, limit=CATALOGUE_MAX_BYTES)
     except Refused as refused:
-        raise InvalidInput(
-            f"Its list of tools is no JSON that is taken: {refused.message}"
-        ) from None
-    listed = told.get("tools") if isinstance(told, dict) else told
+        raise InvalidInput(f"Its list of tools is not valid JSON: {refused.message}") from None
+    listed = published.get("tools") if isinstance(published, dict) else published
     if not isinstance(listed, list):
-        raise InvalidInput("It answered with something else than a list of tools.")
-    found: dict[str, Offer] = {}
+        raise InvalidInput("It did not answer with a list of tools.")
+    found: dict[str, ToolOffer] = {}
     for one in listed[:MAX_OFFERS]:
         offer = _offer(one)
         if offer is not None:
@@ -57,49 +55,51 @@ def published_offers(body: bytes) -> list[Offer]:
     return list(found.values())
 
 
-def check_named_offers(listed: Any) -> None:
-    """Refuse a `config.tools` that says something else than which tools a runner offers.
+def check_configured_tools(listed: Any) -> None:
+    """Refuse an invalid `config.tools`.
 
     Raises:
-        InvalidInput: The message names the place.
+        InvalidInput: The message names the path of the invalid part.
     """
     if not isinstance(listed, list) or len(listed) > MAX_OFFERS:
-        raise InvalidInput(f"config.tools: a list of at most {MAX_OFFERS} tools.")
+        raise InvalidInput(f"config.tools: must be a list of at most {MAX_OFFERS} tools.")
     names = set()
     for index, one in enumerate(listed):
-        offer, where = _offer(one), f"config.tools.{index}"
+        offer, path = _offer(one), f"config.tools.{index}"
         if offer is None:
             raise InvalidInput(
-                f"{where}: an object with a name of 1 to {NAME_MAX} printable characters."
+                f"{path}: must be an object with a name of 1 to {NAME_MAX} printable characters."
             )
         if not isinstance(one.get("description", ""), str):
-            raise InvalidInput(f"{where}.description: a text.")
+            raise InvalidInput(f"{path}.description: must be a string.")
         if "inputSchema" in one and usable_schema(one["inputSchema"]) is None:
             raise InvalidInput(
-                f"{where}.inputSchema: a JSON Schema of an object, of at most {SCHEMA_MAX_BYTES}"
-                " bytes, that refers to nothing outside of it."
+                f"{path}.inputSchema: must be a JSON Schema of an object, of at most"
+                f" {SCHEMA_MAX_BYTES} bytes, without references to other documents."
             )
         if offer["name"] in names:
-            raise InvalidInput(f"{where}.name: {offer['name'][:64]} is named twice.")
+            raise InvalidInput(f"{path}.name: {offer['name'][:64]} occurs twice.")
         names.add(offer["name"])
 
 
-def named_offers(config: Mapping[str, Any]) -> list[Offer]:
-    """Return the tools that a target's config names."""
+def configured_tools(config: Mapping[str, Any]) -> list[ToolOffer]:
+    """Return the tools that a target's config lists."""
     listed = config.get("tools")
-    if not isinstance(listed, list):  # written before anybody looked at it
+    if not isinstance(listed, list):  # stored before the config was validated
         return []
     return [offer for one in listed[:MAX_OFFERS] if (offer := _offer(one)) is not None]
 
 
 def usable_schema(raw: Any) -> dict[str, Any] | None:
-    """Return a schema of arguments as it is kept, or None where no caller could use it."""
+    """Return a schema of arguments in the form that is stored, or None if it is unusable."""
     if not isinstance(raw, dict) or raw.get("type", "object") != "object":
         return None
-    if _depth(raw) > _SCHEMA_MAX_DEPTH or not _keeps_to_itself(raw):
+    if _depth(raw) > _SCHEMA_MAX_DEPTH or not _is_self_contained(raw):
         return None
     schema = {
-        name: part for name, part in without_titles(storable(raw)).items() if name not in _LEFT_OUT
+        name: part
+        for name, part in without_titles(storable(raw)).items()
+        if name not in _OMITTED_KEYWORDS
     }
     schema["type"] = "object"
     if len(orjson.dumps(schema)) > SCHEMA_MAX_BYTES:
@@ -111,7 +111,7 @@ def usable_schema(raw: Any) -> dict[str, Any] | None:
     return schema
 
 
-def _offer(one: Any) -> Offer | None:
+def _offer(one: Any) -> ToolOffer | None:
     if not isinstance(one, dict):
         return None
     name = one.get("name")
@@ -120,7 +120,7 @@ def _offer(one: Any) -> Offer | None:
     if name.strip() != name or name == "*":
         return None
     described = one.get("description")
-    offer: Offer = {
+    offer: ToolOffer = {
         "name": name,
         "description": _short(described) if isinstance(described, str) else "",
         "inputSchema": usable_schema(one.get("inputSchema")) or any_object(),
@@ -142,14 +142,14 @@ def _depth(node: Any, depth: int = 0) -> int:
     return max((_depth(part, depth + 1) for part in parts), default=depth)
 
 
-def _keeps_to_itself(node: Any) -> bool:
-    """Tell whether every reference stays within the schema: hosts follow some by themselves."""
+def _is_self_contained(node: Any) -> bool:
+    """Tell whether every reference stays within the schema, because some hosts fetch references."""
     if isinstance(node, list):
-        return all(map(_keeps_to_itself, node))
+        return all(map(_is_self_contained, node))
     if not isinstance(node, dict):
         return True
     for name, part in node.items():
         is_reference = name in ("$ref", "$dynamicRef") and isinstance(part, str)
         if is_reference and not part.startswith("#"):
             return False
-    return all(map(_keeps_to_itself, node.values()))
+    return all(map(_is_self_contained, node.values()))

@@ -1,4 +1,4 @@
-"""Runners as targets: which one a call goes to, with what, and whether it answers."""
+"""Runners as targets: choose the runner of a call, prepare its connection data, probe it."""
 
 from __future__ import annotations
 
@@ -15,21 +15,20 @@ from runners.errors import RunnerFailed
 from runners.gateway.request import PROBE_S, TIMEOUT_MS, RunnerTarget
 from runners.invocation.event_loop import get_loop
 from runners.models import ExecutionTarget, TargetKind
-from runners.targets.published_tools import published_offers
+from runners.targets.published_tools import parse_published_tools
 from runners.targets.targets import Caller, choose_target
 
 if TYPE_CHECKING:
     from runners.gateway.probe import ProbeResult, PublishedTools
 
-_PATIENCE_S = 2 * PROBE_S + 10  # for a loop that is busy
+_PROBE_WAIT_S = 2 * PROBE_S + 10  # the event loop may be busy
 
 
 def find_runner(caller: Caller, target_id: str | None = None) -> ExecutionTarget:
-    """Return the runner that a call goes to: the one it names, else the default of its workspace or
-    tenant.
+    """Return the runner of a call: the one it names, else the default of its workspace or tenant.
 
     Raises:
-        TargetNotFound: It is not there, is another's, or there is no default.
+        TargetNotFound: It does not exist, belongs to another workspace, or there is no default.
         PolicyDenied: It is disabled.
     """
     target = choose_target(caller, TargetKind.DOCKER_RUNNER, target_id)
@@ -43,10 +42,10 @@ def find_runner(caller: Caller, target_id: str | None = None) -> ExecutionTarget
 
 
 def runner_of(target: ExecutionTarget, caller: Caller) -> RunnerTarget:
-    """Return a target as the gateway calls it, its token in the clear.
+    """Return a target as the gateway needs it, with its decrypted token.
 
     Raises:
-        RunnerFailed: The token was sealed under a key that is not configured any more.
+        RunnerFailed: The token was encrypted with a key that is no longer configured.
     """
     return RunnerTarget(
         target_id=target.id,
@@ -61,42 +60,41 @@ def runner_of(target: ExecutionTarget, caller: Caller) -> RunnerTarget:
 
 
 def endpoint_of(target: ExecutionTarget) -> str | None:
-    """Return where a runner listens: the target's endpoint, else that of its config."""
+    """Return the endpoint of a runner: the target's own, else that in its config."""
     return target.endpoint or target.config.get("endpoint")
 
 
 def probe_target(target: ExecutionTarget, *, actor: str) -> ExecutionTarget:
-    """Ask a runner for its health and for its tools, and keep what was found, audited; at most a
-    few seconds. Commits.
+    """Request a runner's health and its tools, store the result and audit it. Commits.
 
-    The tools that it published before stay where it does not tell them this time.
+    Takes a few seconds at most. If the tools cannot be read, those of the last probe are kept.
     """
     found, published = _probed(target)
     now = datetime.now(UTC)
     columns: dict[str, Any] = {"probed_at": now, "probe_error": found.error}
     if found.is_up:
         columns |= {"last_seen_at": now, **_catalogue(published, now)}
-    told: dict[str, Any] = {"isUp": found.is_up, "status": found.status, "tookMs": found.took_ms}
+    data: dict[str, Any] = {"isUp": found.is_up, "status": found.status, "tookMs": found.took_ms}
     if "catalogue" in columns:
-        told["tools"] = len(columns["catalogue"])
-    place = target.tenant_id, target.workspace_id or ""
+        data["tools"] = len(columns["catalogue"])
+    scope = target.tenant_id, target.workspace_id or ""
     with transaction.atomic():
-        # Past save(): that it was asked is no change of what it is.
+        # Not save(): a probe does not change the target's version.
         ExecutionTarget.objects.filter(id=target.id).update(**columns)
         errors = {"error": found.error, "toolsError": columns.get("catalogue_error")}
-        told |= {name: error for name, error in errors.items() if error}
-        record(AuditEvent("target.probed", actor, "target", target.id, *place, told))
+        data |= {name: error for name, error in errors.items() if error}
+        record(AuditEvent("target.probed", actor, "target", target.id, *scope, data))
     for name, value in columns.items():
         setattr(target, name, value)
     return target
 
 
 def _catalogue(published: PublishedTools, now: datetime) -> dict[str, Any]:
-    """Return the columns that tell of a runner's tools."""
+    """Return the columns with a runner's published tools."""
     error = published.error
     if error is None:
         try:
-            offers = published_offers(published.body) if published.body else []
+            offers = parse_published_tools(published.body) if published.body else []
         except InvalidInput as wrong:
             error = wrong.message[:300]
         else:
@@ -105,26 +103,33 @@ def _catalogue(published: PublishedTools, now: datetime) -> dict[str, Any]:
 
 
 def _probed(target: ExecutionTarget) -> tuple[ProbeResult, PublishedTools]:
-    # Late: no door pays for an HTTP client at its start.
-    from runners.gateway.probe import ProbeResult, PublishedTools, fetch_published_tools, probe_runner
+    # Imported here so that processes that probe no runner do not load the HTTP client.
+    from runners.gateway.probe import (
+        ProbeResult,
+        PublishedTools,
+        fetch_published_tools,
+        probe_runner,
+    )
 
-    async def ask(endpoint: str | None, auth_token: str | None) -> tuple[ProbeResult, PublishedTools]:
+    async def probe(
+        endpoint: str | None, auth_token: str | None
+    ) -> tuple[ProbeResult, PublishedTools]:
         found = await probe_runner(endpoint, auth_token)
         if endpoint is None or not found.is_up:
             return found, PublishedTools()
         return found, await fetch_published_tools(endpoint, auth_token)
 
     try:
-        asked = ask(endpoint_of(target), _token_of(target))
+        probing = probe(endpoint_of(target), _token_of(target))
     except RunnerFailed as failed:
         return ProbeResult(None, 0, failed.message), PublishedTools()
-    return get_loop().submit(asked).result(_PATIENCE_S)
+    return get_loop().submit(probing).result(_PROBE_WAIT_S)
 
 
 async def close_connections() -> None:
-    """Close the running loop's connections to runners, where it has any: its server ends."""
+    """Close the running loop's connections to runners, if it has any, when its server stops."""
     if "runners.gateway.connections" in sys.modules:
-        from runners.gateway.connections import close_pool  # late, as above
+        from runners.gateway.connections import close_pool  # not loaded unless used
 
         await close_pool()
 
@@ -136,7 +141,7 @@ def _token_of(target: ExecutionTarget) -> str | None:
         return unseal(bytes(target.sealed_auth_token)).decode()
     except ValueError:
         raise RunnerFailed(
-            "The target's token was sealed under a key that is not configured any more; set it"
-            " anew.",
+            "The target's token was encrypted with a key that is no longer configured. Set the"
+            " token again.",
             details={"reason": "connect", "effect": "none", "targetId": target.id},
         ) from None

@@ -1,4 +1,4 @@
-"""What callers can do with targets; every door comes through here."""
+"""What callers can do with targets, for REST."""
 
 from __future__ import annotations
 
@@ -13,8 +13,14 @@ from decisions.errors import Forbidden, InvalidInput, TargetNotFound
 from decisions.identity.principals import Principal
 from decisions.infra.clock import to_ms
 from runners.models import ExecutionTarget, TargetKind
-from runners.targets.runner_endpoint import probe_target as ask_runner
-from runners.targets.targets import Caller, TargetSays, change_target, make_target, visible_targets
+from runners.targets.runner_endpoint import probe_target as probe_runner_target
+from runners.targets.targets import (
+    Caller,
+    TargetFields,
+    change_target,
+    create_target_row,
+    visible_targets,
+)
 from runners.targets.targets import delete_target as remove_target
 
 ADMIN = "targets:admin"
@@ -24,7 +30,7 @@ READ = "tools:read"
 def list_targets(
     *, principal: Principal, kind: str | None = None, limit: int = 50, offset: int = 0
 ) -> dict[str, Any]:
-    """Return {targets, total, hasMore, nextCursor}: those that the caller may name."""
+    """Return a page of targets that the caller may name: {targets, total, hasMore, nextCursor}."""
     principal.require(READ)
     rows = visible_targets(Caller.of(principal))
     rows = rows.filter(kind=kind) if kind is not None else rows
@@ -49,68 +55,68 @@ def get_target(*, principal: Principal, target_id: str) -> dict[str, Any]:
     return target_object(_visible(principal, target_id), principal)
 
 
-def create_target(*, principal: Principal, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Make a target of the caller's workspace.
+def create_target(*, principal: Principal, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Create a target in the caller's workspace. Commits.
 
     Raises:
-        InvalidInput, Conflict: As `targets.make_target`.
-        PolicyDenied, ConfirmationRequired: As `authorize.admit_call`, here and of every change below.
+        InvalidInput, Conflict: As `targets.create_target_row`.
+        PolicyDenied, ConfirmationRequired: As `authorize.admit_call`; so for every change below.
     """
     principal.require(ADMIN)
-    says = _says(principal, asked["kind"], asked)
-    with _admitted(principal, "create_target", asked):
-        return target_object(make_target(says, actor=principal.id), principal)
+    target_fields = _target_fields(principal, fields["kind"], fields)
+    with _authorized(principal, "create_target", fields):
+        return target_object(create_target_row(target_fields, actor=principal.id), principal)
 
 
 def replace_target(
-    *, principal: Principal, target_id: str, asked: Mapping[str, Any]
+    *, principal: Principal, target_id: str, fields: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Have a target of the caller's workspace be something else; its version is raised.
+    """Replace a target of the caller's workspace and increment its version. Commits.
 
     Raises:
         TargetNotFound: Unknown, or another workspace's.
-        Forbidden: It is every workspace's: an operator's affair.
+        Forbidden: All workspaces use it, so only an operator may change it.
         InvalidInput, Conflict: As `targets.change_target`.
     """
     principal.require(ADMIN)
     row = _own(principal, target_id)
-    says = _says(principal, row.kind, asked)
-    version = asked.get("version")
-    with _admitted(principal, "replace_target", {**asked, "targetId": row.id}):
-        changed = change_target(row.id, says, actor=principal.id, if_version=version)
+    target_fields = _target_fields(principal, row.kind, fields)
+    version = fields.get("version")
+    with _authorized(principal, "replace_target", {**fields, "targetId": row.id}):
+        changed = change_target(row.id, target_fields, actor=principal.id, if_version=version)
         return target_object(changed, principal)
 
 
 def delete_target(*, principal: Principal, target_id: str) -> dict[str, Any]:
-    """Take a target of the caller's workspace away, with the rules about it alone.
+    """Delete a target of the caller's workspace and retire the policy rules for it. Commits.
 
     Raises:
         TargetNotFound, Forbidden: As `replace_target`.
     """
     principal.require(ADMIN)
     row = _own(principal, target_id)
-    with _admitted(principal, "delete_target", {"targetId": row.id}):
+    with _authorized(principal, "delete_target", {"targetId": row.id}):
         remove_target(row.id, actor=principal.id)
     return {"success": True, "targetId": target_id}
 
 
 def probe_target(*, principal: Principal, target_id: str) -> dict[str, Any]:
-    """Ask a docker-runner for its health and its tools; it takes a few seconds at most.
+    """Probe a docker-runner for its health and its tools; takes a few seconds at most. Commits.
 
     Raises:
         TargetNotFound: Unknown, or another workspace's.
-        InvalidInput: It is no docker-runner.
+        InvalidInput: It is not a docker-runner.
     """
     principal.require(ADMIN)
     row = _visible(principal, target_id)
     if row.kind != TargetKind.DOCKER_RUNNER:
         raise InvalidInput("targetId: only targets of kind docker-runner are probed.")
     use_approval(admit_call(tool_call_request(principal, "probe_target", {"targetId": row.id})))
-    return target_object(ask_runner(row, actor=principal.id), principal)
+    return target_object(probe_runner_target(row, actor=principal.id), principal)
 
 
 def target_object(row: ExecutionTarget, principal: Principal) -> dict[str, Any]:
-    """Return a target as callers see it: its token never, a folder's place for local callers."""
+    """Return a target for the API: never its token, and a folder's path only for local callers."""
     hides_root = row.kind == TargetKind.WORKSPACE and principal.trust != "local"
     return {
         "targetId": row.id,
@@ -135,29 +141,29 @@ def target_object(row: ExecutionTarget, principal: Principal) -> dict[str, Any]:
 
 
 @contextmanager
-def _admitted(principal: Principal, deed: str, asked: Mapping[str, Any]) -> Iterator[None]:
-    """Ask policy, then do what is done within in the transaction that uses an approval up; of a
-    token only that there is one is shown.
+def _authorized(principal: Principal, tool: str, fields: Mapping[str, Any]) -> Iterator[None]:
+    """Authorize a change, and execute it in the transaction that uses up an approval. The token is
+    masked in the request that policy and people see.
     """
-    shown = {**asked, "authToken": "***"} if asked.get("authToken") else asked
-    approval = admit_call(tool_call_request(principal, deed, shown))
+    masked = {**fields, "authToken": "***"} if fields.get("authToken") else fields
+    approval = admit_call(tool_call_request(principal, tool, masked))
     with transaction.atomic():
         use_approval(approval)
         yield
 
 
-def _says(principal: Principal, kind: str, asked: Mapping[str, Any]) -> TargetSays:
-    auth_token = (asked["authToken"] or "") if "authToken" in asked else None
-    return TargetSays(
+def _target_fields(principal: Principal, kind: str, fields: Mapping[str, Any]) -> TargetFields:
+    auth_token = (fields["authToken"] or "") if "authToken" in fields else None
+    return TargetFields(
         tenant_id=principal.tenant_id,
         workspace_id=principal.workspace_id,
-        name=asked["name"],
+        name=fields["name"],
         kind=kind,
-        endpoint=asked.get("endpoint"),
+        endpoint=fields.get("endpoint"),
         auth_token=auth_token,
-        is_default=asked.get("isDefault", False),
-        enabled=asked.get("enabled", True),
-        config=asked.get("config", {}),
+        is_default=fields.get("isDefault", False),
+        enabled=fields.get("enabled", True),
+        config=fields.get("config", {}),
     )
 
 
@@ -172,7 +178,7 @@ def _own(principal: Principal, target_id: str) -> ExecutionTarget:
     row = _visible(principal, target_id)
     if row.workspace_id is None or row.is_local:
         raise Forbidden(
-            "It is not the workspace's own; an operator changes it at the admin site.",
+            "Other workspaces use this target too. An operator can change it in the admin.",
             details={"targetId": row.id},
         )
     return row

@@ -1,4 +1,4 @@
-"""Snapshots of workspaces as operators handle them: compared with the file as it is, put back."""
+"""Snapshots of workspaces for operators: compare with the current file, restore."""
 
 from __future__ import annotations
 
@@ -25,25 +25,26 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """A snapshot beside its file.
+class SnapshotComparison:
+    """A snapshot and the current content of its file.
 
     Attributes:
-        now: the file's text; None where there is no such file.
-        trouble: why it cannot be shown; `now` is None then, too.
+        then: the text of the snapshot.
+        now: the current text; None if the file does not exist.
+        error: why the current file cannot be shown; `now` is None then.
     """
 
     snapshot: Snapshot
     then: str
     now: str | None
-    trouble: str = ""
+    error: str = ""
 
 
-def compare_with_now(workspace: Workspace, snapshot_id: str) -> Compared:
-    """Return a snapshot and its file as it is now.
+def compare_with_now(workspace: Workspace, snapshot_id: str) -> SnapshotComparison:
+    """Return a snapshot and the current content of its file.
 
     Raises:
-        PathDenied: Its file is forbidden by now.
+        PathDenied: Policy now forbids the file.
         WorkspaceFailed: The snapshot cannot be read.
     """
     policy = workspace.policy
@@ -51,18 +52,18 @@ def compare_with_now(workspace: Workspace, snapshot_id: str) -> Compared:
     try:
         with Sandbox(workspace.root, policy.forbidden) as sandbox:
             data = sandbox.read(snapshot.path, limit=policy.max_read_bytes)
-        return Compared(snapshot, then, decode_text(data, snapshot.path))
+        return SnapshotComparison(snapshot, then, decode_text(data, snapshot.path))
     except PathNotFound:
-        return Compared(snapshot, then, None)
+        return SnapshotComparison(snapshot, then, None)
     except WorkspaceFailed as failed:
-        return Compared(snapshot, then, None, failed.message)
+        return SnapshotComparison(snapshot, then, None, failed.message)
 
 
-def preview_restore(workspace: Workspace, snapshot_id: str) -> Compared:
-    """Return what putting a snapshot back would change, and remember that it was shown.
+def preview_restore(workspace: Workspace, snapshot_id: str) -> SnapshotComparison:
+    """Return what restoring a snapshot would change, and record the preview.
 
     Raises:
-        WorkspaceFailed: The snapshot cannot be read, or its file not be written.
+        WorkspaceFailed: The snapshot cannot be read, or its file cannot be written.
     """
     compared = compare_with_now(workspace, snapshot_id)
     preview_text(workspace, compared.snapshot.path, compared.then)
@@ -70,52 +71,53 @@ def preview_restore(workspace: Workspace, snapshot_id: str) -> Compared:
 
 
 def restore(*, principal: Principal, workspace: Workspace, snapshot_id: str) -> WriteResult:
-    """Write a file as a snapshot has it, once that was previewed; what it is now is kept as well.
+    """Write the content of a snapshot to its file after a preview; the current content becomes a
+    new snapshot.
 
-    Policy is asked as of `write_to_file`. Audited before and after, so that a write is in the log
-    also when the process dies at it.
+    Policy is evaluated as for `write_to_file`. The audit log has an event before and after the
+    write, so a write is recorded even if the process dies during it.
 
     Raises:
         PolicyDenied, ConfirmationRequired, Conflict: As `authorize.admit_call` and `use_approval`.
-        PolicyViolation: Nobody previewed it in the last 15 minutes.
+        PolicyViolation: It was not previewed in the last 15 minutes.
         WriteConflict: The file has changed since.
-        PathDenied: The file is forbidden by now.
-        WorkspaceFailed: It cannot be done.
+        PathDenied: Policy now forbids the file.
+        WorkspaceFailed: The write failed.
     """
     snapshot, then = _read(workspace, snapshot_id)
-    about = {"path": snapshot.path, "snapshotId": snapshot.id}
-    use = tool_call_request(
-        principal, "write_to_file", about, target_id=workspace.target_id, is_builtin=True
+    subject = {"path": snapshot.path, "snapshotId": snapshot.id}
+    request = tool_call_request(
+        principal, "write_to_file", subject, target_id=workspace.target_id, is_builtin=True
     )
-    approval = admit_call(use)
+    approval = admit_call(request)
     with transaction.atomic():
         use_approval(approval)
-        _record("workspace.restore_begun", principal, workspace, about)
+        _record("workspace.restore_begun", principal, workspace, subject)
     try:
         done = write_text(workspace, snapshot.path, then, require_preview=True)
     except WorkspaceFailed as failed:
-        _record("workspace.restore_failed", principal, workspace, {**about, "code": failed.code})
+        _record("workspace.restore_failed", principal, workspace, {**subject, "code": failed.code})
         raise
-    told = {"newSnapshotId": done.snapshot_id, "bytesWritten": done.bytes_written}
-    _record("workspace.restored", principal, workspace, about | told)
+    written = {"newSnapshotId": done.snapshot_id, "bytesWritten": done.bytes_written}
+    _record("workspace.restored", principal, workspace, subject | written)
     return done
 
 
 def sweep_workspaces() -> None:
-    """Finish what writers that died on this machine left under way, in every workspace, and make
-    room of what is kept of deleted files.
+    """Complete or undo the writes of crashed processes in all workspaces, and delete old snapshots
+    of deleted files.
     """
     folder = settings.CONTINUITY_HOME / "workspaces"
     for state in sorted(folder.iterdir()) if folder.is_dir() else []:
         try:
             sweep_state(state)
-            prune_deleted_files(state, _kept_of_deleted())
+            prune_deleted_files(state, _deleted_file_limits())
         except (OSError, WorkspaceFailed) as error:
-            told = error.strerror if isinstance(error, OSError) else error.message
-            log.warning("a workspace's leftovers stay for now: %s", told)
+            reason = error.strerror if isinstance(error, OSError) else error.message
+            log.warning("the cleanup of a workspace failed and is tried again later: %s", reason)
 
 
-def _kept_of_deleted() -> DeletedFileLimits:
+def _deleted_file_limits() -> DeletedFileLimits:
     policy: WorkspacePolicy = settings.WORKSPACE_POLICY
     return DeletedFileLimits(
         policy.deleted_snapshots,
@@ -130,7 +132,7 @@ def _read(workspace: Workspace, snapshot_id: str) -> tuple[Snapshot, str]:
 
 
 def _record(
-    action: str, principal: Principal, workspace: Workspace, told: Mapping[str, object]
+    action: str, principal: Principal, workspace: Workspace, data: Mapping[str, object]
 ) -> None:
     with transaction.atomic():
         record(
@@ -141,6 +143,6 @@ def _record(
                 workspace.target_id,
                 principal.tenant_id,
                 principal.workspace_id,
-                told,
+                data,
             )
         )

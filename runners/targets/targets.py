@@ -1,4 +1,4 @@
-"""Targets: where tools are executed, whose they are, and which one a call means (S3 §2)."""
+"""Execution targets: create, change, delete, and choose the target of a call (S3 §2)."""
 
 from __future__ import annotations
 
@@ -26,15 +26,23 @@ from decisions.security.keys import seal
 from decisions.validation.storable import storable, storable_text
 from runners.models import ExecutionTarget, TargetKind
 from runners.targets.local_folder import is_folder
-from runners.targets.runner_config import agents_of, check_agents, checked_auth_token, checked_place
+from runners.targets.runner_config import (
+    agents_of,
+    check_agents,
+    checked_auth_token,
+    checked_runner_columns,
+)
 
 _ID = re.compile(r"target_[A-Za-z0-9_.-]{1,57}")
-USABLE = (TargetKind.WORKSPACE, TargetKind.DOCKER_RUNNER)  # what tools run on in this version
+USABLE = (
+    TargetKind.WORKSPACE,
+    TargetKind.DOCKER_RUNNER,
+)  # kinds that this version can execute tools on
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whose call it is: what targets and their tools ask of a principal, or of a run."""
+    """The caller of a tool: a principal, or the principal of a run."""
 
     principal_id: str
     tenant_id: str
@@ -43,18 +51,18 @@ class Caller:
 
     @classmethod
     def of(cls, principal: Principal) -> Caller:
-        """Return the caller that a principal is."""
+        """Return the caller for a principal."""
         return cls(principal.id, principal.tenant_id, principal.workspace_id, principal.trust)
 
 
 @dataclass(frozen=True, slots=True)
-class TargetSays:
-    """What a target is; the attributes of ExecutionTarget that a person chooses.
+class TargetFields:
+    """The fields of a target that a person sets.
 
     Attributes:
-        workspace_id: None: every workspace's of the tenant.
-        endpoint: where a runner listens.
-        auth_token: what a runner is called with; None: as it was, "": without one.
+        workspace_id: None: all workspaces of the tenant.
+        endpoint: URL of the runner.
+        auth_token: bearer token of the runner; None: unchanged, "": none.
     """
 
     tenant_id: str
@@ -69,8 +77,8 @@ class TargetSays:
 
 
 def visible_targets(caller: Caller) -> QuerySet[ExecutionTarget]:
-    """Return the targets that a caller may name: those of its workspace and of its tenant, and
-    this machine's own folders for local callers.
+    """Return the targets that a caller may name: those of its workspace and tenant, and, for local
+    callers, the folders of this machine.
     """
     own = Q(workspace_id=caller.workspace_id) | Q(workspace_id__isnull=True)
     found = ExecutionTarget.objects.filter(own, tenant_id=caller.tenant_id)
@@ -78,12 +86,12 @@ def visible_targets(caller: Caller) -> QuerySet[ExecutionTarget]:
 
 
 def choose_target(caller: Caller, kind: str, target_id: str | None) -> ExecutionTarget | None:
-    """Return the target that a call means: the one it names, else the one that is its agent's, else
-    the default of its workspace, else that of its tenant; None where it names none and there is
-    none of those.
+    """Return the target of a call: the one it names, else the one assigned to its principal, else
+    the default of its workspace, else that of its tenant, else None.
 
     Raises:
-        TargetNotFound: It names one that is not there, is another's, or is of another kind.
+        TargetNotFound: The named target does not exist, belongs to another workspace, or is of
+            another kind.
     """
     targets = visible_targets(caller).filter(kind=kind)
     if target_id is not None:
@@ -96,7 +104,7 @@ def choose_target(caller: Caller, kind: str, target_id: str | None) -> Execution
 
 
 def preferred_target(caller: Caller, targets: Iterable[ExecutionTarget]) -> ExecutionTarget | None:
-    """Return which of these targets of one kind a call goes to that names none."""
+    """Return the target, of these of one kind, for a call that names none."""
 
     def rank(target: ExecutionTarget) -> tuple[bool, bool]:
         return caller.principal_id not in agents_of(target), target.workspace_id is None
@@ -105,14 +113,16 @@ def preferred_target(caller: Caller, targets: Iterable[ExecutionTarget]) -> Exec
     return min(taken, key=rank, default=None)
 
 
-def make_target(says: TargetSays, *, actor: str, target_id: str | None = None) -> ExecutionTarget:
-    """Make a target, audited. Commits.
+def create_target_row(
+    fields: TargetFields, *, actor: str, target_id: str | None = None
+) -> ExecutionTarget:
+    """Create a target and audit it. Commits.
 
     Raises:
-        InvalidInput: A name, place, configuration or id that no target can have.
-        Conflict: Another one is the default, or has this id; details.targetId names it.
+        InvalidInput: The name, workspace, configuration or id is invalid.
+        Conflict: Another target is the default, or has this id; details.targetId names it.
     """
-    checked = _checked(says)
+    checked = _checked(fields)
     with transaction.atomic():
         target = ExecutionTarget(**checked)
         target.id = target.id if target_id is None else _checked_id(target_id)
@@ -122,28 +132,27 @@ def make_target(says: TargetSays, *, actor: str, target_id: str | None = None) -
 
 
 def change_target(
-    target_id: str, says: TargetSays, *, actor: str, if_version: int | None = None
+    target_id: str, fields: TargetFields, *, actor: str, if_version: int | None = None
 ) -> ExecutionTarget:
-    """Have a target be something else from the next call on, audited with what it was. Commits.
+    """Replace the fields of a target and audit the change with the previous fields. Commits.
 
     Raises:
-        TargetNotFound: There is no such target, or it is this machine's own.
-        InvalidInput, Conflict: As `make_target`; also: it is of another kind, or not in the version
-            `if_version`.
+        TargetNotFound: There is no such target, or it is a local folder of this machine.
+        InvalidInput, Conflict: As `create_target_row`; also if the kind or the version differs.
     """
-    checked = _checked(says)
+    checked = _checked(fields)
     with transaction.atomic():
         target = _locked(target_id)
-        if target.kind != says.kind:
+        if target.kind != fields.kind:
             raise InvalidInput(
-                f"kind: it is a {target.kind}; make another target for another kind."
+                f"kind: the target is a {target.kind}; create a new target for another kind."
             )
         if if_version is not None and target.version != if_version:
-            raise Conflict("Somebody changed it meanwhile; look at it again, then change it.")
-        before, was_at = _told(target), _listens_at(target)
+            raise Conflict("The target was changed meanwhile. Read it again, then change it.")
+        before, old_endpoint = _audit_data(target), _endpoint(target)
         for name, value in checked.items():
             setattr(target, name, value)
-        if _listens_at(target) != was_at:  # another runner: what the one before offered is over
+        if _endpoint(target) != old_endpoint:  # another runner: delete the old one's tools
             target.catalogue, target.catalogue_at, target.catalogue_error = [], None, None
         target.version += 1
         _save(target)
@@ -151,34 +160,38 @@ def change_target(
     return target
 
 
-def put_target(says: TargetSays, *, actor: str, target_id: str | None = None) -> ExecutionTarget:
-    """Make a target of this id, or have the one that there is be what is said. Commits.
+def put_target(
+    fields: TargetFields, *, actor: str, target_id: str | None = None
+) -> ExecutionTarget:
+    """Create a target with this id, or change the existing one. Commits.
 
     Raises:
-        InvalidInput, Conflict: As `make_target` and `change_target`; also: the target of this id is
-            another workspace's.
+        InvalidInput, Conflict: As `create_target_row` and `change_target`; also if the existing
+            target belongs to another workspace.
     """
     found = ExecutionTarget.objects.filter(id=target_id).first() if target_id else None
     if found is None:
-        return make_target(says, actor=actor, target_id=target_id)
-    if (found.tenant_id, found.workspace_id) != (says.tenant_id, says.workspace_id):
-        raise Conflict(f"The target {found.id} is another workspace's.")
-    return change_target(found.id, says, actor=actor)
+        return create_target_row(fields, actor=actor, target_id=target_id)
+    if (found.tenant_id, found.workspace_id) != (fields.tenant_id, fields.workspace_id):
+        raise Conflict(f"The target {found.id} belongs to another workspace.")
+    return change_target(found.id, fields, actor=actor)
 
 
 def allow_on_target(target: ExecutionTarget, tools: Iterable[str], *, actor: str) -> None:
-    """Let a workspace call these tools on a target, and on no other; * is every tool of it, those
-    of high risk too. Rules that say something else of just this are changed. Commits.
+    """Create policy rules that allow these tools on this target; `*` allows all its tools, also
+    those of high risk. Existing rules for the same tool and target are changed. Commits.
     """
     scope = "workspace" if target.workspace_id else "tenant"
     scope_id = target.workspace_id or target.tenant_id
     for tool in dict.fromkeys(tools):
-        says = RuleFields("allow", scope, scope_id, tool, target.id, "allowed as it was added")
-        ensure_rule(says, actor=actor)
+        rule = RuleFields(
+            "allow", scope, scope_id, tool, target.id, "allowed when the target was added"
+        )
+        ensure_rule(rule, actor=actor)
 
 
 def delete_target(target_id: str, *, actor: str) -> None:
-    """Take a target away, audited; the rules of policy about it alone are retired. Commits.
+    """Delete a target, audit it, and retire the policy rules for it alone. Commits.
 
     Raises:
         TargetNotFound: As `change_target`.
@@ -195,60 +208,61 @@ def _locked(target_id: str) -> ExecutionTarget:
     locked = ExecutionTarget.objects.select_for_update()
     target = locked.filter(id=target_id, is_local=False).first()
     if target is None:
-        raise TargetNotFound(f"There is no target {target_id[:64]!r} to be changed.")
+        raise TargetNotFound(f"There is no target {target_id[:64]!r} that can be changed.")
     return target
 
 
 def checked_root(text: str) -> Path:
-    """Return the root of a workspace as a real path.
+    """Check the root folder of a workspace and return its real path.
 
     Raises:
-        InvalidInput: It is no folder, is ours, or does not lie below CONTINUITY_WORKSPACE_ROOTS.
+        InvalidInput: It is not a folder, is in CONTINUITY_HOME, or not below
+            CONTINUITY_WORKSPACE_ROOTS.
     """
     given = Path(text)
     if not given.is_absolute() or "\0" in text or not is_folder(given):
-        raise InvalidInput("config.root: it has to be the absolute path of a folder that is there.")
+        raise InvalidInput("config.root: must be the absolute path of an existing folder.")
     root = given.resolve()
     if not is_allowed_root(root):
         raise InvalidInput(
-            "config.root: it has to lie below one of CONTINUITY_WORKSPACE_ROOTS, and apart from"
+            "config.root: must be below one of CONTINUITY_WORKSPACE_ROOTS and outside of"
             " CONTINUITY_HOME."
         )
     return root
 
 
 def is_allowed_root(root: Path) -> bool:
-    """Tell whether a real path lies below a root that the operator named, and is not ours."""
-    if is_ours(root):
+    """Tell whether a real path is below an allowed root and outside of CONTINUITY_HOME."""
+    if is_own_folder(root):
         return False
     return any(root.is_relative_to(allowed.resolve()) for allowed in settings.WORKSPACE_ROOTS)
 
 
-def is_ours(root: Path) -> bool:
-    """Tell whether a real path is CONTINUITY_HOME or lies in it, beside our keys and database."""
+def is_own_folder(root: Path) -> bool:
+    """Tell whether a real path is CONTINUITY_HOME or below it, where keys and database are."""
     return root.is_relative_to(settings.CONTINUITY_HOME.resolve())
 
 
-def _checked(says: TargetSays) -> dict[str, Any]:
-    if says.kind not in USABLE:
-        raise InvalidInput(f"kind: targets of kind {says.kind[:32]} cannot be made here.")
-    name = storable_text(says.name).strip()
+def _checked(fields: TargetFields) -> dict[str, Any]:
+    if fields.kind not in USABLE:
+        raise InvalidInput(f"kind: targets of kind {fields.kind[:32]} cannot be created.")
+    name = storable_text(fields.name).strip()
     if not 1 <= len(name) <= 128 or not name.isprintable():
-        raise InvalidInput("name: 1 to 128 printable characters.")
-    place = Workspace.objects.filter(tenant_id=says.tenant_id, id=says.workspace_id)
-    tenant = Tenant.objects.filter(id=says.tenant_id)
-    if not (place if says.workspace_id is not None else tenant).exists():
+        raise InvalidInput("name: must be 1 to 128 printable characters.")
+    workspace = Workspace.objects.filter(tenant_id=fields.tenant_id, id=fields.workspace_id)
+    tenant = Tenant.objects.filter(id=fields.tenant_id)
+    if not (workspace if fields.workspace_id is not None else tenant).exists():
         raise InvalidInput("workspace: there is no such workspace or tenant.")
-    check_agents(says.config)
-    told = {**asdict(says), "name": name}
-    auth_token = checked_auth_token(told.pop("auth_token"))
-    if says.kind != TargetKind.WORKSPACE:
+    check_agents(fields.config)
+    columns = {**asdict(fields), "name": name}
+    auth_token = checked_auth_token(columns.pop("auth_token"))
+    if fields.kind != TargetKind.WORKSPACE:
         sealed = {} if auth_token is None else {"sealed_auth_token": _sealed(auth_token)}
-        return {**told, **checked_place(says.endpoint, says.config), **sealed}
-    if says.endpoint or auth_token:
-        raise InvalidInput("endpoint, authToken: a folder has none.")
-    root = str(checked_root(str(says.config.get("root", ""))))
-    return {**told, "endpoint": None, "config": {**storable(says.config), "root": root}}
+        return {**columns, **checked_runner_columns(fields.endpoint, fields.config), **sealed}
+    if fields.endpoint or auth_token:
+        raise InvalidInput("endpoint, authToken: a workspace folder has none.")
+    root = str(checked_root(str(fields.config.get("root", ""))))
+    return {**columns, "endpoint": None, "config": {**storable(fields.config), "root": root}}
 
 
 def _sealed(auth_token: str) -> bytes | None:
@@ -257,7 +271,7 @@ def _sealed(auth_token: str) -> bytes | None:
 
 def _checked_id(text: str) -> str:
     if not _ID.fullmatch(text):
-        raise InvalidInput("targetId: target_ and 1 to 57 letters, digits, dots, - or _.")
+        raise InvalidInput("targetId: must be target_ and 1 to 57 letters, digits, dots, - or _.")
     return text
 
 
@@ -267,26 +281,26 @@ def _save(target: ExecutionTarget, *, is_new: bool = False) -> None:
             target.save(force_insert=is_new)
     except IntegrityError:
         if is_new and ExecutionTarget.objects.filter(id=target.id).exists():
-            told = {"targetId": target.id}
-            raise Conflict(f"There is a target {target.id} already.", details=told) from None
+            details = {"targetId": target.id}
+            raise Conflict(f"The target {target.id} already exists.", details=details) from None
         other = ExecutionTarget.objects.filter(
             tenant_id=target.tenant_id,
             workspace_id=target.workspace_id,
             kind=target.kind,
             is_default=True,
         ).first()
-        named = f"{other.name} ({other.id})" if other else "another one"
+        named = f"{other.name} ({other.id})" if other else "another target"
         raise Conflict(
-            f"The default is {named}; take that from it first.",
+            f"The default target is {named}. Unset that first.",
             details={"targetId": other.id if other else ""},
         ) from None
 
 
-def _listens_at(target: ExecutionTarget) -> str | None:
+def _endpoint(target: ExecutionTarget) -> str | None:
     return target.endpoint or target.config.get("endpoint")
 
 
-def _told(target: ExecutionTarget) -> dict[str, Any]:
+def _audit_data(target: ExecutionTarget) -> dict[str, Any]:
     return {
         "version": target.version,
         "kind": target.kind,
@@ -301,5 +315,5 @@ def _told(target: ExecutionTarget) -> dict[str, Any]:
 
 
 def _record(action: str, actor: str, target: ExecutionTarget, **more: Any) -> None:
-    place = target.tenant_id, target.workspace_id or ""
-    record(AuditEvent(action, actor, "target", target.id, *place, {**_told(target), **more}))
+    scope = target.tenant_id, target.workspace_id or ""
+    record(AuditEvent(action, actor, "target", target.id, *scope, {**_audit_data(target), **more}))

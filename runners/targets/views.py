@@ -1,4 +1,4 @@
-"""Targets over REST: where tools are executed (S3 §2). Their tokens go in and never come out."""
+"""REST views of targets (S3 §2). Tokens are accepted and never returned."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _REPLACE = RequestArguments(contract.REPLACE_INPUT)
 _IN_PATH = {"targetId": "From the list of targets."}
 _READ = (400, 401, 403, 404, 429)
 _WRITE = (*_READ, 413, 415)
-_SHOWN = {200: contract.EXAMPLE}
+_EXAMPLES = {200: contract.EXAMPLE}
 
 
 class TargetsView(ApiView):
@@ -45,22 +45,22 @@ class TargetsView(ApiView):
 
     @operation(
         "listTargets",
-        "Where tools are executed",
+        "List targets",
         tag="targets",
         response=_LISTED,
         arguments=_LIST,
         refusals=(400, 401, 403, 429),
     )
     def get(self, request: Request) -> HttpResponse:
-        """Those that a call may name, newest first; the next page starts at `offset` =
+        """The targets that a call may name, newest first; the next page starts at `offset` =
         `nextCursor`.
         """
-        asked = self.arguments(_LIST)
-        return json_response(services.list_targets(principal=principal_of(request), **asked))
+        fields = self.arguments(_LIST)
+        return json_response(services.list_targets(principal=principal_of(request), **fields))
 
     @operation(
         "createTarget",
-        "Make a target",
+        "Create a target",
         tag="targets",
         response=_TARGET,
         status=201,
@@ -70,13 +70,13 @@ class TargetsView(ApiView):
         refusals=(400, 401, 403, 409, 413, 415, 429),
     )
     def post(self, request: Request) -> HttpResponse:
-        """A target of the token's workspace. Its tools are denied until a rule of policy allows
+        """Create a target in the token's workspace. Its tools are denied until a policy rule allows
         them.
         """
-        asked = self.arguments(_CREATE)
-        made = services.create_target(principal=principal_of(request), asked=asked)
-        place = {"Location": f"/api/v1/targets/{made['targetId']}"}
-        return json_response(made, status=HTTPStatus.CREATED, headers=place)
+        fields = self.arguments(_CREATE)
+        created = services.create_target(principal=principal_of(request), fields=fields)
+        headers = {"Location": f"/api/v1/targets/{created['targetId']}"}
+        return json_response(created, status=HTTPStatus.CREATED, headers=headers)
 
 
 class TargetView(ApiView):
@@ -90,11 +90,11 @@ class TargetView(ApiView):
         tag="targets",
         response=_TARGET,
         path=_IN_PATH,
-        examples=_SHOWN,
+        examples=_EXAMPLES,
         refusals=_READ,
     )
     def get(self, request: Request, **path: str) -> HttpResponse:
-        """Whether it is enabled, its version, when it was seen last. Never its token."""
+        """Return the target with its version and when it was last seen, never its token."""
         target_id = self.arguments(_ID)["targetId"]
         return json_response(
             services.get_target(principal=principal_of(request), target_id=target_id)
@@ -107,19 +107,19 @@ class TargetView(ApiView):
         response=_TARGET,
         path=_IN_PATH,
         body=_REPLACED,
-        examples=_SHOWN,
+        examples=_EXAMPLES,
         refusals=(*_WRITE, 409),
     )
     def put(self, request: Request, **path: str) -> HttpResponse:
-        """Have it be what the body says, from the next call on; its version is raised.
+        """Replace the target from the next call on; its version is incremented.
 
-        What the body leaves out is as in a new target, but for the token, which stays.
+        Omitted fields get the defaults of a new target, except the token, which is kept.
         """
-        asked = self.arguments(_REPLACE)
-        shown = services.replace_target(
-            principal=principal_of(request), target_id=asked.pop("targetId"), asked=asked
+        fields = self.arguments(_REPLACE)
+        replaced = services.replace_target(
+            principal=principal_of(request), target_id=fields.pop("targetId"), fields=fields
         )
-        return json_response(shown)
+        return json_response(replaced)
 
     @operation(
         "deleteTarget",
@@ -130,7 +130,7 @@ class TargetView(ApiView):
         refusals=_WRITE,
     )
     def delete(self, request: Request, **path: str) -> HttpResponse:
-        """Calls that name it fail from now on; the rules of policy about it alone are retired."""
+        """Calls that name it fail from now on; the policy rules for it alone are retired."""
         target_id = self.arguments(_ID)["targetId"]
         return json_response(
             services.delete_target(principal=principal_of(request), target_id=target_id)
@@ -144,17 +144,17 @@ class ProbeView(ApiView):
 
     @operation(
         "probeTarget",
-        "Ask whether a runner answers",
+        "Probe a runner",
         tag="targets",
         response=_TARGET,
         path=_IN_PATH,
-        examples=_SHOWN,
+        examples=_EXAMPLES,
         refusals=_WRITE,
     )
     def post(self, request: Request, **path: str) -> HttpResponse:
-        """Asks GET /health beside its endpoint, for five seconds at most. Any HTTP answer counts:
-        `lastSeenAt` is now, else `probeError` says why there was none. One that is up is asked
-        for `GET /tools`, as long again: `tools` has what it publishes.
+        """Send GET /health to the runner, for at most five seconds. Any HTTP response sets
+        `lastSeenAt`; otherwise `probeError` is the reason. A runner that answers is sent
+        GET /tools, with the same limit: `tools` has the tools that it publishes.
         """
         target_id = self.arguments(_ID)["targetId"]
         return json_response(

@@ -18,7 +18,7 @@ from decisions.infra.prepared_statements import all_hold
 from runners.errors import ToolFailed
 from runners.gateway.request import RunnerTarget
 from runners.models import ExecutionTarget, TargetKind
-from runners.targets.cache import is_unchanged, keep_by_heart, target_by_heart
+from runners.targets.cache import is_unchanged, cache_target, cached_target
 from runners.targets.runner_endpoint import find_runner, runner_of
 from runners.targets.workspaces import check_may_use, find_target, open_target
 from runners.tools.registry import get_tool
@@ -92,7 +92,7 @@ def cached_admission(
     authorization, *preconditions = *allowed, *_page_not_taken_over(run)
     if not _needs_target(request):
         return authorization, None, preconditions
-    known = target_by_heart(caller_of(run), request.target_id) if request.target_id else None
+    known = cached_target(caller_of(run), request.target_id) if request.target_id else None
     if known is None:
         return None
     try:
@@ -143,7 +143,7 @@ def _start(
         return denied
     except (ToolFailed, TargetNotFound) as failed:
         return failed
-    keep_by_heart(caller, row)
+    cache_target(caller, row)
     if not start_run_call(call.call_id, started_event(run, request, call), run):
         raise LeaseLost(run.id)
     in_flight_calls.append(call.call_id)

@@ -17,7 +17,7 @@ sys.argv[1:1] = ["mcp_stdio"]  # the settings of a door: no admin to load
 django.setup()
 
 from decisions.identity.principals import Principal, local_principal  # noqa: E402
-from runners.targets.targets import TargetSays, allow_on_target, make_target  # noqa: E402
+from runners.targets.targets import TargetFields, allow_on_target, create_target_row  # noqa: E402
 from runs.models import ACTIVE, Run, RunStatus, RunStep  # noqa: E402
 from runs.submission.services import submit_run  # noqa: E402
 from tests.benchmarks.rounds import shape  # noqa: E402
@@ -27,10 +27,10 @@ DRAIN_S = 120.0
 
 def make_calls(principal: Principal, endpoint: str, number: int) -> list[dict[str, Any]]:
     """Make the runner a target and return the calls of one run."""
-    says = TargetSays(
+    says = TargetFields(
         principal.tenant_id, principal.workspace_id, "bench", "docker-runner", endpoint=endpoint
     )
-    target = make_target(says, actor="bench")
+    target = create_target_row(says, actor="bench")
     allow_on_target(target, ["echo"], actor="bench")
     return [{"name": "echo", "args": {"text": "hello"}, "targetId": target.id}] * number
 

@@ -12,7 +12,7 @@ from django.db import DatabaseError
 
 from decisions.identity.principals import Principal, create_token
 from mcp_server.tools import list_changes
-from runners.targets.targets import TargetSays, allow_on_target, make_target
+from runners.targets.targets import TargetFields, allow_on_target, create_target_row
 from tests.contract.mcp_host import INITIALIZE, PATIENCE_S, Host, PrincipalTransport, StdioHost
 from tests.contract.mcp_web_host import HEADERS, MODERN, MODERN_META, data_of
 from tests.support.rest import bearer
@@ -37,8 +37,8 @@ def offer(principal: Principal) -> Callable[[str], None]:
 
     def make(tool: str) -> None:
         place = principal.tenant_id, principal.workspace_id
-        says = TargetSays(*place, tool, "docker-runner", endpoint="http://127.0.0.1:1/")
-        allow_on_target(make_target(says, actor="test"), [tool], actor="test")
+        says = TargetFields(*place, tool, "docker-runner", endpoint="http://127.0.0.1:1/")
+        allow_on_target(create_target_row(says, actor="test"), [tool], actor="test")
 
     return make
 

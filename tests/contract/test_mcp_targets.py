@@ -13,7 +13,7 @@ from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Decision
 from decisions.validation.json_schema import compile_schema
 from runners.models import ExecutionTarget
-from runners.targets.targets import TargetSays, allow_on_target, make_target
+from runners.targets.targets import TargetFields, allow_on_target, create_target_row
 from tests.contract.mcp_host import INITIALIZE, Host, error_of, structured
 from tests.contract.mcp_web_host import SseHost, WebHost
 from tests.support.stub_runner import Line, StubRunner, saying, stub_runner
@@ -44,7 +44,7 @@ def target_at(principal: Principal) -> MakeTarget:
     """Make a runner's target that offers these tools: `target_at(url, BASH, allow=["*"])`."""
 
     def make(endpoint: str, *tools: Any, allow: tuple[str, ...] = (), **more: Any) -> Any:
-        says = TargetSays(
+        says = TargetFields(
             principal.tenant_id,
             more.pop("workspace_id", principal.workspace_id),
             more.pop("name", "builder"),
@@ -53,7 +53,7 @@ def target_at(principal: Principal) -> MakeTarget:
             config={"tools": list(tools)},
             **more,
         )
-        target = make_target(says, actor="test")
+        target = create_target_row(says, actor="test")
         allow_on_target(target, allow, actor="test")
         return target
 

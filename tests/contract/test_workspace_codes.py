@@ -17,7 +17,7 @@ import pytest
 from runners.browser.pool.runtime import get_runtime
 from runners.invocation.event_loop import get_loop
 from runners.invocation.workspace_errors import CODES, STATUS
-from runners.targets.workspaces import state_of
+from runners.targets.workspaces import state_folder
 from tests.contract.workspace_scenery import preview  # noqa: F401  (a fixture)
 from tests.support.pages import PageServer
 from tests.support.tool_door import ToolDoor
@@ -60,7 +60,7 @@ def test_a_disk_that_takes_no_more(door: ToolDoor, full_disk: Path) -> None:
 
 
 def test_a_state_folder_that_is_none(door: ToolDoor, project: Path) -> None:
-    (state_of(project) / "snapshots").write_text("not a folder")
+    (state_folder(project) / "snapshots").write_text("not a folder")
     code, error = door.call("list_snapshots", {})
     assert (code, error["recoverable"]) == ("E_INTERNAL", False)
     assert str(project.parent) not in str(error)

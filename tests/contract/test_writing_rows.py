@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from runners.targets.workspaces import state_of
+from runners.targets.workspaces import state_folder
 from tests.contract.bad_inputs import HERE, SHARED
 from tests.support.tool_door import ToolDoor
 from tests.support.writing import files_in
 
 pytest_plugins = ["tests.support.rest_fixtures", "tests.support.workspace_fixtures"]
-TOOLS = ("write_to_file", "replace_in_file", "list_snapshots", "restore_snapshot")
+TOOLS_PATH = ("write_to_file", "replace_in_file", "list_snapshots", "restore_snapshot")
 OURS = HERE / "bad_inputs_writing.jsonl"
 ELSEWHERE = {"$disk_full": "tests/faults/test_workspace_writes.py fills a disk"}
 BROKEN, HALF = "snap_20251101T093210_badc0de0", "snap_20251101T093210_0000badd"
@@ -26,7 +26,7 @@ def rows() -> list[Any]:
     files = [path for path in (OURS, SHARED) if path.exists()]
     told = [json.loads(line) for path in files for line in path.read_text().splitlines()]
     wanted = [
-        row for row in told if row["surface"] == "mcp+rest:workspace" and row["call"] in TOOLS
+        row for row in told if row["surface"] == "mcp+rest:workspace" and row["call"] in TOOLS_PATH
     ]
     return [
         pytest.param(row, id=f"{row['call']}-{row['expect_code']}-{row['why'][:50]}")
@@ -43,7 +43,7 @@ def scenery(project: Path) -> Path:
     (project / "link_to_etc").symlink_to("/etc")
     (project.parent / "outside.txt").write_text("outside a")
     (project / "hardlink_to_outside.txt").hardlink_to(project.parent / "outside.txt")
-    kept = state_of(project) / "snapshots"
+    kept = state_folder(project) / "snapshots"
     kept.mkdir(exist_ok=True)
     (kept / f"{BROKEN}.txt").write_text("x")
     (kept / f"{BROKEN}.meta.json").write_text('{"id":')

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from runners.targets.workspaces import state_of
+from runners.targets.workspaces import state_folder
 from tests.support.pages import Answer, PageServer, html, serve_pages
 
 BROKEN = "snap_20251101T093210_badc0de0"
@@ -52,7 +52,7 @@ def scenery(project: Path, tmp_path: Path) -> Path:
 
 
 def _break_a_snapshot(root: Path) -> None:
-    folder = state_of(root) / "snapshots"
+    folder = state_folder(root) / "snapshots"
     folder.mkdir(exist_ok=True)
     (folder / f"{BROKEN}.txt").write_text("x")
     (folder / f"{BROKEN}.meta.json").write_text("{")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from runners.targets.published_tools import published_offers
+from runners.targets.published_tools import parse_published_tools
 from tests.support.hands import Hands, envelope, hands_at, make_nap, sleepers
 from tests.support.waiting import until
 
@@ -200,7 +200,7 @@ def test_its_tools_are_told_with_their_schemas(hands: Hands) -> None:
     assert tools["bash.exec"]["inputSchema"]["required"] == ["cmd"]
     assert (tools["bash.exec"]["effect"], tools["bash.exec"]["risk"]) == ("external", "high")
     assert (tools["echo"]["effect"], tools["echo"]["risk"]) == ("read", "low")
-    kept = published_offers(json.dumps(told).encode())
+    kept = parse_published_tools(json.dumps(told).encode())
     assert [offer["name"] for offer in kept] == sorted(tools)
     assert all(offer["description"] and offer["inputSchema"]["properties"] for offer in kept)
 

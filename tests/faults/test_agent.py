@@ -15,7 +15,7 @@ import pytest
 from django.test import override_settings
 
 from decisions.identity.principals import local_principal
-from runners.targets.targets import TargetSays, allow_on_target, make_target
+from runners.targets.targets import TargetFields, allow_on_target, create_target_row
 from runs.models import Run, RunStep
 from runs.submission.services import submit_run
 from tests.faults.world import World
@@ -151,10 +151,10 @@ def test_a_call_of_a_runner_that_was_lost_is_never_sent_again(
 ) -> None:
     me = local_principal()
     with stub_runner(saying({"ok": True, "output": "hello"})) as runner:
-        says = TargetSays(
+        says = TargetFields(
             me.tenant_id, me.workspace_id, "hands", "docker-runner", endpoint=runner.url
         )
-        allow_on_target(make_target(says, actor="test"), ["bash.exec"], actor="test")
+        allow_on_target(create_target_row(says, actor="test"), ["bash.exec"], actor="test")
         start(world, model, tmp_path, CONTINUITY_EGRESS_ALLOW="127.0.0.1")
 
         def answer(asked: Asked) -> Turn:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from decisions.identity.principals import local_principal
-from runners.targets.targets import TargetSays, allow_on_target, make_target
+from runners.targets.targets import TargetFields, allow_on_target, create_target_row
 from runs.models import Run
 from runs.submission.services import cancel_run, submit_run
 from tests.faults.world import World
@@ -52,7 +52,7 @@ def wire(hands: list[Hands]) -> Iterator[Relay]:
 def target_at(wire: Relay, timeout_ms: int = LONG_MS) -> str:
     """Make a target of what listens there, with every tool allowed."""
     me = local_principal()
-    says = TargetSays(
+    says = TargetFields(
         me.tenant_id,
         me.workspace_id,
         "hands",
@@ -60,7 +60,7 @@ def target_at(wire: Relay, timeout_ms: int = LONG_MS) -> str:
         endpoint=wire.endpoint,
         config={"timeoutMs": timeout_ms},
     )
-    target = make_target(says, actor="test")
+    target = create_target_row(says, actor="test")
     allow_on_target(target, ["*"], actor="test")
     return target.id
 

@@ -9,7 +9,7 @@ from django.test import Client
 
 from decisions.identity.principals import Principal
 from runners.models import ExecutionTarget
-from runners.targets.targets import TargetSays, allow_on_target, make_target
+from runners.targets.targets import TargetFields, allow_on_target, create_target_row
 from tests.support.stub_runner import Line, stub_runner
 
 pytest_plugins = ["tests.support.admin_fixtures", "tests.support.runner_fixtures"]
@@ -30,14 +30,14 @@ def publishing(line: Line) -> None:
 @pytest.fixture
 def target(principal: Principal) -> ExecutionTarget:
     """A runner whose config names a tool, on which a rule allows another."""
-    says = TargetSays(
+    says = TargetFields(
         principal.tenant_id,
         principal.workspace_id,
         "builder",
         "docker-runner",
         config={"tools": [{"name": "ls", "description": "List."}]},
     )
-    target = make_target(says, actor="test")
+    target = create_target_row(says, actor="test")
     allow_on_target(target, ["deploy", "*"], actor="test")
     return target
 
@@ -67,4 +67,4 @@ def test_a_runner_that_cannot_tell_says_why(boss: Client, target: ExecutionTarge
         ExecutionTarget.objects.update(endpoint=runner.url)
         at = f"/admin/runners/executiontarget/{target.id}/probe/"
         probed = boss.post(at, follow=True).content.decode()
-    assert "It answers. Its list of tools is no JSON" in probed
+    assert "It answers. Its list of tools is not valid JSON" in probed

@@ -16,7 +16,7 @@ from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from runners.errors import ToolFailed
 from runners.models import ExecutionTarget
-from runners.targets.targets import TargetSays, change_target
+from runners.targets.targets import TargetFields, change_target
 from runs.execution.step_context import StepRun
 from runs.journal import writer
 from runs.lifecycle.in_flight_calls import start_run_call
@@ -96,7 +96,7 @@ def test_a_folder_disabled_while_the_model_thinks_is_not_read(
 ) -> None:
     def disable() -> None:
         target = ExecutionTarget.objects.get(name="game")
-        says = TargetSays(
+        says = TargetFields(
             target.tenant_id, target.workspace_id, "game", enabled=False, config=target.config
         )
         change_target(target.id, says, actor="test")

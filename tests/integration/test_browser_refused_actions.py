@@ -12,7 +12,7 @@ import pytest
 
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
-from runners.targets.local_folder import LocalFolder, use_local_folder
+from runners.targets.local_folder import LocalFolder, set_local_folder
 from runs.models import Run
 from runs.submission.services import submit_run
 from runs.worker.worker import WorkerProcess
@@ -48,9 +48,9 @@ def made(place: WorkerProcess, browser_closed: None, principal: Principal) -> En
 @pytest.fixture
 def developing(project: Path) -> Iterator[Path]:
     """The project's folder, in developer mode."""
-    use_local_folder(LocalFolder(project, is_named=True, developer=True))
+    set_local_folder(LocalFolder(project, is_named=True, developer=True))
     yield project
-    use_local_folder(None)
+    set_local_folder(None)
 
 
 @pytest.fixture

@@ -20,8 +20,8 @@ from decisions.errors import ConfirmationRequired, Forbidden, InvalidInput
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Decision
 from runners.models import ExecutionTarget
-from runners.targets.local_folder import LocalFolder, use_local_folder
-from runners.targets.targets import TargetSays, make_target
+from runners.targets.local_folder import LocalFolder, set_local_folder
+from runners.targets.targets import TargetFields, create_target_row
 from runners.tools.registry import list_tools
 from runs.lifecycle.in_flight_calls import DirectCallOfRun
 from runs.models import Run, RunStep
@@ -123,11 +123,11 @@ def test_developer_mode_of_a_command_line_is_the_runs_and_not_its_retries(
     hand_in: Callable[..., str], idle_place: WorkerProcess, project: Path, principal: Principal
 ) -> None:
     asked = call("get_runtime_info"), call("list_files", path="absent")
-    use_local_folder(LocalFolder(project, is_named=True, developer=True))
+    set_local_folder(LocalFolder(project, is_named=True, developer=True))
     try:
         run_id = hand_in(*asked)
     finally:
-        use_local_folder(None)
+        set_local_folder(None)
     assert ended(run_id, idle_place).status == "failed"
     step = RunStep.objects.get(run_id=run_id, index=0)
     told = step.output["output"]
@@ -197,14 +197,14 @@ def test_the_target_stays_the_one_of_the_submit(
     first = ExecutionTarget.objects.get()
     ExecutionTarget.objects.update(is_default=False)
     (project.parent / "other").mkdir()
-    says = TargetSays(
+    says = TargetFields(
         tenant_id=principal.tenant_id,
         workspace_id=principal.workspace_id,
         name="other",
         is_default=True,
         config={"root": str(project.parent / "other")},
     )
-    make_target(says, actor="test")
+    create_target_row(says, actor="test")
     assert ended(run_id, idle_place).status == "succeeded"
     assert (project / SCENE).exists()
     assert RunStep.objects.filter(run_id=run_id)[0].input["targetId"] == first.id

@@ -16,11 +16,11 @@ from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, PolicyRule
 from runners.models import ExecutionTarget
 from runners.targets.targets import (
-    TargetSays,
+    TargetFields,
     allow_on_target,
     change_target,
     delete_target,
-    make_target,
+    create_target_row,
 )
 from runs.models import OpenCall, Run
 from runs.submission.services import submit_run
@@ -49,17 +49,17 @@ def runner() -> Iterator[StubRunner]:
 
 
 @pytest.fixture
-def says(principal: Principal, runner: StubRunner) -> TargetSays:
+def says(principal: Principal, runner: StubRunner) -> TargetFields:
     """What the runner's target is."""
-    return TargetSays(
+    return TargetFields(
         principal.tenant_id, principal.workspace_id, "runner", "docker-runner", endpoint=runner.url
     )
 
 
 @pytest.fixture
-def target(place: WorkerProcess, principal: Principal, says: TargetSays) -> ExecutionTarget:
+def target(place: WorkerProcess, principal: Principal, says: TargetFields) -> ExecutionTarget:
     """A runner's target on which a call was made, and `echo` is allowed."""
-    target = make_target(says, actor="test", target_id="target_known")
+    target = create_target_row(says, actor="test", target_id="target_known")
     allow_on_target(target, ["echo"], actor="test")
     assert worked(place, handed_in(principal)).status == "succeeded"
     return target
@@ -139,7 +139,7 @@ def test_a_target_that_was_disabled_is_not_called(
     place: WorkerProcess,
     principal: Principal,
     runner: StubRunner,
-    says: TargetSays,
+    says: TargetFields,
 ) -> None:
     run_id = handed_in(principal)
     change_target(target.id, replace(says, enabled=False), actor="test")
@@ -152,7 +152,7 @@ def test_a_target_that_moved_is_called_where_it_is_now(
     place: WorkerProcess,
     principal: Principal,
     runner: StubRunner,
-    says: TargetSays,
+    says: TargetFields,
 ) -> None:
     run_id = handed_in(principal)
     with stub_runner(HELLO) as other:
@@ -167,12 +167,12 @@ def test_another_target_under_the_same_id_is_another(
     place: WorkerProcess,
     principal: Principal,
     runner: StubRunner,
-    says: TargetSays,
+    says: TargetFields,
 ) -> None:
     run_id = handed_in(principal)
     delete_target(target.id, actor="test")
     with stub_runner(HELLO) as other:
-        made = make_target(replace(says, endpoint=other.url), actor="test", target_id=target.id)
+        made = create_target_row(replace(says, endpoint=other.url), actor="test", target_id=target.id)
         allow_on_target(made, ["echo"], actor="test")
         assert worked(place, run_id).status == "succeeded"
     assert (len(runner.asked), len(other.asked)) == (1, 1)

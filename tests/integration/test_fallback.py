@@ -15,11 +15,11 @@ from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from runners.models import ExecutionTarget
 from runners.targets.targets import (
-    TargetSays,
+    TargetFields,
     allow_on_target,
     change_target,
     delete_target,
-    make_target,
+    create_target_row,
 )
 from runs.models import Run, RunEvent
 from runs.submission.services import submit_run
@@ -41,14 +41,14 @@ def folder(principal: Principal, tmp_path: Path, settings: Any) -> ExecutionTarg
     root = tmp_path / "game"
     root.mkdir()
     (root / "here.txt").write_text("from here\n")
-    says = TargetSays(
+    says = TargetFields(
         principal.tenant_id,
         principal.workspace_id,
         "game",
         is_default=True,
         config={"root": str(root)},
     )
-    return make_target(says, actor="test")
+    return create_target_row(says, actor="test")
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def target_at(principal: Principal) -> MakeTarget:
     """Make a runner's target on which everything is allowed."""
 
     def make(endpoint: str | None = None, on_unreachable: str = "fallback_local") -> Any:
-        says = TargetSays(
+        says = TargetFields(
             principal.tenant_id,
             principal.workspace_id,
             "runner",
@@ -64,7 +64,7 @@ def target_at(principal: Principal) -> MakeTarget:
             endpoint=endpoint or f"http://127.0.0.1:{free_port()}/execute",
             config={"onUnreachable": on_unreachable},
         )
-        target = make_target(says, actor="test")
+        target = create_target_row(says, actor="test")
         allow_on_target(target, ["*"], actor="test")
         return target
 
@@ -216,7 +216,7 @@ def test_a_target_that_is_disabled_meanwhile_is_denied_and_audited_in_its_run(
             options={"mode": "async"},
             inputs={"calls": [{"name": "echo", "targetId": target.id}]},
         )
-        off = TargetSays(
+        off = TargetFields(
             target.tenant_id,
             target.workspace_id,
             "off",

@@ -14,7 +14,7 @@ import pytest
 
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.identity.principals import Principal
-from runners.targets.targets import TargetSays, make_target
+from runners.targets.targets import TargetFields, create_target_row
 from runs.models import Run
 from runs.submission.services import submit_run
 from runs.worker.worker import WorkerProcess
@@ -27,7 +27,7 @@ from tests.support.injections.world import (
     check_nothing_happened,
     furnish,
     places_of,
-    state_of,
+    state_folder,
 )
 from tests.support.model_server import ModelServer
 from tests.support.model_turns import Call
@@ -80,13 +80,13 @@ def world(
         other = tmp_path / "roots" / "other"
         other.mkdir()
         (other / "secret.txt").write_text(made.secret("other"))
-        says = TargetSays(
+        says = TargetFields(
             tenant_id=stranger.tenant_id,
             workspace_id=stranger.workspace_id,
             name="other",
             config={"root": str(other)},
         )
-        target = make_target(says, actor="test")
+        target = create_target_row(says, actor="test")
         kept = make_artifact(made.secret("artifact").encode())
         made.secrets |= {"token": token, "the model's key": agent_settings.LLM.api_key}
         monkeypatch.setenv("CONTINUITY_TEST_KEY", made.secret("environ"))
@@ -112,7 +112,7 @@ def obeyed(
     def obey(row: Injection, first: Call) -> None:
         for verdict, tool in row.rules:
             create_rule(RuleFields(verdict, tool=tool), actor="t")
-        before, model.answer = state_of(world), Obeying(first)
+        before, model.answer = state_folder(world), Obeying(first)
         handed_in = submit_run(
             principal=principal.with_trust(row.trust),
             template_id="agent_task",

@@ -13,7 +13,7 @@ import pytest
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.identity.principals import Principal, authenticate
 from decisions.models import AuditEntry
-from runners.targets.targets import TargetSays, allow_on_target, make_target
+from runners.targets.targets import TargetFields, allow_on_target, create_target_row
 from runs.direct_calls.idempotency import KEY_LIFETIME, delete_expired_keys
 from runs.models import KeyedCall, OpenCall
 from tests.services import free_port
@@ -39,10 +39,10 @@ def on_runner(api: httpx.Client, principal: Principal) -> Call:
 
     def call(endpoint: str, *, key: str = "k", **args: Any) -> httpx.Response:
         if endpoint not in made:
-            says = TargetSays(
+            says = TargetFields(
                 mine.tenant_id, mine.workspace_id, endpoint, "docker-runner", endpoint
             )
-            target = make_target(says, actor="test")
+            target = create_target_row(says, actor="test")
             allow_on_target(target, ["*"], actor="test")
             made[endpoint] = target.id
         body = {"args": args, "targetId": made[endpoint], "idempotencyKey": key}
@@ -85,7 +85,7 @@ def test_what_fell_back_is_answered_again_as_it_was(
 ) -> None:
     mine = authenticate(api.headers["Authorization"].removeprefix("Bearer "))
     config = {"onUnreachable": "fallback_local"}
-    says = TargetSays(
+    says = TargetFields(
         mine.tenant_id,
         mine.workspace_id,
         "away",
@@ -93,7 +93,7 @@ def test_what_fell_back_is_answered_again_as_it_was(
         endpoint=f"http://127.0.0.1:{free_port()}/execute",
         config=config,
     )
-    target = make_target(says, actor="test")
+    target = create_target_row(says, actor="test")
     allow_on_target(target, ["*"], actor="test")
     edit = {"path": "game/scene/start.txt", "find": "none", "replace": "nonenone"}
     body = {"args": edit, "targetId": target.id, "idempotencyKey": "one"}

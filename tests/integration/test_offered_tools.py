@@ -13,7 +13,7 @@ from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.identity.principals import DEFAULT_SCOPES, Principal
 from decisions.models import AuditEntry
 from runners.targets.runner_endpoint import probe_target
-from runners.targets.targets import TargetSays, allow_on_target, change_target
+from runners.targets.targets import TargetFields, allow_on_target, change_target
 from tests.services import free_port
 from tests.support.rest import told
 from tests.support.runner_fixtures import MakeRunner
@@ -105,10 +105,10 @@ def test_another_endpoint_is_another_runner(make_runner: MakeRunner, principal: 
     with stub_runner(publishing(ECHO)) as runner:
         target = probe_target(make_runner(endpoint=runner.url), actor="test")
     place = principal.tenant_id, principal.workspace_id
-    same = TargetSays(*place, "renamed", "docker-runner", endpoint=runner.url)
+    same = TargetFields(*place, "renamed", "docker-runner", endpoint=runner.url)
     assert change_target(target.id, same, actor="test").catalogue
     away = f"http://127.0.0.1:{free_port()}/execute"
-    other = TargetSays(*place, "moved", "docker-runner", endpoint=away)
+    other = TargetFields(*place, "moved", "docker-runner", endpoint=away)
     assert change_target(target.id, other, actor="test").catalogue == []
 
 

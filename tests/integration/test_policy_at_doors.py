@@ -28,7 +28,7 @@ from decisions.models import (
     UserObject,
 )
 from runners.models import BrowserSession, ExecutionTarget
-from runners.targets.targets import TargetSays, make_target
+from runners.targets.targets import TargetFields, create_target_row
 from runs.conversations.services import take_over_task
 from runs.models import Run, Task, TaskMessage, Webhook, WebhookDelivery
 from runs.sessions.services import create_session
@@ -141,7 +141,7 @@ def facts(
     upload = api.post("/api/v1/artifacts/uploads", json=UPLOAD).json()
     assert httpx.put(upload["url"], content=BYTES, headers=upload["headers"]).is_success
     place = principal.tenant_id, principal.workspace_id
-    target = make_target(TargetSays(*place, "runner", "docker-runner", ENDPOINT), actor="t")
+    target = create_target_row(TargetFields(*place, "runner", "docker-runner", ENDPOINT), actor="t")
     mine = authenticate(api.headers["Authorization"].removeprefix("Bearer "))
     return {
         "run": make_run().id,

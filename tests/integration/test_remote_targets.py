@@ -16,7 +16,7 @@ from decisions.models import AuditEntry, PolicyRule
 from runners.errors import RunnerFailed
 from runners.models import ExecutionTarget
 from runners.targets.runner_endpoint import find_runner, runner_of
-from runners.targets.targets import Caller, TargetSays, change_target
+from runners.targets.targets import Caller, TargetFields, change_target
 from tests.support.runner_fixtures import ENDPOINT, MakeRunner
 
 pytest_plugins = ["tests.support.runner_fixtures"]
@@ -85,10 +85,10 @@ def test_a_target_does_not_become_another_kind(
     principal: Principal, make_runner: MakeRunner, tmp_path: Any, settings: Any
 ) -> None:
     settings.WORKSPACE_ROOTS = (tmp_path,)
-    says = TargetSays(
+    says = TargetFields(
         principal.tenant_id, principal.workspace_id, "a", config={"root": str(tmp_path)}
     )
-    with pytest.raises(Exception, match="make another target"):
+    with pytest.raises(Exception, match="create a new target"):
         change_target(make_runner().id, says, actor="test")
 
 

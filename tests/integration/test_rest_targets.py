@@ -13,7 +13,7 @@ from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.identity.principals import DEFAULT_SCOPES, Principal
 from decisions.models import AuditEntry, PolicyRule
 from runners.models import ExecutionTarget
-from runners.targets.targets import TargetSays, make_target
+from runners.targets.targets import TargetFields, create_target_row
 from tests.services import free_port
 from tests.support.rest import refusal, told
 from tests.support.stub_runner import saying, stub_runner
@@ -164,8 +164,8 @@ def test_what_is_anothers_reads_as_missing(
 def test_a_target_of_every_workspace_is_seen_and_not_changed(
     admin: httpx.Client, principal: Principal
 ) -> None:
-    says = TargetSays(principal.tenant_id, None, "shared", "docker-runner", endpoint=ENDPOINT)
-    shared = make_target(says, actor="test")
+    says = TargetFields(principal.tenant_id, None, "shared", "docker-runner", endpoint=ENDPOINT)
+    shared = create_target_row(says, actor="test")
     place = f"{TARGETS}/{shared.id}"
     assert told(admin.get(place))["workspaceId"] is None
     assert refusal(admin.put(place, json={"name": "mine"}), 403)["errorCode"] == "FORBIDDEN"
@@ -205,7 +205,10 @@ def test_a_runner_that_is_away_keeps_when_it_was_seen_last(admin: httpx.Client) 
     away = f"http://127.0.0.1:{free_port()}/execute"
     told(admin.put(place, json={"name": "runner", "endpoint": away}))
     probed = told(admin.post(f"{place}/probe"))
-    assert (probed["lastSeenAt"], probed["probeError"]) == (seen, "No runner answers there.")
+    assert (probed["lastSeenAt"], probed["probeError"]) == (
+        seen,
+        "No server accepts connections at the runner's address.",
+    )
     entry = AuditEntry.objects.filter(action="target.probed").latest("id")
     assert entry.metadata["isUp"] is False
 

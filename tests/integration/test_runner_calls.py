@@ -13,7 +13,7 @@ from decisions.errors import InvalidInput, PolicyDenied
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from runners.models import ExecutionTarget
-from runners.targets.targets import TargetSays, allow_on_target, make_target
+from runners.targets.targets import TargetFields, allow_on_target, create_target_row
 from runs.models import Run, RunEvent, RunStep
 from runs.submission.services import submit_run
 from runs.task_templates import tool_steps
@@ -43,7 +43,7 @@ def target_at(principal: Principal) -> MakeTarget:
     """Make a runner's target on which these tools are allowed: `target_at(url, "echo")`."""
 
     def make(endpoint: str, *allowed: str, **more: Any) -> ExecutionTarget:
-        says = TargetSays(
+        says = TargetFields(
             principal.tenant_id,
             principal.workspace_id,
             "runner",
@@ -52,7 +52,7 @@ def target_at(principal: Principal) -> MakeTarget:
             auth_token="s3cret",
             **more,
         )
-        target = make_target(says, actor="test")
+        target = create_target_row(says, actor="test")
         allow_on_target(target, allowed, actor="test")
         return target
 

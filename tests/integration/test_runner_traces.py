@@ -11,7 +11,7 @@ import pytest
 from decisions.identity.principals import Principal
 from decisions.infra import trace_context
 from runners.models import ExecutionTarget
-from runners.targets.targets import TargetSays, allow_on_target, make_target
+from runners.targets.targets import TargetFields, allow_on_target, create_target_row
 from runs.submission.services import submit_run
 from runs.worker.worker import WorkerProcess
 from tests.support.rest import told
@@ -32,8 +32,8 @@ def runner() -> Iterator[StubRunner]:
 def target(principal: Principal, runner: StubRunner) -> ExecutionTarget:
     """Its target, on which echo is allowed."""
     place = principal.tenant_id, principal.workspace_id
-    says = TargetSays(*place, "runner", "docker-runner", endpoint=runner.url)
-    target = make_target(says, actor="test")
+    says = TargetFields(*place, "runner", "docker-runner", endpoint=runner.url)
+    target = create_target_row(says, actor="test")
     allow_on_target(target, ["echo"], actor="test")
     return target
 

@@ -16,7 +16,7 @@ from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.identity.principals import DEFAULT_SCOPES, Principal, create_token
 from decisions.models import AuditEntry, Decision
 from runners.models import ExecutionTarget
-from runners.targets.targets import TargetSays, change_target, make_target
+from runners.targets.targets import TargetFields, change_target, create_target_row
 from runs.models import Run
 from tests.support.rest import refusal
 from tests.support.tool_door import ToolDoor
@@ -185,7 +185,7 @@ def test_a_disabled_workspace_is_refused_before_a_person_is_asked(
 ) -> None:
     rule("confirm", "write_to_file")
     target = ExecutionTarget.objects.get()
-    says = TargetSays(
+    says = TargetFields(
         tenant_id=principal.tenant_id,
         workspace_id=principal.workspace_id,
         name="game",
@@ -203,13 +203,13 @@ def test_a_named_target_is_the_one_that_is_worked_on(
 ) -> None:
     other = project.parent / "other"
     other.mkdir()
-    says = TargetSays(
+    says = TargetFields(
         tenant_id=principal.tenant_id,
         workspace_id=principal.workspace_id,
         name="other",
         config={"root": str(other)},
     )
-    made = make_target(says, actor="test")
+    made = create_target_row(says, actor="test")
     call = {"args": {}, "targetId": made.id}
     output = api.post("/api/v1/tools/get_runtime_info/call", json=call).json()["output"]
     assert output["projectRoot"] == str(other)

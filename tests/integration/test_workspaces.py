@@ -13,9 +13,9 @@ from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Workspace
 from mcp_server.management.commands.mcp_stdio import choose_folder
 from runners.models import ExecutionTarget
-from runners.targets.local_folder import LocalFolder, use_local_folder
-from runners.targets.targets import Caller, TargetSays, change_target, make_target
-from runners.targets.workspaces import developer_target_of, open_workspace
+from runners.targets.local_folder import LocalFolder, set_local_folder
+from runners.targets.targets import Caller, TargetFields, change_target, create_target_row
+from runners.targets.workspaces import developer_mode_target, open_workspace
 from runners.workspace.errors import PathNotFound, ToolDisabled
 
 
@@ -32,7 +32,7 @@ def roots(tmp_path: Path, settings: Any) -> Path:
 def command_line() -> Iterator[None]:
     """Forget afterwards what this process was told."""
     yield
-    use_local_folder(None)
+    set_local_folder(None)
 
 
 def folder(parent: Path, name: str) -> str:
@@ -41,18 +41,18 @@ def folder(parent: Path, name: str) -> str:
     return str(parent / name)
 
 
-def says(principal: Principal, root: str, **more: Any) -> TargetSays:
+def says(principal: Principal, root: str, **more: Any) -> TargetFields:
     """Return what a target of the caller's workspace is."""
     place = {"tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id} | more
-    return TargetSays(name="a", config={"root": root}, **place)
+    return TargetFields(name="a", config={"root": root}, **place)
 
 
 def test_the_workspaces_default_comes_before_the_tenants(principal: Principal, roots: Path) -> None:
-    wide = make_target(
+    wide = create_target_row(
         says(principal, folder(roots, "wide"), workspace_id=None, is_default=True), actor="admin:a"
     )
     assert open_workspace(Caller.of(principal)).target_id == wide.id
-    own = make_target(says(principal, folder(roots, "own"), is_default=True), actor="admin:a")
+    own = create_target_row(says(principal, folder(roots, "own"), is_default=True), actor="admin:a")
     assert open_workspace(Caller.of(principal)).root == roots / "own"
     assert open_workspace(Caller.of(principal), wide.id).root == roots / "wide"
     assert own.version == 1
@@ -62,7 +62,7 @@ def test_a_target_of_another_workspace_reads_as_missing(
     principal: Principal, stranger: Principal, roots: Path
 ) -> None:
     place = Workspace.objects.get(id=stranger.workspace_id)
-    mine = make_target(says(principal, folder(roots, "a"), is_default=True), actor="admin:a")
+    mine = create_target_row(says(principal, folder(roots, "a"), is_default=True), actor="admin:a")
     with pytest.raises(PathNotFound):
         open_workspace(Caller.of(stranger), mine.id)
     with pytest.raises(ToolDisabled):
@@ -71,7 +71,7 @@ def test_a_target_of_another_workspace_reads_as_missing(
 
 
 def test_a_disabled_workspace_is_not_replaced_by_another(principal: Principal, roots: Path) -> None:
-    made = make_target(says(principal, folder(roots, "a"), is_default=True), actor="admin:a")
+    made = create_target_row(says(principal, folder(roots, "a"), is_default=True), actor="admin:a")
     off = says(principal, str(roots / "a"), is_default=True, enabled=False)
     change_target(made.id, off, actor="admin:a")
     with pytest.raises(ToolDisabled, match="disabled"):
@@ -81,11 +81,11 @@ def test_a_disabled_workspace_is_not_replaced_by_another(principal: Principal, r
 def test_a_folder_named_on_the_command_line_comes_first(
     principal: Principal, roots: Path, tmp_path: Path, command_line: None
 ) -> None:
-    make_target(says(principal, folder(roots, "a"), is_default=True), actor="admin:a")
+    create_target_row(says(principal, folder(roots, "a"), is_default=True), actor="admin:a")
     mine = Path(folder(tmp_path, "mine"))
-    use_local_folder(LocalFolder(mine, is_named=True))
+    set_local_folder(LocalFolder(mine, is_named=True))
     assert open_workspace(Caller.of(principal)).root == mine
-    use_local_folder(LocalFolder(mine))  # where it merely started: the default is meant
+    set_local_folder(LocalFolder(mine))  # where it merely started: the default is meant
     assert open_workspace(Caller.of(principal)).root == roots / "a"
 
 
@@ -97,7 +97,7 @@ def test_the_machines_own_folder_is_for_its_local_callers_alone(
     tmp_path: Path,
     command_line: None,
 ) -> None:
-    use_local_folder(LocalFolder(Path(folder(tmp_path, "mine")), is_named=True))
+    set_local_folder(LocalFolder(Path(folder(tmp_path, "mine")), is_named=True))
     opened = open_workspace(Caller.of(principal))
     assert open_workspace(Caller.of(principal), opened.target_id).root == opened.root
     for other in (remote, stranger):
@@ -110,7 +110,7 @@ def test_the_machines_own_folder_is_for_its_local_callers_alone(
 def test_the_same_folder_is_one_row_and_one_state(
     principal: Principal, tmp_path: Path, command_line: None
 ) -> None:
-    use_local_folder(LocalFolder(tmp_path, is_named=True))
+    set_local_folder(LocalFolder(tmp_path, is_named=True))
     first, second = (open_workspace(Caller.of(principal)) for _ in range(2))
     assert (first.target_id, first.state) == (second.target_id, second.state)
     assert ExecutionTarget.objects.count() == 1
@@ -120,21 +120,21 @@ def test_the_same_folder_is_one_row_and_one_state(
 def test_developer_mode_is_the_command_lines_or_the_settings(
     principal: Principal, tmp_path: Path, command_line: None, settings: Any
 ) -> None:
-    use_local_folder(LocalFolder(tmp_path, is_named=True, developer=True))
+    set_local_folder(LocalFolder(tmp_path, is_named=True, developer=True))
     assert open_workspace(Caller.of(principal)).policy.developer
-    use_local_folder(LocalFolder(tmp_path, is_named=True))
+    set_local_folder(LocalFolder(tmp_path, is_named=True))
     assert not open_workspace(Caller.of(principal)).policy.developer
 
 
 def test_developer_mode_ends_with_the_process_whose_command_line_chose_it(
     principal: Principal, tmp_path: Path, command_line: None
 ) -> None:
-    use_local_folder(LocalFolder(tmp_path, is_named=True, developer=True))
+    set_local_folder(LocalFolder(tmp_path, is_named=True, developer=True))
     made = open_workspace(Caller.of(principal)).target_id
     for later in (None, LocalFolder(tmp_path / "other", developer=True)):
-        use_local_folder(later)
+        set_local_folder(later)
         assert not open_workspace(Caller.of(principal), made).policy.developer
-    use_local_folder(LocalFolder(tmp_path, is_named=True))
+    set_local_folder(LocalFolder(tmp_path, is_named=True))
     assert open_workspace(Caller.of(principal)).target_id == made  # one rule holds for both
 
 
@@ -142,7 +142,7 @@ def test_our_own_data_are_forbidden_where_they_lie_in_the_root(
     principal: Principal, tmp_path: Path, settings: Any, command_line: None
 ) -> None:
     settings.CONTINUITY_HOME = tmp_path / ".continuity"
-    use_local_folder(LocalFolder(tmp_path, is_named=True))
+    set_local_folder(LocalFolder(tmp_path, is_named=True))
     assert ".continuity" in open_workspace(Caller.of(principal)).policy.forbidden
 
 
@@ -151,12 +151,12 @@ def test_a_folder_that_cannot_be_looked_at_is_none(
     principal: Principal, roots: Path, command_line: None, name: str
 ) -> None:
     (roots / "loop").symlink_to("loop")
-    use_local_folder(LocalFolder(roots / name, is_named=True, developer=True))
+    set_local_folder(LocalFolder(roots / name, is_named=True, developer=True))
     with pytest.raises(ToolDisabled, match="not there"):
         open_workspace(Caller.of(principal))
     with pytest.raises(InvalidInput, match="absolute path"):
-        make_target(says(principal, str(roots / name)), actor="admin:a")
-    assert developer_target_of(Caller.of(principal)) is None
+        create_target_row(says(principal, str(roots / name)), actor="admin:a")
+    assert developer_mode_target(Caller.of(principal)) is None
 
 
 def test_a_host_that_merely_happened_to_start_us_somewhere_means_no_folder(
@@ -185,7 +185,7 @@ def test_our_own_home_is_nobodys_workspace(
     settings.CONTINUITY_HOME = tmp_path / "home"
     (tmp_path / "home" / "artifacts").mkdir(parents=True)
     (tmp_path / "home" / "link").symlink_to(tmp_path / "home")
-    use_local_folder(LocalFolder(tmp_path / "home" / below, is_named=True))
+    set_local_folder(LocalFolder(tmp_path / "home" / below, is_named=True))
     with pytest.raises(ToolDisabled, match="not allowed"):
         open_workspace(Caller.of(principal))
 
@@ -196,14 +196,14 @@ def test_a_root_outside_the_allowed_ones_makes_no_target(
 ) -> None:
     (roots / "link").symlink_to("/etc")
     with pytest.raises(InvalidInput):
-        make_target(says(principal, root.format(roots=roots)), actor="admin:a")
+        create_target_row(says(principal, root.format(roots=roots)), actor="admin:a")
     assert not ExecutionTarget.objects.exists()
 
 
 def test_a_root_that_became_a_link_out_of_the_allowed_ones_is_not_opened(
     principal: Principal, roots: Path
 ) -> None:
-    made = make_target(says(principal, folder(roots, "a")), actor="admin:a")
+    made = create_target_row(says(principal, folder(roots, "a")), actor="admin:a")
     (roots / "a").rmdir()
     (roots / "a").symlink_to("/etc")
     with pytest.raises(ToolDisabled, match="not allowed any more"):
@@ -211,9 +211,9 @@ def test_a_root_that_became_a_link_out_of_the_allowed_ones_is_not_opened(
 
 
 def test_there_is_one_default_of_a_workspace(principal: Principal, roots: Path) -> None:
-    first = make_target(says(principal, folder(roots, "a"), is_default=True), actor="admin:a")
+    first = create_target_row(says(principal, folder(roots, "a"), is_default=True), actor="admin:a")
     with pytest.raises(Conflict) as refused:
-        make_target(says(principal, folder(roots, "b"), is_default=True), actor="admin:a")
+        create_target_row(says(principal, folder(roots, "b"), is_default=True), actor="admin:a")
     assert refused.value.details == {"targetId": first.id}
     assert ExecutionTarget.objects.count() == 1
 
@@ -221,7 +221,7 @@ def test_there_is_one_default_of_a_workspace(principal: Principal, roots: Path) 
 def test_a_change_raises_the_version_and_the_audit_has_what_it_was(
     principal: Principal, roots: Path
 ) -> None:
-    made = make_target(says(principal, folder(roots, "a")), actor="admin:a")
+    made = create_target_row(says(principal, folder(roots, "a")), actor="admin:a")
     moved = says(principal, folder(roots, "b"))
     assert change_target(made.id, moved, actor="admin:b", if_version=1).version == 2
     with pytest.raises(Conflict):
@@ -233,7 +233,7 @@ def test_a_change_raises_the_version_and_the_audit_has_what_it_was(
 def test_the_machines_own_folder_is_nobodys_to_change(
     principal: Principal, roots: Path, tmp_path: Path, command_line: None
 ) -> None:
-    use_local_folder(LocalFolder(tmp_path, is_named=True))
+    set_local_folder(LocalFolder(tmp_path, is_named=True))
     made = open_workspace(Caller.of(principal)).target_id
     with pytest.raises(NotFound):
         change_target(made, says(principal, folder(roots, "a")), actor="admin:a")

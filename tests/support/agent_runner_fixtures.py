@@ -11,7 +11,7 @@ import pytest
 
 from decisions.identity.principals import Principal
 from runners.models import ExecutionTarget
-from runners.targets.targets import TargetSays, allow_on_target, make_target
+from runners.targets.targets import TargetFields, allow_on_target, create_target_row
 from tests.support.stub_runner import StubRunner, saying, stub_runner
 
 HELLO = {"updates": ["hel", "lo"], "result": {"ok": True, "output": "hello"}}
@@ -31,7 +31,7 @@ def target_at(principal: Principal) -> MakeTarget:
 
     def make(endpoint: str, *tools: Any, allow: tuple[str, ...] = (), **more: Any) -> Any:
         config = {"tools": list(tools), **more.pop("config", {})}
-        says = TargetSays(
+        says = TargetFields(
             principal.tenant_id,
             principal.workspace_id,
             more.pop("name", "builder"),
@@ -40,7 +40,7 @@ def target_at(principal: Principal) -> MakeTarget:
             config=config,
             **more,
         )
-        target = make_target(says, actor="test")
+        target = create_target_row(says, actor="test")
         allow_on_target(target, allow, actor="test")
         return target
 

@@ -11,7 +11,7 @@ import pytest
 
 from decisions.identity.principals import Principal
 from runners.models import ExecutionTarget
-from runners.targets.targets import Caller, TargetSays, make_target
+from runners.targets.targets import Caller, TargetFields, create_target_row
 from runners.targets.workspaces import open_workspace
 from runners.workspace.workspace import Workspace
 from runners.workspace.writing.write_text import write_text
@@ -23,13 +23,13 @@ def folder(principal: Principal, tmp_path: Path, settings: Any) -> ExecutionTarg
     """A folder of the caller's workspace."""
     settings.WORKSPACE_ROOTS = (tmp_path,)
     (tmp_path / "game").mkdir()
-    says = TargetSays(
+    says = TargetFields(
         principal.tenant_id,
         principal.workspace_id,
         "My game",
         config={"root": str(tmp_path / "game")},
     )
-    return make_target(says, actor="test")
+    return create_target_row(says, actor="test")
 
 
 @pytest.fixture

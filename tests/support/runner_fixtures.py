@@ -12,7 +12,7 @@ import pytest
 
 from decisions.identity.principals import Principal
 from runners.models import ExecutionTarget
-from runners.targets.targets import TargetSays, make_target
+from runners.targets.targets import TargetFields, create_target_row
 
 ENDPOINT = "http://127.0.0.1:18081/execute"
 MakeRunner = Callable[..., ExecutionTarget]
@@ -37,6 +37,6 @@ def make_runner(principal: Principal) -> MakeRunner:
             "endpoint": ENDPOINT,
             **more,
         }
-        return make_target(TargetSays(**says), actor="test")
+        return create_target_row(TargetFields(**says), actor="test")
 
     return make

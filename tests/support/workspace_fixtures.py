@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from decisions.identity.principals import DEFAULT_SCOPES, Principal, create_token
-from runners.targets.targets import TargetSays, make_target
+from runners.targets.targets import TargetFields, create_target_row
 from tests.support.tool_door import DOORS, ToolDoor
 
 
@@ -26,14 +26,14 @@ def project(tmp_path: Path, settings: Any, principal: Principal) -> Path:
     settings.WORKSPACE_ROOTS = (tmp_path / "roots",)
     settings.WORKSPACE = None
     settings.CONTINUITY_MCP_TOOLSETS = ["runtime", "continuity", "workspace", "developer"]
-    says = TargetSays(
+    says = TargetFields(
         tenant_id=principal.tenant_id,
         workspace_id=principal.workspace_id,
         name="game",
         is_default=True,
         config={"root": str(root)},
     )
-    make_target(says, actor="test")
+    create_target_row(says, actor="test")
     return root
 
 

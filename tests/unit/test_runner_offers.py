@@ -11,9 +11,9 @@ from decisions.errors import InvalidInput
 from runners.targets.published_tools import (
     DESCRIPTION_MAX,
     MAX_OFFERS,
-    check_named_offers,
-    named_offers,
-    published_offers,
+    check_configured_tools,
+    configured_tools,
+    parse_published_tools,
     usable_schema,
 )
 
@@ -21,7 +21,7 @@ SCHEMA = {"type": "object", "properties": {"cmd": {"type": "string"}}, "required
 
 
 def published(*tools: Any) -> list[dict[str, Any]]:
-    return published_offers(json.dumps({"tools": tools}).encode())
+    return parse_published_tools(json.dumps({"tools": tools}).encode())
 
 
 def deep(levels: int) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def deep(levels: int) -> dict[str, Any]:
 def test_a_tool_is_kept_with_its_schema_and_risk() -> None:
     told = {"name": "bash.exec", "description": "Run\n it.", "inputSchema": SCHEMA, "risk": "high"}
     assert published(told) == [{**told, "description": "Run it."}]
-    assert published_offers(json.dumps([told]).encode()) == published(told)
+    assert parse_published_tools(json.dumps([told]).encode()) == published(told)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_a_tool_is_kept_with_its_schema_and_risk() -> None:
 def test_what_has_no_name_to_call_it_by_is_left_out(bad: Any) -> None:
     assert [one["name"] for one in published(bad, {"name": "echo"})] == ["echo"]
     with pytest.raises(InvalidInput, match=r"config\.tools\.0"):
-        check_named_offers([bad])
+        check_configured_tools([bad])
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_schema_that_no_caller_could_use_becomes_any_object(schema: Any) -> No
     (offer,) = published({"name": "echo", "inputSchema": schema})
     assert offer["inputSchema"] == {"type": "object"}
     with pytest.raises(InvalidInput, match=r"config\.tools\.0\.inputSchema"):
-        check_named_offers([{"name": "echo", "inputSchema": schema}])
+        check_configured_tools([{"name": "echo", "inputSchema": schema}])
 
 
 def test_a_schema_may_refer_to_itself_and_loses_its_address() -> None:
@@ -119,7 +119,7 @@ def test_a_schema_may_refer_to_itself_and_loses_its_address() -> None:
 )
 def test_what_is_no_list_of_tools_is_refused(body: bytes) -> None:
     with pytest.raises(InvalidInput):
-        published_offers(body)
+        parse_published_tools(body)
 
 
 def test_a_list_is_bounded_and_names_each_tool_once() -> None:
@@ -133,14 +133,14 @@ def test_a_list_is_bounded_and_names_each_tool_once() -> None:
     (long,) = published({"name": "a", "description": "b" * 9000})
     assert len(long["description"]) == DESCRIPTION_MAX
     with pytest.raises(InvalidInput, match="twice"):
-        check_named_offers([{"name": "a"}, {"name": "a"}])
+        check_configured_tools([{"name": "a"}, {"name": "a"}])
 
 
 def test_a_config_names_tools() -> None:
     named = [{"name": "echo", "inputSchema": SCHEMA}, {"name": "ls", "description": "List."}]
-    check_named_offers(named)
-    assert [one["name"] for one in named_offers({"tools": named})] == ["echo", "ls"]
-    assert named_offers({"tools": "echo"}) == named_offers({}) == []
+    check_configured_tools(named)
+    assert [one["name"] for one in configured_tools({"tools": named})] == ["echo", "ls"]
+    assert configured_tools({"tools": "echo"}) == configured_tools({}) == []
     for wrong in ("echo", {"name": "echo"}, [{"name": "a"}] * (MAX_OFFERS + 1)):
         with pytest.raises(InvalidInput, match=r"config\.tools"):
-            check_named_offers(wrong)
+            check_configured_tools(wrong)

@@ -19,7 +19,7 @@ from mcp_server.stdio.descriptors import StdioDescriptors, take_over_stdio
 from mcp_server.stdio.local_stack import StdioTransport
 from mcp_server.stdio.streams import open_stdio_streams
 from mcp_server.tools.registry import UnknownToolset, check_toolsets
-from runners.targets.local_folder import LocalFolder, is_folder, use_local_folder
+from runners.targets.local_folder import LocalFolder, is_folder, set_local_folder
 from runners.targets.runner_endpoint import close_connections
 from runs.installation.health.publisher import Publisher
 
@@ -64,7 +64,7 @@ class Command(BaseCommand):
         if workspace is not None and not is_folder(workspace):
             self.stderr.write(f"--workspace: there is no folder {workspace}.")
             sys.exit(2)
-        use_local_folder(choose_folder(workspace, developer="developer" in toolsets))
+        set_local_folder(choose_folder(workspace, developer="developer" in toolsets))
         with suppress(KeyboardInterrupt):
             asyncio.run(serve(stdio, toolsets))
 
