@@ -9,8 +9,13 @@ from typing import Any
 
 import pytest
 
-from runners.browser.live.person_input import act
-from runners.browser.live.screencast import MAX_CHARACTERS, PACE_SECONDS, Picture, Screencast
+from runners.browser.live.person_input import send_input
+from runners.browser.live.screencast import (
+    MAX_CHARACTERS,
+    PACE_SECONDS,
+    Screencast,
+    ScreencastFrame,
+)
 from runners.errors import ToolFailed
 from tests.support.browsing import Reader
 from tests.support.on_page import evaluate, show
@@ -44,7 +49,7 @@ def do(read: Reader, *events: dict[str, Any]) -> None:
         async with read.session.takeover_tab() as tab:
             assert tab is not None
             line = await tab.page.context.new_cdp_session(tab.page)
-            await act(tab, line, events, read.session.trust)
+            await send_input(tab, line, events, read.session.trust)
             await line.detach()
 
     read.wait(doing())
@@ -98,11 +103,11 @@ requestAnimationFrame(() => c.putImageData(noise, 0, 0));
 </script>"""
 
 
-def cast(read: Reader) -> list[tuple[float, Picture]]:
+def cast(read: Reader) -> list[tuple[float, ScreencastFrame]]:
     """Return what is shown of a page from its changes on until it has been at rest for a while,
     and when.
     """
-    shown: list[tuple[float, Picture]] = []
+    shown: list[tuple[float, ScreencastFrame]] = []
 
     async def look() -> None:
         async with read.session.takeover_tab() as tab:

@@ -171,6 +171,6 @@ def test_a_remote_callers_webhook_does_not_come_back_to_this_machine(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     public = ipaddress.ip_address("93.184.216.34")
-    monkeypatch.setattr(egress, "is_of_this_machine", lambda address: address == public)
+    monkeypatch.setattr(egress, "is_own_address", lambda address: address == public)
     assert not may_reach(public, 443, "remote")
     assert may_reach(public, 443, "local")

@@ -75,7 +75,7 @@ class TaskTab:
         """Wait for the navigation that the last input started, if any.
 
         Raises:
-            NavigationTimeout, PageCrashed: as `next_document`.
+            NavigationTimeout, PageCrashed: As `wait_for_next_document`.
         """
         if self.tab.is_leaving or time.monotonic() < self.last_input_at + GRACE_SECONDS:
             await wait_for_next_document(self.tab, until)

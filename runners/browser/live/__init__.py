@@ -1,1 +1,1 @@
-"""A page as it changes, and a person's mouse and keyboard on it."""
+"""The live page: a screencast of a page, a person's input on it, and its dialogs."""

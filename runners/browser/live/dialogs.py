@@ -1,4 +1,4 @@
-"""The dialogs of a page that a person has: that person answers them."""
+"""The dialogs of a page that a person has taken over: the person answers them."""
 
 from __future__ import annotations
 
@@ -13,65 +13,65 @@ from runners.browser.errors import browser_errors
 if TYPE_CHECKING:
     from playwright.async_api import Dialog
 
-PATIENCE_SECONDS = 120.0  # then it is answered with no
+TIMEOUT_SECONDS = 120.0  # an unanswered dialog is then dismissed
 _numbers = count(1)
 
 
-class Questions:
-    """Those that are open now; a page asks one after the other.
+class OpenDialogs:
+    """The open dialogs of a page; to be used on the loop thread.
 
     Args:
-        say: tells those who look, of a dialog and of there being none.
+        send: sends a `live_dialog` message to the viewers: a dialog, or null when it was answered.
     """
 
-    def __init__(self, say: Callable[[Mapping[str, Any]], None]) -> None:
-        self._say = say
+    def __init__(self, send: Callable[[Mapping[str, Any]], None]) -> None:
+        self._send = send
         self._open: dict[int, Dialog] = {}
         self._timers: dict[int, asyncio.TimerHandle] = {}
-        self._chores: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
 
-    def ask(self, dialog: Dialog) -> None:
-        """Tell those who look, and wait for one of them."""
+    def open(self, dialog: Dialog) -> None:
+        """Send a dialog to the viewers and wait for an answer."""
         number = next(_numbers)
         self._open[number] = dialog
         loop = asyncio.get_running_loop()
-        none = {"dialog": number, "accept": False}
-        self._timers[number] = loop.call_later(PATIENCE_SECONDS, lambda: self.answer(none))
-        self._tell(number, dialog)
+        dismissal = {"dialog": number, "accept": False}
+        self._timers[number] = loop.call_later(TIMEOUT_SECONDS, lambda: self.answer(dismissal))
+        self._send_dialog(number, dialog)
 
-    def again(self) -> None:
-        """Tell of what is open once more."""
+    def resend(self) -> None:
+        """Send the open dialogs again, for a new viewer."""
         for number, dialog in self._open.items():
-            self._tell(number, dialog)
+            self._send_dialog(number, dialog)
 
-    def answer(self, told: Mapping[str, Any]) -> None:
-        """Answer one: {dialog, accept, text?}; one that is answered already stays so."""
-        dialog = self._open.pop(told["dialog"], None)
+    def answer(self, event: Mapping[str, Any]) -> None:
+        """Answer a dialog: {dialog, accept, text?}. Ignored if it was answered before."""
+        dialog = self._open.pop(event["dialog"], None)
         if dialog is None:
             return
-        self._timers.pop(told["dialog"]).cancel()
-        self._say({"type": "live_dialog", "dialog": None})
-        task = asyncio.ensure_future(_answered(dialog, told["accept"], told.get("text")))
-        self._chores.add(task)
-        task.add_done_callback(self._chores.discard)
+        self._timers.pop(event["dialog"]).cancel()
+        self._send({"type": "live_dialog", "dialog": None})
+        task = asyncio.ensure_future(_answer(dialog, event["accept"], event.get("text")))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def dismiss_all(self) -> None:
-        """Answer what is open with no."""
+        """Dismiss all open dialogs."""
         for number in list(self._open):
             self.answer({"dialog": number, "accept": False})
 
-    def _tell(self, number: int, dialog: Dialog) -> None:
-        asked = {
+    def _send_dialog(self, number: int, dialog: Dialog) -> None:
+        message = {
             "number": number,
             "kind": dialog.type,
             "message": dialog.message[:1000],
             "default": dialog.default_value[:1000],
         }
-        self._say({"type": "live_dialog", "dialog": asked})
+        self._send({"type": "live_dialog", "dialog": message})
 
 
-async def _answered(dialog: Dialog, accept: bool, text: str | None) -> None:
-    with contextlib.suppress(*browser_errors()):  # its page is gone
+async def _answer(dialog: Dialog, accept: bool, text: str | None) -> None:
+    with contextlib.suppress(*browser_errors()):  # the page is gone
         if not accept:
             await dialog.dismiss()
         elif text is None:

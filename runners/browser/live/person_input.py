@@ -1,6 +1,6 @@
-"""A person's mouse and keyboard on a page: what they did elsewhere, done here as real input.
+"""Send a person's mouse and keyboard events from the live page to the browser as real input.
 
-What is typed goes to the page and nowhere else.
+Typed text is sent to the page and stored nowhere.
 """
 
 from __future__ import annotations
@@ -21,65 +21,65 @@ if TYPE_CHECKING:
 
 Event = Mapping[str, Any]
 Message = tuple[str, Mapping[str, Any]]
-TAKES_SECONDS = 1.0  # a page that hangs, or asks something, takes no more at once
+INPUT_SECONDS = 1.0  # a page that hangs, or shows a dialog, does not process input in time
 MOUSE, KEY, INSERT = "Input.dispatchMouseEvent", "Input.dispatchKeyEvent", "Input.insertText"
 _MOUSE_TYPES = {"move": "mouseMoved", "down": "mousePressed", "up": "mouseReleased"}
 CONTROL, META = 2, 4
 
 
-async def act(tab: Tab, line: CDPSession, events: Sequence[Event], trust: TrustLevel) -> None:
-    """Do what a person did, in order; a page that takes nothing any more is left to itself.
+async def send_input(tab: Tab, cdp: CDPSession, events: Sequence[Event], trust: TrustLevel) -> None:
+    """Send a person's events to the page in order; events that the page does not process are lost.
 
     Raises:
-        ToolFailed: The page is lost, or an address is not for this caller, or one of our own.
+        ToolFailed: The page is lost, the caller may not open the URL, or it is the product's own.
     """
-    run: list[Event] = []
+    batch: list[Event] = []
     for event in events:
         if event["kind"] == "go":
-            await _send(tab, line, run)
-            run = []
-            await _go(tab, line, str(event["to"]), trust)
+            await _send(tab, cdp, batch)
+            batch = []
+            await _navigate(tab, cdp, str(event["to"]), trust)
         else:
-            run.append(event)
-    await _send(tab, line, run)
+            batch.append(event)
+    await _send(tab, cdp, batch)
 
 
-async def _send(tab: Tab, line: CDPSession, events: Sequence[Event]) -> None:
-    """Send messages one behind the other; the browser takes them in order."""
+async def _send(tab: Tab, cdp: CDPSession, events: Sequence[Event]) -> None:
+    """Send messages without waiting for each reply; the browser processes them in order."""
     messages = [message for event in events for message in _messages(event)]
     if not messages:
         return
-    sending = (line.send(method, dict(params)) for method, params in messages)
+    sending = (cdp.send(method, dict(params)) for method, params in messages)
 
     async def all_sent() -> None:
         await asyncio.gather(*sending)
 
     with contextlib.suppress(TimeoutError):
-        await tab.perform(all_sent(), seconds=TAKES_SECONDS)
+        await tab.perform(all_sent(), seconds=INPUT_SECONDS)
 
 
-async def _go(tab: Tab, line: CDPSession, to: str, trust: TrustLevel) -> None:
+async def _navigate(tab: Tab, cdp: CDPSession, to: str, trust: TrustLevel) -> None:
     with contextlib.suppress(TimeoutError):
-        await tab.perform(_gone(line, to, trust), seconds=TAKES_SECONDS * 5)
+        await tab.perform(_navigation(cdp, to, trust), seconds=INPUT_SECONDS * 5)
 
 
-async def _gone(line: CDPSession, to: str, trust: TrustLevel) -> None:
+async def _navigation(cdp: CDPSession, to: str, trust: TrustLevel) -> None:
     if to == "reload":
-        await line.send("Page.reload")
+        await cdp.send("Page.reload")
     elif to in ("back", "forward"):
-        history = await line.send("Page.getNavigationHistory")
+        history = await cdp.send("Page.getNavigationHistory")
         index = history["currentIndex"] + (1 if to == "forward" else -1)
         if 0 <= index < len(history["entries"]):
             entry = {"entryId": history["entries"][index]["id"]}
-            await line.send("Page.navigateToHistoryEntry", entry)
+            await cdp.send("Page.navigateToHistoryEntry", entry)
     else:
         url = check_address(to, trust)
         refuse_own_page(url)
-        await line.send("Page.navigate", {"url": url})
+        await cdp.send("Page.navigate", {"url": url})
 
 
 def _messages(event: Event) -> Iterator[Message]:
-    """Return what the browser is told of one thing that a person did."""
+    """Yield the CDP messages of an event."""
     modifiers = event.get("modifiers", 0)
     if event["kind"] == "mouse":
         yield (
@@ -113,7 +113,7 @@ def _messages(event: Event) -> Iterator[Message]:
 
 
 def _key(event: Event, modifiers: int) -> dict[str, Any]:
-    told = {
+    params = {
         "key": event["key"],
         "code": event.get("code", ""),
         "modifiers": modifiers,
@@ -121,8 +121,8 @@ def _key(event: Event, modifiers: int) -> dict[str, Any]:
         "autoRepeat": event.get("repeat", False),
     }
     if event["action"] == "up":
-        return {"type": "keyUp", **told}
+        return {"type": "keyUp", **params}
     text = "\r" if event["key"] == "Enter" else event["key"]
     if len(text) != 1 or modifiers & (CONTROL | META):
-        return {"type": "rawKeyDown", **told}
-    return {"type": "keyDown", "text": text, **told}
+        return {"type": "rawKeyDown", **params}
+    return {"type": "keyDown", "text": text, **params}

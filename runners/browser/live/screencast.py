@@ -1,9 +1,8 @@
-"""What a page looks like as it changes: pictures of it, no faster than PACE_SECONDS, the newest
-wins. They are handed on and kept nowhere.
+"""A screencast of a page: images of it as it changes, at most one per PACE_SECONDS. None is stored.
 
-The browser drops what changes while it waits for the word that a picture was taken, and does not
-make up for it: once the page is at rest the screencast is begun anew, which brings a picture at
-once. (A screenshot would have the browser paint, and tell of changes that are none, for ever.)
+Chromium drops changes while a frame is not acknowledged, and does not send them later. So the
+screencast is restarted once the page stops changing, which sends a frame at once. (A screenshot is
+unsuitable: it makes the browser paint, which produces another frame, endlessly.)
 """
 
 from __future__ import annotations
@@ -21,20 +20,20 @@ if TYPE_CHECKING:
 
 PACE_SECONDS = 0.1
 REST_SECONDS = 0.4
-AGAIN_SECONDS = 0.2  # where a page that is on its way to another cannot be pictured
-STOP_SECONDS = 2.0  # a page that answers nothing any more is left as it is
+RETRY_SECONDS = 0.2  # the screencast cannot start while the page navigates
+STOP_SECONDS = 2.0  # after which a page that does not respond is ignored
 WIDTH, HEIGHT = 1280, 720
-QUALITIES = (60, 35, 15)  # the next one where a picture is too large
-MAX_CHARACTERS = 700_000  # of a picture in base64; what is larger at the worst quality is left out
+QUALITIES = (60, 35, 15)  # the next one is used if a frame is too large
+MAX_CHARACTERS = 700_000  # of a frame in base64; a larger one at the lowest quality is dropped
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
-    """What the page shows now.
+class ScreencastFrame:
+    """One image of the page.
 
     Attributes:
         data: a JPEG in base64.
-        width: of the page's viewport, in CSS pixels, as are places in it.
+        width, height: the size of the page's viewport in CSS pixels.
     """
 
     data: str
@@ -43,96 +42,98 @@ class Picture:
 
 
 class Screencast:
-    """Pictures of one page, from `start` to `stop`; used on the loop thread.
+    """Frames of one page, from `start` to `stop`; to be used on the loop thread.
 
     Args:
-        line: to the page, of its own.
-        show: is given each picture that differs from the one before.
+        cdp: a CDP session of the page, not the tab's own.
+        on_frame: receives each frame that differs from the one before.
     """
 
-    def __init__(self, line: CDPSession, show: Callable[[Picture], None]) -> None:
-        self._line, self._show = line, show
-        self._last: Picture | None = None
+    def __init__(self, cdp: CDPSession, on_frame: Callable[[ScreencastFrame], None]) -> None:
+        self._cdp, self._on_frame = cdp, on_frame
+        self._last: ScreencastFrame | None = None
         self._size = WIDTH, HEIGHT
         self._quality = 0
-        self._resting: asyncio.TimerHandle | None = None
-        self._chores: set[asyncio.Task[None]] = set()
+        self._restart_timer: asyncio.TimerHandle | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
         self._next_at = 0.0
 
     def start(self) -> None:
-        """Begin; the first picture comes as soon as there is something to see."""
-        self._line.on("Page.screencastFrame", self._take)
-        self._do(self._begin())
+        """Start the screencast; the first frame comes as soon as the page shows something."""
+        self._cdp.on("Page.screencastFrame", self._receive)
+        self._run_in_background(self._restart())
 
-    def again(self) -> None:
-        """Show the newest picture once more: somebody came who has not seen it."""
+    def resend_latest(self) -> None:
+        """Send the latest frame again, for a new viewer."""
         if self._last is not None:
-            self._show(self._last)
+            self._on_frame(self._last)
 
     async def stop(self) -> None:
-        """End it; the line is its owner's."""
-        self._line.remove_listener("Page.screencastFrame", self._take)
-        if self._resting is not None:
-            self._resting.cancel()
-        for chore in self._chores:
-            chore.cancel()
+        """Stop the screencast; the caller closes the CDP session."""
+        self._cdp.remove_listener("Page.screencastFrame", self._receive)
+        if self._restart_timer is not None:
+            self._restart_timer.cancel()
+        for task in self._tasks:
+            task.cancel()
         with contextlib.suppress(*browser_errors()):
             async with asyncio.timeout(STOP_SECONDS):
-                await self._line.send("Page.stopScreencast")
+                await self._cdp.send("Page.stopScreencast")
 
-    async def _begin(self) -> None:
-        """Begin, or begin anew: the browser tells at once how the page looks."""
-        how = {
+    async def _restart(self) -> None:
+        """Start or restart the screencast: the browser sends a frame at once."""
+        options = {
             "format": "jpeg",
             "quality": QUALITIES[self._quality],
             "maxWidth": WIDTH,
             "maxHeight": HEIGHT,
         }
-        while True:  # until `stop`: a page that is gone is seen by its owner
+        while True:  # until `stop`; the caller detects a page that is gone
             with contextlib.suppress(*browser_errors()):
-                await self._line.send("Page.enable")
-                await self._line.send("Page.stopScreencast")
-                await self._line.send("Page.startScreencast", how)
+                await self._cdp.send("Page.enable")
+                await self._cdp.send("Page.stopScreencast")
+                await self._cdp.send("Page.startScreencast", options)
                 return
-            await asyncio.sleep(AGAIN_SECONDS)
+            await asyncio.sleep(RETRY_SECONDS)
 
-    def _take(self, told: Mapping[str, Any]) -> None:
-        size = told["metadata"]
+    def _receive(self, params: Mapping[str, Any]) -> None:
+        size = params["metadata"]
         self._size = int(size["deviceWidth"]) or WIDTH, int(size["deviceHeight"]) or HEIGHT
-        self._note(str(told["data"]))
-        self._do(self._go_on(int(told["sessionId"])))
+        self._handle_frame(str(params["data"]))
+        self._run_in_background(self._acknowledge(int(params["sessionId"])))
 
-    async def _go_on(self, number: int) -> None:
-        """Ask for the next picture, once it is time for one; several may be on their way."""
+    async def _acknowledge(self, number: int) -> None:
+        """Request the next frame when it is due; several acknowledgements may be pending."""
         now = asyncio.get_running_loop().time()
         self._next_at = max(now, self._next_at + PACE_SECONDS)
         await asyncio.sleep(self._next_at - now)
-        await self._line.send("Page.screencastFrameAck", {"sessionId": number})
+        await self._cdp.send("Page.screencastFrameAck", {"sessionId": number})
 
-    def _note(self, data: str) -> None:
-        """Hand a picture on where it tells something new, and begin anew when the page rests."""
+    def _handle_frame(self, data: str) -> None:
+        """Pass on a frame that differs, and schedule a restart for when the page stops changing."""
         if self._last is not None and data == self._last.data:
             return
         if len(data) > MAX_CHARACTERS:
-            self._be_coarser()
+            self._lower_quality()
             return
-        self._last = Picture(data, *self._size)
-        self._show(self._last)
-        if self._resting is not None:
-            self._resting.cancel()
+        self._last = ScreencastFrame(data, *self._size)
+        self._on_frame(self._last)
+        if self._restart_timer is not None:
+            self._restart_timer.cancel()
         loop = asyncio.get_running_loop()
-        self._resting = loop.call_later(REST_SECONDS, lambda: self._do(self._begin()))
+        self._restart_timer = loop.call_later(
+            REST_SECONDS, lambda: self._run_in_background(self._restart())
+        )
 
-    def _be_coarser(self) -> None:
+    def _lower_quality(self) -> None:
         if self._quality + 1 < len(QUALITIES):
             self._quality += 1
-            self._do(self._begin())
+            self._run_in_background(self._restart())
 
-    def _do(self, work: Any) -> None:
-        async def chore() -> None:
-            with contextlib.suppress(*browser_errors()):  # the page is gone: its owner sees that
+    def _run_in_background(self, work: Any) -> None:
+        async def ignoring_errors() -> None:
+            with contextlib.suppress(*browser_errors()):  # the caller detects a page that is gone
                 await work
 
-        task = asyncio.ensure_future(chore())
-        self._chores.add(task)
-        task.add_done_callback(self._chores.discard)
+        task = asyncio.ensure_future(ignoring_errors())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

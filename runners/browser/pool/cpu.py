@@ -1,4 +1,4 @@
-"""How busy the processors are: those of the container's quota, else those of the machine."""
+"""Measure the load of the processors: of the container's quota, else of the machine."""
 
 from __future__ import annotations
 
@@ -12,47 +12,47 @@ SAMPLE_SECONDS = 0.5
 CGROUP = Path("/sys/fs/cgroup")
 STAT = Path("/proc/stat")
 
-Spent = tuple[float, float]
+CpuTime = tuple[float, float]  # used, available
 
 
 class CpuLoad:
-    """The share of the processors in use between two looks, at least `SAMPLE_SECONDS` apart."""
+    """The share of the processors in use between samples at least `SAMPLE_SECONDS` apart."""
 
     def __init__(
         self,
-        spent: Callable[[], Spent | None] | None = None,
+        measure: Callable[[], CpuTime | None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._spent = spent or cpu_seconds
+        self._measure = measure or cpu_seconds
         self._clock = clock
         self._lock = threading.Lock()
         self._at = clock()
-        self._last = self._spent()
+        self._last = self._measure()
         self._busy: float | None = None
 
     def busy(self) -> float | None:
-        """Return the share in use in the last sample, 0 to 1; None while nothing was measured."""
+        """Return the share in use in the last sample, 0 to 1; None before the first sample."""
         with self._lock:
             now = self._clock()
             if self._last is None or now - self._at < SAMPLE_SECONDS:
                 return self._busy
-            spent = self._spent()
-            if spent is None:
+            cpu_time = self._measure()
+            if cpu_time is None:
                 return None
-            used, available = spent[0] - self._last[0], spent[1] - self._last[1]
+            used, available = cpu_time[0] - self._last[0], cpu_time[1] - self._last[1]
             if available > 0:
                 self._busy = min(1.0, max(0.0, used / available))
-            self._at, self._last = now, spent
+            self._at, self._last = now, cpu_time
             return self._busy
 
 
-def cpu_seconds(cgroup: Path = CGROUP, stat: Path = STAT) -> Spent | None:
-    """Return what was used and what there was so far; None where it is not told (not Linux)."""
+def cpu_seconds(cgroup: Path = CGROUP, stat: Path = STAT) -> CpuTime | None:
+    """Return the CPU time used and available so far; None if unknown (not Linux)."""
     return _of_quota(cgroup) or _of_machine(stat)
 
 
 def usable_cores(cgroup: Path = CGROUP) -> int:
-    """Return the cores that this process may use: its affinity, at most its container's quota."""
+    """Return the cores that this process may use: its affinity, at most the container's quota."""
     if hasattr(os, "sched_getaffinity"):
         cores = len(os.sched_getaffinity(0))
     else:
@@ -62,7 +62,7 @@ def usable_cores(cgroup: Path = CGROUP) -> int:
 
 
 def _quota(cgroup: Path) -> float | None:
-    """Return the cores that the container's quota amounts to, None when there is no quota."""
+    """Return the container's quota in cores; None if there is no quota."""
     try:
         quota, period = (cgroup / "cpu.max").read_text().split()
         return None if quota == "max" else int(quota) / int(period)
@@ -70,7 +70,7 @@ def _quota(cgroup: Path) -> float | None:
         return None
 
 
-def _of_quota(cgroup: Path) -> Spent | None:
+def _of_quota(cgroup: Path) -> CpuTime | None:
     cores = _quota(cgroup)
     if cores is None:
         return None
@@ -82,7 +82,7 @@ def _of_quota(cgroup: Path) -> Spent | None:
     return int(usage.split()[1]) / 1e6, time.monotonic() * cores
 
 
-def _of_machine(stat: Path) -> Spent | None:
+def _of_machine(stat: Path) -> CpuTime | None:
     """Read the first line of /proc/stat: user nice system idle iowait irq softirq steal."""
     try:
         with stat.open() as file:

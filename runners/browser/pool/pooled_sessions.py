@@ -1,4 +1,4 @@
-"""Named sessions that stay open in this process between runs; used on the loop thread alone."""
+"""Named sessions that stay open in this process between runs; for the loop thread only."""
 
 from __future__ import annotations
 
@@ -13,30 +13,31 @@ from runners.browser.pool.runtime import get_runtime
 from runners.browser.session.session import BrowserSession
 from runners.trust import TrustLevel
 
-State = tuple[Mapping[str, Any], list[str]]  # Playwright's storage_state, and addresses of tabs
+State = tuple[Mapping[str, Any], list[str]]  # Playwright's storage_state, and URLs of tabs
 
 
 @dataclass
-class _Kept:
+class _PooledSession:
     """An open session.
 
     Attributes:
-        holder: the name under which the worker had it; under another name it is out of date.
-        idle_since: `time.monotonic()` seconds.
+        holder: the worker id under which it was opened; for another id it is out of date.
+        lock: held while the session is checked out.
+        idle_since: a `time.monotonic()` value.
     """
 
     session: BrowserSession
     holder: str
-    lent: asyncio.Lock = field(default_factory=asyncio.Lock)
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     idle_since: float = field(default_factory=time.monotonic)
 
 
 @dataclass(frozen=True)
 class CheckedOutSession:
-    """A session in the hands of one run.
+    """A session that one run uses.
 
     Attributes:
-        restored: it was opened anew from its saved state, or from nothing.
+        restored: it was opened now, from its saved state or empty.
     """
 
     session: BrowserSession
@@ -44,10 +45,10 @@ class CheckedOutSession:
 
 
 class SessionPool:
-    """The open sessions of this process by their ids."""
+    """The open sessions of this process, by id."""
 
     def __init__(self) -> None:
-        self._open: dict[str, _Kept] = {}
+        self._open: dict[str, _PooledSession] = {}
 
     async def check_out(
         self,
@@ -59,72 +60,71 @@ class SessionPool:
         max_tabs: int,
         storage: Mapping[str, Any] | None,
     ) -> CheckedOutSession:
-        """Give a session to a run: as it is open here, or opened with `storage`.
+        """Check out a session for a run: the open one, or one that is opened with `storage`.
 
-        A run that was canceled may still be at its last breath in it: that is waited for.
+        Waits while a canceled run that used the session is still ending.
         """
         while True:
-            kept = self._open.get(session_id)
-            if kept is not None and kept.holder != holder:
+            pooled = self._open.get(session_id)
+            if pooled is not None and pooled.holder != holder:
                 await self.drop(session_id)
                 continue
-            restored = kept is None
-            if kept is None:
+            restored = pooled is None
+            if pooled is None:
                 session = await get_runtime().open_session(
                     run_id=run_id, trust=trust, max_tabs=max_tabs, storage=storage
                 )
-                kept = self._open[session_id] = _Kept(session, holder)
-            await kept.lent.acquire()
-            if self._open.get(session_id) is kept:
+                pooled = self._open[session_id] = _PooledSession(session, holder)
+            await pooled.lock.acquire()
+            if self._open.get(session_id) is pooled:
                 break
-            kept.lent.release()  # it was dropped while its run ended
-        kept.session.run_id = run_id
-        return CheckedOutSession(kept.session, restored)
+            pooled.lock.release()  # it was dropped while its run ended
+        pooled.session.run_id = run_id
+        return CheckedOutSession(pooled.session, restored)
 
-    async def check_in(self, session_id: str, lent: CheckedOutSession) -> None:
-        """Take a session back from its run; it stays open, and what was recorded of the run is
-        dropped.
-        """
+    async def check_in(self, session_id: str, checkout: CheckedOutSession) -> None:
+        """Return a session to the pool; it stays open. The run's trace recording is discarded."""
         try:
-            await lent.session.tracer.drop()
-        finally:  # whatever the browser does: the next run must not wait for ever
-            kept = self._open.get(session_id)
-            if kept is not None and kept.session is lent.session:
-                kept.idle_since = time.monotonic()
-                kept.lent.release()
+            await checkout.session.tracer.drop()
+        finally:  # even if the browser fails: the next run must not wait forever
+            pooled = self._open.get(session_id)
+            if pooled is not None and pooled.session is checkout.session:
+                pooled.idle_since = time.monotonic()
+                pooled.lock.release()
 
     def __len__(self) -> int:
-        """Return how many are open; from any thread."""
+        """Return how many sessions are open. Safe from any thread."""
         return len(self._open)
 
     def ids(self) -> list[str]:
-        """Return the sessions that are open here, the one idle longest first."""
-        return sorted(self._open, key=lambda one: self._open[one].idle_since)
+        """Return the ids of the open sessions, longest idle first."""
+        return sorted(self._open, key=lambda session_id: self._open[session_id].idle_since)
 
     def idle_s(self, session_id: str) -> float | None:
-        """Return for how long no run has used a session; None: one does, or it is not open here."""
-        kept = self._open.get(session_id)
-        if kept is None or kept.lent.locked():
+        """Return for how long a session has been idle; None if a run uses it or it is not open."""
+        pooled = self._open.get(session_id)
+        if pooled is None or pooled.lock.locked():
             return None
-        return time.monotonic() - kept.idle_since
+        return time.monotonic() - pooled.idle_since
 
     async def read_state(self, session_id: str) -> State | None:
-        """Return what an open session is now, where that can be told."""
-        kept = self._open.get(session_id)
-        return None if kept is None else await kept.session.read_state()
+        """Return the state of an open session; None if it is not open or has no new state."""
+        pooled = self._open.get(session_id)
+        return None if pooled is None else await pooled.session.read_state()
 
     async def drop(self, session_id: str) -> None:
-        """Close a session's pages; whoever needs it opens it anew from what was saved."""
-        kept = self._open.pop(session_id, None)
-        if kept is not None:
-            await kept.session.close()
+        """Close a session; the next run that needs it restores it from its saved state."""
+        pooled = self._open.pop(session_id, None)
+        if pooled is not None:
+            await pooled.session.close()
 
 
-_kept: dict[int, SessionPool] = {}
+_pools: dict[int, SessionPool] = {}
 
 
 def get_session_pool() -> SessionPool:
-    """Return this process's open sessions; to be used on
-    `runners.invocation.event_loop.get_loop()` only.
+    """Return the session pool of this process.
+
+    To be used on `runners.invocation.event_loop.get_loop()` only.
     """
-    return _kept.setdefault(os.getpid(), SessionPool())
+    return _pools.setdefault(os.getpid(), SessionPool())

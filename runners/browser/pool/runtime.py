@@ -1,8 +1,7 @@
-"""One browser per process, started when it is first needed and again when it died.
+"""One browser per process, started when it is first needed and again after it died.
 
 Everything here runs on one asyncio loop (`runners.invocation.event_loop`). Playwright is imported
-only when a
-browser is started, so that doors which merely list tools do not pay for it.
+only when a browser is started, so that processes that merely list tools do not load it.
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LAUNCH_SECONDS = 60.0
-PATH = re.compile(r"/\S+")
+_FILE_PATH = re.compile(r"/\S+")
 PING_SECONDS = 10.0
 CLOSE_SECONDS = 5.0
 
 
 class BrowserRuntime:
-    """The process's browser and the driver that steers it; sessions are opened on it."""
+    """The process's browser and its Playwright driver; it opens sessions."""
 
     def __init__(
         self, chromium: Callable[[], Chromium] = find_chromium, egress: EgressPolicy = PUBLIC_ONLY
@@ -48,7 +47,7 @@ class BrowserRuntime:
         self._home: BrowserHome | None = None
         self._driver: Playwright | None = None
         self._browser: Browser | None = None
-        self._line: CDPSession | None = None
+        self._cdp: CDPSession | None = None
         self.launches = 0
         self._traces = TraceFolder()
 
@@ -60,12 +59,10 @@ class BrowserRuntime:
         max_tabs: int = 20,
         storage: Mapping[str, Any] | None = None,
     ) -> BrowserSession:
-        """Open a session for a run; it starts the browser when its first tab is asked for.
+        """Open a session for a run, with the given cookies and storage; the caller closes it.
 
-        It begins with the cookies and the storage given.
-
-        The caller closes it. A session outlives the browser: after a PageCrashed its next tab comes
-        from a new one.
+        Its first tab starts the browser. A session outlives the browser: after a PageCrashed, its
+        next tab starts a new one.
         """
         return BrowserSession(
             self.browser,
@@ -78,14 +75,14 @@ class BrowserRuntime:
         )
 
     async def browser(self) -> Browser:
-        """Return a browser that answers, starting it, or starting it again, when there is none.
+        """Return a browser that responds; start it, or start it again, if necessary.
 
         Raises:
-            ChromiumMissing: No browser is installed; the message names the way out.
+            ChromiumMissing: No browser is installed; the message says how to install one.
             PageCrashed: A browser is installed, but it does not start.
         """
         async with self._lock:
-            if self._browser is not None and await self._answers():
+            if self._browser is not None and await self._responds():
                 return self._browser
             if self._browser is not None:
                 metrics.browser_crashed("browser")
@@ -99,25 +96,23 @@ class BrowserRuntime:
         return sum(len(context.pages) for context in browser.contexts) if browser else 0
 
     async def close(self) -> None:
-        """End browser and driver and delete their files. The runtime may be used again after."""
+        """Close browser and driver and delete their files. The runtime can then be used again."""
         async with self._lock:
             await self._discard()
 
-    async def _answers(self) -> bool:
-        """Ask the browser something through its driver: a killed driver gives no other sign."""
-        if self._browser is None or self._line is None or not self._browser.is_connected():
+    async def _responds(self) -> bool:
+        """Return whether the browser replies; a killed driver gives no other sign."""
+        if self._browser is None or self._cdp is None or not self._browser.is_connected():
             return False
         try:
-            await asyncio.wait_for(self._line.send("Browser.getVersion"), PING_SECONDS)
-        except Exception as error:  # noqa: BLE001  (whatever it is, the browser did not answer)
-            logger.warning(
-                "the browser does not answer (%s), it is started again", type(error).__name__
-            )
+            await asyncio.wait_for(self._cdp.send("Browser.getVersion"), PING_SECONDS)
+        except Exception as error:  # noqa: BLE001  (any error means that the browser did not reply)
+            logger.warning("the browser does not respond (%s); restarting it", type(error).__name__)
             return False
         return True
 
     async def _launch(self) -> Browser:
-        # Heavy, and needed nowhere before: 0.2 s and its own Node process.
+        # Imported here because it is heavy: 0.2 s and a Node process.
         from playwright.async_api import async_playwright
 
         chromium = await asyncio.to_thread(self._find)
@@ -130,14 +125,14 @@ class BrowserRuntime:
                 with self._home.as_tmpdir():
                     self._driver = await async_playwright().start()
                 browser = await self._start(self._driver, chromium, home)
-                self._line = await browser.new_browser_cdp_session()
+                self._cdp = await browser.new_browser_cdp_session()
         except BaseException as error:
             await asyncio.shield(self._discard())
             if not isinstance(error, Exception):
                 raise
-            told = PATH.sub("…", str(error).partition("\n")[0])
-            logger.warning("Chromium (%s) did not start: %s", chromium.source, told)
-            raise PageCrashed("Chromium did not start; `manage.py doctor` tells why.") from None
+            message = _FILE_PATH.sub("…", str(error).partition("\n")[0])
+            logger.warning("Chromium (%s) did not start: %s", chromium.source, message)
+            raise PageCrashed("Chromium did not start; `manage.py doctor` reports why.") from None
         self.launches += 1
         return browser
 
@@ -148,7 +143,9 @@ class BrowserRuntime:
         except Exception as error:
             if not sandbox or "sandbox" not in str(error).lower():
                 raise
-            logger.warning("Chromium's sandbox cannot run on this machine; it is started without")
+            logger.warning(
+                "Chromium's sandbox cannot run on this machine; starting Chromium without it"
+            )
             sandbox = False
             browser = await self._start_with(driver, chromium, home, sandbox=sandbox)
         metrics.browser_launched(sandbox=sandbox)
@@ -173,8 +170,8 @@ class BrowserRuntime:
 
     async def _discard(self) -> None:
         browser, driver, home = self._browser, self._driver, self._home
-        self._browser = self._driver = self._home = self._line = None
-        # What is dead or stuck cannot be closed: it is ended with its directory.
+        self._browser = self._driver = self._home = self._cdp = None
+        # A browser or driver that does not close in time is killed with its directory.
         if browser is not None:
             with contextlib.suppress(Exception):
                 await asyncio.wait_for(browser.close(), CLOSE_SECONDS)
@@ -189,15 +186,14 @@ _runtimes: dict[int, BrowserRuntime] = {}
 
 
 def get_runtime() -> BrowserRuntime:
-    """Return this process's runtime; to be used on `runners.invocation.event_loop.get_loop()`
-    only.
+    """Return the runtime of this process.
+
+    To be used on `runners.invocation.event_loop.get_loop()` only.
     """
     return _runtimes.setdefault(os.getpid(), BrowserRuntime())
 
 
 def count_open_pages() -> int:
-    """Return how many pages this process has open now; it starts no browser. Safe from any
-    thread.
-    """
+    """Return how many pages this process has open; starts no browser. Safe from any thread."""
     runtime = _runtimes.get(os.getpid())
     return runtime.count_pages() if runtime else 0

@@ -1,8 +1,8 @@
-"""A temporary directory that dies with its owner: browser profiles and driver files live in it.
+"""A temporary directory for browser profiles and driver files, removed when its owner ends.
 
-The owner holds a lock on a file inside, so that whoever comes later can tell a living owner from a
-killed one, also across containers; `sweep_homes` removes what killed owners left, and ends
-processes that still live in it.
+The owner process locks a file in it, so that other processes, also in other containers, can tell
+whether the owner is alive. `sweep_homes` removes the directories of killed owners and kills the
+processes that still use them.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ LOCK = "owner.lock"
 
 
 class BrowserHome:
-    """One directory, from its making until `remove`."""
+    """One directory, from its creation until `remove`."""
 
     def __init__(self) -> None:
         base = Path(tempfile.gettempdir())
-        making = Path(tempfile.mkdtemp(prefix=f".{PREFIX}", dir=base))
-        self._lock = os.open(making / LOCK, os.O_CREAT | os.O_RDWR, 0o600)
+        hidden = Path(tempfile.mkdtemp(prefix=f".{PREFIX}", dir=base))
+        self._lock = os.open(hidden / LOCK, os.O_CREAT | os.O_RDWR, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
-        # Only now does it bear the name that sweepers look for: they never see it unlocked.
-        self.path = making.rename(base / making.name.removeprefix("."))
+        # Renamed to the pattern of `sweep_homes` only now, so that it is never found unlocked.
+        self.path = hidden.rename(base / hidden.name.removeprefix("."))
 
     @contextlib.contextmanager
     def as_tmpdir(self) -> Iterator[None]:
-        """Let processes that are started meanwhile put their temporary files here.
+        """Set TMPDIR to this directory for child processes that are started inside the block.
 
-        Playwright has no option for it.
-        Python's own choice is made before, so that this process's files stay where they were.
+        Playwright has no option for it. This process's own temporary directory does not change,
+        because Python determines it before.
         """
         tempfile.gettempdir()
         before = os.environ.get("TMPDIR")
@@ -50,31 +50,31 @@ class BrowserHome:
                 os.environ["TMPDIR"] = before
 
     def remove(self) -> None:
-        """End what still runs in the directory and delete it; safe to call twice."""
+        """Kill the processes that use the directory and delete it; safe to call twice."""
         if self._lock < 0:
             return
-        _end_processes_of(self.path)
+        _kill_processes_of(self.path)
         shutil.rmtree(self.path, ignore_errors=True)
         os.close(self._lock)
         self._lock = -1
 
 
 def sweep_homes() -> int:
-    """Remove the directories whose owners are gone; return how many."""
+    """Remove the directories whose owners have ended; return how many."""
     removed = 0
     for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        lock = _lock_of_the_dead(path)
+        lock = _lock_if_abandoned(path)
         if lock is None:
             continue
-        _end_processes_of(path)
+        _kill_processes_of(path)
         shutil.rmtree(path, ignore_errors=True)
         os.close(lock)
         removed += 1
     return removed
 
 
-def _lock_of_the_dead(path: Path) -> int | None:
-    """Return the lock, taken, of a directory whose owner died; None where it lives."""
+def _lock_if_abandoned(path: Path) -> int | None:
+    """Lock a directory whose owner ended and return the lock; None if the owner is alive."""
     try:
         lock = os.open(path / LOCK, os.O_RDWR | os.O_NOFOLLOW)
     except OSError:
@@ -87,15 +87,15 @@ def _lock_of_the_dead(path: Path) -> int | None:
     return lock
 
 
-def _end_processes_of(home: Path) -> None:
-    """Kill drivers and browsers that live in `home` (Linux; elsewhere a closed pipe ends them)."""
+def _kill_processes_of(home: Path) -> None:
+    """Kill drivers and browsers that use `home` (Linux; elsewhere a closed pipe ends them)."""
     for process in Path("/proc").glob("[0-9]*"):
-        if _lives_in(process, str(home).encode()):
+        if _uses(process, str(home).encode()):
             with contextlib.suppress(OSError):
                 os.kill(int(process.name), signal.SIGKILL)
 
 
-def _lives_in(process: Path, home: bytes) -> bool:
+def _uses(process: Path, home: bytes) -> bool:
     try:
         command = (process / "cmdline").read_bytes()
         if b"--user-data-dir=" + home in command:
