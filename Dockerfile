@@ -1,14 +1,14 @@
-# One image for every part: web, worker, scheduler, docker-runner (docs/operations.md).
-# Built from names, versions and hashes alone; the builder's own index and mirror settings are used.
+# One image for all services: web, worker, scheduler, docker-runner (docs/operations.md).
+# Packages are pinned by version and hash, and come from the builder's configured index and mirrors.
 FROM python:3.11-slim-bookworm AS packages
 COPY requirements.lock /tmp/requirements.lock
 RUN python -m venv /opt/venv \
     && /opt/venv/bin/pip install --no-cache-dir --no-deps --require-hashes -r /tmp/requirements.lock
 
 FROM python:3.11-slim-bookworm
-# A browser with letters for its screenshots, Chinese ones too, and fc-list, with which `manage.py
-# doctor` looks for them (fontconfig); what its driver needs (libatomic1); a first process that buries
-# the others (tini); the runner's sandbox; pg_dump for `manage.py backup`.
+# Chromium with Latin and Chinese fonts for screenshots; fontconfig, whose fc-list `manage.py doctor`
+# uses; libatomic1 for Playwright's driver; tini, which reaps zombie processes; bubblewrap for the
+# runner's sandbox; pg_dump for `manage.py backup`.
 RUN apt-get update \
     && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
         chromium-headless-shell fontconfig fonts-dejavu-core fonts-wqy-microhei libatomic1 \
@@ -30,11 +30,11 @@ ENV PATH=/opt/venv/bin:$PATH \
     CONTINUITY_HOME=/var/lib/continuity \
     CONTINUITY_CHROMIUM=/usr/bin/chromium-headless-shell
 WORKDIR /app
-# Not root: Chromium refuses to have its sandbox on as root.
+# Not root: Chromium does not start its sandbox as root.
 USER continuity
 VOLUME ["/var/lib/continuity"]
 EXPOSE 8000 18081
-# Of the web; compose.yaml has those of the other parts. A host name that is refused is an answer too.
+# For the web service; compose.yaml has those of the others. A refused Host header counts as healthy.
 HEALTHCHECK --interval=15s --timeout=6s --start-period=60s \
     CMD ["python", "-c", "from http.client import HTTPConnection as C; c = C('127.0.0.1', 8000, timeout=5); c.request('GET', '/healthz'); raise SystemExit(c.getresponse().status >= 500)"]
 ENTRYPOINT ["tini", "--", "python", "manage.py"]

@@ -66,7 +66,7 @@ def setup_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    monkeypatch.setattr(module, "FONTS_MEMO", tmp_path / "memo")
+    monkeypatch.setattr(module, "FONTS_TRIED_FILE", tmp_path / "fonts-tried")
     return module
 
 
