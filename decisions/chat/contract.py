@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from decisions.continuity.contract import BOOL, NUMBER, OBJECT, TEXT, answer
-from decisions.continuity.shared import USER_ID
+from decisions.continuity.contract import BOOL, NUMBER, OBJECT, TEXT, USER_ID, open_object
 from decisions.validation.json_schema import closed
 
 Schema = dict[str, Any]
@@ -50,14 +49,14 @@ CHAT_INPUT = closed(
     ["user_id", "message", "idempotency_key"],
 )
 
-_DECISION = answer(
+_DECISION = open_object(
     dict.fromkeys(
         ("score", "predicted_gain", "predicted_risk", "memory_penalty", "uncertainty_penalty"),
         NUMBER,
     )
 )
-_GATE = answer({"hit": BOOL, "threshold": NUMBER, "reason": TEXT, "top": NUMBER})
-_HIGH_RISK = answer(
+_GATE = open_object({"hit": BOOL, "threshold": NUMBER, "reason": TEXT, "top": NUMBER})
+_HIGH_RISK = open_object(
     {
         "required": BOOL,
         "confirmation_id": TEXT,
@@ -67,7 +66,7 @@ _HIGH_RISK = answer(
     },
     ["required"],
 )
-_REALITY = answer(
+_REALITY = open_object(
     {
         "mode": {"type": "string", "enum": ["off", "low_intervention"]},
         "shell_bias_hit": BOOL,
@@ -76,10 +75,10 @@ _REALITY = answer(
     }
 )
 _PATH = {
-    **answer({"object_id": TEXT, "name": TEXT, "retrieval_score": NUMBER}),
+    **open_object({"object_id": TEXT, "name": TEXT, "retrieval_score": NUMBER}),
     "type": ["object", "null"],
 }
-_TRACE = answer(
+_TRACE = open_object(
     {
         "trace_id": TEXT,
         "mode": {"type": "string", "enum": ["clarify_first", "act", "clarify", "confirm"]},
@@ -100,7 +99,7 @@ _TRACE = answer(
     },
     ["trace_id", "mode", "task_type", "reality_first"],
 )
-CHAT_OUTPUT = answer(
+CHAT_OUTPUT = open_object(
     {
         "session_id": TEXT,
         "response": TEXT,

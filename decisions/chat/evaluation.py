@@ -14,7 +14,7 @@ from decisions.chat.conversation import ChatTurn, read_turn
 from decisions.chat.history.retrieval import Past, extend_past, recall
 from decisions.chat.score import Score, score_of
 from decisions.continuity.owner import Owner
-from decisions.continuity.state import UserState, cost_of, state_of
+from decisions.continuity.state import UserState, cost_of, read_state
 from decisions.models import DecisionMode
 
 
@@ -71,7 +71,7 @@ def refresh_draft(owner: Owner, draft: Draft) -> Draft:
 
 
 def _judge(owner: Owner, turn: ChatTurn) -> Evaluation:
-    finding, state = turn.finding, state_of(owner)
+    finding, state = turn.finding, read_state(owner)
     risk = finding.rule if finding else None
     impact = impact_of(turn.request, turn.task_type, risk, slots_known=bool(turn.slots))
     cost = cost_of(impact.vector, state, irreversible=impact.irreversible)

@@ -1,22 +1,28 @@
-"""S2's calls on state, objects and outcomes as JSON Schemas, the same for MCP and REST: closed
-inputs, snake_case, names exactly the seed's.
+"""JSON Schemas of the Continuity API except chat, the same for MCP and REST; names as in S2.
 
-Answers are open at every level: what the back end adds later passes through every door untouched
-(S2 §7).
+Inputs are closed. Responses are open at every level, so that clients accept fields that are added
+later (S2 §7).
 """
 
 from __future__ import annotations
 
-from decisions.continuity.shared import USER_ID
+from decisions.identity.principals import USER_ID_PATTERN
 from decisions.models import Axis, ObjectType, OutcomeStatus
 from decisions.validation.json_schema import Schema, closed
 
 AXES = tuple(Axis.values)
+USER_ID: Schema = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": 128,
+    "pattern": USER_ID_PATTERN,
+    "description": "The user that the call is about; the token must be allowed to act for them.",
+}
 FAILURE_TYPES = ("data_loss", "repeat_error", "context_loss", "system_error", "high_risk")
 
 
-def answer(properties: Schema, required: list[str] | None = None) -> Schema:
-    """Return the schema of an object that has at least these fields."""
+def open_object(properties: Schema, required: list[str] | None = None) -> Schema:
+    """Return the schema of an object with at least these fields; by default all are required."""
     return {
         "type": "object",
         "properties": properties,
@@ -24,11 +30,11 @@ def answer(properties: Schema, required: list[str] | None = None) -> Schema:
     }
 
 
-def body_of(schema: Schema, *elsewhere: str) -> Schema:
-    """Return what of an input stands in a body: all but the user, and what is named."""
-    left_out = {"user_id", *elsewhere}
-    properties = {n: one for n, one in schema["properties"].items() if n not in left_out}
-    return closed(properties, [name for name in schema["required"] if name not in left_out])
+def body_of(schema: Schema, *in_path: str) -> Schema:
+    """Return the schema of a REST body: the input without user_id and the arguments in the path."""
+    excluded = {"user_id", *in_path}
+    properties = {n: one for n, one in schema["properties"].items() if n not in excluded}
+    return closed(properties, [name for name in schema["required"] if name not in excluded])
 
 
 TEXT: Schema = {"type": "string"}
@@ -39,12 +45,12 @@ DECISION_ID: Schema = {
     "type": "integer",
     "minimum": 1,
     "maximum": 2**53 - 1,
-    "description": "decision_id of the answer to continuity_chat.",
+    "description": "decision_id of the response of continuity_chat.",
 }
 KEY: Schema = {
     "type": "string",
     "maxLength": 255,
-    "description": "The same key with the same call again does nothing twice, for 24 hours.",
+    "description": "Idempotency key: the same call with the same key is carried out once in 24 h.",
 }
 _LEVEL: Schema = {"type": "string", "enum": ["high", "medium", "low"]}
 _VALIDITY: Schema = {"type": "string", "enum": ["long", "medium", "short"]}
@@ -54,24 +60,24 @@ _IF_MATCH: Schema = {
     "type": "string",
     "minLength": 1,
     "maxLength": 255,
-    "description": "The version that this is to replace, as read; else version_conflict.",
+    "description": "The current version to replace; version_conflict if the object has another.",
 }
 _PROCEDURE_STEP = closed(
     {
         "tool": {"type": "string", "minLength": 1, "maxLength": 128},
-        "args": {**OBJECT, "description": "A text ${slot} is filled in from the slots."},
+        "args": {**OBJECT, "description": "${slot} in a text is replaced by the slot's value."},
         "name": {"type": "string", "minLength": 1, "maxLength": 200},
     },
     ["tool", "args"],
 )
 PROCEDURE: Schema = {
-    "description": "How it is done: a text for people, or steps that replay_success_path can run.",
+    "description": "A text for people, or steps that replay_success_path can run.",
     "anyOf": [
         {"type": "string", "minLength": 1, "maxLength": 20_000},
         {"type": "array", "items": _PROCEDURE_STEP, "minItems": 1, "maxItems": 100},
     ],
 }
-_CRITERIA: Schema = {**_SHORT_TEXT, "description": "By what one sees that it worked."}
+_CRITERIA: Schema = {**_SHORT_TEXT, "description": "How to tell that it worked."}
 _IMPACT = closed({axis: {"type": "number", "minimum": -1, "maximum": 1} for axis in AXES}, [])
 
 STATE_INPUT = closed({"user_id": USER_ID})
@@ -86,15 +92,15 @@ LIST_OBJECTS_INPUT = closed(
 PUT_SHELL_INPUT = closed(
     {
         "user_id": USER_ID,
-        "social_interface": {**OBJECT, "description": "How others meet this person."},
-        "narratives": {**OBJECT, "description": "What the person tells of themselves."},
+        "social_interface": {**OBJECT, "description": "How the person interacts with others."},
+        "narratives": {**OBJECT, "description": "How the person describes themselves."},
         "confidence": _LEVEL,
         "validity": _VALIDITY,
         "source": {"type": "string", "enum": ["user", "inferred"]},
         "evidence": {
             "type": "string",
             "maxLength": 4000,
-            "description": "What an inferred Shell rests on; required then.",
+            "description": "The basis of an inferred Shell; required for those.",
         },
         "idempotency_key": KEY,
         "if_match": _IF_MATCH,
@@ -112,7 +118,7 @@ PUT_SUCCESS_PATH_INPUT = closed(
             "propertyNames": _SLOT_NAME,
             "additionalProperties": {"type": ["string", "object"]},
             "maxProperties": 50,
-            "description": "What each slot means, by its name: a text, or {description, …}.",
+            "description": "Slot name -> its meaning: a text, or {description, …}.",
         },
         "procedure": PROCEDURE,
         "success_criteria": _CRITERIA,
@@ -145,15 +151,15 @@ OUTCOME_INPUT = closed(
         "user_id": USER_ID,
         "outcome_status": {"type": "string", "enum": list(OutcomeStatus.values)},
         "outcome_note": {"type": "string", "maxLength": 4000},
-        "system_caused": {**BOOL, "description": "The system was at fault, not the plan."},
+        "system_caused": {**BOOL, "description": "The system caused the result, not the plan."},
         "failure_type": {
             "type": ["string", "null"],
             "enum": [*FAILURE_TYPES, None],
-            "description": "Of what kind, for failed or partial.",
+            "description": "The kind of failure, for failed or partial.",
         },
         "actual_impact_vector": {
             **_IMPACT,
-            "description": "What it did to each axis, -1 (cost all) to 1 (gave much).",
+            "description": "The actual change of each axis, -1 (used up) to 1 (gained much).",
         },
         "actual_cost": {"type": "number", "minimum": 0, "maximum": 10},
         "procedure": PROCEDURE,
@@ -170,13 +176,13 @@ CONFIRM_INPUT = closed(
             "type": "string",
             "minLength": 1,
             "maxLength": 512,
-            "description": "trace.high_risk_confirmation.confirm_token of the same answer.",
+            "description": "trace.high_risk_confirmation.confirm_token of the same response.",
         },
     }
 )
 # Over REST a credential with the scope `confirm` needs no token.
 CONFIRM_INPUT_REST = {**CONFIRM_INPUT, "required": ["decision_id", "user_id"]}
-CONFIRM_OUTPUT = answer(
+CONFIRM_OUTPUT = open_object(
     {
         "ok": {"const": True},
         "decision_id": DECISION_ID,
@@ -186,15 +192,17 @@ CONFIRM_OUTPUT = answer(
     }
 )
 
-_AXIS = answer({"value": NUMBER, "confidence": NUMBER, "updated_at": {"type": ["string", "null"]}})
-STATE_OUTPUT = answer(
+_AXIS = open_object(
+    {"value": NUMBER, "confidence": NUMBER, "updated_at": {"type": ["string", "null"]}}
+)
+STATE_OUTPUT = open_object(
     {
         "user_id": TEXT,
-        "axes": answer(dict.fromkeys(AXES, _AXIS)),
+        "axes": open_object(dict.fromkeys(AXES, _AXIS)),
         "main_constraint": {"type": "string", "enum": list(AXES)},
     }
 )
-ITEM = answer(
+ITEM = open_object(
     {
         "object_id": TEXT,
         "object_type": {"type": "string", "enum": list(ObjectType.values)},
@@ -203,15 +211,15 @@ ITEM = answer(
         "confidence": _LEVEL,
         "validity": _VALIDITY,
         "updated_at": TEXT,
-        "version": {"type": "integer", "minimum": 1, "description": "What If-Match names."},
+        "version": {"type": "integer", "minimum": 1, "description": "The value for if_match."},
     }
 )
-LIST_OBJECTS_OUTPUT = answer(
+LIST_OBJECTS_OUTPUT = open_object(
     {"items": {"type": "array", "items": ITEM}, "count": {"type": "integer", "minimum": 0}}
 )
-PUT_OBJECT_OUTPUT = answer({"ok": {"const": True}, "item": ITEM})
-LATEST_SHELL_OUTPUT = answer({"item": {**ITEM, "type": ["object", "null"]}})
-OUTCOME_OUTPUT = answer(
+PUT_OBJECT_OUTPUT = open_object({"ok": {"const": True}, "item": ITEM})
+LATEST_SHELL_OUTPUT = open_object({"item": {**ITEM, "type": ["object", "null"]}})
+OUTCOME_OUTPUT = open_object(
     {
         "decision_id": DECISION_ID,
         "outcome_id": {"type": "integer"},

@@ -1,6 +1,6 @@
-"""What a user keeps: one Shell, success paths by name. Writing makes a version; none is lost.
+"""Objects of a user: one Shell, and success paths by name. Each write adds a version.
 
-Everything that one user writes is written one after another, under the lock of the user's row.
+Writes of one user are serialized by a lock on the user's row.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _ABOUT_THE_CALL = {"user_id", "idempotency_key", "if_match"}
 
 
 @dataclass(frozen=True, slots=True)
-class _Writing:
-    """A version that is to be written."""
+class _ObjectWrite:
+    """The content of a version to be written."""
 
     owner: Owner
     object_type: ObjectType
@@ -50,15 +50,18 @@ class _Writing:
 
 
 def put_shell(*, principal: Principal, call: Mapping[str, Any]) -> dict[str, Any]:
-    """Write the user's one Shell. `call` is valid by PUT_SHELL_INPUT.
+    """Write the user's Shell and return {ok, item}. Commits.
 
-    Returns {ok, item}; the same call with the same key again returns what the first one wrote.
+    The same call with the same key within 24 hours returns the item that the first one wrote.
+
+    Args:
+        call: arguments that are valid by PUT_SHELL_INPUT.
 
     Raises:
         Forbidden, ForbiddenUser: As `owner_of`.
-        InvalidInput: Inferred without evidence, a blank key, too large.
-        VersionConflict: It is not in the version that if_match names.
-        IdempotencyConflict: The key came with another call within 24 hours.
+        InvalidInput: An inferred Shell has no evidence, the key is blank, or the object too large.
+        VersionConflict: The current version is not the one in if_match.
+        IdempotencyConflict: The key was used for another call within 24 hours.
         PolicyDenied, ConfirmationRequired, Conflict: As `authorize.admit_call` and `use_approval`.
     """
     writing = _checked(principal, ObjectType.SHELL, SHELL_NAME, shell_payload, call)
@@ -68,14 +71,14 @@ def put_shell(*, principal: Principal, call: Mapping[str, Any]) -> dict[str, Any
 
 
 def put_success_path(*, principal: Principal, call: Mapping[str, Any]) -> dict[str, Any]:
-    """Write a success path, a new version where the user has one of this name. `call` is valid by
-    PUT_SUCCESS_PATH_INPUT.
+    """Write a success path, a new version if the user has one of this name. Returns as `put_shell`.
 
-    Returns as `put_shell`.
+    Args:
+        call: arguments that are valid by PUT_SUCCESS_PATH_INPUT.
 
     Raises:
-        InvalidInput: Also a slot without its definition, or without success criteria.
-        Refused: Any other of its kinds that `put_shell` names.
+        InvalidInput: Also if a slot has no definition, or a text is blank.
+        Refused: As `put_shell`.
     """
     name = str(call["name"]).strip()
     if not name:
@@ -88,7 +91,7 @@ def put_success_path(*, principal: Principal, call: Mapping[str, Any]) -> dict[s
 def list_objects(
     *, principal: Principal, user_id: str, object_type: str | None = None, limit: int = 50
 ) -> dict[str, Any]:
-    """Answer `GET /user/{user_id}/objects`: current versions, the last written first.
+    """Return {items, count} of a user's objects: current versions, last written first.
 
     Raises:
         Forbidden, ForbiddenUser: As `owner_of`.
@@ -99,7 +102,7 @@ def list_objects(
 
 
 def get_latest_shell(*, principal: Principal, user_id: str) -> dict[str, Any]:
-    """Answer `GET /user/{user_id}/objects/shell/latest`: {item}, null for a user who has no Shell.
+    """Return {item}: the user's Shell in its current version, or null.
 
     Raises:
         Forbidden, ForbiddenUser: As `owner_of`.
@@ -110,7 +113,7 @@ def get_latest_shell(*, principal: Principal, user_id: str) -> dict[str, Any]:
 
 
 def current_versions(owner: Owner, object_type: str | None = None) -> Any:
-    """Return a queryset of what a user has now, with the objects, the last written first."""
+    """Return a queryset of the current versions with their objects, last written first."""
     found = ObjectVersion.objects.select_related("object").filter(
         is_current=True, object__workspace_id=owner.workspace_id, object__user_id=owner.user_id
     )
@@ -122,23 +125,27 @@ def current_versions(owner: Owner, object_type: str | None = None) -> Any:
 def find_success_path(
     principal: Principal | None, object_id: str, version: int | None = None
 ) -> ObjectVersion | None:
-    """Return a version of a success path, the current one unless said; None where there is none, or
-    it is of a user that the caller may not act for. Without a caller, nobody's rights are asked.
+    """Return a version of a success path, by default the current one.
+
+    Returns None if there is none, or it belongs to a user that the caller may not act for.
+
+    Args:
+        principal: the caller; None skips the check of rights.
     """
     found = ObjectVersion.objects.select_related("object").filter(
         object_id=object_id, object__object_type=ObjectType.SUCCESS_PATH
     )
     if principal is not None:
         found = found.filter(object__workspace_id=principal.workspace_id)
-    one = found.filter(version=version) if version else found.filter(is_current=True)
-    path = one.first()
+    wanted = found.filter(version=version) if version else found.filter(is_current=True)
+    path = wanted.first()
     if path is None or (principal and not principal.may_act_for(path.object.user_id)):
         return None
     return path
 
 
 def item_of(version: ObjectVersion) -> dict[str, Any]:
-    """Return an object in one of its versions as every door shows it."""
+    """Return an object in one of its versions as the APIs represent it."""
     return {
         "object_id": version.object.id,
         "object_type": version.object.object_type,
@@ -157,7 +164,7 @@ def _checked(
     name: str,
     payload_of: Callable[[Mapping[str, Any]], dict[str, Any]],
     call: Mapping[str, Any],
-) -> _Writing:
+) -> _ObjectWrite:
     owner = owner_of(principal, call["user_id"], scope="continuity:write")
     key = call.get("idempotency_key")
     if key is not None and not key.strip():
@@ -165,7 +172,7 @@ def _checked(
     payload = payload_of(call)
     if len(orjson.dumps(payload)) > MAX_PAYLOAD:
         raise InvalidInput(f"The object has more than {MAX_PAYLOAD} bytes of JSON.")
-    return _Writing(
+    return _ObjectWrite(
         owner,
         object_type,
         name,
@@ -179,9 +186,9 @@ def _checked(
     )
 
 
-def _put(writing: _Writing, use: ToolCallRequest) -> dict[str, Any]:
+def _put(writing: _ObjectWrite, use: ToolCallRequest) -> dict[str, Any]:
     version = _written_before(writing)
-    if version is None:  # what was done already is not asked about again
+    if version is None:  # a repeated call needs no second confirmation
         approval = admit_call(use)
         with transaction.atomic():
             writing.owner.lock()
@@ -193,12 +200,12 @@ def _put(writing: _Writing, use: ToolCallRequest) -> dict[str, Any]:
 
 
 def _digest_of(call: Mapping[str, Any]) -> str:
-    said = {name: value for name, value in call.items() if name not in _ABOUT_THE_CALL}
-    return hashlib.sha256(orjson.dumps(said, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    content = {name: value for name, value in call.items() if name not in _ABOUT_THE_CALL}
+    return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
-def _written_before(writing: _Writing) -> ObjectVersion | None:
-    """Return what the same key wrote in the last 24 hours."""
+def _written_before(writing: _ObjectWrite) -> ObjectVersion | None:
+    """Return the version that the same key wrote in the last 24 hours."""
     if writing.key is None:
         return None
     found = (
@@ -214,11 +221,11 @@ def _written_before(writing: _Writing) -> ObjectVersion | None:
         .first()
     )
     if found is not None and found.call_digest != writing.digest:
-        raise IdempotencyConflict("This idempotency_key came before with another object.")
+        raise IdempotencyConflict("This idempotency_key was used for another object.")
     return found
 
 
-def _write(writing: _Writing) -> ObjectVersion:
+def _write(writing: _ObjectWrite) -> ObjectVersion:
     owner, now = writing.owner, datetime.now(UTC)
     current = current_versions(owner, writing.object_type).filter(object__name=writing.name).first()
     _check_version(writing.if_match, current)
@@ -228,7 +235,7 @@ def _write(writing: _Writing) -> ObjectVersion:
         about, number = current.object, current.version + 1
         ObjectVersion.objects.filter(pk=current.pk).update(is_current=False)
         UserObject.objects.filter(pk=about.pk).update(updated_at=now)
-    made = ObjectVersion.objects.create(
+    version = ObjectVersion.objects.create(
         object=about,
         version=number,
         is_current=True,
@@ -240,13 +247,13 @@ def _write(writing: _Writing) -> ObjectVersion:
         call_digest=writing.digest,
         created_at=now,
     )
-    told = {"type": str(writing.object_type), "userId": owner.user_id, "version": number}
-    place = owner.tenant_id, owner.workspace_id
-    record(AuditEvent("object.written", writing.by, "userobject", about.id, *place, told))
-    return made
+    details = {"type": str(writing.object_type), "userId": owner.user_id, "version": number}
+    scope = owner.tenant_id, owner.workspace_id
+    record(AuditEvent("object.written", writing.by, "userobject", about.id, *scope, details))
+    return version
 
 
-def _new_object(writing: _Writing, now: datetime) -> UserObject:
+def _new_object(writing: _ObjectWrite, now: datetime) -> UserObject:
     return UserObject.objects.create(
         **writing.owner.columns,
         object_type=writing.object_type,
@@ -257,8 +264,8 @@ def _new_object(writing: _Writing, now: datetime) -> UserObject:
 
 
 def _check_version(if_match: str | None, current: ObjectVersion | None) -> None:
-    """Refuse a write that is to replace another version than the current one (RFC 9110 §13.1.1:
-    a list of tags, or `*` for any).
+    """Raise unless `if_match` includes the current version (RFC 9110 §13.1.1: a list of entity
+    tags, or `*` for any).
     """
     if if_match is None:
         return

@@ -1,8 +1,8 @@
-"""What became of a decision, and what is learnt from it (continuity.md, "outcome").
+"""Outcomes of decisions: opened with the decision, reported once.
 
-An outcome is opened with its decision and reported once, under the lock of the user's row. What is
-learnt is written in the same transaction: how far the forecast was off, where the state moved and
-why, and, of a success that says how, the success path that it suggests.
+A report is written under the lock of the user's row, together with what is learned from it: the
+forecast errors, the changes of the state, and for a success with a procedure the suggested success
+path.
 """
 
 from __future__ import annotations
@@ -34,9 +34,7 @@ _ABOUT_THE_CALL = {"decision_id", "user_id"}
 
 
 def open_outcome(decision: Decision, forecast: Forecast) -> Outcome:
-    """Have a decision on words wait for its outcome, in the caller's transaction; its id is
-    `outcome_id`.
-    """
+    """Create the pending outcome of a chat decision, in the caller's transaction."""
     return Outcome.objects.create(
         decision=decision,
         tenant_id=decision.tenant_id,
@@ -49,23 +47,26 @@ def open_outcome(decision: Decision, forecast: Forecast) -> Outcome:
 
 
 def report_outcome(*, principal: Principal, call: Mapping[str, Any]) -> dict[str, Any]:
-    """Report what became of a decision, and learn from it. `call` is valid by OUTCOME_INPUT.
+    """Record the outcome of a decision and learn from it. Commits.
 
-    Commits before returning; the identical report again returns the record of the first.
+    The identical report again returns the record of the first.
+
+    Args:
+        call: arguments that are valid by OUTCOME_INPUT.
 
     Raises:
         Forbidden, ForbiddenUser: As `owner_of`.
-        InvalidInput: A kind of failure for a success.
-        OutcomeNotFound: No such decision of this user waits for an outcome.
-        OutcomeReported: It has another outcome.
-        DecisionNotConfirmed: It is high-risk, and nobody said yes.
+        InvalidInput: failure_type is set for a success.
+        OutcomeNotFound: No decision of this user with this id waits for an outcome.
+        OutcomeReported: The decision has a different outcome.
+        DecisionNotConfirmed: The decision is high-risk and no person confirmed it.
         PolicyDenied, ConfirmationRequired: As `authorize.admit_call`.
     """
     owner = owner_of(principal, call["user_id"], scope="continuity:write")
     failure = call.get("failure_type")
     if failure and call["outcome_status"] == OutcomeStatus.SUCCESS:
         raise InvalidInput("failure_type: a success has none.")
-    # A decision has one outcome: that is the key under which a person's yes to this is known again.
+    # A decision has one outcome, so its id serves as the idempotency key of the confirmation.
     use = tool_call_request(
         principal, "continuity_report_outcome", call, key=str(call["decision_id"])
     )
@@ -100,22 +101,23 @@ def _report(
     _require_confirmed(outcome.decision)
     use_approval(approval)
     _write(outcome, call, digest=digest, by=principal.id)
-    told = {
+    details = {
         "status": outcome.status,
         "failureType": outcome.failure_type,
         "systemCaused": outcome.system_caused,
     }
-    _record(owner, principal, call, "outcome.reported", **told)
+    _record(owner, principal, call, "outcome.reported", **details)
     return describe_outcome(outcome)
 
 
 def _digest_of(call: Mapping[str, Any]) -> str:
-    said = {
+    report = {
         name: value
         for name, value in call.items()
-        if name not in _ABOUT_THE_CALL and value is not None and value is not False  # as left out
+        # None and False mean the same as an argument that is left out.
+        if name not in _ABOUT_THE_CALL and value is not None and value is not False
     }
-    return hashlib.sha256(orjson.dumps(said, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    return hashlib.sha256(orjson.dumps(report, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
 def _require_confirmed(decision: Decision) -> None:
@@ -135,26 +137,26 @@ def _write(outcome: Outcome, call: Mapping[str, Any], *, digest: str, by: str) -
     outcome.report_digest, outcome.reported_by = digest, by
     outcome.reported_at = datetime.now(UTC)
     outcome.save()
-    lesson = learn(outcome, Forecast(**outcome.forecast), call)
-    outcome.impact_error, outcome.cost_error = lesson.impact_error, lesson.cost_error
-    outcome.actual_cost, outcome.proposal = lesson.actual_cost, lesson.proposal
+    learned = learn(outcome, Forecast(**outcome.forecast), call)
+    outcome.impact_error, outcome.cost_error = learned.impact_error, learned.cost_error
+    outcome.actual_cost, outcome.proposal = learned.actual_cost, learned.proposal
     outcome.save()
 
 
 def _failure_type(outcome: Outcome, call: Mapping[str, Any]) -> str | None:
-    """Return the kind of failure that was told, or that follows from what was told: every failure
-    has one, for it is by kinds that later messages are made to pay for it.
+    """Return the reported failure type, or derive one: later messages are scored by the types of
+    past failures, so every failure needs one.
     """
-    told: str | None = call.get("failure_type")
-    if told or call["outcome_status"] != OutcomeStatus.FAILED:
-        return told
+    reported: str | None = call.get("failure_type")
+    if reported or call["outcome_status"] != OutcomeStatus.FAILED:
+        return reported
     if outcome.system_caused:
         return "system_error"
     return "high_risk" if outcome.layer == "L4" else "repeat_error"
 
 
 def describe_outcome(outcome: Outcome) -> dict[str, Any]:
-    """Return a reported outcome as every door shows it."""
+    """Return a reported outcome as the APIs represent it."""
     return {
         "decision_id": outcome.decision_id,
         "outcome_id": outcome.pk,
@@ -170,7 +172,7 @@ def describe_outcome(outcome: Outcome) -> dict[str, Any]:
 
 
 def _record(
-    owner: Owner, principal: Principal, call: Mapping[str, Any], action: str, **told: Any
+    owner: Owner, principal: Principal, call: Mapping[str, Any], action: str, **details: Any
 ) -> None:
-    place, told = (owner.tenant_id, owner.workspace_id), {"userId": owner.user_id, **told}
-    record(AuditEvent(action, principal.id, "decision", str(call["decision_id"]), *place, told))
+    scope, details = (owner.tenant_id, owner.workspace_id), {"userId": owner.user_id, **details}
+    record(AuditEvent(action, principal.id, "decision", str(call["decision_id"]), *scope, details))

@@ -1,8 +1,8 @@
-"""What a user has to spend, axis by axis: read here, and moved here alone, with evidence.
+"""A user's state: how much is left on each axis. Read here, and changed here alone, with evidence.
 
-A value moves by 0.25 · confidence · Δ and stays within 0 and 1; how sure it is grows with every
-evidence by a quarter of what is left, times the evidence's own confidence. The scarcest axis is the
-main constraint.
+A change moves a value by 0.25 · confidence · Δ, within 0..1. Each change raises the value's
+confidence by 0.25 · the change's confidence · the remaining uncertainty. The axis with the lowest
+value is the main constraint.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DIGITS = 6
 
 @dataclass(frozen=True, slots=True)
 class AxisState:
-    """One axis: 0 is nothing left, 1 plenty; `updated_at` is None until something was learnt."""
+    """One axis: 0 is nothing left, 1 is plenty; `updated_at` is None before the first change."""
 
     value: float
     confidence: float
@@ -42,31 +42,31 @@ class UserState:
 
     @property
     def main_constraint(self) -> str:
-        """The scarcest axis; of equals the first in S2's order."""
+        """The axis with the lowest value; of equals the first in S2's order."""
         return min(AXES, key=lambda axis: self.axes[axis].value)
 
     def scarcity(self, axis: str) -> float:
-        """Return how little of an axis is left, 0..1."""
+        """Return 1 - value of an axis."""
         return 1.0 - self.axes[axis].value
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the state as every door shows it."""
+        """Return the state as the APIs represent it."""
         return {
             "user_id": self.user_id,
-            "axes": {axis: _shown(self.axes[axis]) for axis in AXES},
+            "axes": {axis: _axis_as_dict(self.axes[axis]) for axis in AXES},
             "main_constraint": self.main_constraint,
         }
 
 
 @dataclass(frozen=True, slots=True)
 class AxisChange:
-    """A change of an axis that somebody told.
+    """A reported change of an axis.
 
     Attributes:
-        delta: -1..1, before it is damped.
-        confidence: of who told it, 0..1.
+        delta: -1..1, before damping.
+        confidence: of the report, 0..1.
         source: `chat`, `outcome` or `streak`.
-        at_most: a value that this move alone does not pass.
+        at_most: a limit for the value after this change.
     """
 
     axis: str
@@ -78,7 +78,7 @@ class AxisChange:
     at_most: float = 1.0
 
 
-def _shown(axis: AxisState) -> dict[str, Any]:
+def _axis_as_dict(axis: AxisState) -> dict[str, Any]:
     at = axis.updated_at
     return {
         "value": axis.value,
@@ -87,50 +87,47 @@ def _shown(axis: AxisState) -> dict[str, Any]:
     }
 
 
-def state_of(owner: Owner) -> UserState:
-    """Return a user's state, one query; a user of whom nothing is known has the values to start
-    from.
-    """
-    known = {
+def read_state(owner: Owner) -> UserState:
+    """Return a user's state, one query; unknown axes have start values."""
+    stored = {
         row.axis: AxisState(row.value, row.confidence, row.updated_at)
         for row in AxisValue.objects.filter(workspace_id=owner.workspace_id, user_id=owner.user_id)
     }
-    axes = {axis: known.get(axis) or AxisState(*_START[axis]) for axis in AXES}
+    axes = {axis: stored.get(axis) or AxisState(*_START[axis]) for axis in AXES}
     return UserState(owner.user_id, axes)
 
 
 def cost_of(impact: Mapping[str, float], state: UserState, *, irreversible: bool) -> float:
-    """Return what an impact costs a user, 0..10: Σ |Δ| · scarcity, five times that where nothing
-    brings it back.
-    """
+    """Return the cost of an impact for a user, 0..10: Σ |Δ| · scarcity, times 5 if irreversible."""
     total = sum(abs(delta) * state.scarcity(axis) for axis, delta in impact.items())
     return round(min(10.0, total * (5.0 if irreversible else 1.0)), _DIGITS)
 
 
 def get_state(*, principal: Principal, user_id: str) -> dict[str, Any]:
-    """Answer `GET /user/{user_id}/state`.
+    """Return a user's state as the APIs represent it.
 
     Raises:
         Forbidden, ForbiddenUser: As `owner_of`.
     """
-    return state_of(owner_of(principal, user_id, scope="continuity:read")).as_dict()
+    return read_state(owner_of(principal, user_id, scope="continuity:read")).as_dict()
 
 
 @transaction.atomic
-def apply_changes(owner: Owner, moves: Sequence[AxisChange]) -> list[Evidence]:
-    """Carry out moves, each with its row of evidence, as part of the caller's transaction where
-    there is one; a move that says nothing (Δ 0, confidence 0) leaves neither.
+def apply_changes(owner: Owner, changes: Sequence[AxisChange]) -> list[Evidence]:
+    """Apply changes, each with its row of evidence, in the caller's transaction or a new one.
+
+    A change with delta 0 or confidence 0 is ignored.
     """
-    telling = [move for move in moves if move.delta and move.confidence]
-    if not telling:
+    effective = [change for change in changes if change.delta and change.confidence]
+    if not effective:
         return []
     owner.lock()
-    axes, now, told = dict(state_of(owner).axes), datetime.now(UTC), []
-    for move in telling:
-        before = axes[move.axis]
-        axes[move.axis] = _moved(before, move, now)
-        told.append(_evidence(owner, move, before, axes[move.axis], now))
-    for axis in {move.axis for move in telling}:
+    axes, now, evidence = dict(read_state(owner).axes), datetime.now(UTC), []
+    for change in effective:
+        before = axes[change.axis]
+        axes[change.axis] = _changed(before, change, now)
+        evidence.append(_evidence(owner, change, before, axes[change.axis], now))
+    for axis in {change.axis for change in effective}:
         AxisValue.objects.update_or_create(
             workspace_id=owner.workspace_id,
             user_id=owner.user_id,
@@ -142,30 +139,30 @@ def apply_changes(owner: Owner, moves: Sequence[AxisChange]) -> list[Evidence]:
                 "updated_at": now,
             },
         )
-    return Evidence.objects.bulk_create(told)
+    return Evidence.objects.bulk_create(evidence)
 
 
-def _moved(before: AxisState, move: AxisChange, now: datetime) -> AxisState:
-    ceiling = max(before.value, min(1.0, move.at_most))
-    value = before.value + DAMPING * move.confidence * move.delta
-    surer = before.confidence + DAMPING * move.confidence * (1 - before.confidence)
+def _changed(before: AxisState, change: AxisChange, now: datetime) -> AxisState:
+    ceiling = max(before.value, min(1.0, change.at_most))
+    value = before.value + DAMPING * change.confidence * change.delta
+    confidence = before.confidence + DAMPING * change.confidence * (1 - before.confidence)
     return AxisState(
-        round(min(ceiling, max(0.0, value)), _DIGITS), round(min(1.0, surer), _DIGITS), now
+        round(min(ceiling, max(0.0, value)), _DIGITS), round(min(1.0, confidence), _DIGITS), now
     )
 
 
 def _evidence(
-    owner: Owner, move: AxisChange, before: AxisState, after: AxisState, at: datetime
+    owner: Owner, change: AxisChange, before: AxisState, after: AxisState, at: datetime
 ) -> Evidence:
     return Evidence(
         **owner.columns,
-        axis=move.axis,
-        source=move.source,
-        decision_id=move.decision_id,
-        delta=move.delta,
-        confidence=move.confidence,
+        axis=change.axis,
+        source=change.source,
+        decision_id=change.decision_id,
+        delta=change.delta,
+        confidence=change.confidence,
         value_before=before.value,
         value_after=after.value,
-        note=move.note[:500],
+        note=change.note[:500],
         created_at=at,
     )

@@ -1,4 +1,4 @@
-"""What may be written of a person and of ways that worked (S2 §2: rules of the back end)."""
+"""Validation of Shells and success paths (S2 §2), their slots, and suggested success paths."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ _SLOT = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]{0,63})\}")
 
 
 def shell_payload(call: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a Shell says.
+    """Return the validated payload of a Shell.
 
     Raises:
-        InvalidInput: It is inferred, and nothing is said of what from.
+        InvalidInput: An inferred Shell has no evidence.
     """
     evidence = str(call.get("evidence", "")).strip()
     if call["source"] == "inferred" and not evidence:
-        raise InvalidInput("evidence: a Shell that is inferred has to say what from.")
-    said = {name: call[name] for name in ("social_interface", "narratives", "source")}
-    return said | ({"evidence": evidence} if evidence else {})
+        raise InvalidInput("evidence: required for a Shell with source inferred.")
+    payload = {name: call[name] for name in ("social_interface", "narratives", "source")}
+    return payload | ({"evidence": evidence} if evidence else {})
 
 
 def path_payload(call: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a success path says.
+    """Return the validated payload of a success path.
 
     Raises:
-        InvalidInput: A slot that is required, or that a step uses, has no definition; a text is
+        InvalidInput: A slot that is required or used by a step has no definition, or a text is
             blank.
     """
     for name in ("intent", "success_criteria"):
@@ -40,12 +40,12 @@ def path_payload(call: Mapping[str, Any]) -> dict[str, Any]:
         raise InvalidInput("procedure: it is blank.")
     for name, meaning in defined.items():
         if not meaning or (isinstance(meaning, str) and not meaning.strip()):
-            raise InvalidInput(f"slot_definitions.{name}: it says nothing.")
+            raise InvalidInput(f"slot_definitions.{name}: it is empty.")
     used = slots_of(procedure) if isinstance(procedure, list) else set()
     missing = [name for name in (*call["required_slots"], *sorted(used)) if name not in defined]
     if missing:
-        told = ", ".join(dict.fromkeys(missing))
-        raise InvalidInput(f"slot_definitions: there is none for {told}.")
+        names = ", ".join(dict.fromkeys(missing))
+        raise InvalidInput(f"slot_definitions: missing for {names}.")
     return {
         "intent": call["intent"],
         "required_slots": list(dict.fromkeys(call["required_slots"])),
@@ -57,21 +57,23 @@ def path_payload(call: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def slots_of(value: Any) -> set[str]:
-    """Return the slots that a JSON value names as `${slot}`."""
+    """Return the names of the slots in a JSON value, written as `${slot}`."""
     return {name for text in _texts(value) for name in _SLOT.findall(text)}
 
 
 def fill_slots(value: Any, slots: Mapping[str, Any]) -> Any:
-    """Return a JSON value with its slots filled in: a text that is one slot alone becomes the
-    slot's value, whatever its type; others have it written into them.
+    """Return a JSON value with its slots replaced by their values.
+
+    A text that is exactly one slot becomes the slot's value, of any type; in other texts the value
+    is inserted as text.
 
     Raises:
         KeyError: A slot has no value.
     """
     if isinstance(value, str):
-        alone = _SLOT.fullmatch(value)
-        if alone:
-            return slots[alone[1]]
+        whole = _SLOT.fullmatch(value)
+        if whole:
+            return slots[whole[1]]
         return _SLOT.sub(lambda found: str(slots[found[1]]), value)
     if isinstance(value, Mapping):
         return {key: fill_slots(item, slots) for key, item in value.items()}
@@ -92,10 +94,10 @@ def _texts(value: Any) -> Iterator[str]:
 def propose_path(
     report: Mapping[str, Any], intent: str, slots: Mapping[str, Any]
 ) -> dict[str, Any] | None:
-    """Return the success path that a success suggests, as PUT_SUCCESS_PATH_INPUT takes it without
-    the user; None where it does not say how it was done, or by what one sees that it worked.
+    """Return the success path suggested by a reported success, as PUT_SUCCESS_PATH_INPUT without
+    the user; None without a procedure, success criteria or intent.
 
-    Nothing is written: what is kept of a user is for the user, or their agent, to say.
+    It is not saved: the user, or their agent, decides what is stored.
     """
     criteria = str(report.get("success_criteria") or slots.get("success_criteria") or "").strip()
     procedure, intent = report.get("procedure"), intent.strip() or report["outcome_note"].strip()
@@ -116,5 +118,5 @@ def propose_path(
 
 
 def _meaning(name: str, slots: Mapping[str, Any]) -> str:
-    words = name.replace("_", " ")
-    return f"{words}, such as: {shorten(str(slots[name]), 200)}" if name in slots else words
+    label = name.replace("_", " ")
+    return f"{label}, such as: {shorten(str(slots[name]), 200)}" if name in slots else label

@@ -14,9 +14,9 @@ from decisions.authorization.confirm_by_token import confirm_decision
 from decisions.chat.contract import CHAT_INPUT, CHAT_OUTPUT
 from decisions.chat.services import chat
 from decisions.continuity import contract
+from decisions.continuity.errors import as_continuity_error
 from decisions.continuity.objects import list_objects, put_shell, put_success_path
 from decisions.continuity.outcomes import report_outcome
-from decisions.continuity.shared import as_continuity_error
 from decisions.continuity.state import get_state
 from decisions.infra.threads import in_thread
 from mcp_server.tools.registry import McpTool, McpToolCall
