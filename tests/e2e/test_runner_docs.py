@@ -31,7 +31,7 @@ def commands(document: str, **named: str) -> list[str]:
         "127.0.0.1:18081": named["runner"],
         "127.0.0.1:8000": named["site"],
         ".venv/bin/python": shlex.quote(sys.executable),
-        "/srv/hands": shlex.quote(named.get("folder", "/srv/hands")),
+        "/srv/runner": shlex.quote(named.get("folder", "/srv/runner")),
     }
     blocks = re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S)
     for written, here in swaps.items():
