@@ -1,4 +1,4 @@
-"""The audit log over REST (S3's audit.query)."""
+"""REST view of the audit log (S3's audit.query)."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ _YEAR_9999 = 253_402_300_799_999
 _TEXT = {"type": "string"}
 
 
-def _named(told: str, length: int) -> dict[str, Any]:
-    return {"type": "string", "minLength": 1, "maxLength": length, "description": told}
+def _filter(description: str, length: int) -> dict[str, Any]:
+    return {"type": "string", "minLength": 1, "maxLength": length, "description": description}
 
 
 _MS = {"type": "integer", "minimum": 0, "maximum": _YEAR_9999}
 AUDIT_QUERY_INPUT: dict[str, Any] = {
     "type": "object",
     "properties": {
-        "tenantId": _named("Only this tenant's; another's reads as empty.", 64),
-        "workspaceId": _named("Only this workspace's; another's reads as empty.", 64),
-        "action": _named("Exactly this action: run.canceled, …", 64),
-        "actor": _named("Exactly this actor: local, token:tok_…, admin:NAME, worker:wrk_…", 160),
-        "resourceId": _named("What it is about: a run's id, …", 128),
-        "from": {**_MS, "description": "From this moment on, in Unix milliseconds."},
-        "to": {**_MS, "description": "Before this moment."},
+        "tenantId": _filter("Only this tenant's rows; another tenant gives none.", 64),
+        "workspaceId": _filter("Only this workspace's rows; another workspace gives none.", 64),
+        "action": _filter("Exactly this action: run.canceled, …", 64),
+        "actor": _filter("Exactly this actor: local, token:tok_…, admin:NAME, worker:wrk_…", 160),
+        "resourceId": _filter("The id of the resource: a run's id, …", 128),
+        "from": {**_MS, "description": "Unix milliseconds, inclusive."},
+        "to": {**_MS, "description": "Unix milliseconds, exclusive."},
         "limit": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100},
         "cursor": {
             "type": "string",
             "pattern": "^[0-9]{1,18}$",
-            "description": "The nextCursor of the page before.",
+            "description": "nextCursor of the page before.",
         },
     },
     "additionalProperties": False,
@@ -99,7 +99,7 @@ class AuditView(ApiView):
 
     @operation(
         "queryAudit",
-        "What was done and refused",
+        "Query the audit log",
         tag="audit",
         arguments=_QUERY,
         response=component("AuditPage", AUDIT_QUERY_OUTPUT),
@@ -107,8 +107,10 @@ class AuditView(ApiView):
         examples={200: _EXAMPLE},
     )
     def get(self, request: Request) -> HttpResponse:
-        """The workspace's audit rows, newest first; filters are joined by "and". Rows that come in
-        meanwhile move no page: go on with `cursor` = `nextCursor` until that is null.
+        """The workspace's audit rows, newest first; all filters must match. For the next page send
+        `cursor` = `nextCursor` until that is null; new rows do not shift the pages.
         """
-        asked = {_COLUMNS.get(name, name): value for name, value in self.arguments(_QUERY).items()}
-        return json_response(list_audit_entries(principal=principal_of(request), **asked))
+        filters = {
+            _COLUMNS.get(name, name): value for name, value in self.arguments(_QUERY).items()
+        }
+        return json_response(list_audit_entries(principal=principal_of(request), **filters))

@@ -1,4 +1,4 @@
-"""A call of the Continuity API over REST: refused in S2's shape, and described so."""
+"""Base of the Continuity API's REST views: S2's error body and its OpenAPI description."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ PROBLEM = component(
     },
 )
 _REFUSALS = {
-    400: (VALIDATION_ERROR, "The arguments are not as the schema says."),
-    401: ("unauthenticated", "No valid token came."),
+    400: (VALIDATION_ERROR, "The arguments do not match the schema."),
+    401: ("unauthenticated", "The request has no valid token."),
     403: ("forbidden_user", "The token lacks the scope, or may not act for this user."),
-    404: ("not_found", "Unknown, or another's."),
+    404: ("not_found", "Unknown, or another user's."),
     409: ("idempotency_conflict", "The key was used for another body."),
-    412: ("version_conflict", "It was changed since it was read."),
+    412: ("version_conflict", "The object was changed since it was read."),
     413: (VALIDATION_ERROR, "The body is too large."),
-    415: (VALIDATION_ERROR, "The body is no plain application/json."),
+    415: (VALIDATION_ERROR, "The body is not plain application/json."),
     429: ("too_many_requests", "Too many calls in this second."),
 }
 
 
 class ContinuityView(ApiView):
-    """A call of the Continuity API."""
+    """A REST call of the Continuity API."""
 
     refusal_as_dict: ClassVar[Callable[[Refused], dict[str, Any]]] = staticmethod(
         as_continuity_error
@@ -47,10 +47,9 @@ class ContinuityView(ApiView):
 
 
 def _refusal(status: int) -> OpenApiResponse:
-    code, told = _REFUSALS[status]
-    shown = {"code": code, "detail": told}
-    example = OpenApiExample("Example", shown, response_only=True)
-    return OpenApiResponse(PROBLEM, told, examples=[example])
+    code, detail = _REFUSALS[status]
+    example = OpenApiExample("Example", {"code": code, "detail": detail}, response_only=True)
+    return OpenApiResponse(PROBLEM, detail, examples=[example])
 
 
 continuity_operation = partial(operation, tag="continuity", refusal_response=_refusal)

@@ -16,21 +16,21 @@ from decisions.chat.services import chat, require_key
 from decisions.views.base import ContinuityView, continuity_operation
 
 
-class _KeyFirst(RequestArguments):
-    """Whatever else is wrong, the call is told first that its key is missing."""
+class _ChatArguments(RequestArguments):
+    """Arguments of a chat call: a missing idempotency_key is reported before any other error."""
 
     def of_body(self, body: Any, query: QueryDict, path: Mapping[str, str]) -> dict[str, Any]:
-        """Return the arguments, as `Arguments` does.
+        """Return the arguments as `RequestArguments.of_body`.
 
         Raises:
-            InvalidInput: Also a key that is missing or blank.
+            InvalidInput: Also if the key is missing or blank.
         """
         if isinstance(body, dict):
             require_key(body)
         return super().of_body(body, query, path)
 
 
-_CHAT = _KeyFirst(contract.CHAT_INPUT)
+_CHAT = _ChatArguments(contract.CHAT_INPUT)
 _EXAMPLE = {
     "user_id": "alice",
     "message": "Delete the orders of 2019 from the reporting database.",
@@ -50,18 +50,18 @@ class ChatView(ContinuityView):
 
     @continuity_operation(
         "chat",
-        "Have a message decided on before anything is done",
+        "Decide on a message before acting on it",
         response=component("ChatAnswer", contract.CHAT_OUTPUT),
         body=component("Chat", contract.CHAT_INPUT),
         body_example=_EXAMPLE,
         refusals=(400, 401, 403, 409, 413, 415, 429),
     )
     async def post(self, request: Request) -> HttpResponse:
-        """Asks first where something has to be known (`trace.mode` is `clarify_first`, no
-        decision); else decides: `act`, `clarify`, or `confirm`, where
-        `trace.high_risk_confirmation` says how a person confirms.
+        """Returns questions if information is missing (`trace.mode` is `clarify_first`, no
+        decision). Else returns a decision: `act`, `clarify`, or `confirm`; for `confirm`,
+        `trace.high_risk_confirmation` describes how a person confirms.
 
-        The same key with the same body again returns the same answer, without the confirm token.
+        The same key with the same body returns the same response, without the confirm token.
         """
         call = await self.arguments_of_body(_CHAT)
         return json_response(await chat(principal=principal_of(request), call=call))

@@ -1,5 +1,6 @@
-"""The page of a signed link: its GET shows what waits, only its POST decides. A program that
-fetches addresses decides nothing.
+"""The page of a signed confirmation link.
+
+GET shows the confirmation and only POST decides it, so that link previews decide nothing.
 """
 
 from __future__ import annotations
@@ -19,17 +20,15 @@ from decisions.errors import Conflict
 from decisions.models import AuditEntry, Confirmation, ConfirmationStatus
 from decisions.presentation.formatting import duration, exact_json
 
-TRIES_TOLD = (
-    5  # wrong signatures of one confirmation that the audit log tells: anybody may send them
-)
-_DEEDS = {"confirm": confirm, "refuse": refuse}
+TRIES_RECORDED = 5  # audited wrong signatures per confirmation: anyone can cause them
+_ACTIONS = {"confirm": confirm, "refuse": refuse}
 _ID = re.compile(r"cnf_\w{1,64}", re.ASCII)
 
 
 @never_cache
 @require_http_methods(["GET", "POST"])
 def confirm_page(request: HttpRequest, confirmation_id: str, signature: str) -> HttpResponse:
-    """Show what waits (GET), or decide it (POST, `answer` is confirm or refuse)."""
+    """Show the confirmation (GET), or decide it (POST with `answer` confirm or refuse)."""
     if not _ID.fullmatch(confirmation_id):
         return _page(request, None, status=404)
     if not is_signed(confirmation_id, signature):
@@ -45,19 +44,19 @@ def confirm_page(request: HttpRequest, confirmation_id: str, signature: str) -> 
 
 
 def _decide(request: HttpRequest, confirmation: Confirmation) -> HttpResponse:
-    deed = _DEEDS.get(request.POST.get("answer", ""))
-    if deed is None:
+    action = _ACTIONS.get(request.POST.get("answer", ""))
+    if action is None:
         return _page(request, confirmation, status=400)
     try:
-        done = deed(decision_id=confirmation.decision_id, by=_who(request), how="link")
+        decided = action(decision_id=confirmation.decision_id, by=_actor(request), how="link")
     except Conflict:
         confirmation.refresh_from_db()
         return _page(request, confirmation, status=409)
-    return _page(request, done)
+    return _page(request, decided)
 
 
-def _who(request: HttpRequest) -> str:
-    """Return who decides: somebody who is signed in at the admin site by name, else the link."""
+def _actor(request: HttpRequest) -> str:
+    """Return the actor of the decision: the signed-in admin user, else `link`."""
     user = request.user
     return f"admin:{user.get_username()}" if user.is_authenticated and user.is_staff else "link"
 
@@ -65,32 +64,32 @@ def _who(request: HttpRequest) -> str:
 def _page(
     request: HttpRequest, confirmation: Confirmation | None, *, status: int = 200
 ) -> HttpResponse:
-    answer = render(request, "decisions/confirm_link.html", _shown(confirmation), status=status)
-    answer["Content-Security-Policy"] = (
+    response = render(request, "decisions/confirm_link.html", _context(confirmation), status=status)
+    response["Content-Security-Policy"] = (
         "default-src 'none'; style-src 'unsafe-inline'; form-action 'self';"
         " frame-ancestors 'none'; base-uri 'none'"
     )
-    # The address is the permission, so no other site may hear it. `no-referrer` would have browsers
-    # post the form from the origin `null`, which no check against other sites' forms lets pass.
-    answer["Referrer-Policy"] = "same-origin"
-    return answer
+    # The URL is a capability, so it must not leak to other sites. With `no-referrer`, browsers
+    # would send `Origin: null` with the form, which the CSRF check refuses.
+    response["Referrer-Policy"] = "same-origin"
+    return response
 
 
 def _record_wrong_signature(confirmation_id: str) -> None:
-    """Write down that somebody tries, where it still waits, and not more than a few times."""
-    tried = Confirmation.objects.select_related("decision").filter(
+    """Audit a wrong signature for a waiting confirmation, at most TRIES_RECORDED times."""
+    waiting = Confirmation.objects.select_related("decision").filter(
         id=confirmation_id, status=ConfirmationStatus.WAITING, expires_at__gt=datetime.now(UTC)
     )
-    if (confirmation := tried.first()) is None:
+    if (confirmation := waiting.first()) is None:
         return
     decision = confirmation.decision
-    told = AuditEntry.objects.filter(
+    recorded = AuditEntry.objects.filter(
         resource_id=str(decision.pk),
         resource_type="decision",
         action="confirmation.tried",
         actor="anonymous",
     ).count()
-    if told < TRIES_TOLD:
+    if recorded < TRIES_RECORDED:
         record(
             AuditEvent(
                 "confirmation.tried",
@@ -103,24 +102,24 @@ def _record_wrong_signature(confirmation_id: str) -> None:
                     "how": "link",
                     "failed": "wrong signature",
                     "confirmationId": confirmation.id,
-                    **({"more": "are not told"} if told + 1 == TRIES_TOLD else {}),
+                    **({"more": "are not recorded"} if recorded + 1 == TRIES_RECORDED else {}),
                 },
             )
         )
 
 
-def _shown(confirmation: Confirmation | None) -> dict[str, object]:
+def _context(confirmation: Confirmation | None) -> dict[str, object]:
     if confirmation is None:
         return {}
     left_s = (confirmation.expires_at - datetime.now(UTC)).total_seconds()
     waits = confirmation.status == ConfirmationStatus.WAITING and left_s > 0
-    late = confirmation.status == ConfirmationStatus.WAITING and not waits
+    is_overdue = confirmation.status == ConfirmationStatus.WAITING and not waits
     decision = confirmation.decision
     return {
         "confirmation": confirmation,
         "decision": decision,
         "waits": waits,
-        "state": "expired" if late else confirmation.status,
+        "state": "expired" if is_overdue else confirmation.status,
         "arguments": exact_json(decision.arguments) if decision.arguments else "",
         "left": duration(max(0.0, left_s) * 1000),
     }

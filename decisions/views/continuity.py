@@ -42,16 +42,16 @@ class ConfirmView(ContinuityView):
     @continuity_operation(
         "confirmDecision",
         "Confirm a high-risk decision",
-        path={"decision_id": "From the answer to the message."},
+        path={"decision_id": "From the response to the message."},
         response=component("ContinuityConfirmed", contract.CONFIRM_OUTPUT),
         body=component("ConfirmDecision", _CONFIRM_BODY),
         body_example={"user_id": "alice", "confirm_token": "…"},
         refusals=(400, 401, 403, 413, 415, 429),
     )
     def post(self, request: Request, **path: str) -> HttpResponse:
-        """A person said yes: the token of the decision's answer confirms it, once and in time. A
-        credential with the scope `confirm` confirms what waits without one, tool calls and steps of
-        runs too; it cannot confirm what it asked for itself.
+        """Confirms a decision with the token of its response, once and before it expires. A
+        credential with the scope `confirm` needs no token and can confirm tool calls and steps of
+        runs too, but not its own requests.
         """
         call = self.arguments(_CONFIRM)
         return json_response(confirm_decision(principal=principal_of(request), call=call))
@@ -64,17 +64,18 @@ class OutcomeView(ContinuityView):
 
     @continuity_operation(
         "reportOutcome",
-        "Say what became of a decision",
+        "Report the outcome of a decision",
         arguments=_STATE,
-        path={"decision_id": "From the answer to the message."},
+        path={"decision_id": "From the response to the message."},
         response=component("ContinuityOutcome", contract.OUTCOME_OUTPUT),
         body=component("ReportOutcome", contract.body_of(contract.OUTCOME_INPUT, "decision_id")),
         body_example={"outcome_status": "success", "outcome_note": "The release is out."},
         refusals=(400, 401, 403, 404, 409, 413, 415, 429),
     )
     def post(self, request: Request, **path: str) -> HttpResponse:
-        """Once per decision: the identical report again returns the record, another is refused.
-        The user's state moves by it, and a success that says how suggests a success path.
+        """Once per decision: the identical report again returns the record, a different one is
+        refused. The report changes the user's state, and a success with a procedure suggests a
+        success path.
         """
         call = self.arguments(_OUTCOME)
         return json_response(report_outcome(principal=principal_of(request), call=call))
@@ -87,15 +88,15 @@ class StateView(ContinuityView):
 
     @continuity_operation(
         "getUserState",
-        "What a user has to spend",
+        "Read a user's state",
         path=_IN_PATH,
         response=component("ContinuityState", contract.STATE_OUTPUT),
         refusals=_READ,
     )
     def get(self, request: Request, **path: str) -> HttpResponse:
-        """Six axes from 0 (nothing left) to 1, how sure each is, and the scarcest of them."""
-        asked = self.arguments(_STATE)
-        return json_response(state.get_state(principal=principal_of(request), **asked))
+        """Six axes from 0 (nothing left) to 1, the confidence of each, and the main constraint."""
+        call = self.arguments(_STATE)
+        return json_response(state.get_state(principal=principal_of(request), **call))
 
 
 class ObjectsView(ContinuityView):
@@ -105,42 +106,42 @@ class ObjectsView(ContinuityView):
 
     @continuity_operation(
         "listUserObjects",
-        "Shell and success paths",
+        "List the Shell and success paths",
         path=_IN_PATH,
         arguments=_LIST,
         response=component("ContinuityObjects", contract.LIST_OBJECTS_OUTPUT),
         refusals=_READ,
     )
     def get(self, request: Request, **path: str) -> HttpResponse:
-        """Current versions, the last written first."""
-        asked = self.arguments(_LIST)
-        listed = objects.list_objects(
+        """Current versions, last written first."""
+        call = self.arguments(_LIST)
+        page = objects.list_objects(
             principal=principal_of(request),
-            user_id=asked["user_id"],
-            object_type=asked.get("type"),
-            limit=asked.get("limit", 50),
+            user_id=call["user_id"],
+            object_type=call.get("type"),
+            limit=call.get("limit", 50),
         )
-        return json_response(listed)
+        return json_response(page)
 
 
-class _WritingView(ContinuityView):
-    """A call that writes an object; If-Match and ETag carry its version."""
+class _WriteView(ContinuityView):
+    """A call that writes an object; If-Match and ETag are its version."""
 
     scopes = {"POST": "continuity:write"}
 
     def call(self, wanted: RequestArguments) -> dict[str, Any]:
-        """Return the call with the version that the header If-Match names."""
-        asked = self.arguments(wanted)
+        """Return the arguments, with the header If-Match as if_match."""
+        arguments = self.arguments(wanted)
         tags = self.request.headers.get("If-Match")
-        return asked if tags is None else {**asked, "if_match": tags}
+        return arguments if tags is None else {**arguments, "if_match": tags}
 
     @staticmethod
-    def written(answer: dict[str, Any]) -> HttpResponse:
-        """Answer with the version as an ETag."""
-        return json_response(answer, headers={"ETag": f'"{answer["item"]["version"]}"'})
+    def written(result: dict[str, Any]) -> HttpResponse:
+        """Return the response to a write, with the version as its ETag."""
+        return json_response(result, headers={"ETag": f'"{result["item"]["version"]}"'})
 
 
-class ShellView(_WritingView):
+class ShellView(_WriteView):
     """POST /user/{user_id}/objects/shell."""
 
     @continuity_operation(
@@ -159,8 +160,8 @@ class ShellView(_WritingView):
         },
     )
     def post(self, request: Request, **path: str) -> HttpResponse:
-        """Overwrites the user's one Shell; older versions are kept. An inferred one has to say what
-        from (`evidence`). `If-Match` names the version that it is to replace.
+        """Replaces the user's Shell; older versions are kept. An inferred Shell needs `evidence`.
+        `If-Match` is the version to replace.
         """
         call = self.call(_SHELL)
         return self.written(objects.put_shell(principal=principal_of(request), call=call))
@@ -173,22 +174,22 @@ class LatestShellView(ContinuityView):
 
     @continuity_operation(
         "getLatestShell",
-        "The Shell as it is now",
+        "Read the Shell",
         path=_IN_PATH,
         response=component("ContinuityLatestShell", contract.LATEST_SHELL_OUTPUT),
         refusals=_READ,
     )
     def get(self, request: Request, **path: str) -> HttpResponse:
-        """The user's one Shell in its newest version, which the header ETag names for a write with
-        `If-Match`; `item` is null for a user who has none yet.
+        """The user's Shell in its current version, which is the header ETag, for a write with
+        `If-Match`. `item` is null if the user has no Shell.
         """
-        asked = self.arguments(_STATE)
-        answer = objects.get_latest_shell(principal=principal_of(request), **asked)
-        item = answer["item"]
-        return json_response(answer, headers={"ETag": f'"{item["version"]}"'} if item else None)
+        call = self.arguments(_STATE)
+        latest = objects.get_latest_shell(principal=principal_of(request), **call)
+        item = latest["item"]
+        return json_response(latest, headers={"ETag": f'"{item["version"]}"'} if item else None)
 
 
-class SuccessPathView(_WritingView):
+class SuccessPathView(_WriteView):
     """POST /user/{user_id}/objects/success-path."""
 
     @continuity_operation(
@@ -211,8 +212,8 @@ class SuccessPathView(_WritingView):
         },
     )
     def post(self, request: Request, **path: str) -> HttpResponse:
-        """A way that worked, by its name: the same name again is a new version. Every slot that is
-        required, or that a step uses, needs its definition.
+        """Writes a success path: a procedure that worked. The same name again is a new version.
+        Every slot that is required or used by a step needs a definition.
         """
         call = self.call(_PATH)
         return self.written(objects.put_success_path(principal=principal_of(request), call=call))

@@ -15,7 +15,7 @@ from decisions.authorization.confirmations import open_confirmation, refuse
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Confirmation, Decision, PolicyRule
-from decisions.views.confirmation_page import TRIES_TOLD
+from decisions.views.confirmation_page import TRIES_RECORDED
 from runs.models import Run
 from runs.worker.worker import WorkerProcess
 from tests.support.continuity import decision_of
@@ -158,9 +158,9 @@ def test_a_link_shows_what_it_was_about_only_while_that_waits(waiting: Run, answ
 
 def test_wrong_signatures_fill_no_log(waiting: Run) -> None:
     tried = AuditEntry.objects.filter(action="confirmation.tried")
-    for _ in range(TRIES_TOLD + 3):
+    for _ in range(TRIES_RECORDED + 3):
         assert Client().get(link()[:-1] + "x").status_code == 404
-    assert tried.count() == TRIES_TOLD
+    assert tried.count() == TRIES_RECORDED
     assert "more" in tried.latest("id").metadata
 
 
