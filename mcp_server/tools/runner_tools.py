@@ -10,7 +10,7 @@ from decisions.identity.principals import Principal
 from mcp_server.protocol.progress import TextProgress
 from mcp_server.tools.registry import McpTool, McpToolCall, Schema
 from runners.remote_tools.catalogue import OfferedTool, list_offered
-from runners.remote_tools.model_facing import ToldTool, chosen, described, told_tools, with_choice
+from runners.remote_tools.model_facing import ModelFacingTool, choose_runner, describe_tool, model_facing_tools, schema_with_runner_choice
 from runners.targets.targets import Caller
 from runs.direct_calls.calls import call_tool
 from runs.direct_calls.request import DirectCallRequest
@@ -55,17 +55,17 @@ def tools_of_targets(principal: Principal, taken: Collection[str]) -> dict[str, 
     if "tools:write" not in principal.scopes:
         return {}
     offered = list_offered(Caller.of(principal))
-    published = told_tools(offered, taken=taken, at_most=MAX_LISTED, schema_bytes=LIST_BYTES)
+    published = model_facing_tools(offered, taken=taken, at_most=MAX_LISTED, schema_bytes=LIST_BYTES)
     return {name: _tool(name, one) for name, one in published.items()}
 
 
-def _tool(name: str, published: ToldTool) -> McpTool:
+def _tool(name: str, published: ModelFacingTool) -> McpTool:
     tool = published.tool
     return McpTool(
         name=name,
         title=tool.name,
-        description=described(tool, at_most=_DESCRIPTION_MAX, more=_TIME_LIMIT_NOTE),
-        input_schema=with_choice(tool),
+        description=describe_tool(tool, at_most=_DESCRIPTION_MAX, more=_TIME_LIMIT_NOTE),
+        input_schema=schema_with_runner_choice(tool),
         output_schema=OUTPUT,
         handler=partial(_call, tool),
         # Hosts use hints to skip confirmations: do not derive them from what a runner declares.
@@ -80,7 +80,7 @@ def _tool(name: str, published: ToldTool) -> McpTool:
 
 async def _call(tool: OfferedTool, call: McpToolCall) -> dict[str, Any]:
     args = dict(call.arguments)
-    target = chosen(tool, args)
+    target = choose_runner(tool, args)
     progress = TextProgress(call.progress)
 
     await call.progress(0, 0, f"{tool.name} on {target.target_name}")

@@ -21,7 +21,7 @@ from decisions.models import AuditEntry, PolicyRule
 from decisions.presentation.html import TONES, pill
 from runners.admin.target_forms import FORMS, FolderForm, RunnerForm, TargetForm
 from runners.models import ExecutionTarget, TargetKind
-from runners.remote_tools.catalogue import offers_of
+from runners.remote_tools.catalogue import tools_of_runner
 from runners.targets.published_tools import configured_tools
 from runners.targets.runner_endpoint import probe_target
 from runners.targets.targets import change_target, create_target_row
@@ -126,7 +126,7 @@ def shown_offers(target: ExecutionTarget) -> list[dict[str, Any]]:
     in_config = {offer["name"] for offer in configured_tools(target.config)}
     published = {offer["name"] for offer in target.catalogue}
     shown = []
-    for offer in offers_of(target, _named_in_rules(target)):
+    for offer in tools_of_runner(target, _named_in_rules(target)):
         name = offer["name"]
         known = "its config" if name in in_config else "itself" if name in published else "a rule"
         arguments = ", ".join(offer["inputSchema"].get("properties", {}))

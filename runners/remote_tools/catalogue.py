@@ -1,5 +1,5 @@
-"""Which tools runners offer a caller: what each published, what its config names, and what rules of
-policy name on it, put together by name.
+"""The tools that a caller's runners offer, merged by name: those in each target's config, those
+that the runner published, and those that policy rules name.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _COLUMNS = ("id", "name", "workspace_id", "is_default", "enabled", "config", "ca
 
 
 @dataclass(frozen=True, slots=True)
-class OfferedOn:
+class ToolOnRunner:
     """A runner that offers a tool.
 
     Attributes:
-        verdict: what policy would say of the caller's call now.
-        is_taken: calls that name no target go to it.
+        verdict: the current policy decision for the caller's call.
+        is_taken: calls that name no target go to this runner.
     """
 
     target_id: str
@@ -40,21 +40,19 @@ class OfferedTool:
     """A tool that one or more runners offer, the default runner first.
 
     Attributes:
-        input_schema: of all of them, where they say the same; else any object.
-        risk: low, medium or high; what nobody says anything of is high.
+        input_schema: the schema, if all runners publish the same one; else any object.
+        risk: low, medium or high; high if unknown.
     """
 
     name: str
     description: str
     input_schema: Mapping[str, Any]
     risk: str
-    targets: tuple[OfferedOn, ...]
+    targets: tuple[ToolOnRunner, ...]
 
 
 def list_offered(caller: Caller) -> list[OfferedTool]:
-    """Return the tools that the caller's runners offer, by name; one query where there are no
-    runners, one more where there are.
-    """
+    """Return the tools that the caller's runners offer, sorted by name. One or two queries."""
     rows = visible_targets(caller).filter(kind=TargetKind.DOCKER_RUNNER).only(*_COLUMNS)
     runners = list(
         rows.order_by("-is_default", F("workspace_id").asc(nulls_last=True), "name", "id")
@@ -67,17 +65,17 @@ def list_offered(caller: Caller) -> list[OfferedTool]:
         workspace_id=caller.workspace_id,
     )
     taken = preferred_target(caller, runners)
-    by_name: dict[str, list[tuple[ToolOffer, OfferedOn]]] = {}
+    by_name: dict[str, list[tuple[ToolOffer, ToolOnRunner]]] = {}
     for runner in runners:
-        for offer in offers_of(runner, policy.tools_allowed_on(runner.id)):
+        for offer in tools_of_runner(runner, policy.tools_allowed_on(runner.id)):
             on = _on(runner, policy, offer["name"], is_taken=runner == taken)
             by_name.setdefault(offer["name"], []).append((offer, on))
-    return [_joined(name, by_name[name]) for name in sorted(by_name)]
+    return [_merged(name, by_name[name]) for name in sorted(by_name)]
 
 
-def offers_of(runner: ExecutionTarget, named: Iterable[str] = ()) -> list[ToolOffer]:
-    """Return what a runner offers, as its config says first, then as it published it, then of the
-    tools that rules name by their names alone.
+def tools_of_runner(runner: ExecutionTarget, named: Iterable[str] = ()) -> list[ToolOffer]:
+    """Return the tools of a runner: its config precedes what it published, and that precedes tools
+    known only from policy rules.
     """
     bare = [{"name": name, "description": "", "inputSchema": any_object()} for name in named]
     found: dict[str, ToolOffer] = {}
@@ -86,8 +84,10 @@ def offers_of(runner: ExecutionTarget, named: Iterable[str] = ()) -> list[ToolOf
     return list(found.values())
 
 
-def _on(runner: ExecutionTarget, policy: CallerPolicy, tool: str, *, is_taken: bool) -> OfferedOn:
-    return OfferedOn(
+def _on(
+    runner: ExecutionTarget, policy: CallerPolicy, tool: str, *, is_taken: bool
+) -> ToolOnRunner:
+    return ToolOnRunner(
         target_id=runner.id,
         target_name=runner.name,
         is_default=runner.is_default,
@@ -97,15 +97,17 @@ def _on(runner: ExecutionTarget, policy: CallerPolicy, tool: str, *, is_taken: b
     )
 
 
-def _joined(name: str, offers: list[tuple[ToolOffer, OfferedOn]]) -> OfferedTool:
-    said = [offer for offer, _ in offers]
-    schema = said[0]["inputSchema"]
-    risks = {offer.get("risk", "high") for offer in said}
+def _merged(name: str, offers: list[tuple[ToolOffer, ToolOnRunner]]) -> OfferedTool:
+    published = [offer for offer, _ in offers]
+    schema = published[0]["inputSchema"]
+    risks = {offer.get("risk", "high") for offer in published}
     same_risk = risks.pop() if len(risks) == 1 and name not in HIGH_RISK else "high"
     return OfferedTool(
         name=name,
-        description=next((offer["description"] for offer in said if offer["description"]), ""),
-        input_schema=schema if all(one["inputSchema"] == schema for one in said) else any_object(),
+        description=next((offer["description"] for offer in published if offer["description"]), ""),
+        input_schema=schema
+        if all(one["inputSchema"] == schema for one in published)
+        else any_object(),
         risk=same_risk,
         targets=tuple(on for _, on in offers),
     )

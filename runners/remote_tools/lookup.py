@@ -1,8 +1,6 @@
-"""Tools that our registry does not know: whatever a runner of the caller's offers by that name
-(mechanisms 21).
+"""Look-up of tools that are not in the registry but offered by one of the caller's runners.
 
-What they do to the world is not known here, so one that was under way when it was lost is never
-repeated.
+Their effect is unknown, so a call that was in flight when its worker was lost is never repeated.
 """
 
 from __future__ import annotations
@@ -25,33 +23,33 @@ KIND = str(TargetKind.DOCKER_RUNNER)
 
 
 class AnyArguments(BaseModel):
-    """An object: what belongs in it is the runner's affair."""
+    """Any object; the runner validates it."""
 
     model_config = ConfigDict(extra="allow")
 
 
 def find_tool(name: str, *, target_id: str | None, remote: bool = False) -> Tool | None:
-    """Return the tool of this name: ours, else that of the runner which the call names; with
-    `elsewhere` that of the runner in any case.
+    """Return the tool of this name: the local one, else that of the named runner. With `remote`,
+    the runner's tool in any case.
     """
-    own = None if remote else get_tool(name)
-    if own is not None or target_id is None or not name.isprintable():
-        return own
-    return Tool(name, KIND, Effect.ONCE, TIMEOUT_MAX_MS, "", AnyArguments, _elsewhere)
+    local = None if remote else get_tool(name)
+    if local is not None or target_id is None or not name.isprintable():
+        return local
+    return Tool(name, KIND, Effect.ONCE, TIMEOUT_MAX_MS, "", AnyArguments, _execute_on_runner)
 
 
-def goes_elsewhere(caller: Caller, name: str, target_id: str | None) -> bool:
-    """Tell whether a runner performs a call: the tool is none of ours, or the call names a runner
-    of the caller's, whose tools may have the names of ours.
+def is_remote_call(caller: Caller, name: str, target_id: str | None) -> bool:
+    """Return whether a runner executes a call: no local tool has that name, or the call names
+    one of the caller's runners, whose tools may have names of local tools.
     """
     if get_tool(name) is None:
         return True
     return target_id is not None and _is_runner(visible_targets(caller), target_id)
 
 
-def names_runner(name: str, target_id: str | None) -> bool:
-    """Tell the same of a call with the name of one of our tools that was checked when it was handed
-    in.
+def is_runner_named(name: str, target_id: str | None) -> bool:
+    """Return whether a call with the name of a local tool names a runner; the call was checked when
+    it was submitted.
     """
     if target_id is None or get_tool(name) is None:
         return False
@@ -59,14 +57,13 @@ def names_runner(name: str, target_id: str | None) -> bool:
 
 
 def runner_for(caller: Caller, name: str, target_id: str | None) -> ExecutionTarget | None:
-    """Return the runner that a call of a tool goes to; None: the tool is ours, or there is no
-    runner that could have it.
+    """Return the runner of a call; None: a local tool executes it, or no runner offers it.
 
     Raises:
-        TargetNotFound: The call names a target that is no runner of the caller's.
+        TargetNotFound: The call names a target that is not a runner of the caller.
         PolicyDenied: It is disabled.
     """
-    if not goes_elsewhere(caller, name, target_id):
+    if not is_remote_call(caller, name, target_id):
         return None
     try:
         return find_runner(caller, target_id)
@@ -80,5 +77,5 @@ def _is_runner(targets: QuerySet[ExecutionTarget], target_id: str) -> bool:
     return targets.filter(id=target_id, kind=TargetKind.DOCKER_RUNNER).exists()
 
 
-async def _elsewhere(args: Any, ctx: ToolContext) -> Mapping[str, Any]:
-    raise LookupError("what a runner performs has a runner in its context")
+async def _execute_on_runner(args: Any, ctx: ToolContext) -> Mapping[str, Any]:
+    raise LookupError("calls of a runner's tool are sent to the runner")

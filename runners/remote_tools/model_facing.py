@@ -1,7 +1,7 @@
-"""Tools of runners as models are told of them, by every door and by the agent: names that every
-host and provider takes, schemas that none refuses, and which runner a call goes to.
+"""Tools of runners as language models see them, over MCP and in the agent: names and schemas that
+every host and provider accepts, and the choice of a runner.
 
-What a runner says of itself is a stranger's word: it is bounded here, and nothing is decided by it.
+Texts of a runner are untrusted: they are limited in size here, and no decision depends on them.
 """
 
 from __future__ import annotations
@@ -16,45 +16,45 @@ from typing import Any
 import orjson
 
 from decisions.errors import InvalidInput
-from runners.remote_tools.catalogue import OfferedOn, OfferedTool
+from runners.remote_tools.catalogue import OfferedTool, ToolOnRunner
 
-TARGET = "continuityTarget"  # ours among the arguments of a tool: no runner is told of it
+TARGET = "continuityTarget"  # our own argument of a tool; it is not sent to the runner
 _NAME_MAX = 64
 _MARK = re.compile(r"_[0-9a-f]{8}$")
-_NOT_ON_THE_WIRE = re.compile(r"[^A-Za-z0-9_-]")
-# Hosts and model providers refuse these there, some of them with every other tool.
-_NOT_AT_THE_ROOT = frozenset(
+_INVALID_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
+# Hosts and model providers refuse these keywords at the root; some then refuse all tools.
+_REFUSED_AT_ROOT = frozenset(
     {"oneOf", "anyOf", "allOf", "not", "enum", "const", "if", "then", "else"}
 )
-_ARGUMENT = re.compile(r"[A-Za-z0-9_.-]{1,64}")  # what model providers let an argument be called
+_ARGUMENT = re.compile(r"[A-Za-z0-9_.-]{1,64}")  # names of arguments that model providers accept
 
 Schema = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class ToldTool:
-    """A tool of runners under its name on the wire.
+class ModelFacingTool:
+    """A tool of runners as models see it.
 
     Attributes:
-        tool: with the schema that is shown, and the runners that may be called; all of them where
-            policy denies every one.
-        is_shown: it is on the list; what is not is known by name all the same, so that policy
-            answers who calls it.
+        tool: with the schema that is shown and the runners that policy allows; all runners if
+            policy denies each of them.
+        is_shown: listed. A tool that is not listed can still be called by name; policy then
+            decides.
     """
 
     tool: OfferedTool
     is_shown: bool
 
 
-def told_tools(
+def model_facing_tools(
     offered: Sequence[OfferedTool], *, taken: Collection[str], at_most: int, schema_bytes: int
-) -> dict[str, ToldTool]:
-    """Return tools by their names on the wire; `taken` are those of our own tools. Shown are those
-    that policy lets be called, at once or once a person agreed: `at_most`, with `schema_bytes` of
-    schemas in all.
+) -> dict[str, ModelFacingTool]:
+    """Return tools by the names that models see; `taken` are the names of local tools. Tools that
+    policy allows, at once or after a confirmation, are shown: `at_most` of them, with
+    `schema_bytes` of schemas in total.
     """
     names = wire_names([tool.name for tool in offered], taken=taken)
-    told, shown, left = {}, 0, schema_bytes
+    tools, shown, left = {}, 0, schema_bytes
     for tool in offered:
         usable = tuple(on for on in tool.targets if is_usable(on))
         is_shown = bool(usable) and shown < at_most
@@ -62,68 +62,67 @@ def told_tools(
         if is_shown:
             shown, left = shown + 1, left - len(orjson.dumps(schema))
         fitted = replace(tool, targets=usable or tool.targets, input_schema=schema)
-        told[names[tool.name]] = ToldTool(fitted, is_shown)
-    return told
+        tools[names[tool.name]] = ModelFacingTool(fitted, is_shown)
+    return tools
 
 
-def is_usable(on: OfferedOn) -> bool:
-    """Tell whether policy lets a tool be called on a runner, at once or once a person agreed."""
+def is_usable(on: ToolOnRunner) -> bool:
+    """Return whether policy allows a tool on a runner, at once or after a confirmation."""
     return on.enabled and on.verdict.decision != "deny"
 
 
 def wire_names(names: Iterable[str], *, taken: Iterable[str] = ()) -> dict[str, str]:
-    """Return a name on the wire for each tool (mechanisms 17): two that would be called alike both
-    bear a mark, so that neither is ever taken for the other; so does one that ends as if it bore
-    another's.
+    """Return the name of each tool for models. If two tools would get the same name, both get a
+    hash suffix, so they cannot be confused; so does a name that already ends like such a suffix.
     """
-    plain = {name: _NOT_ON_THE_WIRE.sub("_", name)[:_NAME_MAX] for name in names}
-    ours, seen = set(taken), Counter(plain.values())
+    plain = {name: _INVALID_IN_NAMES.sub("_", name)[:_NAME_MAX] for name in names}
+    local, seen = set(taken), Counter(plain.values())
     is_free = {
         name: (name == wire or seen[wire] == 1) and not _MARK.search(wire)
         for name, wire in plain.items()
     }
     return {
-        name: wire if is_free[name] and wire not in ours else _marked(name)
+        name: wire if is_free[name] and wire not in local else _marked(name)
         for name, wire in plain.items()
     }
 
 
 def _marked(name: str) -> str:
     mark = "_" + hashlib.sha256(name.encode()).hexdigest()[:8]
-    return _NOT_ON_THE_WIRE.sub("_", name)[: _NAME_MAX - len(mark)] + mark
+    return _INVALID_IN_NAMES.sub("_", name)[: _NAME_MAX - len(mark)] + mark
 
 
-def described(tool: OfferedTool, *, at_most: int, more: str = "") -> str:
-    """Return what a model is told of a tool: `at_most` characters of its runner's words, who
-    performs it, and whether a person is asked.
+def describe_tool(tool: OfferedTool, *, at_most: int, more: str = "") -> str:
+    """Return a tool's description for models: `at_most` characters of the runner's text, the
+    runners, and whether a person has to confirm the call.
     """
     where = ", ".join(_named(on) for on in tool.targets[:10])
-    said = tool.description[:at_most].rstrip()
+    text = tool.description[:at_most].rstrip()
     asks = any(on.verdict.decision == "confirm" for on in tool.targets)
-    told = [
-        f"{said}{'' if said[-1:] in '.!?…' else '.'}" if said else f"The tool {tool.name[:128]}.",
-        f"Performed by the runner {where}.",
+    parts = [
+        f"{text}{'' if text[-1:] in '.!?…' else '.'}" if text else f"The tool {tool.name[:128]}.",
+        f"Executed by the runner {where}.",
         "A person has to confirm it first." if asks else "",
         more,
     ]
-    return " ".join(filter(None, told))
+    return " ".join(filter(None, parts))
 
 
-def _named(on: OfferedOn) -> str:
+def _named(on: ToolOnRunner) -> str:
     is_plain = on.target_name == on.target_id
     return on.target_id if is_plain else f"{on.target_name} ({on.target_id})"
 
 
 def fit_schema(schema: Mapping[str, Any], *, at_most: int) -> Schema:
-    """Return a runner's schema as hosts and model providers take it, or any object."""
-    shown = {name: part for name, part in schema.items() if name not in _NOT_AT_THE_ROOT}
+    """Return a runner's schema if hosts and model providers accept it, else any object."""
+    shown = {name: part for name, part in schema.items() if name not in _REFUSED_AT_ROOT}
     fields = shown.get("properties", {})
     is_sound = all(_ARGUMENT.fullmatch(name) and isinstance(fields[name], dict) for name in fields)
     return shown if is_sound and len(orjson.dumps(shown)) <= at_most else {"type": "object"}
 
 
-def with_choice(tool: OfferedTool) -> Schema:
-    """Return a tool's schema with the choice of a runner, where there is one."""
+def schema_with_runner_choice(tool: OfferedTool) -> Schema:
+    """Return a tool's schema, with an argument for the runner if there are several."""
     schema = dict(tool.input_schema)
     if len(tool.targets) == 1:
         return schema
@@ -131,7 +130,7 @@ def with_choice(tool: OfferedTool) -> Schema:
     choice: Schema = {
         "type": "string",
         "enum": [on.target_id for on in tool.targets],
-        "description": "Which runner performs it: " + ", ".join(map(_named, tool.targets)),
+        "description": "The runner that executes it: " + ", ".join(map(_named, tool.targets)),
     }
     required = list(schema.get("required", []))
     if not any(on.is_taken for on in tool.targets):
@@ -140,18 +139,18 @@ def with_choice(tool: OfferedTool) -> Schema:
     return {**schema, "required": required} if required else schema
 
 
-def chosen(tool: OfferedTool, args: dict[str, Any]) -> OfferedOn:
-    """Return the runner that a call goes to, and take its name out of the arguments.
+def choose_runner(tool: OfferedTool, args: dict[str, Any]) -> ToolOnRunner:
+    """Return the runner of a call, and remove its name from the arguments.
 
     Raises:
-        InvalidInput: It names none of them, or none where it has to.
+        InvalidInput: The name is unknown, or missing although required.
     """
-    known: Mapping[str, OfferedOn] = {on.target_id: on for on in tool.targets}
-    asked = args.pop(TARGET, None)
-    if isinstance(asked, str) and asked in known:
-        return known[asked]
+    known: Mapping[str, ToolOnRunner] = {on.target_id: on for on in tool.targets}
+    named = args.pop(TARGET, None)
+    if isinstance(named, str) and named in known:
+        return known[named]
     preferred = (on for on in tool.targets if on.is_taken)
     taken = tool.targets[0] if len(known) == 1 else next(preferred, None)
-    if asked is None and taken is not None:
+    if named is None and taken is not None:
         return taken
     raise InvalidInput(f"{TARGET}: name one of {', '.join(known)}.")

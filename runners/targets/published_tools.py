@@ -119,10 +119,10 @@ def _offer(one: Any) -> ToolOffer | None:
         return None
     if name.strip() != name or name == "*":
         return None
-    described = one.get("description")
+    description = one.get("description")
     offer: ToolOffer = {
         "name": name,
-        "description": _short(described) if isinstance(described, str) else "",
+        "description": _short(description) if isinstance(description, str) else "",
         "inputSchema": usable_schema(one.get("inputSchema")) or any_object(),
     }
     if one.get("risk") in _RISKS:

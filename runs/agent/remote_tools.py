@@ -17,16 +17,16 @@ from decisions.errors import InvalidInput
 from decisions.identity.principals import Principal
 from runners.invocation.fallback import RemoteCall
 from runners.llm.base import ToolSpec
-from runners.remote_tools.catalogue import OfferedOn, OfferedTool, list_offered
+from runners.remote_tools.catalogue import ToolOnRunner, OfferedTool, list_offered
 from runners.remote_tools.model_facing import (
     TARGET,
-    ToldTool,
-    chosen,
-    described,
+    ModelFacingTool,
+    choose_runner,
+    describe_tool,
     is_usable,
-    told_tools,
+    model_facing_tools,
     wire_names,
-    with_choice,
+    schema_with_runner_choice,
 )
 from runners.targets.published_tools import any_object
 from runners.targets.targets import Caller
@@ -82,13 +82,13 @@ class OfferedRemoteTools:
         return [name] if name in entries else []
 
 
-def _entry(tool: OfferedTool, on: OfferedOn) -> str:
+def _entry(tool: OfferedTool, on: ToolOnRunner) -> str:
     return f"{tool.name}{TARGET_SEPARATOR}{on.target_id}"
 
 
 async def load_remote_tools(
     names: Sequence[str], ctx: AgentContext, *, taken: Set[str]
-) -> dict[str, ToldTool]:
+) -> dict[str, ModelFacingTool]:
     """Return the remote tools among a run's `tools` by wire name, as they are offered now.
 
     Tools of a runner that is gone are included but not shown to the model.
@@ -99,7 +99,7 @@ async def load_remote_tools(
     return await ctx.query_run(partial(_load, names=remote, taken=taken))
 
 
-def _load(run: Run, *, names: Sequence[str], taken: Set[str]) -> dict[str, ToldTool]:
+def _load(run: Run, *, names: Sequence[str], taken: Set[str]) -> dict[str, ModelFacingTool]:
     target_ids: dict[str, list[str]] = {}
     for tool, _, target_id in (name.rpartition(TARGET_SEPARATOR) for name in names):
         target_ids.setdefault(tool, []).append(target_id)
@@ -107,7 +107,7 @@ def _load(run: Run, *, names: Sequence[str], taken: Set[str]) -> dict[str, ToldT
     caller = Caller(run.principal_id, run.tenant_id, run.workspace_id, trust)
     offered = {tool.name: tool for tool in list_offered(caller)}
     tools = [_on_targets(offered.get(name), name, ids) for name, ids in target_ids.items()]
-    return told_tools(tools, taken=taken, at_most=MAX_SHOWN, schema_bytes=SCHEMA_BYTES)
+    return model_facing_tools(tools, taken=taken, at_most=MAX_SHOWN, schema_bytes=SCHEMA_BYTES)
 
 
 def _on_targets(tool: OfferedTool | None, name: str, target_ids: Sequence[str]) -> OfferedTool:
@@ -119,20 +119,20 @@ def _on_targets(tool: OfferedTool | None, name: str, target_ids: Sequence[str]) 
     return OfferedTool(name, tool.description, tool.input_schema, tool.risk, targets)
 
 
-def _gone(target_id: str) -> OfferedOn:
-    return OfferedOn(target_id, target_id, False, False, Verdict("deny", "gone"), False)
+def _gone(target_id: str) -> ToolOnRunner:
+    return ToolOnRunner(target_id, target_id, False, False, Verdict("deny", "gone"), False)
 
 
-def remote_tool_specs(tools: Mapping[str, ToldTool]) -> list[ToolSpec]:
+def remote_tool_specs(tools: Mapping[str, ModelFacingTool]) -> list[ToolSpec]:
     """Return the specifications, for the model, of the remote tools that are shown."""
     return [
-        ToolSpec(wire_name, described(view.tool, at_most=DESCRIPTION_MAX), with_choice(view.tool))
+        ToolSpec(wire_name, describe_tool(view.tool, at_most=DESCRIPTION_MAX), schema_with_runner_choice(view.tool))
         for wire_name, view in tools.items()
         if view.is_shown
     ]
 
 
-def resolve_remote_call(view: ToldTool, args: Mapping[str, Any]) -> dict[str, str]:
+def resolve_remote_call(view: ModelFacingTool, args: Mapping[str, Any]) -> dict[str, str]:
     """Return {tool, targetId} of a call.
 
     For a tool that is not shown it is the first target, so that policy refuses the call.
@@ -141,7 +141,7 @@ def resolve_remote_call(view: ToldTool, args: Mapping[str, Any]) -> dict[str, st
         InvalidInput: The call does not choose between several runners.
     """
     tool = view.tool
-    on = chosen(tool, dict(args)) if view.is_shown else tool.targets[0]
+    on = choose_runner(tool, dict(args)) if view.is_shown else tool.targets[0]
     return {"tool": tool.name, "targetId": on.target_id}
 
 

@@ -30,7 +30,7 @@ from runners.invocation.arguments import check_args, scope_of
 from runners.invocation.fallback import falls_back
 from runners.invocation.invoke import invoke, raise_if_interrupted
 from runners.invocation.workspace_errors import failed_call
-from runners.remote_tools.lookup import KIND, find_tool, goes_elsewhere
+from runners.remote_tools.lookup import KIND, find_tool, is_remote_call
 from runners.targets.runner_endpoint import find_runner, runner_of
 from runners.targets.targets import Caller, choose_target
 from runners.targets.workspaces import check_may_use, open_workspace
@@ -159,7 +159,7 @@ def _admit(principal: Principal, request: DirectCallRequest) -> AdmittedCall:
 
 def _validated(principal: Principal, request: DirectCallRequest) -> AdmittedCall:
     tool = get_tool(request.name)
-    if tool is None or goes_elsewhere(Caller.of(principal), request.name, request.target_id):
+    if tool is None or is_remote_call(Caller.of(principal), request.name, request.target_id):
         tool, request = _on_runner(principal, request)
     if tool.agent_only:
         raise ToolNotFound(f"There is no tool {request.name[:64]!r}.")

@@ -69,7 +69,7 @@ def test_the_model_is_told_its_name_schema_and_runner(
     run = ended(goal(), place)
     told = offered(model.asked[0])["bash_exec"]
     assert told["parameters"] == BASH["inputSchema"]
-    assert "Run a command line. Performed by the runner builder" in told["description"]
+    assert "Run a command line. Executed by the runner builder" in told["description"]
     assert "A person has to confirm it" in told["description"]
     assert f"bash.exec@{target.id}" in run.inputs["tools"]
 

@@ -336,6 +336,6 @@ def _event(line: Line) -> Line:
     if line.get("method") == "pageError":
         error = params.get("error", {}).get("error", {})
         message = str(error.get("message", ""))[:2000]
-        described = {"name": str(error.get("name", "")), "message": message, "stack": ""}
-        cleaned["error"] = {"error": described}
+        sanitized = {"name": str(error.get("name", "")), "message": message, "stack": ""}
+        cleaned["error"] = {"error": sanitized}
     return _pick(line, ("type", "time", "class", "method")) | {"params": cleaned}
