@@ -23,13 +23,13 @@ from decisions.infra.threads import in_thread
 from decisions.models import ChatAnswer
 from decisions.security.keys import macs
 
-KEY_LIFE = timedelta(hours=24)
+KEY_LIFETIME = timedelta(hours=24)
 _LOOK_EVERY_S = 0.1
 _GRACE_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class KeyedCall:
+class ChatCall:
     """A call as its key tells it from others.
 
     Attributes:
@@ -46,25 +46,25 @@ class KeyedCall:
         return self.digests[0]
 
 
-def keyed_call(owner: Owner, said: Mapping[str, Any]) -> KeyedCall:
+def chat_call(owner: Owner, said: Mapping[str, Any]) -> ChatCall:
     """Return a call's key with the keyed digests of its whole body."""
     raw = orjson.dumps(dict(said), option=orjson.OPT_SORT_KEYS)
-    return KeyedCall(owner, said["idempotency_key"], macs("chat", hashlib.sha256(raw).digest()))
+    return ChatCall(owner, said["idempotency_key"], macs("chat", hashlib.sha256(raw).digest()))
 
 
-def find_answer(call: KeyedCall) -> ChatAnswer | None:
+def find_answer(call: ChatCall) -> ChatAnswer | None:
     """Return what the key was answered, worded or not yet; None for a key that is free.
 
     Raises:
         IdempotencyConflict: The key came with another body.
     """
-    row = _rows(call).filter(created_at__gt=datetime.now(UTC) - KEY_LIFE).first()
+    row = _rows(call).filter(created_at__gt=datetime.now(UTC) - KEY_LIFETIME).first()
     if row is not None and row.call_digest not in call.digests:
         raise IdempotencyConflict("This idempotency_key came before with another body.")
     return row
 
 
-def _rows(call: KeyedCall) -> QuerySet[ChatAnswer]:
+def _rows(call: ChatCall) -> QuerySet[ChatAnswer]:
     return ChatAnswer.objects.filter(
         workspace_id=call.owner.workspace_id, user_id=call.owner.user_id, idempotency_key=call.key
     )
@@ -72,11 +72,11 @@ def _rows(call: KeyedCall) -> QuerySet[ChatAnswer]:
 
 def is_current(created_at: datetime) -> bool:
     """Tell whether an answer of that time still stands for its key."""
-    return created_at > datetime.now(UTC) - KEY_LIFE
+    return created_at > datetime.now(UTC) - KEY_LIFETIME
 
 
 def store_answer(
-    call: KeyedCall, answer: Mapping[str, Any], *, worded: bool, replaces: bool
+    call: ChatCall, answer: Mapping[str, Any], *, worded: bool, replaces: bool
 ) -> ChatAnswer:
     """Take the key for an answer, in the caller's transaction, under the lock of the user.
 
@@ -125,7 +125,7 @@ async def wait_for_reply_text(row: ChatAnswer) -> dict[str, Any]:
 
 def delete_expired_answers(now: datetime | None = None) -> int:
     """Delete answers whose 24 hours are over; return how many. Commits."""
-    old = ChatAnswer.objects.filter(created_at__lte=(now or datetime.now(UTC)) - KEY_LIFE)
+    old = ChatAnswer.objects.filter(created_at__lte=(now or datetime.now(UTC)) - KEY_LIFETIME)
 
     def forget_some() -> int:
         return old.filter(pk__in=list(old.values_list("pk", flat=True)[:BATCH_SIZE])).delete()[0]

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from django.db import connection
 
-from decisions.chat.answers import KeyedCall
+from decisions.chat.answers import ChatCall
 
 # Each message waits here for the user's row to be its own: the ORM takes longer to word this than
 # all the rest of what is done under the lock.
@@ -35,7 +35,7 @@ class ConcurrentChanges:
     last_event_id: int | None
 
 
-def read_concurrent_changes(call: KeyedCall, session_id: str) -> ConcurrentChanges:
+def read_concurrent_changes(call: ChatCall, session_id: str) -> ConcurrentChanges:
     """Return how things stand now. The caller has locked the user."""
     mine = call.owner.workspace_id, call.owner.user_id
     with connection.cursor() as cursor:

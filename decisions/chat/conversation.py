@@ -18,17 +18,17 @@ from decisions.chat.analysis.intake import (
     task_type_of,
 )
 from decisions.chat.analysis.language import Language, language_of
-from decisions.chat.analysis.reality_first import has_had_enough
-from decisions.chat.risk.judge import Finding, find_risk
+from decisions.chat.analysis.reality_first import declines_hints
+from decisions.chat.risk.detection import Finding, find_risk
 from decisions.continuity.owner import Owner
 from decisions.infra.batches import BATCH_SIZE, run_in_batches
 from decisions.infra.ids import new_id
 from decisions.models import Confirmation, ConfirmationStatus, Conversation
 from decisions.security.logs import redact
 
-REMEMBERED = 4000  # characters of the last message that the next one may be about
-LIFE = timedelta(days=30)  # of a conversation, from its last message
-CLAUSE = 500  # characters of what waits for a person that "do it" may be about
+LAST_MESSAGE_CHARS = 4000  # characters of the last message that the next one may be about
+IDLE_LIFETIME = timedelta(days=30)  # of a conversation, from its last message
+CLAUSE_CHARS = 500  # characters of what waits for a person that "do it" may be about
 
 
 @dataclass(slots=True)
@@ -70,20 +70,20 @@ class ChatTurn:
         risk = self._risk(gate)
         if risk is not None:
             row.risk = {**asdict(risk), "decision_id": decision_id}
-        row.last_message = self.message[-REMEMBERED:]
+        row.last_message = self.message[-LAST_MESSAGE_CHARS:]
         row.updated_at = now
         row.save()
 
     def _risk(self, gate: Gate | None) -> Finding | None:
         if self.finding is None and gate is not None and gate.hit:
-            return Finding(gate.rule, self.request[:CLAUSE])
-        return self.finding and Finding(str(self.finding.rule), self.finding.clause[:CLAUSE])
+            return Finding(gate.rule, self.request[:CLAUSE_CHARS])
+        return self.finding and Finding(str(self.finding.rule), self.finding.clause[:CLAUSE_CHARS])
 
 
 def read_turn(owner: Owner, call: Mapping[str, Any]) -> ChatTurn:
     """Return a message in its conversation, made when new. Reads alone."""
     row, message = _conversation(owner, call.get("session_id")), redact(call["message"])
-    row.hints_off = row.hints_off or has_had_enough(message)
+    row.hints_off = row.hints_off or declines_hints(message)
     given = {slot: redact(str(value)) for slot, value in call.get("slots", {}).items()}
     if row.request and not is_new_request(message):
         request, answers = row.request, (*row.answers, message)
@@ -91,7 +91,7 @@ def read_turn(owner: Owner, call: Mapping[str, Any]) -> ChatTurn:
     else:
         request, answers, slots = message, (), given
     waiting = _waiting(row)
-    finding = find_risk(request, said_before=row.last_message, waiting=waiting)
+    finding = find_risk(request, previous=row.last_message, waiting=waiting)
     task_type = task_type_of(request, risky=finding is not None)
     slots = {**slots_in(request, REQUIRED[task_type]), **slots}
     missing = missing_slots(task_type, slots)
@@ -99,7 +99,7 @@ def read_turn(owner: Owner, call: Mapping[str, Any]) -> ChatTurn:
         finding = find_added_risk(
             request,
             answers,
-            said_before=row.last_message,
+            previous=row.last_message,
             waiting=waiting,
             environment=slots.get("environment", ""),
         )
@@ -149,7 +149,7 @@ def delete_idle_conversations() -> int:
     """Delete conversations that nobody went on with for 30 days; return how many. Commits. What was
     decided in them stays.
     """
-    old = Conversation.objects.filter(updated_at__lte=datetime.now(UTC) - LIFE)
+    old = Conversation.objects.filter(updated_at__lte=datetime.now(UTC) - IDLE_LIFETIME)
 
     def forget_some() -> int:
         return old.filter(pk__in=list(old.values_list("pk", flat=True)[:BATCH_SIZE])).delete()[0]

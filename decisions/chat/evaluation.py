@@ -11,7 +11,7 @@ from typing import Any
 from decisions.chat.analysis.gate import Gate, evaluate_gate
 from decisions.chat.analysis.impact import Impact, impact_of
 from decisions.chat.conversation import ChatTurn, read_turn
-from decisions.chat.history.retrieval import Past, extend_past, recall
+from decisions.chat.history.retrieval import Past, extend_past, find_past
 from decisions.chat.score import Score, score_of
 from decisions.continuity.owner import Owner
 from decisions.continuity.state import UserState, cost_of, read_state
@@ -43,12 +43,12 @@ class Draft:
     """A turn, and what was made of it; nothing where it has to be asked back first."""
 
     turn: ChatTurn
-    judged: Evaluation | None
+    evaluation: Evaluation | None
 
     @property
     def last_event_id(self) -> int | None:
         """The newest event of the user's past that was looked at; None where none had to be."""
-        return self.judged.past.last_event_id or None if self.judged else None
+        return self.evaluation.past.last_event_id or None if self.evaluation else None
 
 
 def draft_reply(owner: Owner, call: Mapping[str, Any]) -> Draft:
@@ -61,13 +61,13 @@ def draft_reply(owner: Owner, call: Mapping[str, Any]) -> Draft:
 
 def refresh_draft(owner: Owner, draft: Draft) -> Draft:
     """Return the draft as it is with the events that came since. Quick: they are few."""
-    turn, judged = draft.turn, draft.judged
-    if judged is None:
+    turn, evaluation = draft.turn, draft.evaluation
+    if evaluation is None:
         return draft
-    past = extend_past(judged.past, owner, turn.request)
-    score = score_of(past, cost=judged.cost, confidence=judged.impact.confidence)
+    past = extend_past(evaluation.past, owner, turn.request)
+    score = score_of(past, cost=evaluation.cost, confidence=evaluation.impact.confidence)
     gate = evaluate_gate(turn.finding, past.top_l4)
-    return replace(draft, judged=replace(judged, past=past, score=score, gate=gate))
+    return replace(draft, evaluation=replace(evaluation, past=past, score=score, gate=gate))
 
 
 def _judge(owner: Owner, turn: ChatTurn) -> Evaluation:
@@ -75,7 +75,7 @@ def _judge(owner: Owner, turn: ChatTurn) -> Evaluation:
     risk = finding.rule if finding else None
     impact = impact_of(turn.request, turn.task_type, risk, slots_known=bool(turn.slots))
     cost = cost_of(impact.vector, state, irreversible=impact.irreversible)
-    past = recall(
+    past = find_past(
         owner,
         turn.request,
         is_risky=finding is not None,

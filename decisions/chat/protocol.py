@@ -84,43 +84,43 @@ def ask_questions(turn: ChatTurn) -> ChatReply:
     return ChatReply(turn.conversation.session_id, decided, words, trace)
 
 
-def decide(owner: Owner, principal: Principal, turn: ChatTurn, judged: Evaluation) -> ChatReply:
+def decide(owner: Owner, principal: Principal, turn: ChatTurn, evaluation: Evaluation) -> ChatReply:
     """Write down what is decided on a turn: decision, event, outcome to come, confirmation, audit
     row; in the caller's transaction.
     """
-    decision = _write_decision(owner, principal, turn, judged)
-    opened = open_confirmation(decision) if judged.gate.hit else None
-    event = _write_event(owner, turn, judged, decision)
-    outcome = open_outcome(decision, _forecast(turn, judged))
+    decision = _write_decision(owner, principal, turn, evaluation)
+    opened = open_confirmation(decision) if evaluation.gate.hit else None
+    event = _write_event(owner, turn, evaluation, decision)
+    outcome = open_outcome(decision, _forecast(turn, evaluation))
     reality = _reality(turn)
     trace: dict[str, Any] = {
         "trace_id": new_id("trc_"),
-        "mode": str(judged.mode),
+        "mode": str(evaluation.mode),
         "task_type": turn.task_type,
         "entry_id": event.pk,
         "decision_id": decision.pk,
         "outcome_id": outcome.pk,
         "outcome_status": "pending_actual_feedback",
-        "main_constraint": judged.state.main_constraint,
-        "l4_gate": judged.gate.as_dict(),
-        "feature_penalty": judged.score.feature_penalty,
-        "matched_failure_types": list(judged.past.matched_failure_types),
+        "main_constraint": evaluation.state.main_constraint,
+        "l4_gate": evaluation.gate.as_dict(),
+        "feature_penalty": evaluation.score.feature_penalty,
+        "matched_failure_types": list(evaluation.past.matched_failure_types),
         "high_risk_confirmation": _confirmation(decision, opened),
         "reality_first": reality.as_dict(),
-        "best_success_path": judged.past.best_path,
-        "continuity_failures": list(judged.past.failures),
+        "best_success_path": evaluation.past.best_path,
+        "continuity_failures": list(evaluation.past.failures),
     }
     Decision.objects.filter(pk=decision.pk).update(trace=trace)
     _record(principal, decision, trace["trace_id"])
-    decided = _decided(turn, judged, reality, opened)
+    decided = _decided(turn, evaluation, reality, opened)
     return ChatReply(
         turn.conversation.session_id,
         decided,
         BuiltInResponder().compose(decided),
         trace,
-        decision=judged.score.as_dict(),
+        decision=evaluation.score.as_dict(),
         decision_id=decision.pk,
-        user_state=judged.state.as_dict(),
+        user_state=evaluation.state.as_dict(),
         clear_token=opened.clear_token if opened else None,
     )
 
@@ -135,19 +135,19 @@ def _reality(turn: ChatTurn) -> RealityCheck:
 
 
 def _write_decision(
-    owner: Owner, principal: Principal, turn: ChatTurn, judged: Evaluation
+    owner: Owner, principal: Principal, turn: ChatTurn, evaluation: Evaluation
 ) -> Decision:
     return Decision.objects.create(
         **owner.columns,
         principal_id=principal.id,
         session_id=turn.conversation.session_id,
         kind=DecisionKind.CHAT,
-        mode=judged.mode,
+        mode=evaluation.mode,
         task_type=turn.task_type,
-        score=judged.score.value,
-        parts={**judged.score.as_dict(), "feature_penalty": judged.score.feature_penalty},
-        rule=judged.gate.rule,
-        reason=judged.gate.reason[:500],
+        score=evaluation.score.value,
+        parts={**evaluation.score.as_dict(), "feature_penalty": evaluation.score.feature_penalty},
+        rule=evaluation.gate.rule,
+        reason=evaluation.gate.reason[:500],
         subject_digest=_subject(turn),
         arguments={"message": turn.request, "slots": turn.slots},
         created_at=datetime.now(UTC),
@@ -160,30 +160,30 @@ def _subject(turn: ChatTurn) -> str:
     return hashlib.sha256(orjson.dumps(said, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
-def _write_event(owner: Owner, turn: ChatTurn, judged: Evaluation, decision: Decision) -> Event:
+def _write_event(owner: Owner, turn: ChatTurn, evaluation: Evaluation, decision: Decision) -> Event:
     return Event.objects.create(
         **owner.columns,
         decision=decision,
         text=turn.request,
         task_type=turn.task_type,
-        signature=judged.past.signature,
-        impact=judged.impact.vector,
-        confidence=judged.impact.confidence,
-        irreversible=judged.impact.irreversible,
-        system_caused=judged.impact.system_caused,
-        cost=judged.cost,
-        layer=judged.layer,
+        signature=evaluation.past.signature,
+        impact=evaluation.impact.vector,
+        confidence=evaluation.impact.confidence,
+        irreversible=evaluation.impact.irreversible,
+        system_caused=evaluation.impact.system_caused,
+        cost=evaluation.cost,
+        layer=evaluation.layer,
         created_at=decision.created_at,
     )
 
 
-def _forecast(turn: ChatTurn, judged: Evaluation) -> Forecast:
+def _forecast(turn: ChatTurn, evaluation: Evaluation) -> Forecast:
     return Forecast(
-        impact=judged.impact.vector,
-        confidence=judged.impact.confidence,
-        cost=judged.cost,
-        layer=judged.layer,
-        irreversible=judged.impact.irreversible,
+        impact=evaluation.impact.vector,
+        confidence=evaluation.impact.confidence,
+        cost=evaluation.cost,
+        layer=evaluation.layer,
+        irreversible=evaluation.impact.irreversible,
         intent=turn.request[:INTENT],
         slots=turn.slots,
     )
@@ -205,20 +205,20 @@ def _confirmation(decision: Decision, opened: OpenedConfirmation | None) -> dict
 
 
 def _decided(
-    turn: ChatTurn, judged: Evaluation, reality: RealityCheck, opened: OpenedConfirmation | None
+    turn: ChatTurn, evaluation: Evaluation, reality: RealityCheck, opened: OpenedConfirmation | None
 ) -> ReplyRequest:
-    path: Mapping[str, Any] = judged.past.best_path or {}
+    path: Mapping[str, Any] = evaluation.past.best_path or {}
     return ReplyRequest(
-        mode=str(judged.mode),
+        mode=str(evaluation.mode),
         language=turn.language,
         message=turn.request,
         task_type=turn.task_type,
-        rule=judged.gate.rule,
+        rule=evaluation.gate.rule,
         delivery=str(opened.confirmation.delivery) if opened else "",
         best_path=str(path.get("name", "")),
-        failure_types=judged.past.matched_failure_types,
+        failure_types=evaluation.past.matched_failure_types,
         hint=reality.question,
-        decision=judged.score.as_dict(),
+        decision=evaluation.score.as_dict(),
     )
 
 

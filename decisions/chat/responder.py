@@ -26,7 +26,7 @@ from decisions.validation.storable import storable_text
 
 TIMEOUT_S = 5.0
 MAX_REPLY = 20_000
-BUILT_IN = "decisions.chat.responder.BuiltInResponder"
+BUILTIN = "decisions.chat.responder.BuiltInResponder"
 _pool = ThreadPoolExecutor(max_workers=8, thread_name_prefix="responder")
 log = logging.getLogger(__name__)
 
@@ -136,9 +136,9 @@ class BuiltInResponder:
         return _RULES[decided.rule][decided.language] if decided.rule in _RULES else decided.rule
 
 
-def is_built_in() -> bool:
+def is_builtin_responder() -> bool:
     """Tell whether the built-in backend words the replies."""
-    return bool(settings.CONTINUITY_RESPONDER == BUILT_IN)
+    return bool(settings.CONTINUITY_RESPONDER == BUILTIN)
 
 
 @cache

@@ -18,10 +18,10 @@ from decisions.audit.record import AuditEvent, record
 from decisions.authorization.authorize import admit_call, tool_call_request, use_approval
 from decisions.chat.analysis.intake import MAX_QUESTIONS
 from decisions.chat.answers import (
-    KeyedCall,
+    ChatCall,
     find_answer,
     is_current,
-    keyed_call,
+    chat_call,
     store_answer,
     store_reply_text,
     wait_for_reply_text,
@@ -30,7 +30,7 @@ from decisions.chat.concurrent_changes import read_concurrent_changes
 from decisions.chat.contract import MESSAGE_BYTES
 from decisions.chat.evaluation import Draft, draft_reply, refresh_draft
 from decisions.chat.protocol import ChatReply, ask_questions, decide
-from decisions.chat.responder import compose_reply, is_built_in
+from decisions.chat.responder import compose_reply, is_builtin_responder
 from decisions.continuity.owner import Owner, owner_of
 from decisions.errors import IdempotencyConflict, InvalidInput
 from decisions.identity.principals import Principal
@@ -73,7 +73,7 @@ def decide_on_call(
     require_key(call)
     owner = owner_of(principal, call["user_id"], scope="continuity:write")
     check_message(call["message"])
-    asked = keyed_call(owner, call)
+    asked = chat_call(owner, call)
     approval = admit_call(
         tool_call_request(principal, "continuity_chat", call, key=call["idempotency_key"])
     )
@@ -98,7 +98,7 @@ def _write(
     owner: Owner,
     principal: Principal,
     draft: Draft,
-    asked: KeyedCall,
+    asked: ChatCall,
     approval: Confirmation | None,
 ) -> tuple[ChatAnswer, ChatReply] | None:
     """Write a draft and its answer; nothing where the key was taken, or the conversation went on,
@@ -114,14 +114,14 @@ def _write(
         use_approval(approval)
         if since.last_event_id != draft.last_event_id:
             draft = refresh_draft(owner, draft)
-        if draft.judged is None:
+        if draft.evaluation is None:
             made = ask_questions(turn)
         else:
-            made = decide(owner, principal, turn, draft.judged)
-        gate = draft.judged.gate if draft.judged else None
+            made = decide(owner, principal, turn, draft.evaluation)
+        gate = draft.evaluation.gate if draft.evaluation else None
         turn.save(asked=turn.missing[:MAX_QUESTIONS], gate=gate, decision_id=made.decision_id)
         row = store_answer(
-            asked, made.kept(), worded=is_built_in(), replaces=since.answered_at is not None
+            asked, made.kept(), worded=is_builtin_responder(), replaces=since.answered_at is not None
         )
     return row, made
 

@@ -27,7 +27,7 @@ from decisions.errors import IdempotencyConflict, InvalidInput, VersionConflict
 from decisions.identity.principals import Principal
 from decisions.models import ObjectType, ObjectVersion, UserObject
 
-KEY_LIFE = timedelta(hours=24)
+KEY_LIFETIME = timedelta(hours=24)
 MAX_PAYLOAD = 256 * 1024  # bytes of JSON
 SHELL_NAME = "shell"
 _ABOUT_THE_CALL = {"user_id", "idempotency_key", "if_match"}
@@ -212,7 +212,7 @@ def _written_before(writing: _ObjectWrite) -> ObjectVersion | None:
         ObjectVersion.objects.select_related("object")
         .filter(
             idempotency_key=writing.key,
-            created_at__gt=datetime.now(UTC) - KEY_LIFE,
+            created_at__gt=datetime.now(UTC) - KEY_LIFETIME,
             object__workspace_id=writing.owner.workspace_id,
             object__user_id=writing.owner.user_id,
             object__object_type=writing.object_type,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from decisions.chat.risk.judge import find_risk
+from decisions.chat.risk.detection import find_risk
 
 DATA = Path(__file__).parent.parent / "data"
 
@@ -26,7 +26,7 @@ class Labelled:
     @property
     def found(self) -> str | None:
         """The rule that hits it, or None."""
-        finding = find_risk(self.text, said_before=self.before)
+        finding = find_risk(self.text, previous=self.before)
         return str(finding.rule) if finding else None
 
 

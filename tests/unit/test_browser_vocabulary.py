@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from runners.browser.parameters import ExtractOptions, WaitCondition
 from runners.browser.tools.read_page import ReadPage, read_page
-from runners.browser.vocabulary import ExtractOptions, WaitCondition
 
 
 def test_without_options_the_defaults_of_the_contract_hold() -> None:

@@ -55,7 +55,7 @@ def test_a_name_is_judged_by_every_address_that_it_has(monkeypatch: pytest.Monke
     async def look_up(host: str) -> Sequence[Address]:
         return (ip_address("127.0.0.1"), ip_address("10.1.1.1"))
 
-    monkeypatch.setattr(connections, "Egress", lambda: EgressPolicy(resolve=look_up))
+    monkeypatch.setattr(connections, "EgressPolicy", lambda: EgressPolicy(resolve=look_up))
     with stub_runner(saying(OK)) as runner:
         result = call(runner.url.replace("127.0.0.1", "runner.example"))
     assert failure(result) == {"reason": "connect", "effect": "none"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from decisions.chat.risk.judge import find_risk
-from decisions.chat.risk.reading import fix_typos
+from decisions.chat.risk.detection import find_risk
+from decisions.chat.risk.parsing import fix_typos
 from tests.support.gate_sets import Labelled, blind_set, measured, own_set
 
 OWN = own_set()
@@ -65,9 +65,9 @@ def test_odd_text_asks_for_nothing(message: str) -> None:
 def test_what_was_asked_before_is_done_by_do_it_alone() -> None:
     before = "How would I empty the orders table?"
     assert find_risk(before) is None
-    assert find_risk("Yes, do it.", said_before=before) is not None
-    assert find_risk("Don't do it.", said_before=before) is None
-    assert find_risk("Yes, do it.", said_before="How would I sort a list?") is None
+    assert find_risk("Yes, do it.", previous=before) is not None
+    assert find_risk("Don't do it.", previous=before) is None
+    assert find_risk("Yes, do it.", previous="How would I sort a list?") is None
 
 
 @pytest.mark.parametrize(

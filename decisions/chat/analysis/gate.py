@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from decisions.chat.risk.classes import RiskClass
-from decisions.chat.risk.judge import Finding, find_risk
+from decisions.chat.risk.detection import Finding, find_risk
 from decisions.presentation.formatting import shorten
 
 THRESHOLD = 0.85
@@ -61,7 +61,7 @@ def find_added_risk(
     request: str,
     answers: tuple[str, ...],
     *,
-    said_before: str,
+    previous: str,
     waiting: Finding | None,
     environment: str,
 ) -> Finding | None:
@@ -72,7 +72,7 @@ def find_added_risk(
     makes one of production is the request's own.
     """
     for said in answers:
-        found = find_risk(said, said_before=said_before, waiting=waiting)
+        found = find_risk(said, previous=previous, waiting=waiting)
         if found is not None:
             return found
     lowered = request.lower()

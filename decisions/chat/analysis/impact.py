@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from decisions.chat.analysis.intake import TaskType
-from decisions.chat.analysis.language import READ
+from decisions.chat.analysis.language import SCAN_CHARS
 from decisions.chat.risk.classes import RiskClass
 from decisions.models import Axis
 
@@ -79,13 +79,13 @@ def impact_of(message: str, task_type: TaskType, risk: str | None, *, slots_know
         vector={str(axis): round(delta, 4) for axis, delta in vector.items()},
         confidence=sure if risk is None else _SURE_OF_CLASS,
         irreversible=risk in _CANNOT_BE_UNDONE,
-        system_caused=bool(_SYSTEM.search(message[:READ])),
+        system_caused=bool(_SYSTEM.search(message[:SCAN_CHARS])),
     )
 
 
 def amount_in(message: str) -> float:
     """Return the largest amount of money that a message names, in whatever currency; else 0."""
-    message = message[:READ]
+    message = message[:SCAN_CHARS]
     if not _MONEY.search(message.lower()):
         return 0.0
     amounts = [

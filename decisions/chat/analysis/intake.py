@@ -8,8 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from decisions.chat.analysis.language import READ, Language
-from decisions.chat.risk.reading import normalize
+from decisions.chat.analysis.language import SCAN_CHARS, Language
+from decisions.chat.risk.parsing import normalize
 
 TaskType = Literal["execution", "complex_decision", "concept_exploration"]
 MAX_QUESTIONS = 3
@@ -126,7 +126,7 @@ def task_type_of(message: str, *, risky: bool) -> TaskType:
     """Return what kind of task a message is; what asks for something risky is an execution, unless
     it is more of a decision.
     """
-    text = normalize(message[:READ]).strip()
+    text = normalize(message[:SCAN_CHARS]).strip()
     if _DECIDES.search(text) or _DECIDES_ZH.search(text):
         explains = _EXPLORES.search(text) and not re.search(r"\b(?:should|which)\b", text)
         if not explains and not _is_order(text, risky=risky):
@@ -153,7 +153,7 @@ def _is_order(text: str, *, risky: bool) -> bool:
 
 def slots_in(message: str, wanted: Sequence[str]) -> dict[str, str]:
     """Return the slots that a message itself names: by label, or an environment by its word."""
-    found, message = {}, message[:READ]
+    found, message = {}, message[:SCAN_CHARS]
     for slot in wanted:
         said = _LABELLED[slot].search(message) if slot in _LABELLED else None
         if said:
@@ -169,7 +169,7 @@ def answers_in(message: str, asked: Sequence[str]) -> dict[str, str]:
     """Return what a message says to the questions that were asked: by label, by number, line by
     line, or all of it to the first of them.
     """
-    message = message[:READ]
+    message = message[:SCAN_CHARS]
     numbered = {int(number): said.strip() for number, said in _NUMBERED.findall(message)}
     by_number = {
         slot: numbered[place] for place, slot in enumerate(asked, 1) if numbered.get(place)
@@ -201,7 +201,7 @@ def is_new_request(message: str) -> bool:
     """Tell whether a message that came while questions were open is a request or question of its
     own, rather than an answer.
     """
-    text = normalize(message[:READ]).strip()
+    text = normalize(message[:SCAN_CHARS]).strip()
     if _NUMBERED.search(text) or any(label.search(text) for label in _LABELLED.values()):
         return False
     if _EXPLORES.search(text) or text.endswith(("?", "？")):

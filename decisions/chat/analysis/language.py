@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-READ = 4000  # characters of a message that rules about its wording look at
+SCAN_CHARS = 4000  # characters of a message that rules about its wording look at
 Language = Literal["en", "zh"]
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 _WORD = re.compile(r"[A-Za-z]{2,}")
@@ -13,6 +13,6 @@ _WORD = re.compile(r"[A-Za-z]{2,}")
 
 def language_of(text: str) -> Language:
     """Return Chinese for a message of half as many Chinese characters as Latin words, or more."""
-    text = text[:READ]
+    text = text[:SCAN_CHARS]
     han = len(_HAN.findall(text))
     return "zh" if han and 2 * han >= len(_WORD.findall(text)) else "en"

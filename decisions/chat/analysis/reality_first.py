@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from decisions.chat.analysis.language import READ, Language
+from decisions.chat.analysis.language import SCAN_CHARS, Language
 
 _HISTORY = re.compile(
     r"\b(?:i(?:'ve| have)? always|i never|as (?:a|an|the) (?:person|man|woman|expert|founder"
@@ -70,18 +70,18 @@ class RealityCheck:
         }
 
 
-def has_had_enough(message: str) -> bool:
+def declines_hints(message: str) -> bool:
     """Tell whether somebody understood, or is impatient: no more hints in this session."""
-    return bool(_ENOUGH.search(message[:READ]))
+    return bool(_ENOUGH.search(message[:SCAN_CHARS]))
 
 
 def check_reality(message: str, *, mode: str, hints_off: bool, language: Language) -> RealityCheck:
     """Return the check of a message."""
     if mode == "off":
         return RealityCheck(mode, shell_bias_hit=False, question=None)
-    message = message[:READ]
+    message = message[:SCAN_CHARS]
     hit = bool(
         _HISTORY.search(message) and _DECISION.search(message) and not _RESOURCE.search(message)
     )
-    asks = hit and not hints_off and not has_had_enough(message)
+    asks = hit and not hints_off and not declines_hints(message)
     return RealityCheck(mode, hit, _QUESTION[language] if asks else None)

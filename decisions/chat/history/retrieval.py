@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from django.db.models import F, QuerySet
 from django.db.models.fields.json import KT
 
-from decisions.chat.analysis.language import READ
+from decisions.chat.analysis.language import SCAN_CHARS
 from decisions.chat.history.signatures import signatures_of
 from decisions.chat.history.similarity import rough_similarity, signature, similarity
 from decisions.continuity.objects import current_versions
@@ -86,7 +86,7 @@ class Past:
         return float(self.best_path["retrieval_score"]) if self.best_path else 0.0
 
 
-def recall(
+def find_past(
     owner: Owner, message: str, *, is_risky: bool, slots: Mapping[str, Any], main_constraint: str
 ) -> Past:
     """Return what the user's past says of a message."""
@@ -142,7 +142,7 @@ def _failures(
     owner: Owner, message: str, events: Sequence[PastEvent], *, is_risky: bool
 ) -> tuple[list[str], list[dict[str, Any]], float]:
     """Return the kinds of failure that matter now, the failures themselves, and what they cost."""
-    kinds = {kind for kind, pattern in _KIND_PATTERNS.items() if pattern.search(message[:READ])}
+    kinds = {kind for kind, pattern in _KIND_PATTERNS.items() if pattern.search(message[:SCAN_CHARS])}
     kinds |= {"high_risk"} if is_risky else set()
     alike = {one.decision_id: one.similarity for one in events}
     now = datetime.now(UTC)

@@ -64,7 +64,7 @@ _ENACTED_NOUN = re.compile(
 )
 
 
-def is_asked_for(clause: str, start: int, end: int, *, asks: bool) -> bool:
+def is_requested(clause: str, start: int, end: int, *, asks: bool) -> bool:
     """Tell whether what stands there in a clause is to be done now."""
     before, after = clause[:start], clause[end:]
     plain = _UNUSED.sub("", before)
@@ -86,7 +86,7 @@ _CONSEQUENCE = re.compile(
 )
 
 
-def asks_about(sentence: str) -> bool:
+def asks_consequences(sentence: str) -> bool:
     """Tell whether a sentence asks what would come of something."""
     return bool(_CONSEQUENCE.search(sentence))
 
@@ -101,14 +101,14 @@ _DO_IT = re.compile(
 )
 
 
-def carries_out(clause: str) -> bool:
+def requests_execution(clause: str) -> bool:
     """Tell whether a clause asks to carry out what is quoted elsewhere."""
     return any(
-        is_asked_for(clause, one.start(), one.end(), asks=False) for one in _DOES.finditer(clause)
+        is_requested(clause, one.start(), one.end(), asks=False) for one in _DOES.finditer(clause)
     )
 
 
-def says_do_it(clause: str) -> bool:
+def refers_back(clause: str) -> bool:
     """Tell whether a clause asks to do what was talked about before."""
     return bool(_DO_IT.search(clause))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from decisions.chat.risk.chinese.grammar import is_asked_for
+from decisions.chat.risk.chinese.grammar import is_requested
 from decisions.chat.risk.classes import RiskClass
 
 _DATA = (
@@ -201,18 +201,18 @@ RULES = (
 _GAPS = re.compile(r"\s*([\u4e00-\u9fff])\s*")
 
 
-def risks(clause: str, context: str, *, asks: bool) -> Iterator[RiskClass]:
+def requested_risks(clause: str, context: str, *, asks: bool) -> Iterator[RiskClass]:
     """Yield the classes of what a clause asks for; `asks`: its sentence wants to be told."""
     clause = _GAPS.sub(r"\1", clause)
     for name, pattern, about in RULES:
         for number, found in enumerate(pattern.finditer(clause)):
-            asked = number >= DENSE or is_asked_for(clause, found.start(), found.end(), asks=asks)
+            asked = number >= DENSE or is_requested(clause, found.start(), found.end(), asks=asks)
             if asked and about(clause, found, context):
                 yield name
                 break
 
 
-def is_risky_talk(clause: str, context: str) -> RiskClass | None:
+def mentioned_risk(clause: str, context: str) -> RiskClass | None:
     """Return the class that a clause is about, whether or not it asks for it."""
     for name, pattern, about in RULES:
         for found in pattern.finditer(clause):

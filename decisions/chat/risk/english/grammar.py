@@ -214,7 +214,7 @@ _GOVERNED_BY = {
 }
 
 
-def is_asked_for(clause: str, found: re.Match[str]) -> bool:
+def is_requested(clause: str, found: re.Match[str]) -> bool:
     """Tell whether the verb that was found in a clause is to be done now."""
     before, form = clause[: found.start()], str(found.lastgroup)
     plain = UNUSED.sub("", before)
@@ -277,18 +277,18 @@ _DO_IT = re.compile(
 )
 
 
-def is_command_asked_for(before: str) -> bool:
+def is_command_requested(before: str) -> bool:
     """Tell whether a command that follows these words is to be carried out."""
     plain = UNUSED.sub("", before)
     excused = _NEGATED.search(plain) or _CONDITION.search(before) or _is_talk(plain)
     return not excused and not is_question(before)
 
 
-def carries_out(clause: str) -> bool:
+def requests_execution(clause: str) -> bool:
     """Tell whether a clause asks to carry out what is quoted elsewhere."""
-    return any(is_command_asked_for(clause[: one.start()]) for one in _DOES.finditer(clause))
+    return any(is_command_requested(clause[: one.start()]) for one in _DOES.finditer(clause))
 
 
-def says_do_it(clause: str) -> bool:
+def refers_back(clause: str) -> bool:
     """Tell whether a clause asks to do what was talked about before."""
     return bool(_DO_IT.search(clause))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from decisions.chat.risk.classes import RiskClass
 from decisions.chat.risk.english import credentials, deletion, messages, money, production, rights
-from decisions.chat.risk.english.grammar import is_asked_for
+from decisions.chat.risk.english.grammar import is_requested
 
 Test = Callable[..., bool]
 
@@ -37,7 +37,7 @@ RULES = (
 )
 
 
-def risks(clause: str, context: str, *, excused: Callable[[int, int], bool]) -> Iterator[RiskClass]:
+def requested_risks(clause: str, context: str, *, excused: Callable[[int, int], bool]) -> Iterator[RiskClass]:
     """Yield the classes of what a clause asks for.
 
     Args:
@@ -51,7 +51,7 @@ def risks(clause: str, context: str, *, excused: Callable[[int, int], bool]) -> 
             if number >= 3 * DENSE:
                 yield rule.name
                 break
-            asked = number >= DENSE or (is_asked_for(clause, found) and not excused(*found.span()))
+            asked = number >= DENSE or (is_requested(clause, found) and not excused(*found.span()))
             if asked and rule.about(clause, found, context, strong=rule.strong):
                 yield rule.name
                 break
@@ -90,7 +90,7 @@ def split_joined(clause: str) -> list[str]:
     return [part for part in (*parts, clause[start:]) if part.strip()]
 
 
-def is_risky_talk(clause: str, context: str) -> RiskClass | None:
+def mentioned_risk(clause: str, context: str) -> RiskClass | None:
     """Return the class that a clause is about, whether or not it asks for it."""
     for rule in RULES:
         for found in rule.verbs.finditer(clause):
