@@ -1,5 +1,5 @@
-"""The ground in the admin site: who calls, who operates, what was decided and done, what is
-kept.
+"""Admin pages of decisions, policy rules, tokens, tenants, workspaces, users, operators, user state
+and the audit log, and the base classes of all admin pages.
 """
 
 from decisions.admin import (

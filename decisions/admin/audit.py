@@ -1,4 +1,4 @@
-"""The audit log in the admin site: to read, to filter, never to write."""
+"""Admin pages of the audit log: the list with filters and export, and one row. Read-only."""
 
 from __future__ import annotations
 
@@ -27,121 +27,130 @@ from decisions.models import AuditEntry, AuditSeal
 from decisions.presentation.formatting import one_line, pretty_json
 from decisions.presentation.html import code, link_about, link_to, moment, pill
 
-# Every distinct value by hops through its index: a DISTINCT would read the whole log.
-_HOPS = """
-WITH RECURSIVE hop(value) AS (
+# Distinct values by one index lookup per value; a DISTINCT would read the whole log.
+_DISTINCT_SQL = """
+WITH RECURSIVE distinct_values(value) AS (
     SELECT MIN({0}) FROM decisions_auditentry WHERE {0} IS NOT NULL
     UNION ALL
-    SELECT (SELECT MIN({0}) FROM decisions_auditentry WHERE {0} > hop.value)
-    FROM hop WHERE hop.value IS NOT NULL)
-SELECT value FROM hop WHERE value IS NOT NULL LIMIT 200
+    SELECT (SELECT MIN({0}) FROM decisions_auditentry WHERE {0} > distinct_values.value)
+    FROM distinct_values WHERE distinct_values.value IS NOT NULL)
+SELECT value FROM distinct_values WHERE value IS NOT NULL LIMIT 200
 """
-
-
-_REFUSALS = (".refused", ".sign_in_failed", ".denied")
-_SOON = "A scheduler seals each row within a second; a row that is not ours is never sealed."
+_REFUSAL_SUFFIXES = (".refused", ".sign_in_failed", ".denied")
+_UNSEALED_HINT = (
+    "The scheduler seals a row about a second after it is committed;"
+    " it never seals a row whose MAC is wrong."
+)
 
 
 def occurring_actions() -> list[str]:
-    """Return the actions that occur in the log."""
+    """Return the distinct actions in the audit log, at most 200."""
     return _occurring("action")
 
 
 def occurring_tools() -> list[str]:
-    """Return the tools that the log tells of."""
+    """Return the distinct tools in the audit log, at most 200."""
     return _occurring(TOOL_IN_SQL[connection.vendor] % {"expressions": "metadata"})
 
 
-def _occurring(what: str) -> list[str]:
+def _occurring(expression: str) -> list[str]:
     with connection.cursor() as cursor:
-        cursor.execute(_HOPS.format(what))
+        cursor.execute(_DISTINCT_SQL.format(expression))
         return [value for (value,) in cursor.fetchall()]
 
 
 class ActionFilter(SimpleListFilter):
-    """By action."""
+    """Filter by action."""
 
     title = "action"
     parameter_name = "action"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
-        """Return the actions that occur."""
+        """Return the actions in the log."""
         return [(action, action) for action in occurring_actions()]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Keep one action's rows."""
+        """Keep the rows of the chosen action."""
         return queryset.filter(action=self.value()) if self.value() else queryset
 
 
 class ToolFilter(SimpleListFilter):
-    """By the tool that a row tells of."""
+    """Filter by the tool named in a row's metadata."""
 
     title = "tool"
     parameter_name = "tool"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
-        """Return the tools that occur."""
+        """Return the tools in the log."""
         return [(tool, tool) for tool in occurring_tools()]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Keep one tool's rows."""
+        """Keep the rows of the chosen tool."""
         tool = self.value()
         return filter_by_tool(queryset, tool) if tool else queryset
 
 
 class AuditTimeFilter(TimeFilter):
-    """By when it was."""
+    """Filter by time, through the audit log's own index."""
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Keep the rows of a span."""
+        """Keep the rows of the chosen time range."""
         return filter_by_time(queryset, *self.bounds())
 
 
 class RefusalFilter(SimpleListFilter):
-    """Refusals alone."""
+    """Filter for refused calls and failed sign-ins."""
 
     title = "outcome"
     parameter_name = "outcome"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
-        """Return the one choice beside all."""
+        """Return the only choice."""
         return [("refused", "Refusals only")]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Keep the rows whose action says that something was refused or failed to be allowed."""
+        """Keep the rows whose action records a refusal or a failed sign-in."""
         if self.value() != "refused":
             return queryset
-        refusals = [name for name in occurring_actions() if name.endswith(_REFUSALS)]
+        refusals = [name for name in occurring_actions() if name.endswith(_REFUSAL_SUFFIXES)]
         return queryset.filter(action__in=refusals)
 
 
 @admin.register(AuditEntry)
 class AuditEntryAdmin(ReadOnlyAdmin):
-    """Newest first; a row says when, what, by whom, about what."""
+    """The audit log, newest row first, with each row's position in the hash chain."""
 
-    list_display = ("when", "what", "by", "about", "told", "sealed")
+    list_title = "Audit log"
+    list_display = (
+        "display_time",
+        "display_action",
+        "display_actor",
+        "display_resource",
+        "display_metadata_line",
+        "display_position",
+    )
     list_filter = (ActionFilter, ToolFilter, RefusalFilter, WorkspaceFilter, AuditTimeFilter)
     ordering = ("-id",)
     search_fields = ("resource_id",)
     search_help_text = "An id, an action, a tool or an actor"
     fields = (
-        "when",
-        "exactly",
-        "what",
-        "by",
-        "about",
+        "display_time",
+        "display_exact_time",
+        "display_action",
+        "display_actor",
+        "display_resource",
         "workspace_id",
         "tenant_id",
-        "facts",
-        "genuine",
-        "sealed",
-        "link",
+        "display_metadata",
+        "display_mac_check",
+        "display_position",
+        "display_hash",
     )
     readonly_fields = fields
     list_before_template = "admin/decisions/auditentry/chain.html"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[AuditEntry]:
-        """Return rows with their places in the chain."""
+        """Return rows with their position and hash in the chain."""
         rows: QuerySet[AuditEntry] = super().get_queryset(request)
         seal = AuditSeal.objects.filter(entry_id=OuterRef("id"))
         return rows.annotate(
@@ -149,34 +158,30 @@ class AuditEntryAdmin(ReadOnlyAdmin):
         )
 
     def get_urls(self) -> list[URLPattern]:
-        """Return the pages, and that of the export before them."""
+        """Return the admin's URLs, with the export."""
         export = self.admin_site.admin_view(self.export_view)
         return [path("export/", export, name="decisions_auditentry_export"), *super().get_urls()]
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Show the list, the end of the chain above it."""
-        shown = {
-            "chain": head_of_chain(),
-            "export": f"{reverse('admin:decisions_auditentry_export')}?{request.GET.urlencode()}",
-            **(extra_context or {}),
-        }
-        answer: HttpResponse = super().changelist_view(request, shown)
-        return answer
+        """Show the list, with the head of the hash chain above it."""
+        export_url = f"{reverse('admin:decisions_auditentry_export')}?{request.GET.urlencode()}"
+        context = {"chain": head_of_chain(), "export_url": export_url, **(extra_context or {})}
+        return super().changelist_view(request, context)
 
     def export_view(self, request: HttpRequest) -> HttpResponseBase:
-        """Answer the rows that the list's filters keep as a file, with their chain."""
+        """Return the filtered rows as a JSON Lines file, with their hash chain."""
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         if not self.has_view_permission(request):
             raise PermissionDenied
-        listed = self.get_changelist_instance(request)
-        home = ensure_workspace()
+        changelist = self.get_changelist_instance(request)
+        workspace = ensure_workspace()
         lines = export_audit(
-            listed.queryset,
+            changelist.queryset,
             actor=f"admin:{request.user.get_username()}",
-            owner=(home.tenant_id, home.id),
+            owner=(workspace.tenant_id, workspace.id),
             filters=dict(request.GET.items()),
         )
         return bundle_file(request, lines, "audit.jsonl")
@@ -184,7 +189,7 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[AuditEntry], search_term: str
     ) -> tuple[QuerySet[AuditEntry], bool]:
-        """Find rows by a whole id, action, tool or actor, all of them indexed."""
+        """Find rows by a complete resource id, action, tool or actor, through an index."""
         term = search_term.strip()
         if not term:
             return queryset, False
@@ -197,64 +202,66 @@ class AuditEntryAdmin(ReadOnlyAdmin):
         return queryset.filter(resource_id=term), False
 
     @admin.display(description="When")
-    def when(self, entry: AuditEntry) -> SafeString:
-        """Return when it was."""
+    def display_time(self, entry: AuditEntry) -> SafeString:
+        """Return the time relative to now."""
         return moment(entry.created_at)
 
-    @admin.display(description="Exactly")
-    def exactly(self, entry: AuditEntry) -> str:
-        """Return when it was, to the microsecond."""
+    @admin.display(description="Exact time")
+    def display_exact_time(self, entry: AuditEntry) -> str:
+        """Return the time with microseconds."""
         return f"{entry.created_at:%Y-%m-%d %H:%M:%S.%f} UTC"
 
     @admin.display(description="Action")
-    def what(self, entry: AuditEntry) -> SafeString:
-        """Return the action, refusals in another colour."""
-        refused = entry.action.endswith(_REFUSALS)
+    def display_action(self, entry: AuditEntry) -> SafeString:
+        """Return the action as a coloured label; refusals are red."""
+        refused = entry.action.endswith(_REFUSAL_SUFFIXES)
         return pill(entry.action, "failed" if refused else "neutral")
 
     @admin.display(description="By")
-    def by(self, entry: AuditEntry) -> SafeString:
-        """Return who did it."""
-        kind, mark, name = entry.actor.partition(":")
-        if mark and kind in ("token", "worker"):
+    def display_actor(self, entry: AuditEntry) -> SafeString:
+        """Return the actor, as a link where it has a page."""
+        kind, separator, name = entry.actor.partition(":")
+        if separator and kind in ("token", "worker"):
             return format_html("{} {}", kind, link_to(kind, name))
         return code(entry.actor)
 
-    @admin.display(description="About")
-    def about(self, entry: AuditEntry) -> SafeString:
-        """Return what the row is about, as a link where it has a page."""
+    @admin.display(description="Resource")
+    def display_resource(self, entry: AuditEntry) -> SafeString:
+        """Return the resource's type and id, as a link where it has a page."""
         return format_html(
             "{} {}", entry.resource_type, link_about(entry.resource_type, entry.resource_id)
         )
 
-    @admin.display(description="Told")
-    def told(self, entry: AuditEntry) -> SafeString:
+    @admin.display(description="Metadata")
+    def display_metadata_line(self, entry: AuditEntry) -> SafeString:
         """Return the metadata on one line."""
         return format_html(
             '<span class="cty-dim cty-clip">{}</span>', one_line(entry.metadata, 110)
         )
 
     @admin.display(description="Metadata")
-    def facts(self, entry: AuditEntry) -> SafeString:
-        """Return the metadata in full."""
+    def display_metadata(self, entry: AuditEntry) -> SafeString:
+        """Return the complete metadata as JSON."""
         return format_html('<pre class="cty-pre">{}</pre>', pretty_json(entry.metadata))
 
-    @admin.display(description="Written by us")
-    def genuine(self, entry: AuditEntry) -> SafeString:
-        """Return whether the row's MAC is this installation's."""
+    @admin.display(description="MAC")
+    def display_mac_check(self, entry: AuditEntry) -> SafeString:
+        """Return whether the row's MAC is valid under this installation's keys."""
         if is_genuine(entry):
-            return pill("genuine: its MAC is this installation's", "succeeded")
-        return pill("not genuine: altered, or put in by other means", "failed")
+            return pill("valid: this installation wrote the row", "succeeded")
+        return pill("invalid: the row was changed or inserted by other means", "failed")
 
     @admin.display(description="Sealed")
-    def sealed(self, entry: AuditEntry) -> SafeString:
-        """Return the row's place in the chain."""
+    def display_position(self, entry: AuditEntry) -> SafeString:
+        """Return the row's position in the hash chain."""
         position = getattr(entry, "seal_position", None)
         if position is None:
-            return format_html('<span class="cty-dim" title="{}">{}</span>', _SOON, "not yet")
+            return format_html(
+                '<span class="cty-dim" title="{}">{}</span>', _UNSEALED_HINT, "not yet"
+            )
         return format_html('<span class="cty-num">{}</span>', f"{position:,}")
 
     @admin.display(description="Hash")
-    def link(self, entry: AuditEntry) -> SafeString:
-        """Return the hash of the row's link in the chain."""
+    def display_hash(self, entry: AuditEntry) -> SafeString:
+        """Return the hash of the row's seal."""
         return code(getattr(entry, "seal_hash", None) or "–")

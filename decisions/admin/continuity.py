@@ -1,6 +1,4 @@
-"""What is kept of users in the admin site: objects with their versions, outcomes, evidence; and the
-state that a user's own page shows. To read.
-"""
+"""Admin pages of user state (S2): objects with their versions, outcomes and evidence. Read-only."""
 
 from __future__ import annotations
 
@@ -22,21 +20,21 @@ from decisions.models import Evidence, Outcome, OutcomeStatus, User, UserObject
 from decisions.presentation.formatting import one_line, pretty_json, shorten
 from decisions.presentation.html import code, link_to, moment, pill
 
-VERSIONS_SHOWN = 50
-NOTHING = SafeString("–")
+ROWS_SHOWN = 50
+EMPTY = SafeString("–")
 _TONES = {"success": "succeeded", "partial": "partial_success", "failed": "failed"}
 
 
-class OfUserAdmin(ReadOnlyAdmin):
-    """Rows of users: found by the whole user id, or their own id."""
+class UserRecordAdmin(ReadOnlyAdmin):
+    """Base class for rows that belong to a user; the search takes a complete user id."""
 
     search_fields = ("user_id",)
-    search_help_text = "A whole user id, or an id"
+    search_help_text = "A complete user id or obj_… id"
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        """Find rows by a user, or one by its id."""
+        """Find rows by their user, or an object by its id."""
         term = search_term.strip()
         if not term:
             return queryset, False
@@ -46,38 +44,38 @@ class OfUserAdmin(ReadOnlyAdmin):
         return found, False
 
     @admin.display(description="User")
-    def whose(self, row: Any) -> SafeString:
-        """Return the user's id as a link to what else there is of them."""
+    def display_user(self, row: Any) -> SafeString:
+        """Return the user id, as a link to this list filtered by the user."""
         return _list_link(self.model._meta.model_name or "", row.user_id, row.workspace_id)
 
 
-class TypeFilter(admin.SimpleListFilter):
-    """Shells or success paths."""
+class ObjectTypeFilter(admin.SimpleListFilter):
+    """Filter objects by type: shell or success path."""
 
     title = "type"
     parameter_name = "type"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """Return the two."""
+        """Return the two types."""
         return [("shell", "Shell"), ("success_path", "Success path")]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Keep one of them."""
+        """Keep the rows with the chosen value."""
         return queryset.filter(object_type=self.value()) if self.value() else queryset
 
 
 class OutcomeFilter(admin.SimpleListFilter):
-    """By what became of the decision."""
+    """Filter by the reported status."""
 
     title = "outcome"
     parameter_name = "status"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """Return S2's three, and what is pending."""
+        """Return the three statuses of S2, and pending."""
         return [*((str(v), str(label)) for v, label in OutcomeStatus.choices), ("none", "Pending")]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Keep one of them."""
+        """Keep the rows with the chosen value."""
         if self.value() == "none":
             return queryset.filter(status__isnull=True)
         known = self.value() in OutcomeStatus.values
@@ -85,45 +83,52 @@ class OutcomeFilter(admin.SimpleListFilter):
 
 
 @admin.register(UserObject)
-class UserObjectAdmin(OfUserAdmin):
-    """Shells and success paths, the last written first."""
+class UserObjectAdmin(UserRecordAdmin):
+    """Shells and success paths, the last written first, with their versions."""
 
-    list_display = ("name", "kind", "whose", "in_version", "written")
-    list_filter = (TypeFilter, WorkspaceFilter)
+    list_display = ("name", "display_type", "display_user", "display_version", "display_written_at")
+    list_filter = (ObjectTypeFilter, WorkspaceFilter)
     ordering = ("-updated_at", "-id")
-    fields = ("name", "kind", "shown_id", "whose", "written", "versions_kept")
+    fields = (
+        "name",
+        "display_type",
+        "display_id",
+        "display_user",
+        "display_written_at",
+        "display_versions",
+    )
     readonly_fields = fields
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        """Return objects with the number of their current version."""
+        """Return objects with their newest version number."""
         rows: QuerySet[Any] = super().get_queryset(request)
         numbered: QuerySet[Any] = rows.annotate(newest=Max("versions__version"))
         return numbered
 
     @admin.display(description="Type")
-    def kind(self, row: UserObject) -> SafeString:
-        """Return which of the two it is."""
+    def display_type(self, row: UserObject) -> SafeString:
+        """Return the type as a label."""
         return pill(row.object_type.replace("_", " "), "neutral")
 
     @admin.display(description="Id")
-    def shown_id(self, row: UserObject) -> SafeString:
+    def display_id(self, row: UserObject) -> SafeString:
         """Return the id."""
         return code(row.id)
 
     @admin.display(description="Version")
-    def in_version(self, row: Any) -> int:
-        """Return which version is the current one."""
+    def display_version(self, row: Any) -> int:
+        """Return the number of the newest version."""
         return int(row.newest)
 
     @admin.display(description="Written")
-    def written(self, row: UserObject) -> SafeString:
-        """Return when it was last written."""
+    def display_written_at(self, row: UserObject) -> SafeString:
+        """Return when the newest version was written."""
         return moment(row.updated_at)
 
     @admin.display(description="Versions")
-    def versions_kept(self, row: UserObject) -> SafeString:
-        """Return the versions, the current one open."""
-        newest = row.versions.order_by("-version")[:VERSIONS_SHOWN]
+    def display_versions(self, row: UserObject) -> SafeString:
+        """Return the newest versions, the current one unfolded."""
+        newest = row.versions.order_by("-version")[:ROWS_SHOWN]
         return format_html_join(
             "",
             '<details class="cty-fold" {}><summary>Version {} · {} · confidence {},'
@@ -144,121 +149,147 @@ class UserObjectAdmin(OfUserAdmin):
 
 
 @admin.register(Outcome)
-class OutcomeAdmin(OfUserAdmin):
-    """What became of decisions, the newest first."""
+class OutcomeAdmin(UserRecordAdmin):
+    """Outcomes of decisions, newest first."""
 
-    list_display = ("became", "about", "whose", "said", "impact_off", "cost_off", "told_at")
+    list_display = (
+        "display_status",
+        "display_decision",
+        "display_user",
+        "display_note",
+        "display_impact_error",
+        "display_cost_error",
+        "display_reported_at",
+    )
     list_filter = (OutcomeFilter, WorkspaceFilter)
     ordering = ("-id",)
     fields = (
-        "became",
-        "about",
-        "whose",
+        "display_status",
+        "display_decision",
+        "display_user",
         "note",
-        "by_system",
+        "display_system_caused",
         "failure_type",
         "layer",
-        "impact_off",
-        "cost_off",
+        "display_impact_error",
+        "display_cost_error",
         "reported_by",
-        "told_at",
-        "expected",
-        "seen",
-        "suggests",
-        "evidence",
+        "display_reported_at",
+        "display_expected",
+        "display_actual",
+        "display_proposal",
+        "display_evidence",
     )
     readonly_fields = fields
 
     @admin.display(description="Outcome")
-    def became(self, row: Outcome) -> SafeString:
-        """Return the status, or that it is pending."""
+    def display_status(self, row: Outcome) -> SafeString:
+        """Return the reported status, or `pending`."""
         return pill(row.status, _TONES[row.status]) if row.status else pill("pending", "queued")
 
     @admin.display(description="Decision")
-    def about(self, row: Outcome) -> SafeString:
+    def display_decision(self, row: Outcome) -> SafeString:
         """Return the decision as a link."""
         return link_to("decision", str(row.decision_id))
 
     @admin.display(description="Note")
-    def said(self, row: Outcome) -> str:
-        """Return what was said of it."""
+    def display_note(self, row: Outcome) -> str:
+        """Return the shortened note of the report."""
         return shorten(row.note, 80) or "–"
 
-    @admin.display(description="The system was at fault")
-    def by_system(self, row: Outcome) -> str:
-        """Return whether the report says so."""
+    @admin.display(description="Caused by the system")
+    def display_system_caused(self, row: Outcome) -> str:
+        """Return whether the report names the system as the cause."""
         return "yes" if row.system_caused else "no"
 
     @admin.display(description="Impact error")
-    def impact_off(self, row: Outcome) -> str:
-        """Return how far the forecast of the impact was off, 0..2."""
+    def display_impact_error(self, row: Outcome) -> str:
+        """Return the error of the impact forecast, 0..2."""
         return "–" if row.impact_error is None else f"{row.impact_error:.3f}"
 
     @admin.display(description="Cost error")
-    def cost_off(self, row: Outcome) -> str:
+    def display_cost_error(self, row: Outcome) -> str:
         """Return actual minus expected cost."""
         return "–" if row.cost_error is None else f"{row.cost_error:+.2f}"
 
     @admin.display(description="Reported")
-    def told_at(self, row: Outcome) -> SafeString:
+    def display_reported_at(self, row: Outcome) -> SafeString:
         """Return when it was reported."""
         return moment(row.reported_at)
 
     @admin.display(description="Expected")
-    def expected(self, row: Outcome) -> SafeString:
+    def display_expected(self, row: Outcome) -> SafeString:
         """Return the forecast."""
         return _json(row.forecast)
 
-    @admin.display(description="Seen")
-    def seen(self, row: Outcome) -> SafeString:
+    @admin.display(description="Actual")
+    def display_actual(self, row: Outcome) -> SafeString:
         """Return the actual impact and cost."""
         return _json({"impact": row.actual_impact, "cost": row.actual_cost})
 
-    @admin.display(description="Suggests the success path")
-    def suggests(self, row: Outcome) -> SafeString:
-        """Return the proposal."""
-        return _json(row.proposal) if row.proposal else NOTHING
+    @admin.display(description="Proposed success path")
+    def display_proposal(self, row: Outcome) -> SafeString:
+        """Return the success path that the caller proposed."""
+        return _json(row.proposal) if row.proposal else EMPTY
 
-    @admin.display(description="Moved the state")
-    def evidence(self, row: Outcome) -> SafeString:
-        """Return how the state moved by it."""
-        moves = Evidence.objects.filter(decision_id=row.decision_id).order_by("id")[:VERSIONS_SHOWN]
-        told = format_html_join(
-            "", "<div>{} {} → {}</div>", ((e.axis, e.value_before, e.value_after) for e in moves)
+    @admin.display(description="State changes")
+    def display_evidence(self, row: Outcome) -> SafeString:
+        """Return the changes of the user's state after this decision."""
+        changes = Evidence.objects.filter(decision_id=row.decision_id).order_by("id")[:ROWS_SHOWN]
+        lines = format_html_join(
+            "", "<div>{} {} → {}</div>", ((e.axis, e.value_before, e.value_after) for e in changes)
         )
-        return told or NOTHING
+        return lines or EMPTY
 
 
 @admin.register(Evidence)
-class EvidenceAdmin(OfUserAdmin):
-    """Why values are what they are, the newest first."""
+class EvidenceAdmin(UserRecordAdmin):
+    """Evidence: the changes of users' states with their reasons, newest first."""
 
-    list_display = ("axis", "moved", "source", "whose", "about", "note", "told_at")
+    list_display = (
+        "axis",
+        "display_change",
+        "source",
+        "display_user",
+        "display_decision",
+        "note",
+        "display_created_at",
+    )
     list_filter = (WorkspaceFilter, TimeFilter)
     ordering = ("-id",)
-    fields = ("axis", "moved", "delta", "confidence", "source", "whose", "about", "note", "told_at")
+    fields = (
+        "axis",
+        "display_change",
+        "delta",
+        "confidence",
+        "source",
+        "display_user",
+        "display_decision",
+        "note",
+        "display_created_at",
+    )
     readonly_fields = fields
 
-    @admin.display(description="Moved")
-    def moved(self, row: Evidence) -> str:
-        """Return from which value to which."""
+    @admin.display(description="Change")
+    def display_change(self, row: Evidence) -> str:
+        """Return the value before and after."""
         return f"{row.value_before:.3f} → {row.value_after:.3f}"
 
     @admin.display(description="Decision")
-    def about(self, row: Evidence) -> SafeString:
-        """Return the decision that it came with."""
-        return link_to("decision", str(row.decision_id)) if row.decision_id else NOTHING
+    def display_decision(self, row: Evidence) -> SafeString:
+        """Return the decision that caused the change, as a link."""
+        return link_to("decision", str(row.decision_id)) if row.decision_id else EMPTY
 
     @admin.display(description="When")
-    def told_at(self, row: Evidence) -> SafeString:
-        """Return when it was told."""
+    def display_created_at(self, row: Evidence) -> SafeString:
+        """Return when the evidence was recorded."""
         return moment(row.created_at)
 
 
 def state_table(user: User) -> SafeString:
-    """Return a user's state, axis by axis, the scarcest marked."""
-    place = user.workspace
-    state = read_state(Owner(place.tenant_id, place.id, user.user_id))
+    """Return a user's state as a table with a row per axis; the main constraint is marked."""
+    workspace = user.workspace
+    state = read_state(Owner(workspace.tenant_id, workspace.id, user.user_id))
     rows = (
         (
             axis,
@@ -279,22 +310,25 @@ def state_table(user: User) -> SafeString:
     return format_html('<table class="cty-axes">{}</table>', lines)
 
 
-def kept_of(user: User) -> SafeString:
-    """Return links to what else is kept of a user."""
+def record_links(user: User) -> SafeString:
+    """Return links to the user's objects, outcomes and evidence."""
     parts = (("userobject", "objects"), ("outcome", "outcomes"), ("evidence", "evidence"))
     return format_html_join(
         " · ",
         "{}",
-        ((_list_link(name, user.user_id, user.workspace_id, shown=told),) for name, told in parts),
+        (
+            (_list_link(name, user.user_id, user.workspace_id, label=label),)
+            for name, label in parts
+        ),
     )
 
 
 def _list_link(
-    model_name: str, user_id: str, workspace_id: str, *, shown: str | None = None
+    model_name: str, user_id: str, workspace_id: str, *, label: str | None = None
 ) -> SafeString:
-    asked = urlencode({"q": user_id, "workspace": workspace_id})
-    page = f"{reverse(f'admin:decisions_{model_name}_changelist')}?{asked}"
-    return format_html('<a class="cty-link" href="{}">{}</a>', page, shown or user_id)
+    query = urlencode({"q": user_id, "workspace": workspace_id})
+    page = f"{reverse(f'admin:decisions_{model_name}_changelist')}?{query}"
+    return format_html('<a class="cty-link" href="{}">{}</a>', page, label or user_id)
 
 
 def _json(value: Any) -> SafeString:

@@ -1,6 +1,4 @@
-"""Decisions in the admin site, and the inbox of those that wait for a person: what, why, by which
-rule, until when, and the two buttons.
-"""
+"""Admin pages of decisions: the list, the inbox of pending confirmations, and one decision."""
 
 from __future__ import annotations
 
@@ -39,33 +37,34 @@ _TONES = {
     "expired": "canceled",
     "withdrawn": "canceled",
 }
+INBOX_TITLE = "Inbox"
 MAY_DECIDE = "decisions.change_confirmation"
-# What the parts above show of their own that waits for a person, above the decisions that do.
+# Parts of the inbox that other apps add above the list of decisions: callables that return HTML.
 inbox_parts: list[Callable[[HttpRequest], SafeString]] = []
 
 
-class StateFilter(admin.SimpleListFilter):
-    """By what was said to them."""
+class ConfirmationFilter(admin.SimpleListFilter):
+    """Filter by the status of the confirmation."""
 
-    title = "answer"
+    title = "confirmation"
     parameter_name = "status"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """Return the answers, the missing one first."""
+        """Return the statuses, waiting first."""
         return [(str(value), str(label)) for value, label in ConfirmationStatus.choices]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Keep one of them."""
+        """Keep the rows with the chosen value."""
         if self.value() not in ConfirmationStatus.values:
             return queryset
-        kept = queryset.filter(confirmation__status=self.value())
+        chosen = queryset.filter(confirmation__status=self.value())
         if self.value() != ConfirmationStatus.WAITING:
-            return kept
-        return kept.filter(confirmation__expires_at__gt=datetime.now(UTC))
+            return chosen
+        return chosen.filter(confirmation__expires_at__gt=datetime.now(UTC))
 
 
-class KindFilter(admin.SimpleListFilter):
-    """Words or deeds."""
+class DecisionKindFilter(admin.SimpleListFilter):
+    """Filter by the decision's subject: a chat message, a direct call or a call of a step."""
 
     title = "kind"
     parameter_name = "kind"
@@ -75,47 +74,63 @@ class KindFilter(admin.SimpleListFilter):
         return [(str(value), str(label)) for value, label in DecisionKind.choices]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Keep one of them."""
+        """Keep the rows with the chosen value."""
         return queryset.filter(kind=self.value()) if self.value() else queryset
 
 
-def state_folder(confirmation: Confirmation | None) -> str:
-    """Return how a confirmation stands by the clock, which the scheduler follows within seconds."""
+def is_inbox(request: HttpRequest) -> bool:
+    """Return whether the requested list shows only what waits for a person."""
+    return request.GET.get(ConfirmationFilter.parameter_name) == ConfirmationStatus.WAITING
+
+
+def confirmation_state(confirmation: Confirmation | None) -> str:
+    """Return the confirmation's status; `expired` as soon as its time is over.
+
+    The scheduler updates the row some seconds later.
+    """
     if confirmation is None:
-        return "none needed"
+        return "not needed"
     late = confirmation.expires_at <= datetime.now(UTC)
     return "expired" if confirmation.status == "waiting" and late else str(confirmation.status)
 
 
 def confirmation_of(decision: Decision) -> Confirmation | None:
-    """Return what the decision waits or waited for, read with it."""
+    """Return the decision's confirmation, None without one; `select_related` avoids a query."""
     found: Confirmation | None = getattr(decision, "confirmation", None)
     return found
 
 
 @admin.register(Decision)
 class DecisionAdmin(ReadOnlyAdmin):
-    """What was decided, newest first; what waits can be confirmed or refused."""
+    """Decisions, newest first. Operators confirm or refuse the waiting ones."""
 
-    list_display = ("state", "what", "asked_by", "by_run", "why", "until", "made")
-    list_filter = (StateFilter, KindFilter, WorkspaceFilter, TimeFilter)
+    list_display = (
+        "display_confirmation",
+        "display_subject",
+        "display_caller",
+        "display_run",
+        "display_reason",
+        "display_time_left",
+        "display_created_at",
+    )
+    list_filter = (ConfirmationFilter, DecisionKindFilter, WorkspaceFilter, TimeFilter)
     ordering = ("-id",)
     search_fields = ("id", "run_id", "user_id")
-    search_help_text = "A number, a run_… id or a user"
+    search_help_text = "A decision number, a run_… id or a user id"
     change_form_template = "admin/decisions/decision/page.html"
     list_before_template = "admin/decisions/decision/inbox.html"
-    fields = ("made",)
+    fields = ("display_created_at",)
     readonly_fields = fields
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Decision]:
-        """Return decisions with what was said to them."""
+        """Return decisions with their confirmations."""
         rows: QuerySet[Decision] = super().get_queryset(request)
         return rows.select_related("confirmation")
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Decision], search_term: str
     ) -> tuple[QuerySet[Decision], bool]:
-        """Find decisions by a number, a run or a user."""
+        """Find decisions by number, run id or user id."""
         term = search_term.strip()
         if not term:
             return queryset, False
@@ -125,56 +140,57 @@ class DecisionAdmin(ReadOnlyAdmin):
         return queryset.filter(**{field: term}), False
 
     def has_decide_permission(self, request: HttpRequest) -> bool:
-        """Tell whether this operator may confirm and refuse."""
+        """Return whether the user may confirm and refuse."""
         return request.user.has_perm(MAY_DECIDE)
 
     def get_urls(self) -> list[URLPattern]:
-        """Return the pages, and the addresses of the two deeds before them."""
-        deeds = {"confirm": confirm, "refuse": refuse}
+        """Return the admin's URLs, with those of the actions confirm and refuse."""
+        actions = {"confirm": confirm, "refuse": refuse}
         return [
             *(
                 path(
                     f"<int:decision_id>/{name}/",
-                    self.admin_site.admin_view(self._view_of(deed)),
+                    self.admin_site.admin_view(self._view_of(action)),
                     name=f"decisions_decision_{name}",
                 )
-                for name, deed in deeds.items()
+                for name, action in actions.items()
             ),
             *super().get_urls(),
         ]
 
-    def _view_of(self, deed: Callable[..., Confirmation]) -> Callable[..., HttpResponse]:
+    def _view_of(self, action: Callable[..., Confirmation]) -> Callable[..., HttpResponse]:
         def view(request: HttpRequest, decision_id: int) -> HttpResponse:
             if request.method != "POST":
                 return HttpResponseNotAllowed(["POST"])
             if not self.has_decide_permission(request):
                 raise PermissionDenied
-            self._decide(request, deed, decision_id)
+            self._decide(request, action, decision_id)
             return redirect(reverse("admin:decisions_decision_change", args=[decision_id]))
 
         return view
 
     def _decide(
-        self, request: HttpRequest, deed: Callable[..., Confirmation], decision_id: int
+        self, request: HttpRequest, action: Callable[..., Confirmation], decision_id: int
     ) -> None:
         by = f"admin:{request.user.get_username()}"
         try:
-            done = deed(decision_id=decision_id, by=by, how="admin")
+            confirmation = action(decision_id=decision_id, by=by, how="admin")
         except Refused as refusal:
             self.message_user(request, refusal.message, messages.WARNING)
         else:
-            told = f"Decision {decision_id} is {done.status}."
-            self.message_user(request, told, messages.SUCCESS)
+            message = f"Decision {decision_id} is {confirmation.status}."
+            self.message_user(request, message, messages.SUCCESS)
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Show the list; as the inbox, with whatever else waits for a person."""
-        is_inbox = request.GET.get(StateFilter.parameter_name) == ConfirmationStatus.WAITING
-        parts = [part(request) for part in inbox_parts] if is_inbox else []
-        shown = {"inbox_parts": parts, **(extra_context or {})}
-        answer: HttpResponse = super().changelist_view(request, shown)
-        return answer
+        """Show the list; the inbox also shows the parts that other apps add."""
+        parts = [part(request) for part in inbox_parts] if is_inbox(request) else []
+        return super().changelist_view(request, {"inbox_parts": parts, **(extra_context or {})})
+
+    def get_list_title(self, request: HttpRequest) -> str:
+        """Return "Inbox" for the list of waiting decisions."""
+        return INBOX_TITLE if is_inbox(request) else self.list_title
 
     def change_view(
         self,
@@ -183,96 +199,96 @@ class DecisionAdmin(ReadOnlyAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        """Show a decision, with the two buttons while it waits and for whoever may."""
+        """Show a decision; while it waits, with the buttons for users who may decide."""
         found = Decision.objects.select_related("confirmation").filter(pk=_number(object_id))
-        context = _shown(decision) if (decision := found.first()) is not None else {}
+        context = _page_context(decision) if (decision := found.first()) is not None else {}
         context["may_decide"] = self.has_decide_permission(request)
         return super().change_view(
             request, object_id, form_url, {**context, **(extra_context or {})}
         )
 
-    @admin.display(description="Answer")
-    def state(self, decision: Decision) -> SafeString:
-        """Return what was said to it."""
+    @admin.display(description="Confirmation")
+    def display_confirmation(self, decision: Decision) -> SafeString:
+        """Return the status of the confirmation."""
         return state_pill(decision)
 
-    @admin.display(description="What")
-    def what(self, decision: Decision) -> SafeString:
-        """Return the tool that is to be called and its arguments, or the words it was about."""
+    @admin.display(description="Call or message")
+    def display_subject(self, decision: Decision) -> SafeString:
+        """Return the tool call with its arguments, or the chat message."""
         return format_html(
             '<span class="cty-run"><b>{}</b><span class="cty-clip cty-dim">{}</span></span>',
             title_of(decision),
-            one_line(decision.arguments, 80) if decision.tool else words_of(decision, 80),
+            one_line(decision.arguments, 80) if decision.tool else message_of(decision, 80),
         )
 
-    @admin.display(description="Asked by")
-    def asked_by(self, decision: Decision) -> SafeString:
-        """Return who wants it, and for whom."""
-        who = _link_to_principal(decision.principal_id)
-        return format_html("{} for {}", who, decision.user_id) if decision.user_id else who
+    @admin.display(description="Caller")
+    def display_caller(self, decision: Decision) -> SafeString:
+        """Return the principal, and the user it acts for."""
+        caller = _link_to_principal(decision.principal_id)
+        return format_html("{} for {}", caller, decision.user_id) if decision.user_id else caller
 
     @admin.display(description="Run")
-    def by_run(self, decision: Decision) -> SafeString | str:
-        """Return the run that waits for it."""
+    def display_run(self, decision: Decision) -> SafeString | str:
+        """Return the run of the call, as a link."""
         return link_to("run", decision.run_id) if decision.run_id else "–"
 
-    @admin.display(description="Why")
-    def why(self, decision: Decision) -> SafeString:
-        """Return the reason, or the rule."""
-        told = shorten(decision.reason or decision.rule, 80)
-        return format_html('<span class="cty-clip" title="{}">{}</span>', decision.rule, told)
+    @admin.display(description="Reason")
+    def display_reason(self, decision: Decision) -> SafeString:
+        """Return the reason, or the rule without one."""
+        text = shorten(decision.reason or decision.rule, 80)
+        return format_html('<span class="cty-clip" title="{}">{}</span>', decision.rule, text)
 
     @admin.display(description="Expires")
-    def until(self, decision: Decision) -> SafeString | str:
-        """Return how long it still waits."""
+    def display_time_left(self, decision: Decision) -> SafeString | str:
+        """Return the time left to decide."""
         confirmation = confirmation_of(decision)
-        if confirmation is None or state_folder(confirmation) != "waiting":
+        if confirmation is None or confirmation_state(confirmation) != "waiting":
             return "–"
         return time_left(confirmation)
 
-    @admin.display(description="Asked")
-    def made(self, decision: Decision) -> SafeString:
-        """Return when it was made."""
+    @admin.display(description="Requested")
+    def display_created_at(self, decision: Decision) -> SafeString:
+        """Return when the call was decided."""
         return moment(decision.created_at)
 
 
 def state_pill(decision: Decision) -> SafeString:
-    """Return how a decision stands, as a coloured label."""
-    state = state_folder(confirmation_of(decision))
+    """Return the status of a decision's confirmation as a coloured label."""
+    state = confirmation_state(confirmation_of(decision))
     return pill(state, _TONES.get(state, "neutral"))
 
 
 def title_of(decision: Decision) -> str:
-    """Return a decision in two words: the tool and its target, or what the words were about."""
+    """Return a short title: the tool and its target, or the mode of a chat message."""
     if not decision.tool:
         return f"chat: {decision.mode}"
     return f"{decision.tool} → {decision.target_id}" if decision.target_id else decision.tool
 
 
-def words_of(decision: Decision, length: int) -> str:
-    """Return what was said where the decision was about words, cut to a length."""
+def message_of(decision: Decision, length: int) -> str:
+    """Return the chat message of a decision, shortened to `length` characters."""
     return shorten(str(decision.arguments.get("message", decision.task_type)), length)
 
 
 def time_left(confirmation: Confirmation) -> str:
-    """Return how long a person may still decide."""
+    """Return the time left until the confirmation expires, such as `in 5 min`."""
     left = (confirmation.expires_at - datetime.now(UTC)).total_seconds()
     return f"in {duration(max(0.0, left) * 1000)}"
 
 
-def _shown(decision: Decision) -> dict[str, Any]:
-    """Return what the page of a decision shows."""
+def _page_context(decision: Decision) -> dict[str, Any]:
+    """Return the template context of a decision's page."""
     confirmation = confirmation_of(decision)
-    state = state_folder(confirmation)
+    state = confirmation_state(confirmation)
     return {
         "decision": decision,
         "title": f"Decision {decision.pk}",
-        "what": title_of(decision),
+        "subject": title_of(decision),
         "state": state_pill(decision),
-        "waits": state == "waiting",
+        "is_waiting": state == "waiting",
         "confirmation": confirmation,
         "arguments": exact_json(decision.arguments) if decision.arguments else "",
-        "who": _link_to_principal(decision.principal_id),
+        "caller": _link_to_principal(decision.principal_id),
         "rule": _rule(decision.rule),
         "expires": time_left(confirmation) if confirmation and state == "waiting" else "",
         "parts": pretty_json(decision.parts) if decision.parts else "",
@@ -280,17 +296,17 @@ def _shown(decision: Decision) -> dict[str, Any]:
     }
 
 
-def _rule(told: str) -> SafeString | str:
-    """Return the rule that decided, as a link where it is one of policy's."""
-    key, _, version = told.partition(" ")
+def _rule(rule: str) -> SafeString | str:
+    """Return the rule of the decision, as a link for a policy rule."""
+    key, _, version = rule.partition(" ")
     if not key.startswith("rule_"):
-        return told or "–"
+        return rule or "–"
     return link_to("policyrule", key, label=f"{short_id(key)} {version}")
 
 
 def _link_to_principal(principal_id: str) -> SafeString:
-    kind, mark, name = principal_id.partition(":")
-    if mark and kind == "token":
+    kind, separator, name = principal_id.partition(":")
+    if separator and kind == "token":
         return format_html("token {}", link_to("token", name))
     return code(principal_id)
 

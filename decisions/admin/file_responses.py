@@ -1,4 +1,4 @@
-"""Answers of the admin site that are files."""
+"""HTTP responses of the admin that download a file."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ from decisions.audit.bundle import file_headers, in_batches
 
 
 def bundle_file(request: HttpRequest, lines: Iterator[bytes], name: str) -> StreamingHttpResponse:
-    """Return a bundle as a file to save, sent as it is made."""
-    streamed: Any = in_batches(lines) if isinstance(request, ASGIRequest) else lines
-    return StreamingHttpResponse(streamed, headers=file_headers(name))
+    """Return a response that streams the lines of an audit bundle as an attachment."""
+    content: Any = in_batches(lines) if isinstance(request, ASGIRequest) else lines
+    return StreamingHttpResponse(content, headers=file_headers(name))

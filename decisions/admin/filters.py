@@ -1,5 +1,6 @@
-"""Filters of the lists: their choices come from small tables or from code, never from a scan of the
-list's own table.
+"""List filters that several model admins share.
+
+Their choices come from small tables or from code, never from a scan of the listed table.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _SPANS = {
 
 
 class WorkspaceFilter(SimpleListFilter):
-    """By workspace; not shown where there is only one."""
+    """Filter by workspace; hidden while there is only one."""
 
     title = "workspace"
     parameter_name = "workspace"
@@ -32,19 +33,21 @@ class WorkspaceFilter(SimpleListFilter):
     def lookups(
         self, request: HttpRequest, model_admin: ModelAdmin[Any]
     ) -> Iterable[tuple[str, str]]:
-        """Return the workspaces, as tenant / name."""
-        places = list(
+        """Return the workspaces as `tenant / name`."""
+        workspaces = list(
             Workspace.objects.select_related("tenant").order_by("tenant__name", "name")[:200]
         )
-        return [(place.id, workspace_label(place)) for place in places] if len(places) > 1 else []
+        if len(workspaces) < 2:
+            return []
+        return [(workspace.id, workspace_label(workspace)) for workspace in workspaces]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Keep one workspace's rows."""
+        """Keep the rows of the chosen workspace."""
         return queryset.filter(**{self.field: self.value()}) if self.value() else queryset
 
 
 class TimeFilter(SimpleListFilter):
-    """By when the row was made."""
+    """Filter by the time when the row was created."""
 
     title = "time"
     parameter_name = "time"
@@ -53,28 +56,28 @@ class TimeFilter(SimpleListFilter):
     def lookups(
         self, request: HttpRequest, model_admin: ModelAdmin[Any]
     ) -> Iterable[tuple[str, str]]:
-        """Return the spans."""
+        """Return the time ranges."""
         return [
             *((key, label) for key, (label, _) in _SPANS.items()),
             ("older", "Older than 30 days"),
         ]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Keep the rows of a span that ends now, or those before all spans."""
+        """Keep the rows of the chosen time range."""
         since, before = self.bounds()
         if since is not None:
             return queryset.filter(**{f"{self.field}__gte": since})
         return queryset.filter(**{f"{self.field}__lt": before}) if before else queryset
 
     def bounds(self) -> tuple[datetime | None, datetime | None]:
-        """Return since when and before when the chosen rows were made."""
+        """Return the start and the end of the chosen range; None for an open side."""
         now, chosen = datetime.now(UTC), self.value() or ""
         if chosen == "older":
             return None, now - _SPANS["month"][1]
         return (now - _SPANS[chosen][1], None) if chosen in _SPANS else (None, None)
 
 
-def workspace_label(place: Workspace) -> str:
-    """Return a workspace's name, with its tenant's where that says something more."""
-    tenant = place.tenant.name
-    return place.name if tenant == place.name else f"{tenant} / {place.name}"
+def workspace_label(workspace: Workspace) -> str:
+    """Return `tenant / workspace`, or one name where both are the same."""
+    tenant = workspace.tenant.name
+    return workspace.name if tenant == workspace.name else f"{tenant} / {workspace.name}"

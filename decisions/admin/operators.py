@@ -1,4 +1,4 @@
-"""Who signs in at the admin site: Django's accounts and groups, every change to them audited."""
+"""Admin pages of operators: Django's users and groups, with every change in the audit log."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
+from decisions.admin.read_only import TitledAdmin
 from decisions.audit.record import AuditEvent, record, record_all
 from decisions.identity.principals import ensure_workspace
 
@@ -23,50 +23,51 @@ admin.site.unregister(Account)
 admin.site.unregister(Group)
 
 
-def _deed(request: HttpRequest, verb: str, row: Model, **metadata: Any) -> AuditEvent:
-    place = ensure_workspace()
+def _audit_event(request: HttpRequest, verb: str, row: Model, **metadata: Any) -> AuditEvent:
+    workspace = ensure_workspace()
     kind = "operator" if isinstance(row, Account) else "operator_group"
     return AuditEvent(
         f"{kind}.{verb}",
         f"admin:{request.user.get_username()}",
         kind,
         str(row),
-        place.tenant_id,
-        place.id,
+        workspace.tenant_id,
+        workspace.id,
         metadata,
     )
 
 
-class AuditedAdmin(ModelAdmin):
-    """Django calls these hooks inside the transaction of the change that they tell."""
+class AuditedAdmin(TitledAdmin):
+    """Writes an audit row for each change; Django calls the hooks in the change's transaction."""
 
-    actions: Any = None  # deleting in bulk would have no transaction around it
+    actions: Any = None  # Django's bulk delete would run outside of a transaction
 
     def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
-        """Audit a new row."""
-        record(_deed(request, "created", obj))
+        """Audit the creation of a row."""
+        record(_audit_event(request, "created", obj))
         return super().log_addition(request, obj, message)
 
     def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:
-        """Audit a change by the names of its fields; a new password is told, not shown."""
+        """Audit a change with the names of the changed fields, without values."""
         fields = [
             name
             for change in (message if isinstance(message, list) else [])
             for name in change.get("changed", {}).get("fields", [])
         ]
-        record(_deed(request, "changed", obj, fields=fields))
+        record(_audit_event(request, "changed", obj, fields=fields))
         return super().log_change(request, obj, message)
 
     def log_deletions(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:
-        """Audit what is about to go."""
-        record_all([_deed(request, "deleted", row) for row in queryset])
+        """Audit the rows that are about to be deleted."""
+        record_all([_audit_event(request, "deleted", row) for row in queryset])
         return super().log_deletions(request, queryset)
 
 
 @admin.register(Account)
 class OperatorAdmin(DjangoUserAdmin, AuditedAdmin):  # type: ignore[type-arg]
-    """People who sign in here; a superuser may do everything, others what their permissions say."""
+    """Operators: people who sign in to the admin with their permissions."""
 
+    list_title = "Operators"
     form = UserChangeForm
     add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm
@@ -75,7 +76,7 @@ class OperatorAdmin(DjangoUserAdmin, AuditedAdmin):  # type: ignore[type-arg]
     fieldsets = (
         (None, {"fields": ("username", "password")}),
         (
-            "May",
+            "Permissions",
             {"fields": ("is_active", "is_staff", "is_superuser", "groups", "user_permissions")},
         ),
         ("Dates", {"fields": ("last_login", "date_joined")}),
@@ -89,13 +90,15 @@ class OperatorAdmin(DjangoUserAdmin, AuditedAdmin):  # type: ignore[type-arg]
         id: str,  # noqa: A002  (Django's name)
         form_url: str = "",
     ) -> HttpResponse:
-        """Set somebody's password, the audit row in the same transaction."""
+        """Set an operator's password and write the audit row in one transaction."""
         return super().user_change_password(request, id, form_url)
 
 
 @admin.register(Group)
 class OperatorGroupAdmin(DjangoGroupAdmin, AuditedAdmin):
-    """Permissions that several operators share."""
+    """Groups of operators that share permissions."""
+
+    list_title = "Operator groups"
 
 
 _change_own_password = admin.site.password_change
@@ -103,13 +106,14 @@ _change_own_password = admin.site.password_change
 
 @transaction.atomic
 def _audited_password_change(request: HttpRequest, extra_context: Any = None) -> HttpResponseBase:
-    """Let an operator change the own password; Django has no hook for it, and redirects only when
-    it is done.
+    """Change the operator's own password and audit it.
+
+    Django has no hook for this view; it redirects only after the password was changed.
     """
-    answer = _change_own_password(request, extra_context)
-    if request.method == "POST" and answer.status_code == 302:
-        record(_deed(request, "changed", cast(Account, request.user), fields=["Password"]))
-    return answer
+    response = _change_own_password(request, extra_context)
+    if request.method == "POST" and response.status_code == 302:
+        record(_audit_event(request, "changed", cast(Account, request.user), fields=["Password"]))
+    return response
 
 
 admin.site.password_change = _audited_password_change  # type: ignore[method-assign, assignment]

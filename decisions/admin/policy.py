@@ -1,4 +1,4 @@
-"""Rules of policy in the admin site: what is in force, what was before, and the form for both."""
+"""Admin pages of policy rules: the list, one rule with its versions, and the form."""
 
 from __future__ import annotations
 
@@ -33,112 +33,129 @@ _LIST = "admin:decisions_policyrule_changelist"
 
 
 class RuleForm(forms.Form):
-    """What a rule says."""
+    """The form of a new or changed policy rule."""
 
     verdict = forms.ChoiceField(choices=RuleVerdict.choices, widget=UnfoldAdminSelectWidget)
     tool = forms.CharField(
         max_length=128,
         initial="*",
         widget=UnfoldAdminTextInputWidget,
-        help_text="A tool's name, such as submit_form or run_task_template; * is every one."
-        " Calls that only read runs, artifacts or state are not asked about: scopes rule those.",
+        help_text="A tool's name, such as submit_form or run_task_template; * matches every tool."
+        " Calls that only read runs, artifacts or state are controlled by scopes, not by policy.",
     )
     target_id = forms.CharField(
         max_length=128,
         required=False,
         label="Target",
         widget=UnfoldAdminTextInputWidget,
-        help_text="A target's id; of run_task_template the templateId. Empty: every one.",
+        help_text="A target's id; for run_task_template, the templateId. Empty: every target.",
     )
-    scope = forms.ChoiceField(choices=(), widget=UnfoldAdminSelectWidget, label="Whose calls")
+    scope = forms.ChoiceField(choices=(), widget=UnfoldAdminSelectWidget, label="Calls of")
     reason = forms.CharField(
         max_length=300,
         required=False,
         widget=UnfoldAdminTextInputWidget,
-        help_text="Shown to whoever is refused, and to whoever is asked.",
+        help_text="Shown to the caller when the call is denied, and to the person who confirms.",
     )
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.fields["scope"].choices = _places()  # type: ignore[attr-defined]
+        self.fields["scope"].choices = _scope_choices()  # type: ignore[attr-defined]
 
-    def says(self) -> RuleFields:
-        """Return what was filled in, once it is valid."""
-        given = dict(self.cleaned_data)
-        scope, _, scope_id = given.pop("scope").partition("|")
-        return RuleFields(scope=scope, scope_id=scope_id, **given)
+    def rule_fields(self) -> RuleFields:
+        """Return the fields of the rule; the form must be valid."""
+        data = dict(self.cleaned_data)
+        scope, _, scope_id = data.pop("scope").partition("|")
+        return RuleFields(scope=scope, scope_id=scope_id, **data)
 
 
-def _places() -> list[Any]:
-    """Return whose calls a rule can be about."""
+def _scope_choices() -> list[Any]:
+    """Return the scopes of a rule: all callers, a tenant, a workspace or an agent."""
     tenants = [(f"tenant|{row.id}", row.name) for row in Tenant.objects.order_by("name")[:500]]
-    spaces = Workspace.objects.select_related("tenant").order_by("tenant__name", "name")[:500]
-    agents = Token.objects.filter(revoked_at__isnull=True).order_by("name")[:500]
+    workspaces = Workspace.objects.select_related("tenant").order_by("tenant__name", "name")[:500]
+    tokens = Token.objects.filter(revoked_at__isnull=True).order_by("name")[:500]
     return [
-        ("everywhere|", "everybody's"),
+        ("everywhere|", "all callers"),
         ("Tenant", tenants),
-        ("Workspace", [(f"workspace|{row.id}", workspace_label(row)) for row in spaces]),
+        ("Workspace", [(f"workspace|{row.id}", workspace_label(row)) for row in workspaces]),
         (
             "Agent",
             [
                 ("agent|local", "local: agents on this machine, over stdio"),
-                *((f"agent|token:{row.id}", f"token {row.name}") for row in agents),
+                *((f"agent|token:{row.id}", f"token {row.name}") for row in tokens),
             ],
         ),
     ]
 
 
-class ForceFilter(admin.SimpleListFilter):
-    """Rules in force, or what was before."""
+class RuleStateFilter(admin.SimpleListFilter):
+    """Filter for rules in force (the default) or replaced and retired versions."""
 
     title = "in force"
     parameter_name = "was"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """Return the choice beside what is in force."""
+        """Return the choice besides the default."""
         return [("before", "Earlier versions")]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Keep what is in force, unless asked otherwise."""
+        """Keep the rules in force, or the earlier versions."""
         return queryset.filter(retired_at__isnull=self.value() != "before")
 
 
 @admin.register(PolicyRule)
 class PolicyRuleAdmin(ReadOnlyAdmin):
-    """What policy says, rule by rule."""
+    """Policy rules; a change creates a new version."""
 
-    list_display = ("says", "shown_tool", "whose", "shown_reason", "version", "by", "made")
-    list_filter = (ForceFilter,)
+    list_display = (
+        "display_verdict",
+        "display_tool",
+        "display_scope",
+        "display_reason",
+        "version",
+        "display_author",
+        "display_created_at",
+    )
+    list_filter = (RuleStateFilter,)
     ordering = ("-id",)
     search_fields = ("tool", "key")
-    search_help_text = "A tool's name or a rule_… key"
+    search_help_text = "A tool's name or a rule_… id"
     change_list_template = "admin/decisions/policyrule/list.html"
     change_form_template = "admin/decisions/policyrule/page.html"
-    fields = ("says", "shown_tool", "whose", "shown_reason", "key", "version", "by", "made")
+    fields = (
+        "display_verdict",
+        "display_tool",
+        "display_scope",
+        "display_reason",
+        "key",
+        "version",
+        "display_author",
+        "display_created_at",
+    )
     readonly_fields = fields
 
-    def has_make_permission(self, request: HttpRequest) -> bool:
-        """Tell whether this operator may make rules."""
+    def has_create_permission(self, request: HttpRequest) -> bool:
+        """Return whether the user may create rules."""
         return request.user.has_perm("decisions.add_policyrule")
 
     def has_operate_permission(self, request: HttpRequest) -> bool:
-        """Tell whether this operator may change and retire them."""
+        """Return whether the user may change and retire rules."""
         return request.user.has_perm("decisions.change_policyrule")
 
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
     ) -> PolicyRule | None:
-        """Find a rule by the number of a version, or its newest version by its key."""
+        """Find a rule by the primary key of a version, or its newest version by its rule_… id."""
         if not object_id.startswith("rule_"):
             found: PolicyRule | None = super().get_object(request, object_id, from_field)
             return found
         return PolicyRule.objects.filter(key=object_id).order_by("-version").first()
 
     def get_urls(self) -> list[URLPattern]:
-        """Return the pages, and those of making, changing and retiring before them."""
+        """Return the admin's URLs, with those that create, change and retire rules."""
         wrap = self.admin_site.admin_view
         return [
-            path("new/", wrap(self.make_view), name="decisions_policyrule_new"),
+            path("new/", wrap(self.create_view), name="decisions_policyrule_new"),
             path("<str:key>/edit/", wrap(self.edit_view), name="decisions_policyrule_edit"),
             path("<str:key>/retire/", wrap(self.retire_view), name="decisions_policyrule_retire"),
             *super().get_urls(),
@@ -147,10 +164,9 @@ class PolicyRuleAdmin(ReadOnlyAdmin):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Show the list, with the way to a new rule for whoever may."""
-        told = {"may_make": self.has_make_permission(request), **(extra_context or {})}
-        answer: HttpResponse = super().changelist_view(request, told)
-        return answer
+        """Show the list, with a link to the form for users who may create rules."""
+        context = {"may_create": self.has_create_permission(request), **(extra_context or {})}
+        return super().changelist_view(request, context)
 
     def change_view(
         self,
@@ -159,53 +175,56 @@ class PolicyRuleAdmin(ReadOnlyAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        """Show a version of a rule, with all the others."""
+        """Show a version of a rule and the list of all versions."""
         rule = self.get_object(request, object_id)
-        told = {
+        context = {
             "may_operate": self.has_operate_permission(request),
-            "versions": [_version(row) for row in list_versions(rule.key)] if rule else [],
+            "versions": [_version_context(row) for row in list_versions(rule.key)] if rule else [],
         }
-        return super().change_view(request, object_id, form_url, {**told, **(extra_context or {})})
+        return super().change_view(
+            request, object_id, form_url, {**context, **(extra_context or {})}
+        )
 
-    def make_view(self, request: HttpRequest) -> HttpResponse:
-        """Show the form, with what the link that led here says; on POST put the rule in force."""
-        if not self.has_make_permission(request):
+    def create_view(self, request: HttpRequest) -> HttpResponse:
+        """Show the form, prefilled from the query string; on POST create the rule."""
+        if not self.has_create_permission(request):
             raise PermissionDenied
         return self._form(request, RuleForm(request.POST or None, initial=request.GET.dict()), None)
 
     def edit_view(self, request: HttpRequest, key: str) -> HttpResponse:
-        """Show the form with what the rule says; on POST have it say something else."""
+        """Show the form with the rule's fields; on POST create a new version."""
         if not self.has_operate_permission(request):
             raise PermissionDenied
         rule = get_object_or_404(PolicyRule, key=key, retired_at__isnull=True)
-        now = {name: getattr(rule, name) for name in ("verdict", "tool", "target_id", "reason")}
-        now["scope"] = f"{rule.scope}|{rule.scope_id}"
-        return self._form(request, RuleForm(request.POST or None, initial=now), key)
+        initial = {name: getattr(rule, name) for name in ("verdict", "tool", "target_id", "reason")}
+        initial["scope"] = f"{rule.scope}|{rule.scope_id}"
+        return self._form(request, RuleForm(request.POST or None, initial=initial), key)
 
     def _form(self, request: HttpRequest, form: RuleForm, key: str | None) -> HttpResponse:
         if request.method == "POST" and form.is_valid():
             actor = f"admin:{request.user.get_username()}"
             try:
                 if key is None:
-                    create_rule(form.says(), actor=actor)
+                    create_rule(form.rule_fields(), actor=actor)
                 else:
-                    change_rule(key, form.says(), actor=actor)
+                    change_rule(key, form.rule_fields(), actor=actor)
             except Refused as refusal:
                 form.add_error(None, refusal.message)
             else:
-                self.message_user(request, "It holds from the next call on.", messages.SUCCESS)
+                message = "The rule applies from the next call on."
+                self.message_user(request, message, messages.SUCCESS)
                 return redirect(reverse(_LIST))
         context = {
             **self.admin_site.each_context(request),
             "model_admin": self,
             "form": form,
-            "title": "Change a rule" if key else "New rule",
+            "title": "Change rule" if key else "New rule",
             "key": key,
         }
         return TemplateResponse(request, "admin/decisions/policyrule/form.html", context)
 
     def retire_view(self, request: HttpRequest, key: str) -> HttpResponse:
-        """Take a rule out of force."""
+        """Retire a rule: it no longer applies."""
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         if not self.has_operate_permission(request):
@@ -218,41 +237,41 @@ class PolicyRuleAdmin(ReadOnlyAdmin):
             self.message_user(request, f"{key} is retired.", messages.SUCCESS)
         return redirect(reverse(_LIST))
 
-    @admin.display(description="Says")
-    def says(self, rule: PolicyRule) -> SafeString:
-        """Return the verdict."""
+    @admin.display(description="Verdict")
+    def display_verdict(self, rule: PolicyRule) -> SafeString:
+        """Return the verdict as a coloured label."""
         return pill(rule.verdict, TONES[rule.verdict])
 
     @admin.display(description="Tool")
-    def shown_tool(self, rule: PolicyRule) -> SafeString:
-        """Return what it matches."""
+    def display_tool(self, rule: PolicyRule) -> SafeString:
+        """Return the tool and the target that the rule matches."""
         name = "every tool" if rule.tool == "*" else rule.tool
         return code(f"{name} → {rule.target_id}" if rule.target_id else name)
 
-    @admin.display(description="Whose calls")
-    def whose(self, rule: PolicyRule) -> SafeString | str:
-        """Return whose calls it is about."""
-        return _whose(rule)
+    @admin.display(description="Calls of")
+    def display_scope(self, rule: PolicyRule) -> SafeString | str:
+        """Return whose calls the rule matches."""
+        return _scope_label(rule)
 
     @admin.display(description="Reason")
-    def shown_reason(self, rule: PolicyRule) -> str:
-        """Return why."""
+    def display_reason(self, rule: PolicyRule) -> str:
+        """Return the shortened reason."""
         return shorten(rule.reason, 80) or "–"
 
     @admin.display(description="By")
-    def by(self, rule: PolicyRule) -> str:
-        """Return who made this version."""
+    def display_author(self, rule: PolicyRule) -> str:
+        """Return who created this version."""
         return rule.created_by
 
     @admin.display(description="Since")
-    def made(self, rule: PolicyRule) -> SafeString:
-        """Return since when it says so."""
+    def display_created_at(self, rule: PolicyRule) -> SafeString:
+        """Return since when this version applies."""
         return moment(rule.created_at)
 
 
-def _whose(rule: PolicyRule) -> SafeString | str:
+def _scope_label(rule: PolicyRule) -> SafeString | str:
     if rule.scope == RuleScope.EVERYWHERE:
-        return "everybody's"
+        return "all callers"
     if rule.scope != RuleScope.AGENT:
         row = (
             (Tenant if rule.scope == RuleScope.TENANT else Workspace)
@@ -268,10 +287,10 @@ def _whose(rule: PolicyRule) -> SafeString | str:
     return link_to("token", token_id, label=f"token {token.name}" if token else None)
 
 
-def _version(rule: PolicyRule) -> dict[str, Any]:
+def _version_context(rule: PolicyRule) -> dict[str, Any]:
     return {
         "rule": rule,
-        "says": pill(rule.verdict, TONES[rule.verdict]),
-        "whose": _whose(rule),
+        "verdict": pill(rule.verdict, TONES[rule.verdict]),
+        "scope": _scope_label(rule),
         "ended": moment(rule.retired_at) if rule.retired_at else pill("in force", "succeeded"),
     }

@@ -1,5 +1,6 @@
-"""Tenants, workspaces and users in the admin site: to read and to make, each audited. None is ever
-deleted: audit rows name them.
+"""Admin pages of tenants, workspaces and users: operators view and create them.
+
+Rows are never deleted, because audit rows refer to them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
-from decisions.admin.continuity import kept_of, state_table
+from decisions.admin.continuity import record_links, state_table
 from decisions.admin.filters import workspace_label
 from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.audit.record import AuditEvent, record
@@ -24,157 +25,165 @@ from decisions.presentation.html import code, link_to, moment
 
 
 class PrincipalForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A new one; its name may not hold what nobody sees, its user_id is one for every door."""
+    """The form of a new tenant, workspace or user."""
 
     def clean(self) -> dict[str, Any]:
-        """Refuse such names."""
-        given = super().clean() or {}
-        if not str(given.get("name", "")).isprintable():
-            self.add_error("name", "Only characters that can be seen.")
-        if "user_id" in given:
+        """Refuse invisible characters in a name, and normalize the user id as the APIs do."""
+        data = super().clean() or {}
+        if not str(data.get("name", "")).isprintable():
+            self.add_error("name", "Use printable characters only.")
+        if "user_id" in data:
             try:
-                given["user_id"] = clean_user_id(given["user_id"])
+                data["user_id"] = clean_user_id(data["user_id"])
             except InvalidInput as refused:
                 self.add_error("user_id", refused.message)
-        return given
+        return data
 
 
-class MakingAdmin(ReadOnlyAdmin):
-    """A list to which rows are added and never changed.
+class AddOnlyAdmin(ReadOnlyAdmin):
+    """A model admin whose rows are added but never changed.
 
     Attributes:
-        asked: the fields of a new row.
+        add_fields: The fields of the form of a new row.
     """
 
     form = PrincipalForm
-    asked: tuple[str, ...] = ("name",)
+    add_fields: tuple[str, ...] = ("name",)
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Tell whether this operator may make one."""
+        """Return whether the user may add a row."""
         codename = get_permission_codename("add", self.opts)
         return request.user.has_perm(f"{self.opts.app_label}.{codename}")
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Return what a new row is asked for, or what is shown of one."""
-        return self.asked if obj is None else self.fields
+        """Return the fields of a new row or of an existing one."""
+        return self.add_fields if obj is None else self.fields
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Return what cannot be written: of a row that is there, everything."""
+        """Return the read-only fields: all of an existing row, none of a new one."""
         return () if obj is None else self.readonly_fields
 
     def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
-        """Audit a new row; Django calls this inside the transaction that makes it."""
+        """Audit the new row; Django calls this in the transaction that creates it."""
         actor, kind = f"admin:{request.user.get_username()}", str(self.opts.model_name)
-        record(AuditEvent(f"{kind}.created", actor, kind, *self.told_of(obj), {"name": str(obj)}))
+        record(
+            AuditEvent(f"{kind}.created", actor, kind, *self.audited_ids(obj), {"name": str(obj)})
+        )
         return super().log_addition(request, obj, message)
 
-    def told_of(self, row: Any) -> tuple[str, str, str]:
-        """Return the row's id as audit rows name it, and whose log tells of it."""
+    def audited_ids(self, row: Any) -> tuple[str, str, str]:
+        """Return the resource id, the tenant id and the workspace id of the row's audit row."""
         raise NotImplementedError
 
 
 @admin.register(Tenant)
-class TenantAdmin(MakingAdmin):
-    """Organisations."""
+class TenantAdmin(AddOnlyAdmin):
+    """Tenants."""
 
-    list_display = ("name", "shown_id", "made")
+    list_display = ("name", "display_id", "display_created_at")
     ordering = ("name",)
     search_fields = ("name",)
-    fields = ("name", "shown_id", "made")
+    fields = ("name", "display_id", "display_created_at")
     readonly_fields = fields
 
-    def told_of(self, row: Tenant) -> tuple[str, str, str]:
-        """Return its id; the log is that of this machine's own workspace, as it has none yet."""
-        home = ensure_workspace()
-        return row.id, home.tenant_id, home.id
+    def audited_ids(self, row: Tenant) -> tuple[str, str, str]:
+        """Return the tenant's id and the local workspace; a new tenant has no workspace yet."""
+        workspace = ensure_workspace()
+        return row.id, workspace.tenant_id, workspace.id
 
     @admin.display(description="Id")
-    def shown_id(self, tenant: Tenant) -> SafeString:
+    def display_id(self, tenant: Tenant) -> SafeString:
         """Return the id."""
         return code(tenant.id)
 
-    @admin.display(description="Made")
-    def made(self, tenant: Tenant) -> SafeString:
-        """Return when it was made."""
+    @admin.display(description="Created")
+    def display_created_at(self, tenant: Tenant) -> SafeString:
+        """Return when the row was created."""
         return moment(tenant.created_at)
 
 
 @admin.register(Workspace)
-class WorkspaceAdmin(MakingAdmin):
-    """What queries are scoped to."""
+class WorkspaceAdmin(AddOnlyAdmin):
+    """Workspaces of the tenants."""
 
-    asked = ("tenant", "name")
-    list_display = ("name", "organisation", "shown_id", "made")
+    add_fields = ("tenant", "name")
+    list_display = ("name", "display_tenant", "display_id", "display_created_at")
     list_select_related = ("tenant",)
     ordering = ("tenant__name", "name", "id")
     search_fields = ("name",)
-    fields = ("name", "organisation", "shown_id", "made")
+    fields = ("name", "display_tenant", "display_id", "display_created_at")
     readonly_fields = fields
 
-    def told_of(self, row: Workspace) -> tuple[str, str, str]:
-        """Return its id and itself."""
+    def audited_ids(self, row: Workspace) -> tuple[str, str, str]:
+        """Return the workspace's id, its tenant's id and its id again."""
         return row.id, row.tenant_id, row.id
 
     @admin.display(description="Tenant")
-    def organisation(self, place: Workspace) -> SafeString:
+    def display_tenant(self, workspace: Workspace) -> SafeString:
         """Return the tenant as a link."""
-        return link_to("tenant", place.tenant_id, label=place.tenant.name)
+        return link_to("tenant", workspace.tenant_id, label=workspace.tenant.name)
 
     @admin.display(description="Id")
-    def shown_id(self, place: Workspace) -> SafeString:
+    def display_id(self, workspace: Workspace) -> SafeString:
         """Return the id."""
-        return code(place.id)
+        return code(workspace.id)
 
-    @admin.display(description="Made")
-    def made(self, place: Workspace) -> SafeString:
-        """Return when it was made."""
-        return moment(place.created_at)
+    @admin.display(description="Created")
+    def display_created_at(self, workspace: Workspace) -> SafeString:
+        """Return when the row was created."""
+        return moment(workspace.created_at)
 
 
 @admin.register(User)
-class UserAdmin(MakingAdmin):
-    """Whom agents work for; those who sign in here are operators."""
+class UserAdmin(AddOnlyAdmin):
+    """Users of the callers. People who sign in to the admin are operators."""
 
-    asked = ("workspace", "user_id")
-    list_display = ("user_id", "place", "made")
+    add_fields = ("workspace", "user_id")
+    list_display = ("user_id", "display_workspace", "display_created_at")
     ordering = ("-id",)
     search_fields = ("user_id",)
-    search_help_text = "A whole user id"
-    fields = ("user_id", "place", "made", "state", "kept")
+    search_help_text = "A complete user id"
+    fields = (
+        "user_id",
+        "display_workspace",
+        "display_created_at",
+        "display_state",
+        "display_records",
+    )
     readonly_fields = fields
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
-        """Return users with their places."""
+        """Return users with their workspaces and tenants."""
         users: QuerySet[User] = super().get_queryset(request).select_related("workspace__tenant")
         return users
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[User], search_term: str
     ) -> tuple[QuerySet[User], bool]:
-        """Find users by their whole id."""
+        """Find users by their complete id."""
         term = search_term.strip()
         return (queryset.filter(user_id=term) if term else queryset), False
 
-    def told_of(self, row: User) -> tuple[str, str, str]:
-        """Return the user_id and its workspace."""
+    def audited_ids(self, row: User) -> tuple[str, str, str]:
+        """Return the user id and the ids of its tenant and workspace."""
         return row.user_id, row.workspace.tenant_id, row.workspace_id
 
     @admin.display(description="Workspace")
-    def place(self, user: User) -> SafeString:
+    def display_workspace(self, user: User) -> SafeString:
         """Return the workspace as a link."""
         return link_to("workspace", user.workspace_id, label=workspace_label(user.workspace))
 
-    @admin.display(description="Made")
-    def made(self, user: User) -> SafeString:
-        """Return when it was first seen."""
+    @admin.display(description="Created")
+    def display_created_at(self, user: User) -> SafeString:
+        """Return when the user was first named by a caller."""
         return moment(user.created_at)
 
     @admin.display(description="State")
-    def state(self, user: User) -> SafeString:
-        """Return what the user has to spend."""
+    def display_state(self, user: User) -> SafeString:
+        """Return the user's state as a table."""
         return state_table(user)
 
-    @admin.display(description="Kept")
-    def kept(self, user: User) -> SafeString:
-        """Return links to objects, outcomes and evidence."""
-        return kept_of(user)
+    @admin.display(description="Records")
+    def display_records(self, user: User) -> SafeString:
+        """Return links to the user's objects, outcomes and evidence."""
+        return record_links(user)

@@ -1,29 +1,30 @@
-"""A model that the admin site shows and never writes, in pages that never count a whole table."""
+"""Read-only model admins whose lists never count a whole table."""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import Any
 
-from django.contrib.admin import ShowFacets
+from django.contrib.admin import AdminSite, ShowFacets
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import quote, unquote
 from django.contrib.admin.views.main import PAGE_VAR
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
+from django.utils.text import capfirst
 from unfold.admin import ModelAdmin
 from unfold.views import ChangeList
 
 from decisions.presentation.html import admin_url
 
-DEEPEST_PAGE = 2000  # further back, a filter finds it faster than a page number
+DEEPEST_PAGE = 2000  # OFFSET gets slow; older rows are found with a filter
 
 
 class HasNextChangeList(ChangeList):
-    """A page of rows and whether there is a next one: one row more is read, nothing is counted."""
+    """A page of rows with `has_next`: it reads one row more than it shows and counts nothing."""
 
     def get_results(self, request: HttpRequest) -> None:
-        """Read the page that was asked for."""
+        """Read the requested page."""
         if not 1 <= self.page_num <= DEEPEST_PAGE:
             raise IncorrectLookupParameters
         start = (self.page_num - 1) * self.list_per_page
@@ -34,7 +35,7 @@ class HasNextChangeList(ChangeList):
         self.last_number = start + len(self.result_list)
         self.previous_url = self.get_query_string({PAGE_VAR: self.page_num - 1})
         self.next_url = self.get_query_string({PAGE_VAR: self.page_num + 1})
-        # What Django's and Unfold's templates ask a counting change list for.
+        # Attributes of a counting change list that the templates of Django and Unfold read.
         self.result_count = self.full_result_count = len(self.result_list)
         self.show_full_result_count = self.can_show_all = self.multi_page = False
         self.paginator = SimpleNamespace(
@@ -42,12 +43,38 @@ class HasNextChangeList(ChangeList):
         )
 
     def url_for_result(self, result: Model) -> str:
-        """Return the row's page by its id as people know it; Django would write run_5F…"""
+        """Return the URL of the row's page with the plain id; Django would write run_5F…"""
         return admin_url(self.opts.model_name or "", str(result.pk)) or ""
 
 
-class ReadOnlyAdmin(ModelAdmin):
-    """Lists and pages for whoever may view the model; every way to write answers 403."""
+class TitledAdmin(ModelAdmin):
+    """A model admin whose list has one title in the navigation, in its heading and in the tab.
+
+    Attributes:
+        list_title: The title of the list, by default the model's plural name.
+    """
+
+    list_title = ""
+
+    def __init__(self, model: type[Model], admin_site: AdminSite) -> None:
+        super().__init__(model, admin_site)
+        self.list_title = self.list_title or capfirst(str(self.opts.verbose_name_plural))
+
+    def get_list_title(self, request: HttpRequest) -> str:
+        """Return the title of the requested list; subclasses name filtered lists."""
+        return self.list_title
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Show the list under its title."""
+        context = {"title": self.get_list_title(request), **(extra_context or {})}
+        response: HttpResponse = super().changelist_view(request, context)
+        return response
+
+
+class ReadOnlyAdmin(TitledAdmin):
+    """Lists and pages for users with the model's view permission; every write answers 403."""
 
     list_per_page = 50
     list_disable_select_all = True
@@ -57,33 +84,34 @@ class ReadOnlyAdmin(ModelAdmin):
     actions: tuple[str, ...] = ()
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[HasNextChangeList]:
-        """Return the change list that counts nothing."""
+        """Return the change list that does not count rows."""
         return HasNextChangeList
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Nobody adds rows here."""
+        """Refuse to add rows."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Nobody changes rows here."""
+        """Refuse to change rows."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Nobody deletes rows here."""
+        """Refuse to delete rows."""
         return False
 
     def change_view(
         self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        """Show a row named by its id as it is, or as Django quotes it."""
-        answer: HttpResponse = super().change_view(
+        """Show the page of a row; accepts the plain id and Django's quoted form of it."""
+        response: HttpResponse = super().change_view(
             request, quote(plain_id(object_id)), *args, **kwargs
         )
-        return answer
+        return response
 
 
 def plain_id(object_id: str) -> str:
-    """Return an id from an address. Ours are lower case, so `_5F` can only be Django's quoted
-    underscore.
+    """Return the id in a URL, unquoted.
+
+    Ids of this project are lower case, so `_5F` can only be an underscore that Django quoted.
     """
     return unquote(object_id) if "_5F" in object_id else object_id

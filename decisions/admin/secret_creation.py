@@ -1,4 +1,4 @@
-"""The page that makes what has a secret: its form, and once it is made the secret, this once."""
+"""Base class of admins that create rows with a secret and show the secret once."""
 
 from __future__ import annotations
 
@@ -14,43 +14,48 @@ from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.errors import Refused
 
 
-class MakingAdmin(ReadOnlyAdmin):
-    """A read-only admin whose rows are made on a page of their own, and so by whoever may."""
+class SecretCreationAdmin(ReadOnlyAdmin):
+    """A read-only admin with a separate page that creates a row and shows its secret once.
 
-    make_form: type[forms.Form]
-    make_title: str
-    make_template: str
+    Attributes:
+        creation_form: The form of a new row.
+        creation_title: The title of the page.
+        creation_template: The template of the page.
+    """
 
-    def has_make_permission(self, request: HttpRequest) -> bool:
-        """Tell whether this operator may make one."""
-        named = self.opts
-        return request.user.has_perm(f"{named.app_label}.add_{named.model_name}")
+    creation_form: type[forms.Form]
+    creation_title: str
+    creation_template: str
 
-    def make(self, request: HttpRequest, given: dict[str, Any]) -> str:
-        """Make one of what the form gave and return its secret.
+    def has_create_permission(self, request: HttpRequest) -> bool:
+        """Return whether the user may create a row."""
+        opts = self.opts
+        return request.user.has_perm(f"{opts.app_label}.add_{opts.model_name}")
+
+    def create(self, request: HttpRequest, data: dict[str, Any]) -> str:
+        """Create a row from the form's cleaned data and return its secret.
 
         Raises:
-            Refused: It cannot be made; the form says why.
+            Refused: The row cannot be created; the form shows the message.
         """
         raise NotImplementedError
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Show the list, with the way to a new one for whoever may."""
-        told = {"may_make": self.has_make_permission(request), **(extra_context or {})}
-        answer: HttpResponse = super().changelist_view(request, told)
-        return answer
+        """Show the list, with a link to the form for users who may create a row."""
+        context = {"may_create": self.has_create_permission(request), **(extra_context or {})}
+        return super().changelist_view(request, context)
 
-    def make_view(self, request: HttpRequest) -> HttpResponse:
-        """Show the form; on POST make one and show its secret, this once."""
-        if not self.has_make_permission(request):
+    def create_view(self, request: HttpRequest) -> HttpResponse:
+        """Show the form; on POST create the row and show its secret once."""
+        if not self.has_create_permission(request):
             raise PermissionDenied
-        form = self.make_form(request.POST or None)
+        form = self.creation_form(request.POST or None)
         secret = None
         if request.method == "POST" and form.is_valid():
             try:
-                secret = self.make(request, form.cleaned_data)
+                secret = self.create(request, form.cleaned_data)
             except Refused as refusal:
                 form.add_error(None, refusal.message)
         changelist = f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist"
@@ -58,8 +63,8 @@ class MakingAdmin(ReadOnlyAdmin):
             **self.admin_site.each_context(request),
             "model_admin": self,
             "form": form,
-            "title": self.make_title,
+            "title": self.creation_title,
             "secret": secret,
             "list_url": reverse(changelist),
         }
-        return TemplateResponse(request, self.make_template, context)
+        return TemplateResponse(request, self.creation_template, context)

@@ -1,4 +1,4 @@
-"""Signing in and out of the admin site, audited whatever door it came through."""
+"""Audit every sign-in to and sign-out from the admin, with a password or a one-time link."""
 
 from __future__ import annotations
 
@@ -17,14 +17,24 @@ admin.site.login_template = "admin/decisions/login.html"
 
 
 def site_context(request: HttpRequest) -> dict[str, Any]:
-    """Return what every page of the site may tell (UNFOLD's GLOBAL_CALLBACK)."""
+    """Return the context of every admin page (UNFOLD's GLOBAL_CALLBACK)."""
     return {"one_time_login": one_time_login_allowed()}
 
 
 def _record(action: str, actor: str, request: HttpRequest | None) -> None:
-    place = ensure_workspace()
+    workspace = ensure_workspace()
     peer = request.META.get("REMOTE_ADDR", "") if request is not None else ""
-    record(AuditEvent(action, actor, "operator", actor, place.tenant_id, place.id, {"peer": peer}))
+    record(
+        AuditEvent(
+            action,
+            actor,
+            "operator",
+            actor,
+            workspace.tenant_id,
+            workspace.id,
+            {"peer": peer},
+        )
+    )
 
 
 @receiver(user_logged_in, dispatch_uid="continuity_signed_in")
@@ -40,5 +50,5 @@ def _signed_out(sender: Any, request: HttpRequest, user: Any, **kwargs: Any) -> 
 
 @receiver(user_login_failed, dispatch_uid="continuity_sign_in_failed")
 def _sign_in_failed(sender: Any, request: HttpRequest | None = None, **kwargs: Any) -> None:
-    """Tell the attempt, not the name: people type passwords into the wrong field."""
+    """Record the attempt without the user name: people type passwords into that field."""
     _record("operator.sign_in_failed", "anonymous", request)

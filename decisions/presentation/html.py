@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import admin
+from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.text import capfirst
 
 from decisions.presentation.formatting import ago, short_id
 
@@ -68,6 +72,17 @@ def link_about(resource_type: str, resource_id: str) -> SafeString:
         return format_html('<a class="cty-link" href="{}">{}</a>', search, code(resource_id))
     model_name = _MODELS.get(resource_type, resource_type.replace("_", ""))
     return link_to(model_name, resource_id)
+
+
+def breadcrumb(part: Mapping[str, Any], request: HttpRequest) -> str:
+    """Return the text of a part of the page header's path; a list is named by its list title."""
+    title, link = part["title"], str(part.get("link", ""))
+    for model, model_admin in admin.site._registry.items():
+        get_list_title = getattr(model_admin, "get_list_title", None)
+        label = model._meta.label_lower.replace(".", "_")
+        if get_list_title and link == reverse(f"admin:{label}_changelist"):
+            return str(get_list_title(request))
+    return str(title) if hasattr(title, "pk") else capfirst(str(title))
 
 
 def admin_url(model_name: str, object_id: str) -> str | None:

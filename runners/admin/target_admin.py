@@ -50,6 +50,7 @@ class ExecutionTargetAdmin(ReadOnlyAdmin):
         "default",
         "made",
     )
+    list_title = "Targets"
     list_filter = (KindFilter, WorkspaceFilter)
     ordering = ("-created_at", "-id")
     search_fields = ("id", "name")

@@ -1,75 +1,67 @@
-"""The sidebar: what an operator looks for, in that order; everybody sees what the permissions
-allow.
-"""
+"""The sidebar of the admin. Each item has the title of its list and needs a view permission."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+from django.apps import apps
+from django.contrib import admin
 from django.http import HttpRequest
 from django.urls import reverse
 
-_GROUPS: tuple[tuple[str, tuple[tuple[str, str, str, str], ...]], ...] = (
+from decisions.admin.decisions import INBOX_TITLE, is_inbox
+
+_INBOX = "inbox"
+_GROUPS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
     (
         "Work",
         (
-            ("Inbox", "inbox", "decisions_decision", "decisions.view_decision"),
-            ("Runs", "play_circle", "runs_run", "runs.view_run"),
-            ("Tasks", "forum", "runs_task", "runs.view_task"),
-            ("Artifacts", "inventory_2", "artifacts_artifact", "artifacts.view_artifact"),
-            (
-                "Browser sessions",
-                "web_asset",
-                "runners_browsersession",
-                "runners.view_browsersession",
-            ),
-            (
-                "Targets",
-                "folder_managed",
-                "runners_executiontarget",
-                "runners.view_executiontarget",
-            ),
-            ("Webhooks", "webhook", "runs_webhook", "runs.view_webhook"),
-            ("Deliveries", "outgoing_mail", "runs_webhookdelivery", "runs.view_webhookdelivery"),
-            ("Audit log", "verified_user", "decisions_auditentry", "decisions.view_auditentry"),
+            ("inbox", _INBOX),
+            ("play_circle", "runs_run"),
+            ("forum", "runs_task"),
+            ("inventory_2", "artifacts_artifact"),
+            ("web_asset", "runners_browsersession"),
+            ("folder_managed", "runners_executiontarget"),
+            ("webhook", "runs_webhook"),
+            ("outgoing_mail", "runs_webhookdelivery"),
+            ("gavel", "decisions_decision"),
+            ("verified_user", "decisions_auditentry"),
         ),
     ),
     (
-        "Continuity",
+        "User state",
         (
-            ("Objects", "category", "decisions_userobject", "decisions.view_userobject"),
-            ("Outcomes", "fact_check", "decisions_outcome", "decisions.view_outcome"),
-            ("Evidence", "query_stats", "decisions_evidence", "decisions.view_evidence"),
+            ("category", "decisions_userobject"),
+            ("fact_check", "decisions_outcome"),
+            ("query_stats", "decisions_evidence"),
         ),
     ),
     (
         "Access",
         (
-            ("Policy", "policy", "decisions_policyrule", "decisions.view_policyrule"),
-            ("Tokens", "key", "decisions_token", "decisions.view_token"),
-            ("Workspaces", "workspaces", "decisions_workspace", "decisions.view_workspace"),
-            ("Tenants", "domain", "decisions_tenant", "decisions.view_tenant"),
-            ("Users", "group", "decisions_user", "decisions.view_user"),
-            ("Operators", "admin_panel_settings", "auth_user", "auth.view_user"),
+            ("policy", "decisions_policyrule"),
+            ("key", "decisions_token"),
+            ("workspaces", "decisions_workspace"),
+            ("domain", "decisions_tenant"),
+            ("group", "decisions_user"),
+            ("admin_panel_settings", "auth_user"),
         ),
     ),
     (
-        "Machinery",
+        "Workers and queue",
         (
-            ("Workers", "memory", "runs_worker", "runs.view_worker"),
-            ("Slots", "view_week", "runs_slot", "runs.view_slot"),
-            ("Doorbells", "notifications", "runs_outboxentry", "runs.view_outboxentry"),
+            ("memory", "runs_worker"),
+            ("view_week", "runs_slot"),
+            ("notifications", "runs_outboxentry"),
         ),
     ),
 )
 
-_OPENS_WITH = {"decisions_decision": "?status=waiting"}  # the filter that a list opens with
-
 
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     """Return the sidebar's groups in Unfold's form."""
-    start = {
+    index = {
         "title": "Dashboard",
         "icon": "dashboard",
         "link": reverse("admin:index"),
@@ -80,21 +72,43 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
         {"title": title, "items": [_item(request, *item) for item in items]}
         for title, items in _GROUPS
     ]
-    return [{"items": [start]}, *groups]
+    return [{"items": [index]}, *groups]
 
 
-def _item(
-    request: HttpRequest, title: str, icon: str, name: str, permission: str
-) -> dict[str, Any]:
+def _item(request: HttpRequest, icon: str, name: str) -> dict[str, Any]:
+    if name == _INBOX:
+        return _inbox_item(request, icon)
+    app_label, model_name = name.split("_")
     link = reverse(f"admin:{name}_changelist")
     return {
-        "title": title,
+        "title": _list_title(app_label, model_name),
         "icon": icon,
-        "link": link + _OPENS_WITH.get(name, ""),
-        "active": request.path.startswith(link),
-        "permission": _allows(permission),
+        "link": link,
+        "active": request.path.startswith(link) and not _shows_inbox(request),
+        "permission": _has_permission(f"{app_label}.view_{model_name}"),
     }
 
 
-def _allows(permission: str) -> Callable[[HttpRequest], bool]:
+def _inbox_item(request: HttpRequest, icon: str) -> dict[str, Any]:
+    """Return the item of the list of decisions that wait for a person."""
+    return {
+        "title": INBOX_TITLE,
+        "icon": icon,
+        "link": f"{reverse('admin:decisions_decision_changelist')}?status=waiting",
+        "active": _shows_inbox(request),
+        "permission": _has_permission("decisions.view_decision"),
+    }
+
+
+def _shows_inbox(request: HttpRequest) -> bool:
+    return request.path == reverse("admin:decisions_decision_changelist") and is_inbox(request)
+
+
+def _list_title(app_label: str, model_name: str) -> str:
+    model_admin: Any = admin.site.get_model_admin(apps.get_model(app_label, model_name))
+    title: str = model_admin.list_title
+    return title
+
+
+def _has_permission(permission: str) -> Callable[[HttpRequest], bool]:
     return lambda request: request.user.has_perm(permission)

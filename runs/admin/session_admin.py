@@ -1,5 +1,6 @@
-"""Browser sessions in the admin site: whose they are, how long they are logged in, and their end.
-Never their state.
+"""Admin pages of browser sessions: owner, worker, login expiry, and closing.
+
+Cookies and storage are never shown.
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ from runs.models import Run, RunStatus, Worker
 from runs.sessions.services import close_session
 
 
-class OpenFilter(admin.SimpleListFilter):
-    """Sessions that can be used, or those that were closed."""
+class SessionStateFilter(admin.SimpleListFilter):
+    """Filter for open or closed sessions."""
 
     title = "state"
     parameter_name = "state"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """Return both."""
+        """Return the two states."""
         return [("open", "Open"), ("closed", "Closed")]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Keep one of them."""
+        """Keep the rows with the chosen state."""
         if self.value() is None:
             return queryset
         return queryset.filter(closed_at__isnull=self.value() == "open")
@@ -45,34 +46,43 @@ class OpenFilter(admin.SimpleListFilter):
 
 @admin.register(BrowserSession)
 class BrowserSessionAdmin(ReadOnlyAdmin):
-    """Named sessions that outlive a run, and where they live."""
+    """Named sessions, newest first."""
 
-    list_display = ("name", "shown_id", "state", "owner", "user", "at", "until", "used")
-    list_filter = (OpenFilter, WorkspaceFilter)
+    list_display = (
+        "name",
+        "display_id",
+        "display_state",
+        "display_owner",
+        "display_run",
+        "display_worker",
+        "display_logged_in_until",
+        "display_used_at",
+    )
+    list_filter = (SessionStateFilter, WorkspaceFilter)
     ordering = ("-created_at", "-id")
     search_fields = ("id",)
     search_help_text = "sess_… id"
     change_form_template = "admin/runs/session/page.html"
     fields = (
         "name",
-        "shown_id",
-        "state",
-        "owner",
+        "display_id",
+        "display_state",
+        "display_owner",
         "workspace_id",
         "trust",
-        "user",
-        "at",
+        "display_run",
+        "display_worker",
         "cookies",
-        "until",
-        "used",
-        "saved",
-        "expires",
-        "made",
+        "display_logged_in_until",
+        "display_used_at",
+        "display_saved_at",
+        "display_expires_at",
+        "display_created_at",
     )
     readonly_fields = fields
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[BrowserSession]:
-        """Return sessions without their state, each with the run that uses it."""
+        """Return sessions without cookies and storage, each with the run that uses it."""
         sessions: QuerySet[BrowserSession] = super().get_queryset(request)
         using = Run.objects.filter(
             session_id=OuterRef("id"), owns_session=False, status=RunStatus.RUNNING
@@ -83,11 +93,11 @@ class BrowserSessionAdmin(ReadOnlyAdmin):
         )
 
     def has_close_permission(self, request: HttpRequest) -> bool:
-        """Tell whether this operator may close sessions."""
+        """Return whether the user may close sessions."""
         return request.user.has_perm("runners.change_browsersession")
 
     def get_urls(self) -> list[URLPattern]:
-        """Return the pages, and the one deed before them."""
+        """Return the admin's URLs, with the one that closes a session."""
         close = self.admin_site.admin_view(self.close_view)
         name = "runners_browsersession_close"
         return [path("<str:session_id>/close/", close, name=name), *super().get_urls()]
@@ -99,12 +109,12 @@ class BrowserSessionAdmin(ReadOnlyAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        """Show a session's page, with the button that closes it for whoever may."""
-        told = {"may_close": self.has_close_permission(request), **(extra_context or {})}
-        return super().change_view(request, object_id, form_url, told)
+        """Show a session, with the button for users who may close it."""
+        context = {"may_close": self.has_close_permission(request), **(extra_context or {})}
+        return super().change_view(request, object_id, form_url, context)
 
     def close_view(self, request: HttpRequest, session_id: str) -> HttpResponse:
-        """Close a session through the service and go back to its page."""
+        """Close a session and redirect to its page."""
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         if not self.has_close_permission(request):
@@ -117,19 +127,19 @@ class BrowserSessionAdmin(ReadOnlyAdmin):
         )
         try:
             close_session(principal=operator, session_id=row.id)
-            self.message_user(request, f"{row.id} is closed; its state is deleted.")
+            self.message_user(request, f"{row.id} is closed; its cookies and storage are deleted.")
         except Refused as refusal:
             self.message_user(request, f"Not closed: {refusal.message}", messages.ERROR)
         return redirect(reverse("admin:runners_browsersession_change", args=[row.id]))
 
     @admin.display(description="Id")
-    def shown_id(self, session: BrowserSession) -> SafeString:
-        """Return the id that runs name."""
+    def display_id(self, session: BrowserSession) -> SafeString:
+        """Return the id."""
         return code(session.id)
 
     @admin.display(description="State")
-    def state(self, session: Any) -> SafeString:
-        """Return whether it can be used, and how."""
+    def display_state(self, session: Any) -> SafeString:
+        """Return closed, in use (by a run), live (in a worker) or saved."""
         if session.closed_at:
             return pill("closed", "canceled")
         if session.run_id:
@@ -137,44 +147,44 @@ class BrowserSessionAdmin(ReadOnlyAdmin):
         return pill("live", "succeeded") if session.is_live else pill("saved", "neutral")
 
     @admin.display(description="Owner")
-    def owner(self, session: BrowserSession) -> SafeString | str:
-        """Return the only caller that may use it."""
+    def display_owner(self, session: BrowserSession) -> SafeString | str:
+        """Return the principal that may use the session."""
         kind, _, name = session.principal_id.partition(":")
-        return link_to("token", name) if kind == "token" else session.principal_id or "nobody"
+        return link_to("token", name) if kind == "token" else session.principal_id or "–"
 
     @admin.display(description="Used by")
-    def user(self, session: Any) -> SafeString | str:
-        """Return the run that uses it now."""
+    def display_run(self, session: Any) -> SafeString | str:
+        """Return the run that uses the session now, as a link."""
         return link_to("run", session.run_id) if session.run_id else "no run"
 
-    @admin.display(description="Lives in")
-    def at(self, session: BrowserSession) -> SafeString | str:
-        """Return the worker that holds it."""
+    @admin.display(description="Worker")
+    def display_worker(self, session: BrowserSession) -> SafeString | str:
+        """Return the worker that has the session open, as a link."""
         return link_to("worker", session.worker_id) if session.worker_id else "no worker"
 
     @admin.display(description="Logged in until")
-    def until(self, session: BrowserSession) -> SafeString | str:
-        """Return when the first of its login cookies ends."""
-        return moment(session.logged_in_until) if session.logged_in_until else "not said"
+    def display_logged_in_until(self, session: BrowserSession) -> SafeString | str:
+        """Return when the first login cookie expires."""
+        return moment(session.logged_in_until) if session.logged_in_until else "unknown"
 
-    @admin.display(description="Used")
-    def used(self, session: BrowserSession) -> SafeString:
-        """Return when a run took it or gave it back last."""
+    @admin.display(description="Last used")
+    def display_used_at(self, session: BrowserSession) -> SafeString:
+        """Return when a run last took or released the session."""
         return moment(session.used_at)
 
-    @admin.display(description="Saved")
-    def saved(self, session: BrowserSession) -> SafeString:
-        """Return when its state was saved last."""
+    @admin.display(description="Last saved")
+    def display_saved_at(self, session: BrowserSession) -> SafeString:
+        """Return when cookies and storage were last saved."""
         return moment(session.saved_at)
 
     @admin.display(description="Expires")
-    def expires(self, session: BrowserSession) -> SafeString | str:
-        """Return when it is closed if nobody uses it before."""
+    def display_expires_at(self, session: BrowserSession) -> SafeString | str:
+        """Return when the session is closed if no run uses it."""
         if session.closed_at:
             return "closed"
         return moment(session.used_at + timedelta(milliseconds=settings.SESSION_IDLE_TTL_MS))
 
-    @admin.display(description="Made")
-    def made(self, session: BrowserSession) -> SafeString:
-        """Return when it was made."""
+    @admin.display(description="Created")
+    def display_created_at(self, session: BrowserSession) -> SafeString:
+        """Return when the session was created."""
         return moment(session.created_at)

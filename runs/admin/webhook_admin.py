@@ -1,5 +1,6 @@
-"""Webhooks and their deliveries in the admin site: make one, pause one, send a message again; each
-deed goes through the services as every door's does.
+"""Admin pages of webhooks and their deliveries.
+
+Creating, enabling, disabling and replaying call the same services as the REST API.
 """
 
 from __future__ import annotations
@@ -18,38 +19,38 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 
 from decisions.admin.filters import WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin
-from decisions.admin.secret_creation import MakingAdmin
+from decisions.admin.secret_creation import SecretCreationAdmin
 from decisions.errors import Refused
 from decisions.identity.principals import LOCAL, Principal, admin_principal, ensure_workspace
 from decisions.presentation.html import code, link_to, moment, pill
 from runs.models import BEING_SENT, DeliveryStatus, Webhook, WebhookDelivery
 from runs.webhooks import services
 
-AT_ONCE = 100  # rows that one list action takes
+ACTION_ROWS = 100  # rows of one list action; more are left unchanged
 _TONES = {"pending": "queued", "delivered": "succeeded", "failed": "failed"}
 _NAME = r"\A[\w .@:+-]{1,128}\Z"
 
 
 class WebhookForm(forms.Form):
-    """A new webhook. Who signs in here is trusted as a local caller is: private addresses may be
-    named.
-    """
+    """The form of a new webhook. Operators have local trust: private addresses are allowed."""
 
     url = forms.CharField(
-        max_length=2048, widget=UnfoldAdminTextInputWidget, help_text="http or https; is POSTed to."
+        max_length=2048,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="http or https; receives a POST.",
     )
     name = forms.RegexField(
-        _NAME, widget=UnfoldAdminTextInputWidget, help_text="To tell it from others later."
+        _NAME, widget=UnfoldAdminTextInputWidget, help_text="Identifies the webhook in lists."
     )
     workspace = forms.RegexField(_NAME, widget=UnfoldAdminTextInputWidget, initial=LOCAL)
     every_run = forms.BooleanField(
         required=False,
         initial=True,
-        help_text="Tell of every run; else only of runs that name it in options.webhookId.",
+        help_text="Report every run; otherwise only runs with its id in options.webhookId.",
     )
     confirmations = forms.BooleanField(
         required=False,
-        help_text="Also tell what waits for a person, with a link: whoever gets it can decide.",
+        help_text="Also report pending confirmations, with a link that lets its reader decide.",
     )
 
 
@@ -60,131 +61,142 @@ def _operator(request: HttpRequest, hook: Webhook) -> Principal:
 
 
 @admin.register(Webhook)
-class WebhookAdmin(MakingAdmin):
-    """Who is told of runs that ended. Secrets are never shown."""
+class WebhookAdmin(SecretCreationAdmin):
+    """Webhooks, newest first. Secrets are never shown."""
 
-    list_display = ("name", "state", "shown_id", "url", "told_of", "made")
+    list_display = (
+        "name",
+        "display_state",
+        "display_id",
+        "url",
+        "display_events",
+        "display_created_at",
+    )
     list_filter = (WorkspaceFilter,)
     ordering = ("-created_at", "-id")
     search_fields = ("id", "name")
     search_help_text = "A name or an id"
     actions = ("enable_selected", "disable_selected")
-    make_form, make_title = WebhookForm, "New webhook"
-    make_template = "admin/runs/webhook/new.html"
+    creation_form, creation_title = WebhookForm, "New webhook"
+    creation_template = "admin/runs/webhook/new.html"
     change_list_template = "admin/runs/webhook/list.html"
     fields = (
         "name",
-        "state",
-        "shown_id",
+        "display_state",
+        "display_id",
         "url",
         "trust",
-        "told_of",
+        "display_events",
         "created_by",
-        "made",
+        "display_created_at",
         "disabled_because",
     )
     readonly_fields = fields
 
     def has_operate_permission(self, request: HttpRequest) -> bool:
-        """Tell whether this operator may pause them."""
+        """Return whether the user may enable and disable webhooks."""
         return request.user.has_perm("runs.change_webhook")
 
     def get_urls(self) -> list[URLPattern]:
-        """Return the pages, and that of making a webhook before them."""
-        make = self.admin_site.admin_view(never_cache(self.make_view))
-        return [path("new/", make, name="runs_webhook_new"), *super().get_urls()]
+        """Return the admin's URLs, with the one that creates a webhook."""
+        view = self.admin_site.admin_view(never_cache(self.create_view))
+        return [path("new/", view, name="runs_webhook_new"), *super().get_urls()]
 
-    def make(self, request: HttpRequest, given: dict[str, Any]) -> str:
-        """Make a webhook and return its secret."""
-        place = ensure_workspace(given["workspace"])
+    def create(self, request: HttpRequest, data: dict[str, Any]) -> str:
+        """Create a webhook and return its secret."""
+        workspace = ensure_workspace(data["workspace"])
         operator = admin_principal(
-            request.user.get_username(), tenant_id=place.tenant_id, workspace_id=place.id
+            request.user.get_username(), tenant_id=workspace.tenant_id, workspace_id=workspace.id
         )
-        made = services.create_webhook(
+        webhook = services.create_webhook(
             principal=operator,
-            url=given["url"],
-            name=given["name"],
-            every_run=given["every_run"],
-            confirmations=given["confirmations"],
+            url=data["url"],
+            name=data["name"],
+            every_run=data["every_run"],
+            confirmations=data["confirmations"],
         )
-        return str(made["secret"])
+        return str(webhook["secret"])
 
     @admin.action(description="Enable selected webhooks", permissions=["operate"])
     def enable_selected(self, request: HttpRequest, queryset: QuerySet[Webhook]) -> None:
-        """Let the ticked webhooks be told again."""
+        """Enable the selected webhooks."""
         self._each(request, queryset, services.enable_webhook, "enabled")
 
     @admin.action(description="Disable selected webhooks", permissions=["operate"])
     def disable_selected(self, request: HttpRequest, queryset: QuerySet[Webhook]) -> None:
-        """Pause the ticked webhooks."""
+        """Disable the selected webhooks."""
         self._each(request, queryset, services.disable_webhook, "disabled")
 
     def _each(
-        self, request: HttpRequest, hooks: QuerySet[Webhook], deed: Callable[..., Any], done: str
+        self,
+        request: HttpRequest,
+        hooks: QuerySet[Webhook],
+        service: Callable[..., Any],
+        state: str,
     ) -> None:
-        for hook in hooks[:AT_ONCE]:
-            deed(principal=_operator(request, hook), webhook_id=hook.id)
-            self.message_user(request, f"{hook.name} is {done}.", messages.SUCCESS)
+        for hook in hooks[:ACTION_ROWS]:
+            service(principal=_operator(request, hook), webhook_id=hook.id)
+            self.message_user(request, f"{hook.name} is {state}.", messages.SUCCESS)
 
     @admin.display(description="State")
-    def state(self, hook: Webhook) -> SafeString:
-        """Return whether it is told."""
+    def display_state(self, hook: Webhook) -> SafeString:
+        """Return whether the webhook is enabled."""
         return pill("disabled", "canceled") if hook.disabled_at else pill("enabled", "succeeded")
 
     @admin.display(description="Id")
-    def shown_id(self, hook: Webhook) -> SafeString:
-        """Return the id, which submits name."""
+    def display_id(self, hook: Webhook) -> SafeString:
+        """Return the id, which runs name in options.webhookId."""
         return code(hook.id)
 
-    @admin.display(description="Told of")
-    def told_of(self, hook: Webhook) -> str:
-        """Return of which runs it is told."""
+    @admin.display(description="Reports")
+    def display_events(self, hook: Webhook) -> str:
+        """Return what the webhook reports."""
         runs = "every run" if hook.every_run else "runs that name it"
-        return f"{runs}, what waits for a person" if hook.tells_confirmations else runs
+        return f"{runs}, pending confirmations" if hook.tells_confirmations else runs
 
-    @admin.display(description="Made")
-    def made(self, hook: Webhook) -> SafeString:
-        """Return when it was made."""
+    @admin.display(description="Created")
+    def display_created_at(self, hook: Webhook) -> SafeString:
+        """Return when the webhook was created."""
         return moment(hook.created_at)
 
 
-class StatusFilter(admin.SimpleListFilter):
-    """By where a delivery stands."""
+class DeliveryStatusFilter(admin.SimpleListFilter):
+    """Filter by the status of the delivery."""
 
     title = "status"
     parameter_name = "status"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """Return them."""
+        """Return the statuses."""
         return [(str(value), str(label)) for value, label in DeliveryStatus.choices]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Keep one of them."""
+        """Keep the rows with the chosen status."""
         return queryset if self.value() is None else queryset.filter(status=self.value())
 
 
 @admin.register(WebhookDelivery)
 class WebhookDeliveryAdmin(ReadOnlyAdmin):
-    """What became of the messages, newest first."""
+    """Webhook deliveries, newest first, with their last and next attempts."""
 
     list_display = (
-        "state",
-        "tells_of",
-        "by_webhook",
+        "display_status",
+        "display_subject",
+        "display_webhook",
         "event",
         "attempts",
         "status_code",
         "error",
-        "tried",
-        "next_try",
+        "display_tried_at",
+        "display_next_try_at",
     )
     list_display_links = None
-    list_filter = (StatusFilter,)
+    list_filter = (DeliveryStatusFilter,)
     ordering = ("-created_at", "-id")
     search_fields = ("id", "run__id", "webhook__id")
     search_help_text = "msg_…, run_… or hook_… id"
     actions = ("replay_selected",)
-    fields = ("shown_id", *list_display, "made")
+    fields = ("display_id", *list_display, "display_created_at")
     readonly_fields = fields
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[WebhookDelivery]:
@@ -195,19 +207,19 @@ class WebhookDeliveryAdmin(ReadOnlyAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[WebhookDelivery], search_term: str
     ) -> tuple[QuerySet[WebhookDelivery], bool]:
-        """Find deliveries by an id."""
+        """Find deliveries by their own id, their run's or their webhook's."""
         term = search_term.strip()
         field = {"run": "run_id", "hook": "webhook_id"}.get(term.partition("_")[0], "id")
         return (queryset.filter(**{field: term}) if term else queryset), False
 
     def has_operate_permission(self, request: HttpRequest) -> bool:
-        """Tell whether this operator may replay."""
+        """Return whether the user may replay deliveries."""
         return request.user.has_perm("runs.change_webhookdelivery")
 
     @admin.action(description="Replay selected deliveries", permissions=["operate"])
     def replay_selected(self, request: HttpRequest, queryset: QuerySet[WebhookDelivery]) -> None:
-        """Send the ticked messages again."""
-        for row in queryset[:AT_ONCE]:
+        """Send the selected messages again."""
+        for row in queryset[:ACTION_ROWS]:
             try:
                 services.replay_delivery(
                     principal=_operator(request, row.webhook),
@@ -215,46 +227,46 @@ class WebhookDeliveryAdmin(ReadOnlyAdmin):
                     delivery_id=row.id,
                 )
             except Refused as refusal:
-                told = f"{row.id} is not replayed: {refusal.message}"
-                self.message_user(request, told, messages.ERROR)
+                message = f"{row.id} is not replayed: {refusal.message}"
+                self.message_user(request, message, messages.ERROR)
             else:
                 self.message_user(request, f"{row.id} is sent again.", messages.SUCCESS)
 
     @admin.display(description="Status")
-    def state(self, row: WebhookDelivery) -> SafeString:
-        """Return where it stands."""
+    def display_status(self, row: WebhookDelivery) -> SafeString:
+        """Return the status as a coloured label."""
         return pill(row.status, _TONES[row.status])
 
     @admin.display(description="Message")
-    def shown_id(self, row: WebhookDelivery) -> SafeString:
-        """Return the `webhook-id`."""
+    def display_id(self, row: WebhookDelivery) -> SafeString:
+        """Return the message id, sent as the header `webhook-id`."""
         return code(row.id)
 
-    @admin.display(description="Tells of")
-    def tells_of(self, row: WebhookDelivery) -> SafeString:
-        """Return the run or the decision it tells of."""
+    @admin.display(description="About")
+    def display_subject(self, row: WebhookDelivery) -> SafeString:
+        """Return the run or the decision that the message is about, as a link."""
         if row.run_id:
             return link_to("run", row.run_id)
         return link_to("decision", str(row.decision_id), label=f"decision {row.decision_id}")
 
     @admin.display(description="Webhook")
-    def by_webhook(self, row: WebhookDelivery) -> SafeString:
-        """Return who is told."""
+    def display_webhook(self, row: WebhookDelivery) -> SafeString:
+        """Return the webhook as a link."""
         return link_to("webhook", row.webhook_id, label=row.webhook.name)
 
-    @admin.display(description="Last try")
-    def tried(self, row: WebhookDelivery) -> SafeString:
-        """Return when it was last tried."""
+    @admin.display(description="Last attempt")
+    def display_tried_at(self, row: WebhookDelivery) -> SafeString:
+        """Return when it was last sent."""
         return moment(row.tried_at)
 
-    @admin.display(description="Next try")
-    def next_try(self, row: WebhookDelivery) -> SafeString | str:
-        """Return when it is tried next, while it is."""
+    @admin.display(description="Next attempt")
+    def display_next_try_at(self, row: WebhookDelivery) -> SafeString | str:
+        """Return when a pending message is sent next."""
         if row.status != DeliveryStatus.PENDING:
             return "–"
         return "now" if row.next_try_at == BEING_SENT else moment(row.next_try_at)
 
-    @admin.display(description="Made")
-    def made(self, row: WebhookDelivery) -> SafeString:
-        """Return when the run ended."""
+    @admin.display(description="Created")
+    def display_created_at(self, row: WebhookDelivery) -> SafeString:
+        """Return when the message was created."""
         return moment(row.created_at)

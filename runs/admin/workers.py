@@ -1,4 +1,4 @@
-"""Workers, slots and doorbells in the admin site: to read."""
+"""Admin pages of workers, slots and the outbox of wake-ups. Read-only."""
 
 from __future__ import annotations
 
@@ -12,75 +12,96 @@ from runs.models import OutboxEntry, Slot, Worker
 
 @admin.register(Worker)
 class WorkerAdmin(ReadOnlyAdmin):
-    """Worker processes, those that live and those that were lost."""
+    """Worker processes, alive and lost, newest first."""
 
-    list_display = ("shown_id", "state", "host", "beat", "started", "lost")
+    list_display = (
+        "display_id",
+        "display_state",
+        "host",
+        "display_heartbeat",
+        "display_started_at",
+        "display_lost_at",
+    )
     ordering = ("-started_at", "-id")
     search_fields = ("id",)
-    fields = ("shown_id", "state", "host", "process", "beat", "started", "lost")
+    fields = (
+        "display_id",
+        "display_state",
+        "host",
+        "process",
+        "display_heartbeat",
+        "display_started_at",
+        "display_lost_at",
+    )
     readonly_fields = fields
 
     @admin.display(description="Worker")
-    def shown_id(self, worker: Worker) -> SafeString:
+    def display_id(self, worker: Worker) -> SafeString:
         """Return the id."""
         return code(worker.id)
 
     @admin.display(description="State")
-    def state(self, worker: Worker) -> SafeString:
-        """Return whether its lease stands."""
+    def display_state(self, worker: Worker) -> SafeString:
+        """Return whether the worker is alive or lost."""
         return pill("lost", "canceled") if worker.lost_at else pill("alive", "succeeded")
 
+    @admin.display(description="Heartbeat")
+    def display_heartbeat(self, worker: Worker) -> int:
+        """Return the heartbeat counter."""
+        return worker.beat
+
     @admin.display(description="Started")
-    def started(self, worker: Worker) -> SafeString:
-        """Return when it came."""
+    def display_started_at(self, worker: Worker) -> SafeString:
+        """Return when the worker started."""
         return moment(worker.started_at)
 
     @admin.display(description="Lost")
-    def lost(self, worker: Worker) -> SafeString | str:
-        """Return when it went, or was given up."""
+    def display_lost_at(self, worker: Worker) -> SafeString | str:
+        """Return when the worker was marked as lost."""
         return moment(worker.lost_at) if worker.lost_at else "–"
 
 
 @admin.register(Slot)
 class SlotAdmin(ReadOnlyAdmin):
-    """The rights to run, and who has them."""
+    """Slots and the runs that have them."""
 
-    list_display = ("number", "state", "by_run", "at")
+    list_display = ("number", "display_state", "display_run", "display_worker")
     ordering = ("number",)
-    fields = ("number", "state", "by_run", "at", "epoch")
+    fields = ("number", "display_state", "display_run", "display_worker", "epoch")
     readonly_fields = fields
 
     @admin.display(description="State")
-    def state(self, slot: Slot) -> SafeString:
-        """Return whether it is free."""
+    def display_state(self, slot: Slot) -> SafeString:
+        """Return whether the slot is free or taken."""
         return pill("taken", "running") if slot.run_id else pill("free", "neutral")
 
     @admin.display(description="Run")
-    def by_run(self, slot: Slot) -> SafeString | str:
-        """Return the run that has it."""
+    def display_run(self, slot: Slot) -> SafeString | str:
+        """Return the run that has the slot, as a link."""
         return link_to("run", slot.run_id) if slot.run_id else "–"
 
     @admin.display(description="Worker")
-    def at(self, slot: Slot) -> SafeString | str:
-        """Return where that run is worked on."""
+    def display_worker(self, slot: Slot) -> SafeString | str:
+        """Return the worker that executes the run, as a link."""
         return link_to("worker", slot.worker_id) if slot.worker_id else "–"
 
 
 @admin.register(OutboxEntry)
 class OutboxEntryAdmin(ReadOnlyAdmin):
-    """Runs that nobody has claimed yet, and when a bell last rang for them."""
+    """The outbox: runs that no worker has claimed yet, and their last wake-ups."""
 
-    list_display = ("by_run", "queue", "rung")
+    list_title = "Outbox"
+    list_display = ("display_run", "queue", "display_sent_at")
     ordering = ("-rung_at", "run_id")
-    fields = ("by_run", "queue", "rung")
+    fields = ("display_run", "queue", "display_sent_at")
     readonly_fields = fields
 
     @admin.display(description="Run")
-    def by_run(self, entry: OutboxEntry) -> SafeString:
-        """Return the run it rings for."""
+    def display_run(self, entry: OutboxEntry) -> SafeString:
+        """Return the run to claim, as a link."""
         return link_to("run", entry.run_id)
 
-    @admin.display(description="Last rung")
-    def rung(self, entry: OutboxEntry) -> SafeString:
-        """Return when it last rang."""
+    @admin.display(description="Last wake-up")
+    def display_sent_at(self, entry: OutboxEntry) -> SafeString:
+        """Return when the last wake-up was sent."""
         return moment(entry.rung_at)

@@ -190,4 +190,4 @@ def test_rows_are_found_by_their_plain_ids_and_by_quoted_ones(
 def test_what_is_gone_reads_as_a_page_for_people(boss: Client) -> None:
     answer = boss.get(address(Run, "run_gone", "change"))
     assert answer.status_code == 404
-    assert "There is nothing here" in answer.content.decode()
+    assert "Page not found" in answer.content.decode()

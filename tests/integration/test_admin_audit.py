@@ -123,8 +123,8 @@ def test_an_entry_that_we_did_not_write_is_told(
         created_at=ours.created_at,
     )
     forged.save(force_insert=True)
-    assert "genuine: its MAC" in boss.get(f"{LIST}{ours.id}/change/").content.decode()
-    assert "not genuine" in boss.get(f"{LIST}{forged.id}/change/").content.decode()
+    assert "valid: this installation wrote" in boss.get(f"{LIST}{ours.id}/change/").content.decode()
+    assert "invalid: the row was changed" in boss.get(f"{LIST}{forged.id}/change/").content.decode()
 
 
 def test_an_entry_tells_its_place_in_the_chain(
@@ -137,7 +137,7 @@ def test_an_entry_tells_its_place_in_the_chain(
     tell("run.ended", "run", "run_1")
     page = boss.get(LIST).content.decode()
     assert "not yet" in page
-    assert f"<b>{AuditSeal.objects.count()}</b> rows sealed into one chain" in page
+    assert f"<b>{AuditSeal.objects.count()}</b> rows sealed into the hash chain" in page
 
 
 def test_the_filtered_rows_are_exported_with_their_chain(

@@ -8,10 +8,10 @@ from django.test import Client
 pytest_plugins = ["tests.support.admin_fixtures"]
 
 MADE = {
-    "decisions/policyrule": ("New rule", "Make the rule"),
-    "decisions/token": ("New token", "Make the token"),
-    "runners/executiontarget": ("New folder", "Make it a target"),
-    "runs/webhook": ("New webhook", "Make the webhook"),
+    "decisions/policyrule": ("New rule", "Create rule"),
+    "decisions/token": ("New token", "Create token"),
+    "runners/executiontarget": ("New folder", "Create target"),
+    "runs/webhook": ("New webhook", "Create webhook"),
 }
 
 

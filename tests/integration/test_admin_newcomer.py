@@ -17,9 +17,9 @@ pytest_plugins = ["tests.support.admin_fixtures", "tests.support.task_fixtures"]
 @pytest.mark.parametrize(
     ("path", "told"),
     [
-        ("/admin/decisions/decision/?status=waiting", "Nothing to confirm"),
-        ("/admin/runs/task/?status=error", "Nothing found"),
-        ("/admin/artifacts/artifact/", "Nothing yet"),
+        ("/admin/decisions/decision/?status=waiting", "No confirmation is waiting"),
+        ("/admin/runs/task/?status=error", "No results"),
+        ("/admin/artifacts/artifact/", "No rows yet"),
     ],
 )
 def test_an_empty_list_asks_nobody_to_make_what_nobody_makes(

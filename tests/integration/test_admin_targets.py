@@ -60,7 +60,7 @@ def test_a_change_is_a_version_and_the_page_shows_what_was_before(
     assert page.count(str(tmp_path / "game") + "<") == 1
     assert str(tmp_path / "moved") in page
     again = boss.post(f"{LIST}{target.id}/edit/", change)  # a page that is out of date
-    assert "Somebody changed it meanwhile" in again.content.decode()
+    assert "The target was changed meanwhile" in again.content.decode()
 
 
 @pytest.mark.parametrize("root", ["/etc", "game", "", "{there}/absent"])

@@ -1,38 +1,38 @@
-// Small behaviour of the admin's pages; nothing is fetched from elsewhere, and every page reads without it.
+// Behaviour of the admin pages. All requests go to this server, and every page is readable without this script.
 //
-// data-live="URL" data-live-ms="2000"  an element whose [data-part] children are kept up to date from that address;
-//                                      the answer's own data-live-ms says when to ask again, 0 ends it
-// details[data-src]                    its .cty-lazy child is fetched when it is first opened
+// data-live="URL" data-live-ms="2000"  the [data-part] children of this element are refreshed from the URL;
+//                                      data-live-ms in the response is the time to the next request, 0 for none
+// details[data-src]                    the .cty-lazy child is loaded when the element is opened for the first time
 // data-copy="#id", data-zoom, form[data-confirm]
 "use strict";
 
 (() => {
   const RETRY_MS = 5000;
-  const seen = new Map(); // part name -> HTML as the server last sent it
+  const lastHtml = new Map(); // part name -> HTML that the server sent last
 
   const partsOf = (root) => new Map([...root.querySelectorAll("[data-part]")].map((part) => [part.dataset.part, part]));
 
-  function isBeingRead(part) {
+  function hasSelection(part) {
     const selection = document.getSelection();
     return selection && !selection.isCollapsed && part.contains(selection.anchorNode);
   }
 
-  function isBeingWritten(part) {
+  function hasUnsentText(part) {
     const field = document.activeElement;
     return field?.matches("textarea") && field.value && part.contains(field);
   }
 
-  // What a person opened, loaded or is looking at stays as it is.
+  // Keep what the user opened, loaded, typed or scrolled to.
   function keepState(old, fresh) {
     for (const details of fresh.querySelectorAll("details[data-key]")) {
       const before = old.querySelector(`details[data-key="${CSS.escape(details.dataset.key)}"]`);
       if (!before) continue;
       details.open = before.open;
       const loaded = before.querySelector(":scope > .cty-lazy[data-loaded]");
-      const place = details.querySelector(":scope > .cty-lazy");
-      if (loaded && place) place.replaceWith(loaded);
+      const placeholder = details.querySelector(":scope > .cty-lazy");
+      if (loaded && placeholder) placeholder.replaceWith(loaded);
     }
-    for (const field of fresh.querySelectorAll("textarea[data-key]")) { // what was written so far
+    for (const field of fresh.querySelectorAll("textarea[data-key]")) { // the text typed so far
       const before = old.querySelector(`textarea[data-key="${CSS.escape(field.dataset.key)}"]`);
       if (before?.value) field.replaceWith(before);
     }
@@ -46,13 +46,13 @@
     }
   }
 
-  function putIn(root, answer) {
+  function update(root, page) {
     const current = partsOf(root);
-    for (const [name, fresh] of partsOf(answer)) {
+    for (const [name, fresh] of partsOf(page)) {
       const part = current.get(name);
       const html = fresh.innerHTML;
-      if (!part || seen.get(name) === html || isBeingRead(part) || isBeingWritten(part)) continue;
-      seen.set(name, html);
+      if (!part || lastHtml.get(name) === html || hasSelection(part) || hasUnsentText(part)) continue;
+      lastHtml.set(name, html);
       const focused = part.contains(document.activeElement) ? pathTo(part, document.activeElement) : null;
       keepState(part, fresh);
       part.replaceChildren(...fresh.childNodes);
@@ -62,53 +62,53 @@
 
   function pathTo(root, element) {
     const path = [];
-    for (let at = element; at !== root; at = at.parentElement) path.unshift([...at.parentElement.children].indexOf(at));
+    for (let node = element; node !== root; node = node.parentElement) path.unshift([...node.parentElement.children].indexOf(node));
     return path;
   }
 
-  const follow = (root, path) => path.reduce((at, index) => at?.children[index], root);
+  const follow = (root, path) => path.reduce((node, index) => node?.children[index], root);
 
   async function refresh(root) {
     const response = await fetch(root.dataset.live, { credentials: "same-origin", headers: { "X-Requested-With": "fetch" } });
     if (response.redirected || response.status === 403) return location.reload(); // signed out
     if (!response.ok) throw new Error(`status ${response.status}`);
-    const answer = new DOMParser().parseFromString(await response.text(), "text/html");
-    if (root.dataset.liveReload) { // an empty page waits for its first content
-      if (answer.querySelector(".cty-table tbody tr")) return location.reload();
+    const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    if (root.dataset.liveReload) { // an empty page reloads when there is content
+      if (page.querySelector(".cty-table tbody tr")) return location.reload();
     } else {
-      putIn(root, answer);
+      update(root, page);
     }
-    return Number(answer.querySelector("[data-live-ms]")?.dataset.liveMs ?? 0);
+    return Number(page.querySelector("[data-live-ms]")?.dataset.liveMs ?? 0);
   }
 
-  function keepFresh(root) {
-    for (const [name, part] of partsOf(root)) seen.set(name, part.innerHTML);
-    const later = (ms) => setTimeout(async () => {
-      if (document.hidden) return later(ms);
+  function startRefreshing(root) {
+    for (const [name, part] of partsOf(root)) lastHtml.set(name, part.innerHTML);
+    const schedule = (ms) => setTimeout(async () => {
+      if (document.hidden) return schedule(ms);
       try {
         const next = await refresh(root);
         document.body.classList.remove("cty-offline");
-        if (next) later(next);
+        if (next) schedule(next);
       } catch {
         document.body.classList.add("cty-offline");
-        later(RETRY_MS);
+        schedule(RETRY_MS);
       }
     }, ms);
     const first = Number(root.dataset.liveMs);
-    if (first) later(first);
+    if (first) schedule(first);
   }
 
   async function load(details) {
-    const place = details.querySelector(":scope > .cty-lazy");
-    if (!details.open || !place || place.dataset.loaded || !details.dataset.src) return;
-    place.dataset.loaded = "yes";
+    const container = details.querySelector(":scope > .cty-lazy");
+    if (!details.open || !container || container.dataset.loaded || !details.dataset.src) return;
+    container.dataset.loaded = "yes";
     try {
       const response = await fetch(details.dataset.src, { credentials: "same-origin" });
       if (!response.ok || response.redirected) throw new Error(`status ${response.status}`);
-      place.innerHTML = await response.text(); // rendered and escaped by our own server
+      container.innerHTML = await response.text(); // rendered and escaped by this server
     } catch (error) {
-      delete place.dataset.loaded;
-      place.textContent = `This could not be loaded (${error.message}); close and open it to try again.`;
+      delete container.dataset.loaded;
+      container.textContent = `Loading failed (${error.message}). Close and open it to try again.`;
     }
   }
 
@@ -147,5 +147,5 @@
     }
   });
 
-  document.addEventListener("DOMContentLoaded", () => document.querySelectorAll("[data-live]").forEach(keepFresh));
+  document.addEventListener("DOMContentLoaded", () => document.querySelectorAll("[data-live]").forEach(startRefreshing));
 })();
