@@ -66,7 +66,7 @@ def test_the_headless_shell_is_preferred_to_the_full_browsers(path: Path) -> Non
 def test_debians_wrapper_is_replaced_by_what_it_wraps() -> None:
     wrapper, binary = (Path(f"/usr/{d}/chromium-headless-shell") for d in ("bin", "lib/chromium"))
     expected = binary if os.access(binary, os.X_OK) else wrapper
-    assert chromium._behind_wrapper(wrapper) == expected
+    assert chromium._unwrapped(wrapper) == expected
 
 
 def test_playwrights_newest_download_is_found(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
