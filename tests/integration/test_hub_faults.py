@@ -116,7 +116,7 @@ def test_an_outage_is_said_once_when_it_begins_and_once_when_it_is_over(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(hub, "AGAIN_S", 0.02)
+    monkeypatch.setattr(hub, "RETRY_S", 0.02)
     run_id = submit()
 
     def said(word: str) -> int:
