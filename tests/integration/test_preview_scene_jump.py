@@ -107,12 +107,12 @@ def test_an_engine_whose_own_first_scene_comes_late_is_led_again(
     ("script", "said"),
     [
         ("", "did not connect as WebGAL's engine does"),
-        ("socket([]).onopen = e => e.target.send('Terre is here')", "did not say in time"),
+        ("socket([]).onopen = e => e.target.send('Terre is here')", "did not confirm in time"),
         (
             "const s = socket([]); s.onopen = () => ['[', '7', '[]', 'null', '{\"data\": []}',"
             ' \'{"kind": "request"}\', \'{"data": {"sceneMsg": {"scene": 7}}}\']'
             ".forEach(m => s.send(m))",
-            "did not say in time",
+            "did not confirm in time",
         ),
     ],
 )
@@ -138,7 +138,7 @@ def test_a_page_that_the_server_shows_at_any_address_is_doubted(
 ) -> None:
     shows(terre, "")
     terre.pages = AnyPage(terre.pages)
-    assert logs(shown_game)[0].startswith("[warning] The server shows this page at any address")
+    assert logs(shown_game)[0].startswith("[warning] The server returns this page for any path")
     shows(terre, IN_ENVELOPE)  # here it is the game after all
     assert set(logs(shown_game)) == {"[log] runs 1 of start.txt: a line;"}
 

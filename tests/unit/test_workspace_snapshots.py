@@ -167,7 +167,7 @@ def test_metadata_that_is_no_object_is_broken(here: Workspace, meta: str) -> Non
 def test_a_content_that_is_not_what_it_was_is_told(here: Workspace, content: bytes) -> None:
     plant(here.state, GONE)
     (here.state / "snapshots" / f"{GONE}.txt").write_bytes(content)
-    with pytest.raises(ParseFailed, match="not what it was"):
+    with pytest.raises(ParseFailed, match="does not match its hash"):
         read_snapshot(here.state, GONE)
 
 

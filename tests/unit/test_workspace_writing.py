@@ -144,7 +144,7 @@ def test_a_key_writes_once_and_then_answers_the_same(here: Workspace) -> None:
 def test_a_key_used_for_something_else_is_a_conflict(here: Workspace) -> None:
     write(here, "x", idempotencyKey="k")
     for other in ({"content": "y"}, {"content": "x", "mode": "append"}):
-        with pytest.raises(WriteConflict, match="another content"):
+        with pytest.raises(WriteConflict, match="different content"):
             write(here, path="a.txt", idempotencyKey="k", **other)
     write(here, "y", path="b.txt", idempotencyKey="k")  # a key is a file's own
     write(replace(here, principal_id="token:other"), "y", idempotencyKey="k")  # and a caller's

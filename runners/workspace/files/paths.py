@@ -171,6 +171,6 @@ def _check_text(path: str) -> None:
 
 def _fold(name: str) -> str:
     """Return a name without the differences that some file system ignores."""
-    kept = (c for c in name if ord(c) not in _IGNORABLE and unicodedata.category(c) != "Cf")
-    folded = unicodedata.normalize("NFKC", "".join(kept)).casefold()
+    visible = (c for c in name if ord(c) not in _IGNORABLE and unicodedata.category(c) != "Cf")
+    folded = unicodedata.normalize("NFKC", "".join(visible)).casefold()
     return unicodedata.normalize("NFKC", folded)

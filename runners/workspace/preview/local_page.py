@@ -149,8 +149,8 @@ def _page_failures(workspace: Workspace) -> Iterator[None]:
     except AddressNotAllowed as refused:
         raise _not_local(workspace, str(refused.details.get("host", ""))) from None
     except ToolFailed as failed:
-        kind = next(ours for theirs, ours in _FAILURES if isinstance(failed, theirs))
-        raise kind(failed.message, details=failed.details) from None
+        error = next(error for kind, error in _FAILURES if isinstance(failed, kind))
+        raise error(failed.message, details=failed.details) from None
 
 
 def _not_local(workspace: Workspace, host: str = "") -> PolicyViolation:

@@ -1,4 +1,4 @@
-"""ask_followup_question (S4 §3.1)."""
+"""The tool `ask_followup_question`: let the host show the user a question (S4 §3.1)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RESPONSE: dict[str, Any] = {
 
 
 class AskFollowupQuestion(Closed):
-    """What to ask."""
+    """The question."""
 
     question: str = Field(min_length=1)
 
@@ -41,8 +41,8 @@ class AskFollowupQuestion(Closed):
     response=RESPONSE,
 )
 async def ask_followup_question(args: AskFollowupQuestion, ctx: ToolContext) -> Mapping[str, Any]:
-    """Say that you need an answer from the user before you can go on; the host shows the question.
+    """Ask the user a question that you need answered before you can continue; the host shows it.
 
-    Returns {ack: true} at once, not the answer: show the user the question and wait for theirs.
+    Returns {ack: true} at once, not the answer: show the user the question and wait for the reply.
     """
     return {"ack": True}

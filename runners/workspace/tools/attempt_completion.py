@@ -1,4 +1,4 @@
-"""attempt_completion (S4 §3.2)."""
+"""The tool `attempt_completion`: let the host show the user the result of a task (S4 §3.2)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RESPONSE: dict[str, Any] = {
 
 
 class AttemptCompletion(Closed):
-    """What was achieved."""
+    """The result."""
 
     result: str = Field(min_length=1)
 
@@ -41,8 +41,8 @@ class AttemptCompletion(Closed):
     response=RESPONSE,
 )
 async def attempt_completion(args: AttemptCompletion, ctx: ToolContext) -> Mapping[str, Any]:
-    """Say that the task is done, with its result in words for the user; the host shows it.
+    """Report that the task is done, with its result as text for the user; the host shows it.
 
-    Returns {ack: true}. It changes nothing and checks nothing: call it once the work is complete.
+    Returns {ack: true}. Nothing is changed or checked: call it when the work is complete.
     """
     return {"ack": True}

@@ -11,6 +11,7 @@ from pydantic import Field, StrictStr
 
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
+from runners.workspace.call_context import require_workspace
 from runners.workspace.errors import BadArguments, ToolDisabled, WorkspaceFailed, WorkspaceTimeout
 from runners.workspace.hints import localized_hint
 from runners.workspace.scripts.package_scripts import Script, find_script
@@ -19,7 +20,7 @@ from runners.workspace.scripts.script_output import ScriptOutput
 from runners.workspace.workspace import Workspace
 
 MAX_ARGS, MAX_ARGS_BYTES = 100, 64 * 1024
-RESERVE_SECONDS = 6.0  # of the call's own time, to end the script and tell what it printed
+RESERVE_SECONDS = 6.0  # of the call's time, reserved for stopping the script and returning output
 
 REQUEST: Mapping[str, Any] = {
     "$id": "execute_command.request",
@@ -46,7 +47,7 @@ RESPONSE: Mapping[str, Any] = {
 
 
 class ExecuteCommand(Closed):
-    """Which script to run, and with what."""
+    """The script to run, and its arguments."""
 
     script_name: StrictStr = Field(alias="scriptName")
     args: list[StrictStr] = Field(default_factory=list)
@@ -62,12 +63,13 @@ class ExecuteCommand(Closed):
     developer=True,
 )
 async def execute_command(args: ExecuteCommand, ctx: ToolContext) -> Mapping[str, Any]:
-    """Run a script of the project's package.json (dev, build or lint) in the project's root, and
-    return whether it ended well and what it printed.
+    """Run a script of the project's package.json (dev, build or lint) in the project's root; return
+    whether it succeeded and its output.
 
-    Arguments reach the script as they are; no shell reads them. A script that does not end in time
-    is stopped with what it started, as far as that can be found: E_TIMEOUT, with what it printed so
-    far. Of a flood, the beginning and the end are returned. Developer mode only.
+    Arguments are passed to the script unchanged; no shell parses them. A script that exceeds the
+    time limit is stopped with the processes it started, as far as these can be found: E_TIMEOUT,
+    with the output so far. Of a long output, the start and the end are returned. Developer mode
+    only.
     """
     workspace = require_developer_mode(ctx)
     _check_args(args.args)
@@ -78,14 +80,14 @@ async def execute_command(args: ExecuteCommand, ctx: ToolContext) -> Mapping[str
     deadline = time.monotonic() + seconds
     status = 0
     for script in scripts:
-        given = args.args if script.event == args.script_name else []
+        script_args = args.args if script.event == args.script_name else []
         output.add_line(f"> {script.event}: {script.command[:200]}")
         try:
-            status = await run_script(script, given, workspace, output, deadline)
+            status = await run_script(script, script_args, workspace, output, deadline)
         except TimeoutError:
-            raise _too_slow(workspace, script, seconds, output.lines(ctx.mask)) from None
+            raise _timed_out(workspace, script, seconds, output.lines(ctx.mask)) from None
         if status != 0:
-            output.add_line(f"> {script.event} ended with {_words(status)}")
+            output.add_line(f"> {script.event} ended with {_exit_text(status)}")
             break
     return {"ok": status == 0, "logs": output.lines(ctx.mask)}
 
@@ -94,52 +96,51 @@ def require_developer_mode(ctx: ToolContext) -> Workspace:
     """Return the call's workspace.
 
     Raises:
-        ToolDisabled: There is none, or its owner did not choose developer mode.
+        ToolDisabled: The call has no workspace, or developer mode is off.
     """
-    if ctx.workspace is None:
-        raise ToolDisabled("No workspace is set up for this caller.")
-    if not ctx.workspace.policy.developer:
+    workspace = require_workspace(ctx)
+    if not workspace.policy.developer:
         raise ToolDisabled(
-            "This tool is for developer mode, which is off.",
+            "This tool needs developer mode, which is off.",
             hint=localized_hint(
-                ctx.workspace,
+                workspace,
                 zh="请以 developer 工具集启动，或设置 CONTINUITY_DEVELOPER=1。",
                 en="Start with the developer toolset, or set CONTINUITY_DEVELOPER=1.",
             ),
         )
-    return ctx.workspace
+    return workspace
 
 
 def _check_args(args: list[str]) -> None:
-    """Refuse what no program can be given."""
+    """Reject arguments that cannot be passed to a program."""
     try:
         size = sum(len(arg.encode()) + 1 for arg in args)
     except UnicodeEncodeError:
-        raise BadArguments("args holds characters that are no text.") from None
+        raise BadArguments("args is not valid Unicode.") from None
     if any("\0" in arg for arg in args):
-        raise BadArguments("args holds a NUL character.")
+        raise BadArguments("args contains a NUL character.")
     if len(args) > MAX_ARGS or size > MAX_ARGS_BYTES:
         raise BadArguments(
-            f"args holds more than {MAX_ARGS} arguments or {MAX_ARGS_BYTES} bytes.",
+            f"args has more than {MAX_ARGS} arguments or {MAX_ARGS_BYTES} bytes.",
             details={"args": len(args), "bytes": size},
         )
 
 
-def _too_slow(
+def _timed_out(
     workspace: Workspace, script: Script, seconds: float, logs: list[str]
 ) -> WorkspaceFailed:
     limit_ms = round(seconds * 1000)
     return WorkspaceTimeout(
-        f"The script {script.event} did not end within {limit_ms} ms; it was stopped, with all that"
-        " could be found of what it had started.",
+        f"The script {script.event} did not finish within {limit_ms} ms; it and the processes that"
+        " it started were stopped, as far as they could be found.",
         hint=localized_hint(
             workspace,
             zh="details.logs 是停止前的输出。长期运行的服务请自行启动。",
-            en="details.logs is what it printed. Start a server that runs on by yourself.",
+            en="details.logs is the output so far. Start a long-running server yourself.",
         ),
         details={"scriptName": script.event, "timeoutMs": limit_ms, "logs": logs},
     )
 
 
-def _words(status: int) -> str:
+def _exit_text(status: int) -> str:
     return f"exit status {status}" if status >= 0 else f"signal {-status}"

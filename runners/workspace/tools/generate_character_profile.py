@@ -1,7 +1,8 @@
-"""The tool `generate_character_profile`: keep a character's definition in the game (S4 §2.7).
+"""The tool `generate_character_profile`: write a character's definition to the game (S4 §2.7).
 
-The engine knows no characters; the definition is for people and agents who write scenes. It is the
-file game/character/NAME.json, away from game/figure, whose .json files the engine takes for Live2D.
+The engine itself has no characters; the definition is for people and agents who write scenes. It is
+the file game/character/NAME.json and not in game/figure, where the engine treats .json files as
+Live2D models.
 """
 
 from __future__ import annotations
@@ -17,13 +18,12 @@ from pydantic import Field, StrictStr
 
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
-from runners.workspace.call_context import thread_deadline
+from runners.workspace.call_context import require_workspace, thread_deadline
 from runners.workspace.cancellation import run_to_completion
 from runners.workspace.errors import (
     BadArguments,
     PathDenied,
     PathNotFound,
-    ToolDisabled,
     WriteConflict,
 )
 from runners.workspace.files.paths import display_path
@@ -36,7 +36,7 @@ from runners.workspace.workspace import Workspace
 from runners.workspace.writing.write_text import LOCK_WAIT_S, change_text
 
 FIGURES, CHARACTERS = "game/figure", "game/character"
-LONGEST_NAME = 100  # characters
+MAX_NAME_LENGTH = 100  # characters
 
 REQUEST: dict[str, Any] = {
     "$id": "generate_character_profile.request",
@@ -61,7 +61,7 @@ RESPONSE: dict[str, Any] = {
 
 
 class GenerateCharacterProfile(Closed):
-    """A character, and the picture that shows it."""
+    """A character and its image."""
 
     name: Annotated[StrictStr, Field(min_length=1)]
     image_file: Annotated[StrictStr, Field(min_length=1, alias="imageFile")]
@@ -81,45 +81,44 @@ async def generate_character_profile(
 ) -> Mapping[str, Any]:
     """Write a character's definition, game/character/NAME.json.
 
-    `imageFile` is a file of game/figure, as changeFigure names it, and must be there. What the
-    definition was before is kept as a snapshot; keys of it that are not said here stay.
+    `imageFile` is an existing file of game/figure, named as in changeFigure. The definition's
+    previous content is stored as a snapshot; its other keys are kept.
     """
-    if ctx.workspace is None:
-        raise ToolDisabled("This call has no workspace.")
-    with add_hints(ctx.workspace):
-        defining = asyncio.to_thread(
-            _define, args, ctx.workspace, ctx.seconds_left(LOCK_WAIT_S), thread_deadline(ctx)
+    workspace = require_workspace(ctx)
+    with add_hints(workspace):
+        write = asyncio.to_thread(
+            _write_profile, args, workspace, ctx.seconds_left(LOCK_WAIT_S), thread_deadline(ctx)
         )
-        await run_to_completion(defining)
+        await run_to_completion(write)
     return {"success": True}
 
 
-def _define(
+def _write_profile(
     args: GenerateCharacterProfile, workspace: Workspace, wait_s: float, deadline: float
 ) -> None:
-    said = {"name": args.name, "image": _image_of(args.image_file, workspace, deadline)}
+    profile = {"name": args.name, "image": _image_of(args.image_file, workspace, deadline)}
     if args.default_expression is not None:
-        said["defaultExpression"] = args.default_expression
+        profile["defaultExpression"] = args.default_expression
     path = f"{CHARACTERS}/{_file_name(args.name)}.json"
     change_text(
         workspace,
         path,
-        lambda was: _changed(was, said, path),
+        lambda text: _updated(text, profile, path),
         wait_s=wait_s,
-        missing=_text_of(said),
+        missing=_to_json(profile),
     )
 
 
 def _file_name(name: str) -> str:
-    """Return a character's name if a file may have it; the sandbox judges the rest."""
+    """Return a character's name if it is a valid file name; the sandbox checks the rest."""
     if "/" in name or "\\" in name or name.startswith("."):
         raise PathDenied(
-            f"{display_path(name)} cannot be the name of a file: it has a slash or begins with a dot.",
+            f"{display_path(name)} is not a valid name: it has a slash or begins with a dot.",
             details={"name": display_path(name)},
         )
-    if len(name) > LONGEST_NAME or not name.isprintable() or not name.strip():
+    if len(name) > MAX_NAME_LENGTH or not name.isprintable() or not name.strip():
         raise BadArguments(
-            f"A character's name has 1 to {LONGEST_NAME} printable characters.",
+            f"A character's name must have 1 to {MAX_NAME_LENGTH} printable characters.",
             details={"name": display_path(name)},
         )
     return name
@@ -129,44 +128,48 @@ def _image_of(name: str, workspace: Workspace, deadline: float) -> str:
     """Return the image's path below game/figure.
 
     Raises:
-        PathNotFound: There is no such file.
-        PathDenied, BadArguments: As the sandbox says.
-        WorkspaceTimeout, TooLarge: There are too many files to name one like it.
+        PathNotFound: The file does not exist.
+        PathDenied, BadArguments: As `Sandbox.stat`.
+        WorkspaceTimeout, TooLarge: There are too many files to find a similar name.
     """
     with Sandbox(workspace.root, workspace.policy.forbidden) as sandbox:
-        # Judged from game/figure, which it may leave as little as the root.
+        # Validated relative to game/figure, so that the path cannot leave that folder.
         image = sandbox.normalize_path(name.removeprefix(f"{FIGURES}/"))
         path = f"{FIGURES}/{image}"
         with contextlib.suppress(PathNotFound):
             if S_ISREG(sandbox.stat(path).st_mode):
                 return image
         files = fold_all(list_files_below(sandbox, FIGURES, deadline))
-    near = closest(image, files, max_edits=max(1, len(image) // 3))
-    hint = DiagnosticText("near_file", {"near": near[0]}) if near else DiagnosticText("any_file")
+    closest_file = closest(image, files, max_edits=max(1, len(image) // 3))
+    hint = (
+        DiagnosticText("near_file", {"near": closest_file[0]})
+        if closest_file
+        else DiagnosticText("any_file")
+    )
     raise PathNotFound(
-        f"There is no {display_path(path)}.",
+        f"{display_path(path)} does not exist.",
         hint=hint.render(workspace.policy.language),
         details={"path": display_path(path)},
     )
 
 
-def _changed(was: str, said: dict[str, str], path: str) -> str | None:
-    """Return the definition with what is said now, None where it says that already.
+def _updated(text: str, profile: dict[str, str], path: str) -> str | None:
+    """Return the definition with the profile's keys set, None if nothing changes.
 
     Raises:
-        WriteConflict: The file holds something else.
+        WriteConflict: The file is not a JSON object.
     """
     try:
-        known = json.loads(was.removeprefix("\ufeff"))
+        current = json.loads(text.removeprefix("\ufeff"))
     except (ValueError, RecursionError):
-        known = None
-    if not isinstance(known, dict):
+        current = None
+    if not isinstance(current, dict):
         raise WriteConflict(
-            f"{display_path(path)} is there and is no definition of a character.",
+            f"{display_path(path)} exists and is not a character's definition.",
             details={"path": display_path(path)},
         )
-    return None if known | said == known else _text_of(known | said)
+    return None if current | profile == current else _to_json(current | profile)
 
 
-def _text_of(definition: Mapping[str, Any]) -> str:
+def _to_json(definition: Mapping[str, Any]) -> str:
     return json.dumps(definition, ensure_ascii=False, indent=2) + "\n"

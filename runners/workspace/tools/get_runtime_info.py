@@ -1,4 +1,4 @@
-"""get_runtime_info (S4 §2.6)."""
+"""The tool `get_runtime_info`: the workspace's folder, policy and available tools (S4 §2.6)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from runners.product import NAME, VERSION
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
-from runners.workspace.errors import ToolDisabled
+from runners.workspace.call_context import require_workspace
 from runners.workspace.workspace import Workspace
 
 _NAMES: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
@@ -75,7 +75,7 @@ RESPONSE: dict[str, Any] = {
 
 
 class GetRuntimeInfo(Closed):
-    """Nothing is asked for."""
+    """No arguments."""
 
 
 @tool(
@@ -87,16 +87,14 @@ class GetRuntimeInfo(Closed):
     response=RESPONSE,
 )
 async def get_runtime_info(args: GetRuntimeInfo, ctx: ToolContext) -> Mapping[str, Any]:
-    """Return the project's folder, what the tools may read, write, run and open there, and which
-    tools there are.
+    """Return the project's folder, the policy on what tools may read, write, run and open there,
+    and the available tools.
 
-    execution and browser are there only in developer mode, where their tools are offered. Remote
-    callers see the folder's name instead of its path. Where continuity.workspace.json cannot be
-    followed, policyTrouble says why; no other tool works then.
+    execution and browser are present only in developer mode, if their tools are offered. Remote
+    callers get the folder's name instead of its path. If continuity.workspace.json is invalid,
+    policyTrouble has the reason, and no other tool works.
     """
-    workspace = ctx.workspace
-    if workspace is None:
-        raise ToolDisabled("There is no workspace to tell of.")
+    workspace = require_workspace(ctx)
     policy = workspace.policy
     is_local = ctx.trust == "local"
     root = str(workspace.root) if is_local else workspace.root.name
@@ -108,14 +106,14 @@ async def get_runtime_info(args: GetRuntimeInfo, ctx: ToolContext) -> Mapping[st
             "maxReadBytes": policy.max_read_bytes,
             "textEncoding": "utf-8",
         },
-        **(_of_developer_mode(workspace, root) if policy.developer and is_local else {}),
+        **(_developer_sections(workspace, root) if policy.developer and is_local else {}),
         **({"policyTrouble": workspace.policy_error} if workspace.policy_error else {}),
         "tools": list(workspace.offered_tools),
         "server": {"name": NAME, "version": VERSION},
     }
 
 
-def _of_developer_mode(workspace: Workspace, root: str) -> dict[str, Any]:
+def _developer_sections(workspace: Workspace, root: str) -> dict[str, Any]:
     policy = workspace.policy
     execution = {
         "enabled": True,
@@ -128,5 +126,5 @@ def _of_developer_mode(workspace: Workspace, root: str) -> dict[str, Any]:
         "allowedHosts": list(policy.allowed_hosts),
         "timeoutMs": policy.browser_timeout_ms,
     }
-    told = {"execute_command": ("execution", execution), "browser_action": ("browser", browser)}
-    return dict(told[tool] for tool in told if tool in workspace.offered_tools)
+    sections = {"execute_command": ("execution", execution), "browser_action": ("browser", browser)}
+    return dict(sections[tool] for tool in sections if tool in workspace.offered_tools)

@@ -1,4 +1,4 @@
-"""The tool `list_files`: what is in a folder of the workspace (S4 §1.1)."""
+"""The tool `list_files`: list a folder of the workspace (S4 §1.1)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ RESPONSE: dict[str, Any] = {
 
 
 class ListFiles(Closed):
-    """Which folder, and what of it."""
+    """The folder, and filters for its entries."""
 
     path: StrictStr = Field(min_length=1)
     globs: list[StrictStr] = Field(default=[])
@@ -63,9 +63,9 @@ class ListFiles(Closed):
 async def list_files(args: ListFiles, ctx: ToolContext) -> Mapping[str, Any]:
     """List files and folders below a folder, as paths relative to it, sorted.
 
-    Without globs: what is in the folder itself. With globs: whatever matches one of them, at any
-    depth that it names (`*.txt` in the folder itself, `**/*.txt` anywhere below). Forbidden names
-    and links are never listed.
+    Without globs: the entries of the folder itself. With globs: all paths that match one of them,
+    at any depth (`*.txt` in the folder itself, `**/*.txt` anywhere below). Forbidden names and
+    links are never listed.
     """
     workspace = require_workspace(ctx)
     return {"entries": await asyncio.to_thread(_list, workspace, args, thread_deadline(ctx))}
@@ -80,7 +80,8 @@ def _list(workspace: Workspace, args: ListFiles, deadline: float) -> list[str]:
     entries = found.folders if args.dirs_only else found.files + found.folders
     if len(entries) > MAX_ENTRIES:
         raise TooLarge(
-            f"More than {MAX_ENTRIES} entries; name a folder further down, or narrower globs.",
+            f"There are more than {MAX_ENTRIES} entries; name a folder further down, or use"
+            " narrower globs.",
             details={"entries": len(entries), "limit": MAX_ENTRIES},
         )
     return sorted(entries)

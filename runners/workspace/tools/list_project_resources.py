@@ -1,4 +1,4 @@
-"""The tool `list_project_resources`: list the pictures, sounds and scenes of a game (S4 §2.1)."""
+"""The tool `list_project_resources`: list the images, sounds and scenes of a game (S4 §2.1)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any
 
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
-from runners.workspace.call_context import thread_deadline
-from runners.workspace.errors import ToolDisabled
+from runners.workspace.call_context import require_workspace, thread_deadline
 from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.hints import READ_HINTS, add_hints
 from runners.workspace.webgal.project import list_files_below
@@ -37,14 +36,14 @@ RESPONSE: dict[str, Any] = {
     },
     "required": ["backgrounds", "figures", "bgm", "vocals", "scenes"],
 }
-_PICTURES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".svg", ".avif", ".apng"})
-# The engine plays these as backgrounds and figures too, and animates skeletons.
-_MOVING = frozenset({".mp4", ".webm", ".mkv", ".skel"})
+_IMAGES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".svg", ".avif", ".apng"})
+# Videos and animated skeletons, which the engine also accepts as backgrounds and figures.
+_ANIMATED = frozenset({".mp4", ".webm", ".mkv", ".skel"})
 _SOUNDS = frozenset({".mp3", ".ogg", ".wav", ".m4a", ".aac", ".flac", ".opus", ".webm"})
-# What each list holds: its folder, and the formats that the engine takes there.
+# For each list its folder, and the formats that the engine accepts there.
 _LISTS = {
-    "backgrounds": ("game/background", _PICTURES | _MOVING),
-    "figures": ("game/figure", _PICTURES | _MOVING | {".json", ".jsonl"}),
+    "backgrounds": ("game/background", _IMAGES | _ANIMATED),
+    "figures": ("game/figure", _IMAGES | _ANIMATED | {".json", ".jsonl"}),
     "bgm": ("game/bgm", _SOUNDS),
     "vocals": ("game/vocal", _SOUNDS),
     "scenes": ("game/scene", frozenset({".txt"})),
@@ -52,7 +51,7 @@ _LISTS = {
 
 
 class ListProjectResources(Closed):
-    """Nothing to say: it is about the whole game."""
+    """No arguments."""
 
 
 @tool(
@@ -67,11 +66,9 @@ async def list_project_resources(args: ListProjectResources, ctx: ToolContext) -
     """List the game's backgrounds, figures, music, voices and scenes.
 
     Paths are relative to each kind's folder (game/background, game/figure, game/bgm, game/vocal,
-    game/scene), as scripts name them. A folder that is not there has an empty list.
+    game/scene), as in scripts. The list of a folder that does not exist is empty.
     """
-    if ctx.workspace is None:
-        raise ToolDisabled("This call has no workspace.")
-    return await asyncio.to_thread(_list, ctx.workspace, thread_deadline(ctx))
+    return await asyncio.to_thread(_list, require_workspace(ctx), thread_deadline(ctx))
 
 
 def _list(workspace: Workspace, deadline: float) -> dict[str, list[str]]:
@@ -81,12 +78,14 @@ def _list(workspace: Workspace, deadline: float) -> dict[str, list[str]]:
     ):
         return {
             name: [
-                path for path in list_files_below(sandbox, folder, deadline) if _has(path, formats)
+                path
+                for path in list_files_below(sandbox, folder, deadline)
+                if _has_format(path, formats)
             ]
             for name, (folder, formats) in _LISTS.items()
         }
 
 
-def _has(path: str, formats: frozenset[str]) -> bool:
+def _has_format(path: str, formats: frozenset[str]) -> bool:
     name = posixpath.basename(path)
     return not name.startswith(".") and posixpath.splitext(name)[1].lower() in formats

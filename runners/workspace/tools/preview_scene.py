@@ -12,11 +12,11 @@ from pydantic import Field, StrictStr
 
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
+from runners.workspace.call_context import require_workspace
 from runners.workspace.errors import (
     BadArguments,
     PolicyViolation,
     PreviewFailed,
-    ToolDisabled,
     WorkspaceFailed,
 )
 from runners.workspace.files.sandbox import Sandbox
@@ -36,7 +36,7 @@ from runners.workspace.preview.preview_server import ScenePage, find_scene_page
 from runners.workspace.preview.scene_jump import SceneJump
 from runners.workspace.workspace import Workspace
 
-START = "start"  # what the engine begins with: game/scene/start.txt
+START = "start"  # the engine's first scene: game/scene/start.txt
 SCENES = "game/scene/"
 RESERVE_SECONDS = 5.0
 
@@ -67,7 +67,7 @@ RESPONSE: Mapping[str, Any] = {
 
 
 class PreviewScene(Closed):
-    """Which scene to look at."""
+    """The scene to open."""
 
     scene_path: StrictStr | None = Field(default=None, alias="scenePath")
 
@@ -82,18 +82,16 @@ class PreviewScene(Closed):
     uses_browser=True,
 )
 async def preview_scene(args: PreviewScene, ctx: ToolContext) -> Mapping[str, Any]:
-    """Open a scene (`scenePath`, such as game/scene/start.txt; the start scene where it is omitted)
-    in the project's preview on this machine, and return its url, what the page logged, and the line
-    of the scene that its first error names. WebGAL's engine is led to the scene and runs its first
-    statement; logs say where the page did not say that it got there.
+    """Open a scene (`scenePath`, such as game/scene/start.txt; by default the start scene) in the
+    project's preview on this machine; return its url, the page's console messages, and the line of
+    the scene that the first error names. WebGAL's engine jumps to the scene and runs its first
+    statement; logs has a warning if the page did not confirm that.
 
-    The preview is the configured server (WebGAL Terre at http://127.0.0.1:3001); in developer mode,
-    where nothing listens there, the project's own dev script, which then runs for as long as the
-    run or session does. Nothing outside of this machine is reached.
+    The preview is the configured server (WebGAL Terre at http://127.0.0.1:3001). If nothing listens
+    there, in developer mode the project's own dev script is started, and runs as long as the run or
+    session. Requests to other machines are blocked.
     """
-    workspace = ctx.workspace
-    if workspace is None:
-        raise ToolDisabled("No workspace is set up for this caller.")
+    workspace = require_workspace(ctx)
     scene = await asyncio.to_thread(_scene_name, args.scene_path, workspace)
     page = await _preview_page(workspace, ctx)
     url = f"{page.url}#scene={quote(scene, safe='/')}"
@@ -102,45 +100,49 @@ async def preview_scene(args: PreviewScene, ctx: ToolContext) -> Mapping[str, An
     async with local_tab(ctx, workspace) as tab:
         with PageLog(tab.page, ctx.mask) as log:
             async with SceneJump(tab, scene) as jump:
-                answer = await open_address(tab, url, seconds=_seconds(workspace, ctx))
-                _need_page(answer, url, log)
-                is_there = await jump.wait_until_shown(seconds=_seconds(workspace, ctx))
-                if is_there:
-                    answer = await reread_page(tab, seconds=_seconds(workspace, ctx))
+                result = await open_address(tab, url, seconds=_seconds(workspace, ctx))
+                _require_success(result, url, log)
+                is_shown = await jump.wait_until_shown(seconds=_seconds(workspace, ctx))
+                if is_shown:
+                    result = await reread_page(tab, seconds=_seconds(workspace, ctx))
         require_local_page(tab, workspace)
-        doubts = () if is_there else _doubts(page, scene, jump)
-        for warning in (*answer["warnings"], *doubts):
+        uncertainties = () if is_shown else _uncertainties(page, scene, jump)
+        for warning in (*result["warnings"], *uncertainties):
             log.add("warning", warning)
-    told: dict[str, Any] = {"url": url, "logs": log.lines()}
-    return told if log.first_error_line is None else told | {"firstErrorLine": log.first_error_line}
+    response: dict[str, Any] = {"url": url, "logs": log.lines()}
+    return (
+        response
+        if log.first_error_line is None
+        else response | {"firstErrorLine": log.first_error_line}
+    )
 
 
-def _need_page(answer: Mapping[str, Any], url: str, log: PageLog) -> None:
-    if (answer["httpStatus"] or 200) >= 400:
+def _require_success(result: Mapping[str, Any], url: str, log: PageLog) -> None:
+    if (result["httpStatus"] or 200) >= 400:
         raise PreviewFailed(
-            f"The preview answers with HTTP status {answer['httpStatus']}.",
+            f"The preview responds with HTTP status {result['httpStatus']}.",
             details={"url": url, "logs": log.lines()},
         )
 
 
-def _doubts(page: ScenePage, scene: str, jump: SceneJump) -> Iterator[str]:
-    """Yield why a page that did not say that it shows the scene may show something else."""
+def _uncertainties(page: ScenePage, scene: str, jump: SceneJump) -> Iterator[str]:
+    """Yield why a page that did not confirm the scene may show something else."""
     if page.is_catch_all:
         yield (
-            "The server shows this page at any address, so it may be its own and not the game's."
-            " Put the project among WebGAL Terre's games to see it there."
+            "The server returns this page for any path, so it may be the server's own page and not"
+            " the game. Add the project to WebGAL Terre's games to see it there."
         )
     if jump.is_engine_connected:
-        yield f"The page did not say in time that it shows the scene {scene}."
+        yield f"The page did not confirm in time that it shows the scene {scene}."
     elif scene != START:
         yield (
-            f"The page did not connect as WebGAL's engine does; whether it shows the scene {scene}"
-            " and not its first one is not known."
+            "The page did not connect as WebGAL's engine does; it may show its first scene instead"
+            f" of {scene}."
         )
 
 
 def _scene_name(path: str | None, workspace: Workspace) -> str:
-    """Return a scene's name as the engine calls it: its path in the folder of scenes, no ending."""
+    """Return a scene's name for the engine: its path in the folder of scenes, without extension."""
     if path is None:
         return START
     with (
@@ -152,28 +154,28 @@ def _scene_name(path: str | None, workspace: Workspace) -> str:
     scene = name.removesuffix(".txt")
     if not (is_file and found and scene != name and scene):
         raise BadArguments(
-            f"scenePath names no scene: it is a .txt file in {SCENES}.",
+            f"scenePath is not a scene, which is a .txt file in {SCENES}.",
             details={"scenePath": path[:500]},
             hint=localized_hint(
                 workspace,
                 zh=f"请用 list_files 查看 {SCENES} 下的场景文件。",
-                en=f"See with list_files which scenes {SCENES} has.",
+                en=f"Use list_files to see the scenes in {SCENES}.",
             ),
         )
     return scene
 
 
 async def _preview_page(workspace: Workspace, ctx: ToolContext) -> ScenePage:
-    """Return the page that shows scenes, which answers."""
+    """Return the page for scenes, of the preview server or the project's dev server."""
     try:
         base = check_local_url(workspace.policy.preview_url, workspace).rstrip("/")
     except BadArguments:
-        raise PolicyViolation("The configured preview address is none.") from None
+        raise PolicyViolation("The configured preview address is not a valid URL.") from None
     try:
         return await find_scene_page(base, workspace, seconds=_seconds(workspace, ctx))
-    except NothingListening as nobody:
+    except NothingListening as failed:
         if ctx.browser is None or not await can_start_dev_server(workspace):
-            raise _nobody_there(workspace, nobody.message) from None
+            raise _nothing_listening(workspace, failed.message) from None
     limit = workspace.policy.command_timeout_ms / 1000
     seconds = min(limit, ctx.seconds_left() - RESERVE_SECONDS)
     return ScenePage((await get_dev_server(workspace, ctx.browser, seconds=seconds)).url)
@@ -184,13 +186,13 @@ def _seconds(workspace: Workspace, ctx: ToolContext) -> float:
     return max(0.1, min(limit, ctx.seconds_left() - RESERVE_SECONDS))
 
 
-def _nobody_there(workspace: Workspace, message: str) -> WorkspaceFailed:
+def _nothing_listening(workspace: Workspace, message: str) -> WorkspaceFailed:
     return PreviewFailed(
         message,
         hint=localized_hint(
             workspace,
             zh="请先启动 WebGAL Terre 或项目的 dev 服务，再预览。",
-            en="Start WebGAL Terre, or the project's dev server, and preview again.",
+            en="Start WebGAL Terre or the project's dev server, then preview again.",
         ),
         details={"previewUrl": workspace.policy.preview_url},
     )

@@ -1,4 +1,4 @@
-"""The tool `read_file`: the text of a file of the workspace (S4 §1.2)."""
+"""The tool `read_file`: read a text file of the workspace (S4 §1.2)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ RESPONSE: dict[str, Any] = {
 
 
 class ReadFile(Closed):
-    """Which file, and how much of it at most."""
+    """The file, and its maximum size."""
 
     path: StrictStr = Field(min_length=1)
     max_bytes: StrictInt | None = Field(default=None, ge=1, alias="maxBytes")
@@ -57,8 +57,8 @@ class ReadFile(Closed):
     response=RESPONSE,
 )
 async def read_file(args: ReadFile, ctx: ToolContext) -> Mapping[str, Any]:
-    """Read a UTF-8 text file whole; one that is larger than maxBytes, or than the workspace allows,
-    is refused, never cut.
+    """Read a whole UTF-8 text file. A file larger than maxBytes, or than the workspace allows, is
+    an error; it is never truncated.
     """
     return await asyncio.to_thread(_read, require_workspace(ctx), args)
 

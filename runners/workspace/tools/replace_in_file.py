@@ -1,4 +1,4 @@
-"""The tool `replace_in_file`: find and replace in one file."""
+"""The tool `replace_in_file`: find and replace in one file (S4 §1.4)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pydantic import ConfigDict, StrictStr
 
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
+from runners.workspace.call_context import require_workspace
 from runners.workspace.cancellation import run_to_completion
-from runners.workspace.errors import ToolDisabled
 from runners.workspace.hints import add_hints
 from runners.workspace.workspace import Workspace
 from runners.workspace.writing.replacement import Replacement, replace_all
@@ -42,11 +42,11 @@ RESPONSE: dict[str, Any] = {
     "properties": {"count": {"type": "integer", "minimum": 0}},
     "required": ["count"],
 }
-_FOR_DISK_S = 2.0  # of the call's time, kept for writing what was found
+_WRITE_RESERVE_S = 2.0  # of the call's time, reserved for writing the file
 
 
 class ReplaceInFile(Closed):
-    """What to find, and what to put there."""
+    """The file, what to find, and its replacement."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True, strict=True)
 
@@ -65,21 +65,20 @@ class ReplaceInFile(Closed):
     response=RESPONSE,
 )
 async def replace_in_file(args: ReplaceInFile, ctx: ToolContext) -> Mapping[str, Any]:
-    """Replace every match of `find` in a file of the workspace and return how many there were.
+    """Replace every match of `find` in a file of the workspace and return the number of matches.
 
     `find` is literal unless `flags` (of i, m, s, g, u; may be empty) are given, or it is written as
-    /pattern/flags, or begins with a group of flags such as (?m). Patterns are RE2's, without
-    lookaround and backreferences; `replace` then knows $1, $<name>, $& and $$. What the file was is
-    kept as a snapshot; without a match nothing is written.
+    /pattern/flags, or begins with a group of flags such as (?m). Patterns use RE2's syntax, without
+    lookaround and backreferences; `replace` may then contain $1, $<name>, $& and $$. The previous
+    content is stored as a snapshot; without a match nothing is written.
     """
-    if (workspace := ctx.workspace) is None:
-        raise ToolDisabled("There is no workspace here.")
+    workspace = require_workspace(ctx)
     with add_hints(workspace):
         return {"count": await run_to_completion(asyncio.to_thread(_replace, workspace, args, ctx))}
 
 
 def _replace(workspace: Workspace, args: ReplaceInFile, ctx: ToolContext) -> int:
-    counted = [0]
+    counts = [0]
 
     def change(text: str) -> str | None:
         replaced: Replacement = replace_all(
@@ -88,10 +87,10 @@ def _replace(workspace: Workspace, args: ReplaceInFile, ctx: ToolContext) -> int
             replace=args.replace,
             flags=args.flags,
             size_limit=workspace.policy.max_read_bytes,
-            deadline=ctx.deadline - _FOR_DISK_S,
+            deadline=ctx.deadline - _WRITE_RESERVE_S,
         )
-        counted[0] = replaced.count
+        counts[0] = replaced.count
         return replaced.text if replaced.count else None
 
     change_text(workspace, args.path, change, wait_s=ctx.seconds_left(LOCK_WAIT_S))
-    return counted[0]
+    return counts[0]

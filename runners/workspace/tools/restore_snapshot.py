@@ -1,4 +1,4 @@
-"""The tool `restore_snapshot`: read what a file was."""
+"""The tool `restore_snapshot`: read a snapshot of a file (S4 §2.5)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from pydantic import ConfigDict, Field, StrictStr
 
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
-from runners.workspace.errors import PathNotFound, ToolDisabled
+from runners.workspace.call_context import require_workspace
+from runners.workspace.errors import PathNotFound
+from runners.workspace.hints import localized_hint
 from runners.workspace.writing.snapshots import read_snapshot
 
 REQUEST: dict[str, Any] = {
@@ -42,7 +44,7 @@ RESPONSE: dict[str, Any] = {
 
 
 class RestoreSnapshot(Closed):
-    """Which snapshot."""
+    """The snapshot."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True, strict=True)
 
@@ -60,21 +62,19 @@ class RestoreSnapshot(Closed):
 async def restore_snapshot(args: RestoreSnapshot, ctx: ToolContext) -> Mapping[str, Any]:
     """Return the path and the content of a snapshot; nothing is changed.
 
-    The content is empty where there was no file. To put it back, write it with write_to_file:
+    The content is empty if the file did not exist. To restore it, write it with write_to_file,
     first with dryRun true.
     """
-    if (workspace := ctx.workspace) is None:
-        raise ToolDisabled("There is no workspace here.")
+    workspace = require_workspace(ctx)
     try:
         found, content = await asyncio.to_thread(
             read_snapshot, workspace.state, args.snapshot_id, forbidden=workspace.policy.forbidden
         )
     except PathNotFound as failed:
-        english = workspace.policy.language == "EN"
-        failed.hint = (
-            "See with list_snapshots what there is."
-            if english
-            else ("请用 list_snapshots 查看现有快照。")
+        failed.hint = localized_hint(
+            workspace,
+            zh="请用 list_snapshots 查看现有快照。",
+            en="Use list_snapshots to see the existing snapshots.",
         )
         raise
     return {"path": found.path, "content": content}

@@ -1,4 +1,4 @@
-"""The tool `search_files`: lines that match a regular expression (S4 §1.5)."""
+"""The tool `search_files`: find lines that match a regular expression (S4 §1.5)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from runners.workspace.search.file_search import SearchQuery, search_below
 from runners.workspace.search.patterns import line_pattern
 from runners.workspace.workspace import Workspace
 
-MAX_MATCHES, MATCHES = 10_000, 2000
+MAX_MATCHES, DEFAULT_MATCHES = 10_000, 2000
 
 REQUEST: dict[str, Any] = {
     "$id": "search_files.request",
@@ -57,12 +57,14 @@ RESPONSE: dict[str, Any] = {
 
 
 class SearchFiles(Closed):
-    """Where to search, for what, and how many lines at most."""
+    """Where to search, for what, and the maximum number of lines."""
 
     path: StrictStr
     regex: StrictStr
     file_pattern: StrictStr | None = Field(default=None, alias="filePattern")
-    max_matches: StrictInt = Field(default=MATCHES, ge=1, le=MAX_MATCHES, alias="maxMatches")
+    max_matches: StrictInt = Field(
+        default=DEFAULT_MATCHES, ge=1, le=MAX_MATCHES, alias="maxMatches"
+    )
 
 
 @tool(
@@ -75,11 +77,11 @@ class SearchFiles(Closed):
 )
 async def search_files(args: SearchFiles, ctx: ToolContext) -> Mapping[str, Any]:
     r"""Find the lines that match a regular expression in the text files below a folder, or in one
-    file. RE2's dialect: no look-around, no back-references; `(?i)` ignores case; `\w` is ASCII.
+    file. RE2 syntax: no lookaround, no backreferences; `(?i)` ignores case; `\w` is ASCII.
 
-    Sorted by path and line; paths are relative to the workspace's root, so that they can be read.
-    filePattern without a slash means names at any depth. Binary files, files above the workspace's
-    read limit, links and forbidden paths are not searched.
+    Results are sorted by path and line; paths are relative to the workspace's root, as for
+    read_file. filePattern without a slash matches names at any depth. Binary files, files above the
+    workspace's size limit, links and forbidden paths are not searched.
     """
     workspace, deadline = require_workspace(ctx), thread_deadline(ctx)
     return {"matches": await asyncio.to_thread(_search, workspace, args, deadline)}

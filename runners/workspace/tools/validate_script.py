@@ -1,4 +1,4 @@
-"""The tool `validate_script`: say what is wrong with a WebGAL script (S4 §2.2)."""
+"""The tool `validate_script`: check a WebGAL script (S4 §2.2)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pydantic import StrictStr, model_validator
 
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
-from runners.workspace.call_context import thread_deadline
-from runners.workspace.errors import NotText, ParseFailed, TooLarge, ToolDisabled
+from runners.workspace.call_context import require_workspace, thread_deadline
+from runners.workspace.errors import NotText, ParseFailed, TooLarge
 from runners.workspace.files.sandbox import Sandbox, decode_text
 from runners.workspace.hints import add_hints
 from runners.workspace.webgal.checks import check_script
@@ -59,7 +59,7 @@ class ValidateScript(Closed):
     content: StrictStr | None = None
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> Self:
+    def _require_one(self) -> Self:
         if len(self.model_fields_set) != 1 or (self.path is None and self.content is None):
             raise ValueError("give either path or content")
         return self
@@ -74,15 +74,14 @@ class ValidateScript(Closed):
     response=RESPONSE,
 )
 async def validate_script(args: ValidateScript, ctx: ToolContext) -> Mapping[str, Any]:
-    """Check a WebGAL script: syntax, the files and labels it names, and style.
+    """Check a WebGAL script: syntax, the files and labels it refers to, and style.
 
-    Give `path` (a file of the workspace) or `content` (a text not yet written). Files are looked
-    for in the workspace's game folder either way. Style alone leaves a script valid.
+    Give `path` (a file of the workspace) or `content` (a text not yet written). Files are looked up
+    in the workspace's game folder either way. Diagnostics of kind style alone leave a script valid.
     """
-    if ctx.workspace is None:
-        raise ToolDisabled("This call has no workspace.")
-    with add_hints(ctx.workspace):
-        return await asyncio.to_thread(_validate, args, ctx.workspace, thread_deadline(ctx))
+    workspace = require_workspace(ctx)
+    with add_hints(workspace):
+        return await asyncio.to_thread(_validate, args, workspace, thread_deadline(ctx))
 
 
 def _validate(args: ValidateScript, workspace: Workspace, deadline: float) -> dict[str, Any]:
@@ -103,19 +102,19 @@ def _text(args: ValidateScript, sandbox: Sandbox, limit: int) -> str:
 
     Raises:
         TooLarge: It has more than `limit` bytes.
-        ParseFailed: It is no text.
-        PathNotFound, PathDenied, BadArguments, DiskFailed: As the sandbox says.
+        ParseFailed: It is not text.
+        PathNotFound, PathDenied, BadArguments, DiskFailed: As `Sandbox.read`.
     """
     where = "content" if args.path is None else args.path
     try:
         data = (args.content or "").encode() if args.path is None else b""
     except UnicodeEncodeError as exc:
-        raise ParseFailed("The content is no Unicode text.", details={"at": exc.start}) from None
+        raise ParseFailed("The content is not valid Unicode.", details={"at": exc.start}) from None
     if args.path is not None:
         data = sandbox.read(args.path, limit=limit)
     if len(data) > limit:
         raise TooLarge(
-            f"A script may have {limit} bytes at most.",
+            f"The script has more than {limit} bytes, the limit.",
             details={"bytes": len(data), "limit": limit},
         )
     try:

@@ -1,4 +1,4 @@
-"""The tool `write_to_file`: write a text file, or show what that would change."""
+"""The tool `write_to_file`: write a text file, or preview the change (S4 §1.3)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pydantic import ConfigDict, Field, StrictBool, StrictStr
 
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
+from runners.workspace.call_context import require_workspace
 from runners.workspace.cancellation import run_to_completion
-from runners.workspace.errors import ToolDisabled
 from runners.workspace.hints import add_hints
 from runners.workspace.workspace import Workspace
 from runners.workspace.writing.write_text import LOCK_WAIT_S, compute_preview, write_text
@@ -71,7 +71,7 @@ RESPONSE: dict[str, Any] = {
 
 
 class WriteToFile(Closed):
-    """What to write, or to preview."""
+    """What to write or preview."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True, strict=True)
 
@@ -79,7 +79,7 @@ class WriteToFile(Closed):
     content: StrictStr
     mode: Literal["overwrite", "append"] = "overwrite"
     dry_run: StrictBool = Field(alias="dryRun")
-    # An empty one fits the seed's schema and names nothing: it is none.
+    # S4's schema allows an empty key; it is treated as none.
     idempotency_key: StrictStr | None = Field(default=None, alias="idempotencyKey", max_length=256)
 
 
@@ -92,15 +92,14 @@ class WriteToFile(Closed):
     response=RESPONSE,
 )
 async def write_to_file(args: WriteToFile, ctx: ToolContext) -> Mapping[str, Any]:
-    """Write a UTF-8 text file of the workspace, whole (overwrite) or at its end (append).
+    """Write a UTF-8 text file of the workspace: replace its content (overwrite) or append to it.
 
-    First call it with dryRun true: it returns the diff in lines and changes nothing. Then call it
-    with dryRun false and the same path, content and mode within 15 minutes: it writes, unless the
-    file has changed meanwhile (E_CONFLICT), and returns the snapshotId of what the file was. With
-    an idempotencyKey (256 characters at most), writing the same twice is writing it once.
+    First call it with dryRun true: it returns a line diff and changes nothing. Then call it with
+    dryRun false and the same path, content and mode within 15 minutes: it writes the file, unless
+    it has changed meanwhile (E_CONFLICT), and returns the snapshotId of the previous content. With
+    an idempotencyKey (at most 256 characters), a repeated call does not write again.
     """
-    if (workspace := ctx.workspace) is None:
-        raise ToolDisabled("There is no workspace here.")
+    workspace = require_workspace(ctx)
     with add_hints(workspace):
         if args.dry_run:
             return await _preview(workspace, args)
@@ -110,7 +109,7 @@ async def write_to_file(args: WriteToFile, ctx: ToolContext) -> Mapping[str, Any
 
 
 async def _preview(workspace: Workspace, args: WriteToFile) -> dict[str, Any]:
-    """Show what would change. Interrupted before that is known, it leaves no leave to write."""
+    """Return the diff and record the preview; if cancelled during the diff, record nothing."""
     preview = await asyncio.to_thread(
         compute_preview, workspace, args.path, args.content, mode=args.mode
     )
@@ -119,7 +118,7 @@ async def _preview(workspace: Workspace, args: WriteToFile) -> dict[str, Any]:
 
 
 def _write(workspace: Workspace, args: WriteToFile, wait_s: float) -> dict[str, Any]:
-    done = write_text(
+    result = write_text(
         workspace,
         args.path,
         args.content,
@@ -128,4 +127,4 @@ def _write(workspace: Workspace, args: WriteToFile, wait_s: float) -> dict[str, 
         require_preview=workspace.policy.write_requires_diff,
         idempotency_key=args.idempotency_key or None,
     )
-    return {"applied": True, "snapshotId": done.snapshot_id, "bytesWritten": done.bytes_written}
+    return {"applied": True, "snapshotId": result.snapshot_id, "bytesWritten": result.bytes_written}

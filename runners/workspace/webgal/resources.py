@@ -42,16 +42,16 @@ class FileReference(NamedTuple):
     name: str
 
 
-def file_references(one: Statement) -> Iterator[FileReference]:
+def file_references(statement: Statement) -> Iterator[FileReference]:
     """Yield the files that a statement refers to, without URLs and names from variables."""
-    if one.command in _KIND_BY_COMMAND:
-        yield from _references(_KIND_BY_COMMAND[one.command], one.content)
-    elif one.command == "choose":
-        for option in split_options(one.content):
+    if statement.command in _KIND_BY_COMMAND:
+        yield from _references(_KIND_BY_COMMAND[statement.command], statement.content)
+    elif statement.command == "choose":
+        for option in split_options(statement.content):
             if "." in option.target:
                 yield from _references("scene", option.target)
-    elif one.command == "say":
-        for name, value in one.arguments:
+    elif statement.command == "say":
+        for name, value in statement.arguments:
             if name == "vocal" and isinstance(value, str):
                 yield from _references("vocal", value)
 
@@ -72,8 +72,8 @@ def check_resources(statements: Sequence[Statement], project: Project) -> Iterat
     """Yield a diagnostic for every reference to a file that does not exist."""
     hints = _Hints(project)
     exists: dict[FileReference, bool] = {}
-    for one in statements:
-        for reference in file_references(one):
+    for statement in statements:
+        for reference in file_references(statement):
             if reference not in exists:
                 exists[reference] = _exists(reference, project)
             if not exists[reference]:
@@ -81,7 +81,7 @@ def check_resources(statements: Sequence[Statement], project: Project) -> Iterat
                 message = DiagnosticText(
                     "no_file", {"kind": DiagnosticText(reference.kind), "path": path}
                 )
-                yield Diagnostic(one.line, "resource", message, hints.of(reference))
+                yield Diagnostic(statement.line, "resource", message, hints.of(reference))
 
 
 def _exists(reference: FileReference, project: Project) -> bool:
@@ -135,7 +135,7 @@ class _Hints:
 
     def _files_of(self, kind: str) -> tuple[dict[str, str], dict[str, str]]:
         """Return a kind's files by folded path, and by folded name without extension."""
-        paths = [one for at in FOLDERS[kind] for one in sorted(self._project.files_in(at))]
+        paths = [path for at in FOLDERS[kind] for path in sorted(self._project.files_in(at))]
         stems = {fold(_stem(path)): path for path in reversed(paths)}
         return fold_all(paths), stems
 

@@ -1,1 +1,1 @@
-"""Writes: previewed, locked, undone; the line diff and the snapshots."""
+"""Write files: previews, locks, idempotency keys, snapshots, line diffs, and crash recovery."""

@@ -1,7 +1,8 @@
-"""What a writer that died left, and its end: a write happened or not, and nothing lies about.
+"""Recover writes whose process crashed: each write took effect completely or is undone.
 
-A writer notes in its file's lock what it is about to do. Who finds the note of another knows that
-this one died, for the lock was free.
+A writer records its pending write in the lock file before it begins, and clears the record when it
+has finished. A process that acquires the lock and finds a record knows that the writer crashed,
+because the kernel released its lock.
 """
 
 from __future__ import annotations
@@ -26,20 +27,20 @@ from runners.workspace.writing.snapshots import (
 )
 from runners.workspace.writing.state_files import list_names, mark_if_due
 
-_OLD_THINGS_EVERY_S = 600
+_DELETE_EVERY_S = 600
 
 
 @dataclass(frozen=True, slots=True)
 class PendingWrite:
-    """A write that was begun.
+    """A write that has begun, as recorded in the lock file (the fields are the record's keys).
 
     Attributes:
-        root, path: which file.
-        was, becomes: digests of its content before and after (`digest_of`).
-        size_limit: bytes that it could have at most.
-        snapshot_id: of what it was.
-        key_file: where the write's idempotency key is kept, empty where it has none.
-        beside: the temporary file that is to take its place.
+        root, path: the file.
+        was, becomes: digests of its content before and after (`content_digest`).
+        size_limit: largest size in bytes of the file.
+        snapshot_id: the snapshot of the content before.
+        key_file: name of the file of the write's idempotency key, empty without a key.
+        beside: name of the temporary file that is to be renamed over the file.
     """
 
     root: str
@@ -51,71 +52,76 @@ class PendingWrite:
     key_file: str
     beside: str
 
-    def as_note(self) -> dict[str, Any]:
-        """Return it as the lock keeps it."""
+    def as_record(self) -> dict[str, Any]:
+        """Return the record for the lock file."""
         return asdict(self)
 
     @classmethod
-    def from_note(cls, note: dict[str, Any]) -> Self | None:
-        """Return what a note tells, or None where it is none of ours."""
+    def from_record(cls, record: dict[str, Any]) -> Self | None:
+        """Return the pending write of a record, None if the record is invalid."""
         try:
-            told = cls(**note)
+            pending = cls(**record)
         except TypeError:
             return None
-        texts = (value for name, value in note.items() if name != "size_limit")
-        sound = isinstance(told.size_limit, int) and all(isinstance(one, str) for one in texts)
-        if not sound or TEMPORARY.fullmatch(told.beside) is None:
+        texts = (value for name, value in record.items() if name != "size_limit")
+        is_valid = isinstance(pending.size_limit, int) and all(
+            isinstance(text, str) for text in texts
+        )
+        if not is_valid or TEMPORARY.fullmatch(pending.beside) is None:
             return None
-        return told if SNAPSHOT_ID.fullmatch(told.snapshot_id) else None
+        return pending if SNAPSHOT_ID.fullmatch(pending.snapshot_id) else None
 
 
 def content_digest(content: bytes | None) -> str:
-    """Return what tells a file's content from every other; None is no file."""
+    """Return the digest of a file's content; None stands for a file that does not exist."""
     return "absent" if content is None else hashlib.sha256(content).hexdigest()
 
 
-def finish_or_undo(state: Path, write: PendingWrite, *, is_ours: bool = False) -> None:
-    """End a write that broke off, its lock held: its snapshot and key stay only if it happened.
+def finish_or_undo(state: Path, write: PendingWrite, *, is_own_write: bool = False) -> None:
+    """Complete an interrupted write, or undo it: delete its snapshot and key if it did not happen.
 
-    Safe to repeat.
+    The caller holds the file's lock. Calling it twice is safe.
 
     Args:
-        is_ours: it failed just now, here: whatever else the file holds came from somebody else.
+        is_own_write: the write failed in this process, so any other content of the file is from
+            another process.
     """
-    if _is_undone(write, is_ours):
+    if _was_not_written(write, is_own_write):
         discard_snapshot(state, write.snapshot_id)
         if write.key_file:
             (state / "keys" / Path(write.key_file).name).unlink(missing_ok=True)
 
 
-def _is_undone(write: PendingWrite, is_ours: bool) -> bool:
-    """Tell whether the file was not written, and take the temporary file away."""
+def _was_not_written(write: PendingWrite, is_own_write: bool) -> bool:
+    """Return whether the file was not written; remove the temporary file."""
     try:
         with Sandbox(Path(write.root), ()) as sandbox:
-            # What was to take the file's place and is still there did not take it.
-            is_known = _remove_beside(sandbox, write) or is_ours
-            now = _content_now(sandbox, write)
+            # A temporary file that still exists was not renamed over the file.
+            was_not_renamed = _remove_temporary(sandbox, write) or is_own_write
+            current = _current_digest(sandbox, write)
     except DiskFailed:
         return False
-    except WorkspaceFailed:  # it is not what we would have written
-        return is_ours
-    if write.was == write.becomes:  # nothing shows: a failure that was told of must not be a done
-        return is_known
-    return now != write.becomes if is_known else now == write.was
+    except WorkspaceFailed:  # it is not the file that this write would have created
+        return is_own_write
+    # The content is the same before and after, so only the temporary file shows what happened: a
+    # write that was reported as failed must not be found as done under its key.
+    if write.was == write.becomes:
+        return was_not_renamed
+    return current != write.becomes if was_not_renamed else current == write.was
 
 
 def recover_pending(state: Path, lock: FileLock) -> None:
-    """Finish what an earlier holder of a lock noted, if it did."""
-    note = lock.read_note()
-    if note is not None and (write := PendingWrite.from_note(note)) is not None:
+    """Recover the write that a crashed holder of the lock recorded, if there is one."""
+    record = lock.read_record()
+    if record is not None and (write := PendingWrite.from_record(record)) is not None:
         finish_or_undo(state, write)
-    lock.clear_note()
+    lock.clear_record()
 
 
 def sweep_state(state: Path) -> None:
-    """End the writes of writers that died, and from time to time what is too old.
+    """Recover the writes of crashed processes; every ten minutes, delete what has expired.
 
-    Cheap where there is nothing to do; any number of processes may do it at once.
+    Cheap if there is nothing to do. Several processes may call it at the same time.
 
     Raises:
         OSError: The state folder cannot be written.
@@ -123,29 +129,29 @@ def sweep_state(state: Path) -> None:
     for name in list_names(state / "locks"):
         path = state / "locks" / name
         if path.stat().st_size:
-            with contextlib.ExitStack() as closing:
-                if (lock := try_lock(path, closing)) is not None:
+            with contextlib.ExitStack() as stack:
+                if (lock := try_lock(path, stack)) is not None:
                     recover_pending(state, lock)
-    _sweep_what_is_old(state)
+    _delete_expired(state)
 
 
-def _sweep_what_is_old(state: Path) -> None:
-    if not state.exists() or not mark_if_due(state / "swept", _OLD_THINGS_EVERY_S):
+def _delete_expired(state: Path) -> None:
+    if not state.exists() or not mark_if_due(state / "swept", _DELETE_EVERY_S):
         return
     delete_expired_previews(state)
     delete_expired_keys(state)
     delete_incomplete_snapshots(state)
 
 
-def _content_now(sandbox: Sandbox, write: PendingWrite) -> str:
+def _current_digest(sandbox: Sandbox, write: PendingWrite) -> str:
     try:
         return content_digest(sandbox.read(write.path, limit=write.size_limit))
     except PathNotFound:
         return content_digest(None)
 
 
-def _remove_beside(sandbox: Sandbox, write: PendingWrite) -> bool:
-    """Take the temporary file away; tell whether it was there."""
+def _remove_temporary(sandbox: Sandbox, write: PendingWrite) -> bool:
+    """Remove the temporary file; return whether it existed."""
     try:
         folder = sandbox.open_dir(write.path.rpartition("/")[0] or ".")
     except WorkspaceFailed:

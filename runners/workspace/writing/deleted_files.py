@@ -1,8 +1,7 @@
-"""Snapshots of files that are not there any more: nothing is written to such a file, so nothing
-would ever make room for them.
+"""Delete old snapshots of deleted files, which no later write of the file would prune.
 
-Beyond limits that hold for all of them together the oldest go. How long a file has been gone is
-counted from the first look that did not find it, which is noted in `deleted.json`.
+Limits apply to the snapshots of all deleted files together; the oldest are deleted first. A file
+counts as deleted since the first check that did not find it; this time is stored in `deleted.json`.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ from runners.workspace.writing.snapshots import (
 from runners.workspace.writing.state_files import mark_if_due, write_atomically
 
 _EVERY_S = 3600
-_ROOT, _NOTED = "root", "deleted.json"
+_ROOT, _DELETED_AT = "root", "deleted.json"
 
 
 @dataclass(frozen=True, slots=True)
 class DeletedFileLimits:
-    """What is kept of a workspace's deleted files: so many snapshots, of so many bytes together,
-    for so many seconds after the file was gone.
+    """Limits on the snapshots of a workspace's deleted files: number, bytes in total, and seconds
+    since the deletion.
     """
 
     count: int
@@ -42,7 +41,7 @@ class DeletedFileLimits:
 
 
 def record_root(state: Path, root: Path) -> None:
-    """Note which folder this state is of, for those who come without a call.
+    """Record which root a state folder belongs to, for maintenance jobs that have no workspace.
 
     Raises:
         OSError: The state folder cannot be written.
@@ -51,11 +50,11 @@ def record_root(state: Path, root: Path) -> None:
         write_atomically(state / _ROOT, os.fsencode(root))
 
 
-def prune_deleted_files(state: Path, kept: DeletedFileLimits) -> None:
-    """Delete, once an hour, what is over the limits; snapshots of files that are there stay.
+def prune_deleted_files(state: Path, limits: DeletedFileLimits) -> None:
+    """Delete, at most once an hour, snapshots of deleted files that exceed the limits.
 
-    Does nothing where the folder cannot be looked at, or is empty: a disk that is not mounted has
-    lost no file.
+    Does nothing if the root cannot be read or is empty: its disk may not be mounted, and then no
+    file was deleted.
 
     Raises:
         OSError: The state folder cannot be written.
@@ -63,72 +62,75 @@ def prune_deleted_files(state: Path, kept: DeletedFileLimits) -> None:
     try:
         root = Path(os.fsdecode((state / _ROOT).read_bytes()))
     except FileNotFoundError:
-        return  # nothing was written yet
+        return  # no file was written yet
     if not mark_if_due(state / "deleted", _EVERY_S):
         return
     with contextlib.suppress(WorkspaceFailed), Sandbox(root, ()) as sandbox:
         if any(root.iterdir()):
-            _prune(state, sandbox, kept)
+            _prune(state, sandbox, limits)
 
 
-def _prune(state: Path, sandbox: Sandbox, kept: DeletedFileLimits) -> None:
-    found = list(iter_snapshots(state))
-    gone = {path for path in {one.path for one in found} if _is_gone(sandbox, path)}
-    since = _noted(state, gone)
-    of_gone = sorted(
-        (one for one in found if one.path in gone), key=lambda one: (one.timestamp, one.id)
+def _prune(state: Path, sandbox: Sandbox, limits: DeletedFileLimits) -> None:
+    snapshots = list(iter_snapshots(state))
+    deleted = {
+        path for path in {snapshot.path for snapshot in snapshots} if _is_deleted(sandbox, path)
+    }
+    since = _deleted_since(state, deleted)
+    of_deleted = sorted(
+        (snapshot for snapshot in snapshots if snapshot.path in deleted),
+        key=lambda snapshot: (snapshot.timestamp, snapshot.id),
     )
-    too_old = time.time() - kept.seconds
-    doomed = [one for one in of_gone if since[one.path] < too_old]
-    rest = [one for one in of_gone if since[one.path] >= too_old]
-    doomed += rest[: len(rest) - _how_many_fit(state, rest, kept)]
-    for one in doomed:
-        _discard(state, sandbox, one)
+    too_old = time.time() - limits.seconds
+    to_delete = [snapshot for snapshot in of_deleted if since[snapshot.path] < too_old]
+    remaining = [snapshot for snapshot in of_deleted if since[snapshot.path] >= too_old]
+    to_delete += remaining[: len(remaining) - _count_within(state, remaining, limits)]
+    for snapshot in to_delete:
+        _discard(state, sandbox, snapshot)
 
 
-def _how_many_fit(state: Path, oldest_first: Sequence[Snapshot], kept: DeletedFileLimits) -> int:
-    """Return how many of the newest are within the limits."""
-    fit = size = 0
-    for one in reversed(oldest_first):
-        size += snapshot_size_bytes(state, one.id)
-        if fit == kept.count or size > kept.size_bytes:
+def _count_within(state: Path, oldest_first: Sequence[Snapshot], limits: DeletedFileLimits) -> int:
+    """Return how many of the newest snapshots are within the limits."""
+    count = size = 0
+    for snapshot in reversed(oldest_first):
+        size += snapshot_size_bytes(state, snapshot.id)
+        if count == limits.count or size > limits.size_bytes:
             break
-        fit += 1
-    return fit
+        count += 1
+    return count
 
 
 def _discard(state: Path, sandbox: Sandbox, snapshot: Snapshot) -> None:
-    """Delete a snapshot, unless its file is being written, or is there again."""
-    with contextlib.ExitStack() as closing:
-        lock = try_lock(state / "locks" / lock_name(snapshot.path), closing)
-        if lock is not None and _is_gone(sandbox, snapshot.path):
+    """Delete a snapshot, unless its file is being written or exists again."""
+    with contextlib.ExitStack() as stack:
+        lock = try_lock(state / "locks" / lock_name(snapshot.path), stack)
+        if lock is not None and _is_deleted(sandbox, snapshot.path):
             discard_snapshot(state, snapshot.id)
 
 
-def _is_gone(sandbox: Sandbox, path: str) -> bool:
+def _is_deleted(sandbox: Sandbox, path: str) -> bool:
     try:
         sandbox.stat(path)
     except PathNotFound:
         return True
-    except WorkspaceFailed:  # something is there, or cannot be looked at
+    except WorkspaceFailed:  # it exists as something else, or cannot be checked
         return False
     return False
 
 
-def _noted(state: Path, gone: set[str]) -> dict[str, float]:
-    """Return since when each of these files is known to be gone, and note it."""
+def _deleted_since(state: Path, deleted: set[str]) -> dict[str, float]:
+    """Return when each of these files was first found to be deleted, and store it."""
     now = time.time()
     try:
-        before = json.loads((state / _NOTED).read_bytes())
+        before = json.loads((state / _DELETED_AT).read_bytes())
     except (FileNotFoundError, ValueError):
         before = {}
     known = before if isinstance(before, dict) else {}
-    since = {path: _seconds(known.get(path), now) for path in gone}
+    since = {path: _timestamp(known.get(path), now) for path in deleted}
     if since != known:
-        write_atomically(state / _NOTED, json.dumps(since, ensure_ascii=False).encode())
+        write_atomically(state / _DELETED_AT, json.dumps(since, ensure_ascii=False).encode())
     return since
 
 
-def _seconds(noted: object, now: float) -> float:
-    """Return a noted time; now where there is none, or it lies in what a clock calls the future."""
-    return min(float(noted), now) if isinstance(noted, int | float) else now
+def _timestamp(recorded: object, now: float) -> float:
+    """Return a stored time; now if it is missing or in the future (the clock was changed)."""
+    return min(float(recorded), now) if isinstance(recorded, int | float) else now

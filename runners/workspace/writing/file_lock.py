@@ -1,7 +1,7 @@
-"""One writer a file, across processes; and what it is about to do, told before it does it.
+"""A lock per file across processes, with a record of the write that its holder is about to do.
 
-The lock is an flock, so the kernel lets go of it when its holder dies. What the holder noted in the
-locked file is then found by whoever comes next, and finished or taken back (`leftovers.py`).
+The lock is an flock, so the kernel releases it when its holder dies. The next holder finds the
+record in the lock file and completes or undoes the write (`crash_recovery.py`).
 """
 
 from __future__ import annotations
@@ -19,63 +19,63 @@ from typing import Any
 from runners.workspace.errors import WriteConflict
 from runners.workspace.writing.state_files import fsync_folder
 
-_ASK_AGAIN_S = 0.01
+_POLL_S = 0.01
 
 
 class FileLock:
-    """A lock that is held, with its note."""
+    """A lock that this process holds, with the record in its file."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
 
-    def read_note(self) -> dict[str, Any] | None:
-        """Return what an earlier holder noted and never cleared, or None."""
+    def read_record(self) -> dict[str, Any] | None:
+        """Return the record that an earlier holder left, or None."""
         try:
-            noted = json.loads(os.pread(self._fd, 1 << 16, 0) or b"null")
-        except ValueError:  # torn by a power failure: its files are swept by their age
+            record = json.loads(os.pread(self._fd, 1 << 16, 0) or b"null")
+        except ValueError:  # torn by a power failure; what it left is deleted by its age
             return None
-        return noted if isinstance(noted, dict) else None
+        return record if isinstance(record, dict) else None
 
-    def write_note(self, note: dict[str, Any]) -> None:
-        """Note what is about to be done, durably: what it tells of outlives a power failure too."""
-        self.clear_note()
-        os.pwrite(self._fd, json.dumps(note).encode(), 0)
+    def write_record(self, record: dict[str, Any]) -> None:
+        """Write the record durably: what follows may also survive a power failure."""
+        self.clear_record()
+        os.pwrite(self._fd, json.dumps(record).encode(), 0)
         os.fsync(self._fd)
 
-    def clear_note(self) -> None:
-        """Note that nothing is under way any more."""
+    def clear_record(self) -> None:
+        """Delete the record: no write is in progress."""
         os.ftruncate(self._fd, 0)
 
 
 def lock_name(name: str) -> str:
-    """Return which of the 256 locks a file's is: two that share one wait for each other, no more.
+    """Return the name of a file's lock, one of 256; files that share one wait for each other.
 
-    It is how the digest begins that names the file's snapshots (`snapshots.marks_of`).
+    It is a prefix of the digest in the ids of the file's snapshots (`snapshots.id_prefix_for`).
     """
     return hashlib.sha256(name.encode()).hexdigest()[:2]
 
 
 @contextlib.contextmanager
 def hold_lock(state: Path, name: str, *, wait_s: float) -> Iterator[FileLock]:
-    """Hold the lock of a file, by its name relative to the root, for the length of a block.
+    """Hold the lock of a file, given by its path relative to the root, during the block.
 
     Raises:
-        WriteConflict: Somebody else held it for all of `wait_s`.
+        WriteConflict: Another writer held it for all of `wait_s`.
         OSError: The state folder cannot be written.
     """
     folder = state / "locks"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with contextlib.ExitStack() as closing:
+    with contextlib.ExitStack() as stack:
         deadline = time.monotonic() + wait_s
-        while (held := try_lock(folder / lock_name(name), closing)) is None:
+        while (lock := try_lock(folder / lock_name(name), stack)) is None:
             if time.monotonic() >= deadline:
                 raise WriteConflict("Another call is writing this file.", details={"path": name})
-            time.sleep(_ASK_AGAIN_S)
-        yield held
+            time.sleep(_POLL_S)
+        yield lock
 
 
-def try_lock(path: Path, closing: contextlib.ExitStack) -> FileLock | None:
-    """Take a lock until `closing` ends, or return None where somebody else holds it."""
+def try_lock(path: Path, stack: contextlib.ExitStack) -> FileLock | None:
+    """Acquire a lock until the stack is closed; return None if another writer holds it."""
     is_new = not path.exists()
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -88,5 +88,5 @@ def try_lock(path: Path, closing: contextlib.ExitStack) -> FileLock | None:
     except BaseException:
         os.close(fd)
         raise
-    closing.callback(os.close, fd)
+    stack.callback(os.close, fd)
     return FileLock(fd)

@@ -1,4 +1,4 @@
-"""Idempotency keys of writes: what was done under one, for 24 hours (S4 §0.4)."""
+"""Idempotency keys of writes: a write's result is stored under its key for 24 hours (S4 §0.4)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LIFETIME_S = 24 * 3600
 
 @dataclass(frozen=True, slots=True)
 class KeyedWrite:
-    """A write under a key: the caller's own, of this one file."""
+    """A write with an idempotency key, which is scoped to the caller and the file."""
 
     state: Path
     write: WriteRequest
@@ -25,41 +25,41 @@ class KeyedWrite:
 
     @property
     def file(self) -> Path:
-        """Where it is kept what was done under it."""
-        told = json.dumps([self.write.principal_id, self.write.path, self.key])
-        return self.state / "keys" / f"{hashlib.sha256(told.encode()).hexdigest()[:40]}.json"
+        """The file that stores the result of the write."""
+        scope = json.dumps([self.write.principal_id, self.write.path, self.key])
+        return self.state / "keys" / f"{hashlib.sha256(scope.encode()).hexdigest()[:40]}.json"
 
     def find_done(self) -> str | None:
-        """Return the snapshot's id of the same write done before, or None where none was.
+        """Return the snapshot's id of the same write if it was done before, else None.
 
         Raises:
-            WriteConflict: The key was used for another content of this file.
+            WriteConflict: The key was used for a different write of this file.
         """
         try:
             if time.time() - self.file.stat().st_mtime > LIFETIME_S:
                 return None
-            kept = json.loads(self.file.read_bytes())
-            digest, snapshot_id = kept["write"], str(kept["snapshotId"])
+            stored = json.loads(self.file.read_bytes())
+            digest, snapshot_id = stored["write"], str(stored["snapshotId"])
         except (FileNotFoundError, ValueError, KeyError, TypeError):
             return None
         if digest != self.write.digest():
             raise WriteConflict(
-                "The idempotency key was used for another content.",
+                "The idempotency key was used for different content; use a new key.",
                 details={"path": self.write.path},
             )
         return snapshot_id
 
     def record(self, snapshot_id: str) -> None:
-        """Remember that the write is done.
+        """Store the result of the write.
 
         Raises:
-            OSError: The disk is full or refuses.
+            OSError: The disk is full or failed.
         """
-        told = {"write": self.write.digest(), "snapshotId": snapshot_id}
-        write_atomically(self.file, json.dumps(told).encode())
+        result = {"write": self.write.digest(), "snapshotId": snapshot_id}
+        write_atomically(self.file, json.dumps(result).encode())
 
 
 def delete_expired_keys(state: Path) -> None:
-    """Let keys end whose time is over."""
+    """Delete keys older than 24 hours."""
     for path in files_older_than(state / "keys", LIFETIME_S):
         path.unlink(missing_ok=True)

@@ -1,10 +1,10 @@
-"""What changed between two texts, line by line, exactly reversible (S4 §0.4).
+"""A line diff between two texts that can be applied and undone exactly (S4 §0.4).
 
-A line is an element of `text.split("\\n")`: "\\r" stays in it, and whether the text ends with a
-line break is a last empty line or none. Lines that stand once in both texts are taken as the same
-line (patience); between them, in what is left, lines in a row that stand there once together; what
-is small enough then gets the shortest edit (Myers). The work is bounded by the size of the texts:
-where it would not be, a part is told as replaced.
+A line is an element of `text.split("\\n")`: a "\\r" is part of it, and a line break at the end of
+the text shows as a last empty line. Lines that are unique in both texts are matched first (patience
+diff); in the gaps between them, sequences of lines that are unique; and small gaps get the shortest
+edit script (Myers). The work is bounded by the size of the texts: a gap that would exceed the bound
+is reported as replaced.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from typing import TypedDict
 from runners.workspace.writing.shortest_edit import common_runs
 
 Gap = tuple[int, int, int, int]  # lines [i1, i2) of the old text and [j1, j2) of the new one
-_SMALL = 48  # lines on both sides together that the shortest edit is looked for in at once
-_LONGEST_ROW = 1024  # lines in a row that are looked at as one
+_MYERS_MAX_LINES = 48  # of both sides together, for which the shortest edit is computed directly
+_MAX_ROW_LINES = 1024  # longest sequence of lines that is matched as one
 
 
 class Hunk(TypedDict):
-    """Lines that went and lines that came in their place; starts are 1-based.
+    """Removed lines and the lines that replace them; starts are 1-based.
 
-    With lenOld 0 the new lines stand before line startOld of the old text; with lenNew 0 the old
-    ones stood before line startNew of the new one.
+    With lenOld 0 the new lines are inserted before line startOld of the old text; with lenNew 0 the
+    old lines were before line startNew of the new text.
     """
 
     startOld: int
@@ -37,7 +37,7 @@ class Hunk(TypedDict):
 
 
 def diff_lines(old: str, new: str) -> list[Hunk]:
-    """Return the hunks that turn one text into the other, in order; none where they are equal."""
+    """Return the hunks that turn the old text into the new, in order; none if they are equal."""
     if old == new:
         return []
     a, b = old.split("\n"), new.split("\n")
@@ -58,53 +58,53 @@ def apply_diff(old: str, hunks: Sequence[Hunk]) -> str:
     """Return the new text.
 
     Raises:
-        ValueError: The hunks were not made from this text.
+        ValueError: The hunks do not apply to this text.
     """
-    return _patched(old, [(h["startOld"] - 1, h["linesOld"], h["linesNew"]) for h in hunks])
+    return _apply(old, [(h["startOld"] - 1, h["linesOld"], h["linesNew"]) for h in hunks])
 
 
 def undo_diff(new: str, hunks: Sequence[Hunk]) -> str:
     """Return the old text.
 
     Raises:
-        ValueError: The hunks do not lead to this text.
+        ValueError: The hunks do not result in this text.
     """
-    return _patched(new, [(h["startNew"] - 1, h["linesNew"], h["linesOld"]) for h in hunks])
+    return _apply(new, [(h["startNew"] - 1, h["linesNew"], h["linesOld"]) for h in hunks])
 
 
-def _patched(text: str, changes: list[tuple[int, list[str], list[str]]]) -> str:
+def _apply(text: str, changes: list[tuple[int, list[str], list[str]]]) -> str:
     lines = text.split("\n")
-    made: list[str] = []
+    result: list[str] = []
     at = 0
-    for start, gone, come in changes:
-        if start < at or lines[start : start + len(gone)] != gone:
-            raise ValueError(f"the text has other lines at {start + 1} than the diff says")
-        made += lines[at:start]
-        made += come
-        at = start + len(gone)
-    return "\n".join(made + lines[at:])
+    for start, removed, added in changes:
+        if start < at or lines[start : start + len(removed)] != removed:
+            raise ValueError(f"the text differs from the diff at line {start + 1}")
+        result += lines[at:start]
+        result += added
+        at = start + len(removed)
+    return "\n".join(result + lines[at:])
 
 
 def changed_parts(a: Sequence[str], b: Sequence[str]) -> list[Gap]:
-    """Return what differs, in order, no two parts touching."""
-    effort = 4_000_000 + 40 * (len(a) + len(b))  # steps; then what is left counts as replaced
-    todo: list[Gap] = [(0, len(a), 0, len(b))]
+    """Return the parts that differ, in order; no two parts are adjacent."""
+    effort = 4_000_000 + 40 * (len(a) + len(b))  # steps; afterwards gaps are reported as replaced
+    pending: list[Gap] = [(0, len(a), 0, len(b))]
     found: list[Gap] = []
-    while todo:
-        i1, i2, j1, j2 = gap = _trimmed(a, b, todo.pop())
+    while pending:
+        i1, i2, j1, j2 = gap = _trimmed(a, b, pending.pop())
         n, m = i2 - i1, j2 - j1
         if n == 0 or m == 0 or n == m == 1 or effort <= 0:
             found += [gap] if n or m else []
             continue
         here, there = a[i1:i2], b[j1:j2]
-        gaps = _between_anchors(here, there) if n + m > _SMALL else None
+        gaps = _gaps_between_anchors(here, there) if n + m > _MYERS_MAX_LINES else None
         if gaps is not None:
             effort -= 8 * (n + m)
-            todo += [_moved(gap, i1, j1) for gap in gaps]
+            pending += [_moved(gap, i1, j1) for gap in gaps]
             continue
         runs, steps = common_runs(here, there)
         effort -= steps
-        found += [_moved(gap, i1, j1) for gap in _between(runs, n, m)]
+        found += [_moved(gap, i1, j1) for gap in _gaps_between(runs, n, m)]
     return _joined(sorted(found))
 
 
@@ -133,8 +133,8 @@ def _joined(parts: list[Gap]) -> list[Gap]:
     return joined
 
 
-def _between(runs: Iterable[tuple[int, int, int]], n: int, m: int) -> Iterator[Gap]:
-    """Yield what lies between runs (i, j, length) of equal lines."""
+def _gaps_between(runs: Iterable[tuple[int, int, int]], n: int, m: int) -> Iterator[Gap]:
+    """Yield the gaps between runs (i, j, length) of equal lines."""
     i = j = 0
     for x, y, length in (*runs, (n, m, 0)):
         if x > i or y > j:
@@ -142,35 +142,36 @@ def _between(runs: Iterable[tuple[int, int, int]], n: int, m: int) -> Iterator[G
         i, j = x + length, y + length
 
 
-def _between_anchors(a: Sequence[str], b: Sequence[str]) -> list[Gap] | None:
-    """Return the gaps between what is surely the same, or None where nothing is.
+def _gaps_between_anchors(a: Sequence[str], b: Sequence[str]) -> list[Gap] | None:
+    """Return the gaps between anchors, None if there are no anchors.
 
-    That is what stands once on both sides: a line, else two in a row, four, and so on. A row is
-    numbered by the two shorter ones it is made of, so each doubling is one pass.
+    Anchors are rows that are unique on both sides: single lines, else sequences of two lines, four,
+    and so on. A row gets a number from the two rows of half its length, so each doubling is one
+    pass.
     """
     x: Sequence[Hashable] = a
     y: Sequence[Hashable] = b
     length = 1
-    while length <= _LONGEST_ROW:
-        froms, places = _once_in_both(x, y)
-        if froms:
-            return list(_around(*_rising(froms, places), a, b))
+    while length <= _MAX_ROW_LINES:
+        old_positions, new_positions = _once_in_both(x, y)
+        if old_positions:
+            return list(_gaps_around(*_longest_rising(old_positions, new_positions), a, b))
         if set(x).isdisjoint(y):
             return None
         numbers: dict[Hashable, int] = {}
-        x, y = (_numbered(side, length, numbers) for side in (x, y))
+        x, y = (_number_rows(side, length, numbers) for side in (x, y))
         length *= 2
     return None
 
 
-def _numbered(
+def _number_rows(
     rows: Sequence[Hashable], length: int, numbers: dict[Hashable, int]
 ) -> list[Hashable]:
     return [numbers.setdefault(row, len(numbers)) for row in zip(rows, rows[length:], strict=False)]
 
 
 def _once_in_both(x: Sequence[Hashable], y: Sequence[Hashable]) -> tuple[list[int], list[int]]:
-    """Return where that stands which stands once in each: in the first, rising, and the second."""
+    """Return the positions in x (rising) and in y of the rows that are unique in both."""
     once = {row for row, often in Counter(y).items() if often == 1}
     rows = [row for row, often in Counter(x).items() if often == 1 and row in once]
     in_x = dict(zip(x, range(len(x)), strict=True))
@@ -178,32 +179,36 @@ def _once_in_both(x: Sequence[Hashable], y: Sequence[Hashable]) -> tuple[list[in
     return [in_x[row] for row in rows], [in_y[row] for row in rows]
 
 
-def _rising(froms: list[int], places: list[int]) -> tuple[list[int], list[int]]:
-    """Return the longest part of the pairs in which both rise (patience sorting)."""
-    if places == sorted(places):
-        return froms, places
-    ends: list[int] = []  # the smallest place that a rising part of each length ends with
+def _longest_rising(
+    old_positions: list[int], new_positions: list[int]
+) -> tuple[list[int], list[int]]:
+    """Return the longest subsequence of the pairs in which both rise (patience sorting)."""
+    if new_positions == sorted(new_positions):
+        return old_positions, new_positions
+    ends: list[int] = []  # smallest last position of a rising subsequence of each length
     last: list[int] = []  # and the pair that it ends with
     before: list[int] = []
-    for number, j in enumerate(places):
+    for number, j in enumerate(new_positions):
         length = bisect_left(ends, j)
         ends[length : length + 1] = [j]
         last[length : length + 1] = [number]
         before.append(last[length - 1] if length else -1)
-    kept, number = [], last[-1]
+    chosen, number = [], last[-1]
     while number >= 0:
-        kept.append(number)
+        chosen.append(number)
         number = before[number]
-    kept.reverse()
-    return [froms[number] for number in kept], [places[number] for number in kept]
+    chosen.reverse()
+    return [old_positions[number] for number in chosen], [
+        new_positions[number] for number in chosen
+    ]
 
 
-def _around(
-    froms: list[int], places: list[int], a: Sequence[str], b: Sequence[str]
+def _gaps_around(
+    old_positions: list[int], new_positions: list[int], a: Sequence[str], b: Sequence[str]
 ) -> Iterator[Gap]:
-    """Yield the gaps between single equal lines, but those that are equal themselves."""
+    """Yield the gaps between matched lines, except gaps that are equal on both sides."""
     i = j = 0
-    for x, y in zip([*froms, len(a)], [*places, len(b)], strict=True):
+    for x, y in zip([*old_positions, len(a)], [*new_positions, len(b)], strict=True):
         if (x != i or y != j) and (x - i != y - j or a[i:x] != b[j:y]):
             yield i, x, j, y
         i, j = x + 1, y + 1

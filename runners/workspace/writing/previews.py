@@ -1,7 +1,7 @@
-"""Which writes were previewed: who, which file, how, which content, over which content.
+"""Record which writes were previewed: caller, file, mode, new content, and content before.
 
-A preview is an empty file whose name says all that and whose age says until when; so it outlives a
-process, and several share it.
+A preview is an empty file: its name is a digest of all that, its modification time limits its
+validity. So it survives a restart and is shared by processes.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ LIFETIME_S = 15 * 60
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
-    """What somebody wants to write.
+    """A requested write.
 
     Attributes:
-        path: relative to the root, in its one form.
+        path: relative to the root, normalized.
         mode: overwrite or append.
-        data: the whole content, or what is appended.
+        data: the whole content, or the part to append.
     """
 
     principal_id: str
@@ -34,13 +34,16 @@ class WriteRequest:
     data: bytes
 
     def digest(self) -> str:
-        """Return what tells this write from every other."""
-        told = [self.principal_id, self.path, self.mode, hashlib.sha256(self.data).hexdigest()]
-        return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+        """Return a digest of caller, path, mode and content."""
+        parts = [self.principal_id, self.path, self.mode, hashlib.sha256(self.data).hexdigest()]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 def record_preview(state: Path, write: WriteRequest, base: bytes | None) -> None:
-    """Remember that a write was shown, over this content (None: no file), for 15 minutes.
+    """Record for 15 minutes that a write was previewed.
+
+    Args:
+        base: the file's content at the time, None if it did not exist.
 
     Raises:
         OSError: The state folder cannot be written.
@@ -53,31 +56,31 @@ def record_preview(state: Path, write: WriteRequest, base: bytes | None) -> None
 
 
 def require_preview(state: Path, write: WriteRequest, base: bytes | None) -> None:
-    """Refuse a write that nobody was shown.
+    """Raise unless the write was previewed over this content.
 
     Raises:
-        PolicyViolation: There was no such preview, or it is too old.
-        WriteConflict: There was one, and the file has changed since.
+        PolicyViolation: There is no such preview, or it has expired.
+        WriteConflict: The file has changed since the preview.
     """
-    folder, about = state / "previews", {"path": write.path}
+    folder, details = state / "previews", {"path": write.path}
     delete_expired_previews(state)
     if (folder / _name(write, base)).exists():
         return
-    if any(folder.glob(f"{_first(write)}-*")):
-        raise WriteConflict("The file has changed since the write was previewed.", details=about)
-    raise PolicyViolation("The write was not previewed with this very content.", details=about)
+    if any(folder.glob(f"{_digest_prefix(write)}-*")):
+        raise WriteConflict("The file has changed since the write was previewed.", details=details)
+    raise PolicyViolation("The write was not previewed with this content.", details=details)
 
 
 def delete_expired_previews(state: Path) -> None:
-    """Let previews end whose time is over."""
+    """Delete previews older than 15 minutes."""
     for path in files_older_than(state / "previews", LIFETIME_S):
         path.unlink(missing_ok=True)
 
 
-def _first(write: WriteRequest) -> str:
+def _digest_prefix(write: WriteRequest) -> str:
     return write.digest()[:40]
 
 
 def _name(write: WriteRequest, base: bytes | None) -> str:
     over = "absent" if base is None else hashlib.sha256(base).hexdigest()[:24]
-    return f"{_first(write)}-{over}"
+    return f"{_digest_prefix(write)}-{over}"

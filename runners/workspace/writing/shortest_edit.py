@@ -1,32 +1,32 @@
-"""The shortest way from one small list of lines to another (Myers 1986, the greedy form)."""
+"""The shortest edit script between two small lists of lines (Myers 1986, greedy algorithm)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-Run = tuple[int, int, int]  # length lines from i in the one are those from j in the other
-_MOST_EDITS = 400  # more, and the lists have too little in common to be worth the search
+Run = tuple[int, int, int]  # (i, j, length): a[i : i + length] == b[j : j + length]
+_MAX_EDITS = 400  # with more, the lists have too little in common to be worth the search
 
 
 def common_runs(a: Sequence[str], b: Sequence[str]) -> tuple[list[Run], int]:
-    """Return the runs that a shortest edit keeps, in order, and the steps it took to find them.
+    """Return the runs of equal lines that a shortest edit keeps, and the steps of the search.
 
-    None are found where nothing is common, or where more than 400 lines would have to change.
+    There are no runs if no line is common, or if more than 400 lines would have to change.
     """
     if set(a).isdisjoint(b):
         return [], len(a) + len(b)
     trace = _search(a, b)
     edits = len(trace)
-    runs = _walk_back(trace, len(a), len(b)) if edits <= _MOST_EDITS else []
+    runs = _walk_back(trace, len(a), len(b)) if edits <= _MAX_EDITS else []
     return runs, edits * edits + len(a) + len(b)
 
 
 def _search(a: Sequence[str], b: Sequence[str]) -> list[dict[int, int]]:
-    """Return, for each number of edits, how far it leads on every diagonal (i - j)."""
+    """Return, for each number of edits, the furthest i reached on every diagonal (i - j)."""
     n, m = len(a), len(b)
     furthest = {1: 0}
     trace: list[dict[int, int]] = []
-    for edits in range(min(n + m, _MOST_EDITS) + 1):
+    for edits in range(min(n + m, _MAX_EDITS) + 1):
         trace.append(furthest.copy())
         low, high = -edits + 2 * max(0, edits - m), edits - 2 * max(0, edits - n)
         for k in range(low, high + 1, 2):

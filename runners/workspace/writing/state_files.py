@@ -1,4 +1,4 @@
-"""Small files of our own beside a workspace, that appear whole or not at all."""
+"""Files of a workspace's state folder: atomic writes, and deletion by age."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-DRAFT = ".draft-"  # what a file is called until it is whole
+DRAFT_PREFIX = ".draft-"  # of the temporary name of a file until it is complete
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Put a file there durably, over what may be there; its folder is made.
+    """Write a file atomically and durably; create its folder, replace an existing file.
 
     Raises:
-        OSError: The disk is full or refuses; what was there before is there still.
+        OSError: The disk is full or failed; an existing file is unchanged.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = path.with_name(f"{DRAFT}{secrets.token_hex(8)}")
+    draft = path.with_name(f"{DRAFT_PREFIX}{secrets.token_hex(8)}")
     try:
         with draft.open("xb") as file:
             file.write(data)
@@ -33,19 +33,19 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def fsync_folder(folder: Path) -> None:
-    """Have the names in a folder outlive a power failure."""
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    """Make the entries of a folder durable."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.fsync(opened)
+        os.fsync(fd)
     finally:
-        os.close(opened)
+        os.close(fd)
 
 
 def mark_if_due(marker: Path, every_s: float) -> bool:
-    """Tell whether something was last due longer ago than this, and note that it is done now.
+    """Return whether a periodic job is due; if so, record in the marker file that it runs now.
 
     Raises:
-        OSError: The marker's folder cannot be written, or is not there.
+        OSError: The marker's folder cannot be written, or does not exist.
     """
     with contextlib.suppress(FileNotFoundError):
         if 0 <= time.time() - marker.stat().st_mtime < every_s:
@@ -56,15 +56,15 @@ def mark_if_due(marker: Path, every_s: float) -> bool:
 
 
 def list_names(folder: Path) -> list[str]:
-    """Return the names in a folder, none where there is no such folder."""
+    """Return the names in a folder; empty if it does not exist."""
     try:
-        return os.listdir(folder)  # noqa: PTH208  (names; a path object each would cost)
+        return os.listdir(folder)  # noqa: PTH208  (only names; Path objects would be slower)
     except FileNotFoundError:
         return []
 
 
 def files_older_than(folder: Path, seconds: float) -> Iterator[Path]:
-    """Yield the files of a folder that nobody wrote for so long."""
+    """Yield the files of a folder that were not modified for `seconds`."""
     limit = time.time() - seconds
     for name in list_names(folder):
         with contextlib.suppress(FileNotFoundError):

@@ -1,9 +1,9 @@
-"""Write a text file of a workspace: previewed, snapshotted, whole or not at all, once a key.
+"""Write a text file of a workspace: atomically, with a preview, a snapshot and an idempotency key.
 
     hunks = preview_text(workspace, "game/scene/start.txt", text)
-    done = write_text(workspace, "game/scene/start.txt", text, need_preview=True)
+    result = write_text(workspace, "game/scene/start.txt", text, require_preview=True)
 
-These block (disk, the wait for another writer): call them on a thread.
+These functions block on disk and on other writers: call them on a thread.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from runners.workspace.writing.idempotency_keys import KeyedWrite
 from runners.workspace.writing.line_diff import Hunk, diff_lines
 from runners.workspace.writing.previews import WriteRequest
 
-LOCK_WAIT_S = 10.0  # for another writer of the same file
+LOCK_WAIT_S = 10.0  # how long to wait for another writer of the same file
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,27 +47,27 @@ class Preview:
     """What a write would change.
 
     Attributes:
-        hunks: the diff, in lines.
+        hunks: the line diff.
     """
 
     hunks: list[Hunk]
     _workspace: Workspace
     _write: WriteRequest
-    _was: bytes | None
+    _old: bytes | None
 
     def record(self) -> None:
-        """Let this write be made in the next 15 minutes: it was shown, or is about to be.
+        """Record that the caller gets this preview, which allows the write for 15 minutes.
 
         Raises:
-            DiskFailed: It cannot be remembered.
+            DiskFailed: It cannot be recorded.
         """
-        with _telling(self._write.path):
-            previews.record_preview(self._workspace.state, self._write, self._was)
+        with _convert_os_errors(self._write.path):
+            previews.record_preview(self._workspace.state, self._write, self._old)
 
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
-    """A write that was done, now or before under the same key."""
+    """The result of a write, or of an earlier one with the same idempotency key."""
 
     snapshot_id: str
     bytes_written: int
@@ -76,10 +76,10 @@ class WriteResult:
 def preview_text(
     workspace: Workspace, path: str, content: str, *, mode: str = "overwrite"
 ) -> list[Hunk]:
-    """Return what a write would change, and remember that it was shown.
+    """Return what a write would change, and record the preview.
 
     Raises:
-        WorkspaceFailed: As `write_text`, but for the conflicts.
+        WorkspaceFailed: As `write_text`, except for conflicts.
     """
     preview = compute_preview(workspace, path, content, mode=mode)
     preview.record()
@@ -89,18 +89,18 @@ def preview_text(
 def compute_preview(
     workspace: Workspace, path: str, content: str, *, mode: str = "overwrite"
 ) -> Preview:
-    """Return what a write would change; whoever shows it then says so (`Preview.remember`).
+    """Return what a write would change; it is allowed only after the caller calls `Preview.record`.
 
     Raises:
-        WorkspaceFailed: As `write_text`, but for the conflicts.
+        WorkspaceFailed: As `write_text`, except for conflicts.
     """
-    data = _encoded(content, path)
-    with _opened(workspace, path) as sandbox:
-        name = _judged(sandbox, path)
-        was = _content_of(sandbox, name, workspace.policy.max_read_bytes)
-    becomes = _becoming(workspace, path, mode, was, data)
-    hunks = diff_lines(decode_text(was or b"", path), becomes.decode())
-    return Preview(hunks, workspace, WriteRequest(workspace.principal_id, name, mode, data), was)
+    data = _encode(content, path)
+    with _open_sandbox(workspace, path) as sandbox:
+        name = _require_writable(sandbox, path)
+        old = _read_or_none(sandbox, name, workspace.policy.max_read_bytes)
+    new = _next_content(workspace, path, mode, old, data)
+    hunks = diff_lines(decode_text(old or b"", path), new.decode())
+    return Preview(hunks, workspace, WriteRequest(workspace.principal_id, name, mode, data), old)
 
 
 def write_text(
@@ -113,33 +113,34 @@ def write_text(
     idempotency_key: str | None = None,
     wait_s: float = LOCK_WAIT_S,
 ) -> WriteResult:
-    """Write a file; what it was is kept as a snapshot. Durable when it returns.
+    """Write a file and store its previous content as a snapshot; durable on return.
 
-    Twice under one idempotency key, by one principal, is once.
+    A repeated call with the same idempotency key and principal returns the first result.
 
     Raises:
         PathDenied, BadArguments: The path cannot be written.
-        NotText: The content, or the file as it is, is no text.
-        TooLarge: The file would have more bytes than the workspace's limit.
-        PolicyViolation: `need_preview`, and nobody previewed this very write in the last 15 min.
-        WriteConflict: The file has changed since the preview or meanwhile, another call was writing
-            it for all of `wait_s`, or the key was used for another content.
-        DiskFailed: The disk is full or refuses; the file is what it was.
+        NotText: The new or the existing content is not text.
+        TooLarge: The file would exceed the workspace's size limit.
+        PolicyViolation: `require_preview` is set, and the caller did not preview this write in the
+            last 15 minutes.
+        WriteConflict: The file has changed since the preview or during the call, another call was
+            writing it for all of `wait_s`, or the key was used for different content.
+        DiskFailed: The disk is full or failed; the file is unchanged.
     """
-    state, data = workspace.state, _encoded(content, path)
-    with _opened(workspace, path) as sandbox:
-        name = _judged(sandbox, path)
+    state, data = workspace.state, _encode(content, path)
+    with _open_sandbox(workspace, path) as sandbox:
+        name = _require_writable(sandbox, path)
         write = WriteRequest(workspace.principal_id, name, mode, data)
         keyed = None if idempotency_key is None else KeyedWrite(state, write, idempotency_key)
-        with _telling(path), _alone(workspace, name, wait_s) as lock:
+        with _convert_os_errors(path), _locked(workspace, name, wait_s) as lock:
             if keyed is not None and (before := keyed.find_done()) is not None:
                 return WriteResult(before, len(data))
-            was = _content_of(sandbox, name, workspace.policy.max_read_bytes)
-            becomes = _becoming(workspace, path, mode, was, data)
+            old = _read_or_none(sandbox, name, workspace.policy.max_read_bytes)
+            new = _next_content(workspace, path, mode, old, data)
             if require_preview:
-                previews.require_preview(state, write, was)
-            change = _Change(workspace, sandbox, lock, name, was, becomes)
-            return WriteResult(change.carry_out(keyed), len(data))
+                previews.require_preview(state, write, old)
+            change = _Change(workspace, sandbox, lock, name, old, new)
+            return WriteResult(change.apply(keyed), len(data))
 
 
 def change_text(
@@ -150,163 +151,171 @@ def change_text(
     wait_s: float = LOCK_WAIT_S,
     missing: str | None = None,
 ) -> WriteResult | None:
-    """Write what `change` makes of a file's text, while nobody else writes it; None: nothing.
+    """Apply a function to a file's text, holding the file's lock, and write the result.
 
     Args:
-        missing: what a file that is not there becomes.
+        change: returns the new text, or None to write nothing; then None is returned.
+        missing: the text to write if the file does not exist.
 
     Raises:
-        PathNotFound: There is no such file, and no `missing`.
-        WorkspaceFailed: What `change` raises, and as `write_text`.
+        PathNotFound: The file does not exist, and `missing` is None.
+        WorkspaceFailed: As `write_text`, and what `change` raises.
     """
     limit = workspace.policy.max_read_bytes
-    with _opened(workspace, path) as sandbox:
-        name = _judged(sandbox, path)
-        with _telling(path), _alone(workspace, name, wait_s) as lock:
+    with _open_sandbox(workspace, path) as sandbox:
+        name = _require_writable(sandbox, path)
+        with _convert_os_errors(path), _locked(workspace, name, wait_s) as lock:
             try:
-                was = sandbox.read(name, limit=limit)
-                made = change(decode_text(was, path))
+                old = sandbox.read(name, limit=limit)
+                text = change(decode_text(old, path))
             except PathNotFound:
                 if missing is None:
                     raise
-                was, made = None, missing
-            if made is None:
+                old, text = None, missing
+            if text is None:
                 return None
-            becomes = _encoded(made, path)
-            _need_room(path, len(becomes), limit)
-            done = _Change(workspace, sandbox, lock, name, was, becomes).carry_out(None)
-    return WriteResult(done, len(becomes))
+            new = _encode(text, path)
+            _require_size(path, len(new), limit)
+            done = _Change(workspace, sandbox, lock, name, old, new).apply(None)
+    return WriteResult(done, len(new))
 
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """A file's next content, its lock held."""
+    """A change of a file's content, while its lock is held."""
 
     workspace: Workspace
     sandbox: Sandbox
     lock: FileLock
     name: str
-    was: bytes | None
-    becomes: bytes
+    old: bytes | None
+    new: bytes
 
-    def carry_out(self, keyed: KeyedWrite | None) -> str:
-        """Write it and return its snapshot's id; where that fails, nothing is left of it."""
+    def apply(self, keyed: KeyedWrite | None) -> str:
+        """Write the file and return the snapshot's id; on failure, undo everything."""
         state, policy = self.workspace.state, self.workspace.policy
         snapshot = snapshots.draft_snapshot(
-            state, path=self.name, content=self.was, idempotency_key=keyed.key if keyed else None
+            state, path=self.name, content=self.old, idempotency_key=keyed.key if keyed else None
         )
-        under_way = PendingWrite(
+        pending = PendingWrite(
             root=str(self.workspace.root),
             path=self.name,
-            was=content_digest(self.was),
-            becomes=content_digest(self.becomes),
+            was=content_digest(self.old),
+            becomes=content_digest(self.new),
             size_limit=policy.max_read_bytes,
             snapshot_id=snapshot.id,
             key_file=keyed.file.name if keyed else "",
             beside=new_temporary_name(),
         )
         try:
-            self.lock.write_note(under_way.as_note())
-            # All of ours is on the disk before the file is touched: the rename is the one moment.
-            snapshots.store_snapshot(state, snapshot, self.was or b"")
+            self.lock.write_record(pending.as_record())
+            # Snapshot and key are on disk before the file changes; the rename commits the write.
+            snapshots.store_snapshot(state, snapshot, self.old or b"")
             if keyed is not None:
                 keyed.record(snapshot.id)
             self.sandbox.replace(
-                self.name, self.becomes, expect=self.was, temporary_name=under_way.beside
+                self.name, self.new, expect=self.old, temporary_name=pending.beside
             )
         except BaseException:
-            finish_or_undo(state, under_way, is_ours=True)
+            finish_or_undo(state, pending, is_own_write=True)
             raise
         finally:
-            self.lock.clear_note()
+            self.lock.clear_record()
         record_root(state, self.workspace.root)
-        # The newest stays whatever is said: the answer's snapshotId is to name something.
+        # The newest is kept in any case, because the response contains its id.
         snapshots.prune_snapshots(state, self.name, keep=max(1, policy.snapshot_retention))
         return snapshot.id
 
 
 @contextlib.contextmanager
-def _opened(workspace: Workspace, path: str) -> Iterator[Sandbox]:
-    with _telling(path):
+def _open_sandbox(workspace: Workspace, path: str) -> Iterator[Sandbox]:
+    with _convert_os_errors(path):
         sweep_state(workspace.state)
     with Sandbox(workspace.root, workspace.policy.forbidden) as sandbox:
         yield sandbox
 
 
 @contextlib.contextmanager
-def _alone(workspace: Workspace, name: str, wait_s: float) -> Iterator[FileLock]:
+def _locked(workspace: Workspace, name: str, wait_s: float) -> Iterator[FileLock]:
     with hold_lock(workspace.state, name, wait_s=wait_s) as lock:
         recover_pending(workspace.state, lock)
         yield lock
 
 
 @contextlib.contextmanager
-def _telling(path: str) -> Iterator[None]:
-    """Tell a trouble of our own files as one of the disk, without their places."""
+def _convert_os_errors(path: str) -> Iterator[None]:
+    """Convert an OSError about the state folder to DiskFailed, without the folder's path."""
     try:
         yield
     except OSError as exc:
         raise DiskFailed(
-            f"{display_path(path)} is not written: {exc.strerror or 'the disk refuses'}.",
+            f"{display_path(path)} was not written: {exc.strerror or 'disk error'}.",
             details={"path": display_path(path)},
         ) from None
 
 
-def _judged(sandbox: Sandbox, path: str) -> str:
-    """Return the one form of a path that may be written, or say why it may not."""
-    name, about = sandbox.normalize_path(path), {"path": display_path(path)}
+def _require_writable(sandbox: Sandbox, path: str) -> str:
+    """Return the normalized path if it may be written.
+
+    Raises:
+        BadArguments: It is a folder, or below a file.
+        PathDenied: It is forbidden, the policy file, or a file with several hard links.
+    """
+    name, details = sandbox.normalize_path(path), {"path": display_path(path)}
     if name == "." or path.endswith(("/", "/.")):
-        raise BadArguments(f"{display_path(path)} names a folder, not a file.", details=about)
+        raise BadArguments(f"{display_path(path)} names a folder, not a file.", details=details)
     if is_policy_file(tuple(name.split("/"))):
-        raise PathDenied(f"No tool writes {name}.", details=about)
-    above = name
-    while above:
+        raise PathDenied(f"Tools cannot write {name}.", details=details)
+    ancestor = name
+    while ancestor:
         try:
-            told = sandbox.stat(above)
+            info = sandbox.stat(ancestor)
         except PathNotFound:
-            above = above.rpartition("/")[0]
+            ancestor = ancestor.rpartition("/")[0]
             continue
-        if S_ISDIR(told.st_mode) == (above == name):
-            kind = "folder, not a file" if above == name else "file, not a folder"
-            raise BadArguments(f"{display_path(above)} is a {kind}.", details=about)
-        if above == name and told.st_nlink > 1:
+        if S_ISDIR(info.st_mode) == (ancestor == name):
+            kind = "folder, not a file" if ancestor == name else "file, not a folder"
+            raise BadArguments(f"{display_path(ancestor)} is a {kind}.", details=details)
+        if ancestor == name and info.st_nlink > 1:
             raise PathDenied(
-                f"{display_path(path)} has a second name (a hard link).", details=about
+                f"{display_path(path)} has a second name (a hard link).", details=details
             )
         break
     return name
 
 
-def _content_of(sandbox: Sandbox, name: str, limit: int) -> bytes | None:
+def _read_or_none(sandbox: Sandbox, name: str, limit: int) -> bytes | None:
     try:
         return sandbox.read(name, limit=limit)
     except PathNotFound:
         return None
 
 
-def _becoming(workspace: Workspace, path: str, mode: str, was: bytes | None, data: bytes) -> bytes:
-    decode_text(was or b"", path)
-    becomes = (was or b"") + data if mode == "append" else data
-    _need_room(path, len(becomes), workspace.policy.max_read_bytes)
-    return becomes
+def _next_content(
+    workspace: Workspace, path: str, mode: str, old: bytes | None, data: bytes
+) -> bytes:
+    decode_text(old or b"", path)
+    new = (old or b"") + data if mode == "append" else data
+    _require_size(path, len(new), workspace.policy.max_read_bytes)
+    return new
 
 
-def _need_room(path: str, size: int, limit: int) -> None:
+def _require_size(path: str, size: int, limit: int) -> None:
     if size > limit:
         raise TooLarge(
-            f"{display_path(path)} would have more than {limit} bytes.",
+            f"{display_path(path)} would have more than {limit} bytes, the limit.",
             details={"path": display_path(path), "bytes": size, "limit": limit},
         )
 
 
-def _encoded(content: str, path: str) -> bytes:
-    about = {"path": display_path(path)}
+def _encode(content: str, path: str) -> bytes:
+    details = {"path": display_path(path)}
     try:
         data = content.encode()
     except UnicodeEncodeError:
         raise NotText(
-            "The content is no Unicode text (half a surrogate pair).", details=about
+            "The content is not valid Unicode (half a surrogate pair).", details=details
         ) from None
     if b"\0" in data:
-        raise NotText("The content holds NUL bytes.", details=about)
+        raise NotText("The content contains NUL bytes.", details=details)
     return data
