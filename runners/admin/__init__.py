@@ -1,6 +1,4 @@
-"""The hands in the admin site: the targets that tools run on, and the snapshots of those that are
-folders. Putting a snapshot back is the only deed.
-"""
+"""Admin pages of targets and of the snapshots of project workspaces."""
 
 from runners.admin import target_admin
 

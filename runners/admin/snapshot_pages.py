@@ -1,7 +1,7 @@
-"""The pages of a folder's snapshots: the list, one beside its file, and its way back.
+"""Admin pages of a project workspace's snapshots: list, comparison with the file, and restore.
 
-A snapshot is put back in two steps: the preview, which shows what would change, and the write,
-which is refused when the file has changed meanwhile (S4 §2.5).
+Restoring takes two steps: a preview of the change, and the write, which is refused if the file
+changed after the preview (S4 §2.5).
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ from runners.workspace.errors import PathDenied, PathNotFound, WorkspaceFailed
 from runners.workspace.workspace import Workspace
 from runners.workspace.writing.snapshots import MAX_LIMIT, list_snapshots
 
-SHOWN = 200  # snapshots on a page
-ROWS = 3000  # of the table that compares
+PAGE_ROWS = 200  # snapshots on a page
+DIFF_ROWS = 3000
 _TEMPLATES = "admin/runners/executiontarget"
 
 
 def may_restore(request: HttpRequest) -> bool:
-    """Tell whether this operator may put files back."""
+    """Return whether the user may restore files."""
     return request.user.has_perm("runners.change_executiontarget")
 
 
 class SnapshotPages:
-    """The views, each for whoever may see the target; the deeds for whoever may change it."""
+    """The views; reading needs the target's view permission, restoring its change permission."""
 
     def __init__(self, model_admin: ReadOnlyAdmin) -> None:
         self._admin = model_admin
 
     def list_view(self, request: HttpRequest, target_id: str) -> HttpResponse:
-        """Show what files of the folder were, newest first."""
+        """Show the snapshots of the workspace, newest first."""
         target = self._target(request, target_id)
         prefix = request.GET.get("path", "")[:4096]
-        told: dict[str, Any] = {"prefix": prefix, "rows": []}
+        context: dict[str, Any] = {"prefix": prefix, "rows": []}
         try:
-            _, workspace = self._opened(request, target)
+            _, workspace = self._open(request, target)
             found = list_snapshots(
                 workspace.state,
                 limit=MAX_LIMIT,
@@ -60,57 +60,58 @@ class SnapshotPages:
                 forbidden=workspace.policy.forbidden,
             )
         except WorkspaceFailed as failed:
-            told["trouble"] = failed.message
+            context["problem"] = failed.message
         else:
-            told |= {
-                "rows": [{"snapshot": one, "at": _at(one.timestamp)} for one in found[:SHOWN]],
-                "has_more": len(found) > SHOWN,
+            context |= {
+                "rows": [{"snapshot": one, "at": _at(one.timestamp)} for one in found[:PAGE_ROWS]],
+                "has_more": len(found) > PAGE_ROWS,
                 "keep": workspace.policy.snapshot_retention,
             }
-        return self._page(request, target, "snapshots.html", f"Snapshots of {target.name}", told)
+        return self._page(request, target, "snapshots.html", f"Snapshots of {target.name}", context)
 
-    def one_view(self, request: HttpRequest, target_id: str, snapshot_id: str) -> HttpResponse:
-        """Show a snapshot beside its file as it is now."""
+    def snapshot_view(self, request: HttpRequest, target_id: str, snapshot_id: str) -> HttpResponse:
+        """Show a snapshot side by side with the current file."""
         target = self._target(request, target_id)
-        compared = self._read(request, target, snapshot_id)
-        told = _shown(compared, compared.then, compared.now or "") | {"heads": ("Then", "Now")}
-        return self._page(request, target, "snapshot.html", compared.snapshot.path, told)
+        comparison = self._compare(request, target, snapshot_id)
+        context = _diff_context(comparison, comparison.then, comparison.now or "")
+        context |= {"heads": ("Snapshot", "Now")}
+        return self._page(request, target, "snapshot.html", comparison.snapshot.path, context)
 
     def preview_view(self, request: HttpRequest, target_id: str, snapshot_id: str) -> HttpResponse:
-        """Show what putting it back would change, with the button that does it."""
+        """Show what a restore would change, with the button that writes the file."""
         target = self._target(request, target_id)
         if (refusal := self._refusal(request)) is not None:
             return refusal
         try:
-            _, workspace = self._opened(request, target)
-            compared = preview_restore(workspace, snapshot_id)
+            _, workspace = self._open(request, target)
+            comparison = preview_restore(workspace, snapshot_id)
         except WorkspaceFailed as failed:
-            return self._back(request, target, snapshot_id, failed)
-        told = _shown(compared, compared.now or "", compared.then)
-        told |= {"heads": ("Now", "After it is restored"), "is_preview": True}
-        return self._page(request, target, "snapshot.html", compared.snapshot.path, told)
+            return self._redirect_failed(request, target, snapshot_id, failed)
+        context = _diff_context(comparison, comparison.now or "", comparison.then)
+        context |= {"heads": ("Now", "After the restore"), "is_preview": True}
+        return self._page(request, target, "snapshot.html", comparison.snapshot.path, context)
 
     def restore_view(self, request: HttpRequest, target_id: str, snapshot_id: str) -> HttpResponse:
-        """Put it back, as it was previewed."""
+        """Restore the file as previewed."""
         target = self._target(request, target_id)
         if (refusal := self._refusal(request)) is not None:
             return refusal
         try:
-            operator, workspace = self._opened(request, target)
+            operator, workspace = self._open(request, target)
             done = restore(principal=operator, workspace=workspace, snapshot_id=snapshot_id)
         except (WorkspaceFailed, Refused) as failed:
-            return self._back(request, target, snapshot_id, failed)
-        told = f"Restored. What the file was until now is kept as {done.snapshot_id}."
-        self._admin.message_user(request, told, messages.SUCCESS)
-        return redirect(_address("snapshot", target, snapshot_id))
+            return self._redirect_failed(request, target, snapshot_id, failed)
+        message = f"Restored. The previous content is stored as snapshot {done.snapshot_id}."
+        self._admin.message_user(request, message, messages.SUCCESS)
+        return redirect(_url("snapshot", target, snapshot_id))
 
     def _target(self, request: HttpRequest, target_id: str) -> ExecutionTarget:
         if not self._admin.has_view_permission(request):
             raise PermissionDenied
-        folders = ExecutionTarget.objects.filter(kind=TargetKind.WORKSPACE)
-        found = folders.filter(id=plain_id(target_id)).first()
+        workspaces = ExecutionTarget.objects.filter(kind=TargetKind.WORKSPACE)
+        found = workspaces.filter(id=plain_id(target_id)).first()
         if found is None:
-            raise Http404("There is no such folder.")
+            raise Http404(f"No project workspace has the id {target_id}.")
         return found
 
     def _refusal(self, request: HttpRequest) -> HttpResponse | None:
@@ -120,7 +121,7 @@ class SnapshotPages:
             raise PermissionDenied
         return None
 
-    def _opened(self, request: HttpRequest, target: ExecutionTarget) -> tuple[Principal, Workspace]:
+    def _open(self, request: HttpRequest, target: ExecutionTarget) -> tuple[Principal, Workspace]:
         operator = admin_principal(
             request.user.get_username(),
             tenant_id=target.tenant_id,
@@ -128,14 +129,16 @@ class SnapshotPages:
         )
         return operator, open_workspace(Caller.of(operator), target.id)
 
-    def _read(self, request: HttpRequest, target: ExecutionTarget, snapshot_id: str) -> SnapshotComparison:
+    def _compare(
+        self, request: HttpRequest, target: ExecutionTarget, snapshot_id: str
+    ) -> SnapshotComparison:
         try:
-            _, workspace = self._opened(request, target)
+            _, workspace = self._open(request, target)
             return compare_with_now(workspace, snapshot_id)
         except WorkspaceFailed as failed:
             raise Http404(failed.message) from None
 
-    def _back(
+    def _redirect_failed(
         self,
         request: HttpRequest,
         target: ExecutionTarget,
@@ -143,9 +146,9 @@ class SnapshotPages:
         failed: WorkspaceFailed | Refused,
     ) -> HttpResponse:
         self._admin.message_user(request, f"Not restored: {failed.message}", messages.ERROR)
-        gone = isinstance(failed, PathNotFound | PathDenied)
-        at = _address("snapshots", target) if gone else _address("snapshot", target, snapshot_id)
-        return redirect(at)
+        if isinstance(failed, PathNotFound | PathDenied):
+            return redirect(_url("snapshots", target))
+        return redirect(_url("snapshot", target, snapshot_id))
 
     def _page(
         self,
@@ -153,30 +156,30 @@ class SnapshotPages:
         target: ExecutionTarget,
         template: str,
         title: str,
-        told: dict[str, Any],
+        context: dict[str, Any],
     ) -> HttpResponse:
-        context = {
+        page_context = {
             **self._admin.admin_site.each_context(request),
             "model_admin": self._admin,
             "opts": self._admin.opts,
             "target": target,
             "title": title,
             "may_restore": may_restore(request),
-            **told,
+            **context,
         }
-        return TemplateResponse(request, f"{_TEMPLATES}/{template}", context)
+        return TemplateResponse(request, f"{_TEMPLATES}/{template}", page_context)
 
 
-def _shown(compared: SnapshotComparison, left: str, right: str) -> dict[str, Any]:
-    # Beside a file that cannot be shown, each line would read as one that is not there any more.
-    rows = [] if compared.error else list(islice(rows_of(left, right), ROWS + 1))
+def _diff_context(comparison: SnapshotComparison, left: str, right: str) -> dict[str, Any]:
+    # Without the current file's text, every line of the snapshot would look removed.
+    rows = [] if comparison.error else list(islice(rows_of(left, right), DIFF_ROWS + 1))
     return {
-        "compared": compared,
-        "snapshot": compared.snapshot,
-        "rows": rows[:ROWS],
-        "at": _at(compared.snapshot.timestamp),
-        "is_cut": len(rows) > ROWS,
-        "counts": Counter(row.kind for row in rows[:ROWS]),
+        "comparison": comparison,
+        "snapshot": comparison.snapshot,
+        "rows": rows[:DIFF_ROWS],
+        "at": _at(comparison.snapshot.timestamp),
+        "is_cut": len(rows) > DIFF_ROWS,
+        "counts": Counter(row.kind for row in rows[:DIFF_ROWS]),
     }
 
 
@@ -184,6 +187,6 @@ def _at(timestamp: int) -> datetime:
     return datetime.fromtimestamp(timestamp / 1000, UTC)
 
 
-def _address(name: str, *what: ExecutionTarget | str) -> str:
-    ids = [one if isinstance(one, str) else one.id for one in what]
+def _url(name: str, *args: ExecutionTarget | str) -> str:
+    ids = [arg if isinstance(arg, str) else arg.id for arg in args]
     return reverse(f"admin:runners_executiontarget_{name}", args=ids)

@@ -1,4 +1,4 @@
-"""Targets in the admin site: where tools run, whose they are, and the way to their snapshots."""
+"""Admin pages of targets: the list, one target, its forms, its probe and its snapshots."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from decisions.admin.filters import WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin, plain_id
 from decisions.presentation.html import code, link_to, moment, pill
 from runners.admin.snapshot_pages import SnapshotPages
-from runners.admin.target_pages import TargetPages, shown_offers, versions_of
+from runners.admin.target_pages import TargetPages, offer_rows, target_versions
 from runners.models import ExecutionTarget, TargetKind
 from runners.targets.runner_endpoint import endpoint_of
 
 
-class KindFilter(admin.SimpleListFilter):
-    """By what they are."""
+class TargetKindFilter(admin.SimpleListFilter):
+    """Filter by the kind of target."""
 
     title = "kind"
     parameter_name = "kind"
@@ -31,27 +31,27 @@ class KindFilter(admin.SimpleListFilter):
         return [(str(value), str(label)) for value, label in TargetKind.choices]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Keep one of them."""
+        """Keep the targets of the chosen kind."""
         return queryset.filter(kind=self.value()) if self.value() else queryset
 
 
 @admin.register(ExecutionTarget)
 class ExecutionTargetAdmin(ReadOnlyAdmin):
-    """Where tools run. A folder's page leads to what its files were."""
+    """Targets, newest first."""
 
     list_display = (
         "name",
-        "state",
-        "shown_kind",
-        "place",
-        "seen",
-        "shown_id",
-        "whose",
-        "default",
-        "made",
+        "display_state",
+        "display_kind",
+        "display_location",
+        "display_last_seen",
+        "display_id",
+        "display_workspace",
+        "display_default",
+        "display_created_at",
     )
     list_title = "Targets"
-    list_filter = (KindFilter, WorkspaceFilter)
+    list_filter = (TargetKindFilter, WorkspaceFilter)
     ordering = ("-created_at", "-id")
     search_fields = ("id", "name")
     search_help_text = "A name or an id"
@@ -59,41 +59,43 @@ class ExecutionTargetAdmin(ReadOnlyAdmin):
     change_form_template = "admin/runners/executiontarget/page.html"
     fields = (
         "name",
-        "state",
-        "shown_kind",
-        "place",
-        "seen",
-        "shown_id",
-        "whose",
-        "default",
+        "display_state",
+        "display_kind",
+        "display_location",
+        "display_last_seen",
+        "display_id",
+        "display_workspace",
+        "display_default",
         "version",
-        "made",
+        "display_created_at",
     )
     readonly_fields = fields
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ExecutionTarget]:
-        """Return targets without their tokens."""
+        """Return targets without their encrypted tokens."""
         rows: QuerySet[ExecutionTarget] = super().get_queryset(request)
         return rows.defer("sealed_auth_token")
 
     def get_urls(self) -> list[URLPattern]:
-        """Return the pages, and those of making, changing and snapshots before them."""
-        pages, own, wrap = SnapshotPages(self), TargetPages(self), self.admin_site.admin_view
+        """Return the admin's URLs, with those of the forms, the probe and the snapshots."""
+        snapshots, targets = SnapshotPages(self), TargetPages(self)
         one = "<str:target_id>/snapshots/<str:snapshot_id>/"
-        named = (
-            ("new/", own.make_view, "new"),
-            ("new-runner/", own.make_runner_view, "new_runner"),
-            ("<str:target_id>/edit/", own.edit_view, "edit"),
-            ("<str:target_id>/probe/", own.probe_view, "probe"),
-            ("<str:target_id>/snapshots/", pages.list_view, "snapshots"),
-            (one, pages.one_view, "snapshot"),
-            (f"{one}preview/", pages.preview_view, "snapshot_preview"),
-            (f"{one}restore/", pages.restore_view, "snapshot_restore"),
+        views = (
+            ("new/", targets.create_workspace_view, "new"),
+            ("new-runner/", targets.create_runner_view, "new_runner"),
+            ("<str:target_id>/edit/", targets.edit_view, "edit"),
+            ("<str:target_id>/probe/", targets.probe_view, "probe"),
+            ("<str:target_id>/snapshots/", snapshots.list_view, "snapshots"),
+            (one, snapshots.snapshot_view, "snapshot"),
+            (f"{one}preview/", snapshots.preview_view, "snapshot_preview"),
+            (f"{one}restore/", snapshots.restore_view, "snapshot_restore"),
         )
         return [
             *(
-                path(at, wrap(view), name=f"runners_executiontarget_{name}")
-                for at, view, name in named
+                path(
+                    route, self.admin_site.admin_view(view), name=f"runners_executiontarget_{name}"
+                )
+                for route, view, name in views
             ),
             *super().get_urls(),
         ]
@@ -101,10 +103,9 @@ class ExecutionTargetAdmin(ReadOnlyAdmin):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Show the list, with the ways to a new folder and a new runner for whoever may."""
-        told = {"may_make": request.user.has_perm("runners.add_executiontarget")}
-        answer: HttpResponse = super().changelist_view(request, told | (extra_context or {}))
-        return answer
+        """Show the list, with links to the forms for users who may create targets."""
+        context = {"may_create": request.user.has_perm("runners.add_executiontarget")}
+        return super().changelist_view(request, context | (extra_context or {}))
 
     def change_view(
         self,
@@ -113,42 +114,40 @@ class ExecutionTargetAdmin(ReadOnlyAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        """Show a target's page; a folder's with the way to its snapshots, a runner's with the
-        button that probes it.
-        """
-        found = ExecutionTarget.objects.filter(id=plain_id(object_id)).first()
+        """Show a target: a project workspace with its snapshots, a runner with its tools."""
+        target = ExecutionTarget.objects.filter(id=plain_id(object_id)).first()
         may_edit = request.user.has_perm("runners.change_executiontarget")
-        kind = found.kind if found is not None else ""
-        told = {
-            "is_folder": kind == TargetKind.WORKSPACE,
+        kind = target.kind if target is not None else ""
+        context = {
+            "is_workspace": kind == TargetKind.WORKSPACE,
             "is_runner": kind == TargetKind.DOCKER_RUNNER,
-            "probed": found,
-            "offers": shown_offers(found) if found and kind == TargetKind.DOCKER_RUNNER else [],
-            "may_rule": request.user.has_perm("decisions.add_policyrule"),
-            "versions": versions_of(plain_id(object_id)),
+            "target": target,
+            "offers": offer_rows(target) if target and kind == TargetKind.DOCKER_RUNNER else [],
+            "may_create_rule": request.user.has_perm("decisions.add_policyrule"),
+            "versions": target_versions(plain_id(object_id)),
             "may_probe": may_edit,
-            "may_edit": may_edit and found is not None and not found.is_local,
+            "may_edit": may_edit and target is not None and not target.is_local,
         }
-        return super().change_view(request, object_id, form_url, told | (extra_context or {}))
+        return super().change_view(request, object_id, form_url, context | (extra_context or {}))
 
     @admin.display(description="State")
-    def state(self, target: ExecutionTarget) -> SafeString:
-        """Return whether it may be used."""
+    def display_state(self, target: ExecutionTarget) -> SafeString:
+        """Return whether the target is enabled."""
         return pill("enabled", "succeeded") if target.enabled else pill("disabled", "canceled")
 
     @admin.display(description="Kind")
-    def shown_kind(self, target: ExecutionTarget) -> str:
-        """Return what it is."""
+    def display_kind(self, target: ExecutionTarget) -> str:
+        """Return the kind of target."""
         return target.get_kind_display()
 
-    @admin.display(description="Where")
-    def place(self, target: ExecutionTarget) -> SafeString:
-        """Return its folder, or where its runner listens."""
+    @admin.display(description="Location")
+    def display_location(self, target: ExecutionTarget) -> SafeString:
+        """Return the folder or the runner's endpoint."""
         return code(str(target.config.get("root") or endpoint_of(target) or "–"))
 
     @admin.display(description="Last seen")
-    def seen(self, target: ExecutionTarget) -> SafeString | str:
-        """Return when a runner answered a probe last, and what the last one found."""
+    def display_last_seen(self, target: ExecutionTarget) -> SafeString | str:
+        """Return when the runner last answered, and whether the last probe failed."""
         if target.kind != TargetKind.DOCKER_RUNNER:
             return "–"
         if target.probe_error is None:
@@ -156,25 +155,25 @@ class ExecutionTargetAdmin(ReadOnlyAdmin):
         return format_html("{} · {}", moment(target.last_seen_at), pill("no answer", "failed"))
 
     @admin.display(description="Id")
-    def shown_id(self, target: ExecutionTarget) -> SafeString:
-        """Return the id that calls name."""
+    def display_id(self, target: ExecutionTarget) -> SafeString:
+        """Return the id, which calls name as their target."""
         return code(target.id)
 
-    @admin.display(description="Whose")
-    def whose(self, target: ExecutionTarget) -> SafeString | str:
-        """Return which workspace may name it."""
+    @admin.display(description="Workspace")
+    def display_workspace(self, target: ExecutionTarget) -> SafeString | str:
+        """Return the workspace that may use the target."""
         if target.workspace_id is None:
-            return "every workspace of its tenant"
+            return "all of its tenant"
         return link_to("workspace", target.workspace_id)
 
     @admin.display(description="Default")
-    def default(self, target: ExecutionTarget) -> str:
-        """Return whether calls that name no target take it."""
+    def display_default(self, target: ExecutionTarget) -> str:
+        """Return whether calls without a target use this one."""
         if target.is_local:
-            return "this machine's own"
+            return "this installation"
         return "yes" if target.is_default else "no"
 
-    @admin.display(description="Made")
-    def made(self, target: ExecutionTarget) -> SafeString:
-        """Return when it was made."""
+    @admin.display(description="Created")
+    def display_created_at(self, target: ExecutionTarget) -> SafeString:
+        """Return when the target was created."""
         return moment(target.created_at)

@@ -1,4 +1,4 @@
-"""What a person fills in for a target: of a folder where it is, of a runner where it listens."""
+"""Forms of targets: a project workspace and a runner."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from runners.targets.targets import TargetFields
 
 
 class TargetForm(forms.Form):
-    """What every target is."""
+    """The fields of every target."""
 
     name = forms.CharField(max_length=128, widget=UnfoldAdminTextInputWidget)
-    place = forms.ChoiceField(choices=(), widget=UnfoldAdminSelectWidget, label="Whose")
+    place = forms.ChoiceField(choices=(), widget=UnfoldAdminSelectWidget, label="Workspace")
     is_default = forms.BooleanField(
         required=False,
         widget=UnfoldBooleanSwitchWidget,
         label="Default",
-        help_text="Taken by calls that name no target.",
+        help_text="Used by calls that name no target.",
     )
     enabled = forms.BooleanField(
         required=False, initial=True, widget=UnfoldBooleanSwitchWidget, label="Enabled"
@@ -42,12 +42,12 @@ class TargetForm(forms.Form):
         self, data: QueryDict | None = None, *, target: ExecutionTarget | None = None
     ) -> None:
         self.target = target
-        super().__init__(data, initial={} if target is None else self.now(target))
-        self.fields["place"].choices = _places()  # type: ignore[attr-defined]
+        super().__init__(data, initial={} if target is None else self.initial_values(target))
+        self.fields["place"].choices = _workspace_choices()  # type: ignore[attr-defined]
 
     @staticmethod
-    def now(target: ExecutionTarget) -> dict[str, Any]:
-        """Return what a target is, as the form shows it."""
+    def initial_values(target: ExecutionTarget) -> dict[str, Any]:
+        """Return the form's values for an existing target."""
         return {
             "name": target.name,
             "place": f"{target.tenant_id}|{target.workspace_id or ''}",
@@ -56,26 +56,26 @@ class TargetForm(forms.Form):
             "version": target.version,
         }
 
-    def says(self) -> TargetFields:
-        """Return what was filled in, once it is valid."""
-        given = self.cleaned_data
-        tenant_id, _, workspace_id = given["place"].partition("|")
+    def target_fields(self) -> TargetFields:
+        """Return the fields of the target; the form must be valid."""
+        data = self.cleaned_data
+        tenant_id, _, workspace_id = data["place"].partition("|")
         return TargetFields(
             tenant_id=tenant_id,
             workspace_id=workspace_id or None,
-            name=given["name"],
-            is_default=given["is_default"],
-            enabled=given["enabled"],
-            **self.own(given),
+            name=data["name"],
+            is_default=data["is_default"],
+            enabled=data["enabled"],
+            **self.kind_fields(data),
         )
 
-    def own(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return what only a target of this kind has."""
+    def kind_fields(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields that only this kind of target has."""
         raise NotImplementedError
 
 
-class FolderForm(TargetForm):
-    """What a folder is to tools."""
+class ProjectWorkspaceForm(TargetForm):
+    """The form of a project workspace."""
 
     root = forms.CharField(
         max_length=1000,
@@ -85,49 +85,49 @@ class FolderForm(TargetForm):
         " CONTINUITY_WORKSPACE_ROOTS.",
     )
     field_order = ("name", "place", "root")
-    noun = "folder"
+    noun = "project workspace"
 
     @staticmethod
-    def now(target: ExecutionTarget) -> dict[str, Any]:
-        """Return what a folder is, as the form shows it."""
-        return {**TargetForm.now(target), "root": target.config.get("root", "")}
+    def initial_values(target: ExecutionTarget) -> dict[str, Any]:
+        """Return the form's values for an existing project workspace."""
+        return {**TargetForm.initial_values(target), "root": target.config.get("root", "")}
 
-    def own(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return where it is."""
-        return {"config": {"root": given["root"].strip()}}
+    def kind_fields(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Return the folder."""
+        return {"config": {"root": data["root"].strip()}}
 
 
 class RunnerForm(TargetForm):
-    """What a runner elsewhere is to tools."""
+    """The form of a runner."""
 
     endpoint = forms.CharField(
         max_length=500,
         required=False,
         widget=UnfoldAdminTextInputWidget,
-        help_text="Where it takes its POST, for example https://runner.example.com/execute: a"
-        " public address, or one that CONTINUITY_EGRESS_ALLOW opens.",
+        help_text="The URL for POST requests, for example https://runner.example.com/execute: a"
+        " public address, or one that CONTINUITY_EGRESS_ALLOW allows.",
     )
     auth_token = forms.CharField(
         max_length=4096,
         required=False,
         label="Token",
         widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"}),
-        help_text="Sent to it with every call; kept encrypted and never shown.",
+        help_text="Sent to the runner with every call. Stored encrypted, never shown.",
     )
     no_token = forms.BooleanField(
-        required=False, widget=UnfoldBooleanSwitchWidget, label="Call it without a token"
+        required=False, widget=UnfoldBooleanSwitchWidget, label="Call without a token"
     )
     timeout_ms = forms.IntegerField(
         min_value=1,
         max_value=TIMEOUT_MAX_MS,
         initial=TIMEOUT_MS,
-        label="Milliseconds a call",
+        label="Timeout per call (ms)",
         widget=UnfoldAdminTextInputWidget,
     )
     on_unreachable = forms.ChoiceField(
         choices=[(one, one) for one in ON_UNREACHABLE],
         widget=UnfoldAdminSelectWidget,
-        label="Where it cannot be reached",
+        label="If unreachable",
     )
     field_order = ("name", "place", "endpoint", "auth_token", "no_token")
     noun = "runner"
@@ -137,48 +137,48 @@ class RunnerForm(TargetForm):
     ) -> None:
         super().__init__(data, target=target)
         if target is not None and target.sealed_auth_token:
-            self.fields["auth_token"].help_text += " Empty: as it was."
+            self.fields["auth_token"].help_text += " Empty: unchanged."
         else:
-            del self.fields["no_token"]  # it is called without one unless one is given
+            del self.fields["no_token"]  # without a stored token, an empty field means no token
 
     @staticmethod
-    def now(target: ExecutionTarget) -> dict[str, Any]:
-        """Return what a runner is, as the form shows it: its token never."""
+    def initial_values(target: ExecutionTarget) -> dict[str, Any]:
+        """Return the form's values for an existing runner, without its token."""
         config = target.config
         return {
-            **TargetForm.now(target),
+            **TargetForm.initial_values(target),
             "endpoint": target.endpoint or "",
             "timeout_ms": min(config.get("timeoutMs", TIMEOUT_MS), TIMEOUT_MAX_MS),
             "on_unreachable": config.get("onUnreachable", ON_UNREACHABLE[0]),
         }
 
-    def own(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return where it listens; what else its config says stays."""
+    def kind_fields(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Return endpoint, token and config; other keys of the stored config are unchanged."""
         config = {} if self.target is None else self.target.config
-        auth_token = "" if given.get("no_token") else given["auth_token"] or None
+        auth_token = "" if data.get("no_token") else data["auth_token"] or None
         return {
             "kind": TargetKind.DOCKER_RUNNER,
             "auth_token": auth_token,
-            "endpoint": given["endpoint"].strip() or None,
+            "endpoint": data["endpoint"].strip() or None,
             "config": {
                 **config,
-                "timeoutMs": given["timeout_ms"],
-                "onUnreachable": given["on_unreachable"],
+                "timeoutMs": data["timeout_ms"],
+                "onUnreachable": data["on_unreachable"],
             },
         }
 
 
 FORMS: dict[str, type[TargetForm]] = {
-    TargetKind.WORKSPACE: FolderForm,
+    TargetKind.WORKSPACE: ProjectWorkspaceForm,
     TargetKind.DOCKER_RUNNER: RunnerForm,
 }
 
 
-def _places() -> list[tuple[str, str]]:
-    """Return whose a target can be."""
-    spaces = Workspace.objects.select_related("tenant").order_by("tenant__name", "name")[:500]
+def _workspace_choices() -> list[tuple[str, str]]:
+    """Return the workspaces, and each tenant for all of its workspaces."""
+    workspaces = Workspace.objects.select_related("tenant").order_by("tenant__name", "name")[:500]
     tenants = Tenant.objects.order_by("name")[:500]
     return [
-        *((f"{row.tenant_id}|{row.id}", workspace_label(row)) for row in spaces),
+        *((f"{row.tenant_id}|{row.id}", workspace_label(row)) for row in workspaces),
         *((f"{row.id}|", f"every workspace of {row.name}") for row in tenants),
     ]

@@ -1,6 +1,4 @@
-"""The pages that make a target, change one and probe a runner; what it was before is in the audit
-log.
-"""
+"""Admin views that create and change targets and probe runners."""
 
 from __future__ import annotations
 
@@ -19,33 +17,33 @@ from decisions.authorization.policy import current_policy
 from decisions.errors import Refused
 from decisions.models import AuditEntry, PolicyRule
 from decisions.presentation.html import TONES, pill
-from runners.admin.target_forms import FORMS, FolderForm, RunnerForm, TargetForm
+from runners.admin.target_forms import FORMS, ProjectWorkspaceForm, RunnerForm, TargetForm
 from runners.models import ExecutionTarget, TargetKind
 from runners.remote_tools.catalogue import tools_of_runner
 from runners.targets.published_tools import configured_tools
 from runners.targets.runner_endpoint import probe_target
 from runners.targets.targets import change_target, create_target_row
 
-VERSIONS = 50
-VERDICTS = {"allow": "allowed", "deny": "denied", "confirm": "asks a person"}
+VERSIONS_SHOWN = 50
+VERDICTS = {"allow": "allowed", "deny": "denied", "confirm": "needs a confirmation"}
 
 
 class TargetPages:
-    """The views, each for whoever has the model's permission for it."""
+    """The views; each needs the model's add or change permission."""
 
     def __init__(self, model_admin: ReadOnlyAdmin) -> None:
         self._admin = model_admin
 
-    def make_view(self, request: HttpRequest) -> HttpResponse:
-        """Show the form of a folder; on POST make the target."""
-        return self._make(request, FolderForm)
+    def create_workspace_view(self, request: HttpRequest) -> HttpResponse:
+        """Show the form of a project workspace; on POST create the target."""
+        return self._create(request, ProjectWorkspaceForm)
 
-    def make_runner_view(self, request: HttpRequest) -> HttpResponse:
-        """Show the form of a runner; on POST make the target."""
-        return self._make(request, RunnerForm)
+    def create_runner_view(self, request: HttpRequest) -> HttpResponse:
+        """Show the form of a runner; on POST create the target."""
+        return self._create(request, RunnerForm)
 
     def edit_view(self, request: HttpRequest, target_id: str) -> HttpResponse:
-        """Show the form with what it is now; on POST have it be something else."""
+        """Show the form with the target's values; on POST change the target."""
         if not request.user.has_perm("runners.change_executiontarget"):
             raise PermissionDenied
         target = get_object_or_404(
@@ -54,7 +52,7 @@ class TargetPages:
         return self._form(request, FORMS[target.kind](request.POST or None, target=target))
 
     def probe_view(self, request: HttpRequest, target_id: str) -> HttpResponse:
-        """Ask a runner for its health and go back to its page."""
+        """Probe a runner and redirect to its page."""
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         if not request.user.has_perm("runners.change_executiontarget"):
@@ -62,13 +60,13 @@ class TargetPages:
         runner = get_object_or_404(
             ExecutionTarget, id=plain_id(target_id), kind=TargetKind.DOCKER_RUNNER
         )
-        found = probe_target(runner, actor=_actor(request))
-        is_up = found.probe_error is None
-        told = _what_it_said(found) if is_up else f"It does not answer. {found.probe_error}"
-        self._admin.message_user(request, told, messages.SUCCESS if is_up else messages.ERROR)
-        return redirect(_page_of(runner))
+        probed = probe_target(runner, actor=_actor(request))
+        is_up = probed.probe_error is None
+        text = _probe_result(probed) if is_up else f"No answer. {probed.probe_error}"
+        self._admin.message_user(request, text, messages.SUCCESS if is_up else messages.ERROR)
+        return redirect(_page_url(runner))
 
-    def _make(self, request: HttpRequest, form: type[TargetForm]) -> HttpResponse:
+    def _create(self, request: HttpRequest, form: type[TargetForm]) -> HttpResponse:
         if not request.user.has_perm("runners.add_executiontarget"):
             raise PermissionDenied
         return self._form(request, form(request.POST or None))
@@ -76,14 +74,14 @@ class TargetPages:
     def _form(self, request: HttpRequest, form: TargetForm) -> HttpResponse:
         if request.method == "POST" and form.is_valid():
             try:
-                done = _write(form, _actor(request))
+                saved = _save(form, _actor(request))
             except Refused as refusal:
                 form.add_error(None, refusal.message)
             else:
-                told = f"{done.name} is version {done.version} from the next call on."
-                self._admin.message_user(request, told, messages.SUCCESS)
-                return redirect(_page_of(done))
-        title = f"Change a {form.noun}" if form.target else f"New {form.noun}"
+                text = f"{saved.name} is saved as version {saved.version}. It applies from now on."
+                self._admin.message_user(request, text, messages.SUCCESS)
+                return redirect(_page_url(saved))
+        title = f"Change {form.noun}" if form.target else f"New {form.noun}"
         context = {
             **self._admin.admin_site.each_context(request),
             "model_admin": self._admin,
@@ -94,83 +92,86 @@ class TargetPages:
         return TemplateResponse(request, "admin/runners/executiontarget/form.html", context)
 
 
-def _write(form: TargetForm, actor: str) -> ExecutionTarget:
+def _save(form: TargetForm, actor: str) -> ExecutionTarget:
     if form.target is None:
-        return create_target_row(form.says(), actor=actor)
-    seen = form.cleaned_data["version"] or form.target.version
-    return change_target(form.target.id, form.says(), actor=actor, if_version=seen)
+        return create_target_row(form.target_fields(), actor=actor)
+    version = form.cleaned_data["version"] or form.target.version
+    return change_target(form.target.id, form.target_fields(), actor=actor, if_version=version)
 
 
-def _what_it_said(probed: ExecutionTarget) -> str:
+def _probe_result(probed: ExecutionTarget) -> str:
     if probed.catalogue_error is not None:
-        return f"It answers. {probed.catalogue_error}"
+        return f"The runner answers. {probed.catalogue_error}"
     count = len(probed.catalogue)
-    return f"It answers and offers {count} tool{'' if count == 1 else 's'}."
+    return f"The runner answers and offers {count} tool{'' if count == 1 else 's'}."
 
 
 def _actor(request: HttpRequest) -> str:
     return f"admin:{request.user.get_username()}"
 
 
-def _page_of(target: ExecutionTarget) -> str:
+def _page_url(target: ExecutionTarget) -> str:
     return reverse("admin:runners_executiontarget_change", args=[target.id])
 
 
-def shown_offers(target: ExecutionTarget) -> list[dict[str, Any]]:
-    """Return the tools that a runner offers, each with where that is known from, and with what
-    policy says now of calls from where the target is: no rule for a single agent is looked at.
+def offer_rows(target: ExecutionTarget) -> list[dict[str, Any]]:
+    """Return the tools that a runner offers, each with its source and the current policy verdict.
+
+    The verdict is that for calls of the target's workspace; rules for a single agent do not count.
     """
     policy = current_policy(
         principal_id="", tenant_id=target.tenant_id, workspace_id=target.workspace_id or ""
     )
     in_config = {offer["name"] for offer in configured_tools(target.config)}
     published = {offer["name"] for offer in target.catalogue}
-    shown = []
-    for offer in tools_of_runner(target, _named_in_rules(target)):
+    rows = []
+    for offer in tools_of_runner(target, _tools_in_rules(target)):
         name = offer["name"]
-        known = "its config" if name in in_config else "itself" if name in published else "a rule"
+        source = "config" if name in in_config else "runner" if name in published else "policy rule"
         arguments = ", ".join(offer["inputSchema"].get("properties", {}))
         verdict = policy.evaluate(name, target.id).decision
-        shown.append(
+        rows.append(
             {
                 **offer,
                 "arguments": arguments,
-                "known_from": known,
+                "source": source,
                 "verdict": verdict,
                 "policy": pill(VERDICTS[verdict], TONES[verdict]),
-                "allow_url": _form_of_a_rule(target, name),
+                "allow_url": _rule_form_url(target, name),
             }
         )
-    return shown
+    return rows
 
 
-def _form_of_a_rule(target: ExecutionTarget, tool: str) -> str:
-    whose = f"workspace|{target.workspace_id}" if target.workspace_id else None
-    said = {
+def _rule_form_url(target: ExecutionTarget, tool: str) -> str:
+    scope = f"workspace|{target.workspace_id}" if target.workspace_id else None
+    query = {
         "verdict": "allow",
         "tool": tool,
         "target_id": target.id,
-        "scope": whose or f"tenant|{target.tenant_id}",
+        "scope": scope or f"tenant|{target.tenant_id}",
     }
-    return f"{reverse('admin:decisions_policyrule_new')}?{urlencode(said)}"
+    return f"{reverse('admin:decisions_policyrule_new')}?{urlencode(query)}"
 
 
-def _named_in_rules(target: ExecutionTarget) -> list[str]:
+def _tools_in_rules(target: ExecutionTarget) -> list[str]:
     rules = PolicyRule.objects.filter(target_id=target.id, retired_at__isnull=True)
-    named = rules.exclude(verdict="deny").exclude(tool="*")
-    return sorted(set(named.values_list("tool", flat=True)))
+    matching = rules.exclude(verdict="deny").exclude(tool="*")
+    return sorted(set(matching.values_list("tool", flat=True)))
 
 
-def versions_of(target_id: str) -> list[dict[str, Any]]:
-    """Return what a target was through time, the newest first, as the audit log has it."""
+def target_versions(target_id: str) -> list[dict[str, Any]]:
+    """Return the versions of a target from the audit log, newest first."""
     rows = AuditEntry.objects.filter(
         resource_type="target",
         resource_id=target_id,
         action__in=["target.created", "target.changed"],
-    ).order_by("-id")[:VERSIONS]
-    return [{"entry": row, "said": row.metadata, "place": _place_in(row.metadata)} for row in rows]
+    ).order_by("-id")[:VERSIONS_SHOWN]
+    return [
+        {"entry": row, "values": row.metadata, "location": _location(row.metadata)} for row in rows
+    ]
 
 
-def _place_in(said: dict[str, Any]) -> str:
-    config = said["config"]
-    return str(config.get("root") or said.get("endpoint") or config.get("endpoint") or "–")
+def _location(values: dict[str, Any]) -> str:
+    config = values["config"]
+    return str(config.get("root") or values.get("endpoint") or config.get("endpoint") or "–")

@@ -34,7 +34,7 @@ def test_a_person_compares_previews_and_puts_back(
     visitor.click("button:has-text('Restore')")
     visitor.sees("text=Nothing is written yet")
     assert (written.root / SCENE).read_text() != FIRST
-    visitor.click("button:has-text('Write it')")
+    visitor.click("button:has-text('Write file')")
     visitor.sees("text=There is no difference")
     assert (written.root / SCENE).read_text() == FIRST
 

@@ -75,9 +75,9 @@ def make_runner(site: Site) -> str:
     person.fill("input[name=endpoint]", site.wire.endpoint)
     person.fill("input[name=auth_token]", TOKEN)
     person.fill("input[name=timeout_ms]", "180000")
-    person.click("button:has-text('Make it a target')")
+    person.click("button:has-text('Create target')")
     person.click("button:has-text('Probe')")
-    person.sees("text=It answers and offers 8 tools.")
+    person.sees("text=The runner answers and offers 8 tools.")
     assert TOKEN not in person.do(person.page.content())
     (target_id,) = [one for one in person.page.url.split("/") if one.startswith("target_")]
     return target_id

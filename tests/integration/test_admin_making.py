@@ -10,7 +10,7 @@ pytest_plugins = ["tests.support.admin_fixtures"]
 MADE = {
     "decisions/policyrule": ("New rule", "Create rule"),
     "decisions/token": ("New token", "Create token"),
-    "runners/executiontarget": ("New folder", "Create target"),
+    "runners/executiontarget": ("New project workspace", "Create target"),
     "runs/webhook": ("New webhook", "Create webhook"),
 }
 

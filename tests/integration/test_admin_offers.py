@@ -50,14 +50,14 @@ def test_a_page_tells_what_a_runner_offers_and_how_that_is_known(
     boss: Client, target: ExecutionTarget
 ) -> None:
     before = page(boss, target)
-    assert "its config" in before
-    assert "a rule" in before
+    assert ">config<" in before
+    assert ">policy rule<" in before
     with stub_runner(publishing) as runner:
         ExecutionTarget.objects.update(endpoint=runner.url)
         at = f"/admin/runners/executiontarget/{target.id}/probe/"
         probed = boss.post(at, follow=True).content.decode()
-    assert "It answers and offers 1 tool." in probed
-    assert "itself" in probed
+    assert "The runner answers and offers 1 tool." in probed
+    assert ">runner<" in probed
     assert EVIL not in probed
     assert "&lt;script&gt;alert(1)" in probed
 
@@ -67,4 +67,4 @@ def test_a_runner_that_cannot_tell_says_why(boss: Client, target: ExecutionTarge
         ExecutionTarget.objects.update(endpoint=runner.url)
         at = f"/admin/runners/executiontarget/{target.id}/probe/"
         probed = boss.post(at, follow=True).content.decode()
-    assert "It answers. Its list of tools is not valid JSON" in probed
+    assert "The runner answers. Its list of tools is not valid JSON" in probed

@@ -112,7 +112,7 @@ def test_a_probe_says_whether_it_answers_and_when_it_was_seen(
         page = f"{LIST}{runner.id}/change/"
         assert "never" in boss.get(page).content.decode()
         answer = boss.post(f"{LIST}{runner.id}/probe/", follow=True).content.decode()
-    assert "It answers." in answer
+    assert "The runner answers." in answer
     assert ExecutionTarget.objects.get().last_seen_at is not None
     assert AuditEntry.objects.get(action="target.probed").actor == "admin:boss"
 
@@ -122,7 +122,7 @@ def test_a_probe_without_an_answer_is_told_in_the_list_too(
 ) -> None:
     runner = make(boss, filled_in, endpoint=f"http://127.0.0.1:{free_port()}/execute")
     answer = boss.post(f"{LIST}{runner.id}/probe/", follow=True).content.decode()
-    assert "It does not answer. No server accepts connections at the runner" in answer
+    assert "No answer. No server accepts connections at the runner" in answer
     assert "no answer" in boss.get(LIST).content.decode()
 
 
@@ -145,8 +145,8 @@ def test_a_new_runners_form_asks_nothing_about_a_token_it_has_not(
     assert "as it was" not in new
     runner = make(boss, filled_in)
     known = boss.get(f"{LIST}{runner.id}/edit/").content.decode()
-    assert "Call it without a token" in known
-    assert "Empty: as it was." in known
+    assert "Call without a token" in known
+    assert "Empty: unchanged." in known
 
 
 def test_a_runners_page_says_what_policy_allows_on_it_and_leads_to_a_rule(
@@ -156,12 +156,12 @@ def test_a_runners_page_says_what_policy_allows_on_it_and_leads_to_a_rule(
     runner = make(boss, filled_in)
     ExecutionTarget.objects.update(config={**runner.config, "tools": tools})
     page = f"{LIST}{runner.id}/change/"
-    assert policy_of(boss, page) == ["asks a person", "denied", "denied"]
+    assert policy_of(boss, page) == ["needs a confirmation", "denied", "denied"]
     link = re.findall(r'href="([^"]*policyrule/new/[^"]*tool=echo[^"]*)"', told(boss, page))[0]
     form = boss.get(html.unescape(link)).context["form"]
     says = {name: form[name].value() or "" for name in form.fields}
     assert boss.post("/admin/decisions/policyrule/new/", says).status_code == 302
-    assert policy_of(boss, page) == ["asks a person", "allowed", "denied"]
+    assert policy_of(boss, page) == ["needs a confirmation", "allowed", "denied"]
 
 
 def told(boss: Client, page: str) -> str:
@@ -170,11 +170,11 @@ def told(boss: Client, page: str) -> str:
 
 def policy_of(boss: Client, page: str) -> list[str]:
     """Return what a runner's page says of its tools, in their order."""
-    return re.findall(r">(allowed|denied|asks a person)</span>", told(boss, page))
+    return re.findall(r">(allowed|denied|needs a confirmation)</span>", told(boss, page))
 
 
 def test_the_way_to_a_page_leaves_an_id_as_it_is(boss: Client, filled_in: dict[str, Any]) -> None:
     runner = make(boss, filled_in)
     ExecutionTarget.objects.update(name="builder")
     way = re.findall(r"tracking-tight\">\s*([^<]+?)\s*<", told(boss, f"{LIST}{runner.id}/change/"))
-    assert way[-2:] == ["Execution targets", "builder"]
+    assert way[-2:] == ["Targets", "builder"]

@@ -31,7 +31,7 @@ def page_of(folder: ExecutionTarget, *rest: str) -> str:
 def test_the_targets_lead_to_their_snapshots(boss: Client, folder: ExecutionTarget) -> None:
     assert "My game" in boss.get(LIST, {"kind": "workspace"}).content.decode()
     assert page_of(folder) in boss.get(f"{LIST}{folder.id}/change/").content.decode()
-    assert "Nothing was written here yet" in boss.get(page_of(folder)).content.decode()
+    assert "No file was changed here yet" in boss.get(page_of(folder)).content.decode()
 
 
 def test_snapshots_are_listed_by_how_their_paths_begin(
@@ -43,7 +43,7 @@ def test_snapshots_are_listed_by_how_their_paths_begin(
     assert "k-1" in listed
     scenes = boss.get(page_of(folder), {"path": "game/"}).content.decode()
     assert (scenes.count(SCENE), "other.txt" in scenes) == (2, False)
-    assert "No file whose path" in boss.get(page_of(folder), {"path": "\0'"}).content.decode()
+    assert "No snapshot has a path" in boss.get(page_of(folder), {"path": "\0'"}).content.decode()
 
 
 def test_a_snapshot_is_shown_beside_the_file_as_it_is(
@@ -52,7 +52,7 @@ def test_a_snapshot_is_shown_beside_the_file_as_it_is(
     newest = list_snapshots(written.state)[0]
     page = boss.get(page_of(folder, newest.id))
     kinds = [row.kind for row in page.context["rows"]]
-    assert (kinds.count("changed"), kinds.count("gone"), kinds.count("come")) == (1, 1, 1)
+    assert (kinds.count("changed"), kinds.count("removed"), kinds.count("added")) == (1, 1, 1)
     assert "<mark> 5 </mark>" in page.content.decode()
     assert "Restore…" in page.content.decode()
 
@@ -112,7 +112,7 @@ def test_a_file_that_is_gone_comes_back_and_one_that_was_not_there_becomes_empty
 ) -> None:
     newest, oldest = list_snapshots(written.state)
     (written.root / SCENE).unlink()
-    assert "not there any more" in boss.get(page_of(folder, newest.id)).content.decode()
+    assert "no longer exists" in boss.get(page_of(folder, newest.id)).content.decode()
     for one, content in ((newest, FIRST), (oldest, "")):
         boss.post(page_of(folder, one.id, "preview"))
         boss.post(page_of(folder, one.id, "restore"))
@@ -138,7 +138,7 @@ def test_where_the_file_cannot_be_shown_no_line_is_said_to_be_gone(
     newest = list_snapshots(written.state)[0]
     (written.root / SCENE).write_text("雪乃: 第 1 句;\n", "utf-16")
     page = boss.get(page_of(folder, newest.id))
-    assert (page.context["rows"], "Nothing can be compared" in page.content.decode()) == ([], True)
+    assert (page.context["rows"], "The texts cannot be compared" in page.content.decode()) == ([], True)
 
 
 def test_a_file_that_was_forbidden_since_is_neither_listed_nor_shown_nor_put_back(

@@ -43,7 +43,7 @@ def test_a_folder_made_here_is_worked_on_from_the_next_call_on(
     assert open_workspace(Caller.of(principal)).root == tmp_path / "game"
     assert AuditEntry.objects.get(action="target.created").actor == "admin:boss"
     page = boss.get(LIST).content.decode()
-    assert "New folder" in page
+    assert "New project workspace" in page
     assert str(tmp_path / "game") in page
 
 
@@ -77,7 +77,7 @@ def test_a_second_default_is_refused_with_the_name_of_the_first(
 ) -> None:
     boss.post(LIST + "new/", filled_in)
     answer = boss.post(LIST + "new/", {**filled_in, "name": "other"})
-    assert "The default is game" in answer.content.decode()
+    assert "The default target is game" in answer.content.decode()
 
 
 def test_making_and_changing_are_permissions_of_their_own(
@@ -86,7 +86,7 @@ def test_making_and_changing_are_permissions_of_their_own(
     boss.post(LIST + "new/", filled_in)
     target = ExecutionTarget.objects.get()
     reader = staff("runners.view_executiontarget")
-    assert "New folder" not in reader.get(LIST).content.decode()
+    assert "New project workspace" not in reader.get(LIST).content.decode()
     for page in (f"{LIST}new/", f"{LIST}{target.id}/edit/"):
         assert reader.post(page, filled_in).status_code == 403
     changer = staff("runners.view_executiontarget", "runners.change_executiontarget")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runners.admin.side_by_side import Side, rows_of, seen
+from runners.admin.side_by_side import Side, rows_of, visible
 
 
 def told(old: str, new: str) -> list[str]:
@@ -34,10 +34,10 @@ def test_a_changed_line_shows_what_of_it_differs() -> None:
 def test_lines_that_went_or_came_stand_alone() -> None:
     assert told("a\nx\nb", "a\nb") == [
         "equal 1:a[] | 1:a[]",
-        "gone 2:x[] | ",
+        "removed 2:x[] | ",
         "equal 3:b[] | 2:b[]",
     ]
-    assert told("a\nb", "a\nb\nx")[-1] == "come  | 3:x[]"
+    assert told("a\nb", "a\nb\nx")[-1] == "added  | 3:x[]"
 
 
 def test_far_from_what_changed_lines_are_left_out_and_counted() -> None:
@@ -50,7 +50,7 @@ def test_far_from_what_changed_lines_are_left_out_and_counted() -> None:
         *(f"equal {n}:{n}[] | {n}:{n}[]" for n in (11, 12, 13)),
         "skip 3",
         *(f"equal {n}:{n}[] | {n}:{n}[]" for n in (17, 18, 19)),
-        "gone 20:20[] | ",
+        "removed 20:20[] | ",
         *(f"equal {n}:{n}[] | {n - 1}:{n}[]" for n in (21, 22, 23)),
         "skip 7",
     ]
@@ -72,5 +72,5 @@ def test_a_single_line_is_shown_rather_than_left_out() -> None:
         ("雪乃", "雪乃"),
     ],
 )
-def test_what_would_be_invisible_is_seen(line: str, shown: str) -> None:
-    assert seen(line) == shown
+def test_what_would_be_invisible_is_visible(line: str, shown: str) -> None:
+    assert visible(line) == shown
