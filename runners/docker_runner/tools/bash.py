@@ -15,8 +15,8 @@ import orjson
 from pydantic import AfterValidator, Field
 
 from runners.docker_runner.errors import CommandTimedOut
-from runners.docker_runner.isolation.base import Command, Place, StreamName
-from runners.docker_runner.tool import MAX_TIMEOUT_MS, OUTPUT_BYTES, Arguments, Hands, offered
+from runners.docker_runner.isolation.base import Command, RunnerFolder, StreamName
+from runners.docker_runner.tool import MAX_TIMEOUT_MS, OUTPUT_BYTES, Arguments, ToolEnvironment, runner_tool
 from runners.docker_runner.tools.files import open_sandbox
 from runners.tools.base import Effect
 
@@ -51,17 +51,17 @@ class BashExec(Arguments):
     env: Annotated[dict[str, str], AfterValidator(_check_env)] = {}
 
 
-@offered("bash.exec", Effect.ONCE)
-async def bash_exec(args: BashExec, hands: Hands) -> Mapping[str, Any]:
+@runner_tool("bash.exec", Effect.ONCE)
+async def bash_exec(args: BashExec, env: ToolEnvironment) -> Mapping[str, Any]:
     """Run a command line in the runner's folder and return its exit status and what it printed.
 
     What it prints is told as it comes. It is killed with all that it started when timeoutMs
     (180000 at most) are over, when the caller hangs up, and what it left running when it ends.
     """
-    folder = await asyncio.to_thread(_folder, args.cwd, hands.place)
+    folder = await asyncio.to_thread(_folder, args.cwd, env.place)
     timeout_ms = min(args.timeout_ms, MAX_TIMEOUT_MS)
-    said, began = Said(hands.say), time.monotonic()
-    running = await hands.isolation.start(Command(args.cmd, folder, args.env, timeout_ms / 1000))
+    said, began = CommandOutput(env.emit), time.monotonic()
+    running = await env.isolation.start(Command(args.cmd, folder, args.env, timeout_ms / 1000))
     try:
         async with asyncio.timeout(timeout_ms / 1000):
             async for stream, data in running.pieces():
@@ -79,20 +79,20 @@ async def bash_exec(args: BashExec, hands: Hands) -> Mapping[str, Any]:
     return {"exitCode": status, **said.as_dict(), "durationMs": took_ms}
 
 
-def _folder(cwd: str, place: Place) -> str:
+def _folder(cwd: str, place: RunnerFolder) -> str:
     """Return the folder in the one form that names it; it is there, and no link leads to it."""
     with open_sandbox(place) as sandbox:
         os.close(sandbox.open_dir(cwd))
-        return sandbox.name_of(cwd)
+        return sandbox.normalize_path(cwd)
 
 
-class Said:
+class CommandOutput:
     """What a command printed, up to OUTPUT_BYTES of both streams as they stand in JSON: whatever
     it prints, the answer stays small enough for a gateway.
     """
 
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self._say, self._room = say, OUTPUT_BYTES
+    def __init__(self, emit: Callable[[str], None]) -> None:
+        self._say, self._room = emit, OUTPUT_BYTES
         self._texts: dict[StreamName, list[str]] = {"stdout": [], "stderr": []}
         make = codecs.getincrementaldecoder("utf-8")
         self._decoders = {name: make("replace") for name in self._texts}
