@@ -42,7 +42,7 @@ class RouteNotFound(Refused):
     recovery = "See /api/docs for the available routes."
 
 
-class WrongMethod(Refused):
+class UnsupportedMethod(Refused):
     """The route does not support this method."""
 
     code = "METHOD_NOT_ALLOWED"
@@ -78,7 +78,7 @@ def handle(error: Exception, context: Mapping[str, Any]) -> HttpResponse:
     refusal = error if isinstance(error, Refused) else _translate(error)
     view, request = context.get("view"), context.get("request")
     headers = _headers(refusal, has_token=request is not None and bearer_token(request) is not None)
-    if isinstance(refusal, WrongMethod) and view is not None:
+    if isinstance(refusal, UnsupportedMethod) and view is not None:
         headers["Allow"] = ", ".join(view.allowed_methods)
     has_own = isinstance(view, ApiView)
     refusal_as_dict = getattr(view, "refusal_as_dict") if has_own else as_dict  # noqa: B009  (set per instance)
@@ -109,7 +109,7 @@ def _translate(error: Exception) -> Refused:
     if isinstance(error, Http404):
         return RouteNotFound("No route has this path.")
     if isinstance(error, MethodNotAllowed):
-        return WrongMethod(str(error.detail))
+        return UnsupportedMethod(str(error.detail))
     if isinstance(error, DisallowedHost):
         return InvalidHost("The Host header is not a host name of this server.")
     if isinstance(error, SuspiciousOperation | APIException | PermissionDenied):

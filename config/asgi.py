@@ -45,7 +45,7 @@ _HEALTH = ("/healthz", "/readyz", "/metrics")
 _API = ("/api/v1/", "/api/schema", *_HEALTH)
 
 
-class HeadTooLarge(InvalidInput):
+class RequestHeadTooLarge(InvalidInput):
     """The request line and the headers are larger than HEAD_MAX_BYTES."""
 
     http_status = 431
@@ -147,7 +147,7 @@ class Dispatcher:
         """Handle a request; refuse it if its head or its body is too large."""
         if _head_bytes(scope) > HEAD_MAX_BYTES:
             message = f"The request line and headers are larger than {HEAD_MAX_BYTES} bytes."
-            await _refuse(send, HeadTooLarge(message))
+            await _refuse(send, RequestHeadTooLarge(message))
             return
         if not scope["path"].startswith(_HEALTH):
             self._activity.record()

@@ -129,7 +129,7 @@ def test_what_cannot_be_installed_is_tried_once_and_does_not_end_the_setup(
     [
         (["fc-list", "cjk-font"], "ok", "Chinese characters are shown"),
         (["fc-list"], "note", "none for Chinese"),
-        ([], "note", "fc-list is absent"),
+        ([], "note", "fc-list is missing"),
     ],
 )
 def test_doctor_says_whether_screenshots_show_chinese(
