@@ -1,1 +1,1 @@
-"""POST /chat: what happens to a message before anything is done about it, one step a file (S2)."""
+"""POST /chat (S2): decide on a message before an agent acts on it; one step per module."""

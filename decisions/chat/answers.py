@@ -1,5 +1,5 @@
-"""Answers kept for 24 hours, so that a repeated call gets what the first one got: never the confirm
-token, which is told once.
+"""Idempotency of chat: responses stored for 24 hours and returned to repeated calls, without the
+confirm token, which only the first response has.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from decisions.models import ChatAnswer
 from decisions.security.keys import macs
 
 KEY_LIFETIME = timedelta(hours=24)
-_LOOK_EVERY_S = 0.1
+_POLL_EVERY_S = 0.1
 _GRACE_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class ChatCall:
-    """A call as its key tells it from others.
+    """The identity of a chat call.
 
     Attributes:
-        digests: of its whole body, under each configured key, the newest first.
+        digests: of its whole body, under each configured key, newest first.
     """
 
     owner: Owner
@@ -42,25 +42,25 @@ class ChatCall:
 
     @property
     def digest(self) -> str:
-        """The digest that is kept."""
+        """The digest that is stored."""
         return self.digests[0]
 
 
-def chat_call(owner: Owner, said: Mapping[str, Any]) -> ChatCall:
-    """Return a call's key with the keyed digests of its whole body."""
-    raw = orjson.dumps(dict(said), option=orjson.OPT_SORT_KEYS)
-    return ChatCall(owner, said["idempotency_key"], macs("chat", hashlib.sha256(raw).digest()))
+def chat_call(owner: Owner, body: Mapping[str, Any]) -> ChatCall:
+    """Return the identity of a call: its key and the keyed digests of its body."""
+    raw = orjson.dumps(dict(body), option=orjson.OPT_SORT_KEYS)
+    return ChatCall(owner, body["idempotency_key"], macs("chat", hashlib.sha256(raw).digest()))
 
 
 def find_answer(call: ChatCall) -> ChatAnswer | None:
-    """Return what the key was answered, worded or not yet; None for a key that is free.
+    """Return the stored response of the call's key, or None. Its reply text may not be final yet.
 
     Raises:
-        IdempotencyConflict: The key came with another body.
+        IdempotencyConflict: The key was used for another body.
     """
     row = _rows(call).filter(created_at__gt=datetime.now(UTC) - KEY_LIFETIME).first()
     if row is not None and row.call_digest not in call.digests:
-        raise IdempotencyConflict("This idempotency_key came before with another body.")
+        raise IdempotencyConflict("This idempotency_key was used for another body.")
     return row
 
 
@@ -71,17 +71,18 @@ def _rows(call: ChatCall) -> QuerySet[ChatAnswer]:
 
 
 def is_current(created_at: datetime) -> bool:
-    """Tell whether an answer of that time still stands for its key."""
+    """Tell whether a response stored at that time is still returned for its key."""
     return created_at > datetime.now(UTC) - KEY_LIFETIME
 
 
 def store_answer(
     call: ChatCall, answer: Mapping[str, Any], *, worded: bool, replaces: bool
 ) -> ChatAnswer:
-    """Take the key for an answer, in the caller's transaction, under the lock of the user.
+    """Store the response of a call, in the caller's transaction, under the lock of the user.
 
     Args:
-        replaces: an answer whose time is over stands under the key; it goes.
+        worded: the reply text is final.
+        replaces: the key has an expired response, which is deleted.
     """
     if replaces:
         _rows(call).delete()
@@ -97,12 +98,10 @@ def store_answer(
 
 
 def store_reply_text(row: ChatAnswer, response: str) -> str:
-    """Keep the words of an answer, unless somebody did not wait for them; return those that stand.
-    Commits.
-    """
+    """Store a response's reply text unless it has a final one; return the final one. Commits."""
     answer = {**row.answer, "response": response}
-    ours = ChatAnswer.objects.filter(pk=row.pk, worded=False)
-    if not ours.update(answer=answer, worded=True):
+    unworded = ChatAnswer.objects.filter(pk=row.pk, worded=False)
+    if not unworded.update(answer=answer, worded=True):
         row.refresh_from_db()
     else:
         row.answer = answer
@@ -110,12 +109,14 @@ def store_reply_text(row: ChatAnswer, response: str) -> str:
 
 
 async def wait_for_reply_text(row: ChatAnswer) -> dict[str, Any]:
-    """Return an answer when its words are final: repeated calls get the same ones. Where the
-    process that asked for them is gone, those that stand are final.
+    """Wait for the final reply text and return the response.
+
+    If the process that requests the text from the responder has died, the stored text becomes
+    final after a timeout.
     """
-    until = time.monotonic() + TIMEOUT_S + _GRACE_S
-    while not row.worded and time.monotonic() < until:
-        await asyncio.sleep(_LOOK_EVERY_S)
+    deadline = time.monotonic() + TIMEOUT_S + _GRACE_S
+    while not row.worded and time.monotonic() < deadline:
+        await asyncio.sleep(_POLL_EVERY_S)
         await in_thread(row.refresh_from_db)
     if not row.worded:
         await in_thread(store_reply_text, row, str(row.answer["response"]))
@@ -124,10 +125,10 @@ async def wait_for_reply_text(row: ChatAnswer) -> dict[str, Any]:
 
 
 def delete_expired_answers(now: datetime | None = None) -> int:
-    """Delete answers whose 24 hours are over; return how many. Commits."""
+    """Delete responses older than 24 hours; return how many. Commits."""
     old = ChatAnswer.objects.filter(created_at__lte=(now or datetime.now(UTC)) - KEY_LIFETIME)
 
-    def forget_some() -> int:
+    def delete_batch() -> int:
         return old.filter(pk__in=list(old.values_list("pk", flat=True)[:BATCH_SIZE])).delete()[0]
 
-    return run_in_batches(forget_some, full=BATCH_SIZE)
+    return run_in_batches(delete_batch, full=BATCH_SIZE)

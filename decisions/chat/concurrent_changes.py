@@ -1,4 +1,4 @@
-"""What came while a message was drafted, asked under the lock of its user: one statement."""
+"""Changes made while a message was drafted, read under the lock of its user in one statement."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from django.db import connection
 
 from decisions.chat.answers import ChatCall
 
-# Each message waits here for the user's row to be its own: the ORM takes longer to word this than
-# all the rest of what is done under the lock.
-_SINCE = """
+# Raw SQL: it runs under the user's lock, and the ORM takes longer to compile it than everything
+# else under the lock takes.
+_STATE = """
     SELECT (SELECT created_at FROM decisions_chatanswer
             WHERE workspace_id = %s AND user_id = %s AND idempotency_key = %s),
            (SELECT updated_at FROM decisions_conversation
@@ -22,28 +22,28 @@ _SINCE = """
 
 @dataclass(frozen=True, slots=True)
 class ConcurrentChanges:
-    """How things stand.
+    """The current state.
 
     Attributes:
-        answered_at: when the call's key was taken; None where it is free.
-        said_at: when the conversation changed last; None where there is none.
-        last_event_id: of the user's past; None where there is none.
+        answered_at: when the response of the call's key was stored; None if there is none.
+        conversation_at: when the conversation changed last; None if there is none.
+        last_event_id: the user's newest event; None if there is none.
     """
 
     answered_at: datetime | None
-    said_at: datetime | None
+    conversation_at: datetime | None
     last_event_id: int | None
 
 
 def read_concurrent_changes(call: ChatCall, session_id: str) -> ConcurrentChanges:
-    """Return how things stand now. The caller has locked the user."""
-    mine = call.owner.workspace_id, call.owner.user_id
+    """Return the current state. The caller holds the lock of the user."""
+    owner = call.owner.workspace_id, call.owner.user_id
     with connection.cursor() as cursor:
-        cursor.execute(_SINCE, [*mine, call.key, *mine, session_id, *mine])
-        answered_at, said_at, last_event_id = cursor.fetchone()
-    return ConcurrentChanges(_moment(answered_at), _moment(said_at), last_event_id)
+        cursor.execute(_STATE, [*owner, call.key, *owner, session_id, *owner])
+        answered_at, conversation_at, last_event_id = cursor.fetchone()
+    return ConcurrentChanges(_aware(answered_at), _aware(conversation_at), last_event_id)
 
 
-def _moment(stored: datetime | None) -> datetime | None:
-    """Return a time as the ORM does: SQLite's are in UTC and do not say so."""
+def _aware(stored: datetime | None) -> datetime | None:
+    """Return a time with its time zone, as the ORM does: SQLite returns naive times in UTC."""
     return stored if stored is None or stored.tzinfo else stored.replace(tzinfo=UTC)

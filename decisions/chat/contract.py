@@ -1,4 +1,4 @@
-"""POST /chat as JSON Schemas, the same for MCP and REST: names are the seed's."""
+"""JSON Schemas of POST /chat, the same for MCP and REST; names as in S2."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ CHAT_INPUT = closed(
             "type": "string",
             "minLength": 1,
             "maxLength": MESSAGE_BYTES,
-            "description": "What the user wants, in their words; at most 64 KiB.",
+            "description": "The user's request in their own words; at most 64 KiB.",
         },
         "idempotency_key": {
             "type": "string",
             "maxLength": 255,
-            "description": "The same key with the same body again returns the same answer, for 24"
+            "description": "The same key with the same body returns the same response for 24"
             " hours, without the confirm token.",
         },
         "session_id": {
@@ -32,7 +32,8 @@ CHAT_INPUT = closed(
             "minLength": 1,
             "maxLength": 64,
             "pattern": r"^[^\s/\\\x00-\x1f\x7f]+$",
-            "description": "The conversation; from an earlier answer, or your own. Left out: new.",
+            "description": "The conversation: from an earlier response, or your own id; new if"
+            " left out.",
         },
         "slots": {
             "type": "object",
@@ -43,7 +44,7 @@ CHAT_INPUT = closed(
             },
             "maxProperties": 32,
             "description": "What is known already, such as environment, target or success_criteria"
-            " of an execution: nobody is asked for it.",
+            " of an execution; no question is asked about it.",
         },
     },
     ["user_id", "message", "idempotency_key"],

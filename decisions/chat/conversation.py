@@ -1,4 +1,4 @@
-"""A session's memory: the message that waits for slots, what was said to the questions about it."""
+"""Conversations: a session's pending request, its answers and slots; one message as a turn."""
 
 from __future__ import annotations
 
@@ -26,24 +26,23 @@ from decisions.infra.ids import new_id
 from decisions.models import Confirmation, ConfirmationStatus, Conversation
 from decisions.security.logs import redact
 
-LAST_MESSAGE_CHARS = 4000  # characters of the last message that the next one may be about
-IDLE_LIFETIME = timedelta(days=30)  # of a conversation, from its last message
-CLAUSE_CHARS = 500  # characters of what waits for a person that "do it" may be about
+LAST_MESSAGE_CHARS = 4000  # of the last message, which the next one may refer to
+IDLE_LIFETIME = timedelta(days=30)  # of a conversation, after its last message
+CLAUSE_CHARS = 500  # of the unconfirmed risky clause that "do it" may refer to
 
 
 @dataclass(slots=True)
 class ChatTurn:
-    """One message in its conversation.
-
-    Its texts went through `redact`: no later step, and no row, sees a secret that looks like one.
+    """One message in its conversation. Its texts are redacted, as are all later steps and rows.
 
     Attributes:
-        request: what is to be decided on: the message, or the one that it answers questions about.
-        answers: what was said to these questions, this message included.
-        slots: what is known of the request.
-        missing: the slots that have to be asked for first.
-        finding: what is risky about it; of one that is asked back, about the request alone.
-        seen_at: when the conversation, as it was read, had changed last; None of a new one.
+        request: the text to decide on: the message, or the earlier request whose questions it
+            answers.
+        answers: the answers to these questions, including this message.
+        slots: slot name -> known value.
+        missing: the required slots to ask for first.
+        finding: the risk found; while slots are missing, in the request alone.
+        seen_at: the conversation's last change when it was read; None for a new conversation.
     """
 
     conversation: Conversation
@@ -58,14 +57,18 @@ class ChatTurn:
     seen_at: datetime | None
 
     def save(self, *, asked: Sequence[str], gate: Gate | None, decision_id: int | None) -> None:
-        """Write the conversation, in the caller's transaction: what was asked for, or that nothing
-        waits any more; and what a person has to confirm before a later "do it" may mean it.
+        """Save the conversation, in the caller's transaction.
+
+        Args:
+            asked: the slots asked for; empty if the request is decided on.
+            gate: the L4 gate's result; a hit is kept as the risk that a later "do it" refers to.
+            decision_id: the decision on the request, if any.
         """
         row, now = self.conversation, datetime.now(UTC)
-        waits = bool(asked)
-        row.request = self.request if waits else ""
-        row.answers = list(self.answers) if waits else []
-        row.slots = self.slots if waits else {}
+        is_pending = bool(asked)
+        row.request = self.request if is_pending else ""
+        row.answers = list(self.answers) if is_pending else []
+        row.slots = self.slots if is_pending else {}
         row.asked = list(asked)
         risk = self._risk(gate)
         if risk is not None:
@@ -81,7 +84,7 @@ class ChatTurn:
 
 
 def read_turn(owner: Owner, call: Mapping[str, Any]) -> ChatTurn:
-    """Return a message in its conversation, made when new. Reads alone."""
+    """Return a message in its conversation, a new one if needed. Writes nothing."""
     row, message = _conversation(owner, call.get("session_id")), redact(call["message"])
     row.hints_off = row.hints_off or declines_hints(message)
     given = {slot: redact(str(value)) for slot, value in call.get("slots", {}).items()}
@@ -118,9 +121,7 @@ def read_turn(owner: Owner, call: Mapping[str, Any]) -> ChatTurn:
 
 
 def _waiting(row: Conversation) -> Finding | None:
-    """Return what was found in the conversation and no person has confirmed; what one has is
-    forgotten.
-    """
+    """Return the conversation's risk that no person has confirmed; a confirmed one is cleared."""
     if not row.risk:
         return None
     confirmed = Confirmation.objects.filter(
@@ -146,12 +147,12 @@ def _conversation(owner: Owner, session_id: str | None) -> Conversation:
 
 
 def delete_idle_conversations() -> int:
-    """Delete conversations that nobody went on with for 30 days; return how many. Commits. What was
-    decided in them stays.
+    """Delete conversations without a message for 30 days; return how many. Commits. Their decisions
+    are kept.
     """
     old = Conversation.objects.filter(updated_at__lte=datetime.now(UTC) - IDLE_LIFETIME)
 
-    def forget_some() -> int:
+    def delete_batch() -> int:
         return old.filter(pk__in=list(old.values_list("pk", flat=True)[:BATCH_SIZE])).delete()[0]
 
-    return run_in_batches(forget_some, full=BATCH_SIZE)
+    return run_in_batches(delete_batch, full=BATCH_SIZE)

@@ -1,6 +1,4 @@
-"""All that is worked out of a message before anything is written: the steps that read and reckon,
-while nobody is kept waiting for the user's row.
-"""
+"""Evaluation of a message: the steps that only read and compute, before the user is locked."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ from decisions.models import DecisionMode
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What the steps made of a turn; what the past weighs in it follows from the past."""
+    """The results of the steps for one turn."""
 
     state: UserState
     impact: Impact
@@ -32,7 +30,7 @@ class Evaluation:
 
     @property
     def mode(self) -> DecisionMode:
-        """A gate hit wins over the score."""
+        """The decision: a gate hit overrides the score."""
         if self.gate.hit:
             return DecisionMode.CONFIRM
         return DecisionMode.ACT if self.score.value >= 0 else DecisionMode.CLARIFY
@@ -40,27 +38,25 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A turn, and what was made of it; nothing where it has to be asked back first."""
+    """A turn and its evaluation; None while required slots are missing."""
 
     turn: ChatTurn
     evaluation: Evaluation | None
 
     @property
     def last_event_id(self) -> int | None:
-        """The newest event of the user's past that was looked at; None where none had to be."""
+        """The newest event of the user that was compared; None if none was."""
         return self.evaluation.past.last_event_id or None if self.evaluation else None
 
 
 def draft_reply(owner: Owner, call: Mapping[str, Any]) -> Draft:
-    """Return what is made of a call. Reads alone; not to be called inside a transaction, for it may
-    take a while.
-    """
+    """Read and evaluate a message; writes nothing. Not for transactions: it may be slow."""
     turn = read_turn(owner, call)
-    return Draft(turn, None if turn.missing else _judge(owner, turn))
+    return Draft(turn, None if turn.missing else _evaluate(owner, turn))
 
 
 def refresh_draft(owner: Owner, draft: Draft) -> Draft:
-    """Return the draft as it is with the events that came since. Quick: they are few."""
+    """Return the draft updated with the user's newer events, which are few."""
     turn, evaluation = draft.turn, draft.evaluation
     if evaluation is None:
         return draft
@@ -70,7 +66,7 @@ def refresh_draft(owner: Owner, draft: Draft) -> Draft:
     return replace(draft, evaluation=replace(evaluation, past=past, score=score, gate=gate))
 
 
-def _judge(owner: Owner, turn: ChatTurn) -> Evaluation:
+def _evaluate(owner: Owner, turn: ChatTurn) -> Evaluation:
     finding, state = turn.finding, read_state(owner)
     risk = finding.rule if finding else None
     impact = impact_of(turn.request, turn.task_type, risk, slots_known=bool(turn.slots))

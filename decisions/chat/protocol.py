@@ -1,4 +1,4 @@
-"""The protocol on one turn: what is asked first, or what is decided and written down (S2)."""
+"""The protocol for one turn (S2): return questions, or write the decision and return the reply."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from decisions.identity.principals import Principal
 from decisions.infra.ids import new_id
 from decisions.models import Decision, DecisionKind, Event
 
-INTENT = 500  # characters of a request that later ones are told of it
+INTENT_CHARS = 500  # of the request, as the intent of its forecast
 
 
 @dataclass(frozen=True, slots=True)
 class ChatReply:
-    """The answer to a message; `clear_token` is told once, in the first answer alone."""
+    """The response to a message; only the first response has the `clear_token`."""
 
     session_id: str
     decided: ReplyRequest
@@ -41,8 +41,8 @@ class ChatReply:
     user_state: Mapping[str, Any] | None = None
     clear_token: str | None = None
 
-    def kept(self) -> dict[str, Any]:
-        """Return the answer as repeated calls get it: without the token."""
+    def without_token(self) -> dict[str, Any]:
+        """Return the body for repeated calls, without the confirm token."""
         return {
             "session_id": self.session_id,
             "response": self.response,
@@ -53,17 +53,17 @@ class ChatReply:
             "trace": self.trace,
         }
 
-    def told(self) -> dict[str, Any]:
-        """Return the answer as the first call gets it."""
-        answer = self.kept()
+    def as_dict(self) -> dict[str, Any]:
+        """Return the body for the first call."""
+        body = self.without_token()
         if self.clear_token is not None:
-            asked = {**self.trace["high_risk_confirmation"], "confirm_token": self.clear_token}
-            answer["trace"] = {**self.trace, "high_risk_confirmation": asked}
-        return answer
+            required = {**self.trace["high_risk_confirmation"], "confirm_token": self.clear_token}
+            body["trace"] = {**self.trace, "high_risk_confirmation": required}
+        return body
 
 
 def ask_questions(turn: ChatTurn) -> ChatReply:
-    """Return the questions that come first (Ask-Then-Act); nothing is decided."""
+    """Return the questions about missing slots (Ask-Then-Act); nothing is decided."""
     reality = _reality(turn)
     decided = ReplyRequest(
         mode="clarify_first",
@@ -80,13 +80,13 @@ def ask_questions(turn: ChatTurn) -> ChatReply:
         "missing_slots": list(turn.missing),
         "reality_first": reality.as_dict(),
     }
-    words = BuiltInResponder().compose(decided)
-    return ChatReply(turn.conversation.session_id, decided, words, trace)
+    text = BuiltInResponder().compose(decided)
+    return ChatReply(turn.conversation.session_id, decided, text, trace)
 
 
 def decide(owner: Owner, principal: Principal, turn: ChatTurn, evaluation: Evaluation) -> ChatReply:
-    """Write down what is decided on a turn: decision, event, outcome to come, confirmation, audit
-    row; in the caller's transaction.
+    """Write the decision on a turn with its event, pending outcome, confirmation and audit row, in
+    the caller's transaction.
     """
     decision = _write_decision(owner, principal, turn, evaluation)
     opened = open_confirmation(decision) if evaluation.gate.hit else None
@@ -155,9 +155,9 @@ def _write_decision(
 
 
 def _subject(turn: ChatTurn) -> str:
-    """Return the digest of what a person would confirm: the request and what is known of it."""
-    said = [turn.request, turn.answers, turn.slots]
-    return hashlib.sha256(orjson.dumps(said, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    """Return the digest of what a person would confirm: request, answers and slots."""
+    subject = [turn.request, turn.answers, turn.slots]
+    return hashlib.sha256(orjson.dumps(subject, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
 def _write_event(owner: Owner, turn: ChatTurn, evaluation: Evaluation, decision: Decision) -> Event:
@@ -184,24 +184,24 @@ def _forecast(turn: ChatTurn, evaluation: Evaluation) -> Forecast:
         cost=evaluation.cost,
         layer=evaluation.layer,
         irreversible=evaluation.impact.irreversible,
-        intent=turn.request[:INTENT],
+        intent=turn.request[:INTENT_CHARS],
         slots=turn.slots,
     )
 
 
 def _confirmation(decision: Decision, opened: OpenedConfirmation | None) -> dict[str, Any]:
-    """Return `high_risk_confirmation` without the token; where to bring one, if there is one."""
+    """Return `high_risk_confirmation` without the token, with its endpoint if there is a token."""
     if opened is None:
         return {"required": False}
     confirmation = opened.confirmation
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "required": True,
         "confirmation_id": confirmation.id,
         "expires_at": confirmation.expires_at.isoformat(),
     }
     if opened.clear_token is not None:
-        told["confirm_endpoint"] = f"/api/v1/decision/{decision.pk}/confirm"
-    return told
+        fields["confirm_endpoint"] = f"/api/v1/decision/{decision.pk}/confirm"
+    return fields
 
 
 def _decided(
@@ -223,7 +223,7 @@ def _decided(
 
 
 def _record(principal: Principal, decision: Decision, trace_id: str) -> None:
-    told = {
+    details = {
         "userId": decision.user_id,
         "mode": decision.mode,
         "taskType": decision.task_type,
@@ -239,6 +239,6 @@ def _record(principal: Principal, decision: Decision, trace_id: str) -> None:
             str(decision.pk),
             decision.tenant_id,
             decision.workspace_id,
-            told,
+            details,
         )
     )

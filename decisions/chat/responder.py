@@ -1,11 +1,12 @@
-"""Who words the reply. A backend is named by CONTINUITY_RESPONDER, as Django's own are; it is told
-what was decided and returns a text. It decides nothing.
+"""Responders: backends that write the reply text for a decision, and make no decisions.
+
+CONTINUITY_RESPONDER is the dotted path of the class, as for Django's backends:
 
     class Responder:
-        def compose(self, decided: Decided) -> str: ...
+        def compose(self, decided: ReplyRequest) -> str: ...
 
-The built-in one words it here. Any other runs after the decision is committed, for 5 s at most; the
-built-in one's text stands where it fails.
+A custom responder runs after the decision is committed, for at most 5 s; if it fails, the reply is
+the text of the built-in responder.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ReplyRequest:
-    """What a reply is about.
+    """The decision that a reply describes.
 
     Attributes:
         mode: clarify_first, act, clarify or confirm.
-        rule: what hit the gate, or nothing.
-        delivery: of a confirmation: inline, out_of_band, or empty.
+        rule: the rule of the L4 gate's hit, or empty.
+        delivery: of the confirmation: inline, out_of_band, or empty.
     """
 
     mode: str
@@ -55,10 +56,10 @@ class ReplyRequest:
 
 
 class Responder(Protocol):
-    """A backend that words replies."""
+    """A backend that writes reply texts."""
 
     def compose(self, decided: ReplyRequest) -> str:
-        """Return the reply to what was decided."""
+        """Return the reply text for a decision."""
         ...
 
 
@@ -110,26 +111,26 @@ _TEXTS: Mapping[str, Mapping[Language, str]] = {
 
 
 class BuiltInResponder:
-    """The built-in backend: texts put together from the decision, in English or Chinese."""
+    """The built-in responder: composes fixed texts, in English or Chinese."""
 
     def compose(self, decided: ReplyRequest) -> str:
-        """Return the reply to what was decided."""
+        """Return the reply text for a decision."""
         return "\n".join(part for part in self._parts(decided) if part)
 
     def _parts(self, decided: ReplyRequest) -> list[str]:
-        def say(name: str, **values: str) -> str:
+        def text(name: str, **values: str) -> str:
             return _TEXTS[name][decided.language].format(**values)
 
         explores = decided.mode == "act" and decided.task_type == "concept_exploration"
-        parts = [say("explore" if explores else decided.mode, rule=self._rule(decided))]
+        parts = [text("explore" if explores else decided.mode, rule=self._rule(decided))]
         if decided.mode == "clarify_first":
-            parts += [f"{place}. {text}" for place, text in enumerate(decided.questions, 1)]
+            parts += [f"{number}. {asked}" for number, asked in enumerate(decided.questions, 1)]
         if decided.delivery:
-            parts.append(say(decided.delivery))
+            parts.append(text(decided.delivery))
         if decided.failure_types:
-            parts.append(say("failures", kinds=", ".join(decided.failure_types)))
+            parts.append(text("failures", kinds=", ".join(decided.failure_types)))
         if decided.best_path:
-            parts.append(say("path", path=decided.best_path))
+            parts.append(text("path", path=decided.best_path))
         return [*parts, decided.hint or ""]
 
     def _rule(self, decided: ReplyRequest) -> str:
@@ -137,34 +138,34 @@ class BuiltInResponder:
 
 
 def is_builtin_responder() -> bool:
-    """Tell whether the built-in backend words the replies."""
+    """Tell whether the built-in responder is configured."""
     return bool(settings.CONTINUITY_RESPONDER == BUILTIN)
 
 
 @cache
 def _backend(name: str) -> Responder:
-    made: Responder = import_string(name)()
-    return made
+    responder: Responder = import_string(name)()
+    return responder
 
 
 async def compose_reply(decided: ReplyRequest) -> str:
-    """Return the configured backend's reply, or the built-in one's where it is late, fails, or says
-    nothing. A backend that had not begun when it was late is not asked any more.
+    """Return the configured responder's text, or the built-in text if it times out, fails or
+    returns nothing. At the timeout, a call that has not started yet is cancelled.
     """
     name, loop = settings.CONTINUITY_RESPONDER, asyncio.get_running_loop()
     try:
         work = loop.run_in_executor(_pool, _compose, name, decided)
-        told = await asyncio.wait_for(work, TIMEOUT_S)
+        text = await asyncio.wait_for(work, TIMEOUT_S)
     except TimeoutError:
-        log.warning("the responder took longer than %s s", TIMEOUT_S)
-        told = ""
-    return told or BuiltInResponder().compose(decided)
+        log.warning("the responder took longer than %s s; using the built-in text", TIMEOUT_S)
+        text = ""
+    return text or BuiltInResponder().compose(decided)
 
 
 def _compose(name: str, decided: ReplyRequest) -> str:
     try:
-        told = _backend(name).compose(decided)
-    except Exception:  # whatever a backend raises, the decision stands and is worded here
-        log.exception("the responder failed")
+        text = _backend(name).compose(decided)
+    except Exception:  # custom code: whatever it raises, the built-in text is used
+        log.exception("the responder failed; using the built-in text")
         return ""
-    return storable_text(told)[:MAX_REPLY].strip() if isinstance(told, str) else ""
+    return storable_text(text)[:MAX_REPLY].strip() if isinstance(text, str) else ""

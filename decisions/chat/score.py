@@ -1,4 +1,4 @@
-"""Whether acting is worth it: gain − (cost + memory penalty) − uncertainty − what failed before."""
+"""The score of acting: gain − (cost + memory penalty) − uncertainty penalty − feature penalty."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decisions.chat.history.retrieval import Past, PastEvent, recency
 
 _WEIGHT_OF_LAYER = {"L1": 0.0, "L2": 0.1, "L3": 0.3, "L4": 0.6}
-_EVENTS, _MOST = 5, 3.0
+_EVENTS, _MAX_PENALTY = 5, 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +24,11 @@ class Score:
     @property
     def value(self) -> float:
         """Zero or more: act."""
-        given = self.gain - (self.risk + self.memory_penalty)
-        return round(given - self.uncertainty_penalty - self.feature_penalty, 4)
+        net = self.gain - (self.risk + self.memory_penalty)
+        return round(net - self.uncertainty_penalty - self.feature_penalty, 4)
 
     def as_dict(self) -> dict[str, float]:
-        """Return the `decision` of an answer (S2)."""
+        """Return the `decision` of a response (S2)."""
         return {
             "score": self.value,
             "predicted_gain": self.gain,
@@ -50,11 +50,11 @@ def score_of(past: Past, *, cost: float, confidence: float) -> Score:
 
 
 def _memory_penalty(events: Sequence[PastEvent]) -> float:
-    """Return what grave events of the past that were like this one weigh: the five most similar, by
-    layer, likeness and freshness; at most 3.
+    """Return the penalty for similar past events, at most 3: the five most similar, weighted by
+    layer, similarity and recency.
     """
-    weighed = (
+    weights = (
         _WEIGHT_OF_LAYER[one.layer] * one.similarity * recency(one.age_days)
         for one in events[:_EVENTS]
     )
-    return round(min(_MOST, sum(weighed)), 4)
+    return round(min(_MAX_PENALTY, sum(weights)), 4)

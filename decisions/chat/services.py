@@ -1,9 +1,9 @@
-"""POST /chat: one message taken in, decided on and answered.
+"""POST /chat: evaluate one message, decide on it and return the response.
 
-draft    intake ──> questions (clarify_first): nothing is kept but the conversation
+draft    intake ──> questions (clarify_first): only the conversation is saved
             └─────> impact, retrieval, score, gate ──> act | clarify | confirm
-write    all rows of it, their audit row and the answer, in one transaction under the user's lock,
-         if nothing came since that changes the draft
+write    all rows, their audit row and the response, in one transaction under the user's lock,
+         unless a concurrent message made the draft stale
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from decisions.authorization.authorize import admit_call, tool_call_request, use
 from decisions.chat.analysis.intake import MAX_QUESTIONS
 from decisions.chat.answers import (
     ChatCall,
+    chat_call,
     find_answer,
     is_current,
-    chat_call,
     store_answer,
     store_reply_text,
     wait_for_reply_text,
@@ -39,58 +39,61 @@ from decisions.models import ChatAnswer, Confirmation
 
 
 async def chat(*, principal: Principal, call: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer `POST /chat`. `call` is valid by CHAT_INPUT.
+    """Return the response of `POST /chat`. Commits.
 
-    Commits before returning. The same key with the same body again returns the same answer without
-    the confirm token, also while the first call is under way. While the installation's own
-    responder is waited for, no thread and no connection is held.
+    The same key with the same body returns the same response without the confirm token, also while
+    the first call is still running. Waiting for a custom responder occupies neither a thread nor a
+    connection of the database pool.
+
+    Args:
+        call: arguments that are valid by CHAT_INPUT.
 
     Raises:
         Forbidden, ForbiddenUser: As `owner_of`.
-        InvalidInput: A blank key or message, or a message of more than 64 KiB.
-        IdempotencyConflict: The key came with another body within 24 hours.
+        InvalidInput: The key or the message is blank, or the message has more than 64 KiB.
+        IdempotencyConflict: The key was used for another body within 24 hours.
         PolicyDenied, ConfirmationRequired: As `authorize.admit_call`.
     """
     return await run_to_completion(_chat(principal, call))
 
 
 async def _chat(principal: Principal, call: Mapping[str, Any]) -> dict[str, Any]:
-    row, made = await in_thread(decide_on_call, principal=principal, call=call)
-    if made is None:
+    row, reply = await in_thread(decide_on_call, principal=principal, call=call)
+    if reply is None:
         return await wait_for_reply_text(row)
     if not row.worded:
-        words = await in_thread(store_reply_text, row, await compose_reply(made.decided))
-        made = replace(made, response=words)
-    return made.told()
+        text = await in_thread(store_reply_text, row, await compose_reply(reply.decided))
+        reply = replace(reply, response=text)
+    return reply.as_dict()
 
 
 def decide_on_call(
     *, principal: Principal, call: Mapping[str, Any]
 ) -> tuple[ChatAnswer, ChatReply | None]:
-    """Decide on a call, and return the answer as it is kept and as it is told the first time; of a
-    call that came before what is kept alone. Raises as `chat`. Commits.
+    """Decide on a call and return its stored response and its reply; for a repeated call the stored
+    response and None. Raises as `chat`. Commits.
     """
     require_key(call)
     owner = owner_of(principal, call["user_id"], scope="continuity:write")
     check_message(call["message"])
-    asked = chat_call(owner, call)
+    identity = chat_call(owner, call)
     approval = admit_call(
         tool_call_request(principal, "continuity_chat", call, key=call["idempotency_key"])
     )
     try:
-        # Most keys are new, so that is what is tried first; again only where another message of the
-        # session, or of the key, got in before.
+        # Most keys are new, so writing is tried before looking up the key. It fails if a concurrent
+        # message used the key or changed the conversation; the second case is retried.
         while True:
-            written = _write(owner, principal, draft_reply(owner, call), asked, approval)
+            written = _write(owner, principal, draft_reply(owner, call), identity, approval)
             if written is not None:
                 return written
-            stored = find_answer(asked)
+            stored = find_answer(identity)
             if stored is not None:
                 return stored, None
     except IdempotencyConflict as refusal:
-        place = owner.tenant_id, owner.workspace_id
-        told = {"errorCode": refusal.code}
-        record(AuditEvent("chat.refused", principal.id, "user", owner.user_id, *place, told))
+        scope = owner.tenant_id, owner.workspace_id
+        details = {"errorCode": refusal.code}
+        record(AuditEvent("chat.refused", principal.id, "user", owner.user_id, *scope, details))
         raise
 
 
@@ -98,39 +101,44 @@ def _write(
     owner: Owner,
     principal: Principal,
     draft: Draft,
-    asked: ChatCall,
+    identity: ChatCall,
     approval: Confirmation | None,
 ) -> tuple[ChatAnswer, ChatReply] | None:
-    """Write a draft and its answer; nothing where the key was taken, or the conversation went on,
-    since it was made. Commits.
+    """Write a draft and its response. Commits.
+
+    Returns None, having written nothing, if the key was used or the conversation changed since the
+    draft was made.
     """
     turn = draft.turn
     with transaction.atomic():
         owner.lock()  # one message of a user at a time
-        since = read_concurrent_changes(asked, turn.conversation.session_id)
-        taken = since.answered_at is not None and is_current(since.answered_at)
-        if taken or since.said_at != turn.seen_at:
+        now = read_concurrent_changes(identity, turn.conversation.session_id)
+        is_used = now.answered_at is not None and is_current(now.answered_at)
+        if is_used or now.conversation_at != turn.seen_at:
             return None
         use_approval(approval)
-        if since.last_event_id != draft.last_event_id:
+        if now.last_event_id != draft.last_event_id:
             draft = refresh_draft(owner, draft)
         if draft.evaluation is None:
-            made = ask_questions(turn)
+            reply = ask_questions(turn)
         else:
-            made = decide(owner, principal, turn, draft.evaluation)
+            reply = decide(owner, principal, turn, draft.evaluation)
         gate = draft.evaluation.gate if draft.evaluation else None
-        turn.save(asked=turn.missing[:MAX_QUESTIONS], gate=gate, decision_id=made.decision_id)
+        turn.save(asked=turn.missing[:MAX_QUESTIONS], gate=gate, decision_id=reply.decision_id)
         row = store_answer(
-            asked, made.kept(), worded=is_builtin_responder(), replaces=since.answered_at is not None
+            identity,
+            reply.without_token(),
+            worded=is_builtin_responder(),
+            replaces=now.answered_at is not None,
         )
-    return row, made
+    return row, reply
 
 
 def require_key(call: Mapping[str, Any]) -> None:
-    """Refuse a call without an idempotency_key, before anything else is said of it.
+    """Raise if a call has no idempotency_key; S2 requires this error before all others.
 
     Raises:
-        InvalidInput: It is missing or blank.
+        InvalidInput: The key is missing or blank.
     """
     key = call.get("idempotency_key", "")
     if isinstance(key, str) and not key.strip():
@@ -138,13 +146,13 @@ def require_key(call: Mapping[str, Any]) -> None:
 
 
 def check_message(message: str) -> None:
-    """Refuse a message that says nothing, or more than 64 KiB.
+    """Raise if a message is blank or has more than 64 KiB.
 
     Raises:
-        InvalidInput: It does.
+        InvalidInput: Either of these.
     """
     if not message.strip():
         raise InvalidInput("message: it is blank.")
     size = len(message.encode())
     if size > MESSAGE_BYTES:
-        raise InvalidInput(f"message: it has {size} bytes; at most {MESSAGE_BYTES} are taken.")
+        raise InvalidInput(f"message: it has {size} bytes; at most {MESSAGE_BYTES} are accepted.")

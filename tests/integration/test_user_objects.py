@@ -10,7 +10,7 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.db.models import F
 
-from decisions.continuity.objects import KEY_LIFE, list_objects, put_shell, put_success_path
+from decisions.continuity.objects import KEY_LIFETIME, list_objects, put_shell, put_success_path
 from decisions.errors import (
     ForbiddenUser,
     IdempotencyConflict,
@@ -142,7 +142,7 @@ def test_a_key_stands_for_one_call(principal: Principal) -> None:
 
 def test_a_key_is_forgotten_after_a_day(principal: Principal) -> None:
     put(principal, idempotency_key="k")
-    ObjectVersion.objects.update(created_at=F("created_at") - KEY_LIFE - timedelta(minutes=1))
+    ObjectVersion.objects.update(created_at=F("created_at") - KEY_LIFETIME - timedelta(minutes=1))
     assert put(principal, confidence="low", idempotency_key="k")["version"] == 2
 
 

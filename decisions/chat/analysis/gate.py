@@ -1,4 +1,4 @@
-"""The L4 gate: two tests, and either one lets nothing through but a confirmation or a recovery."""
+"""The L4 gate (S2): risky requests, and those similar to L4 events, need a confirmation."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _OPERATES = [
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What the gate says.
+    """The result of the gate.
 
     Attributes:
-        rule: the class of the action, or SIMILARITY_RULE; empty where nothing hit.
-        top: how alike the most similar L4 event of the past is.
+        rule: the risk class of the action, or SIMILARITY_RULE; empty without a hit.
+        top: the highest similarity to a past L4 event.
     """
 
     rule: str
@@ -49,7 +49,7 @@ class Gate:
 
     @property
     def hit(self) -> bool:
-        """Whether it lets nothing through."""
+        """Whether a confirmation is required."""
         return bool(self.rule)
 
     def as_dict(self) -> dict[str, object]:
@@ -65,29 +65,28 @@ def find_added_risk(
     waiting: Finding | None,
     environment: str,
 ) -> Finding | None:
-    """Return what is risky about the answers to questions about a request, or about where it is to
-    be done, whatever the request is by itself.
+    """Return the risk in the answers to a request's questions, or in its environment.
 
-    Slots make no message risky by themselves (mechanisms 23); an operation that an environment
-    makes one of production is the request's own.
+    Slots alone do not make a message risky; but an operation such as a deployment is risky if the
+    environment is production.
     """
-    for said in answers:
-        found = find_risk(said, previous=previous, waiting=waiting)
+    for text in answers:
+        found = find_risk(text, previous=previous, waiting=waiting)
         if found is not None:
             return found
     lowered = request.lower()
     if environment and any(verb in lowered for verb in _OPERATES):
-        found = find_risk(f"{request.rstrip(' .!。！')} {_placed(environment)}")
+        found = find_risk(f"{request.rstrip(' .!。！')} {_in_environment(environment)}")
         return found if found and found.rule is RiskClass.PRODUCTION else None
     return None
 
 
-def _placed(environment: str) -> str:
+def _in_environment(environment: str) -> str:
     return f"on {environment}" if environment.isascii() else f"({environment}环境)"
 
 
 def evaluate_gate(finding: Finding | None, top_l4: float) -> Gate:
-    """Return what the gate says of a message, given its class and the past."""
+    """Return the gate's result for a message from its risk and its similarity to L4 events."""
     if finding is not None:
         reason = f"{finding.rule}: {shorten(finding.clause, 160)}"
         return Gate(str(finding.rule), reason, top_l4)

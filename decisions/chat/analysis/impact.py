@@ -1,6 +1,4 @@
-"""What a message would do to its user if it were done: a forecast over the six axes, and how deep
-it stays in memory.
-"""
+"""Forecast of a request's impact on its user: change of each axis, and the memory layer."""
 
 from __future__ import annotations
 
@@ -22,13 +20,13 @@ _BY_CLASS: Mapping[str, Mapping[str, float]] = {
     RiskClass.RIGHTS: {Axis.RELIABILITY: -0.9, Axis.ASSET: -0.3},
     RiskClass.MASS: {Axis.IDENTITY: -0.9, Axis.RELIABILITY: -0.3},
 }
-_CANNOT_BE_UNDONE = {RiskClass.DELETION, RiskClass.MONEY, RiskClass.CREDENTIALS, RiskClass.MASS}
+_IRREVERSIBLE = {RiskClass.DELETION, RiskClass.MONEY, RiskClass.CREDENTIALS, RiskClass.MASS}
 _BY_TASK: Mapping[TaskType, Mapping[str, float]] = {
     "execution": {Axis.TIME: -0.1, Axis.ENERGY: -0.05},
     "complex_decision": {Axis.TIME: -0.3, Axis.ENERGY: -0.25, Axis.MONEY: -0.1},
     "concept_exploration": {Axis.TIME: -0.05},
 }
-_SURE_OF_CLASS, _SURE_WITH_SLOTS, _SURE_OF_TALK = 0.9, 0.8, 0.6
+_CONFIDENCE_OF_CLASS, _CONFIDENCE_WITH_SLOTS, _CONFIDENCE_WITHOUT_SLOTS = 0.9, 0.8, 0.6
 _LAYERS = ((0.3, "L1"), (0.7, "L2"), (0.9, "L3"))
 _AMOUNT = re.compile(r"(\d[\d,]*(?:\.\d+)?)\s*(k|m|万|千|亿|million|thousand)?\b", re.I)
 _MONEY = re.compile(
@@ -49,9 +47,10 @@ class Impact:
     """A forecast.
 
     Attributes:
-        vector: Δ by axis, -1 (costs all) to 1 (gives much); axes left out stay as they are.
+        vector: axis -> change, -1 (uses up all) to 1 (gains much); axes left out do not change.
         confidence: 0..1.
-        layer: of memory: the largest |Δ| below 0.3 is L1, 0.7 L2, 0.9 L3, else L4.
+        layer: the memory layer, by the largest |Δ|: below 0.3 L1, below 0.7 L2, below 0.9 L3, else
+            L4.
     """
 
     vector: Mapping[str, float]
@@ -61,30 +60,30 @@ class Impact:
 
     @property
     def layer(self) -> str:
-        """How deep the event stays in memory."""
+        """The memory layer of the event."""
         largest = max((abs(delta) for delta in self.vector.values()), default=0.0)
         return next((name for below, name in _LAYERS if largest < below), "L4")
 
 
 def impact_of(message: str, task_type: TaskType, risk: str | None, *, slots_known: bool) -> Impact:
-    """Return the forecast of a message; `risk` is a class, or another rule of the gate."""
+    """Return the forecast of a message; `risk` is a risk class or another rule of the gate."""
     vector = dict(_BY_TASK[task_type])
     amount = amount_in(message)
     if amount:
         vector[Axis.MONEY] = -min(0.85, math.log10(1 + amount) / 8)
     if risk is not None:
         vector |= _BY_CLASS.get(risk, {})
-    sure = _SURE_WITH_SLOTS if slots_known else _SURE_OF_TALK
+    confidence = _CONFIDENCE_WITH_SLOTS if slots_known else _CONFIDENCE_WITHOUT_SLOTS
     return Impact(
         vector={str(axis): round(delta, 4) for axis, delta in vector.items()},
-        confidence=sure if risk is None else _SURE_OF_CLASS,
-        irreversible=risk in _CANNOT_BE_UNDONE,
+        confidence=confidence if risk is None else _CONFIDENCE_OF_CLASS,
+        irreversible=risk in _IRREVERSIBLE,
         system_caused=bool(_SYSTEM.search(message[:SCAN_CHARS])),
     )
 
 
 def amount_in(message: str) -> float:
-    """Return the largest amount of money that a message names, in whatever currency; else 0."""
+    """Return the largest amount of money in a message, in any currency; 0 if there is none."""
     message = message[:SCAN_CHARS]
     if not _MONEY.search(message.lower()):
         return 0.0

@@ -1,6 +1,4 @@
-"""Intake: what kind of task a message is, what is known of it, and what has to be asked first
-(Ask-Then-Act).
-"""
+"""Intake (Ask-Then-Act): a message's task type, its known slots, and questions for the rest."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ REQUIRED: Mapping[TaskType, tuple[str, ...]] = {
         "bottom_line",
         "resources",
     ),
-    # Asked for by nobody: an exploration is never held up.
+    # Optional: an exploration is never delayed by questions.
     "concept_exploration": ("done_definition", "purpose"),
 }
 QUESTIONS: Mapping[str, Mapping[Language, str]] = {
@@ -123,9 +121,7 @@ _DECIDES_ZH = re.compile(
 
 
 def task_type_of(message: str, *, risky: bool) -> TaskType:
-    """Return what kind of task a message is; what asks for something risky is an execution, unless
-    it is more of a decision.
-    """
+    """Return a message's task type; a risky request is an execution unless it is a decision."""
     text = normalize(message[:SCAN_CHARS]).strip()
     if _DECIDES.search(text) or _DECIDES_ZH.search(text):
         explains = _EXPLORES.search(text) and not re.search(r"\b(?:should|which)\b", text)
@@ -152,12 +148,12 @@ def _is_order(text: str, *, risky: bool) -> bool:
 
 
 def slots_in(message: str, wanted: Sequence[str]) -> dict[str, str]:
-    """Return the slots that a message itself names: by label, or an environment by its word."""
+    """Return the slots that a message names by label, and an environment by its name."""
     found, message = {}, message[:SCAN_CHARS]
     for slot in wanted:
-        said = _LABELLED[slot].search(message) if slot in _LABELLED else None
-        if said:
-            found[slot] = said[1].strip(" .。,，")
+        labelled = _LABELLED[slot].search(message) if slot in _LABELLED else None
+        if labelled:
+            found[slot] = labelled[1].strip(" .。,，")
     if "environment" in wanted and "environment" not in found:
         word = _ENVIRONMENT.search(message)
         if word:
@@ -166,13 +162,13 @@ def slots_in(message: str, wanted: Sequence[str]) -> dict[str, str]:
 
 
 def answers_in(message: str, asked: Sequence[str]) -> dict[str, str]:
-    """Return what a message says to the questions that were asked: by label, by number, line by
-    line, or all of it to the first of them.
+    """Return slot -> answer from a reply to questions: by label, by number, one per line, or else
+    the whole reply as the answer to the first question.
     """
     message = message[:SCAN_CHARS]
-    numbered = {int(number): said.strip() for number, said in _NUMBERED.findall(message)}
+    numbered = {int(number): text.strip() for number, text in _NUMBERED.findall(message)}
     by_number = {
-        slot: numbered[place] for place, slot in enumerate(asked, 1) if numbered.get(place)
+        slot: numbered[position] for position, slot in enumerate(asked, 1) if numbered.get(position)
     }
     if by_number:
         return by_number
@@ -186,20 +182,20 @@ def answers_in(message: str, asked: Sequence[str]) -> dict[str, str]:
 
 
 def missing_slots(task_type: TaskType, known: Mapping[str, object]) -> list[str]:
-    """Return the slots that have to be asked for, in order."""
+    """Return the required slots without a value, in order."""
     if task_type == "concept_exploration":
         return []
     return [slot for slot in REQUIRED[task_type] if not str(known.get(slot, "")).strip()]
 
 
 def questions_for(slots: Sequence[str], language: Language) -> list[str]:
-    """Return at most three questions."""
+    """Return the questions for the first MAX_QUESTIONS slots."""
     return [QUESTIONS[slot][language] for slot in slots[:MAX_QUESTIONS]]
 
 
 def is_new_request(message: str) -> bool:
-    """Tell whether a message that came while questions were open is a request or question of its
-    own, rather than an answer.
+    """Tell whether a message sent while questions are open is a new request or question, rather
+    than an answer.
     """
     text = normalize(message[:SCAN_CHARS]).strip()
     if _NUMBERED.search(text) or any(label.search(text) for label in _LABELLED.values()):

@@ -1,5 +1,5 @@
-"""One question about reality, at most, where a decision seems to rest on who somebody is or was
-rather than on what there is. It blocks nothing and says nothing about the person (S2 §6).
+"""Reality-first check (S2 §6): at most one hint, when a decision seems to rest on the user's
+self-image or past rather than on current resources. It blocks nothing and does not judge the user.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ _QUESTION = {
 
 @dataclass(frozen=True, slots=True)
 class RealityCheck:
-    """What the check came to.
+    """The result of the check.
 
     Attributes:
         mode: off, or low_intervention.
-        question: None where nothing is asked.
+        question: the hint, or None.
     """
 
     mode: str
@@ -71,12 +71,12 @@ class RealityCheck:
 
 
 def declines_hints(message: str) -> bool:
-    """Tell whether somebody understood, or is impatient: no more hints in this session."""
+    """Tell whether the user understood or is impatient, so that this session gets no more hints."""
     return bool(_ENOUGH.search(message[:SCAN_CHARS]))
 
 
 def check_reality(message: str, *, mode: str, hints_off: bool, language: Language) -> RealityCheck:
-    """Return the check of a message."""
+    """Check a message."""
     if mode == "off":
         return RealityCheck(mode, shell_bias_hit=False, question=None)
     message = message[:SCAN_CHARS]

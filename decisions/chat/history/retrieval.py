@@ -1,4 +1,4 @@
-"""What the user's past says of a message: events like it, its kinds of failure, what worked."""
+"""Retrieval from a user's past: similar events, related failures, the best success path."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from decisions.continuity.objects import current_versions
 from decisions.continuity.owner import Owner
 from decisions.models import Event, ObjectType, Outcome, OutcomeStatus
 
-ALIKE = 0.5  # from here on an event of the past has to do with the message
-_SIFT = 0.4  # signatures are give or take 0.03, and L4 has to be found without fail
-_MOST = 12  # events that are compared in full
+MIN_SIMILARITY = 0.5  # of a past event that is related to the message
+_MIN_ESTIMATE = 0.4  # estimates are accurate to 0.03, and no L4 event may be missed
+_MAX_COMPARED = 12  # events, or paths, that are compared in full
 _HALF_LIFE_DAYS = 30.0
-_FAILURES_LOOKED_AT = 200
-_FAILURES_FOR = timedelta(days=180)
-_MOST_PATHS = 200
-_ABOUT_IT = 0.2  # below, a path has nothing to do with the message
-PENALTY_OF_A_FAILURE, MOST_PENALTY = 3.0, 30.0
+_MAX_FAILURES = 200
+_FAILURE_AGE = timedelta(days=180)
+_MAX_PATHS = 200
+_MIN_OVERLAP = 0.2  # of a success path that is related to the message
+FAILURE_PENALTY, MAX_PENALTY = 3.0, 30.0
 _CONFIDENCE = {"high": 1.0, "medium": 0.6, "low": 0.3}
 _KINDS = {
     "data_loss": (
@@ -54,7 +54,7 @@ _KIND_PATTERNS = {kind: re.compile(pattern, re.I) for kind, pattern in _KINDS.it
 
 @dataclass(frozen=True, slots=True)
 class PastEvent:
-    """An event of the past, and how alike it is."""
+    """A past event and its similarity to the message."""
 
     entry_id: int
     similarity: float
@@ -65,7 +65,7 @@ class PastEvent:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What retrieval found; `last_event_id` is the newest event that was looked at, or 0."""
+    """The result of retrieval; `last_event_id` is the newest event that was compared, or 0."""
 
     events: Sequence[PastEvent]
     matched_failure_types: Sequence[str]
@@ -77,23 +77,23 @@ class Past:
 
     @property
     def top_l4(self) -> float:
-        """How alike the most similar L4 event is."""
+        """The highest similarity to an L4 event."""
         return max((one.similarity for one in self.events if one.layer == "L4"), default=0.0)
 
     @property
     def retrieval_score(self) -> float:
-        """The best success path's."""
+        """The retrieval score of the best success path, or 0."""
         return float(self.best_path["retrieval_score"]) if self.best_path else 0.0
 
 
 def find_past(
     owner: Owner, message: str, *, is_risky: bool, slots: Mapping[str, Any], main_constraint: str
 ) -> Past:
-    """Return what the user's past says of a message."""
+    """Return the parts of the user's past that are related to a message."""
     wanted = signature(message)
-    near = signatures_of(owner).near(owner, wanted, at_least=_SIFT, most=_MOST)
-    # Of L4 events the nearest are compared in full whatever else is near.
-    events = _alike(message, Event.objects.filter(pk__in={*near.grave, *near.ids}))
+    near = signatures_of(owner).near(owner, wanted, at_least=_MIN_ESTIMATE, most=_MAX_COMPARED)
+    # The nearest L4 events are always compared in full, however many other events are nearer.
+    events = _similar(message, Event.objects.filter(pk__in={*near.grave, *near.ids}))
     matched, failures, penalty = _failures(owner, message, events, is_risky=is_risky)
     return Past(
         events=events,
@@ -107,14 +107,14 @@ def find_past(
 
 
 def extend_past(past: Past, owner: Owner, message: str) -> Past:
-    """Return the past with the events that came since, each compared in full."""
+    """Return the past extended by newer events, each compared in full."""
     newer = Event.objects.filter(
         workspace_id=owner.workspace_id, user_id=owner.user_id, pk__gt=past.last_event_id
     )
-    return replace(past, events=_most_alike_first([*past.events, *_alike(message, newer)]))
+    return replace(past, events=_most_similar_first([*past.events, *_similar(message, newer)]))
 
 
-def _alike(message: str, rows: QuerySet[Event]) -> list[PastEvent]:
+def _similar(message: str, rows: QuerySet[Event]) -> list[PastEvent]:
     now = datetime.now(UTC)
     found = (
         PastEvent(number, round(similarity(message, text), 4), layer, decision_id, _days(now - at))
@@ -122,10 +122,10 @@ def _alike(message: str, rows: QuerySet[Event]) -> list[PastEvent]:
             "pk", "text", "layer", "decision_id", "created_at"
         )
     )
-    return _most_alike_first(one for one in found if one.similarity >= ALIKE)
+    return _most_similar_first(one for one in found if one.similarity >= MIN_SIMILARITY)
 
 
-def _most_alike_first(events: Iterable[PastEvent]) -> list[PastEvent]:
+def _most_similar_first(events: Iterable[PastEvent]) -> list[PastEvent]:
     return sorted(events, key=lambda one: -one.similarity)
 
 
@@ -134,48 +134,50 @@ def _days(span: timedelta) -> float:
 
 
 def recency(age_days: float) -> float:
-    """Return how fresh something is: 1 now, half of it after 30 days."""
+    """Return the weight of an age: 1 now, halved every 30 days."""
     return math.pow(0.5, max(0.0, age_days) / _HALF_LIFE_DAYS)
 
 
 def _failures(
     owner: Owner, message: str, events: Sequence[PastEvent], *, is_risky: bool
 ) -> tuple[list[str], list[dict[str, Any]], float]:
-    """Return the kinds of failure that matter now, the failures themselves, and what they cost."""
-    kinds = {kind for kind, pattern in _KIND_PATTERNS.items() if pattern.search(message[:SCAN_CHARS])}
+    """Return the matching failure types, the related failures, and their penalty."""
+    kinds = {
+        kind for kind, pattern in _KIND_PATTERNS.items() if pattern.search(message[:SCAN_CHARS])
+    }
     kinds |= {"high_risk"} if is_risky else set()
-    alike = {one.decision_id: one.similarity for one in events}
+    similar = {one.decision_id: one.similarity for one in events}
     now = datetime.now(UTC)
     recent = (
         Outcome.objects.filter(
             workspace_id=owner.workspace_id,
             user_id=owner.user_id,
-            reported_at__gt=now - _FAILURES_FOR,
+            reported_at__gt=now - _FAILURE_AGE,
             status__in=[OutcomeStatus.FAILED, OutcomeStatus.PARTIAL],
             failure_type__isnull=False,
         )
         .order_by("-reported_at")
         .values_list("failure_type", "decision_id", "reported_at")
     )
-    told, penalty, matched = [], 0.0, set()
-    for failure_type, decision_id, reported_at in recent[:_FAILURES_LOOKED_AT]:
-        if failure_type in kinds or decision_id in alike:
+    related, penalty, matched = [], 0.0, set()
+    for failure_type, decision_id, reported_at in recent[:_MAX_FAILURES]:
+        if failure_type in kinds or decision_id in similar:
             age = _days(now - (reported_at or now))
-            penalty += PENALTY_OF_A_FAILURE * recency(age)
+            penalty += FAILURE_PENALTY * recency(age)
             matched.add(str(failure_type))
-            told.append(
+            related.append(
                 {
                     "failure_type": failure_type,
                     "decision_id": decision_id,
-                    "similarity": alike.get(decision_id, 0.0),
+                    "similarity": similar.get(decision_id, 0.0),
                     "age_days": round(age, 2),
                 }
             )
-    return sorted(matched), told[:5], round(min(MOST_PENALTY, penalty), 4)
+    return sorted(matched), related[:5], round(min(MAX_PENALTY, penalty), 4)
 
 
 class _Path(NamedTuple):
-    """What of a success path says how well it serves; its procedure stays where it is."""
+    """The parts of a success path that its score depends on; not its procedure."""
 
     object_id: str
     name: str
@@ -186,7 +188,7 @@ class _Path(NamedTuple):
     written_at: datetime
 
     def overlap(self, message: str, measure: Callable[[str, str], float]) -> float:
-        """Return how much a message has to do with what the path is for."""
+        """Return the similarity of a message to the path's intent or name, the higher one."""
         return max(measure(message, self.intent), measure(message, self.name))
 
     def score(self, overlap: float, slots: Mapping[str, Any], main_constraint: str) -> float:
@@ -201,16 +203,16 @@ class _Path(NamedTuple):
 def _best_path(
     owner: Owner, message: str, slots: Mapping[str, Any], main_constraint: str
 ) -> dict[str, Any] | None:
-    """Return the user's success path that serves a message best: of those that do so by a rough
-    look, the best by a close one.
+    """Return the user's best success path for a message: candidates by the fast similarity, then
+    the best of them by the exact one.
     """
 
-    def served(
+    def ranked(
         paths: Iterable[_Path], measure: Callable[[str, str], float], at_least: float
     ) -> list[tuple[float, _Path]]:
         by_overlap = ((path.overlap(message, measure), path) for path in paths)
         return heapq.nlargest(
-            _MOST,
+            _MAX_COMPARED,
             (
                 (path.score(overlap, slots, main_constraint), path)
                 for overlap, path in by_overlap
@@ -219,8 +221,8 @@ def _best_path(
             key=itemgetter(0),
         )
 
-    likely = [path for _, path in served(_paths_of(owner), rough_similarity, _ABOUT_IT / 2)]
-    found = served(likely, similarity, _ABOUT_IT)
+    candidates = [path for _, path in ranked(_paths_of(owner), rough_similarity, _MIN_OVERLAP / 2)]
+    found = ranked(candidates, similarity, _MIN_OVERLAP)
     if not found:
         return None
     score, best = found[0]
@@ -228,9 +230,7 @@ def _best_path(
 
 
 def _paths_of(owner: Owner) -> Iterable[_Path]:
-    """Yield the user's paths, last written first. A payload may have 256 KiB; these parts of it do
-    not.
-    """
+    """Yield the user's paths, last written first, without their payloads of up to 256 KiB."""
     rows = current_versions(owner, ObjectType.SUCCESS_PATH).values_list(
         "object_id",
         "object__name",
@@ -240,4 +240,4 @@ def _paths_of(owner: Owner) -> Iterable[_Path]:
         "confidence",
         "created_at",
     )
-    return (_Path(*row) for row in rows[:_MOST_PATHS])
+    return (_Path(*row) for row in rows[:_MAX_PATHS])

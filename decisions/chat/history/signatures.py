@@ -1,8 +1,7 @@
-"""The signatures of users' past events, kept in this process so that each is read once.
+"""A cache of the signatures of users' past events, so that a process reads each event once.
 
-Events are only added, and a user's only under the lock of that user: whoever reads them without it
-reads all up to some id, and what is new has a higher one. The database is the truth; a process that
-starts reads it again.
+Events are append-only, and a user's events are written under that user's lock. A read without the
+lock therefore sees all events up to some id, and newer ones have higher ids.
 """
 
 from __future__ import annotations
@@ -16,19 +15,19 @@ from decisions.chat.history.similarity import near_ones
 from decisions.continuity.owner import Owner
 from decisions.models import Event
 
-USERS = 32  # whose past is kept; of ten thousand events about 2 MB
+MAX_USERS = 32  # in the cache; ten thousand events take about 2 MB
 GRAVE = "L4"
-_AT_ONCE = 2000  # rows that are read in one statement
+_BATCH_SIZE = 2000  # rows per query
 
 
 @dataclass(frozen=True, slots=True)
 class NearEvents:
-    """The events that may be like a message.
+    """The events that may be similar to a message.
 
     Attributes:
         ids: the most similar first.
-        grave: those of them that are L4, in the same order.
-        last_id: of the user's events, the newest that was looked at; 0 where there is none.
+        grave: the L4 events among all similar ones, the most similar first.
+        last_id: the newest event of the user in the cache, or 0.
     """
 
     ids: list[int]
@@ -38,18 +37,18 @@ class NearEvents:
 
 @dataclass(slots=True)
 class UserSignatures:
-    """A user's past events, the oldest first: ids and signatures, and which of them are L4."""
+    """A user's past events, oldest first: ids, signatures, and the ids of L4 events."""
 
     ids: list[int] = field(default_factory=list)
     signatures: list[int] = field(default_factory=list)
     grave: set[int] = field(default_factory=set)
-    _one_reads: threading.Lock = field(default_factory=threading.Lock)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def near(self, owner: Owner, wanted: bytes, *, at_least: float, most: int) -> NearEvents:
-        """Read what came since, and return what a signature is near to: at most so many of all, and
-        of those that are L4.
+        """Read newer events, then return the events near a signature: at most `most` of all, and
+        at most `most` of L4.
         """
-        with self._one_reads:
+        with self._lock:
             self._catch_up(owner)
             found = near_ones(wanted, self.ids, self.signatures, at_least=at_least)
             grave = (one for one in found if one[1] in self.grave)
@@ -60,31 +59,31 @@ class UserSignatures:
             )
 
     def _catch_up(self, owner: Owner) -> None:
-        mine = Event.objects.filter(workspace_id=owner.workspace_id, user_id=owner.user_id)
-        rows = mine.order_by("pk").values_list("pk", "signature", "layer")
-        more = True
-        # In portions rather than through a server's cursor, which is three statements for the few
-        # rows that there are to read.
-        while more:
-            some = rows.filter(pk__gt=self.ids[-1] if self.ids else 0)[:_AT_ONCE]
-            for number, signature, layer in some:
+        events = Event.objects.filter(workspace_id=owner.workspace_id, user_id=owner.user_id)
+        rows = events.order_by("pk").values_list("pk", "signature", "layer")
+        has_more = True
+        # In batches rather than with a server-side cursor, which takes three statements for the
+        # usually few new rows.
+        while has_more:
+            batch = rows.filter(pk__gt=self.ids[-1] if self.ids else 0)[:_BATCH_SIZE]
+            for number, signature, layer in batch:
                 self.ids.append(number)
                 self.signatures.append(int.from_bytes(signature, "little"))
                 if layer == GRAVE:
                     self.grave.add(number)
-            more = len(some) == _AT_ONCE
+            has_more = len(batch) == _BATCH_SIZE
 
 
-_lock = threading.Lock()
-_kept: OrderedDict[tuple[str, str], UserSignatures] = OrderedDict()
+_cache_lock = threading.Lock()
+_cache: OrderedDict[tuple[str, str], UserSignatures] = OrderedDict()
 
 
 def signatures_of(owner: Owner) -> UserSignatures:
-    """Return what this process remembers of a user, whatever came since. Any thread may ask."""
-    whose = owner.workspace_id, owner.user_id
-    with _lock:
-        found = _kept.setdefault(whose, UserSignatures())
-        _kept.move_to_end(whose)
-        if len(_kept) > USERS:
-            _kept.popitem(last=False)
+    """Return the cached signatures of a user, which may lack newer events. Safe for threads."""
+    key = owner.workspace_id, owner.user_id
+    with _cache_lock:
+        found = _cache.setdefault(key, UserSignatures())
+        _cache.move_to_end(key)
+        if len(_cache) > MAX_USERS:
+            _cache.popitem(last=False)
     return found

@@ -1,9 +1,9 @@
-"""How alike two messages are: cosine of their hashed character n-grams, by no model and no service.
+"""Similarity of two messages: the cosine of their character n-gram counts, without a model.
 
-`similarity` is the one measure; an embedding model can take its place. A signature is its shadow,
-64 bytes that rows keep: the share of bits in which two differ tells the angle between the vectors
-(random hyperplanes), so that ten thousand are sifted in some milliseconds and only the few that may
-matter are compared in full.
+`similarity` is exact; an embedding model could replace it. A signature is a locality-sensitive hash
+(random hyperplanes) of 64 bytes that is stored with each event: the share of differing bits
+estimates the angle between two vectors. Ten thousand signatures are scanned in a few milliseconds,
+and only the nearest messages are compared exactly.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from collections.abc import Sequence
 from functools import cache, lru_cache
 from itertools import chain, pairwise
 
-MAX_TEXT = 2000  # characters that are compared: half from either end of a longer message
+MAX_TEXT = 2000  # characters that are compared: for longer messages, half from each end
 _ROUGH_TEXT = 500
 _BITS = 512
 _SIZES = (2, 3)
 
 
 def similarity(one: str, other: str) -> float:
-    """Return how alike two messages are, 0..1."""
+    """Return the similarity of two messages, 0..1."""
     (first, one_length), (second, other_length) = _vector(one), _vector(other)
     if len(second) < len(first):
         first, second = second, first
@@ -32,8 +32,8 @@ def similarity(one: str, other: str) -> float:
 
 
 def rough_similarity(one: str, other: str) -> float:
-    """Return about the same, 0..1, of the first 500 characters and many times as quickly: to choose
-    what is worth a close look.
+    """Return an approximate similarity of the first 500 characters, 0..1; many times faster, to
+    preselect candidates.
     """
     first, second = _pairs(one[:_ROUGH_TEXT]), _pairs(other[:_ROUGH_TEXT])
     return len(first & second) / math.sqrt(len(first) * len(second))
@@ -46,28 +46,26 @@ def _pairs(text: str) -> frozenset[str]:
 
 
 def signature(text: str) -> bytes:
-    """Return the 64 bytes by which a message is found again."""
+    """Return the signature of a message, 64 bytes."""
     vector, _ = _vector(text)
     lanes, total = 0, 0
     for gram, weight in vector.items():
         lanes += _plane(gram) * weight
         total += weight
     counts = memoryview(lanes.to_bytes(2 * _BITS, "little")).cast("H")
-    number = sum(1 << place for place, count in enumerate(counts) if 2 * count > total)
+    number = sum(1 << index for index, count in enumerate(counts) if 2 * count > total)
     return number.to_bytes(_BITS // 8, "little")
 
 
 def estimate(bits_apart: int) -> float:
-    """Return the similarity that two signatures suggest, give or take 0.03."""
+    """Return the similarity estimated from the number of differing bits, accurate to about 0.03."""
     return max(0.0, math.cos(math.pi * bits_apart / _BITS))
 
 
 def near_ones(
     wanted: bytes, ids: Sequence[int], signatures: Sequence[int], *, at_least: float
 ) -> list[tuple[int, int]]:
-    """Return (bits apart, id) of the signatures, as integers, whose similarity may be `at_least` or
-    more.
-    """
+    """Return (differing bits, id) of the signatures whose estimated similarity is `at_least`."""
     target = int.from_bytes(wanted, "little")
     limit = int(_BITS * math.acos(at_least) / math.pi)
     return [
@@ -87,7 +85,7 @@ def _plain(text: str) -> str:
 
 @lru_cache(maxsize=256)
 def _vector(text: str) -> tuple[Counter[str], float]:
-    """Return how often a text has each n-gram, and the length of that vector."""
+    """Return the n-gram counts of a text, and the length of that vector."""
     plain = _plain(text)
     vector = Counter(
         chain.from_iterable(
@@ -99,11 +97,11 @@ def _vector(text: str) -> tuple[Counter[str], float]:
 
 @cache
 def _spread(byte: int) -> bytes:
-    return b"".join((byte >> place & 1).to_bytes(2, "little") for place in range(8))
+    return b"".join((byte >> bit & 1).to_bytes(2, "little") for bit in range(8))
 
 
 @lru_cache(maxsize=4096)
 def _plane(gram: str) -> int:
-    """Return the n-gram's sides of 512 planes, a lane of 16 bits each."""
+    """Return on which side of each of 512 hyperplanes an n-gram is, in lanes of 16 bits."""
     sides = hashlib.blake2b(gram.encode(), digest_size=_BITS // 8).digest()
     return int.from_bytes(b"".join(map(_spread, sides)), "little")

@@ -1,6 +1,6 @@
-"""What kind of action a message asks for, read by rules in English and Chinese: no model, no
-service.
+"""Detection of risky requests in messages by rules for English and Chinese, without a model.
 
-`reading` says which clauses are asked for now rather than asked about, forbidden, told or quoted;
-`english` and `chinese` say what is risky; `commands` knows shells and SQL.
+`parsing` splits a message into clauses and quotations; `english` and `chinese` decide which actions
+are requested rather than asked about, forbidden or narrated, and which of them are risky;
+`commands` matches shell commands and SQL.
 """

@@ -1,4 +1,4 @@
-"""The intrinsic classes of risky actions (continuity.md, step 6)."""
+"""The classes of risky actions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class RiskClass(StrEnum):
-    """A class of actions that a person confirms first; its value names the rule in l4_gate."""
+    """A class of actions that need a person's confirmation; its value is the rule in l4_gate."""
 
     DELETION = "irreversible_deletion"
     MONEY = "money_out"

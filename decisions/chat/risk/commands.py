@@ -1,4 +1,4 @@
-"""Shell commands and SQL that destroy, expose or change what is shared, wherever they stand."""
+"""Shell commands and SQL that destroy, expose or change shared resources, anywhere in a text."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _RULES = (
 
 
 def commands(text: str) -> Iterator[tuple[RiskClass, int]]:
-    """Yield the classes of the commands in a text in lower case, and where each stands."""
+    """Yield the classes of the risky commands in a lower-case text, and the position of each."""
     for name, pattern in _RULES:
         for found in pattern.finditer(text):
             yield name, found.start()

@@ -1,4 +1,4 @@
-"""The intrinsic class of what a message asks for now, and the words that show it."""
+"""The risk class of the action that a message requests, and the clause that requests it."""
 
 from __future__ import annotations
 
@@ -16,15 +16,13 @@ from decisions.chat.risk.english.grammar import is_command_requested, is_questio
 from decisions.chat.risk.parsing import ParsedMessage, Sentence, parse, pieces
 
 _HAN = re.compile(r"[\u4e00-\u9fff]")
-_CLAUSES = 20  # that "do it" may be about
-CONTEXT_CHARS = 2000  # characters of what was said before that a pronoun may be about
+_CLAUSES = 20  # earlier clauses that "do it" may refer to
+CONTEXT_CHARS = 2000  # characters of earlier text that a pronoun may refer to
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What is risky: its class, or the rule of the gate that waits for a person to confirm it, and
-    the clause that asks for it.
-    """
+    """A risk: its class, or the gate's rule of an unconfirmed decision, and its clause."""
 
     rule: str
     clause: str
@@ -33,13 +31,13 @@ class Finding:
 def find_risk(
     message: str, *, previous: str = "", waiting: Finding | None = None
 ) -> Finding | None:
-    """Return the first risky thing that a message asks for now, or None.
+    """Return the first risky action that a message requests, or None.
 
     Args:
-        message: as it came.
-        said_before: the message before it in the session, which "do it" is about.
-        waiting: what was found in the session and no person has confirmed, which "do it" is about
-            whatever was said since.
+        message: the message as received.
+        previous: the previous message of the session, which "do it" may refer to.
+        waiting: an earlier risk of the session that no person has confirmed; "do it" refers to it
+            whatever messages came in between.
     """
     context = previous[-CONTEXT_CHARS:]
     before = parse(f"{waiting.clause}\n{context}" if waiting else context)
@@ -47,24 +45,28 @@ def find_risk(
 
 
 def _findings(
-    reading: ParsedMessage, before: ParsedMessage, waiting: Finding | None, *, nested: bool = False
+    message: ParsedMessage, before: ParsedMessage, waiting: Finding | None, *, nested: bool = False
 ) -> Iterator[Finding]:
-    talked_about = [clause for sentence in before.sentences for clause in sentence.clauses]
-    does = False
-    for sentence in reading.sentences:
+    earlier = [clause for sentence in before.sentences for clause in sentence.clauses]
+    is_execution = False
+    for sentence in message.sentences:
         for number, clause in enumerate(_clauses(sentence)):
-            context = " ".join(talked_about)[-CONTEXT_CHARS:]
+            context = " ".join(earlier)[-CONTEXT_CHARS:]
             for rule in _risks(sentence, clause, context, is_first=number == 0):
                 yield Finding(rule, clause)
             if english.refers_back(clause) or chinese.refers_back(clause):
-                does = True
+                is_execution = True
                 yield from filter(None, [waiting])
-                yield from _talk(talked_about)
-            does = does or english.requests_execution(clause) or chinese.requests_execution(clause)
-            talked_about = [*talked_about, clause][-_CLAUSES:]
-    yield from _commands(reading.text)
-    if (does or reading.is_quotation) and not nested:
-        for quotation in reading.quotations:
+                yield from _mentioned(earlier)
+            is_execution = (
+                is_execution
+                or english.requests_execution(clause)
+                or chinese.requests_execution(clause)
+            )
+            earlier = [*earlier, clause][-_CLAUSES:]
+    yield from _commands(message.text)
+    if (is_execution or message.is_quotation) and not nested:
+        for quotation in message.quotations:
             yield from _findings(parse(quotation), before, waiting, nested=True)
 
 
@@ -75,13 +77,17 @@ def _clauses(sentence: Sentence) -> list[str]:
 def _risks(sentence: Sentence, clause: str, context: str, *, is_first: bool) -> Iterator[RiskClass]:
     asks = is_question(clause) or (is_question(sentence.text) and (is_first or sentence.asks))
     if not asks and not (_HAN.search(sentence.text) and _asks_in_chinese(sentence, clause)):
-        yield from english_rules.requested_risks(clause, context, excused=_excuse_in_chinese(clause))
+        yield from english_rules.requested_risks(
+            clause, context, excused=_excuse_in_chinese(clause)
+        )
     if _HAN.search(clause):
-        yield from chinese_rules.requested_risks(clause, context, asks=chinese.asks_consequences(sentence.text))
+        yield from chinese_rules.requested_risks(
+            clause, context, asks=chinese.asks_consequences(sentence.text)
+        )
 
 
 def _excuse_in_chinese(clause: str) -> Callable[[int, int], bool]:
-    """Return whether Chinese words around an English verb say that it is not asked for."""
+    """Return a test whether Chinese words around an English verb make it not a request."""
     if not _HAN.search(clause):
         return lambda start, end: False
     return lambda start, end: not chinese.is_requested(clause, start, end, asks=False)
@@ -91,7 +97,8 @@ def _asks_in_chinese(sentence: Sentence, clause: str) -> bool:
     return chinese.asks_consequences(sentence.text) or chinese.is_question(clause)
 
 
-def _talk(clauses: list[str]) -> Iterator[Finding]:
+def _mentioned(clauses: list[str]) -> Iterator[Finding]:
+    """Yield the risks that clauses mention, requested or not."""
     context = ""
     for clause in clauses:
         rule = english_rules.mentioned_risk(clause, context) or chinese_rules.mentioned_risk(
@@ -120,5 +127,5 @@ def _commands(text: str) -> Iterator[Finding]:
 
 
 def _han(text: str) -> str:
-    """Return what is said in Chinese after a command: whether it was a question, say."""
+    """Return the Chinese text after a command, which may make the sentence a question."""
     return "".join(_HAN.findall(text)) + ("?" if "?" in text else "")

@@ -1,4 +1,4 @@
-"""A message as sentences, clauses and quotations: what is said, and what is only mentioned."""
+"""Parsing of a message into sentences, clauses and quotations."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _QUOTED = re.compile(
 )
 _BLOCK_QUOTE = re.compile(r"^[ ]?>.*$", re.M)
 _BLANKS, _BREAKS = re.compile(r"[^\S\n]+"), re.compile(r"\n\s*")
-MAX_CLAUSE, _OVERLAP = 500, 80  # characters; what is longer is read in pieces
-# Whoever says so tells what another text holds; what follows the colon is that text.
+MAX_CLAUSE, _OVERLAP = 500, 80  # characters; longer clauses are split into overlapping pieces
+# Reported text: what follows the colon is the content of another text, such as a log.
 _REPORTED = re.compile(
     r"(?:\b(?:says?|said|reads?|wrote|states?|shows?|error|message|log|output|warning|title|subject"
     r"|sentence|text|phrase|example|quote|headline|stack trace)|写道|说|报错|日志|显示|提示"
@@ -26,7 +26,7 @@ _REPORTED = re.compile(
     r"|这句话?|原文|内容是|错误信息)\s*(?:is|was|是)?\s*[:：](?:\s*⟦\d+⟧|[^\n.!?;。]*)",
     re.I,
 )
-# Work on a text: all that follows the colon is the text.
+# Text to work on, such as to translate: everything after the colon.
 _WORKED_ON = re.compile(
     r"\b(?:translate|proofread|rephrase|paraphrase|summari[sz]e|explain|correct|classify|review"
     r"|rewrite|analy[sz]e|label)\b[^\n:：.?!]{0,60}[:：].*"
@@ -56,7 +56,7 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class ParsedMessage:
-    """A message in lower case; `⟦n⟧` stands where its n-th quotation stood."""
+    """A message in lower case, with its n-th quotation replaced by `⟦n⟧`."""
 
     text: str
     sentences: tuple[Sentence, ...]
@@ -65,7 +65,7 @@ class ParsedMessage:
 
 
 def normalize(message: str) -> str:
-    """Return the message in one width and lower case, quotes straight, nothing invisible."""
+    """Return the message in NFKC and lower case, with straight quotes, no invisible characters."""
     text = unicodedata.normalize("NFKC", message).translate(_STRAIGHT)
     return _BREAKS.sub("\n", _BLANKS.sub(" ", _INVISIBLE.sub("", text))).lower()
 
@@ -94,18 +94,18 @@ _WORD = re.compile(r"[a-z]{4,13}")
 
 
 def fix_typos(text: str) -> str:
-    """Return the text with words put right that lack a letter, have one too many or two swapped."""
-    return _WORD.sub(lambda found: _mended(found[0]), text)
+    """Return the text with common words corrected that have a missing, extra or swapped letter."""
+    return _WORD.sub(lambda found: _corrected(found[0]), text)
 
 
 @lru_cache(maxsize=4096)
-def _mended(word: str) -> str:
+def _corrected(word: str) -> str:
     if word.endswith(("s", "ed", "ing", "er")):
         return word
-    return next((one for one in _OFTEN_MISTYPED if _is_slip(word, one)), word)
+    return next((one for one in _OFTEN_MISTYPED if _is_typo(word, one)), word)
 
 
-def _is_slip(word: str, meant: str) -> bool:
+def _is_typo(word: str, meant: str) -> bool:
     if word == meant or word[0] != meant[0] or abs(len(word) - len(meant)) > 1:
         return False
     if len(word) == len(meant):
@@ -116,15 +116,15 @@ def _is_slip(word: str, meant: str) -> bool:
 
 
 def parse(message: str) -> ParsedMessage:
-    """Return a message read: quotations taken out, what is only reported or worked on left away."""
+    """Parse a message: quotations are replaced, reported text and text to work on are removed."""
     quotations: list[str] = []
 
-    def keep(found: re.Match[str]) -> str:
+    def replace_quotation(found: re.Match[str]) -> str:
         quotations.append(next(filter(None, found.groups()), ""))
         return f" ⟦{len(quotations) - 1}⟧ "
 
     text = _BLOCK_QUOTE.sub("", normalize(message))
-    text = _QUOTED.sub(keep, _FENCE.sub(keep, text))
+    text = _QUOTED.sub(replace_quotation, _FENCE.sub(replace_quotation, text))
     is_quotation = not PLACE.sub("", text).strip()
     text = _REPORTED.sub(". ", _WORKED_ON.sub(" ", fix_typos(text)))
     sentences = tuple(_sentence(part) for part in _SENTENCE.split(text) if part and part.strip())
@@ -139,7 +139,7 @@ def _sentence(text: str) -> Sentence:
 
 
 def pieces(clause: str) -> Iterator[str]:
-    """Yield a clause, in overlapping pieces where it is too long for one."""
+    """Yield a clause, in overlapping pieces if it is longer than MAX_CLAUSE."""
     step = MAX_CLAUSE - _OVERLAP
     for start in range(0, max(1, len(clause) - _OVERLAP), step):
         yield clause[start : start + MAX_CLAUSE]

@@ -1,1 +1,1 @@
-"""Risky actions in Chinese; `grammar` tells doing from talking."""
+"""Risky actions in Chinese; `grammar` distinguishes requests from other mentions."""

@@ -1,12 +1,12 @@
-"""Whether what stands in a Chinese clause is asked for now: what excuses it is question, negation,
-narration, talk, or a noun made of the verb.
+"""Whether a verb in a Chinese clause is a request: not a question, negation, narration, discussion
+or noun made of the verb.
 """
 
 from __future__ import annotations
 
 import re
 
-# Words with a "not" that forbids nothing.
+# Phrases with a "not" that negates no verb.
 _UNUSED = re.compile(
     r"不可(?:恢复|逆|撤销|挽回)|不留(?:任何)?(?:痕迹|备份|底)?|不再(?:需要|使用|用)的?"
     r"|不(?:需要|用|活跃|必要|常用|要)了?的"
@@ -65,7 +65,9 @@ _ENACTED_NOUN = re.compile(
 
 
 def is_requested(clause: str, start: int, end: int, *, asks: bool) -> bool:
-    """Tell whether what stands there in a clause is to be done now."""
+    """Tell whether the verb at this position of a clause is requested; `asks`: its sentence is a
+    question about consequences.
+    """
     before, after = clause[:start], clause[end:]
     plain = _UNUSED.sub("", before)
     polite = bool(_POLITE.search(clause))
@@ -87,7 +89,7 @@ _CONSEQUENCE = re.compile(
 
 
 def asks_consequences(sentence: str) -> bool:
-    """Tell whether a sentence asks what would come of something."""
+    """Tell whether a sentence asks about the consequences of an action."""
     return bool(_CONSEQUENCE.search(sentence))
 
 
@@ -102,17 +104,17 @@ _DO_IT = re.compile(
 
 
 def requests_execution(clause: str) -> bool:
-    """Tell whether a clause asks to carry out what is quoted elsewhere."""
+    """Tell whether a clause requests the execution of quoted text."""
     return any(
         is_requested(clause, one.start(), one.end(), asks=False) for one in _DOES.finditer(clause)
     )
 
 
 def refers_back(clause: str) -> bool:
-    """Tell whether a clause asks to do what was talked about before."""
+    """Tell whether a clause requests an action mentioned before ("do it")."""
     return bool(_DO_IT.search(clause))
 
 
 def is_question(clause: str) -> bool:
-    """Tell whether a clause asks to be told something."""
+    """Tell whether a clause asks for information."""
     return bool(_QUESTION.search(clause)) and not _POLITE.search(clause)

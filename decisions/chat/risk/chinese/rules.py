@@ -1,4 +1,4 @@
-"""What is risky in Chinese: the verbs of each class and what they have to be about."""
+"""The rules for Chinese: the verbs of each risk class and the objects that make them risky."""
 
 from __future__ import annotations
 
@@ -136,8 +136,8 @@ _KNOWN = re.compile(rf"(?P<text>{_TEXT})|(?P<data>{_DATA})")
 
 
 def _deletes(clause: str, found: re.Match[str], context: str) -> bool:
-    """Tell whether it is about something that would be gone: what follows the verb, or stands
-    before it, or was spoken of.
+    """Tell whether the verb deletes data, by the last known noun after it, before it, or in the
+    context.
     """
     after, before = clause[found.end() :], clause[: found.start()]
     for phrase in (after, before, context):
@@ -189,7 +189,7 @@ def _broadcasts(clause: str, found: re.Match[str], context: str) -> bool:
     )
 
 
-DENSE = 12  # verbs of one class in one clause: nobody talks like that
+DENSE = 12  # verbs of one class in a clause, beyond which no excuse counts
 RULES = (
     (RiskClass.DELETION, _DELETE, _deletes),
     (RiskClass.MONEY, _PAY, _pays),
@@ -202,7 +202,7 @@ _GAPS = re.compile(r"\s*([\u4e00-\u9fff])\s*")
 
 
 def requested_risks(clause: str, context: str, *, asks: bool) -> Iterator[RiskClass]:
-    """Yield the classes of what a clause asks for; `asks`: its sentence wants to be told."""
+    """Yield the classes of the actions that a clause requests; `asks`: as `is_requested`."""
     clause = _GAPS.sub(r"\1", clause)
     for name, pattern, about in RULES:
         for number, found in enumerate(pattern.finditer(clause)):
@@ -213,7 +213,7 @@ def requested_risks(clause: str, context: str, *, asks: bool) -> Iterator[RiskCl
 
 
 def mentioned_risk(clause: str, context: str) -> RiskClass | None:
-    """Return the class that a clause is about, whether or not it asks for it."""
+    """Return the risk class that a clause mentions, requested or not."""
     for name, pattern, about in RULES:
         for found in pattern.finditer(clause):
             loose = name is RiskClass.DELETION and re.search(_DATA, clause)

@@ -1,1 +1,1 @@
-"""Risky actions in English, a class a file; `grammar` tells doing from talking."""
+"""Risky actions in English, one class per module; `grammar` tells requests from mentions."""

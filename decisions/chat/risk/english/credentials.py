@@ -1,4 +1,4 @@
-"""Who holds passwords, keys and tokens, in English: its verbs, and what they have to be about."""
+"""Exposing or changing credentials, in English: the verbs, and the objects that make them risky."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _NO_SECRET = re.compile(
 
 
 def is_about_secrets(clause: str, found: re.Match[str], context: str, *, strong: bool) -> bool:
-    """Tell whether something is done with a secret: shown, given, changed or put somewhere."""
+    """Tell whether the verb shows, gives away, changes or stores a secret."""
     text = _NO_SECRET.sub(" ", clause)
     secret = _SECRET.search(text)
     if secret is None:

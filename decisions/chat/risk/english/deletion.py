@@ -1,4 +1,4 @@
-"""What is gone for good, in English: its verbs, and what they have to be about."""
+"""Irreversible deletion, in English: the verbs, and the objects that make them risky."""
 
 from __future__ import annotations
 
@@ -92,8 +92,8 @@ _IDIOM = re.compile(
 
 
 def is_about_data(clause: str, found: re.Match[str], context: str, *, strong: bool) -> bool:
-    """Tell whether a verb of deletion is about something that would be gone: its object's last
-    noun, what its pronoun stands for, or for a passive what stands before it.
+    """Tell whether the verb deletes data: by the last noun of its object, by the context for a
+    pronoun, by the subject for a passive.
     """
     after = re.sub(r"^\S+", "", clause[found.start() :])
     if _is_harmless(clause, after, found):

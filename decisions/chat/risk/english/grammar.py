@@ -1,8 +1,8 @@
-"""Whether an English verb in a clause is asked for now: not asked about, forbidden, told, planned,
-written down as code, or a noun.
+"""Whether a verb in an English clause is a request: not a question, negation, narration, plan, code
+to write, or noun.
 
-A verb counts as asked for unless something excuses it: an action that is taken for talk is worse
-than talk that is taken for an action.
+A verb counts as a request unless a rule excuses it: missing a risky request is worse than asking
+for an unnecessary confirmation.
 """
 
 from __future__ import annotations
@@ -91,8 +91,11 @@ def _past(verb: str) -> tuple[str, ...]:
 
 @cache
 def verbs(words: str, *, nouns: str = "") -> re.Pattern[str]:
-    """Return the pattern of some verbs, written in base form with blanks between and `_` inside a
-    phrase: its groups are base, past, ing, third, noun.
+    """Return a pattern for verbs with the groups base, past, ing, third and noun.
+
+    Args:
+        words: base forms separated by spaces, with `_` inside a phrase.
+        nouns: the verbs' nouns, separated by spaces.
     """
     base, past, ing, third = [], [], [], []
     for word in words.split():
@@ -108,7 +111,7 @@ def verbs(words: str, *, nouns: str = "") -> re.Pattern[str]:
     return re.compile(rf"(?<![\w-])(?:{'|'.join(parts)})(?![\w-])")
 
 
-# Not "not": what has no word before the verb to do with it.
+# Negative phrases that do not negate the verb after them.
 UNUSED = re.compile(
     r"\bno longer (?:\w+ )?(?:needed|used|required|wanted|active|relevant)\b|\bno longer\b"
     r"|\bnot (?:needed|used|in use|required|active)\b|\b(?:nobody|no ?one) (?:\w+ )?(?:uses|needs"
@@ -142,7 +145,7 @@ _NOUN_BEFORE = re.compile(
     r"|final))?)\s+$"
 )
 _ARTICLE_THEN_VERB = re.compile(r"\b(?:all|everything|that|this|those|these|every\w+)\s+$")
-# Verbs that make what follows them talk, code, a look or a plan.
+# Verbs whose object is discussed, written, read or planned, not carried out.
 _TALK = re.compile(
     r"(?<!the )(?<!our )(?<!my )(?<!your )(?<!this )(?<!that )(?<!all )(?<!old )(?<!prod"
     r" )(?<!and )\b(?:explain"
@@ -204,7 +207,7 @@ _GOING_ON = re.compile(
 )
 
 
-# What has to stand before a form that asks for nothing by itself.
+# Words required before verb forms that are not requests by themselves.
 _GOVERNED_BY = {
     "gone": _WISHED,
     "third": _STANDING_ORDER,
@@ -215,7 +218,7 @@ _GOVERNED_BY = {
 
 
 def is_requested(clause: str, found: re.Match[str]) -> bool:
-    """Tell whether the verb that was found in a clause is to be done now."""
+    """Tell whether the verb found in a clause is requested."""
     before, form = clause[: found.start()], str(found.lastgroup)
     plain = UNUSED.sub("", before)
     if _NEGATED.search(plain) or _CONDITION.search(before) or _is_talk(plain):
@@ -255,12 +258,12 @@ _ASKING = re.compile(
 
 
 def is_polite_request(sentence: str) -> bool:
-    """Tell whether a sentence in question form asks somebody to do something."""
+    """Tell whether a sentence in question form is a request."""
     return bool(_POLITE.search(sentence))
 
 
 def is_question(sentence: str) -> bool:
-    """Tell whether a sentence asks to be told something."""
+    """Tell whether a sentence asks for information."""
     return bool(_ASKING.search(sentence)) and not is_polite_request(sentence)
 
 
@@ -278,17 +281,17 @@ _DO_IT = re.compile(
 
 
 def is_command_requested(before: str) -> bool:
-    """Tell whether a command that follows these words is to be carried out."""
+    """Tell whether a command that follows this text is requested."""
     plain = UNUSED.sub("", before)
     excused = _NEGATED.search(plain) or _CONDITION.search(before) or _is_talk(plain)
     return not excused and not is_question(before)
 
 
 def requests_execution(clause: str) -> bool:
-    """Tell whether a clause asks to carry out what is quoted elsewhere."""
+    """Tell whether a clause requests the execution of quoted text."""
     return any(is_command_requested(clause[: one.start()]) for one in _DOES.finditer(clause))
 
 
 def refers_back(clause: str) -> bool:
-    """Tell whether a clause asks to do what was talked about before."""
+    """Tell whether a clause requests an action mentioned before ("do it")."""
     return bool(_DO_IT.search(clause))

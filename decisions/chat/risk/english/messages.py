@@ -1,4 +1,4 @@
-"""What goes to many people at once, in English: its verbs, and what they have to be about."""
+"""Mass messages, in English: the verbs, and the recipients that make them risky."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _NO_SEND = re.compile(
 
 
 def is_about_crowd(clause: str, found: re.Match[str], context: str, *, strong: bool) -> bool:
-    """Tell whether a message goes to many, or to the public."""
+    """Tell whether the verb sends a message to many people or to the public."""
     after = clause[found.end() :]
     if _NO_SEND.search(after) and not re.search(r"\b(?:everyone|everybody|all)\b", after):
         return False

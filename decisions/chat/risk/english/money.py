@@ -1,4 +1,4 @@
-"""Money that goes out, in English: its verbs, and what they have to be about."""
+"""Spending and moving money, in English: the verbs, and the objects that make them risky."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _NO_MOVE = re.compile(
 
 
 def is_about_money(clause: str, found: re.Match[str], context: str, *, strong: bool) -> bool:
-    """Tell whether money leaves, or is promised."""
+    """Tell whether the verb spends, moves or commits money."""
     after = clause[found.end() :]
     if _NO_PAY.search(after) or (not strong and _NO_MOVE.search(clause)):
         return False

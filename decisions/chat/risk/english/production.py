@@ -1,4 +1,4 @@
-"""What changes production, in English: its verbs, and what they have to be about."""
+"""Changes of production, in English: the verbs, and the objects that make them risky."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _BARE = re.compile(
 
 
 def is_about_production(clause: str, found: re.Match[str], context: str, *, strong: bool) -> bool:
-    """Tell whether a change is one of what real users depend on."""
+    """Tell whether the verb changes a production system."""
     text = _NOT_PRODUCTION.sub(" ", clause)
     if _LOOK.search(clause) or _PUSHED.search(clause):
         return False

@@ -1,4 +1,4 @@
-"""Who may do what, in English: its verbs, and what they have to be about."""
+"""Changes of access rights, in English: the verbs, and the objects that make them risky."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _NO_RIGHT = re.compile(
 
 
 def is_about_rights(clause: str, found: re.Match[str], context: str, *, strong: bool) -> bool:
-    """Tell whether somebody gets, or loses, a right."""
+    """Tell whether the verb grants or removes a right."""
     text = _NO_RIGHT.sub(" ", clause)
     right = _RIGHT.search(text, min(found.end(), len(text)))
     if right is None:

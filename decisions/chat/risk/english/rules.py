@@ -1,4 +1,4 @@
-"""What is risky in English: the verbs of each class and what they have to be about."""
+"""The rules for English: the verbs of each risk class and the test of their objects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Test = Callable[..., bool]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Verbs of one class, and the test of what they are about."""
+    """Verbs of one risk class, and the test of their objects."""
 
     name: RiskClass
     verbs: re.Pattern[str]
@@ -23,7 +23,7 @@ class Rule:
     strong: bool = True
 
 
-DENSE = 12  # verbs of one class in one clause
+DENSE = 12  # verbs of one class in a clause, beyond which excuses count less and less
 RULES = (
     Rule(RiskClass.DELETION, deletion.DELETE, deletion.is_about_data),
     Rule(RiskClass.DELETION, deletion.GONE, deletion.is_about_data, strong=False),
@@ -37,22 +37,26 @@ RULES = (
 )
 
 
-def requested_risks(clause: str, context: str, *, excused: Callable[[int, int], bool]) -> Iterator[RiskClass]:
-    """Yield the classes of what a clause asks for.
+def requested_risks(
+    clause: str, context: str, *, excused: Callable[[int, int], bool]
+) -> Iterator[RiskClass]:
+    """Yield the classes of the actions that a clause requests.
 
     Args:
         clause: in lower case.
-        context: what was said before it.
-        excused: whether another language around the verb excuses it.
+        context: the text before it.
+        excused: whether words of another language around the verb make it not a request.
     """
     for rule in RULES:
         for number, found in enumerate(rule.verbs.finditer(clause)):
-            # Nobody talks like that: no excuse is looked for any more.
+            # So many verbs are no ordinary text: neither excuses nor objects are checked.
             if number >= 3 * DENSE:
                 yield rule.name
                 break
-            asked = number >= DENSE or (is_requested(clause, found) and not excused(*found.span()))
-            if asked and rule.about(clause, found, context, strong=rule.strong):
+            requested = number >= DENSE or (
+                is_requested(clause, found) and not excused(*found.span())
+            )
+            if requested and rule.about(clause, found, context, strong=rule.strong):
                 yield rule.name
                 break
 
@@ -78,8 +82,8 @@ _COMPARES = re.compile(
 
 
 def split_joined(clause: str) -> list[str]:
-    """Return a clause as parts that each have a verb of their own; what is written, explained or
-    built stays whole.
+    """Split a clause at conjunctions into parts with a verb each; clauses that ask to write,
+    explain or build something are not split.
     """
     parts, start = [], 0
     for found in _JOINED.finditer(clause):
@@ -91,7 +95,7 @@ def split_joined(clause: str) -> list[str]:
 
 
 def mentioned_risk(clause: str, context: str) -> RiskClass | None:
-    """Return the class that a clause is about, whether or not it asks for it."""
+    """Return the risk class that a clause mentions, requested or not."""
     for rule in RULES:
         for found in rule.verbs.finditer(clause):
             if found.lastgroup not in ("past", "third") and rule.about(
