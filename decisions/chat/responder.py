@@ -68,10 +68,10 @@ _RULES: Mapping[str, Mapping[Language, str]] = {
     "money_out": {"en": "it spends or moves money", "zh": "它会动用资金"},
     "production": {"en": "it changes production", "zh": "它会改动生产环境"},
     "credentials": {"en": "it touches credentials", "zh": "它涉及凭证或密钥"},
-    "rights": {"en": "it changes who may do what", "zh": "它会改变访问权限"},
+    "rights": {"en": "it changes access rights", "zh": "它会改变访问权限"},
     "mass_messages": {"en": "it sends a message to many people", "zh": "它会向许多人发送消息"},
     "similar_to_l4_event": {
-        "en": "it is almost what had grave consequences before",
+        "en": "it is very similar to an action that had serious consequences before",
         "zh": "它与以往后果严重的操作几乎相同",
     },
 }
@@ -80,14 +80,14 @@ _TEXTS: Mapping[str, Mapping[Language, str]] = {
         "en": "Before anything is done, please tell me:",
         "zh": "在执行之前，请先告诉我：",
     },
-    "act": {"en": "Nothing speaks against going ahead.", "zh": "可以继续执行。"},
+    "act": {"en": "It can be carried out.", "zh": "可以继续执行。"},
     "explore": {
-        "en": "Nothing is changed by this; go ahead.",
+        "en": "This changes nothing; it can be carried out.",
         "zh": "这不会改变任何东西，可以继续。",
     },
     "clarify": {
-        "en": "Going ahead as it stands costs more than it is expected to bring. Make it smaller,"
-        " or say what makes it worth it.",
+        "en": "As requested, it is expected to cost more than it gains. Reduce the scope, or"
+        " explain why it is worth it.",
         "zh": "按目前的情况执行，预期的代价大于收益。请缩小范围，或说明为什么值得。",
     },
     "confirm": {
@@ -99,7 +99,8 @@ _TEXTS: Mapping[str, Mapping[Language, str]] = {
         "zh": "请向用户说明风险，得到同意后再用令牌确认。",
     },
     "out_of_band": {
-        "en": "Whoever may decide it was asked; it waits until they answer.",
+        "en": "A person with the right to confirm was notified; it is not carried out before they"
+        " confirm.",
         "zh": "已请有权的人确认，在此之前不会执行。",
     },
     "path": {"en": "It worked before this way: {path}.", "zh": "以前这样做成功过：{path}。"},

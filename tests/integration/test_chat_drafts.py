@@ -96,7 +96,7 @@ def test_nothing_is_read_or_compared_while_the_user_is_locked(
         monkeypatch.setattr(module, name, call)
 
     for module, name in (
-        (conversation, "judge"),
+        (conversation, "find_risk"),
         (conversation, "redact"),
         (retrieval, "signature"),
         (retrieval, "similarity"),
@@ -104,9 +104,9 @@ def test_nothing_is_read_or_compared_while_the_user_is_locked(
         watched(module, name)
     tell(HARMLESS)
     tell(HARMLESS)
-    assert {name for name, _ in done} == {"judge", "redact", "signature", "similarity"}
+    assert {name for name, _ in done} == {"find_risk", "redact", "signature", "similarity"}
     assert [one for one in done if one[1]] == []
-    assert sum(name == "judge" for name, _ in done) == 2
+    assert sum(name == "find_risk" for name, _ in done) == 2
 
 
 def test_a_decision_takes_few_statements_and_fewer_under_the_lock(principal: Principal) -> None:

@@ -30,18 +30,18 @@ QUESTIONS: Mapping[str, Mapping[Language, str]] = {
         "en": "In which environment should it be done (for example test, staging, production)?",
         "zh": "要在哪个环境执行（例如测试、预发布、生产）？",
     },
-    "target": {"en": "What exactly is it to be done to?", "zh": "操作的具体对象是什么？"},
+    "target": {"en": "What exactly is the target of the action?", "zh": "操作的具体对象是什么？"},
     "success_criteria": {
-        "en": "By what will you see that it worked?",
+        "en": "How will you check that it worked?",
         "zh": "怎样才算成功？请给出可检查的标准。",
     },
     "done_definition": {
-        "en": "What has to be true for this to be done?",
+        "en": "What has to be true for this to count as done?",
         "zh": "做到什么程度算完成？",
     },
     "money_budget": {"en": "How much money may it cost?", "zh": "最多可以花多少钱？"},
     "money_deadline": {
-        "en": "By when does the money have to be there, or last?",
+        "en": "By when is the money needed, or how long does it have to last?",
         "zh": "资金需要在什么时候到位，或要撑到什么时候？",
     },
     "time_budget": {"en": "How much time do you have for it?", "zh": "可以投入多少时间？"},
