@@ -1,5 +1,5 @@
-"""Artifacts in the admin site: what a run kept, to look at and to take away."""
+"""Admin pages of artifacts: the list, one artifact with its preview, and its download."""
 
 from artifacts.admin import artifact_admin
 
-__all__ = ["pages"]
+__all__ = ["artifact_admin"]

@@ -1,5 +1,6 @@
-"""The list of artifacts and the page of one: a preview that is always text or a picture, and a
-download.
+"""Admin pages of artifacts: the list, and one artifact with a preview and a download.
+
+A preview is always escaped text or a raster image.
 """
 
 from __future__ import annotations
@@ -34,46 +35,53 @@ from decisions.presentation.html import link_to, moment, pill
 PREVIEW_BYTES = 64 * 1024
 
 
-class KeptFilter(SimpleListFilter):
-    """Artifacts whose bytes are there, or tombstones."""
+class ArtifactStateFilter(SimpleListFilter):
+    """Filter for artifacts with bytes or for expired ones."""
 
     title = "state"
     parameter_name = "state"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
-        """Return both."""
-        return [("kept", "Kept"), ("expired", "Expired")]
+        """Return the two states."""
+        return [("kept", "Stored"), ("expired", "Expired")]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Keep one of them."""
+        """Keep the rows with the chosen state."""
         if self.value() is None:
             return queryset
         return queryset.filter(expired_at__isnull=self.value() == "kept")
 
 
-class TypeFilter(SimpleListFilter):
-    """By what kind of thing it is."""
+class ArtifactTypeFilter(SimpleListFilter):
+    """Filter by the MIME type."""
 
     title = "type"
     parameter_name = "type"
-    kinds = {"picture": "image/", "text": "text/", "json": "application/json"}
+    prefixes = {"picture": "image/", "text": "text/", "json": "application/json"}
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
-        """Return the kinds."""
-        return [("picture", "Pictures"), ("text", "Text"), ("json", "JSON")]
+        """Return the types."""
+        return [("picture", "Images"), ("text", "Text"), ("json", "JSON")]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Keep one kind."""
-        start = self.kinds.get(self.value() or "")
-        return queryset.filter(mime_type__startswith=start) if start else queryset
+        """Keep the artifacts of the chosen type."""
+        prefix = self.prefixes.get(self.value() or "")
+        return queryset.filter(mime_type__startswith=prefix) if prefix else queryset
 
 
 @admin.register(Artifact)
 class ArtifactAdmin(ReadOnlyAdmin):
-    """Newest first."""
+    """Artifacts, newest first."""
 
-    list_display = ("shown_name", "mime_type", "shown_size", "of_run", "made", "kept_until")
-    list_filter = (TypeFilter, KeptFilter, WorkspaceFilter, TimeFilter)
+    list_display = (
+        "display_name",
+        "mime_type",
+        "display_size",
+        "display_run",
+        "display_created_at",
+        "display_expires_at",
+    )
+    list_filter = (ArtifactTypeFilter, ArtifactStateFilter, WorkspaceFilter, TimeFilter)
     ordering = ("-created_at", "-id")
     search_fields = ("id",)
     search_help_text = "art_… or run_… id, or a SHA-256"
@@ -82,7 +90,7 @@ class ArtifactAdmin(ReadOnlyAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Artifact], search_term: str
     ) -> tuple[QuerySet[Artifact], bool]:
-        """Find artifacts by what is indexed: their own id, their run's, their bytes' hash."""
+        """Find artifacts by their id, their run's id or their SHA-256, through an index."""
         term = search_term.strip()
         if not term:
             return queryset, False
@@ -90,7 +98,7 @@ class ArtifactAdmin(ReadOnlyAdmin):
         return queryset.filter(**{column: term}), False
 
     def get_urls(self) -> list[URLPattern]:
-        """Return the pages, and the two ways to the bytes before them."""
+        """Return the admin's URLs, with those of the inline image and the download."""
         wrap = self.admin_site.admin_view
         return [
             path(
@@ -109,22 +117,24 @@ class ArtifactAdmin(ReadOnlyAdmin):
     # --- the bytes ------------------------------------------------------------------------------
 
     def inline_view(self, request: HttpRequest, artifact_id: str) -> HttpResponseBase:
-        """Answer a picture for an <img>; anything else is refused."""
-        return self._answer(request, artifact_id, picture)
+        """Return an image for an `<img>` element; 415 for other content."""
+        return self._content_response(request, artifact_id, picture)
 
     def download_view(self, request: HttpRequest, artifact_id: str) -> HttpResponseBase:
-        """Answer the bytes as a file to save."""
-        return self._answer(request, artifact_id, lambda row, file: attachment(request, row, file))
+        """Return the bytes as a download."""
+        return self._content_response(
+            request, artifact_id, lambda row, file: attachment(request, row, file)
+        )
 
-    def _answer(
+    def _content_response(
         self,
         request: HttpRequest,
         artifact_id: str,
-        answer: Callable[[Artifact, IO[Any]], HttpResponseBase],
+        respond: Callable[[Artifact, IO[Any]], HttpResponseBase],
     ) -> HttpResponseBase:
         row = self._row(request, artifact_id)
         try:
-            return answer(*self._open(request, row))
+            return respond(*self._open(request, row))
         except Refused as refusal:
             return HttpResponse(
                 refusal.message, status=refusal.http_status, content_type="text/plain"
@@ -135,7 +145,7 @@ class ArtifactAdmin(ReadOnlyAdmin):
             raise PermissionDenied
         row = Artifact.objects.filter(id=plain_id(artifact_id)).first()
         if row is None:
-            raise Http404("There is no such artifact.")
+            raise Http404(f"No artifact has the id {artifact_id}.")
         return row
 
     def _open(self, request: HttpRequest, row: Artifact) -> tuple[Artifact, IO[Any]]:
@@ -149,7 +159,7 @@ class ArtifactAdmin(ReadOnlyAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        """Show one artifact with what can be shown of it."""
+        """Show an artifact with its preview."""
         if request.method != "GET":
             raise PermissionDenied
         row = self._row(request, object_id)
@@ -161,7 +171,7 @@ class ArtifactAdmin(ReadOnlyAdmin):
             "artifact": row,
             "picture": is_picture(row),
             "links": self._links(row),
-            "kept_after_ms": settings.ARTIFACT_TTL_MS,
+            "artifact_ttl_ms": settings.ARTIFACT_TTL_MS,
         }
         return TemplateResponse(request, "admin/artifacts/page.html", context)
 
@@ -172,9 +182,7 @@ class ArtifactAdmin(ReadOnlyAdmin):
         }
 
     def _preview(self, request: HttpRequest, row: Artifact) -> dict[str, Any]:
-        """Return the beginning of a text, JSON laid out for reading where it is whole; or why there
-        is none.
-        """
+        """Return the start of a text (complete JSON is indented), or the problem; else nothing."""
         if row.expired_at is not None or not is_text(row.mime_type):
             return {}
         try:
@@ -184,16 +192,16 @@ class ArtifactAdmin(ReadOnlyAdmin):
         with file:
             raw = file.read(PREVIEW_BYTES)
         text = raw.decode("utf-8", errors="replace")
-        cut = row.size_bytes > len(raw)
-        if "json" in row.mime_type and not cut:
-            text = _laid_out(text)
-        return {"text": text, "cut": cut, "shown_bytes": len(raw)}
+        is_cut = row.size_bytes > len(raw)
+        if "json" in row.mime_type and not is_cut:
+            text = _indented(text)
+        return {"text": text, "is_cut": is_cut, "preview_bytes": len(raw)}
 
     # --- columns --------------------------------------------------------------------------------
 
     @admin.display(description="Name")
-    def shown_name(self, row: Artifact) -> SafeString:
-        """Return the name, with a small picture where it is one."""
+    def display_name(self, row: Artifact) -> SafeString:
+        """Return the name, with a thumbnail for an image."""
         name = shorten(row.name, 60)
         if not is_picture(row):
             return format_html('<span class="cty-named">{}</span>', name)
@@ -202,34 +210,34 @@ class ArtifactAdmin(ReadOnlyAdmin):
         return format_html('<span class="cty-named">{} {}</span>', image, name)
 
     @admin.display(description="Size")
-    def shown_size(self, row: Artifact) -> str:
-        """Return the size in a unit that fits."""
+    def display_size(self, row: Artifact) -> str:
+        """Return the size with its unit."""
         return size(row.size_bytes)
 
     @admin.display(description="Run")
-    def of_run(self, row: Artifact) -> SafeString:
-        """Return the run that kept it, as a link."""
+    def display_run(self, row: Artifact) -> SafeString:
+        """Return the run that created the artifact, as a link."""
         return link_to("run", row.run_id)
 
-    @admin.display(description="Made")
-    def made(self, row: Artifact) -> SafeString:
-        """Return when it was made."""
+    @admin.display(description="Created")
+    def display_created_at(self, row: Artifact) -> SafeString:
+        """Return when the artifact was created."""
         return moment(row.created_at)
 
-    @admin.display(description="Kept until")
-    def kept_until(self, row: Artifact) -> SafeString:
-        """Return when its bytes go, or that they are gone."""
+    @admin.display(description="Expires")
+    def display_expires_at(self, row: Artifact) -> SafeString:
+        """Return when the bytes are deleted, or that they are."""
         if row.expired_at is not None:
             return pill("expired", "canceled")
         return (
             moment(row.expires_at)
             if row.expires_at
-            else format_html('<span class="cty-dim">{}</span>', "its run is active")
+            else format_html('<span class="cty-dim">{}</span>', "after its run ends")
         )
 
 
-def _laid_out(text: str) -> str:
+def _indented(text: str) -> str:
     try:
         return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
-    except (ValueError, RecursionError):  # not JSON after all, or nested to annoy
+    except (ValueError, RecursionError):  # invalid or too deeply nested JSON
         return text

@@ -1,8 +1,7 @@
-"""How an artifact's bytes reach an operator's browser: pictures that are pictures, everything else
-as a file.
+"""HTTP responses with an artifact's bytes: raster images inline, everything else as a download.
 
-Bytes that pages out there wrote are never given a type that a browser would run: the type of a
-picture is read from its first bytes, not from what somebody said it is.
+The bytes are untrusted. An inline image gets its content type from its first bytes, not from the
+type that was recorded, so that the browser never executes it.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from django.utils.http import content_disposition_header
 from artifacts.api.downloads import PIECE_BYTES, ByteRange, FileChunks, headers_of, safe_name
 from artifacts.models import Artifact
 
-INLINE_MAX = 20 * 1024 * 1024  # bytes of a picture that is shown in a page
+INLINE_MAX = 20 * 1024 * 1024  # bytes of an image shown in a page
 _MAGIC = {
     b"\x89PNG\r\n\x1a\n": "image/png",
     b"\xff\xd8\xff": "image/jpeg",
@@ -30,7 +29,7 @@ PICTURE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"}
 
 
 def picture_type(head: bytes) -> str | None:
-    """Return a raster picture's type by its first bytes, None for anything else, SVG included."""
+    """Return a raster image's MIME type by its first bytes; None for other content, also SVG."""
     for magic, mime_type in _MAGIC.items():
         if head.startswith(magic):
             return mime_type
@@ -38,40 +37,40 @@ def picture_type(head: bytes) -> str | None:
 
 
 def is_picture(row: Artifact) -> bool:
-    """Tell whether a page may try to show the artifact as a picture."""
+    """Return whether a page can try to show the artifact as an image."""
     return (
         row.mime_type in PICTURE_TYPES and row.size_bytes <= INLINE_MAX and row.expired_at is None
     )
 
 
 def picture(row: Artifact, file: IO[Any]) -> HttpResponse:
-    """Return the picture for showing in a page, 415 where the bytes are none. Closes the file."""
+    """Return the image for display in a page, 415 for other content. Closes the file."""
     with file:
         data = file.read(INLINE_MAX + 1)
     mime_type = picture_type(data[:16])
     if mime_type is None or len(data) > INLINE_MAX:
-        told = "This artifact is not shown as a picture."
-        return HttpResponse(told, status=415, content_type="text/plain; charset=utf-8")
+        message = "This artifact cannot be shown as an image. Download it instead."
+        return HttpResponse(message, status=415, content_type="text/plain; charset=utf-8")
     name = content_disposition_header(False, safe_name(row.name)) or "inline"
-    # One id, one content, for ever: a page that refreshes does not fetch it again.
-    kept = {"Cache-Control": "private, max-age=86400, immutable"}
+    # The content of an artifact id never changes, so the browser may cache it.
+    cache = {"Cache-Control": "private, max-age=86400, immutable"}
     inline = {"Content-Type": mime_type, "Content-Disposition": name}
-    return HttpResponse(data, headers={**headers_of(row), **inline, **kept})
+    return HttpResponse(data, headers={**headers_of(row), **inline, **cache})
 
 
 def attachment(request: HttpRequest, row: Artifact, file: IO[Any]) -> HttpResponseBase:
-    """Return the bytes as a file to save, a piece at a time. The answer closes the file."""
-    pieces: Any = _pieces(file)
+    """Return the bytes as a streamed download. The response closes the file."""
+    chunks: Any = _chunks(file)
     if isinstance(request, ASGIRequest):
-        pieces = FileChunks(file, ByteRange(0, row.size_bytes))
-    saved = {
+        chunks = FileChunks(file, ByteRange(0, row.size_bytes))
+    download = {
         "Content-Type": "application/octet-stream",
         "Content-Length": str(row.size_bytes),
         "Accept-Ranges": "none",
     }
-    return StreamingHttpResponse(pieces, headers={**headers_of(row), **saved})
+    return StreamingHttpResponse(chunks, headers={**headers_of(row), **download})
 
 
-def _pieces(file: IO[Any]) -> Iterator[bytes]:
+def _chunks(file: IO[Any]) -> Iterator[bytes]:
     with file:
         yield from iter(functools.partial(file.read, PIECE_BYTES), b"")

@@ -1,7 +1,4 @@
-"""The work in the admin site: what runs now, every run's story, the workers and the
-browser sessions they hold, who is told of ends; cancel, retry, close, talking
-with the agent and what concerns webhooks are the only deeds.
-"""
+"""Admin pages of runs, tasks, sessions, webhooks and workers; the dashboard and the sidebar."""
 
 from runs.admin import dashboard, session_admin, webhook_admin, workers
 from runs.admin.runs import admin as run_admin

@@ -1,4 +1,4 @@
-"""Where the admin's own files are served from; UNFOLD in the settings names these functions."""
+"""URLs of the admin's static files; the setting UNFOLD names these functions."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from django.templatetags.static import static
 
 
 def admin_css(request: HttpRequest) -> str:
-    """Return the address of the cards, labels and tables."""
+    """Return the URL of the common styles."""
     return static("continuity/admin.css")
 
 
 def runs_css(request: HttpRequest) -> str:
-    """Return the address of the dashboard's and the run page's styles."""
+    """Return the URL of the styles of dashboard, runs and tasks."""
     return static("continuity/runs.css")
 
 
 def admin_js(request: HttpRequest) -> str:
-    """Return the address of the script that keeps pages up to date."""
+    """Return the URL of the script that refreshes pages."""
     return static("continuity/admin.js")
 
 
 def favicon(request: HttpRequest) -> str:
-    """Return the address of the mark."""
+    """Return the URL of the favicon."""
     return static("continuity/mark.svg")

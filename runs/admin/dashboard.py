@@ -1,4 +1,4 @@
-"""The admin's first page: what runs, what waits for a person, what failed lately, and who works."""
+"""The dashboard: running, waiting, failed and latest runs, slots and workers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from django.views.decorators.cache import never_cache
 from decisions.admin.decisions import time_left, title_of
 from decisions.models import Confirmation, ConfirmationStatus
 from decisions.presentation.formatting import duration
-from runs.admin.heartbeats import beats
+from runs.admin.heartbeats import heartbeat_ages
 from runs.admin.last_day import last_day
 from runs.admin.runs.columns import state_pill, took_ms, waiting
 from runs.admin.runs.questions import question_of
@@ -24,87 +24,93 @@ from runs.models import ACTIVE, Run, RunStatus, Slot, Worker
 
 LIVE_MS = 2000
 ROWS = 10
-MARKS = 40  # slots that are drawn one by one
-QUEUE_SHOWN = 999  # more are told as 999+: a long queue is not counted every two seconds
+MARKS = 40  # slots that are drawn individually
+QUEUE_SHOWN = 999  # a longer queue is shown as 999+ and not counted every two seconds
 _LONG = ("inputs", "options", "result", "warnings", "next_actions")
 
 
 def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
-    """Return the context of the first page: Unfold's, and ours."""
+    """Return the context of the dashboard (UNFOLD's DASHBOARD_CALLBACK)."""
     return context | _now(request) | {"title": "Dashboard"}
 
 
 def live_dashboard(request: HttpRequest) -> HttpResponse:
-    """Answer the parts of the first page that change, for the page to put in."""
+    """Return the parts of the dashboard that change; the page's script updates them."""
     return TemplateResponse(request, "admin/runs/dashboard/parts.html", _now(request))
 
 
 def _now(request: HttpRequest) -> dict[str, Any]:
     if not request.user.has_perm("runs.view_run"):
-        return {"may_see_runs": False, "live_ms": 0, "deciding_number": 0}
+        return {"may_see_runs": False, "live_ms": 0, "waiting_count": 0}
     now = datetime.now(UTC)
-    deciding = _deciding(request)
-    recent = list(_lean(Run.objects.order_by("-created_at", "-id"))[:ROWS])
-    under_way = Run.objects.filter(ended_at__isnull=True)  # by the index run_not_ended
-    running = under_way.filter(status=RunStatus.RUNNING).order_by("-created_at", "-id")
-    others = [_row(run, now) for run in _lean(_others(running, deciding))[:ROWS]]
-    queued = len(under_way.filter(status=RunStatus.QUEUED).values("id")[: QUEUE_SHOWN + 1])
+    decisions = _waiting_decisions(request)
+    recent = list(_without_long_fields(Run.objects.order_by("-created_at", "-id"))[:ROWS])
+    unfinished = Run.objects.filter(ended_at__isnull=True)  # by the index run_not_ended
+    running = unfinished.filter(status=RunStatus.RUNNING).order_by("-created_at", "-id")
+    waiting_runs = [
+        _row(run, now) for run in _without_long_fields(_waiting_runs(running, decisions))[:ROWS]
+    ]
+    queued = len(unfinished.filter(status=RunStatus.QUEUED).values("id")[: QUEUE_SHOWN + 1])
     return {
         "may_see_runs": True,
         "live_ms": LIVE_MS,
         "is_empty": not recent,
-        "running": [_row(run, now) for run in _lean(running.filter(ready=True))[: ROWS * 2]],
-        "deciding": deciding,
-        "waiting": others,
-        "waits_for_you": len(deciding) + len(others),
-        "has_inbox": _has_inbox(request, deciding, others),
-        "failed": [_row(run, now) for run in _failed_lately()],
+        "running": [
+            _row(run, now) for run in _without_long_fields(running.filter(ready=True))[: ROWS * 2]
+        ],
+        "decisions": decisions,
+        "waiting": waiting_runs,
+        "waiting_count": len(decisions) + len(waiting_runs),
+        "has_inbox": _has_inbox(request, decisions, waiting_runs),
+        "failed": [_row(run, now) for run in _recent_failures()],
         "recent": [_row(run, now) for run in recent],
         "queued": f"{QUEUE_SHOWN}+" if queued > QUEUE_SHOWN else str(queued),
         "is_queueing": queued > 0,
         "slots": _slots(),
         "workers": _workers() if request.user.has_perm("runs.view_worker") else None,
-        "nobody_works": not Worker.objects.filter(lost_at__isnull=True).exists(),
+        "has_no_worker": not Worker.objects.filter(lost_at__isnull=True).exists(),
         "day": last_day(),
-        "places": _places(request),
+        "base_url": f"{request.scheme}://{request.get_host()}",
     }
 
 
-def _deciding(request: HttpRequest) -> list[dict[str, Any]]:
-    """Return the decisions that wait for a person, those that expire first first."""
+def _waiting_decisions(request: HttpRequest) -> list[dict[str, Any]]:
+    """Return the decisions that wait for a person; the next to expire comes first."""
     if not request.user.has_perm("decisions.view_decision"):
         return []
-    asked = Confirmation.objects.select_related("decision").filter(
+    pending = Confirmation.objects.select_related("decision").filter(
         status=ConfirmationStatus.WAITING, expires_at__gt=datetime.now(UTC)
     )
     return [
         {
             "decision": row.decision,
-            "what": title_of(row.decision),
+            "title": title_of(row.decision),
             "expires": time_left(row),
         }
-        for row in asked.order_by("expires_at")[:ROWS]
+        for row in pending.order_by("expires_at")[:ROWS]
     ]
 
 
-def _has_inbox(request: HttpRequest, deciding: list[Any], others: list[dict[str, Any]]) -> bool:
-    """Tell whether the inbox has something for this operator."""
-    asks = any(question_of(row["run"]) for row in others)
-    return bool(deciding) or (asks and request.user.has_perm("decisions.view_decision"))
+def _has_inbox(
+    request: HttpRequest, decisions: list[Any], waiting_runs: list[dict[str, Any]]
+) -> bool:
+    """Return whether the inbox shows something to this user."""
+    has_question = any(question_of(row["run"]) for row in waiting_runs)
+    return bool(decisions) or (has_question and request.user.has_perm("decisions.view_decision"))
 
 
-def _others(running: Any, deciding: list[dict[str, Any]]) -> Any:
-    """Return the runs that wait for a person over something else than these decisions."""
-    told = [row["decision"].run_id for row in deciding if row["decision"].run_id]
-    return waiting(running).exclude(id__in=told)
+def _waiting_runs(running: Any, decisions: list[dict[str, Any]]) -> Any:
+    """Return the suspended runs, without those that wait for one of these decisions."""
+    with_decision = [row["decision"].run_id for row in decisions if row["decision"].run_id]
+    return waiting(running).exclude(id__in=with_decision)
 
 
-def _lean(runs: Any) -> Any:
+def _without_long_fields(runs: Any) -> Any:
     return runs.defer(*_LONG)
 
 
-def _failed_lately() -> list[Run]:
-    """Return the newest runs that failed, without what may be long in their error."""
+def _recent_failures() -> list[Run]:
+    """Return the newest failed runs with the short parts of their errors."""
     rows = Run.objects.filter(status=RunStatus.FAILED).order_by("-created_at", "-id")
     return list(
         rows.defer(*_LONG, "error").annotate(
@@ -127,12 +133,12 @@ def _row(run: Run, now: datetime) -> dict[str, Any]:
 
 def _slots() -> dict[str, Any]:
     taken = Slot.objects.filter(run_id__isnull=False).count()
-    all_of_them = settings.MAX_CONCURRENT_RUNS
-    marks = ["yes"] * taken + ["no"] * max(0, all_of_them - taken)
+    total = settings.MAX_CONCURRENT_RUNS
+    marks = ["yes"] * taken + ["no"] * max(0, total - taken)
     return {
         "taken": taken,
-        "all": all_of_them,
-        "free": max(0, all_of_them - taken),
+        "total": total,
+        "free": max(0, total - taken),
         "marks": marks[:MARKS],
     }
 
@@ -140,32 +146,29 @@ def _slots() -> dict[str, Any]:
 def _workers() -> list[dict[str, Any]]:
     rows = list(Worker.objects.filter(lost_at__isnull=True).order_by("-started_at")[:ROWS])
     busy = Run.objects.filter(lease_owner__in=[row.id for row in rows], status__in=ACTIVE)
-    held: dict[str, int] = {}
+    runs_by_worker: dict[str, int] = {}
     for owner in busy.values_list("lease_owner", flat=True):
-        held[str(owner)] = held.get(str(owner), 0) + 1
-    beats.keep_only({row.id for row in rows})
-    return [{"worker": row, "runs": held.get(row.id, 0), **_pulse(row)} for row in rows]
+        runs_by_worker[str(owner)] = runs_by_worker.get(str(owner), 0) + 1
+    heartbeat_ages.keep_only({row.id for row in rows})
+    return [
+        {"worker": row, "runs": runs_by_worker.get(row.id, 0), **_heartbeat(row)} for row in rows
+    ]
 
 
-def _pulse(worker: Worker) -> dict[str, Any]:
-    silent_s = beats.silent_s(worker.id, worker.beat)
-    late = silent_s is not None and silent_s > 3 * settings.LEASE_BEAT_S
-    if silent_s is None:
-        told = f"beat {worker.beat}"
-    elif late:
-        told = f"no beat for {silent_s:.0f} s"
+def _heartbeat(worker: Worker) -> dict[str, Any]:
+    age_s = heartbeat_ages.age_s(worker.id, worker.beat)
+    is_late = age_s is not None and age_s > 3 * settings.LEASE_BEAT_S
+    if age_s is None:
+        text = f"heartbeat {worker.beat}"
+    elif is_late:
+        text = f"no heartbeat for {age_s:.0f} s"
     else:
-        told = f"beat {worker.beat}, {silent_s:.0f} s ago"
-    return {"late": late, "told": told}
-
-
-def _places(request: HttpRequest) -> dict[str, str]:
-    """Return what a newcomer's commands need: where this server is."""
-    return {"base_url": f"{request.scheme}://{request.get_host()}"}
+        text = f"heartbeat {worker.beat}, {age_s:.0f} s ago"
+    return {"is_late": is_late, "heartbeat": text}
 
 
 def _live_urls() -> list[URLPattern]:
-    """Return the live parts' address; Unfold's site puts it before its own."""
+    """Return the URL of the live parts; Unfold's site adds it to its own URLs."""
     view = admin.site.admin_view(never_cache(live_dashboard))
     return [path("live/", view, name="live_dashboard")]
 

@@ -1,4 +1,4 @@
-"""The last 24 hours in numbers: one statement, its answer shared by open dashboards."""
+"""Statistics of the last 24 hours: one SQL statement, cached for all open dashboards."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ from django.db.models.functions import Cast, Substr
 from decisions.presentation.formatting import duration
 from runs.models import ACTIVE, TERMINAL, Run, RunStatus
 
-KEPT_S = 15.0  # at least; a count that took long is kept a hundred times as long
+CACHE_S = 15.0  # at least; a slow query is cached for a hundred times its duration
 _ORDER = (RunStatus.FAILED, RunStatus.PARTIAL_SUCCESS, RunStatus.CANCELED, RunStatus.SUCCEEDED)
 
 
 @dataclass(frozen=True, slots=True)
 class Hour:
-    """A column of the chart: what became of the runs accepted in that hour, heights in percent of
-    the tallest.
+    """A column of the chart: the runs accepted in that hour, by status.
+
+    Attributes:
+        stack: Status, height in percent of the tallest column, and number of runs.
     """
 
     label: str
@@ -32,7 +34,7 @@ class Hour:
 
 @dataclass(frozen=True, slots=True)
 class LastDay:
-    """What was accepted in the last 24 hours, and what came of it."""
+    """The runs accepted in the last 24 hours."""
 
     accepted: int
     by_status: dict[str, int]
@@ -42,7 +44,7 @@ class LastDay:
     hours: Sequence[Hour]
 
 
-class _Kept:
+class _Cache:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._value: LastDay | None = None
@@ -50,10 +52,10 @@ class _Kept:
 
     def get(self) -> LastDay:
         with self._lock:
-            began = time.monotonic()
-            if self._value is None or began > self._until:
+            started = time.monotonic()
+            if self._value is None or started > self._until:
                 self._value, ended = _count(datetime.now(UTC)), time.monotonic()
-                self._until = ended + max(KEPT_S, 100 * (ended - began))
+                self._until = ended + max(CACHE_S, 100 * (ended - started))
             return self._value
 
     def forget(self) -> None:
@@ -61,15 +63,15 @@ class _Kept:
             self._value = None
 
 
-_kept = _Kept()
-last_day = _kept.get
-forget_last_day = _kept.forget
+_cache = _Cache()
+last_day = _cache.get
+forget_last_day = _cache.forget
 
 
 def _count(now: datetime) -> LastDay:
     since = (now - timedelta(hours=23)).replace(minute=0, second=0, microsecond=0)
-    # The hour as text, 2026-11-21 22: both databases cut it from a timestamp without calling Python
-    # for every row.
+    # The hour as text, 2026-11-21 22: both databases compute it from a timestamp without calling
+    # Python for every row.
     rows = (
         Run.objects.filter(created_at__gte=since)
         .annotate(hour=Substr(Cast("created_at", CharField()), 1, 13))
@@ -84,13 +86,13 @@ def _count(now: datetime) -> LastDay:
         by_hour.setdefault(hour.replace("T", " "), Counter())[status] += number
         steps, busy_ms = steps + done, busy_ms + busy
     ended = sum(by_status[status] for status in TERMINAL)
-    good = by_status[RunStatus.SUCCEEDED]
+    succeeded = by_status[RunStatus.SUCCEEDED]
     return LastDay(
         accepted=by_status.total(),
         by_status=dict(by_status),
         steps=steps,
         mean=duration(busy_ms / ended) if ended else "–",
-        success_share=round(100 * good / ended) if ended else None,
+        success_share=round(100 * succeeded / ended) if ended else None,
         hours=_hours(since, by_hour),
     )
 
@@ -102,7 +104,10 @@ def _hours(since: datetime, by_hour: dict[str, Counter[str]]) -> list[Hour]:
         at = since + timedelta(hours=number)
         counts = by_hour.get(at.strftime("%Y-%m-%d %H"), Counter())
         active = sum(counts[status] for status in ACTIVE)
-        parts = [("running", active), *((status.value, counts[status]) for status in _ORDER)]
-        stack = [(status, round(100 * n / tallest, 1), n) for status, n in parts if n]
+        counts_by_status = [
+            (" running", active),
+            *((status.value, counts[status]) for status in _ORDER),
+        ]
+        stack = [(status, round(100 * n / tallest, 1), n) for status, n in counts_by_status if n]
         hours.append(Hour(f"{at:%H}:00 UTC", counts.total(), stack))
     return hours

@@ -42,7 +42,7 @@ def test_a_link_signs_in_by_itself_and_a_first_run_ends_the_empty_page(
     visitor: Visitor, make_run: Callable[..., Run]
 ) -> None:
     visitor.open("/admin/")
-    visitor.sees("text=Nothing has run here yet")
+    visitor.sees("text=No runs yet")
     run = make_run()
     visitor.sees(f"a[href*='{run.id}']")
 
@@ -120,7 +120,7 @@ def test_evidence_and_audit_rows_are_saved_as_files_that_prove_themselves(
     visitor.open(run_page(run))
     visitor.do(save("Evidence", "run.jsonl"))
     visitor.open("/admin/decisions/auditentry/?action=run.submitted")
-    visitor.do(save("Export these rows", "audit.jsonl"))
+    visitor.do(save("Export the listed rows", "audit.jsonl"))
     evidence, audit = check_bundle(tmp_path / "run.jsonl"), check_bundle(tmp_path / "audit.jsonl")
     assert (evidence.faults, evidence.head["runId"]) == (0, run.id)
     assert (audit.faults, audit.lines["audit"]) == (0, 1)

@@ -91,7 +91,7 @@ def test_broken_json_is_shown_as_it_is(boss: Client, make_artifact: MakeArtifact
 def test_a_tombstone_says_so(boss: Client, make_artifact: MakeArtifact) -> None:
     made = make_artifact(PNG, mime_type="image/png")
     Artifact.objects.update(expired_at=datetime.now(UTC))
-    assert "The bytes are gone" in boss.get(address(made, "change")).content.decode()
+    assert "The bytes were deleted" in boss.get(address(made, "change")).content.decode()
     assert boss.get(address(made, "inline")).status_code == 410
     assert boss.get(address(made, "download")).status_code == 410
 

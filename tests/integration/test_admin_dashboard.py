@@ -9,7 +9,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from runs.admin.heartbeats import Beats
+from runs.admin.heartbeats import HeartbeatAges
 from runs.models import Run, Slot, Worker
 
 pytest_plugins = ["tests.support.admin_fixtures"]
@@ -40,7 +40,7 @@ def test_an_empty_installation_tells_a_newcomer_what_to_do(boss: Client) -> None
     page = seen(boss)
     for told in ("make run", "manage.py mcp_config", "http://testserver/api/v1/runs"):
         assert told in page, told
-    assert "No worker is alive" in page
+    assert "No worker is running" in page
 
 
 def test_what_runs_waits_and_failed_is_told_where_it_belongs(
@@ -69,9 +69,9 @@ def test_queued_runs_without_a_worker_raise_a_warning(
     boss: Client, make_run: Callable[..., Run]
 ) -> None:
     make_run()
-    assert "No worker is alive: 1 queued run waits" in seen(boss)
+    assert "No worker is running. 1 queued run waits" in seen(boss)
     worker()
-    assert "No worker is alive" not in seen(boss)
+    assert "No worker is running" not in seen(boss)
 
 
 def test_free_slots_are_those_that_nobody_holds(boss: Client, make_run: Callable[..., Run]) -> None:
@@ -118,10 +118,10 @@ def test_more_runs_take_no_more_queries(boss: Client, make_run: Callable[..., Ru
 
 
 def test_a_worker_that_stopped_beating_is_told() -> None:
-    beats = Beats()
-    assert beats.silent_s("w", 1) is None  # a first look tells nothing
-    assert beats.silent_s("w", 2) == 0.0
-    silent = beats.silent_s("w", 2)
+    ages = HeartbeatAges()
+    assert ages.age_s("w", 1) is None  # a first look tells nothing
+    assert ages.age_s("w", 2) == 0.0
+    silent = ages.age_s("w", 2)
     assert silent is not None
     assert silent >= 0
 

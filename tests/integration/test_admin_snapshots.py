@@ -138,7 +138,10 @@ def test_where_the_file_cannot_be_shown_no_line_is_said_to_be_gone(
     newest = list_snapshots(written.state)[0]
     (written.root / SCENE).write_text("雪乃: 第 1 句;\n", "utf-16")
     page = boss.get(page_of(folder, newest.id))
-    assert (page.context["rows"], "The texts cannot be compared" in page.content.decode()) == ([], True)
+    assert (page.context["rows"], "The texts cannot be compared" in page.content.decode()) == (
+        [],
+        True,
+    )
 
 
 def test_a_file_that_was_forbidden_since_is_neither_listed_nor_shown_nor_put_back(
