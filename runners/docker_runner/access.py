@@ -1,4 +1,4 @@
-"""Who may ask: nobody's web page, nobody under a foreign name, and nobody without the token."""
+"""Access control: no web pages, no foreign host names, no callers without the token."""
 
 from __future__ import annotations
 
@@ -8,20 +8,25 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from decisions.security.loopback import is_loopback
-from runners.docker_runner.refusals import HeadTooLarge, NotForYou, NotJson, Unauthorized
+from runners.docker_runner.refusals import (
+    RequestForbidden,
+    RunnerHeadTooLarge,
+    TokenMissing,
+    UnsupportedContent,
+)
 
 HEAD_MAX_BYTES = 64 * 1024
 LOOPBACK_NAMES = frozenset({"localhost"})
 _FORWARDED = (b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip")
 
 
-class Gatekeeper:
-    """The checks of a request's head.
+class AccessControl:
+    """The checks of a request's headers.
 
     Args:
-        names: host names that this runner goes by, besides localhost.
-        is_open: it listens on more than loopback, so any literal address may be its own. A page
-            that was lured here by a name server (DNS rebinding) has a name.
+        names: host names of this runner besides localhost.
+        is_open: the runner listens on more than loopback, so any literal address may be its own.
+            A web page that attacks by DNS rebinding uses a name.
     """
 
     def __init__(self, token: str | None, *, names: Iterable[str] = (), is_open: bool) -> None:
@@ -33,32 +38,32 @@ class Gatekeeper:
         """Refuse web pages.
 
         Raises:
-            NotForYou: The request has an Origin, or a Host that is not this runner's.
+            RequestForbidden: The request has an Origin header, or a Host that is not this runner's.
         """
         if b"origin" in headers:
-            raise NotForYou("Requests of web pages are not taken.")
-        if not self._is_mine(headers.get(b"host", b"").decode("latin-1")):
-            raise NotForYou("The Host of the request is not a name of this runner.")
+            raise RequestForbidden("Requests of web pages are refused.")
+        if not self._is_own_host(headers.get(b"host", b"").decode("latin-1")):
+            raise RequestForbidden("The Host of the request is not a name of this runner.")
 
     def check_token(self, headers: Mapping[bytes, bytes]) -> None:
-        """Refuse who does not know the token, where there is one.
+        """Refuse callers without the token, if one is configured.
 
         Raises:
-            Unauthorized: No token, or another one.
+            TokenMissing: No token, or a wrong one.
         """
         if self._token is None:
             return
         scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
         right = hmac.compare_digest(given.strip(), self._token)
         if scheme.lower() != b"bearer" or not right:
-            raise Unauthorized("A bearer token is needed: Authorization: Bearer …")
+            raise TokenMissing("A valid bearer token is required: Authorization: Bearer …")
 
     def is_local(self, scope: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> bool:
-        """Tell whether the caller is a program of this machine, and no proxy speaks for another."""
+        """Return whether the caller is a program on this machine, and not a proxy."""
         peer = (scope.get("client") or ("",))[0]
         return is_loopback(peer) and not any(name in headers for name in _FORWARDED)
 
-    def _is_mine(self, host: str) -> bool:
+    def _is_own_host(self, host: str) -> bool:
         name = host.rpartition(":")[0] if _has_port(host) else host
         try:
             address = ipaddress.ip_address(name.removeprefix("[").removesuffix("]"))
@@ -68,27 +73,27 @@ class Gatekeeper:
 
 
 def check_head(headers: Iterable[tuple[bytes, bytes]]) -> None:
-    """Refuse a flood of headers.
+    """Refuse headers that are too large.
 
     Raises:
-        HeadTooLarge: They have more than HEAD_MAX_BYTES.
+        RunnerHeadTooLarge: They have more than HEAD_MAX_BYTES.
     """
     if sum(len(name) + len(value) + 4 for name, value in headers) > HEAD_MAX_BYTES:
-        raise HeadTooLarge(f"The headers have more than {HEAD_MAX_BYTES} bytes.")
+        raise RunnerHeadTooLarge(f"The headers have more than {HEAD_MAX_BYTES} bytes.")
 
 
 def check_content(headers: Mapping[bytes, bytes]) -> None:
-    """Refuse a body that is no plain JSON.
+    """Refuse a body that is not plain JSON.
 
     Raises:
-        NotJson: By its content type, or because it is encoded.
+        UnsupportedContent: Its content type or content encoding is not accepted.
     """
     kind, _, rest = headers.get(b"content-type", b"").decode("latin-1").lower().partition(";")
     charset = rest.replace(" ", "").replace('"', "")
     if kind.strip() != "application/json" or charset not in {"", "charset=utf-8"}:
-        raise NotJson("The content type has to be application/json.")
+        raise UnsupportedContent("The content type must be application/json.")
     if headers.get(b"content-encoding", b"identity").lower() != b"identity":
-        raise NotJson("The body has to come without an encoding.")
+        raise UnsupportedContent("The body must have no content encoding.")
 
 
 def _has_port(host: str) -> bool:

@@ -1,6 +1,6 @@
-"""`manage.py docker_runner`: what can be asked for, and what is said before anything is served.
+"""`manage.py docker_runner`: options, their checks, and the messages at start.
 
-manage.py comes here without Django: a machine of hands has no database, and no settings to fail.
+manage.py runs this without Django: a runner's machine has no database and needs no settings.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from decisions.security.loopback import is_loopback
-from runners.docker_runner.access import Gatekeeper
+from runners.docker_runner.access import AccessControl
 from runners.docker_runner.app import RunnerApp
 from runners.docker_runner.errors import CannotStart
-from runners.docker_runner.isolation.base import MIB, Isolation, Limits, Place
+from runners.docker_runner.isolation.base import MIB, Isolation, Limits, RunnerFolder
 from runners.docker_runner.isolation.bubblewrap import BubblewrapIsolation
 from runners.docker_runner.isolation.process import ProcessIsolation
 from runners.docker_runner.server import listen, serve
@@ -36,18 +36,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     limits = Limits()
     add = parser.add_argument
-    add("--root", required=True, type=Path, help="the folder that tools work in, and nothing else")
-    add("--port", type=int, default=PORT, help=f"port ({PORT}); 0 takes a free one")
+    add(
+        "--root",
+        required=True,
+        type=Path,
+        help="the folder that tools work in; nothing outside of it is changed",
+    )
+    add("--port", type=int, default=PORT, help=f"port ({PORT}); 0 for a free one")
     add("--host", default="127.0.0.1", help="address (127.0.0.1); any other needs a token")
     add(
         "--isolation",
         choices=("bubblewrap", "docker", "process"),
         default="bubblewrap",
-        help="how commands are kept apart (bubblewrap); process: not at all, for development",
+        help="isolation of commands (bubblewrap); process: none, for development only",
     )
     add(
         "--token",
-        help=f"what callers have to bring; better in {TOKEN}: every user of this"
+        help=f"bearer token of callers; prefer {TOKEN}, because every user of this"
         " machine can read a command line",
     )
     add("--allow-net", action="store_true", help="let commands and http.request use the network")
@@ -57,12 +62,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         dest="names",
         metavar="HOST",
-        help="a host name that callers reach this runner by, besides localhost; repeatable",
+        help="a host name of this runner besides localhost; repeatable",
     )
     add(
         "--image",
         default=os.environ.get(IMAGE, "") or DEFAULT_IMAGE,
-        help=f"image of containers, also {IMAGE} ({DEFAULT_IMAGE})",
+        help=f"container image, also {IMAGE} ({DEFAULT_IMAGE})",
     )
     add("--memory-mb", type=int, default=limits.memory_bytes // MIB, help="memory of a command")
     add("--cpus", type=float, default=limits.cpus, help="processors of a command")
@@ -77,40 +82,40 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def run(options: dict[str, Any]) -> int:
-    """Serve until told to end; return the exit status."""
+    """Serve until SIGTERM or Ctrl-C; return the exit status."""
     try:
-        place, gatekeeper = place_of(options), gatekeeper_of(options)
-        isolation = isolation_of(options, place)
+        folder, access = runner_folder(options), access_control(options)
+        isolation = isolation_of(options, folder)
         asyncio.run(isolation.check())
         listener = listen(options["host"], options["port"])
     except CannotStart as reason:
         sys.stderr.write(f"{reason}\n")
         return 1
     with listener:
-        _announce(options, place, listener.getsockname()[1])
-        serve(RunnerApp(place, isolation, options["isolation"], gatekeeper), listener)
+        _announce(options, folder, listener.getsockname()[1])
+        serve(RunnerApp(folder, isolation, options["isolation"], access), listener)
     return 0
 
 
-def place_of(options: dict[str, Any]) -> Place:
-    """Return where commands run.
+def runner_folder(options: dict[str, Any]) -> RunnerFolder:
+    """Return the folder in which commands run, with its limits.
 
     Raises:
-        CannotStart: There is no such folder, it holds what no command may see, or a limit is none.
+        CannotStart: The folder is missing or overlaps CONTINUITY_HOME, or a limit is invalid.
     """
     try:
         root = options["root"].expanduser().resolve(strict=True)
         if not root.is_dir():
             raise NotADirectoryError
     except (OSError, RuntimeError):
-        raise CannotStart(f"--root {options['root']} is no folder. Make it first.") from None
+        raise CannotStart(f"--root {options['root']} is not a folder. Create it first.") from None
     home = (
         Path(os.environ.get("CONTINUITY_HOME") or _PROJECT / ".continuity").expanduser().resolve()
     )
     if home.is_relative_to(root) or root.is_relative_to(home):
         raise CannotStart(
-            f"--root {root} and CONTINUITY_HOME ({home}) overlap, and no command may see the keys"
-            " and the database there. Choose a folder of its own."
+            f"--root {root} and CONTINUITY_HOME ({home}) overlap, so commands could read the keys"
+            " and the database there. Choose another folder."
         )
     try:
         allowed_networks()
@@ -119,63 +124,63 @@ def place_of(options: dict[str, Any]) -> Place:
     memory, cpus, processes = (options[name] for name in ("memory_mb", "cpus", "max_processes"))
     if memory < 64 or not 0 < cpus <= 1024 or processes < 8:
         raise CannotStart(
-            "Commands need at least --memory-mb 64, --max-processes 8 and some --cpus."
+            "The limits must be at least --memory-mb 64, --max-processes 8 and --cpus above 0."
         )
     limits = Limits(memory_bytes=memory * MIB, cpus=cpus, processes=processes)
-    return Place(root, allow_net=options["allow_net"], closed=(home,), limits=limits)
+    return RunnerFolder(root, allow_net=options["allow_net"], closed=(home,), limits=limits)
 
 
-def gatekeeper_of(options: dict[str, Any]) -> Gatekeeper:
-    """Return who guards the doors.
+def access_control(options: dict[str, Any]) -> AccessControl:
+    """Return the access control of the runner.
 
     Raises:
-        CannotStart: The token can be guessed, or others could reach the runner without one.
+        CannotStart: The token is too weak, or missing although other machines can connect.
     """
     token, host = options["token"] or os.environ.pop(TOKEN, "") or None, options["host"]
     if token is not None and (len(token) < TOKEN_MIN or not token.isascii() or " " in token):
         raise CannotStart(
-            f"The token needs {TOKEN_MIN} characters or more, ASCII and without blanks. Make one:"
+            f"The token must have at least {TOKEN_MIN} ASCII characters without spaces. Create one:"
             " `python3 -c 'import secrets; print(secrets.token_urlsafe(32))'`."
         )
     is_open = not is_loopback(host)
     if is_open and token is None:
         raise CannotStart(
-            f"{host} can be reached from other machines, who could then execute commands here. Set"
-            f" {TOKEN}, or listen on 127.0.0.1."
+            f"Other machines can connect to {host} and execute commands here. Set {TOKEN}, or"
+            " listen on 127.0.0.1."
         )
-    return Gatekeeper(token, names=[*options["names"], host], is_open=is_open)
+    return AccessControl(token, names=[*options["names"], host], is_open=is_open)
 
 
-def isolation_of(options: dict[str, Any], place: Place) -> Isolation:
-    """Return how commands are kept apart: as asked for, and never otherwise.
+def isolation_of(options: dict[str, Any], folder: RunnerFolder) -> Isolation:
+    """Return the requested isolation; there is no fallback to another one.
 
     Raises:
-        IsolationMissing: It cannot be had here.
+        IsolationMissing: It is not available on this machine.
     """
     if options["isolation"] == "process":
-        return ProcessIsolation(place)
+        return ProcessIsolation(folder)
     if options["isolation"] == "bubblewrap":
-        return BubblewrapIsolation(place)
+        return BubblewrapIsolation(folder)
     # Docker's SDK takes a while to import, and nothing else of the runner needs it.
     from runners.docker_runner.isolation.containers import ContainerIsolation
 
-    return ContainerIsolation(place, options["image"])
+    return ContainerIsolation(folder, options["image"])
 
 
-def _announce(options: dict[str, Any], place: Place, port: int) -> None:
+def _announce(options: dict[str, Any], folder: RunnerFolder, port: int) -> None:
     if options["isolation"] == "process":
         sys.stderr.write(
-            "WARNING: --isolation process keeps commands apart from nothing: they can do all that"
+            "WARNING: --isolation process does not isolate commands: they can do everything that"
             " you can. For development only.\n"
         )
-    if place.allow_net and options["isolation"] != "docker":
+    if folder.allow_net and options["isolation"] != "docker":
         sys.stderr.write(
-            "WARNING: with --allow-net commands reach whatever this machine reaches, also what"
-            " listens on it; only http.request is held to public addresses.\n"
+            "WARNING: with --allow-net commands can connect to everything that this machine can,"
+            " including its own services; only http.request is limited to public addresses.\n"
         )
     host = f"[{options['host']}]" if ":" in options["host"] else options["host"]
     sys.stdout.write(
         f"docker-runner on http://{host}:{port}, isolation {options['isolation']},"
-        f" network {'on' if place.allow_net else 'off'}, folder {place.root}\n"
+        f" network {'on' if folder.allow_net else 'off'}, folder {folder.root}\n"
     )
     sys.stdout.flush()

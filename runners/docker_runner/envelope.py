@@ -1,7 +1,6 @@
-"""The request of S3 §3: what a gateway sends with every call.
+"""The request body of S3 §3, which a gateway sends with every call.
 
-What is not known in it is let pass, so that a newer gateway can tell more; the arguments of a tool
-are closed, and judged by the tool.
+Unknown fields are ignored, so a newer gateway can send more; a tool refuses unknown arguments.
 """
 
 from __future__ import annotations
@@ -10,10 +9,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from decisions.errors import BodyTooLarge as TooManyBytes
-from decisions.errors import MalformedBody
+from decisions.errors import BodyTooLarge, MalformedBody
 from decisions.validation.json_input import CALL_LIMIT, load_json
-from runners.docker_runner.refusals import BodyTooLarge, InvalidRequest
+from runners.docker_runner.refusals import InvalidRequest, RunnerBodyTooLarge
 
 MAX_BYTES = CALL_LIMIT
 _Name = Field(min_length=1, max_length=256)
@@ -24,14 +22,14 @@ class _Open(BaseModel):
 
 
 class Call(_Open):
-    """What to do."""
+    """The tool and its arguments."""
 
     name: str = _Name
     args: dict[str, Any]
 
 
-class CallContext(_Open):
-    """For whom, as far as it is of use in a log."""
+class EnvelopeContext(_Open):
+    """The run and session of the call, for the log."""
 
     run_id: str = Field(alias="runId", min_length=1, max_length=256)
     session_id: str = Field(alias="sessionId", min_length=1, max_length=256)
@@ -40,7 +38,7 @@ class CallContext(_Open):
 
 
 class Target(_Open):
-    """Which target of the gateway this runner is."""
+    """The gateway's target that this runner is."""
 
     target_id: str = Field(alias="targetId", min_length=1, max_length=256)
     kind: Literal["docker-runner"]
@@ -49,31 +47,31 @@ class Target(_Open):
 
 
 class Envelope(_Open):
-    """A request."""
+    """A request to execute a tool call."""
 
     call: Call
-    ctx: CallContext
+    ctx: EnvelopeContext
     target: Target
 
 
 def read_envelope(raw: bytes) -> Envelope:
-    """Return the request that the bytes are.
+    """Parse a request body.
 
     Raises:
-        BodyTooLarge, InvalidRequest: They are none.
+        RunnerBodyTooLarge, InvalidRequest: It is not a valid request.
     """
     try:
         return Envelope.model_validate(load_json(raw, limit=MAX_BYTES))
-    except TooManyBytes as error:
-        raise BodyTooLarge(error.message) from None
+    except BodyTooLarge as error:
+        raise RunnerBodyTooLarge(error.message) from None
     except MalformedBody as error:
         raise InvalidRequest(error.message) from None
     except ValidationError as error:
-        raise InvalidRequest(wrong_in(error)) from None
+        raise InvalidRequest(validation_message(error)) from None
 
 
-def wrong_in(error: ValidationError) -> str:
-    """Return the first thing that is wrong, in one sentence, without the value."""
+def validation_message(error: ValidationError) -> str:
+    """Return the first validation error in one sentence, without the value."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    place = ".".join(map(str, first["loc"]))[:200] or "the value"
-    return f"{place}: {first['msg'].removeprefix('Value error, ')}"[:400]
+    path = ".".join(map(str, first["loc"]))[:200] or "the value"
+    return f"{path}: {first['msg'].removeprefix('Value error, ')}"[:400]

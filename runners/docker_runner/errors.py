@@ -1,17 +1,17 @@
-"""What keeps a runner from starting, and what a call that it took can fail with.
+"""Errors that prevent the runner from starting, and errors of calls.
 
-CannotStart               the options or the machine do not allow it; said in one sentence
-└── IsolationMissing      commands cannot be kept apart here in the way that was asked for
-RunnerFailed              a call that was taken and failed: {"ok": false, "error": …}
-├── ToolUnknown           TOOL_NOT_FOUND
+CannotStart               the options or the machine do not allow it
+└── IsolationMissing      the requested isolation is not available
+RunnerToolFailed          an accepted call failed: {"ok": false, "error": …}
+├── UnknownRunnerTool     TOOL_NOT_FOUND
 ├── WrongArguments        INVALID_ARGUMENTS
-├── CommandTimedOut       TIMEOUT            with what it printed so far
-├── CommandNotStarted     SANDBOX_FAILED     the command itself never ran
+├── CommandTimedOut       TIMEOUT            with the output so far
+├── CommandNotStarted     SANDBOX_FAILED     the command was not executed
 ├── NetworkClosed         NETWORK_NOT_ALLOWED
-├── RequestFailed         REQUEST_FAILED     an address that does not answer
-└── RunnerBroken          INTERNAL_ERROR     a defect of ours
+├── RequestFailed         REQUEST_FAILED     the address does not answer
+└── RunnerDefect          INTERNAL_ERROR     a defect of the runner
 
-Files fail with the codes of `runners.workspace.errors` (E_NOT_FOUND, E_DENY_PATH, …).
+File tools fail with the codes of `runners.workspace.errors` (E_NOT_FOUND, E_DENY_PATH, …).
 """
 
 from __future__ import annotations
@@ -22,63 +22,63 @@ from runners.errors import ToolFailed
 
 
 class CannotStart(Exception):
-    """The runner does not start; the message says why, and the way out."""
+    """The runner cannot start; the message has the reason and the fix."""
 
 
 class IsolationMissing(CannotStart):
-    """The isolation that was asked for cannot be had on this machine."""
+    """The requested isolation is not available on this machine."""
 
 
-class RunnerFailed(ToolFailed):
-    """A call was taken, and failed."""
+class RunnerToolFailed(ToolFailed):
+    """A call was accepted and failed."""
 
     code = "TOOL_EXEC_FAILED"
 
 
-class ToolUnknown(RunnerFailed):
-    """This runner has no such tool."""
+class UnknownRunnerTool(RunnerToolFailed):
+    """The runner has no such tool."""
 
     code = "TOOL_NOT_FOUND"
 
 
-class WrongArguments(RunnerFailed):
-    """The arguments are not as the tool's schema says."""
+class WrongArguments(RunnerToolFailed):
+    """The arguments do not match the tool's schema."""
 
     code = "INVALID_ARGUMENTS"
 
 
-class CommandTimedOut(RunnerFailed):
-    """It did not end by its deadline, and was killed with all that it had started."""
+class CommandTimedOut(RunnerToolFailed):
+    """The command exceeded its time limit and was killed with all its processes."""
 
     code = "TIMEOUT"
 
 
-class CommandNotStarted(RunnerFailed):
-    """What keeps commands apart could not be set up; nothing was executed."""
+class CommandNotStarted(RunnerToolFailed):
+    """The isolation could not be set up; nothing was executed."""
 
     code = "SANDBOX_FAILED"
     retryable: ClassVar[bool] = True
 
 
-class NetworkClosed(RunnerFailed):
-    """The runner has no network, or none for this address."""
+class NetworkClosed(RunnerToolFailed):
+    """The runner has no network access, or not to this address."""
 
     code = "NETWORK_NOT_ALLOWED"
 
 
-class RequestFailed(RunnerFailed):
-    """The address does not answer, or not in HTTP."""
+class RequestFailed(RunnerToolFailed):
+    """The address does not answer, or not with HTTP."""
 
     code = "REQUEST_FAILED"
 
 
-class RunnerBroken(RunnerFailed):
-    """An exception that no tool should let out."""
+class RunnerDefect(RunnerToolFailed):
+    """An unexpected exception of a tool."""
 
     code = "INTERNAL_ERROR"
 
 
-def error_of(failed: ToolFailed) -> dict[str, Any]:
+def error_object(failed: ToolFailed) -> dict[str, Any]:
     """Return the error of a ToolResult (S3 §4.1)."""
-    told = {"code": failed.code, "message": failed.message, "retryable": failed.retryable}
-    return told | ({"details": failed.details} if failed.details else {})
+    error = {"code": failed.code, "message": failed.message, "retryable": failed.retryable}
+    return error | ({"details": failed.details} if failed.details else {})

@@ -1,4 +1,4 @@
-"""How busy the runner's machine is, for who sends it work."""
+"""The load of the runner's machine, reported by GET /health."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MEMORY = Path("/proc/meminfo")
 
 
 def usage(running_calls: int, max_calls: int) -> dict[str, Any]:
-    """Return processors and load, memory in bytes (null where the system does not tell), calls."""
+    """Return CPU count and load, memory in bytes (null if unknown), and calls in flight."""
     memory = _memory()
     return {
         "cpu": {"count": os.cpu_count(), "load1m": round(os.getloadavg()[0], 2)},

@@ -1,11 +1,11 @@
-"""Requests that are not taken: answered with a status and a ToolResult that says why.
+"""Requests that are refused with a status and an error; nothing is executed.
 
-Refusal               the request is answered with an error, and nothing is executed
-├── InvalidRequest    400, 413, 415, 431   INVALID_REQUEST
-├── Unauthorized      401             UNAUTHORIZED
-├── NotForYou         403             FORBIDDEN
-├── NoSuchPath        404, 405        NOT_FOUND, METHOD_NOT_ALLOWED
-└── Busy              503             BUSY
+RequestRefused
+├── InvalidRequest      400, 413, 415, 431   INVALID_REQUEST
+├── TokenMissing        401                  UNAUTHORIZED
+├── RequestForbidden    403                  FORBIDDEN
+├── PathNotServed       404, 405             NOT_FOUND, METHOD_NOT_ALLOWED
+└── RunnerBusy          503                  BUSY
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 
-class Refusal(Exception):
-    """A request that is answered with an error."""
+class RequestRefused(Exception):
+    """A request that is refused."""
 
     status: int = 400
     code: str = "INVALID_REQUEST"
@@ -26,61 +26,61 @@ class Refusal(Exception):
         self.message = message
 
 
-class InvalidRequest(Refusal):
-    """No request as S3 §3 has it."""
+class InvalidRequest(RequestRefused):
+    """The request violates S3 §3."""
 
 
-class UnreadBody(InvalidRequest):
-    """A body that is not read to its end, so the connection cannot be used again."""
+class BodyNotRead(InvalidRequest):
+    """The body was not read completely, so the connection cannot be reused."""
 
     headers = {"connection": "close"}
 
 
-class BodyTooLarge(UnreadBody):
-    """More bytes than a call may have."""
+class RunnerBodyTooLarge(BodyNotRead):
+    """The body has more bytes than allowed."""
 
     status = 413
 
 
-class NotJson(UnreadBody):
-    """A content type or an encoding that is not taken."""
+class UnsupportedContent(BodyNotRead):
+    """The content type or content encoding is not accepted."""
 
     status = 415
 
 
-class HeadTooLarge(UnreadBody):
-    """More bytes of headers than any call needs."""
+class RunnerHeadTooLarge(BodyNotRead):
+    """The headers have more bytes than allowed."""
 
     status = 431
 
 
-class Unauthorized(UnreadBody):
-    """No token, or a wrong one."""
+class TokenMissing(BodyNotRead):
+    """The token is missing or wrong."""
 
     status, code = 401, "UNAUTHORIZED"
     headers = {"www-authenticate": "Bearer", "connection": "close"}
 
 
-class NotForYou(UnreadBody):
-    """A web page, or a name that is not this runner's."""
+class RequestForbidden(BodyNotRead):
+    """The request comes from a web page, or names another host."""
 
     status, code = 403, "FORBIDDEN"
 
 
-class NoSuchPath(UnreadBody):
-    """Nothing is served there."""
+class PathNotServed(BodyNotRead):
+    """Nothing is served at this path."""
 
     status, code = 404, "NOT_FOUND"
 
 
-class WrongMethod(NoSuchPath):
-    """It is asked for in another way."""
+class RunnerMethodNotAllowed(PathNotServed):
+    """The path does not accept this method."""
 
     status, code = 405, "METHOD_NOT_ALLOWED"
 
 
-class Busy(UnreadBody):
-    """As many calls as there may be at once are under way."""
+class RunnerBusy(BodyNotRead):
+    """The maximum number of calls is in flight."""
 
     status, code = 503, "BUSY"
     headers = {"retry-after": "1", "connection": "close"}

@@ -1,4 +1,4 @@
-"""Serve the runner on a socket until it is told to end; commands under way end with it."""
+"""Serve the runner on a socket until SIGTERM or Ctrl-C; running commands are ended too."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from runners.docker_runner.access import HEAD_MAX_BYTES
 from runners.docker_runner.app import RunnerApp
 from runners.docker_runner.errors import CannotStart
 
-KEEP_ALIVE_S = 120  # a gateway keeps its connections; one that closes under a call fails it
-GRACE_S = 3  # for calls under way, before they are ended
+KEEP_ALIVE_S = 120  # a gateway reuses connections; one that closes during a call fails the call
+GRACE_S = 3  # for calls in flight, before they are ended
 _BACKLOG = 512
 
 
@@ -21,7 +21,7 @@ def listen(host: str, port: int) -> socket.socket:
     """Listen on the address.
 
     Raises:
-        CannotStart: It is taken, or no address of this machine.
+        CannotStart: It is in use, or not an address of this machine.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio turns off Nagle's delay of 40 ms only where the protocol is named.
@@ -32,9 +32,9 @@ def listen(host: str, port: int) -> socket.socket:
         listener.listen(_BACKLOG)
     except (OSError, OverflowError) as error:
         listener.close()
-        told = error.strerror if isinstance(error, OSError) else "that is no port"
+        reason = error.strerror if isinstance(error, OSError) else "not a valid port"
         raise CannotStart(
-            f"{host}:{port} cannot be listened on ({told}). Choose another with --port or --host."
+            f"Cannot listen on {host}:{port} ({reason}). Choose another with --port or --host."
         ) from None
     return listener
 
@@ -44,7 +44,7 @@ def serve(app: RunnerApp, listener: socket.socket) -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     config = uvicorn.Config(
         app,
-        http="h11",  # it bounds what it keeps of a head that is not whole
+        http="h11",  # limits incomplete headers
         h11_max_incomplete_event_size=HEAD_MAX_BYTES,
         loop="asyncio",
         lifespan="on",
@@ -56,7 +56,7 @@ def serve(app: RunnerApp, listener: socket.socket) -> None:
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=GRACE_S,
     )
-    # uvicorn raises the signal again when it is done; by then there is nothing left to end.
+    # uvicorn raises the signal again after its shutdown; by then nothing is left to end.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
     uvicorn.Server(config).run(sockets=[listener])

@@ -1,4 +1,4 @@
-"""What a tool of the runner is: a name, a closed model of its arguments, and a coroutine."""
+"""The definition of a runner's tool: a name, a model of its arguments, and a coroutine function."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from runners.docker_runner.isolation.base import Isolation, Place
+from runners.docker_runner.isolation.base import Isolation, RunnerFolder
 from runners.tools.base import Effect
 
 MAX_TIMEOUT_MS = 180_000  # S3 §7
@@ -18,29 +18,29 @@ OUTPUT_BYTES = 1024 * 1024
 
 
 class Arguments(BaseModel):
-    """Arguments of a tool: nothing unknown, nothing turned into another type."""
+    """Arguments of a tool: no unknown fields, no type conversion."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Hands:
+class ToolEnvironment:
     """What a tool may use.
 
     Attributes:
-        say: tell the caller something at once, while the tool works.
+        emit: send output to the caller while the tool executes.
     """
 
-    place: Place
+    folder: RunnerFolder
     isolation: Isolation
-    say: Callable[[str], None]
+    emit: Callable[[str], None]
 
 
-Function = Callable[[Any, Hands], Coroutine[Any, Any, Mapping[str, Any]]]
+Function = Callable[[Any, ToolEnvironment], Coroutine[Any, Any, Mapping[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Offered:
+class RunnerTool:
     """A tool that the runner offers."""
 
     name: str
@@ -50,12 +50,12 @@ class Offered:
     function: Function
 
     def schema(self) -> dict[str, Any]:
-        """Return the JSON Schema of its arguments."""
+        """Return the JSON Schema of the arguments."""
         return self.arguments.model_json_schema()
 
     def published(self) -> dict[str, Any]:
-        """Return what the runner tells of it. What may change anything is told as external and of
-        high risk: the gateway cannot undo it.
+        """Return the tool as GET /tools publishes it. A tool that may change anything has the
+        effect external and high risk, because the gateway cannot undo it.
         """
         reads = self.effect == Effect.READ
         return {
@@ -67,14 +67,14 @@ class Offered:
         }
 
 
-def offered(name: str, effect: Effect) -> Callable[[Function], Offered]:
-    """Turn a coroutine function `(args: Model, hands: Hands)` into a tool that can be offered; its
-    docstring is what callers read.
+def runner_tool(name: str, effect: Effect) -> Callable[[Function], RunnerTool]:
+    """Turn a coroutine function `(args: Model, env: ToolEnvironment)` into a RunnerTool; its
+    docstring is the description for callers.
     """
 
-    def make(function: Function) -> Offered:
+    def make(function: Function) -> RunnerTool:
         arguments = next(iter(get_annotations(function, eval_str=True).values()))
-        return Offered(name, effect, getdoc(function) or "", arguments, function)
+        return RunnerTool(name, effect, getdoc(function) or "", arguments, function)
 
     return make
 

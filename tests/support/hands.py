@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 
 from runners.docker_runner.errors import IsolationMissing
-from runners.docker_runner.isolation.base import Command, Isolation, Place
+from runners.docker_runner.isolation.base import Command, Isolation, RunnerFolder
 from runners.docker_runner.isolation.bubblewrap import BubblewrapIsolation
 
 PROJECT = Path(__file__).parent.parent.parent
@@ -99,7 +99,7 @@ def envelope(name: str, args: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-class Hands:
+class ToolEnvironment:
     """A docker-runner in a process of its own."""
 
     def __init__(self, process: subprocess.Popen[str], port: int, root: Path) -> None:
@@ -159,7 +159,7 @@ class Hands:
 def best_isolation(root: Path) -> str:
     """Return the name of the strongest isolation that this machine has without an engine."""
     try:
-        asyncio.run(BubblewrapIsolation(Place(root)).check())
+        asyncio.run(BubblewrapIsolation(RunnerFolder(root)).check())
     except IsolationMissing:
         return "process"
     return "bubblewrap"
@@ -172,7 +172,7 @@ def command_of(root: Path, *options: str) -> list[str]:
 
 
 @contextmanager
-def hands_at(root: Path, *options: str, **env: str) -> Iterator[Hands]:
+def hands_at(root: Path, *options: str, **env: str) -> Iterator[ToolEnvironment]:
     """Run a docker-runner for the length of the block."""
     process = subprocess.Popen(
         command_of(root, *options),
@@ -187,7 +187,7 @@ def hands_at(root: Path, *options: str, **env: str) -> Iterator[Hands]:
         ready = process.stdout.readline()
         found = re.search(r":([0-9]+),", ready)
         assert found, f"it did not start: {ready!r}"
-        yield Hands(process, int(found[1]), root)
+        yield ToolEnvironment(process, int(found[1]), root)
     finally:
         process.send_signal(signal.SIGTERM)
         try:

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from runners.docker_runner import catalogue
-from runners.docker_runner.access import Gatekeeper
+from runners.docker_runner.access import AccessControl
 from runners.docker_runner.app import RunnerApp
-from runners.docker_runner.isolation.base import Place
+from runners.docker_runner.isolation.base import RunnerFolder
 from runners.docker_runner.isolation.process import ProcessIsolation
 from runners.docker_runner.response_stream import UPDATE_CHARS
-from runners.docker_runner.tool import Arguments, Hands, offered
+from runners.docker_runner.tool import Arguments, ToolEnvironment, runner_tool
 from runners.tools.base import Effect
 from tests.support.hands import envelope
 
@@ -27,33 +27,33 @@ class Nothing(Arguments):
     """No arguments."""
 
 
-@offered("breaks", Effect.READ)
-async def breaks(args: Nothing, hands: Hands) -> Mapping[str, Any]:
+@runner_tool("breaks", Effect.READ)
+async def breaks(args: Nothing, env: ToolEnvironment) -> Mapping[str, Any]:
     """Let out what no tool should."""
     raise LookupError("a secret detail")
 
 
-@offered("breaks.late", Effect.READ)
-async def breaks_late(args: Nothing, hands: Hands) -> Mapping[str, Any]:
+@runner_tool("breaks.late", Effect.READ)
+async def breaks_late(args: Nothing, env: ToolEnvironment) -> Mapping[str, Any]:
     """Say something first, and wait until it was told."""
-    hands.say("said")
+    env.emit("said")
     await asyncio.sleep(0.5)
     raise LookupError("a secret detail")
 
 
-@offered("muses", Effect.READ)
-async def muses(args: Nothing, hands: Hands) -> Mapping[str, Any]:
+@runner_tool("muses", Effect.READ)
+async def muses(args: Nothing, env: ToolEnvironment) -> Mapping[str, Any]:
     """Say nothing until something was sent all the same."""
     while not SENT:
         await asyncio.sleep(0.01)
     return {}
 
 
-@offered("talks", Effect.READ)
-async def talks(args: Nothing, hands: Hands) -> Mapping[str, Any]:
+@runner_tool("talks", Effect.READ)
+async def talks(args: Nothing, env: ToolEnvironment) -> Mapping[str, Any]:
     """Say much at once."""
     for _ in range(10_000):
-        hands.say("0123456789")
+        env.emit("0123456789")
     return {}
 
 
@@ -73,7 +73,10 @@ def answer_of(name: str, root: Path) -> tuple[int, dict[str, Any]]:
 def raw_answer_of(name: str, root: Path) -> tuple[int, bytes]:
     """Call a tool of an application in this process; return status and bytes."""
     app = RunnerApp(
-        Place(root), ProcessIsolation(Place(root)), "process", Gatekeeper(None, is_open=False)
+        RunnerFolder(root),
+        ProcessIsolation(RunnerFolder(root)),
+        "process",
+        AccessControl(None, is_open=False),
     )
     body = json.dumps(envelope(name, {})).encode()
     came = [{"type": "http.request", "body": body, "more_body": False}]

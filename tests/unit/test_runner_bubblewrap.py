@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from runners.docker_runner.errors import IsolationMissing
-from runners.docker_runner.isolation.base import MIB, Limits, Place
+from runners.docker_runner.isolation.base import MIB, Limits, RunnerFolder
 from runners.docker_runner.isolation.bubblewrap import BubblewrapIsolation
 from tests.support.hands import PROJECT, command_of, make_nap, run_line, sleepers
 from tests.support.waiting import until
@@ -26,7 +26,9 @@ SMALL = Limits(memory_bytes=512 * MIB, processes=48, file_bytes=4 * MIB, scratch
 def isolation_at(
     root: Path, *, allow_net: bool = False, closed: Path | None = None
 ) -> BubblewrapIsolation:
-    place = Place(root, allow_net=allow_net, closed=(closed,) if closed else (), limits=SMALL)
+    place = RunnerFolder(
+        root, allow_net=allow_net, closed=(closed,) if closed else (), limits=SMALL
+    )
     try:
         isolation = BubblewrapIsolation(place)
         asyncio.run(isolation.check())
@@ -296,5 +298,5 @@ def test_where_it_cannot_run_the_command_says_so_and_does_not_start(root: Path) 
         timeout=120,
     )
     assert done.returncode == 1
-    assert "bubblewrap cannot isolate commands on this machine" in done.stderr
+    assert "bubblewrap cannot isolate commands here" in done.stderr
     assert done.stdout == ""

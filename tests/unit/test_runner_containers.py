@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from runners.docker_runner.errors import CommandNotStarted, IsolationMissing
-from runners.docker_runner.isolation.base import MIB, Limits, Place
+from runners.docker_runner.isolation.base import MIB, Limits, RunnerFolder
 from runners.docker_runner.isolation.containers import LABEL, ContainerIsolation, user_of
 from tests.support.docker_engine import IMAGE, Container, Engine, docker_engine
 from tests.support.hands import envelope, hands_at, make_nap, run_line, sleepers
@@ -41,7 +41,9 @@ def isolation_at(engine: Engine) -> Iterator[Make]:
     made: list[ContainerIsolation] = []
 
     def make(root: Path, *, allow_net: bool = False, image: str = IMAGE) -> ContainerIsolation:
-        made.append(ContainerIsolation(Place(root, allow_net=allow_net, limits=LIMITS), image))
+        made.append(
+            ContainerIsolation(RunnerFolder(root, allow_net=allow_net, limits=LIMITS), image)
+        )
         return made[-1]
 
     yield make

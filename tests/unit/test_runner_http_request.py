@@ -13,10 +13,15 @@ from typing import Any
 
 import pytest
 
-from runners.docker_runner.errors import NetworkClosed, RequestFailed, RunnerFailed, WrongArguments
-from runners.docker_runner.isolation.base import Place
+from runners.docker_runner.errors import (
+    NetworkClosed,
+    RequestFailed,
+    RunnerToolFailed,
+    WrongArguments,
+)
+from runners.docker_runner.isolation.base import RunnerFolder
 from runners.docker_runner.isolation.process import ProcessIsolation
-from runners.docker_runner.tool import Hands
+from runners.docker_runner.tool import ToolEnvironment
 from runners.docker_runner.tools.http_request import HttpRequest, http_request
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-A: 1\r\nX-A: 2\r\n\r\nhello"
@@ -82,9 +87,9 @@ def site_with(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Site]]:
 
 def ask(url: str, *, allow_net: bool = True, **args: Any) -> dict[str, Any]:
     """Make one request."""
-    place = Place(Path("/"), allow_net=allow_net)
-    hands = Hands(place, ProcessIsolation(place), lambda _: None)
-    return dict(asyncio.run(http_request.function(HttpRequest(url=url, **args), hands)))
+    place = RunnerFolder(Path("/"), allow_net=allow_net)
+    env = ToolEnvironment(place, ProcessIsolation(place), lambda _: None)
+    return dict(asyncio.run(http_request.function(HttpRequest(url=url, **args), env)))
 
 
 def test_an_answer_comes_with_status_headers_and_body(site_with: Callable[..., Site]) -> None:
@@ -165,7 +170,7 @@ def test_what_is_no_whole_answer_fails(site_with: Callable[..., Site], answer: b
 def test_who_does_not_finish_is_left_at_the_deadline(
     site_with: Callable[..., Site], answer: bytes
 ) -> None:
-    with pytest.raises(RunnerFailed, match="within 400 ms"):
+    with pytest.raises(RunnerToolFailed, match="within 400 ms"):
         ask(f"http://127.0.0.1:{site_with(answer, stays=True).port}/", timeoutMs=400)
 
 

@@ -1,4 +1,4 @@
-"""What every isolation is: it starts command lines in the runner's folder and ends them whole."""
+"""The interface of isolations: start command lines in the runner's folder, end them completely."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from typing import Literal, Protocol
 StreamName = Literal["stdout", "stderr"]
 Piece = tuple[StreamName, bytes]
 IsolationName = Literal["bubblewrap", "docker", "process"]
-INSIDE = "/workspace"  # what the folder is called where the command cannot see its real place
+INSIDE = "/workspace"  # path of the folder as isolated commands see it
 MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one command may use of the machine.
+    """Resource limits of one command.
 
     Attributes:
-        cpus: processors that it may keep busy.
-        processes: how many there may be at once.
-        file_bytes: the largest file that it may write.
-        scratch_bytes: of /tmp and of /dev/shm, each.
+        cpus: number of CPUs that it may use.
+        processes: number of processes at once.
+        file_bytes: size of the largest file that it may write.
+        scratch_bytes: size of /tmp and of /dev/shm, each.
     """
 
     memory_bytes: int = 4096 * MIB
@@ -34,20 +34,18 @@ class Limits:
     scratch_bytes: int = 256 * MIB
 
     def cpu_seconds(self, timeout_s: float) -> int:
-        """Return the processor time that is never used up before the deadline, unless by more
-        processors than are allowed.
-        """
+        """Return the CPU time limit, in seconds: enough for `cpus` CPUs until the timeout."""
         return math.ceil(timeout_s * self.cpus) + 1
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where commands run.
+class RunnerFolder:
+    """The folder in which commands run.
 
     Attributes:
-        root: the folder, absolute and without links; the one place that they may change.
-        allow_net: they may use the network.
-        closed: folders that no command may see, whatever else it sees (CONTINUITY_HOME).
+        root: the real path; commands may change only what is below it.
+        allow_net: commands may use the network.
+        closed: folders that no command may see (CONTINUITY_HOME).
     """
 
     root: Path
@@ -58,11 +56,11 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A line for the shell.
+    """A command line for the shell.
 
     Attributes:
-        folder: where it runs: a path below the root, `.` for the root itself.
-        env: variables that the caller adds.
+        folder: working directory: a path below the root, `.` for the root itself.
+        env: additional environment variables of the caller.
     """
 
     line: str
@@ -72,36 +70,36 @@ class Command:
 
 
 def inside(folder: str) -> str:
-    """Return what a path below the root is called where the root is called INSIDE."""
+    """Return the path that isolated commands use for a path below the root."""
     return posixpath.normpath(f"{INSIDE}/{folder}")
 
 
 class Running(Protocol):
-    """A command that was started; whoever started it calls `end`."""
+    """A running command; the caller that started it must call `end`."""
 
     def pieces(self) -> AsyncIterator[Piece]:
-        """Yield what it prints, as it comes, until both its streams are at their end."""
+        """Yield the output as it arrives, until both streams end."""
 
     async def wait(self) -> int:
-        """Return the exit status; 128 and the signal's number where one ended it."""
+        """Return the exit status; 128 plus the signal number if a signal ended it."""
 
     async def end(self) -> None:
-        """Kill it and all that it started, and wait for that; nothing when it is over."""
+        """Kill the command and all its processes, and wait for their end; safe to call twice."""
 
 
 class Isolation(Protocol):
-    """A way to keep commands apart."""
+    """A method of isolating commands."""
 
     async def check(self) -> None:
-        """Try it once.
+        """Run a trivial command.
 
         Raises:
-            IsolationMissing: It does not work on this machine; why, in one sentence.
+            IsolationMissing: The isolation does not work on this machine.
         """
 
     async def start(self, command: Command) -> Running:
         """Start a command.
 
         Raises:
-            CommandNotStarted: It could not be.
+            CommandNotStarted: The command could not be started.
         """

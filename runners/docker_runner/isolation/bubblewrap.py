@@ -1,8 +1,8 @@
-"""Commands in namespaces of their own, made by bubblewrap: no daemon, no image, no privileges.
+"""Isolation with bubblewrap: each command runs in its own namespaces, without a daemon or an image.
 
-A command sees /usr, /bin and /lib*, a few files of /etc, a /tmp of its own and the runner's folder,
-which alone it may change besides. It sees no other process, no home and no environment of ours, and
-has no network unless the runner was started with one.
+A command sees /usr, /bin and /lib*, a few files of /etc, its own /tmp and the runner's folder; it
+can change only the last two. It sees no other process, no home folder and none of the runner's
+environment variables, and has network access only with --allow-net.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from pathlib import Path
 from platform import machine
 
 from runners.docker_runner.errors import IsolationMissing
-from runners.docker_runner.isolation.base import INSIDE, Command, Place, inside
+from runners.docker_runner.isolation.base import INSIDE, Command, RunnerFolder, inside
 from runners.docker_runner.isolation.control_groups import find_control_groups
 from runners.docker_runner.isolation.supervised import Order, SupervisedProgram
 from runners.docker_runner.isolation.system_calls import filter_of_calls
 
-USER = 1000  # within; outside it is whoever started the runner
+USER = 1000  # inside; outside it is the user who started the runner
 SYSTEM = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 ETC = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "nsswitch.conf")
 ETC_OF_NETWORK = ("hosts", "resolv.conf", "services", "protocols", "ssl/certs", "ca-certificates")
@@ -32,40 +32,40 @@ _NAMES = Path(__file__).with_name("names")
 
 
 class BubblewrapIsolation:
-    """Commands in a namespace each.
+    """Run each command in its own namespaces.
 
     Raises:
         IsolationMissing: A program is missing, root may make no control group, or there is no
             filter of system calls for this kind of machine.
     """
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, runner_folder: RunnerFolder) -> None:
+        self._runner_folder = runner_folder
         self._bwrap, self._prlimit = _program("bwrap", "bubblewrap"), _program("prlimit", "")
         self._shell = shutil.which("bash", path=ENV["PATH"]) or "/bin/sh"
         # The kernel exempts root from the limit of processes, in whatever namespace.
-        self._groups = find_control_groups(place.limits) if os.getuid() == 0 else None
+        self._groups = find_control_groups(runner_folder.limits) if os.getuid() == 0 else None
         self._filter = _filter()
 
     async def check(self) -> None:
         """Run a command that does nothing; see `Isolation`."""
         running = await self.start(Command("true", ".", {}, CHECK_S))
-        said = bytearray()
+        output = bytearray()
         try:
             async with asyncio.timeout(CHECK_S):
                 async for _, data in running.pieces():
-                    said += data
+                    output += data
                 status = await running.wait()
         except TimeoutError:
-            raise IsolationMissing("bubblewrap started, and did not end.") from None
+            raise IsolationMissing("bubblewrap did not finish.") from None
         finally:
             await running.end()
         if status:
-            told = said.decode("utf-8", "replace").strip().replace("\n", " ")[:300]
+            message = output.decode("utf-8", "replace").strip().replace("\n", " ")[:300]
             raise IsolationMissing(
-                f"bubblewrap cannot isolate commands on this machine: {told or f'status {status}'}."
-                " Its kernel, or the container around us, allows no user namespaces; choose"
-                " --isolation docker, or give the runner a machine of its own."
+                f"bubblewrap cannot isolate commands here: {message or f'status {status}'}."
+                " The kernel or the surrounding container allows no user namespaces. Choose"
+                " --isolation docker, or run the runner on its own machine."
             )
 
     async def start(self, command: Command) -> SupervisedProgram:
@@ -87,7 +87,7 @@ class BubblewrapIsolation:
 
     def _limited(self, command: Command) -> list[str]:
         """Return the program that sets the limits: within, where the processes are counted."""
-        limits = self._place.limits
+        limits = self._runner_folder.limits
         wanted = {
             "nproc": limits.processes,
             "as": limits.memory_bytes,
@@ -96,23 +96,23 @@ class BubblewrapIsolation:
             "core": 0,
             "nofile": OPEN_FILES,
         }
-        told = [f"--{name}={_allowed(name, most)}" for name, most in wanted.items()]
-        return [self._prlimit, *told, "--"]
+        options = [f"--{name}={_allowed(name, most)}" for name, most in wanted.items()]
+        return [self._prlimit, *options, "--"]
 
     def _world(self) -> Iterator[str]:
         """Yield what the command's world is made of, for bubblewrap's `--args`."""
-        size = str(self._place.limits.scratch_bytes)
+        size = str(self._runner_folder.limits.scratch_bytes)
         yield from ("--unshare-user", "--uid", str(USER), "--gid", str(USER), "--unshare-pid")
         yield from ("--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--disable-userns")
-        if not self._place.allow_net:
+        if not self._runner_folder.allow_net:
             yield "--unshare-net"
         yield from ("--cap-drop", "ALL", "--new-session", "--die-with-parent", "--clearenv")
         yield from ("--hostname", "runner", "--proc", "/proc", "--dev", "/dev")
         yield from _system()
         yield from self._etc()
         yield from ("--size", size, "--tmpfs", "/dev/shm", "--size", size, "--tmpfs", "/tmp")  # noqa: S108
-        yield from ("--bind", str(self._place.root), INSIDE)
-        for folder in self._place.closed:
+        yield from ("--bind", str(self._runner_folder.root), INSIDE)
+        for folder in self._runner_folder.closed:
             shown = any(folder.is_relative_to(one) for one in _shown_folders())
             if shown and folder.is_dir():
                 yield from ("--size", "4096", "--tmpfs", str(folder), "--remount-ro", str(folder))
@@ -124,7 +124,7 @@ class BubblewrapIsolation:
         yield from ("--perms", "755", "--dir", "/etc")
         for name in ("passwd", "group"):
             yield from ("--ro-bind", str(_NAMES / name), f"/etc/{name}")
-        for name in (*ETC, *(ETC_OF_NETWORK if self._place.allow_net else ())):
+        for name in (*ETC, *(ETC_OF_NETWORK if self._runner_folder.allow_net else ())):
             yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
 
 
@@ -149,7 +149,7 @@ def _filter() -> bytes:
 
 
 def _allowed(name: str, wanted: int) -> int:
-    """Return a limit, or the one that this process is under itself, which nobody can raise."""
+    """Return a limit, at most the hard limit of this process."""
     hard = resource.getrlimit(getattr(resource, f"RLIMIT_{name.upper()}"))[1]
     return wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
 

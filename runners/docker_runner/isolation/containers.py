@@ -19,12 +19,12 @@ from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.types import LogConfig, Mount, Ulimit
 
 from runners.docker_runner.errors import CommandNotStarted, IsolationMissing
-from runners.docker_runner.isolation.base import INSIDE, Command, Piece, Place, inside
+from runners.docker_runner.isolation.base import INSIDE, Command, Piece, RunnerFolder, inside
 
-ENGINE_S = 30.0  # for one answer of the engine, but for the output
-LABEL = "continuity.runner.until"  # Unix seconds after which nobody waits for the container
+ENGINE_S = 30.0  # for one request to the engine, except the output
+LABEL = "continuity.runner.until"  # Unix time in seconds after which the container can be removed
 GRACE_S = 60
-NOBODY = "65534:65534"
+UNPRIVILEGED = "65534:65534"
 _CONNECTIONS = 256
 _ENV = {"HOME": "/tmp", "LANG": "C.UTF-8", "TERM": "dumb"}  # noqa: S108
 _Result = TypeVar("_Result")
@@ -37,15 +37,15 @@ class ContainerIsolation:
         IsolationMissing: No engine answers.
     """
 
-    def __init__(self, place: Place, image: str) -> None:
-        self._place, self._image = place, image
+    def __init__(self, runner_folder: RunnerFolder, image: str) -> None:
+        self._runner_folder, self._image = runner_folder, image
         try:
             self._engine: Any = docker.DockerClient.from_env(
                 timeout=ENGINE_S, max_pool_size=_CONNECTIONS
             ).api
         except DockerException as error:
             raise IsolationMissing(
-                f"No Docker engine answers ({_told(error)}). Start one, name it with DOCKER_HOST,"
+                f"No Docker engine answers ({_error_text(error)}). Start one, set DOCKER_HOST,"
                 " or choose --isolation bubblewrap."
             ) from None
 
@@ -62,13 +62,13 @@ class ContainerIsolation:
                 " or name another with --image."
             ) from None
         except (DockerException, OSError) as error:
-            raise IsolationMissing(f"The Docker engine fails: {_told(error)}.") from None
+            raise IsolationMissing(f"The Docker engine failed: {_error_text(error)}.") from None
 
     async def start(self, command: Command) -> RunningContainer:
         """Start a command; see `Isolation`."""
-        made = await _to_the_end(self._make, command)
+        made = await _complete(self._make, command)
         try:
-            await _to_the_end(made.begin)
+            await _complete(made.begin)
         except BaseException:
             await made.end()
             raise
@@ -76,21 +76,23 @@ class ContainerIsolation:
 
     def _make(self, command: Command) -> RunningContainer:
         env = {**_ENV, **command.env}
-        with _as_not_started():
-            told = self._engine.create_container(
+        with _engine_errors():
+            created = self._engine.create_container(
                 self._image,
                 ["/bin/sh", "-c", command.line],
-                user=user_of(self._place.root),
+                user=user_of(self._runner_folder.root),
                 working_dir=inside(command.folder),
                 environment=env,
                 entrypoint="",
-                network_disabled=not self._place.allow_net,
+                network_disabled=not self._runner_folder.allow_net,
                 hostname="runner",
                 tty=False,
                 labels={LABEL: str(int(time.time() + command.timeout_s + GRACE_S))},
-                host_config=self._engine.create_host_config(**host_config(self._place, command)),
+                host_config=self._engine.create_host_config(
+                    **host_config(self._runner_folder, command)
+                ),
             )
-        return RunningContainer(self._engine, told["Id"])
+        return RunningContainer(self._engine, created["Id"])
 
     def _sweep(self) -> None:
         for one in self._engine.containers(all=True, filters={"label": LABEL}):
@@ -108,7 +110,7 @@ class RunningContainer:
 
     def begin(self) -> None:
         """Listen, then start, so that nothing is missed."""
-        with _as_not_started():
+        with _engine_errors():
             self._output = self._engine.attach(self._id, stream=True, demux=True)
             self._engine.start(self._id)
 
@@ -122,12 +124,12 @@ class RunningContainer:
 
     async def wait(self) -> int:
         """Return the exit status of its command."""
-        told = await asyncio.to_thread(self._engine.wait, self._id, timeout=ENGINE_S)
-        return int(told["StatusCode"])
+        result = await asyncio.to_thread(self._engine.wait, self._id, timeout=ENGINE_S)
+        return int(result["StatusCode"])
 
     async def end(self) -> None:
         """Remove the container with whatever runs in it."""
-        await _to_the_end(self._remove)
+        await _complete(self._remove)
 
     def _remove(self) -> None:
         with contextlib.suppress(NotFound):
@@ -138,13 +140,13 @@ class RunningContainer:
             self._output._response.close()  # the SDK leaves open what holds the socket
 
 
-def host_config(place: Place, command: Command) -> dict[str, Any]:
-    """Return what the engine is told of a container's limits."""
-    limits = place.limits
+def host_config(runner_folder: RunnerFolder, command: Command) -> dict[str, Any]:
+    """Return the host configuration of a container: mounts, network and limits."""
+    limits = runner_folder.limits
     scratch = f"rw,nosuid,nodev,size={limits.scratch_bytes}"
     return {
-        "mounts": [Mount(INSIDE, str(place.root), type="bind", propagation="rprivate")],
-        "network_mode": "bridge" if place.allow_net else "none",
+        "mounts": [Mount(INSIDE, str(runner_folder.root), type="bind", propagation="rprivate")],
+        "network_mode": "bridge" if runner_folder.allow_net else "none",
         "mem_limit": limits.memory_bytes,
         "memswap_limit": limits.memory_bytes,
         "nano_cpus": int(limits.cpus * 1e9),
@@ -169,43 +171,42 @@ def host_config(place: Place, command: Command) -> dict[str, Any]:
 
 
 def user_of(root: Path) -> str:
-    """Return who commands run as: the runner's own user, or the folder's owner; never root."""
-    told = root.stat()
-    for user, group in ((os.getuid(), os.getgid()), (told.st_uid, told.st_gid)):
+    """Return the user and group of commands: the runner's, or the folder owner's; never root."""
+    owner = root.stat()
+    for user, group in ((os.getuid(), os.getgid()), (owner.st_uid, owner.st_gid)):
         if user != 0:
             return f"{user}:{group}"
-    return NOBODY
+    return UNPRIVILEGED
 
 
 def _cpu(seconds: int) -> Ulimit:
     return Ulimit(name="cpu", soft=seconds, hard=seconds)
 
 
-async def _to_the_end(work: Callable[..., _Result], *args: Any) -> _Result:
-    """Do it on a thread; a caller that is cancelled leaves when it is done, with its result undone.
-
-    A container that is being made must not be lost sight of.
+async def _complete(work: Callable[..., _Result], *args: Any) -> _Result:
+    """Run blocking work on a thread. If the caller is cancelled, wait for the work and remove a
+    container that it created, so that no container is leaked.
     """
-    doing = asyncio.ensure_future(asyncio.to_thread(work, *args))
+    task = asyncio.ensure_future(asyncio.to_thread(work, *args))
     try:
-        return await asyncio.shield(doing)
+        return await asyncio.shield(task)
     except asyncio.CancelledError:
         with contextlib.suppress(CommandNotStarted):
-            made = await doing
+            made = await task
             if isinstance(made, RunningContainer):
                 await made.end()
         raise
 
 
 @contextlib.contextmanager
-def _as_not_started() -> Iterator[None]:
+def _engine_errors() -> Iterator[None]:
     try:
         yield
     except (DockerException, OSError) as error:
-        raise CommandNotStarted(f"The Docker engine fails: {_told(error)}.") from None
+        raise CommandNotStarted(f"The Docker engine failed: {_error_text(error)}.") from None
 
 
-def _told(error: Exception) -> str:
-    """Return what the engine said, on one line."""
-    said = error.explanation if isinstance(error, APIError) else error
-    return " ".join(str(said or error).split())[:300].rstrip(".")
+def _error_text(error: Exception) -> str:
+    """Return the engine's error message on one line."""
+    text = error.explanation if isinstance(error, APIError) else error
+    return " ".join(str(text or error).split())[:300].rstrip(".")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 
-from runners.docker_runner.isolation.base import Command, Place
+from runners.docker_runner.isolation.base import Command, RunnerFolder
 from runners.docker_runner.isolation.supervised import Order, SupervisedProgram
 
 # What a program needs of its surroundings. Anything else may be a secret and stays here.
@@ -18,8 +18,8 @@ _PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "T
 class ProcessIsolation:
     """Commands as plain processes in the folder."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, runner_folder: RunnerFolder) -> None:
+        self._runner_folder = runner_folder
         self._shell = shutil.which("bash") or "/bin/sh"
 
     async def check(self) -> None:
@@ -27,13 +27,13 @@ class ProcessIsolation:
 
     async def start(self, command: Command) -> SupervisedProgram:
         """Start a command; see `Isolation`."""
-        limits = self._place.limits
+        limits = self._runner_folder.limits
         ours = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         return await SupervisedProgram.start(
             Order(
                 argv=[self._shell, "-c", command.line],
                 env={"PATH": os.defpath, **ours, **command.env},
-                cwd=str(self._place.root / command.folder),
+                cwd=str(self._runner_folder.root / command.folder),
                 limits={
                     "memory": limits.memory_bytes,
                     "file": limits.file_bytes,

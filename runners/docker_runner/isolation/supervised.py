@@ -24,7 +24,7 @@ _endings: set[asyncio.Task[None]] = set()
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a supervisor is told.
+    """The order that a supervisor receives.
 
     Attributes:
         hidden: arguments that come before the others and that no list of processes shows.
@@ -72,7 +72,7 @@ class SupervisedProgram:
             raise CommandNotStarted(f"No process can be started: {error.strerror}.") from None
         made = cls(process)
         try:
-            await made._tell(json.dumps(asdict(order)).encode() + b"\n")
+            await made._send(json.dumps(asdict(order)).encode() + b"\n")
         except BaseException:
             await made.end()
             raise
@@ -119,7 +119,7 @@ class SupervisedProgram:
         except TimeoutError:
             log.error("a command cannot be ended; its supervisor %d waits", self._process.pid)
 
-    async def _tell(self, order: bytes) -> None:
+    async def _send(self, order: bytes) -> None:
         pipe = _pipe_to(self._process)
         try:
             pipe.write(order)

@@ -58,8 +58,8 @@ def start(order: dict[str, Any], groups: list[Path]) -> int:
     try:
         become(order, groups)
     except (OSError, ValueError) as error:
-        told = error.strerror if isinstance(error, OSError) else error
-        os.write(2, f"The command cannot be started: {told}.\n".encode())
+        reason = error.strerror if isinstance(error, OSError) else error
+        os.write(2, f"The command cannot be started: {reason}.\n".encode())
     finally:
         os._exit(CANNOT_START)
 
@@ -107,7 +107,7 @@ def make_groups(order: dict[str, Any], made: list[Path]) -> None:
 
 def attend(pid: int) -> int:
     """Return the program's exit status, or that of a killed one when the life line ends first."""
-    heard, wake = os.pipe()
+    readable, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake)
     signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -116,9 +116,9 @@ def attend(pid: int) -> int:
             if dead == pid:
                 code = os.waitstatus_to_exitcode(status)
                 return code if code >= 0 else 128 - code
-        ready, _, _ = select.select([0, heard], [], [])
-        if heard in ready:
-            os.read(heard, 4096)
+        ready, _, _ = select.select([0, readable], [], [])
+        if readable in ready:
+            os.read(readable, 4096)
         if 0 in ready and not os.read(0, 4096):
             return 128 + signal.SIGKILL
 

@@ -4,7 +4,7 @@ bubblewrap's `--seccomp`.
 Refused are sockets of other kinds than those of a network namespace (AF_VSOCK reaches the host of a
 virtual machine from inside of one), io_uring, which opens such sockets past any filter, keyrings,
 which are the runner's, and the set-id bits, by which a program left in the folder would run as the
-runner for whoever starts it outside. Everything else is as it was.
+runner for a user who starts it outside. All other calls are allowed.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class _Machine:
 
     Attributes:
         modes: which argument of a call is the mode of a file.
-        absent: openat2 (its mode lies in memory, which no filter sees), io_uring_setup, add_key,
-            request_key, keyctl.
+        absent: openat2 (its mode is in memory, which a filter cannot read), io_uring_setup,
+            add_key, request_key, keyctl.
     """
 
     architecture: int

@@ -12,8 +12,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from runners.docker_runner.isolation.base import Place
-from runners.docker_runner.tool import OUTPUT_BYTES, Arguments, Hands, offered
+from runners.docker_runner.isolation.base import RunnerFolder
+from runners.docker_runner.tool import OUTPUT_BYTES, Arguments, ToolEnvironment, runner_tool
 from runners.tools.base import Effect
 from runners.workspace.errors import PathNotFound
 from runners.workspace.files.paths import is_unicode
@@ -49,39 +49,39 @@ class ListFiles(Arguments):
     limit: Annotated[int, Field(ge=1, le=MAX_ENTRIES)] = 200
 
 
-@offered("file.read", Effect.READ)
-async def file_read(args: ReadFile, hands: Hands) -> Mapping[str, Any]:
+@runner_tool("file.read", Effect.READ)
+async def file_read(args: ReadFile, env: ToolEnvironment) -> Mapping[str, Any]:
     """Return the text of a file of at most 1 MiB."""
-    return await asyncio.to_thread(_read, args, hands.place)
+    return await asyncio.to_thread(_read, args, env.folder)
 
 
-@offered("file.write", Effect.ONCE)
-async def file_write(args: WriteFile, hands: Hands) -> Mapping[str, Any]:
+@runner_tool("file.write", Effect.ONCE)
+async def file_write(args: WriteFile, env: ToolEnvironment) -> Mapping[str, Any]:
     """Write a text file, whole or not at all, or add to its end; missing folders are made."""
-    return await asyncio.to_thread(_write, args, hands.place)
+    return await asyncio.to_thread(_write, args, env.folder)
 
 
-@offered("file.list", Effect.READ)
-async def file_list(args: ListFiles, hands: Hands) -> Mapping[str, Any]:
+@runner_tool("file.list", Effect.READ)
+async def file_list(args: ListFiles, env: ToolEnvironment) -> Mapping[str, Any]:
     """List a folder by path, or all that is below it; no links, and nothing that is forbidden."""
-    return await asyncio.to_thread(_list, args, hands.place)
+    return await asyncio.to_thread(_list, args, env.folder)
 
 
-def open_sandbox(place: Place) -> Sandbox:
+def open_sandbox(runner_folder: RunnerFolder) -> Sandbox:
     """Open the runner's folder; a context manager."""
-    return Sandbox(place.root, _FORBIDDEN)
+    return Sandbox(runner_folder.root, _FORBIDDEN)
 
 
-def _read(args: ReadFile, place: Place) -> Mapping[str, Any]:
-    with open_sandbox(place) as sandbox:
+def _read(args: ReadFile, runner_folder: RunnerFolder) -> Mapping[str, Any]:
+    with open_sandbox(runner_folder) as sandbox:
         data = sandbox.read(args.path, limit=OUTPUT_BYTES)
         name = sandbox.normalize_path(args.path)
     return {"path": name, "content": decode_text(data, args.path), "sizeBytes": len(data)}
 
 
-def _write(args: WriteFile, place: Place) -> Mapping[str, Any]:
+def _write(args: WriteFile, runner_folder: RunnerFolder) -> Mapping[str, Any]:
     data = args.content.encode()
-    with open_sandbox(place) as sandbox, _writing:
+    with open_sandbox(runner_folder) as sandbox, _writing:
         was = _content_of(sandbox, args.path) if args.append else None
         becomes = (was or b"") + data
         # Without append whatever is there is replaced; with it, only what was read.
@@ -104,8 +104,8 @@ def _content_of(sandbox: Sandbox, path: str) -> bytes | None:
     return data
 
 
-def _list(args: ListFiles, place: Place) -> Mapping[str, Any]:
-    with open_sandbox(place) as sandbox:
+def _list(args: ListFiles, runner_folder: RunnerFolder) -> Mapping[str, Any]:
+    with open_sandbox(runner_folder) as sandbox:
         base = sandbox.normalize_path(args.path)
         if args.recursive:
             found = sandbox.find(args.path, deadline=time.monotonic() + WALK_S)

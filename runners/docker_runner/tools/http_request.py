@@ -22,8 +22,8 @@ from runners.docker_runner.tool import (
     MAX_TIMEOUT_MS,
     OUTPUT_BYTES,
     Arguments,
-    Hands,
-    offered,
+    ToolEnvironment,
+    runner_tool,
     seconds_until,
 )
 from runners.errors import AddressNotAllowed, InvalidTarget
@@ -75,12 +75,12 @@ class HttpRequest(Arguments):
     max_bytes: Annotated[int, Field(alias="maxBytes", ge=0, le=OUTPUT_BYTES)] = OUTPUT_BYTES
 
 
-@offered("http.request", Effect.ONCE)
-async def http_request(args: HttpRequest, hands: Hands) -> Mapping[str, Any]:
+@runner_tool("http.request", Effect.ONCE)
+async def http_request(args: HttpRequest, env: ToolEnvironment) -> Mapping[str, Any]:
     """Send one request to a public address and return the answer; redirects are answers like any
     other. A body that is no UTF-8 comes as base64.
     """
-    if not hands.place.allow_net:
+    if not env.folder.allow_net:
         raise NetworkClosed("This runner has no network; its operator can give it one.")
     timeout_ms = min(args.timeout_ms, MAX_TIMEOUT_MS)
     deadline = time.monotonic() + timeout_ms / 1000
@@ -109,8 +109,11 @@ async def _prepare(args: HttpRequest, deadline: float) -> _Exchange:
         raise WrongArguments(error.message) from None
     except AddressNotAllowed as error:
         raise NetworkClosed(error.message, details=error.details) from None
-    place, rule = urlsplit(url), EgressPolicy()
-    host, port = str(place.hostname), place.port or DEFAULT_PORTS[place.scheme]
+    parts, rule = urlsplit(url), EgressPolicy()
+    host, port = (
+        str(parts.hostname),
+        parts.port or DEFAULT_PORTS[parts.scheme],
+    )
     try:
         addresses = await rule.addresses_of(host)
         rule.check(host, port, addresses)
@@ -127,7 +130,7 @@ class _Exchange:
     def __init__(
         self, args: HttpRequest, url: str, address: str, port: int, deadline: float
     ) -> None:
-        self._args, self._place, self._deadline = args, urlsplit(url), deadline
+        self._args, self._parts, self._deadline = args, urlsplit(url), deadline
         self._address, self._port = address, port
         self._socket: socket.socket | None = None
         self._is_over = False
@@ -148,10 +151,10 @@ class _Exchange:
 
     def _connect(self) -> http.client.HTTPConnection:
         left = min(CONNECT_S, max(0.001, seconds_until(self._deadline)))
-        host = str(self._place.hostname)
+        host = str(self._parts.hostname)
         self._socket = socket.create_connection((self._address, self._port), left)
         self._socket.settimeout(max(0.001, seconds_until(self._deadline)))
-        if self._place.scheme == "https":
+        if self._parts.scheme == "https":
             self._socket = _tls().wrap_socket(self._socket, server_hostname=host)
         if self._is_over:
             raise ConnectionAbortedError
@@ -160,9 +163,9 @@ class _Exchange:
         return connection
 
     def _ask(self, connection: http.client.HTTPConnection) -> dict[str, Any]:
-        args, place = self._args, self._place
-        path = (place.path or "/") + (f"?{place.query}" if place.query else "")
-        ours = {"Host": place.netloc, "Accept-Encoding": "identity", "Connection": "close"}
+        args, parts = self._args, self._parts
+        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        ours = {"Host": parts.netloc, "Accept-Encoding": "identity", "Connection": "close"}
         if not any(name.lower() == "user-agent" for name in args.headers):
             ours["User-Agent"] = "Continuity-Runner/1.0"
         body = None if args.body is None else args.body.encode()
@@ -188,11 +191,11 @@ class _Exchange:
 
 def _headers(answer: http.client.HTTPResponse) -> dict[str, str]:
     """Return the headers by lower-case name, repeated ones joined."""
-    told: dict[str, str] = {}
+    merged: dict[str, str] = {}
     for name, value in answer.getheaders():
         text = value.encode("latin-1", "replace").decode("utf-8", "replace")
-        told[name.lower()] = f"{told[name.lower()]}, {text}" if name.lower() in told else text
-    return told
+        merged[name.lower()] = f"{merged[name.lower()]}, {text}" if name.lower() in merged else text
+    return merged
 
 
 def _body(data: bytes) -> dict[str, str]:

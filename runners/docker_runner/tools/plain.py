@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from runners.docker_runner.errors import WrongArguments
-from runners.docker_runner.tool import Arguments, Hands, offered
+from runners.docker_runner.tool import Arguments, ToolEnvironment, runner_tool
 from runners.tools.base import Effect
 
 
@@ -24,8 +24,8 @@ class Text(Arguments):
     text: str
 
 
-@offered("math.add", Effect.READ)
-async def math_add(args: TwoNumbers, hands: Hands) -> Mapping[str, Any]:
+@runner_tool("math.add", Effect.READ)
+async def math_add(args: TwoNumbers, env: ToolEnvironment) -> Mapping[str, Any]:
     """Add two numbers."""
     result = args.a + args.b
     if not math.isfinite(result):
@@ -33,13 +33,13 @@ async def math_add(args: TwoNumbers, hands: Hands) -> Mapping[str, Any]:
     return {"result": result}
 
 
-@offered("text.upper", Effect.READ)
-async def text_upper(args: Text, hands: Hands) -> Mapping[str, Any]:
+@runner_tool("text.upper", Effect.READ)
+async def text_upper(args: Text, env: ToolEnvironment) -> Mapping[str, Any]:
     """Return the text in capital letters."""
     return {"text": args.text.upper()}
 
 
-@offered("echo", Effect.READ)
-async def echo(args: Text, hands: Hands) -> Mapping[str, Any]:
+@runner_tool("echo", Effect.READ)
+async def echo(args: Text, env: ToolEnvironment) -> Mapping[str, Any]:
     """Return the text as it is."""
     return {"text": args.text}
