@@ -7,10 +7,12 @@ import os
 import signal
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.utils.module_loading import import_string
 
 from runners.product import VERSION
 from tests.integration.mcp_process import (
@@ -241,4 +243,6 @@ def test_mcp_config_knows_servers_by_their_address(
 
 
 def test_the_version_is_the_products() -> None:
-    assert f'version = "{VERSION}"' in (ROOT / "pyproject.toml").read_text()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    version = project["tool"]["setuptools"]["dynamic"]["version"]["attr"]
+    assert import_string(version) == VERSION
