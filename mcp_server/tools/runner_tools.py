@@ -10,7 +10,13 @@ from decisions.identity.principals import Principal
 from mcp_server.protocol.progress import TextProgress
 from mcp_server.tools.registry import McpTool, McpToolCall, Schema
 from runners.remote_tools.catalogue import OfferedTool, list_offered
-from runners.remote_tools.model_facing import ModelFacingTool, choose_runner, describe_tool, model_facing_tools, schema_with_runner_choice
+from runners.remote_tools.model_facing import (
+    ModelFacingTool,
+    choose_runner,
+    describe_tool,
+    model_facing_tools,
+    schema_with_runner_choice,
+)
 from runners.targets.targets import Caller
 from runs.direct_calls.calls import call_tool
 from runs.direct_calls.request import DirectCallRequest
@@ -55,7 +61,9 @@ def tools_of_targets(principal: Principal, taken: Collection[str]) -> dict[str, 
     if "tools:write" not in principal.scopes:
         return {}
     offered = list_offered(Caller.of(principal))
-    published = model_facing_tools(offered, taken=taken, at_most=MAX_LISTED, schema_bytes=LIST_BYTES)
+    published = model_facing_tools(
+        offered, taken=taken, at_most=MAX_LISTED, schema_bytes=LIST_BYTES
+    )
     return {name: _tool(name, one) for name, one in published.items()}
 
 
