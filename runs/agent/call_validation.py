@@ -12,14 +12,14 @@ from decisions.validation.storable import storable
 from runners.errors import ToolFailed
 from runners.invocation.arguments import check_args
 from runners.llm.base import Done, LlmCall
-from runners.remote_tools.model_facing import ToldTool
+from runners.remote_tools.model_facing import ModelFacingTool
 from runners.tools.registry import get_tool
 from runs.agent.remote_tools import resolve_remote_call
 from runs.agent.tools import AGENT_TOOLS, ASK, COMPLETE
 
 
 def validate_calls(
-    calls: list[LlmCall], done: Done, offered: set[str], remote: Mapping[str, ToldTool]
+    calls: list[LlmCall], done: Done, offered: set[str], remote: Mapping[str, ModelFacingTool]
 ) -> list[dict[str, Any]]:
     """Return the calls as the journal stores them: an invalid one with `refused` and `code`, one
     for a runner with `elsewhere`, its tool and target.
@@ -59,7 +59,7 @@ def _code(call: LlmCall, known: set[str]) -> str:
     return "INVALID_PARAMETER" if call.name in known else "E_POLICY_VIOLATION"
 
 
-def _remote_fields(tool: ToldTool, call: LlmCall) -> dict[str, Any]:
+def _remote_fields(tool: ModelFacingTool, call: LlmCall) -> dict[str, Any]:
     try:
         return {"elsewhere": resolve_remote_call(tool, call.arguments)}
     except InvalidInput as error:

@@ -17,7 +17,7 @@ from decisions.errors import InvalidInput
 from decisions.identity.principals import Principal
 from runners.invocation.fallback import RemoteCall
 from runners.llm.base import ToolSpec
-from runners.remote_tools.catalogue import ToolOnRunner, OfferedTool, list_offered
+from runners.remote_tools.catalogue import OfferedTool, ToolOnRunner, list_offered
 from runners.remote_tools.model_facing import (
     TARGET,
     ModelFacingTool,
@@ -25,8 +25,8 @@ from runners.remote_tools.model_facing import (
     describe_tool,
     is_usable,
     model_facing_tools,
-    wire_names,
     schema_with_runner_choice,
+    wire_names,
 )
 from runners.targets.published_tools import any_object
 from runners.targets.targets import Caller
@@ -126,7 +126,11 @@ def _gone(target_id: str) -> ToolOnRunner:
 def remote_tool_specs(tools: Mapping[str, ModelFacingTool]) -> list[ToolSpec]:
     """Return the specifications, for the model, of the remote tools that are shown."""
     return [
-        ToolSpec(wire_name, describe_tool(view.tool, at_most=DESCRIPTION_MAX), schema_with_runner_choice(view.tool))
+        ToolSpec(
+            wire_name,
+            describe_tool(view.tool, at_most=DESCRIPTION_MAX),
+            schema_with_runner_choice(view.tool),
+        )
         for wire_name, view in tools.items()
         if view.is_shown
     ]

@@ -15,7 +15,7 @@ from decisions.identity.principals import Principal
 from runners.errors import ToolFailed
 from runners.invocation.arguments import input_schema, scope_of
 from runners.llm.base import ToolSpec
-from runners.remote_tools.model_facing import ToldTool
+from runners.remote_tools.model_facing import ModelFacingTool
 from runners.targets.targets import Caller
 from runners.targets.workspaces import check_may_use, open_workspace
 from runners.tools.base import Tool
@@ -94,7 +94,9 @@ def _may_use(tool: Tool, principal: Principal, target_id: str | None) -> bool:
 
 
 def tool_specs(
-    names: Sequence[str], remote: Mapping[str, ToldTool], output_schema: Mapping[str, Any] | None
+    names: Sequence[str],
+    remote: Mapping[str, ModelFacingTool],
+    output_schema: Mapping[str, Any] | None,
 ) -> list[ToolSpec]:
     """Return the specifications, for the model, of the named local tools, the remote tools and the
     agent's own.

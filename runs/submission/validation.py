@@ -27,7 +27,7 @@ from decisions.validation.json_schema import check
 from runners.browser_sessions import find_session, new_session
 from runners.models import BrowserSession
 from runners.targets.targets import Caller
-from runners.targets.workspaces import developer_target_of
+from runners.targets.workspaces import developer_mode_target
 from runs.models import DEVELOPER_TARGET, TRACE, Run
 from runs.submission.output_schema import check_output_schema
 from runs.submission.secret_inputs import split_secrets
@@ -70,7 +70,7 @@ class Submission:
         """The options with what the worker cannot know: the target for which this process is in
         developer mode, and the trace context of the request.
         """
-        target = developer_target_of(Caller.of(self.principal))
+        target = developer_mode_target(Caller.of(self.principal))
         extras = {DEVELOPER_TARGET: target, TRACE: current_traceparent()}
         return {**self.options, **{name: value for name, value in extras.items() if value}}
 

@@ -13,7 +13,7 @@ from decisions.errors import InvalidInput
 from decisions.identity.principals import Principal
 from runners.invocation.fallback import RemoteCall
 from runners.invocation.step_call import StepCall
-from runners.remote_tools.lookup import names_runner
+from runners.remote_tools.lookup import is_runner_named
 from runners.tools.base import Closed, Effect
 from runs.models import RunStatus
 from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView
@@ -202,7 +202,7 @@ class CallTools(ToolSteps):
 def _completed(where: str, call: Mapping[str, Any], principal: Principal) -> dict[str, Any]:
     name, target_field = call["name"], f"{where}.targetId"
     target_id = runner_target(name, call.get("targetId"), principal, where=target_field)
-    remote = names_runner(name, target_id)
+    remote = is_runner_named(name, target_id)
     tool = find_step_tool(name, where=f"{where}.name", target_id=target_id, remote=remote)
     args = checked_step_args(tool, call.get("args", {}), where=f"{where}.args")
     target = pinned_target(tool, target_id, principal, where=target_field)
@@ -218,7 +218,7 @@ def _completed(where: str, call: Mapping[str, Any], principal: Principal) -> dic
 
 
 def _is_remote(call: Mapping[str, Any]) -> bool:
-    return names_runner(call["name"], call.get("targetId"))
+    return is_runner_named(call["name"], call.get("targetId"))
 
 
 def _fallback_of(call: Mapping[str, Any]) -> dict[str, str]:
