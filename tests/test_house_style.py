@@ -131,7 +131,7 @@ def test_only_one_module_writes_the_status_of_a_run() -> None:
         for path in sources()
         if path.is_relative_to(ROOT / "runs")
     }
-    assert writers.pop("runs/lifecycle/status.py")
+    assert writers.pop("runs/lifecycle/state_machine.py")
     assert {name: lines for name, lines in writers.items() if lines} == {}
 
 

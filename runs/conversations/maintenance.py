@@ -16,7 +16,7 @@ from runs.conversations.services import end_takeover
 from runs.conversations.state import move_task
 from runs.journal.outcome import error_object
 from runs.lifecycle.changes import Transition
-from runs.lifecycle.status import move
+from runs.lifecycle.state_machine import move
 from runs.models import Run, RunStatus, Task, TaskStatus, TaskTicket
 from runs.submission.resume import TAKEOVER
 

@@ -1,4 +1,4 @@
-"""Runs. Only `runs.lifecycle.status` writes Run.status."""
+"""Runs. Only `runs.lifecycle.state_machine` writes Run.status."""
 
 from __future__ import annotations
 

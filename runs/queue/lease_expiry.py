@@ -22,7 +22,7 @@ from runners.browser_sessions import detach_sessions
 from runs.lifecycle.changes import Plus, Transition
 from runs.lifecycle.in_flight_calls import WORKER_LOST
 from runs.lifecycle.slots import ensure_slots, release_slot
-from runs.lifecycle.status import InvalidTransition, move
+from runs.lifecycle.state_machine import InvalidTransition, move
 from runs.models import Run, RunStatus, Slot, Worker
 from runs.queue.leases import end_lease
 

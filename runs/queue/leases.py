@@ -17,7 +17,7 @@ from decisions.infra import prepared_statements
 from runs.lifecycle.changes import Plus, StepChange, Transition
 from runs.lifecycle.in_flight_calls import INTERRUPTED
 from runs.lifecycle.session_lease import run_using
-from runs.lifecycle.status import lease_run
+from runs.lifecycle.state_machine import lease_run
 from runs.lifecycle.transition import apply
 from runs.models import Run, RunStatus, RunStep, StepStatus
 from runs.queue import outbox

@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from decisions.infra.staleness import ChangeWatch
 from runs.journal.outcome import error_object
 from runs.lifecycle.changes import Transition
-from runs.lifecycle.status import InvalidTransition, move
+from runs.lifecycle.state_machine import InvalidTransition, move
 from runs.models import Run, RunStatus
 from runs.task_templates.outcomes import next_actions
 

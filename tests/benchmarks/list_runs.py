@@ -146,7 +146,7 @@ def write_cost() -> dict[str, Any]:
 def one_whole_run() -> None:
     """Write what a run of one step writes from its submit to its end, in the product's own ways."""
     from runs.lifecycle.changes import NewEvent, Plus, StepChange, Transition
-    from runs.lifecycle.status import move
+    from runs.lifecycle.state_machine import move
     from runs.models import RunStatus, StepStatus
     from runs.queue import leases
     from runs.submission.services import submit_run

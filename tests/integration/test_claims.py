@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 
 from decisions.identity.principals import Principal
 from runs.lifecycle.slots import ensure_slots
-from runs.lifecycle.status import lease_run
+from runs.lifecycle.state_machine import lease_run
 from runs.models import OutboxEntry, Run, RunEvent, Slot, Worker
 from runs.queue import dispatch_order as queue_order
 from runs.queue import leases

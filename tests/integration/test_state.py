@@ -11,7 +11,7 @@ from django.db import IntegrityError, connection, transaction
 
 from decisions.models import AuditEntry
 from runs.lifecycle.changes import NewEvent, Transition
-from runs.lifecycle.status import ALLOWED, InvalidTransition, move
+from runs.lifecycle.state_machine import ALLOWED, InvalidTransition, move
 from runs.models import TERMINAL, OutboxEntry, Run, RunEvent, RunStatus
 
 LEGAL = {

@@ -13,7 +13,7 @@ from decisions.errors import Conflict, InvalidInput, TrustNotAllowed, WebhookNot
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from runs.lifecycle.changes import Transition
-from runs.lifecycle.status import move
+from runs.lifecycle.state_machine import move
 from runs.models import Run, RunStatus, Webhook, WebhookDelivery
 from runs.submission.services import cancel_run, retry_run
 from runs.webhooks import services
