@@ -1,1 +1,1 @@
-"""What is kept: bytes by their hash, chunks, expiry."""
+"""Artifacts: files of runs and uploads, stored by SHA-256; chunks, downloads, expiry."""

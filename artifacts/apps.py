@@ -1,4 +1,4 @@
-"""The Django application of what is kept."""
+"""The Django application `artifacts`."""
 
 from __future__ import annotations
 

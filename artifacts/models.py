@@ -1,4 +1,4 @@
-"""What a run kept, one row an artifact; the bytes are in the storage under their sha256."""
+"""Artifacts and uploads; the bytes are in the storage under their SHA-256."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ RESULT = "result"  # kind of the artifact with a run's whole result; listed firs
 
 
 class Artifact(models.Model):
-    """A named piece of a run's output. The row outlives its bytes as a tombstone (`expired_at`)."""
+    """A file of a run's output, or an upload. After the bytes are deleted, the row remains as a
+    tombstone (`expired_at`).
+    """
 
     id = models.CharField(primary_key=True, max_length=64)
     tenant_id = models.CharField(max_length=64)
@@ -21,7 +23,7 @@ class Artifact(models.Model):
     sha256 = models.CharField(max_length=64)
     size_bytes = models.BigIntegerField()
     created_at = models.DateTimeField()
-    # Set when its run ends: bytes go after that time, the row stays.
+    # Set when its run ends: after this time the bytes are deleted, not the row.
     expires_at = models.DateTimeField(null=True)
     expired_at = models.DateTimeField(null=True)
 
@@ -45,9 +47,8 @@ class Artifact(models.Model):
 
 
 class ArtifactUpload(models.Model):
-    """A promise to take certain bytes; they become an artifact once they are there and are those.
-
-    Until then they lie apart, under the upload's own name.
+    """An announced upload. Its bytes become an artifact once they are verified; until then they are
+    staged under the upload's id.
     """
 
     id = models.CharField(primary_key=True, max_length=64)

@@ -1,4 +1,4 @@
-"""Keeping artifacts and letting them go."""
+"""Store and expire artifacts; delete unused bytes."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from decisions.validation.storable import storable_text
 
 @dataclass(frozen=True, slots=True)
 class StoredBlob:
-    """Bytes that are safe in the storage and wait for their row (`artifact_rows`).
+    """Bytes that are durably stored and have no row yet (see `artifact_rows`).
 
     Attributes:
-        artifact_id: the id that the row will have, so that an output can name it already.
+        artifact_id: the id of the future row, so that a step's output can already refer to it.
     """
 
     artifact_id: str
@@ -36,7 +36,7 @@ class StoredBlob:
 
 
 def store_blob(data: bytes, *, name: str, mime_type: str, kind: str = "file") -> StoredBlob:
-    """Write the bytes durably, ahead of the row. Blocks on the storage; not for a transaction."""
+    """Store bytes durably, before their row is written. Blocks; call it outside a transaction."""
     return StoredBlob(
         new_id("art_"),
         write_blob(data),
@@ -55,9 +55,11 @@ def artifact_rows(
     run_id: str,
     ended_at: datetime | None = None,
 ) -> list[Artifact]:
-    """Return the unsaved rows of kept blobs, each with the step it came from.
+    """Return the unsaved rows of stored blobs.
 
-    Where the run ends in the same transaction (`ended_at`), their time to live counts already.
+    Args:
+        blobs: each with the index of its step, or None.
+        ended_at: when the run ended, if it ends in the same transaction; starts the time to live.
     """
     now = datetime.now(UTC)
     return [
@@ -84,33 +86,31 @@ def _expiry(ended_at: datetime) -> datetime:
 
 
 def start_expiry(run_id: str, ended_at: datetime) -> None:
-    """Let the artifacts of a run that ended live for ARTIFACT_TTL_MS more, in the caller's
-    transaction.
-    """
+    """Let a run's artifacts expire ARTIFACT_TTL_MS after its end, in the caller's transaction."""
     Artifact.objects.filter(run_id=run_id).update(expires_at=_expiry(ended_at))
 
 
 def expire_artifacts(*, limit: int = 500) -> int:
-    """Turn artifacts past their time into tombstones, audited; return how many. Twice at once is
-    safe.
+    """Turn overdue artifacts into tombstones, audited; return how many. Commits each batch of
+    `limit`. Safe to call concurrently.
     """
     due = Artifact.objects.filter(expires_at__lte=datetime.now(UTC), expired_at__isnull=True)
-    expired = some = _expire(due.order_by("expires_at")[:limit])
-    while some == limit:
-        some = _expire(due.order_by("expires_at")[:limit])
-        expired += some
+    expired = count = _expire(due.order_by("expires_at")[:limit])
+    while count == limit:
+        count = _expire(due.order_by("expires_at")[:limit])
+        expired += count
     return expired
 
 
 def expire_artifacts_of(run_ids: Sequence[str]) -> int:
-    """Leave nothing but tombstones of these runs' artifacts, whatever time they had left."""
+    """Turn all artifacts of these runs into tombstones now, audited; return how many. Commits."""
     return _expire(Artifact.objects.filter(run_id__in=run_ids, expired_at__isnull=True))
 
 
 def _expire(rows: QuerySet[Artifact]) -> int:
     now = datetime.now(UTC)
     with transaction.atomic():
-        mine = [
+        expired = [
             row
             for row in rows
             if Artifact.objects.filter(id=row.id, expired_at__isnull=True).update(expired_at=now)
@@ -126,22 +126,22 @@ def _expire(rows: QuerySet[Artifact]) -> int:
                     row.workspace_id,
                     {"runId": row.run_id, "sizeBytes": row.size_bytes},
                 )
-                for row in mine
+                for row in expired
             ]
         )
-    return len(mine)
+    return len(expired)
 
 
 def collect_blobs() -> int:
-    """Delete old bytes that no living row names; return how many files went."""
-    gone = 0
+    """Garbage-collect old files that no artifact or open upload uses; return how many."""
+    deleted = 0
     old = iter(list_old_files())
     while paths := list(itertools.islice(old, 500)):
-        named = Artifact.objects.filter(
+        rows = Artifact.objects.filter(
             sha256__in=[path.rsplit("/", 1)[-1] for path in paths], expired_at__isnull=True
         )
-        kept = {blob_path(sha256) for sha256 in named.values_list("sha256", flat=True)}
-        kept |= open_upload_names()
-        # What follows a dot is somebody's copy of an upload, while it is being completed.
-        gone += sum(delete_file(path) for path in paths if path.partition(".")[0] not in kept)
-    return gone
+        used = {blob_path(sha256) for sha256 in rows.values_list("sha256", flat=True)}
+        used |= open_upload_names()
+        # A suffix after a dot marks a copy of an upload that is being completed.
+        deleted += sum(delete_file(path) for path in paths if path.partition(".")[0] not in used)
+    return deleted

@@ -1,6 +1,4 @@
-"""Artifacts that callers bring: announced, sent straight to the storage, valid once they were read
-and found to be what was announced.
-"""
+"""Uploads by callers: announced, sent directly to the storage, and verified on completion."""
 
 from __future__ import annotations
 
@@ -30,47 +28,51 @@ from decisions.models import Confirmation
 from decisions.validation.storable import storable_text
 
 KIND = "upload"
-OPEN_MAX = 100  # uploads of a workspace that are announced and not complete
+OPEN_MAX = 100  # incomplete uploads per workspace
 TIME_TO_SEND = timedelta(hours=1)
 PIECE_BYTES = 1 << 20
 
 
 class TooManyUploads(Conflict):
-    """The workspace has announced more than it sends."""
+    """The workspace has too many incomplete uploads."""
 
     retryable = True
-    recovery = "Complete the uploads that are open; those that are not end after an hour."
+    recovery = "Complete the open uploads, or wait: they expire after an hour."
 
 
 class NothingUploaded(Conflict):
-    """The bytes are not there yet."""
+    """No bytes were sent for the upload yet."""
 
     retryable = True
     recovery = "Send the bytes by PUT to the url of the upload, then complete it."
 
 
 def start_upload(
-    *, principal: Principal, name: str, mime_type: str, size_bytes: int, sha256: str, door: str
+    *, principal: Principal, name: str, mime_type: str, size_bytes: int, sha256: str, base_url: str
 ) -> dict[str, Any]:
-    """Announce bytes and return {uploadId, method, url, headers, expiresAt}: where to send them.
+    """Announce an upload and return {uploadId, method, url, headers, expiresAt}: where to send the
+    bytes. Commits.
 
     Args:
-        door: the address of our own door for bytes, which ends with a slash; used where the storage
-            has none.
+        base_url: the URL of the server's own upload endpoint with a trailing slash, for a storage
+            without presigned URLs.
 
     Raises:
-        InvalidInput, TooManyUploads: Larger than this installation takes; OPEN_MAX are open.
+        InvalidInput: Larger than UPLOAD_MAX_BYTES.
+        TooManyUploads: OPEN_MAX uploads are open.
         PolicyDenied, ConfirmationRequired: As `authorize.admit_call`.
     """
     principal.require("artifacts:write")
     most = settings.UPLOAD_MAX_BYTES
     if size_bytes > most:
-        raise InvalidInput(f"sizeBytes: at most {most} are taken.", details={"maxBytes": most})
+        raise InvalidInput(
+            f"sizeBytes: at most {most} bytes are accepted.", details={"maxBytes": most}
+        )
     now = datetime.now(UTC)
-    place = {"tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id}
     upload = ArtifactUpload(
         id=new_id("upl_"),
-        **place,
+        tenant_id=principal.tenant_id,
+        workspace_id=principal.workspace_id,
         principal_id=principal.id,
         name=storable_text(name)[:255],
         mime_type=mime_type,
@@ -79,7 +81,7 @@ def start_upload(
         created_at=now,
         expires_at=now + TIME_TO_SEND,
     )
-    opened = ArtifactUpload.objects.filter(
+    open_uploads = ArtifactUpload.objects.filter(
         workspace_id=principal.workspace_id, expires_at__gt=now, artifact_id__isnull=True
     )
     facts = {"sizeBytes": size_bytes, "sha256": sha256, "mimeType": mime_type}
@@ -88,11 +90,11 @@ def start_upload(
     )
     with transaction.atomic():
         use_approval(approval)
-        if len(opened.values("id")[:OPEN_MAX]) >= OPEN_MAX:
-            raise TooManyUploads(f"{OPEN_MAX} uploads of this workspace are open.")
+        if len(open_uploads.values("id")[:OPEN_MAX]) >= OPEN_MAX:
+            raise TooManyUploads(f"This workspace has {OPEN_MAX} open uploads already.")
         upload.save(force_insert=True)
-        record(_deed("artifact.upload_started", principal, upload, facts))
-    url, headers = _where_to_send(upload, door)
+        record(_audit_event("artifact.upload_started", principal, upload, facts))
+    url, headers = _destination(upload, base_url)
     return {
         "uploadId": upload.id,
         "method": "PUT",
@@ -102,11 +104,11 @@ def start_upload(
     }
 
 
-def _where_to_send(upload: ArtifactUpload, door: str) -> tuple[str, dict[str, str]]:
+def _destination(upload: ArtifactUpload, base_url: str) -> tuple[str, dict[str, str]]:
     sign = getattr(blob_storage(), "presign_put", None)
     if sign is None:
         length = str(upload.size_bytes)
-        return door + create_ticket(upload), {
+        return base_url + create_ticket(upload), {
             "Content-Type": upload.mime_type,
             "Content-Length": length,
         }
@@ -121,14 +123,14 @@ def _where_to_send(upload: ArtifactUpload, door: str) -> tuple[str, dict[str, st
 
 
 class Readable(Protocol):
-    """A body as it comes in."""
+    """A request body that is read as it arrives."""
 
     def read(self, size: int, /) -> bytes:
         """Return the next bytes."""
 
 
-class _Sent(File):  # type: ignore[type-arg]
-    """A body on its way into the storage, as long as it was announced to be."""
+class _UploadBody(File):  # type: ignore[type-arg]
+    """A request body as a File for the storage, limited to the announced size."""
 
     def __init__(self, body: Readable, size_bytes: int) -> None:
         super().__init__(None)
@@ -136,7 +138,7 @@ class _Sent(File):  # type: ignore[type-arg]
         self._announced = size_bytes
 
     def chunks(self, chunk_size: int | None = None) -> Iterator[bytes]:
-        """Yield the body, and refuse one of another length."""
+        """Yield the body in pieces; raise InvalidInput if its size is not the announced one."""
         left = self._announced
         for piece in iter(partial(self._body.read, PIECE_BYTES), b""):
             left -= len(piece)
@@ -148,40 +150,40 @@ class _Sent(File):  # type: ignore[type-arg]
 
 
 async def receive_upload(*, ticket: Ticket | None, body: Readable, mime_type: str) -> None:
-    """Take the bytes of an upload; sent again, they replace what was sent before.
+    """Store the bytes of an upload in the staging area; a repeated request replaces them.
 
     Raises:
-        ArtifactNotFound: No such ticket, or its time is over.
-        Conflict: The upload is complete.
-        InvalidInput: Another length or another type than announced; nothing is kept.
+        ArtifactNotFound: The ticket is invalid or expired.
+        Conflict: The upload is complete already.
+        InvalidInput: The size or the media type is not the announced one; nothing is stored.
     """
-    upload = await in_thread(_awaited, ticket, mime_type)
-    sent = _Sent(body, upload.size_bytes)
-    await in_long_thread(blob_storage().save, staging_name(upload.id), sent)
+    upload = await in_thread(_open_upload, ticket, mime_type)
+    content = _UploadBody(body, upload.size_bytes)
+    await in_long_thread(blob_storage().save, staging_name(upload.id), content)
 
 
-def _awaited(ticket: Ticket | None, mime_type: str) -> ArtifactUpload:
+def _open_upload(ticket: Ticket | None, mime_type: str) -> ArtifactUpload:
     upload = ticket and ArtifactUpload.objects.filter(id=ticket.upload_id).first()
     if not upload:
-        told = "There is no upload at this address, or its time is over."
-        raise ArtifactNotFound(told, next_actions=[])
+        message = "There is no upload at this address, or it has expired."
+        raise ArtifactNotFound(message, next_actions=[])
     if upload.artifact_id is not None:
-        raise Conflict(f"The upload {upload.id} is complete.")
+        raise Conflict(f"The upload {upload.id} is complete already.")
     if mime_type != upload.mime_type:
         raise InvalidInput(f"Content-Type: it has to be {upload.mime_type}, as announced.")
     return upload
 
 
 async def complete_upload(*, principal: Principal, upload_id: str) -> dict[str, Any]:
-    """Read what was sent; where it is what was announced, make it an artifact and return it.
+    """Verify the bytes of an upload, create the artifact and return it. Commits.
 
-    Twice is the same artifact. It lives as long as artifacts do, from now on.
+    Calling it twice returns the same artifact. Its time to live starts now.
 
     Raises:
         ArtifactNotFound: Unknown, or another workspace's.
-        ArtifactExpired: Its time is over.
-        NothingSent: The bytes are not there yet.
-        InvalidInput: They are not those that were announced; they are gone then.
+        ArtifactExpired: The upload has expired.
+        NothingUploaded: No bytes were sent yet.
+        InvalidInput: The size or SHA-256 is not the announced one; the bytes are deleted.
         PolicyDenied, ConfirmationRequired: As `authorize.admit_call`.
     """
     return await run_to_completion(_complete(principal, upload_id))
@@ -190,15 +192,15 @@ async def complete_upload(*, principal: Principal, upload_id: str) -> dict[str, 
 async def _complete(principal: Principal, upload_id: str) -> dict[str, Any]:
     upload = await in_thread(_upload, principal, upload_id)
     if upload.artifact_id is None:
-        # Before the bytes are read: those that were sent stay there while a person is asked.
-        use = tool_call_request(principal, "complete_artifact_upload", {"uploadId": upload.id})
-        approval = await in_thread(admit_call, use)
+        # Before the bytes are verified: they stay in the staging area during a confirmation.
+        call = tool_call_request(principal, "complete_artifact_upload", {"uploadId": upload.id})
+        approval = await in_thread(admit_call, call)
         try:
-            await in_long_thread(_take_in, upload)
+            await in_long_thread(_verify_and_promote, upload)
         except FileNotFoundError:
             await in_thread(_require_complete, upload)
         else:
-            await in_thread(_make_artifact, principal, upload, approval)
+            await in_thread(_create_artifact, principal, upload, approval)
             await in_long_thread(blob_storage().delete, staging_name(upload.id))
     return await in_thread(lambda: describe_artifact(Artifact.objects.get(id=upload.artifact_id)))
 
@@ -210,44 +212,43 @@ def _upload(principal: Principal, upload_id: str) -> ArtifactUpload:
     if upload is None:
         raise ArtifactNotFound(f"There is no upload {upload_id[:64]}.", next_actions=[])
     if upload.artifact_id is None and upload.expires_at <= datetime.now(UTC):
-        told = f"The time to complete the upload {upload_id} is over."
-        raise ArtifactExpired(told, next_actions=[])
+        raise ArtifactExpired(f"The upload {upload_id} has expired.", next_actions=[])
     return upload
 
 
 def _require_complete(upload: ArtifactUpload) -> None:
-    """Refuse an upload of which nothing is there, unless somebody else completed it meanwhile."""
+    """Raise if no bytes were sent, unless a concurrent call completed the upload."""
     upload.refresh_from_db()
     if upload.artifact_id is None:
-        raise NothingUploaded(f"Nothing has been sent for the upload {upload.id}.")
+        raise NothingUploaded(f"No bytes have been sent for the upload {upload.id}.")
 
 
-def _take_in(upload: ArtifactUpload) -> None:
-    """Read the bytes, whatever a server said of them, and put them where their hash wants them."""
+def _verify_and_promote(upload: ArtifactUpload) -> None:
+    """Verify the staged bytes by reading them, and store them under their SHA-256."""
     storage, digest = blob_storage(), hashlib.sha256()
-    seized = storage.open_upload(staging_name(upload.id))
+    staged = storage.open_upload(staging_name(upload.id))
     try:
-        found = seized.size
+        found = staged.size
         if found == upload.size_bytes:
-            for piece in iter(partial(seized.read, PIECE_BYTES), b""):
+            for piece in iter(partial(staged.read, PIECE_BYTES), b""):
                 digest.update(piece)
         if digest.hexdigest() == upload.sha256:
-            storage.promote_upload(seized, blob_path(upload.sha256), size_bytes=upload.size_bytes)
+            storage.promote_upload(staged, blob_path(upload.sha256), size_bytes=upload.size_bytes)
             return
     finally:
-        storage.close_upload(seized)
+        storage.close_upload(staged)
     storage.delete(staging_name(upload.id))
     announced = {"sizeBytes": upload.size_bytes, "sha256": upload.sha256}
     raise InvalidInput(
-        "What was sent is not what was announced; send it again.",
+        "The bytes do not have the announced size and sha256; send them again.",
         details={"sizeBytes": found, "announced": announced},
     )
 
 
-def _make_artifact(
+def _create_artifact(
     principal: Principal, upload: ArtifactUpload, approval: Confirmation | None
 ) -> None:
-    """Write the row, once: of two who complete at the same time both get the first one's."""
+    """Write the artifact's row once: a concurrent completion finds the row of the first."""
     now = datetime.now(UTC)
     row = Artifact(
         id=new_id("art_"),
@@ -263,31 +264,31 @@ def _make_artifact(
         expires_at=now + timedelta(milliseconds=settings.ARTIFACT_TTL_MS),
     )
     with transaction.atomic():
-        mine = ArtifactUpload.objects.filter(id=upload.id, artifact_id__isnull=True)
-        if mine.update(artifact_id=row.id):
+        incomplete = ArtifactUpload.objects.filter(id=upload.id, artifact_id__isnull=True)
+        if incomplete.update(artifact_id=row.id):
             use_approval(approval)
             row.save(force_insert=True)
-            record(_deed("artifact.uploaded", principal, upload, {"artifactId": row.id}))
+            record(_audit_event("artifact.uploaded", principal, upload, {"artifactId": row.id}))
     upload.refresh_from_db()
 
 
-def _deed(
+def _audit_event(
     action: str, principal: Principal, upload: ArtifactUpload, facts: dict[str, Any]
 ) -> AuditEvent:
-    place = upload.tenant_id, upload.workspace_id
-    return AuditEvent(action, principal.id, "upload", upload.id, *place, facts)
+    owner = upload.tenant_id, upload.workspace_id
+    return AuditEvent(action, principal.id, "upload", upload.id, *owner, facts)
 
 
 def delete_old_uploads() -> int:
-    """Remove uploads that were complete or abandoned an hour after their time, and what was sent
-    for them; return how many.
+    """Delete uploads an hour after they expired, complete or not, with their staged bytes; return
+    how many. Commits each batch.
     """
-    over = ArtifactUpload.objects.filter(expires_at__lte=datetime.now(UTC) - TIME_TO_SEND)
+    old = ArtifactUpload.objects.filter(expires_at__lte=datetime.now(UTC) - TIME_TO_SEND)
 
-    def forget_some() -> int:
-        ids = list(over.values_list("id", flat=True)[:BATCH_SIZE])
+    def delete_batch() -> int:
+        ids = list(old.values_list("id", flat=True)[:BATCH_SIZE])
         for upload_id in ids:
             blob_storage().delete(staging_name(upload_id))
-        return over.filter(id__in=ids).delete()[0]
+        return old.filter(id__in=ids).delete()[0]
 
-    return run_in_batches(forget_some, full=BATCH_SIZE)
+    return run_in_batches(delete_batch, full=BATCH_SIZE)

@@ -1,4 +1,4 @@
-"""Routes of the artifacts, under /api/v1."""
+"""Routes of artifacts and uploads, under /api/v1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Artifacts over REST: chunk by chunk as S0 §3.3 has it, or whole as a download."""
+"""REST views of artifacts: chunks (S0 §3.3) and whole downloads."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ _REFUSALS = (400, 401, 403, 404, 410, 429)
 
 
 class RangeNotSatisfiable(InvalidInput):
-    """The range lies outside of the artifact."""
+    """The requested range is outside the artifact."""
 
     http_status = 416
-    recovery = "Ask for a range that starts before the size in the header Content-Range."
+    recovery = "Request a range that starts before the size in the header Content-Range."
 
 
 class ChunkView(ApiView):
@@ -67,12 +67,12 @@ class ChunkView(ApiView):
         examples={200: _EXAMPLE},
     )
     def get(self, request: Request, **path: str) -> HttpResponse:
-        """Text types come as text cut on whole characters, others as base64. All numbers are raw
-        bytes.
+        """Text types are returned as text, cut on whole characters; others as base64. All numbers
+        count raw bytes.
         """
-        asked = self.arguments(_CHUNK_OF)
+        arguments = self.arguments(_CHUNK_OF)
         chunk = chunks.read_chunk(
-            principal=principal_of(request), artifact_id=asked.pop("artifactId"), **asked
+            principal=principal_of(request), artifact_id=arguments.pop("artifactId"), **arguments
         )
         return json_response(chunk)
 
@@ -92,54 +92,55 @@ class ContentView(ApiView):
         refusals=_REFUSALS,
         others={
             206: _BYTES,
-            304: "You have it: If-None-Match names its ETag.",
-            307: "The bucket hands it out: follow Location, without the token.",
-            416: "The range lies outside of the artifact.",
+            304: "Not modified: If-None-Match has its ETag.",
+            307: "Download it from the bucket: follow Location, without the token.",
+            416: "The range is outside the artifact.",
         },
     )
     async def get(self, request: Request, **path: str) -> HttpResponseBase:
-        """The bytes as a file to save, never as a page to show. One `Range` is honoured; the ETag
-        is their sha256.
-        """
+        """The bytes as an attachment. A single `Range` is supported; the ETag is the sha256."""
         artifact_id = self.arguments(_WHOLE)["artifactId"]
         row, file = await in_thread(
             selectors.open_content, principal=principal_of(request), artifact_id=artifact_id
         )
         headers = headers_of(row)
-        if _has_it(request, headers["ETag"]):
+        if _is_not_modified(request, headers["ETag"]):
             file.close()
             return HttpResponse(status=HTTPStatus.NOT_MODIFIED, headers=headers)
-        if elsewhere := await asyncio.to_thread(_elsewhere, request, row, headers):
+        if location := await asyncio.to_thread(_redirect_url, request, row, headers):
             file.close()
             return HttpResponse(
                 status=HTTPStatus.TEMPORARY_REDIRECT,
-                headers={"Location": elsewhere, "Cache-Control": "no-store"},
+                headers={"Location": location, "Cache-Control": "no-store"},
             )
         try:
             span = _span(request, row, headers["ETag"])
         except RangeOutside:
             file.close()
             refusal = RangeNotSatisfiable(f"The artifact has {row.size_bytes} bytes.")
-            beside = {"Content-Range": f"bytes */{row.size_bytes}"}
-            return json_response(refusal.as_dict(), status=refusal.http_status, headers=beside)
+            return json_response(
+                refusal.as_dict(),
+                status=refusal.http_status,
+                headers={"Content-Range": f"bytes */{row.size_bytes}"},
+            )
         return _download(request, row, file, span, headers)
 
 
-def _elsewhere(request: Request, row: Artifact, headers: dict[str, str]) -> str | None:
-    """Return where the storage itself hands out bytes that are too many to pass through here."""
+def _redirect_url(request: Request, row: Artifact, headers: dict[str, str]) -> str | None:
+    """Return the storage's URL for downloads of ARTIFACT_REDIRECT_BYTES or more, if it has one."""
     if request.method == "HEAD" or row.size_bytes < settings.ARTIFACT_REDIRECT_BYTES:
         return None
     return presigned_url(row.sha256, disposition=headers["Content-Disposition"])
 
 
-def _has_it(request: Request, etag: str) -> bool:
+def _is_not_modified(request: Request, etag: str) -> bool:
     given = request.headers.get("If-None-Match", "").split(",")
-    named = [tag.strip().removeprefix("W/") for tag in given]
-    return etag in named or "*" in named
+    tags = [tag.strip().removeprefix("W/") for tag in given]
+    return etag in tags or "*" in tags
 
 
 def _span(request: Request, row: Artifact, etag: str) -> ByteRange | None:
-    """Return the range to send; If-Range with another ETag means that the whole is wanted."""
+    """Return the range to send; None for the whole, also if If-Range has another ETag."""
     if request.headers.get("If-Range", etag) != etag or "Range" not in request.headers:
         return None
     return parse_range(request.headers["Range"], row.size_bytes)

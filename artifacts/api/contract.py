@@ -1,4 +1,4 @@
-"""S0's `get_artifact` as JSON Schemas, the same for MCP and REST; and a run's artifacts."""
+"""JSON Schemas of artifacts and uploads; `get_artifact` as in S0, the same for MCP and REST."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GET_ARTIFACT_INPUT: Schema = closed(
             "minimum": 0,
             "maximum": 2**53 - 1,
             "default": 0,
-            "description": "Raw bytes; go on at offset + length.",
+            "description": "In raw bytes; the next chunk starts at offset + length.",
         },
         "limit": {"type": "integer", "minimum": 1, "maximum": CHUNK_MAX, "default": CHUNK_MAX},
     },
@@ -37,7 +37,7 @@ ARTIFACT_CHUNK: Schema = closed(
 ARTIFACT: Schema = closed(
     {
         "artifactId": _ID,
-        "runId": {**_TEXT, "description": "Empty for what a caller brought."},
+        "runId": {**_TEXT, "description": "Empty for an upload."},
         "kind": _TEXT,
         "name": _TEXT,
         "mimeType": _TEXT,

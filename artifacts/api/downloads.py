@@ -1,6 +1,4 @@
-"""A whole artifact as a download: ranges, validators, a safe name; its bytes are never in memory as
-a whole.
-"""
+"""Streaming downloads of whole artifacts: range requests, headers, safe file names."""
 
 from __future__ import annotations
 
@@ -23,31 +21,29 @@ log = logging.getLogger(__name__)
 
 
 class RangeOutside(Exception):
-    """No byte of the artifact lies in the range that was asked for."""
+    """The requested range has no byte of the artifact."""
 
 
 @dataclass(frozen=True, slots=True)
 class ByteRange:
-    """Bytes from `start` up to, not including, `stop`."""
+    """The bytes from `start` up to but excluding `stop`."""
 
     start: int
     stop: int
 
     @property
     def size_bytes(self) -> int:
-        """How many they are."""
+        """The number of bytes."""
         return self.stop - self.start
 
 
 def parse_range(header: str, size_bytes: int) -> ByteRange | None:
-    """Return what a Range header asks for; None where it asks for nothing, or for what need not be
-    honoured.
+    """Parse a Range header; None for a range that is ignored, so that the whole is sent.
 
-    Several ranges at once and malformed ones read as none (RFC 9110 §14.2), so the whole is
-    answered.
+    Multiple and malformed ranges are ignored (RFC 9110 §14.2).
 
     Raises:
-        OutsideRange: The answer is 416.
+        RangeOutside: The response has to be 416.
     """
     match = _RANGE.fullmatch(header.strip())
     if match is None or match.groups() == ("", ""):
@@ -65,7 +61,7 @@ def parse_range(header: str, size_bytes: int) -> ByteRange | None:
 
 
 def headers_of(row: Artifact) -> dict[str, str]:
-    """Return the headers of a download: it is saved under a safe name and never runs as a page."""
+    """Return the headers of a download: an attachment with a safe name, not rendered as a page."""
     disposition = content_disposition_header(True, safe_name(row.name))
     return {
         "Content-Type": _media_type(row.mime_type),
@@ -80,7 +76,7 @@ def headers_of(row: Artifact) -> dict[str, str]:
 
 
 def safe_name(name: str) -> str:
-    """Return the name without what ends a header, leaves a folder or turns the text's direction."""
+    """Return the file name without characters for headers, paths, or text direction."""
     return _UNSAFE.sub("_", name).strip(". ")[:200] or "artifact"
 
 
@@ -92,7 +88,7 @@ def _media_type(stored: str) -> str:
 
 
 class FileChunks:
-    """The bytes of a span, read piece by piece off the event loop; `close` gives the file back."""
+    """An async iterator over a byte range of a file, read in pieces off the event loop."""
 
     def __init__(self, file: IO[Any], span: ByteRange) -> None:
         self._file, self._span = file, span
@@ -103,7 +99,7 @@ class FileChunks:
         while left:
             piece = await asyncio.to_thread(self._file.read, min(PIECE_BYTES, left))
             if not piece:
-                log.error("an artifact's bytes are fewer than its row says")
+                log.error("an artifact has fewer bytes in the storage than its row states")
                 return
             left -= len(piece)
             yield piece

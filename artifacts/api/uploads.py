@@ -1,4 +1,4 @@
-"""Artifacts that callers bring, over REST."""
+"""REST views of uploads: announce, send the bytes, complete."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class UploadsView(ApiView):
 
     @operation(
         "startUpload",
-        "Announce an artifact",
+        "Announce an upload",
         tag="artifacts",
         response=None,
         body=_START_BODY,
@@ -46,24 +46,25 @@ class UploadsView(ApiView):
         },
     )
     def post(self, request: Request) -> HttpResponse:
-        """Answers where to send the bytes: `method`, `url` and `headers`, as they are, within an
-        hour. With S3 they go straight to the bucket. Then complete the upload.
+        """Returns where to send the bytes: send a request with exactly this `method`, `url` and
+        `headers` within an hour. With S3 the bytes go directly to the bucket. Then complete the
+        upload.
         """
-        asked = self.arguments(_START)
-        answer = uploads.start_upload(
+        arguments = self.arguments(_START)
+        upload = uploads.start_upload(
             principal=principal_of(request),
-            name=asked["name"],
-            mime_type=asked["mimeType"],
-            size_bytes=asked["sizeBytes"],
-            sha256=asked["sha256"],
-            door=_door(request),
+            name=arguments["name"],
+            mime_type=arguments["mimeType"],
+            size_bytes=arguments["sizeBytes"],
+            sha256=arguments["sha256"],
+            base_url=_upload_url(request),
         )
-        return json_response(answer, status=HTTPStatus.CREATED)
+        return json_response(upload, status=HTTPStatus.CREATED)
 
 
-def _door(request: Request) -> str:
-    """Return the address of our door: behind a proxy the request does not tell by which scheme and
-    name its caller came.
+def _upload_url(request: Request) -> str:
+    """Return the URL of the upload endpoint: PUBLIC_URL if set, because behind a proxy the request
+    has neither the public scheme nor the public host.
     """
     return (
         settings.PUBLIC_URL + UPLOAD_PATH
@@ -79,19 +80,21 @@ class CompleteView(ApiView):
 
     @operation(
         "completeUpload",
-        "Make what was sent an artifact",
+        "Complete an upload",
         tag="artifacts",
         response=_ARTIFACT,
-        path={"uploadId": "From the answer to startUpload."},
+        path={"uploadId": "From the response of startUpload."},
         refusals=(*_REFUSALS, 404, 410),
     )
     async def post(self, request: Request, **path: str) -> HttpResponse:
-        """Reads the bytes; where size and sha256 are those announced, answers the artifact. Twice
-        is the same one.
+        """Verifies the announced size and sha256, and returns the artifact. A repeated call returns
+        the same artifact.
         """
         upload_id = (await self.arguments_of_body(_UPLOAD_ID))["uploadId"]
-        done = uploads.complete_upload(principal=principal_of(request), upload_id=upload_id)
-        return json_response(await done)
+        artifact = await uploads.complete_upload(
+            principal=principal_of(request), upload_id=upload_id
+        )
+        return json_response(artifact)
 
 
 class UploadContentView(PublicView):
@@ -99,15 +102,15 @@ class UploadContentView(PublicView):
 
     @operation(
         "sendUpload",
-        "Send an announced artifact",
+        "Send the bytes of an upload",
         tag="artifacts",
         response=None,
         path={"ticket": "The end of the url of an upload."},
-        others={204: "They are there."},
+        others={204: "The bytes are stored."},
         refusals=(400, 404, 409, 413),
     )
     async def put(self, request: Request, ticket: str) -> HttpResponse:
-        """Takes the bytes, as many as were announced and of the type that was."""
+        """Accepts the bytes with the announced size and media type."""
         await uploads.receive_upload(
             ticket=read_ticket(ticket),
             body=request._request,

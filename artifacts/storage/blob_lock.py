@@ -1,8 +1,8 @@
-"""A lock on one content's bytes, held by those who keep it together and by its collector alone.
+"""A lock per blob: shared for writers, exclusive for garbage collection.
 
-S3 deletes without asking how old a thing is: between a collector's look and its deletion a writer
-could find the old bytes and rely on them. Workers of several machines share a PostgreSQL, so the
-lock is there; SQLite is one machine's, and so is the lock on a file beside it.
+S3 has no conditional delete by age: between the collector's check and its delete, a writer could
+find the old blob and rely on it. With PostgreSQL, which several machines share, it is an advisory
+lock; with SQLite, which one machine uses, a file lock.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from django.db import connection
 
 @contextlib.contextmanager
 def blob_lock(name: str, *, shared: bool) -> Iterator[None]:
-    """Hold the lock of a name for the length of a block, waiting for it first."""
+    """Hold the lock of a blob for the length of a block; waits until it is free."""
     number = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], signed=True)
-    held = _advisory(number, shared) if connection.vendor == "postgresql" else _file(number, shared)
-    with held:
+    lock = _advisory(number, shared) if connection.vendor == "postgresql" else _file(number, shared)
+    with lock:
         yield
 
 
 @contextlib.contextmanager
 def _advisory(number: int, shared: bool) -> Iterator[None]:
-    """Hold it on a connection made for it, whose end is the lock's: bytes are kept on threads that
-    nobody tidies, where one that stayed open would be dead after a restart of the database.
+    """Hold a session-level advisory lock on a connection of its own, closed at the end: the calling
+    threads do not close stale connections, so a reused one could be dead.
     """
     kind = "_shared" if shared else ""
     with contextlib.closing(connection.copy()) as own:
@@ -43,7 +43,7 @@ def _advisory(number: int, shared: bool) -> Iterator[None]:
 def _file(number: int, shared: bool) -> Iterator[None]:
     folder = Path(settings.CONTINUITY_HOME) / "locks"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # One of 256 files: a lock that two names share makes one wait for the other, no more.
+    # One of 256 files: blobs that share a file only wait for each other.
     fd = os.open(folder / f"blob-{number % 256}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)

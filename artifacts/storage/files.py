@@ -1,6 +1,4 @@
-"""What a storage of artifact bytes can do, and the default one: files that appear whole or not at
-all.
-"""
+"""The interface of a blob storage, and the default one: local files, written atomically."""
 
 from __future__ import annotations
 
@@ -18,43 +16,41 @@ from django.core.files.storage import FileSystemStorage
 
 
 class BlobStorage(Protocol):
-    """What `artifacts.storage.blobs` asks of STORAGES["artifacts"]; failures are OSErrors."""
+    """The interface of STORAGES["artifacts"]; failures are OSErrors."""
 
     def open(self, name: str, mode: str = ...) -> File[Any]:
-        """Open for reading, from anywhere; FileNotFoundError where there is none."""
+        """Open for reading and seeking; FileNotFoundError if there is no such file."""
 
     def put(self, name: str, content: IO[bytes], *, size_bytes: int) -> None:
-        """Have the content there durably, and young."""
+        """Store the content durably and update its time; skip the write if it is there."""
 
     def save(self, name: str, content: File[Any]) -> str:
-        """Write the content, durably, over what may be there."""
+        """Write the content durably, replacing an existing file."""
 
-    def open_upload(self, place: str) -> File[Any]:
-        """Open an upload so that what is sent from now on does not change what is read."""
+    def open_upload(self, name: str) -> File[Any]:
+        """Open a staged upload for reading; bytes sent later do not affect what is read."""
 
     def promote_upload(self, upload: File[Any], name: str, *, size_bytes: int) -> None:
-        """Make an upload that was seized the content of that name, durably."""
+        """Store an open upload durably under another name."""
 
     def close_upload(self, upload: File[Any]) -> None:
-        """Let go of an upload that was seized."""
+        """Close an open upload."""
 
     def delete(self, name: str) -> None:
-        """Delete; what is not there is no trouble."""
+        """Delete a file; a missing file is no error."""
 
     def delete_if_older(self, name: str, *, before: datetime) -> bool:
-        """Delete what nobody wrote or found since that time; tell whether it went."""
+        """Delete a file that was neither written nor put since `before`; tell whether it was."""
 
     def list_before(self, before: datetime) -> Iterator[str]:
-        """Yield what nobody wrote or found since that time."""
+        """Yield the names of files that were neither written nor put since `before`."""
 
 
 class BlobFileStorage(FileSystemStorage):
-    """Files named by their content: written beside, synced, renamed; writing one
-    again is harmless.
-    """
+    """Local files, written to a temporary file, synced and renamed."""
 
     def get_available_name(self, name: str, max_length: int | None = None) -> str:
-        """Return the name itself: one content, one name."""
+        """Return the name unchanged: an existing file is replaced."""
         return name
 
     def _save(self, name: str, content: File[Any]) -> str:
@@ -79,28 +75,28 @@ class BlobFileStorage(FileSystemStorage):
         return name
 
     def put(self, name: str, content: IO[bytes], *, size_bytes: int) -> None:
-        """Have the content there, young; it is written only where it is not there whole."""
+        """Store the content unless the file is there with this size; update its time."""
         if not self._touch(name, size_bytes=size_bytes):
             content.seek(0)
             self._save(name, File(content))
 
-    def open_upload(self, place: str) -> File[Any]:
-        """Open an upload; one that is sent again is another file."""
-        return self.open(place)
+    def open_upload(self, name: str) -> File[Any]:
+        """Open a staged upload; a repeated upload replaces the file, not its content."""
+        return self.open(name)
 
     def promote_upload(self, upload: File[Any], name: str, *, size_bytes: int) -> None:
-        """Make an upload that was seized the content of that name."""
+        """Store an open upload under another name."""
         if not self._touch(name, size_bytes=size_bytes):
             upload.seek(0)
             self._save(name, upload)
 
     def close_upload(self, upload: File[Any]) -> None:
-        """Let go of an upload that was seized."""
+        """Close an open upload."""
         upload.close()
 
     def _touch(self, name: str, *, size_bytes: int) -> bool:
-        """Make a blob young again, so that the collector leaves it to the writer that just found
-        it; False: it is not there, or not whole.
+        """Update a blob's time, so that garbage collection keeps it for the writer that found it;
+        False if it is missing or truncated.
         """
         path = Path(self.path(name))
         try:
@@ -110,10 +106,10 @@ class BlobFileStorage(FileSystemStorage):
             return False
 
     def delete_if_older(self, name: str, *, before: datetime) -> bool:
-        """Delete a file that nobody touched since `before`; tell whether it went.
+        """Delete a file that was not touched since `before`; tell whether it was deleted.
 
-        It is moved aside first: a writer that touched it before is seen by its time, one that comes
-        after does not find it and writes it anew.
+        It is renamed first: an earlier touch shows in its time, and a later writer does not find
+        the file and writes it again.
         """
         path = Path(self.path(name))
         aside = path.with_name(f".gone-{secrets.token_hex(8)}")
@@ -128,7 +124,7 @@ class BlobFileStorage(FileSystemStorage):
         return False
 
     def list_before(self, before: datetime) -> Iterator[str]:
-        """Yield every blob, upload and draft that nobody touched since that time."""
+        """Yield the names of all blobs, uploads and drafts that were not touched since `before`."""
         root = Path(self.location)
         for folder, _, names in os.walk(root):
             for name in names:

@@ -1,8 +1,7 @@
-"""Artifact bytes in an S3 bucket, one object a content; loaded only where settings name it (boto3
-takes a third of a second).
+"""Blob storage in an S3 bucket; imported only if configured (boto3 takes a third of a second).
 
-Whatever S3 answers becomes an OSError here, so that callers treat every storage alike; it tells the
-operation and S3's code, never a request, whose headers hold credentials.
+S3 errors become OSErrors with the operation and S3's error code, so that callers handle every
+storage alike. They never contain the request, whose headers have credentials.
 """
 
 from __future__ import annotations
@@ -22,75 +21,77 @@ from storages.backends.s3 import S3Storage
 
 from artifacts.storage.blob_lock import blob_lock
 
-AHEAD_MIN, AHEAD_MAX = 1 << 20, 8 << 20  # bytes fetched at once for who reads on and on
+READ_AHEAD_MIN, READ_AHEAD_MAX = 1 << 20, 8 << 20  # bytes per request for sequential reads
 _MISSING = frozenset({"404", "NoSuchKey", "NotFound"})
 
 
 @contextlib.contextmanager
-def _as_os_error(deed: str) -> Iterator[None]:
-    """Raise what S3 says as FileNotFoundError or OSError."""
+def _as_os_error(operation: str) -> Iterator[None]:
+    """Raise S3 errors as FileNotFoundError or OSError."""
     try:
         yield
     except ClientError as error:
         code = str(error.response.get("Error", {}).get("Code", "unknown"))
         if code in _MISSING:
-            raise FileNotFoundError(f"S3 has no such object to {deed}") from None
-        raise OSError(f"S3 did not {deed}: {code}") from None
+            raise FileNotFoundError(f"S3 {operation} failed: no such object") from None
+        raise OSError(f"S3 {operation} failed: {code}") from None
     except BotoCoreError as error:
-        raise OSError(f"S3 did not {deed}: {type(error).__name__}") from None
+        raise OSError(f"S3 {operation} failed: {type(error).__name__}") from None
+
+
+def _next_read_ahead(size_bytes: int) -> int:
+    return min(max(2 * size_bytes, READ_AHEAD_MIN), READ_AHEAD_MAX)
 
 
 class RangedObject(io.RawIOBase):
-    """An object opened for reading: each read is a ranged GET, a reader that goes on gets more at
-    once.
-    """
+    """An object opened for reading with ranged GETs, with read-ahead for sequential reads."""
 
     def __init__(self, client: Any, bucket: str, key: str, found: dict[str, Any]) -> None:
         self._client, self._bucket, self._key = client, bucket, key
         self._etag, size_bytes = str(found["ETag"]), int(found["ContentLength"])
-        self.size, self._at, self._ahead = size_bytes, 0, 0
-        self._held, self._held_from = b"", 0
+        self.size, self._at, self._read_ahead = size_bytes, 0, 0
+        self._buffer, self._buffer_start = b"", 0
 
     def readable(self) -> bool:
-        """It can be read."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """It can be read from anywhere."""
+        """Return True."""
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go on reading from there; nothing is fetched yet."""
+        """Set the position of the next read; fetches nothing."""
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self.size}[whence]
         self._at = max(0, base + offset)
         return self._at
 
     def tell(self) -> int:
-        """Return where the next read begins."""
+        """Return the position of the next read."""
         return self._at
 
     def read(self, size: int = -1) -> bytes:
-        """Return the next bytes, `size` of them where there are so many."""
+        """Return the next bytes, at most `size` of them."""
         left = max(0, self.size - self._at)
         wanted = left if size < 0 else min(size, left)
-        start = self._at - self._held_from
-        if not 0 <= start <= len(self._held) - wanted:
+        start = self._at - self._buffer_start
+        if not 0 <= start <= len(self._buffer) - wanted:
             self._fetch(wanted)
             start = 0
         self._at += wanted
-        return self._held[start : start + wanted]
+        return self._buffer[start : start + wanted]
 
     def readinto(self, buffer: Any) -> int:
-        """Read into a buffer, for whoever wraps this in one."""
+        """Read into a buffer, for io.BufferedReader."""
         data = self.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
 
     def _fetch(self, wanted: int) -> None:
-        reads_on = bool(self._held) and self._at <= self._held_from + len(self._held)
-        self._ahead = min(max(2 * self._ahead, AHEAD_MIN), AHEAD_MAX) if reads_on else 0
-        stop = min(self._at + max(wanted, self._ahead), self.size)
-        self._held, self._held_from = b"", self._at
+        is_sequential = bool(self._buffer) and self._at <= self._buffer_start + len(self._buffer)
+        self._read_ahead = _next_read_ahead(self._read_ahead) if is_sequential else 0
+        stop = min(self._at + max(wanted, self._read_ahead), self.size)
+        self._buffer, self._buffer_start = b"", self._at
         if stop > self._at:
             with _as_os_error("read"):
                 answer = self._client.get_object(
@@ -99,13 +100,11 @@ class RangedObject(io.RawIOBase):
                     IfMatch=self._etag,
                     Range=f"bytes={self._at}-{stop - 1}",
                 )
-                self._held = answer["Body"].read()
+                self._buffer = answer["Body"].read()
 
 
 class BlobS3Storage(S3Storage):
-    """What `artifacts.storage.files.BlobStorage` asks for, on S3 or a server that speaks like
-    it.
-    """
+    """A `BlobStorage` on S3 or an S3-compatible server."""
 
     client_config: Any
 
@@ -117,7 +116,7 @@ class BlobS3Storage(S3Storage):
                 connect_timeout=5,
                 read_timeout=30,
                 retries={"max_attempts": 3, "mode": "standard"},
-                # Servers that only speak like S3 often know no trailing checksums.
+                # Many S3-compatible servers do not support trailing checksums.
                 request_checksum_calculation="when_required",
                 response_checksum_validation="when_required",
             )
@@ -134,7 +133,7 @@ class BlobS3Storage(S3Storage):
         return {"Bucket": self.bucket_name, "Key": self._key(name)}
 
     def _head(self, name: str) -> dict[str, Any]:
-        with _as_os_error("look"):
+        with _as_os_error("head"):
             found: dict[str, Any] = self._client.head_object(**self._at(name))
         return found
 
@@ -150,27 +149,27 @@ class BlobS3Storage(S3Storage):
         return name
 
     def put(self, name: str, content: IO[bytes], *, size_bytes: int) -> None:
-        """Have the content there, young; it is sent only where it is not there whole."""
+        """Store the content unless the object is there with this size; update its time."""
         with blob_lock(name, shared=True):
             if not self._touch(name, size_bytes=size_bytes):
                 content.seek(0)
                 with _as_os_error("write"):
                     self._client.put_object(**self._at(name), Body=content)
 
-    def open_upload(self, place: str) -> File[Any]:
-        """Open a copy of an upload: the caller's leave to send does not reach it any more."""
-        taken = f"{place}.{secrets.token_hex(8)}"
-        self._copy(place, taken)
-        return self._open(taken)
+    def open_upload(self, name: str) -> File[Any]:
+        """Open a copy of a staged upload, which the caller's presigned URL cannot change."""
+        copy = f"{name}.{secrets.token_hex(8)}"
+        self._copy(name, copy)
+        return self._open(copy)
 
     def promote_upload(self, upload: File[Any], name: str, *, size_bytes: int) -> None:
-        """Make an upload that was seized the content of that name; the bytes stay within S3."""
+        """Store an open upload under another name, by a copy within S3."""
         with blob_lock(name, shared=True):
             if not self._touch(name, size_bytes=size_bytes):
                 self._copy(str(upload.name), name)
 
     def close_upload(self, upload: File[Any]) -> None:
-        """Let go of an upload that was seized."""
+        """Close an open upload and delete its copy."""
         upload.close()
         self.delete(str(upload.name))
 
@@ -190,12 +189,12 @@ class BlobS3Storage(S3Storage):
             )
 
     def delete(self, name: str) -> None:
-        """Delete an object; one that is not there is no trouble."""
+        """Delete an object; a missing one is no error."""
         with _as_os_error("delete"):
             self._client.delete_object(**self._at(name))
 
     def delete_if_older(self, name: str, *, before: datetime) -> bool:
-        """Delete an object written before that time; tell whether it went."""
+        """Delete an object written before that time; tell whether it was deleted."""
         with blob_lock(name, shared=False):
             try:
                 if self._head(name)["LastModified"] >= before:
@@ -206,7 +205,7 @@ class BlobS3Storage(S3Storage):
         return True
 
     def list_before(self, before: datetime) -> Iterator[str]:
-        """Yield the name of every object written before that time."""
+        """Yield the names of all objects written before that time."""
         root = self._key("")
         pages = self._client.get_paginator("list_objects_v2")
         with _as_os_error("list"):
@@ -215,12 +214,12 @@ class BlobS3Storage(S3Storage):
                     if one["LastModified"] < before:
                         yield one["Key"].removeprefix(root)
 
-    # --- what callers send and fetch themselves ---------------------------------------------------
+    # --- presigned URLs ---------------------------------------------------------------------------
 
     def presign_put(
         self, name: str, *, mime_type: str, size_bytes: int, sha256: str, expires_s: int
     ) -> tuple[str, dict[str, str]]:
-        """Return an address that takes just these bytes by PUT, and the headers to send with it."""
+        """Return a URL that accepts exactly these bytes by PUT, and the headers to send."""
         checksum = base64.b64encode(bytes.fromhex(sha256)).decode()
         bound = {"ContentType": mime_type, "ContentLength": size_bytes, "ChecksumSHA256": checksum}
         url = self._presign("put_object", {**self._at(name), **bound}, expires_s)
@@ -231,17 +230,17 @@ class BlobS3Storage(S3Storage):
         }
 
     def presign_get(self, name: str, *, disposition: str, expires_s: int) -> str:
-        """Return an address that answers the bytes as a file to save, whatever they are."""
-        shown = {
+        """Return a URL that downloads the bytes as an attachment, whatever their type."""
+        headers = {
             "ResponseContentType": "application/octet-stream",
             "ResponseContentDisposition": disposition,
             "ResponseCacheControl": "private, no-store",
         }
-        return self._presign("get_object", {**self._at(name), **shown}, expires_s)
+        return self._presign("get_object", {**self._at(name), **headers}, expires_s)
 
-    def _presign(self, deed: str, params: dict[str, Any], expires_s: int) -> str:
+    def _presign(self, operation: str, params: dict[str, Any], expires_s: int) -> str:
         client = self._client
-        if self._public_endpoint:  # the name that callers know the server by
+        if self._public_endpoint:  # the server's address for callers outside
             client = self._create_session().client(
                 "s3",
                 region_name=self.region_name,
@@ -250,4 +249,4 @@ class BlobS3Storage(S3Storage):
                 verify=self.verify,
             )
         with _as_os_error("sign"):
-            return str(client.generate_presigned_url(deed, Params=params, ExpiresIn=expires_s))
+            return str(client.generate_presigned_url(operation, Params=params, ExpiresIn=expires_s))

@@ -129,14 +129,14 @@ def test_a_responder_that_had_not_begun_when_it_was_late_is_not_asked_any_more(
 def test_many_uploads_that_are_hashed_hold_up_nobody(
     principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    genuine = uploads._take_in
+    genuine = uploads._verify_and_promote
 
     def take_in(upload: ArtifactUpload) -> None:
         Slow.began.release()
         Slow.go.wait(PATIENCE_S * 3)
         genuine(upload)
 
-    monkeypatch.setattr(uploads, "_take_in", take_in)
+    monkeypatch.setattr(uploads, "_verify_and_promote", take_in)
     ids = [_sent(principal, str(number).encode()) for number in range(10)]
     made = asyncio.run(
         others_get_through(
@@ -153,7 +153,7 @@ def _sent(principal: Principal, data: bytes) -> str:
         mime_type="text/plain",
         size_bytes=len(data),
         sha256=hashlib.sha256(data).hexdigest(),
-        door="/",
+        base_url="/",
     )
     sent = uploads.receive_upload(
         ticket=read_ticket(told["url"][1:]), body=io.BytesIO(data), mime_type="text/plain"

@@ -26,7 +26,7 @@ from artifacts.selectors import open_content
 from artifacts.services import collect_blobs, expire_artifacts, store_blob
 from artifacts.storage import blobs
 from artifacts.storage.blobs import blob_path
-from artifacts.storage.s3 import AHEAD_MAX
+from artifacts.storage.s3 import READ_AHEAD_MAX
 from config.home import artifact_storage
 from decisions.identity.principals import Principal
 from runs.installation.health.checks import check_artifacts
@@ -94,7 +94,7 @@ def test_whoever_reads_on_is_given_more_at_once(
         for _, params in bucket.calls
     ]
     assert len(sizes) <= 7
-    assert max(sizes) <= AHEAD_MAX
+    assert max(sizes) <= READ_AHEAD_MAX
 
 
 @pytest.mark.parametrize("at", [0, 5, 3999, 4000, 9000])
