@@ -131,11 +131,11 @@ def test_an_outage_is_said_once_when_it_begins_and_once_when_it_is_over(
         async with reading([Stream(principal, run_id)]):
             for number in (1, 2):
                 own_redis.kill()
-                await until(partial(said_so_often, "asking the rows", number))
+                await until(partial(said_so_often, "polling the database", number))
                 await asyncio.sleep(0.5)  # some twenty tries
                 await asyncio.to_thread(own_redis.start)
-                await until(partial(said_so_often, "come again", number))
-            assert (said("asking the rows"), said("come again")) == (2, 2)
+                await until(partial(said_so_often, "work again", number))
+            assert (said("polling the database"), said("work again")) == (2, 2)
             await in_thread(lambda: cancel_run(principal=principal, run_id=run_id))
 
     asyncio.run(story())

@@ -198,7 +198,7 @@ def test_a_part_that_does_not_start_is_quoted_and_nothing_is_left(tmp_path: Path
     stack = Stack(tmp_path, "web=echo no such module >&2; exit 7")
     said, _ = stack.process.communicate(timeout=20)
     assert stack.process.returncode == 1
-    assert "The web service did not start: ended (exit 7)" in said
+    assert "The web service did not start: it ended (exit 7)" in said
     assert "no such module" in said
     assert not is_up(stack.at)
 

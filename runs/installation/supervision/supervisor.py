@@ -144,10 +144,8 @@ class Supervisor:
 
     def _with_log(self, one: ServiceProcess, why: str) -> str:
         log = self._paths.log(one.name)
-        lines = "".join(f"\n    {line}" for line in last_lines(log))
-        return (
-            f"The {one.name} service did not start: {why}. The end of {log}:{lines or ' (empty)'}"
-        )
+        end = "".join(f"\n    {line}" for line in last_lines(log)) or " (empty)"
+        return f"The {one.name} service did not start: it {why}. The end of {log}:{end}"
 
     def _monitor(self) -> None:
         check_at = time.monotonic() + self._health_check_s
