@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from django.conf import settings
 
 from runners.browser.pool.pooled_sessions import CheckedOutSession, get_session_pool
-from runners.browser.session.session import BrowserSession
+from runners.browser.session.session import OpenBrowserSession
 from runners.invocation.event_loop import get_loop
 from runs.models import Run, RunStatus, Task
 
@@ -31,7 +31,7 @@ class HeldPage:
     """
 
     epoch: int
-    session: BrowserSession
+    session: OpenBrowserSession
     session_id: str = ""
     checkout: CheckedOutSession | None = None
 

@@ -11,10 +11,10 @@ from django.conf import settings
 
 from decisions.errors import SessionNotFound
 from runners.browser.pool.pooled_sessions import CheckedOutSession, get_session_pool
-from runners.browser.session.session import BrowserSession
+from runners.browser.session.session import OpenBrowserSession
 from runners.browser_sessions import SavedState, StateUnreadable, read_state, save_state
 from runners.invocation.event_loop import get_loop
-from runners.models import BrowserSession as SessionRow
+from runners.models import BrowserSession
 from runners.trust import TrustLevel
 from runs.lifecycle.session_lease import release_session_with_run
 from runs.models import Run
@@ -47,7 +47,7 @@ class NamedSession:
         Raises:
             SessionNotFound: The session was closed since the submit, or its state is unreadable.
         """
-        row = SessionRow.objects.filter(
+        row = BrowserSession.objects.filter(
             id=self._run.session_id, closed_at__isnull=True, worker_id=self._worker_id
         ).first()
         if row is None:
@@ -64,7 +64,7 @@ class NamedSession:
         users = Run.objects.filter(session_id=row.id, owns_session=False)
         self._was_used = users.filter(started_at__isnull=False).exclude(id=self._run.id).exists()
 
-    async def open(self) -> BrowserSession:
+    async def open(self) -> OpenBrowserSession:
         """Return the session: the one that is open in this process, or restored from its state."""
         if self._checkout is None and (held := take_held_page(self._run.id)) is not None:
             self._checkout = held.checkout
