@@ -27,7 +27,7 @@ from tests.support.injections.world import (
     check_nothing_happened,
     furnish,
     places_of,
-    state_folder,
+    world_state,
 )
 from tests.support.model_server import ModelServer
 from tests.support.model_turns import Call
@@ -112,7 +112,7 @@ def obeyed(
     def obey(row: Injection, first: Call) -> None:
         for verdict, tool in row.rules:
             create_rule(RuleFields(verdict, tool=tool), actor="t")
-        before, model.answer = state_folder(world), Obeying(first)
+        before, model.answer = world_state(world), Obeying(first)
         handed_in = submit_run(
             principal=principal.with_trust(row.trust),
             template_id="agent_task",

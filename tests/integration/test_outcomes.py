@@ -13,7 +13,7 @@ from decisions.authorization.confirmations import confirm, refuse
 from decisions.continuity.learning import Forecast
 from decisions.continuity.objects import put_success_path
 from decisions.continuity.outcomes import report_outcome
-from decisions.continuity.state import AxisChange, apply_changes, state_folder
+from decisions.continuity.state import AxisChange, apply_changes, read_state
 from decisions.errors import (
     DecisionNotConfirmed,
     ForbiddenUser,
@@ -42,7 +42,7 @@ def report(principal: Principal, decision_id: int, **said: Any) -> dict[str, Any
 
 
 def reliability(principal: Principal) -> float:
-    return state_folder(owner_named(principal)).axes["reliability"].value
+    return read_state(owner_named(principal)).axes["reliability"].value
 
 
 def succeed(principal: Principal, times: int) -> None:
@@ -161,7 +161,7 @@ def test_a_success_moves_the_state_by_its_forecast(principal: Principal) -> None
     row = Evidence.objects.get()
     assert (row.axis, row.delta, row.confidence, row.source) == ("time", -0.4, 0.5, "outcome")
     assert (row.decision_id, row.note) == (outcome.decision_id, "success: done")
-    assert state_folder(owner_named(principal)).axes["time"].value == 0.45
+    assert read_state(owner_named(principal)).axes["time"].value == 0.45
 
 
 def test_half_a_success_is_half_as_sure(principal: Principal) -> None:

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 from django.db import IntegrityError, transaction
 
-from decisions.continuity.state import AxisChange, apply_changes, cost_of, get_state, state_folder
+from decisions.continuity.state import AxisChange, apply_changes, cost_of, get_state, read_state
 from decisions.errors import Forbidden, ForbiddenUser
 from decisions.identity.principals import Principal, authenticate, create_token
 from decisions.models import AxisValue, Evidence, User
@@ -29,12 +29,12 @@ def test_an_axis_moves_by_a_quarter_of_the_told_change_times_its_confidence(
 ) -> None:
     alice = owner_named(principal)
     apply_changes(alice, [AxisChange("time", -0.8, 0.5, "chat", "two days gone", 7)])
-    time = state_folder(alice).axes["time"]
+    time = read_state(alice).axes["time"]
     assert (time.value, time.confidence) == (0.4, 0.3875)
     row = Evidence.objects.get()
     assert (row.axis, row.source, row.decision_id, row.note) == ("time", "chat", 7, "two days gone")
     assert (row.value_before, row.value_after, row.delta, row.confidence) == (0.5, 0.4, -0.8, 0.5)
-    assert state_folder(alice).main_constraint == "time"
+    assert read_state(alice).main_constraint == "time"
 
 
 def test_moves_of_one_call_add_up(principal: Principal) -> None:
@@ -42,7 +42,7 @@ def test_moves_of_one_call_add_up(principal: Principal) -> None:
     apply_changes(
         alice, [AxisChange("energy", -1, 1.0, "chat"), AxisChange("energy", -1, 1.0, "chat")]
     )
-    assert state_folder(alice).axes["energy"].value == 0.0
+    assert read_state(alice).axes["energy"].value == 0.0
     assert list(Evidence.objects.order_by("id").values_list("value_after", flat=True)) == [0.25, 0]
 
 
@@ -51,7 +51,7 @@ def test_a_value_stays_within_0_and_1(principal: Principal, delta: float, end: f
     alice = owner_named(principal)
     for _ in range(5):
         apply_changes(alice, [AxisChange("money", delta, 1.0, "outcome")])
-    assert state_folder(alice).axes["money"].value == end
+    assert read_state(alice).axes["money"].value == end
 
 
 def test_a_move_that_says_nothing_leaves_no_trace(principal: Principal) -> None:
@@ -65,25 +65,25 @@ def test_a_ceiling_holds_a_move_back_and_never_lowers(principal: Principal) -> N
     alice = owner_named(principal)
     apply_changes(alice, [AxisChange("reliability", 1, 0.8, "chat")])
     apply_changes(alice, [AxisChange("reliability", 1, 1.0, "streak", at_most=0.9)])
-    assert state_folder(alice).axes["reliability"].value == 1.0
+    assert read_state(alice).axes["reliability"].value == 1.0
 
 
 def test_moves_at_once_are_all_counted(principal: Principal) -> None:
     alice = owner_named(principal)
     at_once([partial(apply_changes, alice, [AxisChange("asset", 0.1, 1.0, "chat")])] * 8)
     assert Evidence.objects.count() == 8
-    assert state_folder(alice).axes["asset"].value == pytest.approx(0.5 + 8 * 0.025)
+    assert read_state(alice).axes["asset"].value == pytest.approx(0.5 + 8 * 0.025)
 
 
 def test_users_of_one_name_in_two_workspaces_are_two(
     principal: Principal, stranger: Principal
 ) -> None:
     apply_changes(owner_named(principal), [AxisChange("money", -1, 1, "chat")])
-    assert state_folder(owner_named(stranger)).axes["money"].value == 0.5
+    assert read_state(owner_named(stranger)).axes["money"].value == 0.5
 
 
 def test_a_cost_is_what_is_scarce_and_five_times_that_for_good(principal: Principal) -> None:
-    state = state_folder(owner_named(principal))
+    state = read_state(owner_named(principal))
     assert cost_of({"money": -0.4, "reliability": 0.5}, state, irreversible=False) == 0.3
     assert cost_of({"money": -0.4, "reliability": 0.5}, state, irreversible=True) == 1.5
     everything = dict.fromkeys(state.axes, -1.0)

@@ -147,7 +147,7 @@ class State:
     audit: int
 
 
-def state_folder(world: World) -> State:
+def world_state(world: World) -> State:
     """Look at everything."""
     newest = AuditEntry.objects.order_by("-id").values_list("id", flat=True).first() or 0
     return State(_tables(), _files(world.folder), newest)

@@ -64,14 +64,16 @@ _ENACTED_NOUN = re.compile(
 )
 
 
-def is_requested(clause: str, start: int, end: int, *, asks: bool) -> bool:
-    """Tell whether the verb at this position of a clause is requested; `asks`: its sentence is a
-    question about consequences.
+def is_requested(clause: str, start: int, end: int, *, about_consequences: bool) -> bool:
+    """Tell whether the verb at this position of a clause is requested.
+
+    Args:
+        about_consequences: its sentence asks about consequences.
     """
     before, after = clause[:start], clause[end:]
     plain = _UNUSED.sub("", before)
     polite = bool(_POLITE.search(clause))
-    if not polite and (_QUESTION.search(clause) or asks):
+    if not polite and (_QUESTION.search(clause) or about_consequences):
         return False
     if polite and _QUESTION.search(re.sub(r"能不能|可不可以|是否可以|[吗呢么]\??$", "", before)):
         return False
@@ -106,7 +108,8 @@ _DO_IT = re.compile(
 def requests_execution(clause: str) -> bool:
     """Tell whether a clause requests the execution of quoted text."""
     return any(
-        is_requested(clause, one.start(), one.end(), asks=False) for one in _DOES.finditer(clause)
+        is_requested(clause, one.start(), one.end(), about_consequences=False)
+        for one in _DOES.finditer(clause)
     )
 
 

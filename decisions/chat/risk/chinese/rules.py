@@ -201,13 +201,15 @@ RULES = (
 _GAPS = re.compile(r"\s*([\u4e00-\u9fff])\s*")
 
 
-def requested_risks(clause: str, context: str, *, asks: bool) -> Iterator[RiskClass]:
-    """Yield the classes of the actions that a clause requests; `asks`: as `is_requested`."""
+def requested_risks(clause: str, context: str, *, about_consequences: bool) -> Iterator[RiskClass]:
+    """Yield the classes of the actions that a clause requests; arguments as `is_requested`."""
     clause = _GAPS.sub(r"\1", clause)
     for name, pattern, about in RULES:
         for number, found in enumerate(pattern.finditer(clause)):
-            asked = number >= DENSE or is_requested(clause, found.start(), found.end(), asks=asks)
-            if asked and about(clause, found, context):
+            requested = number >= DENSE or is_requested(
+                clause, found.start(), found.end(), about_consequences=about_consequences
+            )
+            if requested and about(clause, found, context):
                 yield name
                 break
 
