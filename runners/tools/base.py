@@ -16,9 +16,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 from runners.trust import TrustLevel
 
 if TYPE_CHECKING:
-    from runners.browser.session.session import BrowserSession
+    from runners.browser.session.session import OpenBrowserSession
     from runners.gateway.request import RunnerTarget
-    from runners.workspace.workspace import Workspace
+    from runners.workspace.workspace import ProjectWorkspace
 
 
 class Effect(enum.StrEnum):
@@ -86,8 +86,8 @@ class ToolContext:
     deadline: float
     save_artifact: SaveArtifact
     emit: Emit
-    browser: BrowserSession | None = None
-    workspace: Workspace | None = None
+    browser: OpenBrowserSession | None = None
+    workspace: ProjectWorkspace | None = None
     runner: RunnerTarget | None = None
     session_id: str = ""
     traceparent: str | None = None

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from runners.browser.pool.runtime import get_runtime
-from runners.browser.session.session import BrowserSession
+from runners.browser.session.session import OpenBrowserSession
 from runners.errors import ToolFailed, ToolTimeout
 from runners.invocation.event_loop import get_loop
 from runners.tools.base import Effect
@@ -119,9 +119,10 @@ class RunningSteps:
         self._resources = resources
         self._active: dict[int, Future[Mapping[str, Any]]] = {}
         self._began: dict[int, float] = {}
-        self._session: BrowserSession | None = None
+        self._session: OpenBrowserSession | None = None
         self._opening = asyncio.Lock()  # used on the event loop's thread only
-        self._last: BrowserSession | None = None  # the session that the steps used, named or not
+        # The session that the steps used, named or not.
+        self._last: OpenBrowserSession | None = None
         self._since = time.monotonic()
 
     def __len__(self) -> int:
@@ -201,7 +202,7 @@ class RunningSteps:
             return ending
         return replace(ending, warnings=[*ending.warnings, *late])
 
-    async def _late_refusals(self, session: BrowserSession) -> list[str]:
+    async def _late_refusals(self, session: OpenBrowserSession) -> list[str]:
         return session.late_refusals(self._since)
 
     def close(self) -> None:
@@ -292,7 +293,7 @@ class RunningSteps:
             await add_evidence(failure, self._template, plan, step_run)
             raise
 
-    async def _browser(self) -> BrowserSession:
+    async def _browser(self) -> OpenBrowserSession:
         async with self._opening:
             named = self._resources.session
             if named is not None:
@@ -306,7 +307,7 @@ class RunningSteps:
                 self._last = self._session
             return self._registered(self._session)
 
-    def _registered(self, session: BrowserSession) -> BrowserSession:
+    def _registered(self, session: OpenBrowserSession) -> OpenBrowserSession:
         """Show this session's page to viewers of the run's task."""
         if self._run.task_id is not None:
             register_page(self._run.task_id, self._run.id, session)

@@ -19,7 +19,7 @@ from decisions.errors import Refused
 from decisions.infra.trace_context import traceparent_for
 from decisions.security.masking import Masker
 from runners.browser.interaction.screenshot import save_screenshot
-from runners.browser.session.session import BrowserSession
+from runners.browser.session.session import OpenBrowserSession
 from runners.browser.tracing.artifact import save_trace
 from runners.errors import ToolFailed
 from runners.gateway.request import RunnerTarget
@@ -28,7 +28,7 @@ from runners.invocation.fallback import RemoteCall, falls_back, local_tool
 from runners.invocation.invoke import invoke, raise_if_interrupted
 from runners.invocation.step_call import StepCall
 from runners.tools.base import ToolCall, ToolContext, ToolResult
-from runners.workspace.workspace import Workspace
+from runners.workspace.workspace import ProjectWorkspace
 from runs.agent.history import HistoryMessage, messages_before
 from runs.events.types import EVENT_TYPES, EventType
 from runs.execution.admission import CallTarget, admit_call
@@ -79,7 +79,7 @@ class StepRun:
     on_run_thread: Callable[[Callable[[], Any]], Future[Any]]
     add_event: Callable[[NewEvent], None]
     deadline: float
-    browser: BrowserSession | None = None
+    browser: OpenBrowserSession | None = None
     earlier: Sequence[StepView] = ()
     blobs: list[StoredBlob] = field(default_factory=list)
     call_records: list[CallRecord] = field(default_factory=list)
@@ -290,7 +290,7 @@ class StepRun:
             save_artifact=self._save,
             emit=self.emit,
             browser=self.browser,
-            workspace=target if isinstance(target, Workspace) else None,
+            workspace=target if isinstance(target, ProjectWorkspace) else None,
             runner=target if isinstance(target, RunnerTarget) else None,
             session_id=self.run.session_id,
             traceparent=self.run.options.get(TRACE) or traceparent_for(self.run.id),

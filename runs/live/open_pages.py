@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import os
 
-from runners.browser.session.session import BrowserSession
+from runners.browser.session.session import OpenBrowserSession
 
-_open: dict[tuple[int, str], tuple[str, BrowserSession]] = {}
+_open: dict[tuple[int, str], tuple[str, OpenBrowserSession]] = {}
 
 
-def register_page(task_id: str, run_id: str, session: BrowserSession) -> None:
+def register_page(task_id: str, run_id: str, session: OpenBrowserSession) -> None:
     """Make this run's session the one whose page viewers of the task see, until it is closed."""
     _open[os.getpid(), task_id] = run_id, session
 
 
-def get_page_session(task_id: str) -> BrowserSession | None:
+def get_page_session(task_id: str) -> OpenBrowserSession | None:
     """Return the open session with the task's page; None if closed or used by another run."""
     run_id, session = _open.get((os.getpid(), task_id), ("", None))
     if session is None or session.is_closed:

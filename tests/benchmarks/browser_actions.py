@@ -22,7 +22,7 @@ from playwright.async_api import Page
 from runners.browser.actions.browser_readability_extract import WHOLE_TEXT
 from runners.browser.page_scripts import action_script, cover_script, reader_script
 from runners.browser.pool.runtime import get_runtime
-from runners.browser.session.session import BrowserSession
+from runners.browser.session.session import OpenBrowserSession
 from runners.invocation.event_loop import get_loop
 from runners.invocation.invoke import invoke
 from runners.tools.base import ToolCall, ToolContext
@@ -46,7 +46,7 @@ async def no_artifact(data: bytes, *, name: str, mime_type: str, kind: str = "fi
 class Bench:
     """The two hands: an agent's on a task's tab, and Playwright's on a page of its own."""
 
-    def __init__(self, session: BrowserSession, page: Page, url: str) -> None:
+    def __init__(self, session: OpenBrowserSession, page: Page, url: str) -> None:
         self.session, self.page, self.url = session, page, url
         self.tab_id = self.button = self.field = 0
 

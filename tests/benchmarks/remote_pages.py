@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from runners.browser.pool.runtime import get_runtime
-from runners.browser.session.session import BrowserSession
+from runners.browser.session.session import OpenBrowserSession
 from runners.browser.tools.read_page import ReadPage, read_page
 from runners.invocation.event_loop import get_loop
 from runners.tools.base import ToolContext
@@ -40,9 +40,9 @@ class Caller:
         self.trust, self.port = trust, port
         self.host = PUBLIC if trust == "remote" else "127.0.0.1"
 
-    def session(self) -> BrowserSession:
+    def session(self) -> OpenBrowserSession:
         """Return a new session, as a run has it."""
-        return BrowserSession(
+        return OpenBrowserSession(
             get_runtime().browser,
             run_id="run_bench",
             trust=self.trust,

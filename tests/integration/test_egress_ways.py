@@ -15,7 +15,7 @@ import pytest
 from runners.browser.pool import runtime
 from runners.browser.pool.chromium import launch_args
 from runners.browser.pool.runtime import BrowserRuntime
-from runners.browser.session.session import BrowserSession
+from runners.browser.session.session import OpenBrowserSession
 from runners.invocation.event_loop import LoopThread
 from tests.support.browsing import Reader
 from tests.support.forbidden import PUBLIC, ForbiddenPlace
@@ -97,7 +97,7 @@ def publish_way(way: str, markup: str, server: PageServer, forbidden: ForbiddenP
     return "/way"
 
 
-async def visit(session: BrowserSession, url: str, is_over: Callable[[], bool]) -> None:
+async def visit(session: OpenBrowserSession, url: str, is_over: Callable[[], bool]) -> None:
     """Open a page and stay on it until it did what it is there for, or did not."""
     async with session.tab() as tab:
         await tab.page.goto(url, wait_until="commit")
@@ -160,7 +160,7 @@ def test_packets_get_there_without_the_switches_and_the_proxy(
     monkeypatch.setattr(runtime, "launch_args", lambda: plain)
     publish_way(way, PACKETS[way], page_server, forbidden)
     unguarded = BrowserRuntime()
-    session = BrowserSession(unguarded.browser, run_id="run_test", trust="local")
+    session = OpenBrowserSession(unguarded.browser, run_id="run_test", trust="local")
     try:
         going = visit(session, page_server.url("/way"), lambda: forbidden.udp > 0)
         browser_loop.submit(going).result(60)

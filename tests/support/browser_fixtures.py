@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from runners.browser.pool.runtime import BrowserRuntime
-from runners.browser.session.session import BrowserSession
+from runners.browser.session.session import OpenBrowserSession
 from runners.invocation.event_loop import LoopThread
 from runners.trust import TrustLevel
 from tests.support.browsing import Reader
@@ -45,7 +45,7 @@ def open_reader(
     browser_loop: LoopThread, browser_runtime: BrowserRuntime
 ) -> Iterator[Callable[..., Reader]]:
     """Make readers with sessions of their own: `open_reader(trust="remote", max_tabs=2)`."""
-    sessions: list[BrowserSession] = []
+    sessions: list[OpenBrowserSession] = []
 
     def make(*, trust: TrustLevel = "local", max_tabs: int = 20) -> Reader:
         opening = browser_runtime.open_session(run_id="run_test", trust=trust, max_tabs=max_tabs)

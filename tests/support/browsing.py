@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from runners.browser.session.session import BrowserSession
+from runners.browser.session.session import OpenBrowserSession
 from runners.browser.tools.read_page import ReadPage, read_page
 from runners.errors import ToolFailed
 from runners.invocation.event_loop import LoopThread
@@ -25,7 +25,7 @@ class Reader:
     """Calls read_page on a session, as the engine does, and keeps what it saved."""
 
     loop: LoopThread
-    session: BrowserSession
+    session: OpenBrowserSession
     trust: TrustLevel = "local"
     saved: list[tuple[str, str, bytes]] = field(default_factory=list)
     secrets: dict[str, str] = field(default_factory=dict)

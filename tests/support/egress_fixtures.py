@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from runners.browser.pool.runtime import BrowserRuntime
-from runners.browser.session.session import BrowserSession
+from runners.browser.session.session import OpenBrowserSession
 from runners.invocation.event_loop import LoopThread
 from runners.network.egress import EgressPolicy
 from tests.support.browsing import Reader
@@ -30,10 +30,10 @@ def remote_with(
     browser_loop: LoopThread, browser_runtime: BrowserRuntime
 ) -> Iterator[Callable[[EgressPolicy], Reader]]:
     """Make readers of trust remote under a rule of the test's own."""
-    sessions: list[BrowserSession] = []
+    sessions: list[OpenBrowserSession] = []
 
     def make(egress: EgressPolicy) -> Reader:
-        session = BrowserSession(
+        session = OpenBrowserSession(
             browser_runtime.browser, run_id="run_test", trust="remote", egress=egress
         )
         sessions.append(session)

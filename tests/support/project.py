@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from runners.browser.session.session import BrowserSession
+from runners.browser.session.session import OpenBrowserSession
 from runners.invocation.event_loop import LoopThread
 from runners.invocation.invoke import invoke
 from runners.tools.base import ToolCall, ToolContext, ToolResult
-from runners.workspace.workspace import Workspace, WorkspacePolicy
+from runners.workspace.workspace import ProjectWorkspace, WorkspacePolicy
 
 
 @dataclass
@@ -27,7 +27,7 @@ class Project:
 
     root: Path
     loop: LoopThread | None = None
-    browser: BrowserSession | None = None
+    browser: OpenBrowserSession | None = None
     policy: dict[str, Any] = field(default_factory=dict)
     secrets: tuple[str, ...] = ()
     saved: list[tuple[str, str, bytes]] = field(default_factory=list)
@@ -77,7 +77,7 @@ class Project:
             save_artifact=self._save,
             emit=lambda type_, data: None,
             browser=self.browser,
-            workspace=Workspace("target_test", self.root, state, policy, "local"),
+            workspace=ProjectWorkspace("target_test", self.root, state, policy, "local"),
             mask=self._mask,
         )
 

@@ -14,7 +14,7 @@ from playwright.async_api import Browser
 from runners.actions.parameters import TaskStart
 from runners.browser.actions.task_start import task_start
 from runners.browser.errors import browser_lost
-from runners.browser.session.session import BrowserSession
+from runners.browser.session.session import OpenBrowserSession
 from runners.invocation.invoke import invoke
 from runners.tools.base import ToolCall, ToolContext, ToolResult
 
@@ -49,7 +49,7 @@ def call(
         return "art_none"
 
     async def work() -> ToolResult:
-        session = BrowserSession(browser, run_id="run_test", trust="local")
+        session = OpenBrowserSession(browser, run_id="run_test", trust="local")
         context = ToolContext(
             run_id="run_test",
             trust="local",

@@ -29,7 +29,7 @@ from runners.tools.base import ToolContext
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession
 
-    from runners.browser.session.session import BrowserSession
+    from runners.browser.session.session import OpenBrowserSession
 
 TASK_TAB = "the task's tab"
 EMPTY_PAGE = "about:blank"
@@ -95,7 +95,7 @@ async def _opened(opening: object) -> CDPSession:
         raise CdpUnavailable("The browser could not attach to the tab.") from None
 
 
-def current_task_tab(session: BrowserSession | None) -> TaskTab | None:
+def current_task_tab(session: OpenBrowserSession | None) -> TaskTab | None:
     """Return the session's task tab, if it has one that is alive."""
     stored = None if session is None else session.resources.get(TASK_TAB)
     return stored if isinstance(stored, TaskTab) and stored.tab.is_alive else None

@@ -24,7 +24,7 @@ from runners.browser.action_support.task_tab import (
 )
 from runners.browser.errors import browser_errors, browser_lost
 from runners.browser.interaction.run_tab import RESERVE_SECONDS
-from runners.browser.session.session import BrowserSession
+from runners.browser.session.session import OpenBrowserSession
 from runners.browser.session.tab import Tab
 from runners.network.address import check_address
 from runners.tools.base import ToolContext
@@ -81,7 +81,7 @@ async def _open(
     return started.as_output()
 
 
-def _task_of(session: BrowserSession, tab: Tab) -> TaskTab:
+def _task_of(session: OpenBrowserSession, tab: Tab) -> TaskTab:
     """Return the session's task tab for this tab; create it if there is none."""
     current = current_task_tab(session)
     if current is not None and current.tab is tab:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runners.browser.pool.runtime import get_runtime
-from runners.browser.session.session import BrowserSession
+from runners.browser.session.session import OpenBrowserSession
 from runners.trust import TrustLevel
 
 State = tuple[Mapping[str, Any], list[str]]  # Playwright's storage_state, and URLs of tabs
@@ -26,7 +26,7 @@ class _PooledSession:
         idle_since: a `time.monotonic()` value.
     """
 
-    session: BrowserSession
+    session: OpenBrowserSession
     holder: str
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     idle_since: float = field(default_factory=time.monotonic)
@@ -40,7 +40,7 @@ class CheckedOutSession:
         restored: it was opened now, from its saved state or empty.
     """
 
-    session: BrowserSession
+    session: OpenBrowserSession
     restored: bool
 
 

@@ -19,7 +19,7 @@ from runners import metrics
 from runners.browser.pool.chromium import Chromium, find_chromium, launch_args, wants_sandbox
 from runners.browser.pool.fallback_font import write_fontconfig
 from runners.browser.pool.temp_home import BrowserHome, sweep_homes
-from runners.browser.session.session import PUBLIC_ONLY, BrowserSession
+from runners.browser.session.session import PUBLIC_ONLY, OpenBrowserSession
 from runners.browser.tracing.trace import TraceFolder
 from runners.errors import PageCrashed
 from runners.network.egress import EgressPolicy
@@ -58,13 +58,13 @@ class BrowserRuntime:
         trust: TrustLevel,
         max_tabs: int = 20,
         storage: Mapping[str, Any] | None = None,
-    ) -> BrowserSession:
+    ) -> OpenBrowserSession:
         """Open a session for a run, with the given cookies and storage; the caller closes it.
 
         Its first tab starts the browser. A session outlives the browser: after a PageCrashed, its
         next tab starts a new one.
         """
-        return BrowserSession(
+        return OpenBrowserSession(
             self.browser,
             run_id=run_id,
             trust=trust,

@@ -29,7 +29,7 @@ OPEN_SECONDS = 70.0  # including the start of the browser
 STATE_SECONDS = 5.0
 
 
-class BrowserSession:
+class OpenBrowserSession:
     """The tabs of one run, or of consecutive runs if the session is named.
 
     The tabs share cookies and storage with each other and with no other session. Pages of a remote
@@ -176,9 +176,9 @@ class BrowserSession:
         tabs = [tab for tab in self._tabs if tab.run_id == self.run_id]
         return sorted(tabs, key=lambda tab: tab.used_at, reverse=True)
 
-    def isolated_session(self, egress: EgressPolicy) -> BrowserSession:
+    def isolated_session(self, egress: EgressPolicy) -> OpenBrowserSession:
         """Return a separate session in the same browser; the caller closes it."""
-        return BrowserSession(self._browser, run_id=self.run_id, trust="remote", egress=egress)
+        return OpenBrowserSession(self._browser, run_id=self.run_id, trust="remote", egress=egress)
 
     def open_tabs(self) -> list[Tab]:
         """Return the tabs that can still be read, most recently used first."""

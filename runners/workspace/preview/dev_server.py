@@ -6,7 +6,7 @@ import asyncio
 import re
 import time
 
-from runners.browser.session.session import BrowserSession
+from runners.browser.session.session import OpenBrowserSession
 from runners.workspace.errors import PreviewFailed, WorkspaceFailed, WorkspaceTimeout
 from runners.workspace.preview.local_http import NothingListening, http_get
 from runners.workspace.preview.local_page import check_local_url
@@ -14,7 +14,7 @@ from runners.workspace.scripts.package_scripts import find_script
 from runners.workspace.scripts.running_scripts import GRACE_SECONDS, run_script, start_script
 from runners.workspace.scripts.script_output import ScriptOutput
 from runners.workspace.scripts.script_process import ScriptProcess
-from runners.workspace.workspace import Workspace
+from runners.workspace.workspace import ProjectWorkspace
 
 SCRIPT = "dev"
 POLL_SECONDS = 0.1
@@ -37,7 +37,7 @@ class DevServer:
         """Whether the script has exited."""
         return self._process.has_ended
 
-    async def wait_until_serving(self, workspace: Workspace, deadline: float) -> None:
+    async def wait_until_serving(self, workspace: ProjectWorkspace, deadline: float) -> None:
         """Wait until the script has printed a local address and responds there.
 
         Raises:
@@ -65,7 +65,7 @@ class DevServer:
         return kind(message, details={"logs": self._process.output.lines()[-100:]})
 
 
-async def can_start_dev_server(workspace: Workspace) -> bool:
+async def can_start_dev_server(workspace: ProjectWorkspace) -> bool:
     """Return whether the project has a dev script and the policy allows starting it."""
     if not workspace.policy.developer:
         return False
@@ -77,7 +77,7 @@ async def can_start_dev_server(workspace: Workspace) -> bool:
 
 
 async def get_dev_server(
-    workspace: Workspace, session: BrowserSession, *, seconds: float
+    workspace: ProjectWorkspace, session: OpenBrowserSession, *, seconds: float
 ) -> DevServer:
     """Return the session's dev server of this project; start it if none is running.
 
@@ -103,7 +103,7 @@ async def get_dev_server(
     return server
 
 
-async def _start(workspace: Workspace, deadline: float) -> ScriptProcess:
+async def _start(workspace: ProjectWorkspace, deadline: float) -> ScriptProcess:
     """Run `predev` if there is one, and start the dev script."""
     output = ScriptOutput()
     for script in await asyncio.to_thread(find_script, workspace, SCRIPT):

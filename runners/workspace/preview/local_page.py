@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from runners.browser.interaction.page_reader import PageReader
 from runners.browser.parameters import RESERVE_SECONDS, ExtractOptions
-from runners.browser.session.session import BrowserSession
+from runners.browser.session.session import OpenBrowserSession
 from runners.browser.session.tab import Tab
 from runners.errors import (
     AddressNotAllowed,
@@ -36,7 +36,7 @@ from runners.workspace.errors import (
     WorkspaceTimeout,
 )
 from runners.workspace.hints import localized_hint
-from runners.workspace.workspace import Workspace
+from runners.workspace.workspace import ProjectWorkspace
 
 LOCAL_URL = r"^https?://(localhost|127\.0\.0\.1)(:[0-9]+)?(/.*)?$"
 NO_PAGE = "about:blank"
@@ -51,7 +51,7 @@ _FAILURES: tuple[tuple[type[ToolFailed], type[WorkspaceFailed]], ...] = (
 )
 
 
-def check_local_url(url: str, workspace: Workspace) -> str:
+def check_local_url(url: str, workspace: ProjectWorkspace) -> str:
     """Return the normalized URL if a page there may be opened.
 
     Raises:
@@ -76,7 +76,7 @@ def check_local_url(url: str, workspace: Workspace) -> str:
 
 
 @contextlib.asynccontextmanager
-async def local_tab(ctx: ToolContext, workspace: Workspace) -> AsyncIterator[Tab]:
+async def local_tab(ctx: ToolContext, workspace: ProjectWorkspace) -> AsyncIterator[Tab]:
     """Yield the tab that all calls of one run or named session on this project share.
 
     A browser tool's error inside the block is converted to a workspace error.
@@ -110,7 +110,7 @@ async def reread_page(tab: Tab, *, seconds: float) -> Mapping[str, Any]:
     return await PageReader(TITLE_ONLY, None, end + RESERVE_SECONDS).read_current(tab)
 
 
-def require_local_page(tab: Tab, workspace: Workspace) -> None:
+def require_local_page(tab: Tab, workspace: ProjectWorkspace) -> None:
     """Raise unless the tab shows a page of this machine.
 
     Raises:
@@ -129,19 +129,21 @@ def require_local_page(tab: Tab, workspace: Workspace) -> None:
     check_local_url(tab.page.url, workspace)
 
 
-def _isolated_session(run_session: BrowserSession, workspace: Workspace) -> BrowserSession:
+def _isolated_session(
+    run_session: OpenBrowserSession, workspace: ProjectWorkspace
+) -> OpenBrowserSession:
     """Return the isolated session for one project; each project of a run has its own cookies."""
     policy = workspace.policy
     rule = LoopbackOnly(hosts=policy.allowed_hosts, closed_ports=policy.own_ports)
     key = f"pages of {workspace.root} with {rule}"
     session = run_session.resources.get(key)
-    if not isinstance(session, BrowserSession):
+    if not isinstance(session, OpenBrowserSession):
         session = run_session.resources[key] = run_session.isolated_session(rule)
     return session
 
 
 @contextlib.contextmanager
-def _page_failures(workspace: Workspace) -> Iterator[None]:
+def _page_failures(workspace: ProjectWorkspace) -> Iterator[None]:
     try:
         yield
     except WorkspaceFailed:
@@ -153,7 +155,7 @@ def _page_failures(workspace: Workspace) -> Iterator[None]:
         raise error(failed.message, details=failed.details) from None
 
 
-def _not_local(workspace: Workspace, host: str = "") -> PolicyViolation:
+def _not_local(workspace: ProjectWorkspace, host: str = "") -> PolicyViolation:
     hosts = ", ".join(workspace.policy.allowed_hosts)
     subject = host[:253] if host else "This address"
     return PolicyViolation(
