@@ -47,7 +47,7 @@ def current_traceparent() -> str | None:
 
 
 def traceparent_for(name: str) -> str:
-    """Return the traceparent derived from a name, for runs whose request had none."""
+    """Return the traceparent derived from an id, for runs and calls whose request had none."""
     raw = hashlib.sha256(name.encode()).hexdigest()
     return f"00-{raw[:32]}-{raw[32:48]}-{_SAMPLED}"
 

@@ -82,7 +82,7 @@ def _risks(sentence: Sentence, clause: str, context: str, *, is_first: bool) -> 
         )
     if _HAN.search(clause):
         yield from chinese_rules.requested_risks(
-            clause, context, asks=chinese.asks_consequences(sentence.text)
+            clause, context, about_consequences=chinese.asks_consequences(sentence.text)
         )
 
 
@@ -90,7 +90,7 @@ def _excuse_in_chinese(clause: str) -> Callable[[int, int], bool]:
     """Return a test whether Chinese words around an English verb make it not a request."""
     if not _HAN.search(clause):
         return lambda start, end: False
-    return lambda start, end: not chinese.is_requested(clause, start, end, asks=False)
+    return lambda start, end: not chinese.is_requested(clause, start, end, about_consequences=False)
 
 
 def _asks_in_chinese(sentence: Sentence, clause: str) -> bool:
@@ -121,7 +121,7 @@ def _commands(text: str) -> Iterator[Finding]:
             if not is_command_requested(before) or is_question(line[part_start:]):
                 continue
             if chinese.is_requested(
-                before + "⟦⟧" + _han(after), len(before), len(before) + 2, asks=False
+                before + "⟦⟧" + _han(after), len(before), len(before) + 2, about_consequences=False
             ):
                 yield Finding(rule, line[part_start:].strip())
 
