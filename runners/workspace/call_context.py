@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from runners.tools.base import ToolContext
 from runners.workspace.errors import ToolDisabled
-from runners.workspace.workspace import Workspace
+from runners.workspace.workspace import ProjectWorkspace
 
 # A thread stops this long before the call's deadline, so that the tool itself reports the timeout.
 MARGIN_SECONDS = 0.25
 
 
-def require_workspace(ctx: ToolContext) -> Workspace:
+def require_workspace(ctx: ToolContext) -> ProjectWorkspace:
     """Return the call's workspace.
 
     Raises:

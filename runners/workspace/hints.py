@@ -18,7 +18,7 @@ from runners.workspace.errors import (
     WorkspaceTimeout,
     WriteConflict,
 )
-from runners.workspace.workspace import Workspace
+from runners.workspace.workspace import ProjectWorkspace
 
 # (Chinese, English) by the class of the error.
 Hints = Mapping[type[WorkspaceFailed], tuple[str, str]]
@@ -76,13 +76,13 @@ WRITE_HINTS: Hints = {
 }
 
 
-def localized_hint(workspace: Workspace, *, zh: str, en: str) -> str:
+def localized_hint(workspace: ProjectWorkspace, *, zh: str, en: str) -> str:
     """Return the text in the workspace's language: Chinese unless its policy says English."""
     return en if workspace.policy.language == "EN" else zh
 
 
 @contextlib.contextmanager
-def add_hints(workspace: Workspace, hints: Hints = WRITE_HINTS) -> Iterator[None]:
+def add_hints(workspace: ProjectWorkspace, hints: Hints = WRITE_HINTS) -> Iterator[None]:
     """Set the hint of a WorkspaceFailed that the block raises without one."""
     try:
         yield

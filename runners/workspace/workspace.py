@@ -47,7 +47,7 @@ class WorkspacePolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Workspace:
+class ProjectWorkspace:
     """A project folder as one caller's tools see it.
 
     Attributes:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from runners.workspace.workspace import Workspace
+from runners.workspace.workspace import ProjectWorkspace
 from runners.workspace.writing.crash_recovery import sweep_state
 from runners.workspace.writing.snapshots import list_snapshots, read_snapshot
 from runners.workspace.writing.write_text import preview_text, write_text
@@ -33,7 +33,8 @@ from tests.faults.writer import workspace
 here = workspace(Path(sys.argv[1]), Path(sys.argv[2]))
 sys.stdout.write("ready\\n"); sys.stdout.flush(); sys.stdin.readline()
 try:
-    done = write_text(here, "a.txt", "new", need_preview=True, idempotency_key=sys.argv[3] or None)
+    key = sys.argv[3] or None
+    done = write_text(here, "a.txt", "new", require_preview=True, idempotency_key=key)
     sys.stdout.write(done.snapshot_id)
 except WorkspaceFailed as failed:
     sys.stdout.write(failed.code)
@@ -57,7 +58,7 @@ for path in sys.argv[4:]:
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Workspace:
+def here(tmp_path: Path) -> ProjectWorkspace:
     """A workspace in a folder of its own."""
     (tmp_path / "root").mkdir()
     return workspace(tmp_path / "root", tmp_path / "state")
@@ -75,17 +76,17 @@ def started(*args: str) -> subprocess.Popen[str]:
     )
 
 
-def places(here: Workspace) -> tuple[str, str]:
+def places(here: ProjectWorkspace) -> tuple[str, str]:
     """Return a workspace's folders as arguments."""
     return str(here.root), str(here.state)
 
 
-def notes_of(here: Workspace) -> int:
+def notes_of(here: ProjectWorkspace) -> int:
     """Return how many writes are said to be under way."""
     return sum(path.stat().st_size > 0 for path in (here.state / "locks").iterdir())
 
 
-def assert_whole(here: Workspace) -> None:
+def assert_whole(here: ProjectWorkspace) -> None:
     """Assert that the file and every snapshot are whole, and that nothing else lies about."""
     sweep_state(here.state)
     text = (here.root / "deep/a.txt").read_text()
@@ -98,7 +99,9 @@ def assert_whole(here: Workspace) -> None:
 
 
 @pytest.mark.slow
-def test_a_writer_killed_at_any_moment_leaves_the_old_file_or_the_new(here: Workspace) -> None:
+def test_a_writer_killed_at_any_moment_leaves_the_old_file_or_the_new(
+    here: ProjectWorkspace,
+) -> None:
     chance, midway = random.Random(5), 0
     for _ in range(KILLS):
         writer = started("-m", "tests.faults.writer", *places(here))
@@ -122,7 +125,7 @@ def test_a_writer_killed_at_any_moment_leaves_the_old_file_or_the_new(here: Work
 
 
 @pytest.mark.parametrize("key", ["", "k"])
-def test_of_two_identical_writes_at_once_one_is_done(here: Workspace, key: str) -> None:
+def test_of_two_identical_writes_at_once_one_is_done(here: ProjectWorkspace, key: str) -> None:
     (here.root / "a.txt").write_text("old")
     preview_text(here, "a.txt", "new")
     racers = [started("-c", RACER, *places(here), key) for _ in range(4)]

@@ -28,7 +28,7 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 def open_parent(root: int, parts: Sequence[str], *, create: bool) -> Iterator[int]:
     """Yield a descriptor of a folder below the root; with `create`, make missing folders.
 
-    If the block raises, the folders that were made are removed again.
+    If the block raises, the folders that were created are removed again.
     """
     created: list[tuple[int, str]] = []
     current = os.dup(root)

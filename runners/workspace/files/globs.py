@@ -36,8 +36,8 @@ class Globs:
         expanded = list(dict.fromkeys(one for glob in globs for one in _expand_braces(glob)))
         if len(expanded) > MAX_EXPANDED:
             raise BadArguments(f"The globs expand to more than {MAX_EXPANDED} globs.")
-        self._split = [_split(one) for one in expanded]
-        self._globs = [tuple(map(_matcher, names)) for names in self._split]
+        self._parts = [_split(one) for one in expanded]
+        self._globs = [tuple(map(_matcher, parts)) for parts in self._parts]
         self._final_tests: dict[State, _NameTest] = {}
         self._next_states: dict[State, State | None] = {}
         self.start = self._closure((number, 0) for number in range(len(self._globs)))
@@ -47,7 +47,7 @@ class Globs:
         if state not in self._final_tests:
             self._final_tests[state] = _test_for_any(
                 {
-                    self._split[number][at]
+                    self._parts[number][at]
                     for number, at in state
                     if at == len(self._globs[number]) - 1
                 }
@@ -113,7 +113,7 @@ def _matcher(name: str) -> _NameTest:
 
 
 def _test_for_any(names: Set[str]) -> Callable[[str], object]:
-    """Return one test that accepts any of the names, so that a large folder is tested only once."""
+    """Return one test that accepts what any of the patterns does, to test a large folder once."""
     if not names.isdisjoint({"*", "**"}):
         return _always
     patterns = sorted(name for name in names if any(character in name for character in "*?["))

@@ -65,13 +65,13 @@ class PathFilter:
         Raises:
             WorkspaceTimeout: The deadline (`time.monotonic()`) has passed.
         """
-        accepted_paths, subfolders = Found([], []), _Subfolders()
+        accepted, subfolders = Found([], []), _Subfolders()
         for batch in _batches(current.files, deadline):
-            accepted_paths.files.extend(self._globs.matching_names(state, batch))
+            accepted.files.extend(self._globs.matching_names(state, batch))
         for batch in _batches(current.folders, deadline):
-            accepted_paths.folders.extend(self._globs.matching_names(state, batch))
+            accepted.folders.extend(self._globs.matching_names(state, batch))
             subfolders += self._globs.matching_subfolders(state, batch)
-        return accepted_paths, subfolders
+        return accepted, subfolders
 
     def accepted(self, paths: list[str]) -> list[str]:
         """Return the file paths among these that a walk would return."""
@@ -86,8 +86,8 @@ class PathFilter:
         if parent not in self._states:
             self._states[parent] = self._state_of(parent)
         state = self._states[parent]
-        named = [] if name in _NOT_NAMES else self.forbidden.allowed([name])
-        return bool(self._globs.matching_names(state, named))
+        names = [] if name in _NOT_NAMES else self.forbidden.allowed([name])
+        return bool(self._globs.matching_names(state, names))
 
     def _state_of(self, folder: str) -> State:
         state, names = self.start, folder[:-1].split("/")
@@ -123,13 +123,13 @@ def find_below(folder: int, path_filter: PathFilter, deadline: float | None = No
             for name, state in subfolders:
                 _check_deadline(deadline)
                 prefix = f"{parent}{name}/" if name else ""
-                accepted_paths, next_state = path_filter.filter_folder(
+                accepted, below = path_filter.filter_folder(
                     _names_at(opened, name, path_filter.forbidden), state, deadline
                 )
-                found.files.extend([prefix + entry for entry in accepted_paths.files])
-                found.folders.extend([prefix + entry for entry in accepted_paths.folders])
-                if next_state:
-                    pending.append((prefix, next_state))
+                found.files.extend([prefix + file for file in accepted.files])
+                found.folders.extend([prefix + subfolder for subfolder in accepted.folders])
+                if below:
+                    pending.append((prefix, below))
     return found
 
 
@@ -149,15 +149,15 @@ def iter_files_sorted(
             continue
         _check_deadline(deadline)
         with _opened(folder, path) as opened:
-            accepted_paths, subfolders = path_filter.filter_folder(
+            accepted, subfolders = path_filter.filter_folder(
                 _names_at(opened, "", path_filter.forbidden), state, deadline
             )
         if not subfolders:
-            yield from sorted([path + name for name in accepted_paths.files])
+            yield from sorted([path + name for name in accepted.files])
             continue
         # With a slash at its end, a folder sorts where the paths below it do.
         pending += sorted(
-            [(path + name, None) for name in accepted_paths.files]
+            [(path + name, None) for name in accepted.files]
             + [(f"{path}{name}/", next_state) for name, next_state in subfolders],
             reverse=True,
         )

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from runners.workspace.errors import PreviewFailed, WorkspaceFailed
 from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.preview.local_http import LocalResponse, http_get
-from runners.workspace.workspace import Workspace
+from runners.workspace.workspace import ProjectWorkspace
 
 TEST = "/api/test"
 PREVIEW = "/preview"
@@ -36,7 +36,7 @@ class ScenePage:
     is_catch_all: bool = False
 
 
-async def find_scene_page(base: str, workspace: Workspace, *, seconds: float) -> ScenePage:
+async def find_scene_page(base: str, workspace: ProjectWorkspace, *, seconds: float) -> ScenePage:
     """Return the page for scenes of the server at `base`.
 
     Raises:
@@ -79,7 +79,7 @@ async def _is_catch_all(base: str, path: str, seconds: float) -> bool:
         return False  # this check is optional: the page itself was found
 
 
-async def _serves_project(game: str, workspace: Workspace, seconds: float) -> bool:
+async def _serves_project(game: str, workspace: ProjectWorkspace, seconds: float) -> bool:
     """Return whether a game of the server is this project: both have the same config.txt."""
     own = await asyncio.to_thread(_config, workspace)
     if not own:
@@ -88,7 +88,7 @@ async def _serves_project(game: str, workspace: Workspace, seconds: float) -> bo
     return served.status == 200 and served.body == own
 
 
-def _config(workspace: Workspace) -> bytes:
+def _config(workspace: ProjectWorkspace) -> bytes:
     with Sandbox(workspace.root, workspace.policy.forbidden) as sandbox:
         try:
             return sandbox.read(CONFIG, limit=MAX_CONFIG_BYTES)

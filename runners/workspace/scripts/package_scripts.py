@@ -17,7 +17,7 @@ from runners.workspace.errors import PathNotFound, PolicyViolation
 from runners.workspace.files.paths import is_unicode
 from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.hints import localized_hint
-from runners.workspace.workspace import Workspace
+from runners.workspace.workspace import ProjectWorkspace
 
 FILE = "package.json"
 MAX_BYTES = 1024 * 1024
@@ -59,7 +59,7 @@ class Script:
         return {**inherited, **npm, "PATH": path}
 
 
-def find_script(workspace: Workspace, name: str) -> list[Script]:
+def find_script(workspace: ProjectWorkspace, name: str) -> list[Script]:
     """Return a script of package.json with its pre and post scripts, in the order to run them
     (`prebuild`, `build`, `postbuild`).
 
@@ -98,7 +98,7 @@ def find_script(workspace: Workspace, name: str) -> list[Script]:
     return [Script(event, scripts[event], package) for event in events if event in scripts]
 
 
-def _read(workspace: Workspace) -> Mapping[str, Any]:
+def _read(workspace: ProjectWorkspace) -> Mapping[str, Any]:
     with Sandbox(workspace.root, workspace.policy.forbidden) as sandbox:
         try:
             content = json.loads(sandbox.read(FILE, limit=MAX_BYTES))

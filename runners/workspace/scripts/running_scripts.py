@@ -10,13 +10,13 @@ from runners.workspace.errors import PathNotFound, WorkspaceFailed
 from runners.workspace.scripts.package_scripts import Script
 from runners.workspace.scripts.script_output import ScriptOutput
 from runners.workspace.scripts.script_process import ScriptProcess
-from runners.workspace.workspace import Workspace
+from runners.workspace.workspace import ProjectWorkspace
 
 GRACE_SECONDS = 1.0  # between SIGTERM and SIGKILL
 
 
 async def start_script(
-    script: Script, args: Sequence[str], workspace: Workspace, output: ScriptOutput
+    script: Script, args: Sequence[str], workspace: ProjectWorkspace, output: ScriptOutput
 ) -> ScriptProcess:
     """Start a script in the workspace's root; the caller must end it.
 
@@ -39,7 +39,7 @@ async def start_script(
 async def run_script(
     script: Script,
     args: Sequence[str],
-    workspace: Workspace,
+    workspace: ProjectWorkspace,
     output: ScriptOutput,
     deadline: float,
 ) -> int:

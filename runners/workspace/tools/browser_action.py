@@ -31,7 +31,7 @@ from runners.workspace.preview.local_page import (
 )
 from runners.workspace.preview.screenshot_mark import add_mark, has_mark
 from runners.workspace.tools.execute_command import require_developer_mode
-from runners.workspace.workspace import Workspace
+from runners.workspace.workspace import ProjectWorkspace
 
 IMAGE_FORMATS: Mapping[str, ImageFormat] = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg"}
 MAX_IMAGE_BYTES = 64 * 1024 * 1024
@@ -108,14 +108,14 @@ async def browser_action(args: BrowserAction, ctx: ToolContext) -> Mapping[str, 
     return {"ok": True}
 
 
-async def _open(url: str, workspace: Workspace, ctx: ToolContext) -> None:
+async def _open(url: str, workspace: ProjectWorkspace, ctx: ToolContext) -> None:
     checked = check_local_url(url, workspace)
     async with local_tab(ctx, workspace) as tab:
         await open_address(tab, checked, seconds=_seconds(workspace, ctx))
         require_local_page(tab, workspace)
 
 
-async def _click(selector: str, workspace: Workspace, ctx: ToolContext) -> None:
+async def _click(selector: str, workspace: ProjectWorkspace, ctx: ToolContext) -> None:
     try:
         locator = Locator(mode="selector", selector=selector)
     except ValidationError:
@@ -127,23 +127,23 @@ async def _click(selector: str, workspace: Workspace, ctx: ToolContext) -> None:
         locate_ms = min(LOCATE_MS, round(seconds * 1000))
         await interactor_for(tab, ctx, timeout_ms=locate_ms).click(locator)
         await wait_for_next_document(tab, end)
-        await tab.blocked_warnings()  # raises when the press led elsewhere
+        await tab.blocked_warnings()  # raises if the click led to a blocked address
         require_local_page(tab, workspace)
 
 
-async def _screenshot(path: str, workspace: Workspace, ctx: ToolContext) -> None:
-    picture = await asyncio.to_thread(_format_for, path, workspace)
+async def _screenshot(path: str, workspace: ProjectWorkspace, ctx: ToolContext) -> None:
+    image_format = await asyncio.to_thread(_format_for, path, workspace)
     async with local_tab(ctx, workspace) as tab:
         require_local_page(tab, workspace)
-        data = add_mark(await _capture(tab, picture, _seconds(workspace, ctx)))
+        data = add_mark(await _capture(tab, image_format, _seconds(workspace, ctx)))
     await run_to_completion(asyncio.to_thread(_write, path, data, workspace))
     name = PurePosixPath(path).name
-    await ctx.save_artifact(data, name=name, mime_type=f"image/{picture}", kind="screenshot")
+    await ctx.save_artifact(data, name=name, mime_type=f"image/{image_format}", kind="screenshot")
 
 
-async def _capture(tab: Tab, picture: ImageFormat, seconds: float) -> bytes:
+async def _capture(tab: Tab, image_format: ImageFormat, seconds: float) -> bytes:
     try:
-        return await take_screenshot(tab, seconds=seconds, image_format=picture)
+        return await take_screenshot(tab, seconds=seconds, image_format=image_format)
     except ContextLost:
         raise PreviewFailed("The page navigated during the screenshot; try again.") from None
     except TimeoutError:
@@ -152,27 +152,27 @@ async def _capture(tab: Tab, picture: ImageFormat, seconds: float) -> bytes:
         ) from None
 
 
-def _format_for(path: str, workspace: Workspace) -> ImageFormat:
+def _format_for(path: str, workspace: ProjectWorkspace) -> ImageFormat:
     """Return the image format for a path; reject a path where no screenshot may be saved."""
     with Sandbox(workspace.root, workspace.policy.forbidden) as sandbox:
         exists = sandbox.exists(path)
-        picture = IMAGE_FORMATS.get(PurePosixPath(path).suffix.lower())
-        if picture is None:
+        image_format = IMAGE_FORMATS.get(PurePosixPath(path).suffix.lower())
+        if image_format is None:
             raise BadArguments(
                 f"path must end in one of {', '.join(IMAGE_FORMATS)}.", details={"path": path[:500]}
             )
         if exists:
             _read_own_screenshot(sandbox, path, workspace)
-    return picture
+    return image_format
 
 
-def _write(path: str, data: bytes, workspace: Workspace) -> None:
+def _write(path: str, data: bytes, workspace: ProjectWorkspace) -> None:
     with Sandbox(workspace.root, workspace.policy.forbidden) as sandbox:
         before = _read_own_screenshot(sandbox, path, workspace) if sandbox.exists(path) else None
         sandbox.replace(path, data, expect=before)
 
 
-def _read_own_screenshot(sandbox: Sandbox, path: str, workspace: Workspace) -> bytes:
+def _read_own_screenshot(sandbox: Sandbox, path: str, workspace: ProjectWorkspace) -> bytes:
     """Return the earlier screenshot that a new one replaces.
 
     Raises:
@@ -188,6 +188,6 @@ def _read_own_screenshot(sandbox: Sandbox, path: str, workspace: Workspace) -> b
     return before
 
 
-def _seconds(workspace: Workspace, ctx: ToolContext) -> float:
+def _seconds(workspace: ProjectWorkspace, ctx: ToolContext) -> float:
     limit = workspace.policy.browser_timeout_ms / 1000
     return max(0.1, min(limit, ctx.seconds_left() - RESERVE_SECONDS))

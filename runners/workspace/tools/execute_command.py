@@ -17,7 +17,7 @@ from runners.workspace.hints import localized_hint
 from runners.workspace.scripts.package_scripts import Script, find_script
 from runners.workspace.scripts.running_scripts import run_script
 from runners.workspace.scripts.script_output import ScriptOutput
-from runners.workspace.workspace import Workspace
+from runners.workspace.workspace import ProjectWorkspace
 
 MAX_ARGS, MAX_ARGS_BYTES = 100, 64 * 1024
 RESERVE_SECONDS = 6.0  # of the call's time, reserved for stopping the script and returning output
@@ -92,7 +92,7 @@ async def execute_command(args: ExecuteCommand, ctx: ToolContext) -> Mapping[str
     return {"ok": status == 0, "logs": output.lines(ctx.mask)}
 
 
-def require_developer_mode(ctx: ToolContext) -> Workspace:
+def require_developer_mode(ctx: ToolContext) -> ProjectWorkspace:
     """Return the call's workspace.
 
     Raises:
@@ -127,7 +127,7 @@ def _check_args(args: list[str]) -> None:
 
 
 def _timed_out(
-    workspace: Workspace, script: Script, seconds: float, logs: list[str]
+    workspace: ProjectWorkspace, script: Script, seconds: float, logs: list[str]
 ) -> WorkspaceFailed:
     limit_ms = round(seconds * 1000)
     return WorkspaceTimeout(

@@ -32,7 +32,7 @@ from runners.workspace.hints import add_hints
 from runners.workspace.webgal.diagnostic import DiagnosticText
 from runners.workspace.webgal.nearest import closest, fold_all
 from runners.workspace.webgal.project import list_files_below
-from runners.workspace.workspace import Workspace
+from runners.workspace.workspace import ProjectWorkspace
 from runners.workspace.writing.write_text import LOCK_WAIT_S, change_text
 
 FIGURES, CHARACTERS = "game/figure", "game/character"
@@ -94,7 +94,7 @@ async def generate_character_profile(
 
 
 def _write_profile(
-    args: GenerateCharacterProfile, workspace: Workspace, wait_s: float, deadline: float
+    args: GenerateCharacterProfile, workspace: ProjectWorkspace, wait_s: float, deadline: float
 ) -> None:
     profile = {"name": args.name, "image": _image_of(args.image_file, workspace, deadline)}
     if args.default_expression is not None:
@@ -124,7 +124,7 @@ def _file_name(name: str) -> str:
     return name
 
 
-def _image_of(name: str, workspace: Workspace, deadline: float) -> str:
+def _image_of(name: str, workspace: ProjectWorkspace, deadline: float) -> str:
     """Return the image's path below game/figure.
 
     Raises:

@@ -9,7 +9,7 @@ from runners.product import NAME, VERSION
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
 from runners.workspace.call_context import require_workspace
-from runners.workspace.workspace import Workspace
+from runners.workspace.workspace import ProjectWorkspace
 
 _NAMES: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
 _ENABLED: dict[str, Any] = {"type": "boolean", "const": True}
@@ -113,7 +113,7 @@ async def get_runtime_info(args: GetRuntimeInfo, ctx: ToolContext) -> Mapping[st
     }
 
 
-def _developer_sections(workspace: Workspace, root: str) -> dict[str, Any]:
+def _developer_sections(workspace: ProjectWorkspace, root: str) -> dict[str, Any]:
     policy = workspace.policy
     execution = {
         "enabled": True,

@@ -14,7 +14,7 @@ from runners.workspace.call_context import require_workspace, thread_deadline
 from runners.workspace.errors import TooLarge
 from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.hints import READ_HINTS, add_hints
-from runners.workspace.workspace import Workspace
+from runners.workspace.workspace import ProjectWorkspace
 
 MAX_ENTRIES = 100_000
 
@@ -71,7 +71,7 @@ async def list_files(args: ListFiles, ctx: ToolContext) -> Mapping[str, Any]:
     return {"entries": await asyncio.to_thread(_list, workspace, args, thread_deadline(ctx))}
 
 
-def _list(workspace: Workspace, args: ListFiles, deadline: float) -> list[str]:
+def _list(workspace: ProjectWorkspace, args: ListFiles, deadline: float) -> list[str]:
     with (
         add_hints(workspace, READ_HINTS),
         Sandbox(workspace.root, workspace.policy.forbidden) as sandbox,

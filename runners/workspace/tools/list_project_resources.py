@@ -13,7 +13,7 @@ from runners.workspace.call_context import require_workspace, thread_deadline
 from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.hints import READ_HINTS, add_hints
 from runners.workspace.webgal.project import list_files_below
-from runners.workspace.workspace import Workspace
+from runners.workspace.workspace import ProjectWorkspace
 
 REQUEST: dict[str, Any] = {
     "$id": "list_project_resources.request",
@@ -71,7 +71,7 @@ async def list_project_resources(args: ListProjectResources, ctx: ToolContext) -
     return await asyncio.to_thread(_list, require_workspace(ctx), thread_deadline(ctx))
 
 
-def _list(workspace: Workspace, deadline: float) -> dict[str, list[str]]:
+def _list(workspace: ProjectWorkspace, deadline: float) -> dict[str, list[str]]:
     with (
         add_hints(workspace, READ_HINTS),
         Sandbox(workspace.root, workspace.policy.forbidden) as sandbox,

@@ -34,7 +34,7 @@ from runners.workspace.preview.local_page import (
 from runners.workspace.preview.page_log import PageLog
 from runners.workspace.preview.preview_server import ScenePage, find_scene_page
 from runners.workspace.preview.scene_jump import SceneJump
-from runners.workspace.workspace import Workspace
+from runners.workspace.workspace import ProjectWorkspace
 
 START = "start"  # the engine's first scene: game/scene/start.txt
 SCENES = "game/scene/"
@@ -110,11 +110,9 @@ async def preview_scene(args: PreviewScene, ctx: ToolContext) -> Mapping[str, An
         for warning in (*result["warnings"], *uncertainties):
             log.add("warning", warning)
     response: dict[str, Any] = {"url": url, "logs": log.lines()}
-    return (
-        response
-        if log.first_error_line is None
-        else response | {"firstErrorLine": log.first_error_line}
-    )
+    if log.first_error_line is not None:
+        response["firstErrorLine"] = log.first_error_line
+    return response
 
 
 def _require_success(result: Mapping[str, Any], url: str, log: PageLog) -> None:
@@ -141,7 +139,7 @@ def _uncertainties(page: ScenePage, scene: str, jump: SceneJump) -> Iterator[str
         )
 
 
-def _scene_name(path: str | None, workspace: Workspace) -> str:
+def _scene_name(path: str | None, workspace: ProjectWorkspace) -> str:
     """Return a scene's name for the engine: its path in the folder of scenes, without extension."""
     if path is None:
         return START
@@ -165,7 +163,7 @@ def _scene_name(path: str | None, workspace: Workspace) -> str:
     return scene
 
 
-async def _preview_page(workspace: Workspace, ctx: ToolContext) -> ScenePage:
+async def _preview_page(workspace: ProjectWorkspace, ctx: ToolContext) -> ScenePage:
     """Return the page for scenes, of the preview server or the project's dev server."""
     try:
         base = check_local_url(workspace.policy.preview_url, workspace).rstrip("/")
@@ -181,12 +179,12 @@ async def _preview_page(workspace: Workspace, ctx: ToolContext) -> ScenePage:
     return ScenePage((await get_dev_server(workspace, ctx.browser, seconds=seconds)).url)
 
 
-def _seconds(workspace: Workspace, ctx: ToolContext) -> float:
+def _seconds(workspace: ProjectWorkspace, ctx: ToolContext) -> float:
     limit = workspace.policy.browser_timeout_ms / 1000
     return max(0.1, min(limit, ctx.seconds_left() - RESERVE_SECONDS))
 
 
-def _nothing_listening(workspace: Workspace, message: str) -> WorkspaceFailed:
+def _nothing_listening(workspace: ProjectWorkspace, message: str) -> WorkspaceFailed:
     return PreviewFailed(
         message,
         hint=localized_hint(

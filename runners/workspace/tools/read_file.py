@@ -13,7 +13,7 @@ from runners.tools.registry import tool
 from runners.workspace.call_context import require_workspace
 from runners.workspace.files.sandbox import Sandbox, decode_text
 from runners.workspace.hints import READ_HINTS, add_hints
-from runners.workspace.workspace import Workspace
+from runners.workspace.workspace import ProjectWorkspace
 
 REQUEST: dict[str, Any] = {
     "$id": "read_file.request",
@@ -63,7 +63,7 @@ async def read_file(args: ReadFile, ctx: ToolContext) -> Mapping[str, Any]:
     return await asyncio.to_thread(_read, require_workspace(ctx), args)
 
 
-def _read(workspace: Workspace, args: ReadFile) -> dict[str, Any]:
+def _read(workspace: ProjectWorkspace, args: ReadFile) -> dict[str, Any]:
     limit = min(workspace.policy.max_read_bytes, args.max_bytes or workspace.policy.max_read_bytes)
     with (
         add_hints(workspace, READ_HINTS),

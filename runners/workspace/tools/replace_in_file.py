@@ -13,7 +13,7 @@ from runners.tools.registry import tool
 from runners.workspace.call_context import require_workspace
 from runners.workspace.cancellation import run_to_completion
 from runners.workspace.hints import add_hints
-from runners.workspace.workspace import Workspace
+from runners.workspace.workspace import ProjectWorkspace
 from runners.workspace.writing.replacement import Replacement, replace_all
 from runners.workspace.writing.write_text import LOCK_WAIT_S, change_text
 
@@ -77,7 +77,7 @@ async def replace_in_file(args: ReplaceInFile, ctx: ToolContext) -> Mapping[str,
         return {"count": await run_to_completion(asyncio.to_thread(_replace, workspace, args, ctx))}
 
 
-def _replace(workspace: Workspace, args: ReplaceInFile, ctx: ToolContext) -> int:
+def _replace(workspace: ProjectWorkspace, args: ReplaceInFile, ctx: ToolContext) -> int:
     counts = [0]
 
     def change(text: str) -> str | None:

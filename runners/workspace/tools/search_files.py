@@ -15,7 +15,7 @@ from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.hints import READ_HINTS, add_hints
 from runners.workspace.search.file_search import SearchQuery, search_below
 from runners.workspace.search.patterns import line_pattern
-from runners.workspace.workspace import Workspace
+from runners.workspace.workspace import ProjectWorkspace
 
 MAX_MATCHES, DEFAULT_MATCHES = 10_000, 2000
 
@@ -87,7 +87,9 @@ async def search_files(args: SearchFiles, ctx: ToolContext) -> Mapping[str, Any]
     return {"matches": await asyncio.to_thread(_search, workspace, args, deadline)}
 
 
-def _search(workspace: Workspace, args: SearchFiles, deadline: float) -> list[dict[str, Any]]:
+def _search(
+    workspace: ProjectWorkspace, args: SearchFiles, deadline: float
+) -> list[dict[str, Any]]:
     policy = workspace.policy
     with (
         add_hints(workspace, READ_HINTS),

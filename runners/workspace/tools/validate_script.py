@@ -16,7 +16,7 @@ from runners.workspace.files.sandbox import Sandbox, decode_text
 from runners.workspace.hints import add_hints
 from runners.workspace.webgal.checks import check_script
 from runners.workspace.webgal.project import SCENE_BYTES, Project
-from runners.workspace.workspace import Workspace
+from runners.workspace.workspace import ProjectWorkspace
 
 REQUEST: dict[str, Any] = {
     "$id": "validate_script.request",
@@ -84,7 +84,7 @@ async def validate_script(args: ValidateScript, ctx: ToolContext) -> Mapping[str
         return await asyncio.to_thread(_validate, args, workspace, thread_deadline(ctx))
 
 
-def _validate(args: ValidateScript, workspace: Workspace, deadline: float) -> dict[str, Any]:
+def _validate(args: ValidateScript, workspace: ProjectWorkspace, deadline: float) -> dict[str, Any]:
     policy = workspace.policy
     with Sandbox(workspace.root, policy.forbidden) as sandbox:
         text = _text(args, sandbox, min(SCENE_BYTES, policy.max_read_bytes))

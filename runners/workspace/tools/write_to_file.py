@@ -13,7 +13,7 @@ from runners.tools.registry import tool
 from runners.workspace.call_context import require_workspace
 from runners.workspace.cancellation import run_to_completion
 from runners.workspace.hints import add_hints
-from runners.workspace.workspace import Workspace
+from runners.workspace.workspace import ProjectWorkspace
 from runners.workspace.writing.write_text import LOCK_WAIT_S, compute_preview, write_text
 
 REQUEST: dict[str, Any] = {
@@ -108,7 +108,7 @@ async def write_to_file(args: WriteToFile, ctx: ToolContext) -> Mapping[str, Any
         )
 
 
-async def _preview(workspace: Workspace, args: WriteToFile) -> dict[str, Any]:
+async def _preview(workspace: ProjectWorkspace, args: WriteToFile) -> dict[str, Any]:
     """Return the diff and record the preview; if cancelled during the diff, record nothing."""
     preview = await asyncio.to_thread(
         compute_preview, workspace, args.path, args.content, mode=args.mode
@@ -117,7 +117,7 @@ async def _preview(workspace: Workspace, args: WriteToFile) -> dict[str, Any]:
     return {"applied": False, "diff": {"type": "line", "hunks": preview.hunks}}
 
 
-def _write(workspace: Workspace, args: WriteToFile, wait_s: float) -> dict[str, Any]:
+def _write(workspace: ProjectWorkspace, args: WriteToFile, wait_s: float) -> dict[str, Any]:
     result = write_text(
         workspace,
         args.path,

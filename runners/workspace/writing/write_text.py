@@ -24,7 +24,7 @@ from runners.workspace.errors import (
 from runners.workspace.files.atomic_replace import new_temporary_name
 from runners.workspace.files.paths import display_path, is_policy_file
 from runners.workspace.files.sandbox import Sandbox, decode_text
-from runners.workspace.workspace import Workspace
+from runners.workspace.workspace import ProjectWorkspace
 from runners.workspace.writing import previews, snapshots
 from runners.workspace.writing.crash_recovery import (
     PendingWrite,
@@ -51,7 +51,7 @@ class Preview:
     """
 
     hunks: list[Hunk]
-    _workspace: Workspace
+    _workspace: ProjectWorkspace
     _write: WriteRequest
     _old: bytes | None
 
@@ -74,7 +74,7 @@ class WriteResult:
 
 
 def preview_text(
-    workspace: Workspace, path: str, content: str, *, mode: str = "overwrite"
+    workspace: ProjectWorkspace, path: str, content: str, *, mode: str = "overwrite"
 ) -> list[Hunk]:
     """Return what a write would change, and record the preview.
 
@@ -87,7 +87,7 @@ def preview_text(
 
 
 def compute_preview(
-    workspace: Workspace, path: str, content: str, *, mode: str = "overwrite"
+    workspace: ProjectWorkspace, path: str, content: str, *, mode: str = "overwrite"
 ) -> Preview:
     """Return what a write would change; it is allowed only after the caller calls `Preview.record`.
 
@@ -104,7 +104,7 @@ def compute_preview(
 
 
 def write_text(
-    workspace: Workspace,
+    workspace: ProjectWorkspace,
     path: str,
     content: str,
     *,
@@ -144,7 +144,7 @@ def write_text(
 
 
 def change_text(
-    workspace: Workspace,
+    workspace: ProjectWorkspace,
     path: str,
     change: Callable[[str], str | None],
     *,
@@ -184,7 +184,7 @@ def change_text(
 class _Change:
     """A change of a file's content, while its lock is held."""
 
-    workspace: Workspace
+    workspace: ProjectWorkspace
     sandbox: Sandbox
     lock: FileLock
     name: str
@@ -228,7 +228,7 @@ class _Change:
 
 
 @contextlib.contextmanager
-def _open_sandbox(workspace: Workspace, path: str) -> Iterator[Sandbox]:
+def _open_sandbox(workspace: ProjectWorkspace, path: str) -> Iterator[Sandbox]:
     with _convert_os_errors(path):
         sweep_state(workspace.state)
     with Sandbox(workspace.root, workspace.policy.forbidden) as sandbox:
@@ -236,7 +236,7 @@ def _open_sandbox(workspace: Workspace, path: str) -> Iterator[Sandbox]:
 
 
 @contextlib.contextmanager
-def _locked(workspace: Workspace, name: str, wait_s: float) -> Iterator[FileLock]:
+def _locked(workspace: ProjectWorkspace, name: str, wait_s: float) -> Iterator[FileLock]:
     with hold_lock(workspace.state, name, wait_s=wait_s) as lock:
         recover_pending(workspace.state, lock)
         yield lock
@@ -292,7 +292,7 @@ def _read_or_none(sandbox: Sandbox, name: str, limit: int) -> bytes | None:
 
 
 def _next_content(
-    workspace: Workspace, path: str, mode: str, old: bytes | None, data: bytes
+    workspace: ProjectWorkspace, path: str, mode: str, old: bytes | None, data: bytes
 ) -> bytes:
     decode_text(old or b"", path)
     new = (old or b"") + data if mode == "append" else data
