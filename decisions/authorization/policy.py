@@ -61,7 +61,7 @@ class _RuleSet:
     by_tool: Mapping[str, list[_Rule]]
 
 
-class _Cache:
+class _RuleCache:
     rules = _RuleSet(None, {})
 
 
@@ -145,7 +145,7 @@ def cached_policy(*, principal_id: str, tenant_id: str, workspace_id: str) -> Ca
     The statement that starts a call allowed by it must check its `precondition`.
     """
     callers = frozenset({"", tenant_id, workspace_id, principal_id})
-    cached = _Cache.rules
+    cached = _RuleCache.rules
     return CallerPolicy(callers, cached.by_tool, cached.stamp)
 
 
@@ -173,9 +173,9 @@ def _rules() -> Mapping[str, list[_Rule]]:
         cursor.execute(_STAMP)
         row = cursor.fetchone()
     stamp = None if row is None else str(row[0])
-    cached = _Cache.rules
+    cached = _RuleCache.rules
     if cached.stamp != stamp:
-        cached = _Cache.rules = _RuleSet(stamp, _read_rules() if stamp is not None else {})
+        cached = _RuleCache.rules = _RuleSet(stamp, _read_rules() if stamp is not None else {})
     return cached.by_tool
 
 

@@ -173,4 +173,4 @@ def test_rules_are_read_once_for_as_long_as_none_changes(
     with django_assert_num_queries(2):
         said(principal)
         said(principal, "open_page")
-    assert policy._Cache.rules.stamp is not None
+    assert policy._RuleCache.rules.stamp is not None
