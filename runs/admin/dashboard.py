@@ -18,7 +18,7 @@ from decisions.models import Confirmation, ConfirmationStatus
 from decisions.presentation.formatting import duration
 from runs.admin.heartbeats import heartbeat_ages
 from runs.admin.last_day import last_day
-from runs.admin.runs.columns import state_pill, took_ms, waiting
+from runs.admin.runs.columns import elapsed_ms, state_pill, waiting_runs
 from runs.admin.runs.questions import question_of
 from runs.models import ACTIVE, Run, RunStatus, Slot, Worker
 
@@ -102,7 +102,7 @@ def _has_inbox(
 def _waiting_runs(running: Any, decisions: list[dict[str, Any]]) -> Any:
     """Return the suspended runs, without those that wait for one of these decisions."""
     with_decision = [row["decision"].run_id for row in decisions if row["decision"].run_id]
-    return waiting(running).exclude(id__in=with_decision)
+    return waiting_runs(running).exclude(id__in=with_decision)
 
 
 def _without_long_fields(runs: Any) -> Any:
@@ -127,7 +127,7 @@ def _row(run: Run, now: datetime) -> dict[str, Any]:
         "run": run,
         "state": state_pill(run),
         "share": round(min(share, 100), 1),
-        "took": duration(took_ms(run, now)),
+        "took": duration(elapsed_ms(run, now)),
     }
 
 

@@ -61,16 +61,16 @@ def test_what_the_agent_says_and_does_is_seen_while_it_does_it(
         visitor,
         f"say looking at the page; use browser_click; picture; until {gate}; say the shop is open",
     )
-    visitor.sees(".chat-said[data-role=user]")
+    visitor.sees(".chat-message[data-role=user]")
     working = in_background(place.work)
-    visitor.sees(".chat-said[data-role=assistant] >> text=looking at the page")
+    visitor.sees(".chat-message[data-role=assistant] >> text=looking at the page")
     visitor.sees("[data-chat-tools] li >> text=browser_click")
     visitor.sees("[data-chat-state] .cty-pill[data-tone=running]")
     visitor.sees("[data-chat-shot] img[src*='art_']")
     show(visitor, "chat-running")
     gate.touch()
     visitor.sees("[data-chat-state] .cty-pill >> text=ongoing")
-    visitor.sees(".chat-said[data-role=assistant] >> text=the shop is open")
+    visitor.sees(".chat-message[data-role=assistant] >> text=the shop is open")
     working.join(30)
     said = visitor.do(visitor.page.inner_text("[data-chat-log]"))
     assert said.count("the shop is open") == 2  # in what was asked for, and once in the answer
@@ -85,7 +85,7 @@ def test_a_page_that_is_opened_later_shows_the_same(
     place.work()
     visitor.open("/admin/runs/task/")
     visitor.click("a.cty-link:has-text('use browser_click')")
-    visitor.sees(".chat-said[data-role=assistant] >> text=the shop is open")
+    visitor.sees(".chat-message[data-role=assistant] >> text=the shop is open")
     visitor.sees("[data-chat-tools] li >> text=browser_click")
     visitor.sees("[data-chat-state] .cty-pill >> text=ongoing")
     visitor.sees("[data-chat-shot] img[src*='art_']")
@@ -105,9 +105,9 @@ def test_a_page_opened_meanwhile_has_what_was_said_before(
     task_id = make_task(f"say first words; until {gate}; say last words")
     working = in_background(place.work)
     open_task(visitor, task_id)
-    visitor.sees(".chat-said[data-role=assistant] >> text=first words")
+    visitor.sees(".chat-message[data-role=assistant] >> text=first words")
     gate.touch()
-    visitor.sees(".chat-said[data-role=assistant] >> text=last words")
+    visitor.sees(".chat-message[data-role=assistant] >> text=last words")
     working.join(30)
 
 
@@ -118,10 +118,10 @@ def test_a_failure_is_told_and_a_second_message_waits_its_turn(
 ) -> None:
     open_task(visitor, make_task("fail"))
     say(visitor, "say better now")
-    visitor.sees(".chat-said[data-role=user] >> text=say better now")
+    visitor.sees(".chat-message[data-role=user] >> text=say better now")
     place.work()
-    visitor.sees(".chat-said[data-role=failure] >> text=told to fail")
-    visitor.sees(".chat-said[data-role=assistant] >> text=better now")
+    visitor.sees(".chat-message[data-role=failure] >> text=told to fail")
+    visitor.sees(".chat-message[data-role=assistant] >> text=better now")
     visitor.sees("[data-chat-state] .cty-pill >> text=completed")
     show(visitor, "chat-failed")
 
@@ -145,18 +145,18 @@ def test_who_has_the_page_reads_that_and_others_read_who_it_is(
     task_id = make_task("say hi")
     open_task(visitor, task_id)
     take_over_task(principal=principal, task_id=task_id)
-    visitor.sees(f"[data-chat-takeover]:not([hidden]) >> text={principal.id} has the page")
+    visitor.sees(f"[data-chat-takeover]:not([hidden]) >> text={principal.id} controls the page")
     visitor.click("button:has-text('Give back')")
     visitor.click("button:has-text('Take over')")
-    visitor.sees("[data-chat-takeover]:not([hidden]) >> text=You have the page")
+    visitor.sees("[data-chat-takeover]:not([hidden]) >> text=You control the page")
     visitor.do(visitor.page.reload())
-    visitor.sees("[data-chat-takeover]:not([hidden]) >> text=You have the page")
+    visitor.sees("[data-chat-takeover]:not([hidden]) >> text=You control the page")
     name = settings.SESSION_COOKIE_NAME
     other = staff("runs.view_task").cookies[name].value
     context = visitor.page.context
     visitor.do(context.add_cookies([{"name": name, "value": other, "url": visitor.address}]))
     open_task(visitor, task_id)
-    visitor.sees("[data-chat-takeover]:not([hidden]) >> text=/^admin has the page/")
+    visitor.sees("[data-chat-takeover]:not([hidden]) >> text=/^admin controls the page/")
     show(visitor, "chat-takeover-other")
 
 
@@ -182,7 +182,7 @@ def test_words_from_out_there_run_nothing(
     place.work()
     for _ in range(2):  # as the log tells it, and as it is shown later
         open_task(visitor, task_id)
-        visitor.sees(".chat-said[data-role=assistant]")
+        visitor.sees(".chat-message[data-role=assistant]")
         assert visitor.do(visitor.page.evaluate("window.ran")) is None
         Task.objects.update(title=evil)
 
@@ -190,8 +190,8 @@ def test_words_from_out_there_run_nothing(
 def test_a_task_is_begun_from_the_list(visitor: Visitor, make_task: Make) -> None:
     visitor.open("/admin/runs/task/")
     visitor.do(visitor.page.fill("textarea[name=content]", "say hello"))
-    visitor.click("button:has-text('Begin')")
-    visitor.sees(".chat-said[data-role=user] >> text=say hello")
+    visitor.click("button:has-text('Create task')")
+    visitor.sees(".chat-message[data-role=user] >> text=say hello")
     assert Task.objects.get().principal_id == "admin:admin"
 
 
@@ -206,11 +206,11 @@ def test_a_question_is_asked_once_and_is_there_later(
     visitor.sees("[data-chat-log] >> text=at what time?")
     show(visitor, "chat-asks")
     say(visitor, "at two")
-    visitor.sees(".chat-said[data-role=user] >> text=at two")
+    visitor.sees(".chat-message[data-role=user] >> text=at two")
     place.work()
-    visitor.sees(".chat-said[data-role=assistant] >> text=booked")
+    visitor.sees(".chat-message[data-role=assistant] >> text=booked")
     for _ in range(2):  # as the log tells it, and as it is shown later
-        talk = [text.splitlines()[0] for text in visitor.reads(".chat-said p")][1:]
+        talk = [text.splitlines()[0] for text in visitor.reads(".chat-message p")][1:]
         assert [one for one in talk if one in ("at what time?", "at two")] == [
             "at what time?",
             "at two",
@@ -222,10 +222,10 @@ def test_a_page_without_a_worker_says_so_until_one_begins(
     visitor: Visitor, make_task: Make, request: pytest.FixtureRequest
 ) -> None:
     open_task(visitor, make_task("say hi"))
-    visitor.sees("[data-chat-unworked] >> text=No worker is alive")
+    visitor.sees("[data-chat-no-worker] >> text=No worker is running")
     request.getfixturevalue("place").work()
-    visitor.sees(".chat-said[data-role=assistant] >> text=hi")
-    assert visitor.reads("[data-chat-unworked]") == []
+    visitor.sees(".chat-message[data-role=assistant] >> text=hi")
+    assert visitor.reads("[data-chat-no-worker]") == []
 
 
 def test_thousands_of_words_come_in_order_and_leave_a_reader_where_he_is(
@@ -241,8 +241,8 @@ def test_thousands_of_words_come_in_order_and_leave_a_reader_where_he_is(
             task_id, [NewEvent("chatDelta", {"content": w, "runId": run_id}) for w in words]
         )
     open_task(visitor, task_id)
-    visitor.sees(".chat-said[data-role=assistant] >> text=2999")
-    told = visitor.reads(".chat-said[data-role=assistant] p")[0]
+    visitor.sees(".chat-message[data-role=assistant] >> text=2999")
+    told = visitor.reads(".chat-message[data-role=assistant] p")[0]
     assert told.split() == [str(number) for number in range(3000)]
     log = "document.querySelector('[data-chat-log]')"
     at_end = f"{log}.scrollHeight - {log}.scrollTop - {log}.clientHeight < 80"
@@ -250,7 +250,7 @@ def test_thousands_of_words_come_in_order_and_leave_a_reader_where_he_is(
     visitor.do(visitor.page.evaluate(f"{log}.scrollTop = 0"))
     visitor.do(visitor.page.wait_for_function(f"{log}.scrollTop === 0"))
     append_events(task_id, [NewEvent("chatDelta", {"content": "and more", "runId": run_id})])
-    visitor.sees(".chat-said[data-role=assistant] >> text=and more")
+    visitor.sees(".chat-message[data-role=assistant] >> text=and more")
     assert visitor.do(visitor.page.evaluate(f"{log}.scrollTop")) == 0
 
 
@@ -260,8 +260,8 @@ def test_a_server_that_is_away_is_told_and_what_was_written_is_kept(
     open_task(visitor, make_task())
     visitor.do(visitor.page.route("**/say/", lambda route: route.abort()))
     say(visitor, "say hi")
-    visitor.sees("[data-chat-problem]:not([hidden]) >> text=The server is away")
+    visitor.sees("[data-chat-problem]:not([hidden]) >> text=The server is unavailable")
     visitor.do(visitor.page.unroute("**/say/"))
     visitor.do(visitor.page.press("[data-chat-form] textarea", "Enter"))
-    visitor.sees(".chat-said[data-role=user] >> text=say hi")
+    visitor.sees(".chat-message[data-role=user] >> text=say hi")
     assert TaskMessage.objects.count() == 1

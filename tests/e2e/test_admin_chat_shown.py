@@ -73,7 +73,7 @@ def test_markdown_is_shown_as_what_it_means_and_never_as_a_page(
         '<img src=x onerror="window.ran=1">\n  **as it is**',
     ):
         assert plain in text
-    assert visitor.reads(".chat-said a[href*=example], .chat-prose img, .chat-prose b") == []
+    assert visitor.reads(".chat-message a[href*=example], .chat-prose img, .chat-prose b") == []
     assert visitor.do(visitor.page.evaluate("window.ran")) is None
 
 
@@ -113,7 +113,7 @@ def test_half_written_marks_lose_no_letter(visitor: Visitor, make_task: Make) ->
             visitor.page.evaluate(
                 "text => { const box = document.createElement('div');"
                 " const said = document.createElement('p');"
-                " box.append(said); said.textContent = text; continuityProse(said);"
+                " box.append(said); said.textContent = text; renderMarkdown(said);"
                 " return box.textContent; }",
                 text,
             )
@@ -131,16 +131,16 @@ def test_a_tool_is_listed_once_on_a_page_that_is_opened_meanwhile(
     gate = tmp_path / "gate"
     task_id = make_task(f"use browser_click; say pressed; until {gate}; say done")
     open_task(visitor, task_id)
-    visitor.sees("[data-chat-unused] >> text=None yet")
+    visitor.sees("[data-chat-no-tools] >> text=No tool calls yet")
     working = in_background(place.work)
-    visitor.sees(".chat-said[data-role=assistant] >> text=pressed")
+    visitor.sees(".chat-message[data-role=assistant] >> text=pressed")
     open_task(visitor, task_id)
-    visitor.sees(".chat-said[data-role=assistant] >> text=pressed")  # the log was told again
+    visitor.sees(".chat-message[data-role=assistant] >> text=pressed")  # the log was told again
     tools = visitor.reads("[data-chat-tools] li")
     gate.touch()
     working.join(30)
     assert tools == ["browser_click"]
-    assert visitor.reads("[data-chat-unused]") == []
+    assert visitor.reads("[data-chat-no-tools]") == []
 
 
 def test_a_tool_that_failed_says_by_which_code_at_once_and_later(

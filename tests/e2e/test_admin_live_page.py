@@ -111,7 +111,7 @@ def test_a_person_takes_the_page_over_signs_in_and_gives_it_back(
     assert run.waiting_for["type"] == "takeover"
     give_back(visitor)
     working = in_background(place.work)
-    visitor.sees(".chat-said[data-role=assistant] >> text=Your number is 42")
+    visitor.sees(".chat-message[data-role=assistant] >> text=Your number is 42")
     working.join(PATIENCE_S)
     run.refresh_from_db()
     assert run.status == "succeeded", run.error
@@ -150,7 +150,7 @@ def test_dialogs_new_tabs_and_a_page_left_are_the_persons_to_see(
     visitor.do(visitor.page.wait_for_function(f"{at}('/inside')"))
     give_back(visitor)
     working = in_background(place.work)
-    visitor.sees(".chat-said[data-role=assistant] >> text=Your number is 42")
+    visitor.sees(".chat-message[data-role=assistant] >> text=Your number is 42")
     working.join(PATIENCE_S)
     held = next(one for one in model_that_signs_in.told if not one["ok"])
     assert held["error"]["code"] == "PERSON_HAD_PAGE"  # it was meant for the page as it was

@@ -59,7 +59,7 @@ def test_questions_are_answered_while_talking_by_a_button_and_in_words(
     ]
     visitor.open("/admin/runs/task/")
     visitor.fill("textarea[name=content]", "Paint it.")
-    visitor.click("button:has-text('Begin')")
+    visitor.click("button:has-text('Create task')")
     place.work()
     visitor.sees("[data-role=question] button:has-text('a <b>bold</b> blue')")
     show(visitor, "chat-question")
@@ -73,7 +73,7 @@ def test_questions_are_answered_while_talking_by_a_button_and_in_words(
     visitor.sees("[data-role=user] >> text=large")
     place.work()
     visitor.sees("[data-role=assistant] >> text=Painted.")
-    assert visitor.reads(".chat-said p") == [
+    assert visitor.reads(".chat-message p") == [
         "Paint it.",
         "I begin.",
         "Which colour?",
@@ -99,7 +99,7 @@ def test_a_choice_that_comes_late_is_told_so_and_begins_nothing(
     visitor.do(visitor.page.add_init_script(DEAF))
     visitor.open("/admin/runs/task/")
     visitor.fill("textarea[name=content]", "Paint it.")
-    visitor.click("button:has-text('Begin')")
+    visitor.click("button:has-text('Create task')")
     place.work()
     visitor.sees("[data-role=question] button")
     visitor.do(visitor.page.evaluate("window.isDeaf = true"))
@@ -122,7 +122,7 @@ def test_a_question_is_answered_in_the_inbox_and_on_the_runs_page(
     visitor.sees("text=Which colour?")
     show(visitor, "inbox-question")
     visitor.click("button:has-text('red')")
-    visitor.sees("text=is answered and goes on")
+    visitor.sees("text=is answered and continues")
     place.work()
     visitor.open(f"/admin/runs/run/{run_id}/change/")
     visitor.fill(".cty-question textarea", "very la")
@@ -131,7 +131,7 @@ def test_a_question_is_answered_in_the_inbox_and_on_the_runs_page(
     visitor.do(visitor.page.locator(".cty-question textarea").press_sequentially("rge"))
     show(visitor, "run-question")
     visitor.click("button:has-text('Answer')")
-    visitor.sees("text=is answered and goes on")
+    visitor.sees("text=is answered and continues")
     place.work()
     assert Run.objects.get().status == "succeeded"
     assert answers(run_id) == ["red", "very large"]

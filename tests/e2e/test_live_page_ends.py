@@ -67,7 +67,7 @@ def check_over(task_id: str, status: str) -> None:
 def test_a_task_that_is_stopped_takes_the_page_and_says_so(visitor: Visitor, taken: str) -> None:
     visitor.click("button:has-text('Stop')")
     visitor.sees("[data-live-absent]:not([hidden]) >> text=The run was canceled")
-    visitor.sees(".chat-said[data-role=failure] >> text=The task was stopped")
+    visitor.sees(".chat-message[data-role=failure] >> text=The task was stopped")
     show(visitor, "live-stopped")
     assert Run.objects.get().status == "canceled"
     check_over(taken, "ongoing")
@@ -80,7 +80,7 @@ def test_a_page_that_is_kept_too_long_is_taken_and_the_person_is_told_why(
     Task.objects.update(taken_over_at=F("taken_over_at") - half_an_hour)
     assert end_takeovers() == 1
     visitor.sees("[data-live-absent]:not([hidden]) >> text=did not give it back within 30 minutes")
-    visitor.sees(".chat-said[data-role=failure] >> text=RUN_TIMEOUT")
+    visitor.sees(".chat-message[data-role=failure] >> text=RUN_TIMEOUT")
     show(visitor, "live-timeout")
     assert Run.objects.get().error["errorCode"] == "RUN_TIMEOUT"
     check_over(taken, "error")
@@ -102,7 +102,7 @@ def test_a_page_that_was_closed_is_opened_anew_once_it_is_given_back(
     show(visitor, "live-shut")
     give_back(visitor)
     in_background(place.work)
-    visitor.sees(".chat-said[data-role=assistant] >> text=It had been closed")
+    visitor.sees(".chat-message[data-role=assistant] >> text=It had been closed")
     until(lambda: Run.objects.get().ended_at)
     assert Run.objects.get().status == "succeeded", Run.objects.get().error
     held = model_that_signs_in.told[1]

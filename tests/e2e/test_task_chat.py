@@ -39,7 +39,9 @@ def test_the_chat_page_shows_what_is_said_the_tools_and_the_page_as_they_come(
     model.answer = Browsing(catalogue(page_server))
     visitor.open("/admin/runs/task/")
     visitor.fill("textarea[name=content]", GOAL)
-    visitor.click("button[type=submit]:has-text('Send'), button[type=submit]:has-text('Begin')")
+    visitor.click(
+        "button[type=submit]:has-text('Send'), button[type=submit]:has-text('Create task')"
+    )
     visitor.sees(f"[data-chat-log] >> text={GOAL}")
     place.work()
     check_reached(Run.objects.get(), page_server, output=None)

@@ -65,7 +65,7 @@ def test_the_form_is_on_the_runs_page_and_in_the_inbox(boss: Client, asking: Run
 
 def test_what_is_chosen_or_written_is_the_answer(boss: Client, asking: Run) -> None:
     page, told = answer(boss, asking, asked=UNTIL, suggestion="red", content="ignored")
-    assert (given(), "goes on" in told) == ("red", True)
+    assert (given(), "continues" in told) == ("red", True)
     assert page.endswith(f"/{asking.id}/change/")
     assert AuditEntry.objects.get(action="run.answered").actor == "admin:boss"
     Run.objects.update(ready=False, waiting_for=asking.waiting_for)
@@ -102,7 +102,7 @@ def test_answering_needs_its_permission(staff: Staff, asking: Run) -> None:
     viewer = staff("runs.view_run", "decisions.view_decision")
     for address in (f"/admin/runs/run/{asking.id}/change/", INBOX):
         page = viewer.get(address).content.decode()
-        assert "not answer it" in page
+        assert "no permission to answer it" in page
         assert "/answer/" not in page
     assert viewer.post(f"/admin/runs/run/{asking.id}/answer/", {"content": "x"}).status_code == 403
     decider = staff("decisions.view_decision", "decisions.change_confirmation")

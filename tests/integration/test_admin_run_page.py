@@ -156,7 +156,7 @@ def test_an_active_run_keeps_its_page_up_to_date_and_an_ended_one_does_not(
 
 def test_a_queued_run_says_what_it_waits_for(boss: Client, make_story: Callable[..., Run]) -> None:
     run = make_story(["pending"])
-    assert "No worker is alive" in page_of(boss, run)
+    assert "No worker is running" in page_of(boss, run)
     Worker.objects.create(id="wrk_1", process="p", host="h", started_at=datetime.now(UTC))
     assert "Number 1 in the queue" in page_of(boss, run)
 
@@ -166,7 +166,7 @@ def test_a_waiting_run_shows_the_question(boss: Client, make_story: Callable[...
     run = make_story(["started"], status="running", ready=False, waiting_for=asks)
     page = page_of(boss, run)
     assert "Which account?" in page
-    assert "waits for a person" in page
+    assert "waiting for a person" in page
 
 
 def test_a_retry_and_its_origin_point_at_each_other(
@@ -183,7 +183,7 @@ def test_a_run_that_the_api_forgot_is_still_told(
     boss: Client, make_story: Callable[..., Run]
 ) -> None:
     run = make_story(["succeeded"], status="succeeded", hidden_at=datetime.now(UTC))
-    assert "Gone from the API" in page_of(boss, run)
+    assert "Hidden from the API" in page_of(boss, run)
 
 
 def test_a_result_of_another_shape_is_shown_as_json(

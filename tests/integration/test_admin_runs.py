@@ -124,6 +124,6 @@ def test_a_failed_run_shows_its_code_and_a_waiting_one_says_so(
     make_run(status="running", ready=False, waiting_for={"type": "answer"})
     page = boss.get(LIST).content.decode()
     assert "RUN_TIMEOUT" in page
-    assert "waits for a person" in page
+    assert "waiting for a person" in page
     assert "<b>late</b>" not in page
     assert "&lt;b&gt;late" in page

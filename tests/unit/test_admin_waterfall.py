@@ -56,7 +56,7 @@ def test_nothing_is_drawn_before_anything_started() -> None:
 
 def test_a_step_that_a_retry_took_over_has_no_bar_and_does_not_stretch_the_axis() -> None:
     taken, own = drawn(step(-900, -899), step(0, 1)).bars
-    assert taken.taken_over
+    assert taken.is_reused
     assert taken.left is None
     assert (own.left, own.width) == (0, 100)
 

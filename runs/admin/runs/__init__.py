@@ -1,1 +1,1 @@
-"""Admin pages of runs: the list, one run with its steps and calls, and the actions on it."""
+"""Admin pages of runs: the list, one run with its steps and events, and the actions on it."""

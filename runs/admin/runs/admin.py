@@ -1,5 +1,6 @@
-"""Runs in the admin site: the list, a page each, and the three deeds, which go through the services
-as every door does.
+"""The model admin of runs: its pages and the actions cancel, retry and answer.
+
+The actions call the same services as the REST API.
 """
 
 from __future__ import annotations
@@ -28,29 +29,36 @@ from decisions.identity.principals import Principal, admin_principal
 from runs.admin.runs import detail, questions, step_detail
 from runs.admin.runs.columns import (
     RunColumns,
-    StatusFilter,
+    RunStatusFilter,
     TemplateFilter,
-    quick_filters,
     run_page,
     search,
+    status_links,
 )
 from runs.models import Run
 from runs.queries.evidence import EVIDENCE_NAME, export_evidence
 from runs.submission.services import cancel_run, retry_run
 
-AT_ONCE = 100  # runs that one list action takes
-TOLD = 3  # of them, those that the message names
+ACTION_ROWS = 100  # runs that one list action accepts
+MESSAGES_SHOWN = 3  # of a list action
 
 
 @admin.register(Run)
 class RunAdmin(RunColumns, ReadOnlyAdmin):
-    """Newest first; nothing but cancel, retry and answer is ever done here."""
+    """Runs, newest first, with the actions cancel, retry and answer."""
 
-    list_display = ("state", "run", "summary", "progress", "took", "accepted")
+    list_display = (
+        "display_status",
+        "display_run",
+        "display_summary",
+        "display_progress",
+        "display_duration",
+        "display_created_at",
+    )
     list_display_links = None
-    list_filter = (StatusFilter, TemplateFilter, WorkspaceFilter, TimeFilter)
+    list_filter = (RunStatusFilter, TemplateFilter, WorkspaceFilter, TimeFilter)
     list_fullwidth = True
-    list_before_template = "admin/runs/run/quick.html"
+    list_before_template = "admin/runs/run/status_links.html"
     ordering = ("-created_at", "-id")
     search_fields = ("id",)
     search_help_text = "run_…, sess_…, art_… or wrk_… id"
@@ -59,7 +67,7 @@ class RunAdmin(RunColumns, ReadOnlyAdmin):
     # --- reading --------------------------------------------------------------------------------
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Run]:
-        """Return runs without the columns that may be long, the code of a failure beside them."""
+        """Return runs without their long columns, with the error code of failed ones."""
         runs: QuerySet[Run] = super().get_queryset(request)
         return runs.defer(
             "inputs", "options", "result", "error", "warnings", "next_actions"
@@ -68,24 +76,23 @@ class RunAdmin(RunColumns, ReadOnlyAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Run], search_term: str
     ) -> tuple[QuerySet[Run], bool]:
-        """Find runs by an id."""
+        """Find runs by the id of a run, a session, an artifact or a worker."""
         term = search_term.strip()
         return (search(queryset, term) if term else queryset), False
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Show the list, the statuses as one click each above it."""
-        shown = {"quick": quick_filters(request.GET.get("status")), **(extra_context or {})}
-        answer: HttpResponse = super().changelist_view(request, shown)
-        return answer
+        """Show the list, with links to the statuses above it."""
+        links = status_links(request.GET.get("status"))
+        return super().changelist_view(request, {"status_links": links, **(extra_context or {})})
 
     def has_operate_permission(self, request: HttpRequest) -> bool:
-        """Tell whether this operator may cancel, retry and answer."""
+        """Return whether the user may cancel, retry and answer."""
         return request.user.has_perm("runs.change_run")
 
     def get_urls(self) -> list[URLPattern]:
-        """Return the pages, and those of one run's parts and deeds before them."""
+        """Return the admin's URLs, with those of a run's live parts and actions."""
         wrap = self.admin_site.admin_view
         return [
             path("<str:run_id>/live/", wrap(never_cache(self.live_view)), name="runs_run_live"),
@@ -100,7 +107,7 @@ class RunAdmin(RunColumns, ReadOnlyAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        """Show a run's story."""
+        """Show a run with its steps, result, artifacts and events."""
         if request.method != "GET":
             raise PermissionDenied
         run = self._run(request, object_id)
@@ -108,22 +115,22 @@ class RunAdmin(RunColumns, ReadOnlyAdmin):
             **self.admin_site.each_context(request),
             "model_admin": self,
             "title": detail.template_name(run.template_id),
-            **self._story(request, run),
+            **self._detail(request, run),
         }
         return TemplateResponse(request, "admin/runs/run/page.html", context)
 
     def live_view(self, request: HttpRequest, run_id: str) -> HttpResponse:
-        """Answer the parts of a run's page that change, for the page to put in."""
-        context = self._story(request, self._run(request, run_id))
+        """Return the parts of a run's page that change; the page's script updates them."""
+        context = self._detail(request, self._run(request, run_id))
         return TemplateResponse(request, "admin/runs/run/parts.html", context)
 
     def step_view(self, request: HttpRequest, run_id: str, index: int) -> HttpResponse:
-        """Answer what is known of one step, for the page to put in when it is opened."""
+        """Return the details of a step; the page loads them when the user opens the step."""
         run = self._run(request, run_id)
         step = run.steps.filter(index=index).first()
         if step is None:
-            raise Http404("There is no such step.")
-        context = step_detail.tell(request, run, step)
+            raise Http404(f"Run {run.id} has no step {index}.")
+        context = step_detail.step_context(request, run, step)
         return TemplateResponse(request, "admin/runs/run/step.html", context)
 
     def _run(self, request: HttpRequest, run_id: str) -> Run:
@@ -131,96 +138,96 @@ class RunAdmin(RunColumns, ReadOnlyAdmin):
             raise PermissionDenied
         run = Run.objects.filter(id=plain_id(run_id)).first()
         if run is None:
-            raise Http404("There is no such run.")
+            raise Http404(f"No run has the id {run_id}.")
         return run
 
-    def _story(self, request: HttpRequest, run: Run) -> dict[str, Any]:
+    def _detail(self, request: HttpRequest, run: Run) -> dict[str, Any]:
         may_operate = self.has_operate_permission(request)
-        return detail.tell(request, run) | {
+        return detail.run_context(request, run) | {
             "may_operate": may_operate,
-            "may_take_evidence": _may_take_evidence(request),
+            "may_export_evidence": _may_export_evidence(request),
         }
 
     def evidence_view(self, request: HttpRequest, run_id: str) -> HttpResponseBase:
-        """Answer a run's evidence as a file, with the bytes of its artifacts."""
+        """Return a run's evidence bundle, with the bytes of its artifacts, as a download."""
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        if not _may_take_evidence(request):
+        if not _may_export_evidence(request):
             raise PermissionDenied
         run = self._run(request, run_id)
         lines = export_evidence(principal=_operator(request, run), run_id=run.id, contents=True)
         return bundle_file(request, lines, EVIDENCE_NAME.format(run.id))
 
-    # --- deeds ----------------------------------------------------------------------------------
+    # --- actions --------------------------------------------------------------------------------
 
     def answer_view(self, request: HttpRequest, run_id: str) -> HttpResponse:
-        """Answer what a run asks, and go back to where it was answered."""
-        answer = self._do(request, run_id, partial(_answer, request))
-        is_inbox = request.POST.get("back") == "inbox"
-        inbox = f"{reverse('admin:decisions_decision_changelist')}?status=waiting"
-        return redirect(inbox) if is_inbox and answer.status_code == HTTPStatus.FOUND else answer
+        """Answer the question of a run and redirect to the page or inbox that posted it."""
+        response = self._perform(request, run_id, partial(_answer, request))
+        if request.POST.get("back") == "inbox" and response.status_code == HTTPStatus.FOUND:
+            return redirect(f"{reverse('admin:decisions_decision_changelist')}?status=waiting")
+        return response
 
     def cancel_view(self, request: HttpRequest, run_id: str) -> HttpResponse:
-        """Cancel one run and go back to its page."""
-        return self._do(request, run_id, _cancel)
+        """Cancel a run and redirect to its page."""
+        return self._perform(request, run_id, _cancel)
 
     def retry_view(self, request: HttpRequest, run_id: str) -> HttpResponse:
-        """Retry one run and go to the new one."""
-        return self._do(request, run_id, _retry)
+        """Retry a run and redirect to the new run."""
+        return self._perform(request, run_id, _retry)
 
-    def _do(
+    def _perform(
         self,
         request: HttpRequest,
         run_id: str,
-        deed: Callable[[Principal, Run], tuple[int, str, str]],
+        action: Callable[[Principal, Run], tuple[int, str, str]],
     ) -> HttpResponse:
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         if not self.has_operate_permission(request):
             raise PermissionDenied
         run = self._run(request, run_id)
-        level, told, shown = deed(_operator(request, run), run)
-        self.message_user(request, told, level)
-        return redirect(run_page(shown))
+        level, text, shown_id = action(_operator(request, run), run)
+        self.message_user(request, text, level)
+        return redirect(run_page(shown_id))
 
     @admin.action(description="Cancel selected runs", permissions=["operate"])
     def cancel_selected(self, request: HttpRequest, queryset: QuerySet[Run]) -> None:
-        """Cancel the ticked runs."""
-        self._do_all(request, queryset, _cancel)
+        """Cancel the selected runs."""
+        self._perform_all(request, queryset, _cancel)
 
     @admin.action(description="Retry selected runs", permissions=["operate"])
     def retry_selected(self, request: HttpRequest, queryset: QuerySet[Run]) -> None:
-        """Retry the ticked runs."""
-        self._do_all(request, queryset, _retry)
+        """Retry the selected runs."""
+        self._perform_all(request, queryset, _retry)
 
-    def _do_all(
+    def _perform_all(
         self,
         request: HttpRequest,
         queryset: QuerySet[Run],
-        deed: Callable[[Principal, Run], tuple[int, str, str]],
+        action: Callable[[Principal, Run], tuple[int, str, str]],
     ) -> None:
-        runs = list(queryset[: AT_ONCE + 1])
-        if len(runs) > AT_ONCE:
+        runs = list(queryset[: ACTION_ROWS + 1])
+        if len(runs) > ACTION_ROWS:
             self.message_user(
-                request, f"At most {AT_ONCE} runs at once; nothing was done.", messages.ERROR
+                request, f"Select at most {ACTION_ROWS} runs; nothing was done.", messages.ERROR
             )
             return
-        told_by_level: dict[int, list[str]] = {}
+        texts_by_level: dict[int, list[str]] = {}
         for run in runs:
-            level, told, _ = deed(_operator(request, run), run)
-            told_by_level.setdefault(level, []).append(told)
-        for level, told_all in told_by_level.items():
-            rest = len(told_all) - TOLD
-            more = f" … and {rest} more alike." if rest > 0 else ""
-            self.message_user(request, " ".join(told_all[:TOLD]) + more, level)
+            level, text, _ = action(_operator(request, run), run)
+            texts_by_level.setdefault(level, []).append(text)
+        for level, texts in texts_by_level.items():
+            rest = len(texts) - MESSAGES_SHOWN
+            more = f" … and {rest} more." if rest > 0 else ""
+            self.message_user(request, " ".join(texts[:MESSAGES_SHOWN]) + more, level)
 
 
-def _may_take_evidence(request: HttpRequest) -> bool:
+def _may_export_evidence(request: HttpRequest) -> bool:
     return request.user.has_perms(["decisions.view_auditentry", "artifacts.view_artifact"])
 
 
 def _operator(request: HttpRequest, run: Run) -> Principal:
-    """Return who acts; a remote caller's run stays one, whoever retries it."""
+    """Return the acting operator; a retried run keeps the trust level of its caller."""
     operator = admin_principal(
         request.user.get_username(), tenant_id=run.tenant_id, workspace_id=run.workspace_id
     )
@@ -228,25 +235,25 @@ def _operator(request: HttpRequest, run: Run) -> Principal:
 
 
 def _answer(request: HttpRequest, operator: Principal, run: Run) -> tuple[int, str, str]:
-    return *questions.answer(request, operator, run), run.id
+    return *questions.submit_answer(request, operator, run), run.id
 
 
 def _cancel(operator: Principal, run: Run) -> tuple[int, str, str]:
     try:
-        answer = cancel_run(principal=operator, run_id=run.id, reason="Canceled in the admin site.")
-    except Refused:  # past its time to live: it has ended long ago
-        return messages.WARNING, f"{run.id} had already ended: {run.status}.", run.id
-    if answer["success"]:
+        result = cancel_run(principal=operator, run_id=run.id, reason="Canceled in the admin site.")
+    except Refused:  # hidden from the API: it ended long ago
+        return messages.WARNING, f"{run.id} has already ended: {run.status}.", run.id
+    if result["success"]:
         return messages.SUCCESS, f"{run.id} is canceled.", run.id
-    return messages.WARNING, f"{run.id}: {answer['reason']}", run.id
+    return messages.WARNING, f"{run.id}: {result['reason']}", run.id
 
 
 def _retry(operator: Principal, run: Run) -> tuple[int, str, str]:
     try:
-        made = retry_run(principal=operator, run_id=run.id, include_past_ttl=True)
+        retry = retry_run(principal=operator, run_id=run.id, include_past_ttl=True)
     except Refused as refusal:
         return messages.ERROR, f"{run.id} cannot be retried: {refusal.message}", run.id
-    if made.deduplicated:
-        return messages.INFO, f"{run.id} had been retried before, as {made.run_id}.", made.run_id
-    told = f"{run.id} is retried as {made.run_id}; steps that had succeeded are taken over."
-    return messages.SUCCESS, told, made.run_id
+    if retry.deduplicated:
+        return messages.INFO, f"{run.id} was already retried as {retry.run_id}.", retry.run_id
+    text = f"{run.id} is retried as {retry.run_id}. It reuses the outputs of the succeeded steps."
+    return messages.SUCCESS, text, retry.run_id

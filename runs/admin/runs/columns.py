@@ -1,6 +1,4 @@
-"""What the list of runs shows of each, and by what it is filtered and searched: indexed columns
-only.
-"""
+"""Columns, filters and search of the list of runs. Filters and search use indexed columns only."""
 
 from __future__ import annotations
 
@@ -26,88 +24,89 @@ from runs.task_templates.registry import list_templates
 WAITING = "waiting"
 
 
-class StatusFilter(SimpleListFilter):
-    """By status; waiting for a person is a running run that nobody may go on with."""
+class RunStatusFilter(SimpleListFilter):
+    """Filter by status; "waiting for a person" keeps the suspended runs."""
 
     title = "status"
     parameter_name = "status"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
-        """Return S0's status words, and who waits."""
-        words = [(status, status.replace("_", " ").capitalize()) for status in RunStatus.values]
-        return [*words, (WAITING, "Waiting for a person")]
+        """Return the statuses of S0, and waiting for a person."""
+        statuses = [(status, status.replace("_", " ").capitalize()) for status in RunStatus.values]
+        return [*statuses, (WAITING, "Waiting for a person")]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Run]) -> QuerySet[Run]:
-        """Keep one status."""
+        """Keep the runs with the chosen status."""
         if self.value() == WAITING:
-            return waiting(queryset)
+            return waiting_runs(queryset)
         return queryset.filter(status=self.value()) if self.value() else queryset
 
 
 class TemplateFilter(SimpleListFilter):
-    """By template, of those installed here."""
+    """Filter by template, among the installed ones."""
 
     title = "template"
     parameter_name = "template"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
-        """Return the templates by id."""
+        """Return the template ids."""
         return [(template.template_id, template.template_id) for template in list_templates()]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Run]) -> QuerySet[Run]:
-        """Keep one template's runs."""
+        """Keep the runs of the chosen template."""
         return queryset.filter(template_id=self.value()) if self.value() else queryset
 
 
-def waiting(runs: QuerySet[Run]) -> QuerySet[Run]:
-    """Return the runs that wait for a person."""
+def waiting_runs(runs: QuerySet[Run]) -> QuerySet[Run]:
+    """Return the suspended runs: those that wait for a person."""
     return runs.filter(
         ended_at__isnull=True, status=RunStatus.RUNNING, ready=False, waiting_for__isnull=False
     )
 
 
-def quick_filters(chosen: str | None) -> list[dict[str, Any]]:
-    """Return the statuses as links above the list."""
-    words = [(status, status.replace("_", " ")) for status in RunStatus.values]
-    choices = [("", "all"), *words[:2], (WAITING, "waiting for a person"), *words[2:]]
+def status_links(chosen: str | None) -> list[dict[str, Any]]:
+    """Return the links to the statuses that the page shows above the list."""
+    statuses = [(status, status.replace("_", " ")) for status in RunStatus.values]
+    choices = [("", "all"), *statuses[:2], (WAITING, "waiting for a person"), *statuses[2:]]
     return [
-        {"value": value, "label": label, "on": value == (chosen or ""), "tone": value or "neutral"}
+        {
+            "value": value,
+            "label": label,
+            "is_chosen": value == (chosen or ""),
+            "tone": value or "neutral",
+        }
         for value, label in choices
     ]
 
 
 def search(runs: QuerySet[Run], term: str) -> QuerySet[Run]:
-    """Return the runs that an id names: a run's (its beginning will do), a session's, an artifact's
-    or a worker's.
-    """
+    """Return the runs of a run id (or its start), a session id, an artifact id or a worker id."""
     prefix = term.partition("_")[0]
     if prefix == "art":
         return runs.filter(id__in=Artifact.objects.filter(id=term).values("run_id"))
     if prefix == "sess":
-        # SQLite takes the partial index only where the condition is spelt out.
+        # SQLite uses the partial index only if the query repeats its condition.
         return runs.filter(session_id=term, session_id__isnull=False)
     if prefix == "wrk":
         return runs.filter(lease_owner=term)
-    whole = term if prefix == "run" else f"run_{term}"
-    if connection.vendor == "sqlite":  # its LIKE uses no index here
-        return runs.filter(id__gte=whole, id__lt=whole + "\U0010ffff")
-    return runs.filter(id__startswith=whole)
+    start = term if prefix == "run" else f"run_{term}"
+    if connection.vendor == "sqlite":  # a LIKE would not use the index
+        return runs.filter(id__gte=start, id__lt=start + "\U0010ffff")
+    return runs.filter(id__startswith=start)
 
 
 def is_waiting(run: Run) -> bool:
-    """Tell whether the run waits for a person."""
+    """Return whether the run is suspended: it waits for a person."""
     return run.status == RunStatus.RUNNING and not run.ready and run.waiting_for is not None
 
 
 def state_pill(run: Run) -> SafeString:
-    """Return the run's status as a coloured label; one that waits for a person says so."""
-    return pill("waits for a person", WAITING) if is_waiting(run) else status_pill(run.status)
+    """Return the run's status as a coloured label; "waiting for a person" if it is suspended."""
+    return pill("waiting for a person", WAITING) if is_waiting(run) else status_pill(run.status)
 
 
-def took_ms(run: Run, now: datetime | None = None) -> float | None:
-    """Return how long the run has been worked on, from its start to its end or to now; None before
-    its start.
-    """
+def elapsed_ms(run: Run, now: datetime | None = None) -> float | None:
+    """Return the milliseconds from the run's start to its end or to now; None before its start."""
     if run.started_at is None:
         return None
     until = run.ended_at or now or datetime.now(UTC)
@@ -115,21 +114,21 @@ def took_ms(run: Run, now: datetime | None = None) -> float | None:
 
 
 def run_page(run_id: str) -> str:
-    """Return the address of a run's page."""
+    """Return the URL of a run's page."""
     return reverse("admin:runs_run_change", args=[run_id])
 
 
 class RunColumns:
-    """The columns; a mixin of the run's admin."""
+    """The columns of the list of runs; a mixin of `RunAdmin`."""
 
     @admin.display(description="Status")
-    def state(self, run: Run) -> SafeString:
-        """Return the status in its colour."""
+    def display_status(self, run: Run) -> SafeString:
+        """Return the status as a coloured label."""
         return state_pill(run)
 
     @admin.display(description="Run")
-    def run(self, run: Run) -> SafeString:
-        """Return template and id."""
+    def display_run(self, run: Run) -> SafeString:
+        """Return the template and the short id, as a link."""
         return format_html(
             '<a class="cty-run" href="{}" title="{}"><b>{}</b>'
             '<span class="cty-mono cty-dim">{}</span></a>',
@@ -140,19 +139,19 @@ class RunColumns:
         )
 
     @admin.display(description="Summary")
-    def summary(self, run: Run) -> SafeString:
-        """Return the one-line summary, with the code of what went wrong before it."""
-        told = shorten(run.result_summary, 120)
+    def display_summary(self, run: Run) -> SafeString:
+        """Return the one-line summary, after the error code of a failed run."""
+        text = shorten(run.result_summary, 120)
         error_code = getattr(run, "error_code", None)
         if not error_code:
-            return format_html('<span class="cty-clip">{}</span>', told)
+            return format_html('<span class="cty-clip">{}</span>', text)
         return format_html(
-            '<span class="cty-clip"><span class="cty-code">{}</span> {}</span>', error_code, told
+            '<span class="cty-clip"><span class="cty-code">{}</span> {}</span>', error_code, text
         )
 
     @admin.display(description="Progress")
-    def progress(self, run: Run) -> SafeString:
-        """Return a bar and the counts."""
+    def display_progress(self, run: Run) -> SafeString:
+        """Return a progress bar with the numbers of done and of all steps."""
         share = 100 * run.done_steps / run.total_steps if run.total_steps else 0
         return format_html(
             '<span class="cty-progress" data-tone="{}"><i style="width:{}%"></i></span>'
@@ -163,12 +162,12 @@ class RunColumns:
             run.total_steps,
         )
 
-    @admin.display(description="Took")
-    def took(self, run: Run) -> str:
-        """Return how long it took, or has taken so far."""
-        return duration(took_ms(run))
+    @admin.display(description="Duration")
+    def display_duration(self, run: Run) -> str:
+        """Return the time from start to end, or until now."""
+        return duration(elapsed_ms(run))
 
     @admin.display(description="Accepted")
-    def accepted(self, run: Run) -> SafeString:
-        """Return when it was accepted."""
+    def display_created_at(self, run: Run) -> SafeString:
+        """Return when the run was accepted."""
         return moment(run.created_at)

@@ -1,4 +1,4 @@
-"""Everything that a run's page tells, read in a fixed number of queries whatever the run's size."""
+"""The context of a run's page, read in a fixed number of queries for a run of any size."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from decisions.models import AuditEntry, Token, Workspace
 from decisions.presentation.formatting import duration, one_line, pretty_json
 from runs.admin.runs import result as runs_result
 from runs.admin.runs import waterfall
-from runs.admin.runs.columns import is_waiting, state_pill, took_ms
+from runs.admin.runs.columns import elapsed_ms, is_waiting, state_pill
 from runs.admin.runs.questions import question_of
 from runs.models import (
     ACTIVE,
@@ -32,16 +32,16 @@ from runs.models import (
 )
 from runs.task_templates.registry import get_template
 
-STEPS = 100  # on a page of the waterfall
-EVENTS = 100  # on a page of the log
+STEPS = 100  # per page of the timeline
+EVENTS = 100  # per page of the log
 ARTIFACTS = 100
 PICTURES = 24
 AUDIT_ROWS = 30
 LIVE_MS = 2000
-_TOLD_APART = frozenset({"step", "name", "url", "durationMs"})
+_SHOWN_SEPARATELY = frozenset({"step", "name", "url", "durationMs"})
 
 
-def tell(request: HttpRequest, run: Run) -> dict[str, Any]:
+def run_context(request: HttpRequest, run: Run) -> dict[str, Any]:
     """Return the context of a run's page and of its live parts."""
     now = datetime.now(UTC)
     active = run.status in ACTIVE
@@ -51,34 +51,34 @@ def tell(request: HttpRequest, run: Run) -> dict[str, Any]:
         "query": request.GET.urlencode(),
         **_header(request, run, now),
         "steps": _steps(request, run, now),
-        "result": runs_result.show(run.result, run.error),
+        "result": runs_result.result_context(run.result, run.error),
         "inputs": pretty_json(run.inputs),
         "options": pretty_json(run.options) if run.options else "",
-        "kept": _artifacts(request, run),
+        "artifacts": _artifacts(request, run),
         "log": _events(request, run),
         "audit": _audit(request, run),
     }
 
 
-# --- the head -----------------------------------------------------------------------------------
+# --- header -------------------------------------------------------------------------------------
 
 
 def _header(request: HttpRequest, run: Run, now: datetime) -> dict[str, Any]:
     share = 100 * run.done_steps / run.total_steps if run.total_steps else 0
-    place = Workspace.objects.select_related("tenant").filter(id=run.workspace_id).first()
+    workspace = Workspace.objects.select_related("tenant").filter(id=run.workspace_id).first()
     queued_ms = ((run.started_at or run.ended_at or now) - run.created_at).total_seconds() * 1000
     return {
         "active": run.status in ACTIVE,
         "name": template_name(run.template_id),
-        "waits": is_waiting(run),
+        "is_waiting": is_waiting(run),
         "question": question_of(run),
         "state": state_pill(run),
         "share": round(min(share, 100), 1),
-        "took": duration(took_ms(run, now)),
+        "duration": duration(elapsed_ms(run, now)),
         "queued": duration(max(0.0, queued_ms)),
-        "worked": duration(run.active_ms),
-        "who": _who(run),
-        "workspace": workspace_label(place) if place else run.workspace_id,
+        "active_time": duration(run.active_ms),
+        "caller": _caller(run),
+        "workspace": workspace_label(workspace) if workspace else run.workspace_id,
         "retried_as": Run.objects.filter(retry_of=run.id).values_list("id", flat=True).first(),
         "may_cancel": run.status in ACTIVE,
         "may_retry": run.status in RETRIABLE and not (run.holds_secrets or run.task_id),
@@ -92,28 +92,28 @@ def _header(request: HttpRequest, run: Run, now: datetime) -> dict[str, Any]:
             for action in run.next_actions
         ],
         "queue": _queue(run) if run.status == RunStatus.QUEUED else None,
-        "place": _place(run),
+        "lease": _lease(run),
     }
 
 
 def template_name(template_id: str) -> str:
-    """Return a template's name for people; its id where it is not installed any more."""
+    """Return a template's display name; its id if it is no longer installed."""
     template = get_template(template_id)
     return template.name if template else template_id
 
 
-def _who(run: Run) -> dict[str, str]:
-    """Return who submitted the run, a token by its name."""
-    kind, mark, name = run.principal_id.partition(":")
-    if kind == "token" and mark:
+def _caller(run: Run) -> dict[str, str]:
+    """Return who submitted the run; a token by its name."""
+    kind, separator, name = run.principal_id.partition(":")
+    if kind == "token" and separator:
         known = Token.objects.filter(id=name).values_list("name", flat=True).first()
         return {"kind": "token", "id": name, "name": known or name}
-    if kind == "admin" and mark:
+    if kind == "admin" and separator:
         return {"kind": "operator", "id": "", "name": name}
     return {
         "kind": "",
         "id": "",
-        "name": "this machine" if run.principal_id == "local" else run.principal_id,
+        "name": "local" if run.principal_id == "local" else run.principal_id,
     }
 
 
@@ -141,8 +141,8 @@ def _queue(run: Run) -> dict[str, Any]:
     return {"position": len(ahead.values("id")[:1000]) + 1, "workers": workers}
 
 
-def _place(run: Run) -> dict[str, Any]:
-    """Return the facts of lease and slot."""
+def _lease(run: Run) -> dict[str, Any]:
+    """Return slot and worker of the run, and how long the run is stored."""
     slot = Slot.objects.filter(run_id=run.id).values_list("number", flat=True).first()
     worker = Worker.objects.filter(id=run.lease_owner).first() if run.lease_owner else None
     return {"slot": slot, "worker": worker, "retention_days": settings.RUN_RETENTION_DAYS}
@@ -152,24 +152,24 @@ def _place(run: Run) -> dict[str, Any]:
 
 
 def _steps(request: HttpRequest, run: Run, now: datetime) -> dict[str, Any]:
-    """Return a page of the waterfall, and how many steps stand where."""
+    """Return a page of the timeline, and the number of steps per status."""
     counts = dict(
         RunStep.objects.filter(run_id=run.id).values_list("status").annotate(number=Count("id"))
     )
     total = sum(counts.values())
     rows = RunStep.objects.filter(run_id=run.id).order_by("index")
-    wanted = request.GET.get("steps", "")
-    if wanted in StepStatus.values:
-        rows, total = rows.filter(status=wanted), counts.get(wanted, 0)
+    chosen = request.GET.get("steps", "")
+    if chosen in StepStatus.values:
+        rows, total = rows.filter(status=chosen), counts.get(chosen, 0)
     else:
-        wanted = ""
-    page = _page_number(request, "sp", _page_under_way(run, rows, total))
+        chosen = ""
+    page = _page_number(request, "sp", _current_page(run, rows, total))
     shown = list(
         rows.defer("output", "input", "effect_key").annotate(
             title=KT("output__title"), failed_call=KT("output__error__code")
         )[page * STEPS : (page + 1) * STEPS]
     )
-    drawn = waterfall.draw(
+    timeline = waterfall.draw(
         shown,
         created_at=run.created_at,
         began_at=run.started_at,
@@ -177,32 +177,32 @@ def _steps(request: HttpRequest, run: Run, now: datetime) -> dict[str, Any]:
         now=now,
     )
     return {
-        "drawn": drawn,
+        "timeline": timeline,
         "counts": [
             {
                 "status": status,
-                "word": waterfall.status_word(status, over=run.ended_at is not None),
+                "word": waterfall.status_word(status, has_ended=run.ended_at is not None),
                 "number": number,
             }
             for status, number in sorted(counts.items())
         ],
         "total": sum(counts.values()),
-        "wanted": wanted,
+        "chosen": chosen,
         **_paging(page, STEPS, total, len(shown)),
     }
 
 
-def _page_under_way(run: Run, rows: QuerySet[RunStep], total: int) -> int:
-    """Return the page where an active run works; the first one otherwise."""
+def _current_page(run: Run, rows: QuerySet[RunStep], total: int) -> int:
+    """Return the page of the started step of an active run; the first page otherwise."""
     if run.status not in ACTIVE or total <= STEPS:
         return 0
-    at = rows.filter(status=StepStatus.STARTED).values_list("index", flat=True).first()
-    return (at or 0) // STEPS
+    index = rows.filter(status=StepStatus.STARTED).values_list("index", flat=True).first()
+    return (index or 0) // STEPS
 
 
 def _page_number(request: HttpRequest, name: str, default: int) -> int:
-    given = request.GET.get(name, "")
-    return int(given) if given.isdecimal() and len(given) <= 6 else default
+    number = request.GET.get(name, "")
+    return int(number) if number.isdecimal() and len(number) <= 6 else default
 
 
 def _paging(page: int, length: int, total: int, shown: int) -> dict[str, Any]:
@@ -217,7 +217,7 @@ def _paging(page: int, length: int, total: int, shown: int) -> dict[str, Any]:
     }
 
 
-# --- what was kept, and the log -----------------------------------------------------------------
+# --- artifacts and events -----------------------------------------------------------------------
 
 
 def _artifacts(request: HttpRequest, run: Run) -> dict[str, Any]:
@@ -237,8 +237,8 @@ def _artifacts(request: HttpRequest, run: Run) -> dict[str, Any]:
 
 
 def _events(request: HttpRequest, run: Run) -> dict[str, Any]:
-    """Return a page of the log, the newest page first; seq has no gaps, so that pages need no
-    count.
+    """Return a page of the events, by default the last; `seq` has no gaps, so nothing is
+    counted.
     """
     last_page = max(0, (run.last_seq - 1) // EVENTS)
     page = min(_page_number(request, "ep", last_page), last_page)
@@ -263,16 +263,16 @@ def _event(row: RunEvent, run: Run) -> dict[str, Any]:
 
 def _line(data: dict[str, Any]) -> str:
     """Return an event's data on one line; steps are numbered from 1, as in the timeline."""
-    rest = {key: value for key, value in data.items() if key not in _TOLD_APART}
-    if isinstance(data.get("delta"), str):  # what a runner's tool said; whose call, is in the data
-        rest = {"said": data["delta"]}
-    told = [
+    rest = {key: value for key, value in data.items() if key not in _SHOWN_SEPARATELY}
+    if isinstance(data.get("delta"), str):  # output of a runner's tool
+        rest = {"output": data["delta"]}
+    parts = [
         f"step {data['step'] + 1}" if isinstance(data.get("step"), int) else "",
         str(data.get("url") or data.get("name") or ""),
         duration(data["durationMs"]) if isinstance(data.get("durationMs"), int) else "",
         one_line(rest),
     ]
-    return " · ".join(part for part in told if part)
+    return " · ".join(part for part in parts if part)
 
 
 def _audit(request: HttpRequest, run: Run) -> dict[str, Any]:

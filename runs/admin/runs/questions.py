@@ -1,4 +1,4 @@
-"""What agents ask, in the admin site: on a run's page and in the inbox, with a place to answer."""
+"""Questions of agents on a run's page and in the inbox, with the form to answer them."""
 
 from __future__ import annotations
 
@@ -13,70 +13,71 @@ from decisions.admin.decisions import inbox_parts
 from decisions.errors import InvalidInput, Refused
 from decisions.identity.principals import Principal
 from decisions.presentation.formatting import until
-from runs.admin.runs.columns import is_waiting, waiting
+from runs.admin.runs.columns import is_waiting, waiting_runs
 from runs.models import Run
 from runs.submission.answer import ANSWER_MAX, answer_run
 
-SHOWN = 50  # questions in the inbox
+INBOX_QUESTIONS = 50
 
 
 def question_of(run: Run) -> dict[str, Any] | None:
-    """Return what a run asks and may be answered; None where it asks nothing."""
-    asked = run.waiting_for or {}
-    if not is_waiting(run) or asked.get("type") != "answer":
+    """Return the question that a suspended run waits for; None if it waits for no answer."""
+    waiting_for = run.waiting_for or {}
+    if not is_waiting(run) or waiting_for.get("type") != "answer":
         return None
-    expires = asked.get("expiresAt")
+    expires = waiting_for.get("expiresAt")
     return {
         "run": run,
-        "text": asked.get("question", ""),
-        "suggestions": asked.get("suggestions", []),
-        "asked_until": "" if expires is None else expires,
+        "text": waiting_for.get("question", ""),
+        "suggestions": waiting_for.get("suggestions", []),
+        "question_expires_at": "" if expires is None else expires,
         "expires": "" if expires is None else until(expires),
         "answer_max": ANSWER_MAX,
     }
 
 
-def answer(request: HttpRequest, operator: Principal, run: Run) -> tuple[int, str]:
-    """Give a run the answer that was chosen or written; return how that went, in words."""
+def submit_answer(request: HttpRequest, operator: Principal, run: Run) -> tuple[int, str]:
+    """Submit the posted answer to a run; return the level and the text of the message."""
     try:
         answer_run(
             principal=operator,
             run_id=run.id,
-            answer=said_in(request),
-            question_expires_at=asked_until_in(request),
+            answer=posted_answer(request),
+            question_expires_at=posted_expiry(request),
         )
     except Refused as refusal:
         return messages.WARNING, f"Not answered: {refusal.message}"
-    return messages.SUCCESS, f"{run.id} is answered and goes on."
+    return messages.SUCCESS, f"{run.id} is answered and continues."
 
 
-def said_in(request: HttpRequest) -> str:
-    """Return the answer of a posted form: the suggestion that was chosen, or what was written.
+def posted_answer(request: HttpRequest) -> str:
+    """Return the answer of a posted form: the chosen suggestion or the written text.
 
     Raises:
-        InvalidInput: There is none, or it is too long.
+        InvalidInput: The answer is empty or too long.
     """
     chosen = request.POST.get("suggestion") or request.POST.get("content", "")
-    told = chosen.replace("\r\n", "\n").strip()
-    if not told or len(told) > ANSWER_MAX or "\0" in told:
-        raise InvalidInput(f"An answer is 1 to {ANSWER_MAX} characters.")
-    return told
+    answer = chosen.replace("\r\n", "\n").strip()
+    if not answer or len(answer) > ANSWER_MAX or "\0" in answer:
+        raise InvalidInput(f"An answer has 1 to {ANSWER_MAX} characters.")
+    return answer
 
 
-def asked_until_in(request: HttpRequest) -> int | None:
-    """Return which question a posted form answers: `waitingFor.expiresAt` of it."""
-    told = request.POST.get("asked", "")
-    return int(told) if told.isascii() and told.isdigit() and len(told) < 19 else None
+def posted_expiry(request: HttpRequest) -> int | None:
+    """Return `waitingFor.expiresAt` of the question that a posted form answers; None without it."""
+    value = request.POST.get("asked", "")
+    return int(value) if value.isascii() and value.isdigit() and len(value) < 19 else None
 
 
 def _inbox(request: HttpRequest) -> SafeString:
-    """Return the questions that wait for an answer, those that expire first first."""
+    """Return the HTML of the open questions; the next to expire comes first."""
     if not request.user.has_perm("runs.view_run"):
         return SafeString("")
-    rows = waiting(Run.objects.filter(waiting_for__type="answer"))
-    asked = [question_of(run) for run in rows.order_by("waiting_for__expiresAt", "id")[:SHOWN]]
+    rows = waiting_runs(Run.objects.filter(waiting_for__type="answer"))
+    rows = rows.order_by("waiting_for__expiresAt", "id")[:INBOX_QUESTIONS]
+    questions = [question_of(run) for run in rows]
     context = {
-        "questions": asked,
+        "questions": questions,
         "may_operate": request.user.has_perm("runs.change_run"),
         "back": "inbox",
     }

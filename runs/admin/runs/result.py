@@ -1,4 +1,4 @@
-"""A run's result for reading: a batch of pages as a table, anything else as shortened JSON."""
+"""The context of a run's result: pages of a batch as table rows, other results as short JSON."""
 
 from __future__ import annotations
 
@@ -7,23 +7,21 @@ from typing import Any
 
 from decisions.presentation.formatting import pretty_json, shorten
 
-ROWS = 50  # items of a result that the page shows; the artifact has them all
+ROWS = 50  # items that the page shows; the artifact has all of them
 
 
-def show(
+def result_context(
     run_result: Mapping[str, Any] | None, run_error: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """Return what the page shows of a result, or of the items in an error's details; empty when
-    there is none.
-    """
+    """Return the template context of a result, or of the items in an error's details; else {}."""
     details = (run_error or {}).get("details")
-    found = run_result or (details if isinstance(details, Mapping) else None) or {}
-    items = found.get("items")
+    result = run_result or (details if isinstance(details, Mapping) else None) or {}
+    items = result.get("items")
     if isinstance(items, list) and items and all(_is_page(item) for item in items[:ROWS]):
         return {
             "pages": [_page(item) for item in items[:ROWS]],
             "more": max(0, len(items) - ROWS),
-            "truncated": bool(found.get("truncated")),
+            "truncated": bool(result.get("truncated")),
         }
     if not run_result:
         return {}

@@ -1,4 +1,4 @@
-"""What a run's page tells of one step, once somebody opens it."""
+"""The context of a step's details, which the run's page loads when the user opens the step."""
 
 from __future__ import annotations
 
@@ -11,21 +11,23 @@ from artifacts.models import Artifact
 from decisions.presentation.formatting import pretty_json
 from runs.models import Run, RunStep
 
-KEPT = 20  # artifacts of a step that are named
+ARTIFACTS_SHOWN = 20
 
 
-def tell(request: HttpRequest, run: Run, step: RunStep) -> dict[str, Any]:
-    """Return the context of a step's details."""
-    kept: list[Artifact] = []
+def step_context(request: HttpRequest, run: Run, step: RunStep) -> dict[str, Any]:
+    """Return the template context of a step's details."""
+    artifacts: list[Artifact] = []
     if request.user.has_perm("artifacts.view_artifact"):
-        kept = list(
-            Artifact.objects.filter(run_id=run.id, step_index=step.index).order_by("id")[:KEPT]
+        artifacts = list(
+            Artifact.objects.filter(run_id=run.id, step_index=step.index).order_by("id")[
+                :ARTIFACTS_SHOWN
+            ]
         )
     return {
         "step": step,
         "input": pretty_json(step.input, limit=4000),
         "output": pretty_json(step.output, limit=8000, items=20) if step.output is not None else "",
         "error": pretty_json(step.error, limit=4000) if step.error is not None else "",
-        "pictures": [row for row in kept if is_picture(row)],
-        "files": [row for row in kept if not is_picture(row)],
+        "pictures": [row for row in artifacts if is_picture(row)],
+        "files": [row for row in artifacts if not is_picture(row)],
     }

@@ -1,1 +1,1 @@
-"""Admin pages of tasks: the list, and one task with its chat and live page."""
+"""Admin pages of tasks: the list, and one task with its conversation and live page."""

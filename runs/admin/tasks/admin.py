@@ -1,5 +1,6 @@
-"""Tasks in the admin site: the list, and a page each on which to talk with the agent; every deed
-goes through the services as at every door.
+"""The model admin of tasks: the list, and one task with its conversation and live page.
+
+The actions call the same services as the REST API.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from decisions.errors import InvalidInput, Refused
 from decisions.identity.principals import Principal, admin_principal, ensure_workspace
 from decisions.presentation.formatting import short_id
 from decisions.presentation.html import link_to, moment
-from runs.admin.runs.questions import asked_until_in, said_in
+from runs.admin.runs.questions import posted_answer, posted_expiry
 from runs.admin.tasks import detail
 from runs.conversations import services
 from runs.conversations.contract import CONTENT_MAX
@@ -37,29 +38,36 @@ from runs.streaming.sse import last_event_id, stream_events
 from runs.submission.answer import answer_run
 from runs.websockets.log_pages import read_task_page
 
-FROM_PAGE = "fetch"  # X-Requested-With of the page's own script
+SCRIPT_REQUEST = "fetch"  # the header X-Requested-With of the page's script
 
 
 class TaskStatusFilter(SimpleListFilter):
-    """By where a task is."""
+    """Filter by the status of the task."""
 
     title = "status"
     parameter_name = "status"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
-        """Return S1's status words."""
+        """Return the statuses of S1."""
         return [(status, status.capitalize()) for status in TaskStatus.values]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Task]) -> QuerySet[Task]:
-        """Keep one status."""
+        """Keep the tasks with the chosen status."""
         return queryset.filter(status=self.value()) if self.value() else queryset
 
 
 @admin.register(Task)
 class TaskAdmin(ReadOnlyAdmin):
-    """Newest first; on a task's page its operator talks with the agent."""
+    """Tasks, newest first. On a task's page the operator sends messages to the agent."""
 
-    list_display = ("state", "shown_title", "said", "by", "begun", "moved")
+    list_display = (
+        "display_status",
+        "display_title",
+        "display_messages",
+        "display_creator",
+        "display_created_at",
+        "display_updated_at",
+    )
     list_display_links = None
     list_filter = (TaskStatusFilter, WorkspaceFilter, TimeFilter)
     list_before_template = "admin/runs/task/new.html"
@@ -68,21 +76,25 @@ class TaskAdmin(ReadOnlyAdmin):
     search_help_text = "task_… id"
 
     def has_operate_permission(self, request: HttpRequest) -> bool:
-        """Tell whether this operator may talk with the agent."""
+        """Return whether the user may send messages and control tasks."""
         return request.user.has_perm("runs.change_task")
 
     def get_urls(self) -> list[URLPattern]:
-        """Return the pages, and a task's stream and deeds before them."""
+        """Return the admin's URLs, with those of a task's events and actions."""
         wrap = self.admin_site.admin_view
-        deeds = [
-            path(f"<str:task_id>/{name}/", wrap(self._deed_view(deed)), name=f"runs_task_{name}")
-            for name, deed in _DEEDS.items()
+        actions = [
+            path(
+                f"<str:task_id>/{name}/",
+                wrap(self._action_view(action)),
+                name=f"runs_task_{name}",
+            )
+            for name, action in _ACTIONS.items()
         ]
         return [
             path("new/", wrap(self.new_view), name="runs_task_new"),
             path("<str:task_id>/events/", wrap(self.events_view), name="runs_task_events"),
             path("<str:task_id>/ticket/", wrap(self.ticket_view), name="runs_task_ticket"),
-            *deeds,
+            *actions,
             *super().get_urls(),
         ]
 
@@ -91,19 +103,18 @@ class TaskAdmin(ReadOnlyAdmin):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Show the list, with the place to begin a task above it."""
-        may = {
+        """Show the list, with the form of a new task above it."""
+        context = {
             "may_operate": self.has_operate_permission(request),
             "content_max": CONTENT_MAX,
             "has_model": bool(settings.LLM.model),
         }
-        answer: HttpResponse = super().changelist_view(request, {**may, **(extra_context or {})})
-        return answer
+        return super().changelist_view(request, {**context, **(extra_context or {})})
 
     def change_view(
         self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        """Show a task's page."""
+        """Show a task with its conversation, tools and live page."""
         if request.method != "GET":
             raise PermissionDenied
         task = self._task(request, object_id)
@@ -114,13 +125,13 @@ class TaskAdmin(ReadOnlyAdmin):
             "may_operate": self.has_operate_permission(request),
             "content_max": CONTENT_MAX,
             "has_model": bool(settings.LLM.model),
-            "me": _operator(request, task).id,
-            **detail.tell(task),
+            "operator_id": _operator(request, task).id,
+            **detail.task_context(task),
         }
         return TemplateResponse(request, "admin/runs/task/page.html", context)
 
     def events_view(self, request: HttpRequest, task_id: str) -> HttpResponseBase:
-        """Send the task's log as it is written, for the page to put in."""
+        """Stream the task's events (SSE); the page's script shows them."""
         task = self._task(request, task_id)
         try:
             after = last_event_id(request.GET.get("after", ""), 0)
@@ -132,7 +143,7 @@ class TaskAdmin(ReadOnlyAdmin):
         return stream_events(principal=operator, run_id=task.id, first=first, read=read_task_page)
 
     def ticket_view(self, request: HttpRequest, task_id: str) -> HttpResponse:
-        """Give the page a ticket for the live page: to act on it too, for who may operate."""
+        """Return a ticket for the live page's WebSocket; without the permission it is read-only."""
         if request.method != "POST":
             raise PermissionDenied
         task = self._task(request, task_id)
@@ -146,38 +157,38 @@ class TaskAdmin(ReadOnlyAdmin):
             raise PermissionDenied
         task = Task.objects.filter(id=plain_id(task_id)).first()
         if task is None:
-            raise Http404("There is no such task.")
+            raise Http404(f"No task has the id {task_id}.")
         return task
 
-    # --- deeds ----------------------------------------------------------------------------------
+    # --- actions --------------------------------------------------------------------------------
 
     def new_view(self, request: HttpRequest) -> HttpResponse:
-        """Begin a task in the local workspace with its first message, and go to its page."""
+        """Create a task in the local workspace and redirect to its page."""
         self._check_may_operate(request)
-        place = ensure_workspace()
+        workspace = ensure_workspace()
         operator = admin_principal(
-            request.user.get_username(), tenant_id=place.tenant_id, workspace_id=place.id
+            request.user.get_username(), tenant_id=workspace.tenant_id, workspace_id=workspace.id
         )
         try:
             message = _content(request)
             task, _ = services.create_task(principal=operator, message=message)
         except Refused as refusal:
-            self.message_user(request, f"Not begun: {refusal.message}", messages.ERROR)
+            self.message_user(request, f"Not created: {refusal.message}", messages.ERROR)
             return redirect(reverse("admin:runs_task_changelist"))
         return redirect(task_page(task["taskId"]))
 
-    def _deed_view(self, deed: Callable[[Principal, Task, HttpRequest], None]) -> Any:
+    def _action_view(self, action: Callable[[Principal, Task, HttpRequest], None]) -> Any:
         def view(request: HttpRequest, task_id: str) -> HttpResponse:
             self._check_may_operate(request)
             task = self._task(request, task_id)
-            from_page = request.headers.get("X-Requested-With") == FROM_PAGE
+            is_script = request.headers.get("X-Requested-With") == SCRIPT_REQUEST
             try:
-                deed(_operator(request, task), task, request)
+                action(_operator(request, task), task, request)
             except Refused as refusal:
-                if from_page:
+                if is_script:
                     return JsonResponse(refusal.as_dict(), status=refusal.http_status)
                 self.message_user(request, refusal.message, messages.ERROR)
-            return JsonResponse({"ok": True}) if from_page else redirect(task_page(task.id))
+            return JsonResponse({"ok": True}) if is_script else redirect(task_page(task.id))
 
         return view
 
@@ -188,13 +199,13 @@ class TaskAdmin(ReadOnlyAdmin):
     # --- columns --------------------------------------------------------------------------------
 
     @admin.display(description="Status")
-    def state(self, task: Task) -> SafeString:
-        """Return where it is."""
+    def display_status(self, task: Task) -> SafeString:
+        """Return the status as a coloured label."""
         return detail.task_pill(task.status)
 
     @admin.display(description="Task")
-    def shown_title(self, task: Task) -> SafeString:
-        """Return its title, leading to its page."""
+    def display_title(self, task: Task) -> SafeString:
+        """Return the title as a link, and the short id."""
         return format_html(
             '<a class="cty-link" href="{}">{}</a> <span class="cty-mono cty-dim">{}</span>',
             task_page(task.id),
@@ -203,29 +214,29 @@ class TaskAdmin(ReadOnlyAdmin):
         )
 
     @admin.display(description="Messages")
-    def said(self, task: Task) -> int:
-        """Return how much was said."""
+    def display_messages(self, task: Task) -> int:
+        """Return the number of messages."""
         return task.messages_count
 
-    @admin.display(description="By")
-    def by(self, task: Task) -> SafeString | str:
-        """Return who began it."""
+    @admin.display(description="Created by")
+    def display_creator(self, task: Task) -> SafeString | str:
+        """Return the principal that created the task."""
         kind, _, name = task.principal_id.partition(":")
         return link_to("token", name) if kind == "token" else task.principal_id
 
-    @admin.display(description="Begun")
-    def begun(self, task: Task) -> SafeString:
-        """Return when."""
+    @admin.display(description="Created")
+    def display_created_at(self, task: Task) -> SafeString:
+        """Return when the task was created."""
         return moment(task.created_at)
 
     @admin.display(description="Last event")
-    def moved(self, task: Task) -> SafeString:
-        """Return when something happened in it last."""
+    def display_updated_at(self, task: Task) -> SafeString:
+        """Return when the task's last event happened."""
         return moment(task.updated_at)
 
 
 def task_page(task_id: str) -> str:
-    """Return the address of a task's page."""
+    """Return the URL of a task's page."""
     return reverse("admin:runs_task_change", args=[task_id])
 
 
@@ -238,11 +249,11 @@ def _operator(request: HttpRequest, task: Task) -> Principal:
 def _content(request: HttpRequest) -> str:
     content = request.POST.get("content", "").replace("\r\n", "\n").strip()
     if not content or len(content) > CONTENT_MAX or "\0" in content:
-        raise InvalidInput(f"A message is 1 to {CONTENT_MAX} characters.")
+        raise InvalidInput(f"A message has 1 to {CONTENT_MAX} characters.")
     return content
 
 
-def _say(operator: Principal, task: Task, request: HttpRequest) -> None:
+def _add_message(operator: Principal, task: Task, request: HttpRequest) -> None:
     key = request.POST.get("key", "")[:255] or None
     services.add_message(
         principal=operator,
@@ -254,16 +265,16 @@ def _say(operator: Principal, task: Task, request: HttpRequest) -> None:
 
 
 def _answer(operator: Principal, task: Task, request: HttpRequest) -> None:
-    """Answer the question that was chosen on the page, and no other."""
+    """Answer the question that the user chose on the page."""
     run = Run.objects.filter(task_id=task.id, id=request.POST.get("runId", "")[:64]).first()
     if run is None:
-        raise InvalidInput("There is no such question in this task.")
+        raise InvalidInput("This task has no run with this question.")
     operator = operator.with_trust("remote") if task.trust == "remote" else operator
     answer_run(
         principal=operator,
         run_id=run.id,
-        answer=said_in(request),
-        question_expires_at=asked_until_in(request),
+        answer=posted_answer(request),
+        question_expires_at=posted_expiry(request),
     )
 
 
@@ -279,4 +290,10 @@ def _stop(operator: Principal, task: Task, request: HttpRequest) -> None:
     services.stop_task(principal=operator, task_id=task.id)
 
 
-_DEEDS = {"say": _say, "answer": _answer, "takeover": _take_over, "resume": _resume, "stop": _stop}
+_ACTIONS = {
+    "say": _add_message,
+    "answer": _answer,
+    "takeover": _take_over,
+    "resume": _resume,
+    "stop": _stop,
+}

@@ -1,4 +1,4 @@
-"""What a task's page tells: what was said, what is under way, the tools and the newest picture."""
+"""The context of a task's page: messages, tools used and the newest screenshot."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from django.utils.safestring import SafeString
 from artifacts.models import Artifact
 from decisions.presentation.html import pill
 from runs.conversations.message_queue import unfinished_runs
-from runs.conversations.selectors import takeover_principal, task_object
+from runs.conversations.selectors import takeover_principal
 from runs.events.types import MESSAGE, EventType
 from runs.models import MessageRole, Run, RunStatus, Task, TaskEvent, TaskMessage, Worker
 
 MESSAGES_SHOWN, TOOLS_SHOWN = 200, 30
-# The colour of each status: how it feels to who waits for it.
+# The colour of each status.
 TONES = {
     "created": "neutral",
     "running": "running",
@@ -32,48 +32,53 @@ def task_pill(status: str) -> SafeString:
     return pill(status, TONES[status])
 
 
-def tell(task: Task) -> dict[str, Any]:
-    """Return what the page shows, up to the message whose run is under way; from there on the
-    page's script puts together what the log tells, from `after`.
+def task_context(task: Task) -> dict[str, Any]:
+    """Return the template context of a task's page.
+
+    It has the messages up to the first whose run has not ended. The page's script adds the rest
+    from the events after the sequence number `after`.
     """
     first = _first_unanswered(task)
-    said = task.messages.order_by("-number")
+    messages = task.messages.order_by("-number")
     if first is not None:
-        said = said.filter(number__lte=first.number)
-    shown = list(reversed(said[:MESSAGES_SHOWN]))
+        messages = messages.filter(number__lte=first.number)
+    shown = list(reversed(messages[:MESSAGES_SHOWN]))
     failures, outputs = _failures(shown), _outputs(task, shown)
     return {
         "task": task,
-        "goes_on": task_object(task, messages=0),
         "pill": task_pill(task.status),
         "tones": TONES,
-        "talk": [
-            {"said": one, "failed": failures.get(one.id), "output": outputs.get(one.id)}
-            for one in shown
+        "messages_shown": [
+            {
+                "message": message,
+                "failure": failures.get(message.id),
+                "output": outputs.get(message.id),
+            }
+            for message in shown
         ],
-        "nobody_works": not Worker.objects.filter(lost_at__isnull=True).exists(),
+        "has_no_worker": not Worker.objects.filter(lost_at__isnull=True).exists(),
         "tools": _tools(task),
-        "picture": _picture(task),
-        "picture_place": reverse("admin:artifacts_artifact_inline", args=["ARTIFACT"]),
-        "decision_place": reverse("admin:decisions_decision_change", args=["DECISION"]),
-        "holder": takeover_principal(task) or "",
+        "screenshot": _screenshot(task),
+        "image_url": reverse("admin:artifacts_artifact_inline", args=["ARTIFACT"]),
+        "decision_url": reverse("admin:decisions_decision_change", args=["DECISION"]),
+        "takeover_by": takeover_principal(task) or "",
         "after": task.last_seq if first is None else _seq_of(first),
     }
 
 
 def _first_unanswered(task: Task) -> TaskMessage | None:
-    under_way = list(unfinished_runs(task.id).values_list("id", flat=True))
-    of_runs = task.messages.filter(role=MessageRole.USER, run_id__in=under_way)
+    unfinished = list(unfinished_runs(task.id).values_list("id", flat=True))
+    of_runs = task.messages.filter(role=MessageRole.USER, run_id__in=unfinished)
     return of_runs.order_by("number").first()
 
 
 def _seq_of(message: TaskMessage) -> int:
-    told = TaskEvent.objects.filter(task_id=message.task_id, type=MESSAGE)
-    return told.filter(data__messageId=message.id).values_list("seq", flat=True)[0]
+    events = TaskEvent.objects.filter(task_id=message.task_id, type=MESSAGE)
+    return events.filter(data__messageId=message.id).values_list("seq", flat=True)[0]
 
 
 def _failures(shown: list[TaskMessage]) -> dict[str, dict[str, Any]]:
-    """Return why there is no answer, by the last message of its run."""
+    """Return the errors of runs without a reply, by the id of the run's last message."""
     last = _last_of_runs(shown)
     ends = Run.objects.filter(id__in=last, status__in=[RunStatus.FAILED, RunStatus.CANCELED])
     names = {"code": "errorCode", "message": "message", "recovery": "recovery"}
@@ -85,18 +90,16 @@ def _failures(shown: list[TaskMessage]) -> dict[str, dict[str, Any]]:
 
 
 def _outputs(task: Task, shown: list[TaskMessage]) -> dict[str, str]:
-    """Return what runs answered in the shape that was asked for, or why it was none, as JSON text,
-    by the last message of each run.
-    """
+    """Return the structured outputs of runs (or errors) as JSON, by the run's last message."""
     last = _last_of_runs(shown)
-    told = TaskEvent.objects.filter(
+    events = TaskEvent.objects.filter(
         task_id=task.id, type=EventType.STRUCTURED_OUTPUT, data__runId__in=list(last)
     ).order_by("seq")
     return {
         last[one.data["runId"]]: orjson.dumps(
             one.data.get("output", one.data.get("error")), option=orjson.OPT_INDENT_2
         ).decode()
-        for one in told
+        for one in events
     }
 
 
@@ -105,7 +108,7 @@ def _last_of_runs(shown: list[TaskMessage]) -> dict[str, str]:
 
 
 def _tools(task: Task) -> list[dict[str, Any]]:
-    """Return the uses of tools that have ended, the newest last."""
+    """Return the tool calls that have ended, newest last."""
     ends = TaskEvent.objects.filter(
         task_id=task.id, type=EventType.TOOL_USED, data__phase="end"
     ).order_by("-seq")
@@ -116,7 +119,9 @@ def _tools(task: Task) -> list[dict[str, Any]]:
     ]
 
 
-def _picture(task: Task) -> Artifact | None:
+def _screenshot(task: Task) -> Artifact | None:
     runs = Run.objects.filter(task_id=task.id).order_by("-created_at").values_list("id", flat=True)
-    kept = Artifact.objects.filter(run_id__in=list(runs[:5]), kind="screenshot", expired_at=None)
-    return kept.order_by("-created_at", "-id").first()
+    screenshots = Artifact.objects.filter(
+        run_id__in=list(runs[:5]), kind="screenshot", expired_at=None
+    )
+    return screenshots.order_by("-created_at", "-id").first()

@@ -1,5 +1,5 @@
-// A task's page: what the agent says as it says it, the tools it uses, the newest picture, and the place to answer.
-// Everything from outside is put in as text, never as HTML.
+// A task's page: the conversation as it is streamed, the tool calls, the newest screenshot and the message form.
+// Untrusted text is inserted as text, never as HTML.
 "use strict";
 
 (() => {
@@ -8,67 +8,67 @@
   const find = (name) => root.querySelector(`[data-chat-${name}]`);
   const tones = JSON.parse(document.getElementById("chat-tones").textContent);
   const log = find("log"), tools = find("tools"), form = find("form");
-  const speaking = new Map(); // run id -> the bubble that grows
-  const questions = new Map(); // run id -> the bubble of the question that is open
+  const streaming = new Map(); // run id -> the message element that is being streamed
+  const questions = new Map(); // run id -> the message element of the open question
   const box = form?.querySelector("textarea"), placeholder = box?.placeholder;
-  let status = root.dataset.status, holder = root.dataset.holder;
+  let status = root.dataset.status, takeoverBy = root.dataset.takeoverBy;
   let retry = 0;
 
-  function bubble(role, text, runId) {
+  function addMessage(role, text, runId) {
     find("empty")?.remove();
-    const said = document.createElement("article");
-    said.className = "chat-said";
-    said.dataset.role = role;
-    const words = document.createElement("p");
-    words.textContent = text;
-    said.append(words);
-    if (runId) said.dataset.run = runId;
-    if (role === "user") following = true;
-    log.append(said);
-    keepUp();
-    return said;
+    const element = document.createElement("article");
+    element.className = "chat-message";
+    element.dataset.role = role;
+    const paragraph = document.createElement("p");
+    paragraph.textContent = text;
+    element.append(paragraph);
+    if (runId) element.dataset.run = runId;
+    if (role === "user") isAtEnd = true;
+    log.append(element);
+    scrollToEnd();
+    return element;
   }
 
-  // Once per picture of the screen, however much comes; who has scrolled up reads on in peace.
-  let following = true, isDue = false;
-  log.addEventListener("scroll", () => { following = log.scrollHeight - log.scrollTop - log.clientHeight < 80; });
-  function keepUp() {
-    if (!following || isDue) return;
-    isDue = true;
-    requestAnimationFrame(() => { isDue = false; log.scrollTop = log.scrollHeight; });
+  // Scroll at most once per frame, and only if the user has not scrolled up.
+  let isAtEnd = true, isScheduled = false;
+  log.addEventListener("scroll", () => { isAtEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 80; });
+  function scrollToEnd() {
+    if (!isAtEnd || isScheduled) return;
+    isScheduled = true;
+    requestAnimationFrame(() => { isScheduled = false; log.scrollTop = log.scrollHeight; });
   }
 
-  function grow(data) {
-    let said = speaking.get(data.runId);
-    if (!said && !data.content) return; // a turn of calls alone
-    if (!said) speaking.set(data.runId, said = bubble("assistant", "", data.runId));
-    said.dataset.growing = "";
-    const words = said.firstChild;
-    if (said.dataset.over) { // the next turn of the same run
-      said.before = words.textContent = words.textContent && `${words.textContent.trimEnd()}\n\n`;
-      delete said.dataset.over;
+  function appendDelta(data) {
+    let element = streaming.get(data.runId);
+    if (!element && !data.content) return; // a turn with tool calls and no text
+    if (!element) streaming.set(data.runId, element = addMessage("assistant", "", data.runId));
+    element.dataset.growing = "";
+    const paragraph = element.firstChild;
+    if (element.dataset.turnEnded) { // the next turn of the same run
+      element.textBefore = paragraph.textContent = paragraph.textContent && `${paragraph.textContent.trimEnd()}\n\n`;
+      delete element.dataset.turnEnded;
     }
-    if (data.restarted) words.textContent = said.before || ""; // what this turn said does not count
-    words.append(data.content || "");
-    if (data.finished) { said.dataset.over = "yes"; delete said.dataset.growing; }
-    keepUp();
+    if (data.restarted) paragraph.textContent = element.textBefore || ""; // the turn starts again
+    paragraph.append(data.content || "");
+    if (data.finished) { element.dataset.turnEnded = "yes"; delete element.dataset.growing; }
+    scrollToEnd();
   }
 
-  // What the agent asks, with the answers that it suggests; the box below takes any other.
-  function ask(data) {
-    pause(data.runId); // what is said behind it stands behind it
-    const asked = bubble("question", data.question || "A person has to answer.", data.runId);
+  // Show the agent's question with its suggested answers; the form below sends any other answer.
+  function showQuestion(data) {
+    endStreaming(data.runId); // later text comes after the question
+    const question = addMessage("question", data.question || "The run waits for a person.", data.runId);
     if (data.type === "confirmation" && data.decisionId) {
       const link = document.createElement("a");
       link.className = "cty-link";
-      link.href = root.dataset.decision.replace("DECISION", encodeURIComponent(data.decisionId));
-      link.textContent = "look at it and decide";
-      asked.append(link);
+      link.href = root.dataset.decisionUrl.replace("DECISION", encodeURIComponent(data.decisionId));
+      link.textContent = "confirm or refuse";
+      question.append(link);
     }
-    continuityProse(asked.firstChild);
-    questions.set(data.runId, asked);
+    renderMarkdown(question.firstChild);
+    questions.set(data.runId, question);
     if (!form || data.type !== "answer") return;
-    box.placeholder = "Answer the agent (Enter sends, Shift+Enter breaks the line)";
+    box.placeholder = "Answer to the agent (Enter sends, Shift+Enter starts a new line)";
     if (!data.suggestions?.length) return;
     const choices = document.createElement("div");
     choices.className = "chat-suggestions";
@@ -77,48 +77,48 @@
       choice.type = "button";
       choice.className = "cty-button";
       choice.textContent = text;
-      choice.addEventListener("click", () => choose(choices, data, text));
+      choice.addEventListener("click", () => sendSuggestion(choices, data, text));
       choices.append(choice);
     }
-    asked.append(choices);
-    keepUp();
+    question.append(choices);
+    scrollToEnd();
   }
 
-  async function choose(choices, asked, text) {
+  async function sendSuggestion(choices, question, text) {
     const body = new FormData();
     body.set("csrfmiddlewaretoken", form.elements.csrfmiddlewaretoken.value);
-    body.set("runId", asked.runId);
-    body.set("asked", asked.expiresAt);
+    body.set("runId", question.runId);
+    body.set("asked", question.expiresAt);
     body.set("suggestion", text);
     for (const button of choices.children) button.disabled = true;
-    try { await post(root.dataset.answer, body); } finally { for (const button of choices.children) button.disabled = false; }
+    try { await post(root.dataset.answerUrl, body); } finally { for (const button of choices.children) button.disabled = false; }
   }
 
-  function settle(runId) { // answered, or over
+  function closeQuestion(runId) { // it was answered, or the run ended
     questions.get(runId)?.querySelector(".chat-suggestions, a")?.remove();
     questions.delete(runId);
     if (box) box.placeholder = placeholder;
   }
 
-  function message(data) {
-    if (data.role === "assistant" && questions.has(data.runId)) return; // the question: it stands there
-    if (data.role === "user") settle(data.runId);
-    const said = data.role === "assistant" && speaking.get(data.runId);
-    if (!said) {
-      const told = bubble(data.role, data.content, data.runId);
-      if (data.role === "assistant") continuityProse(told.firstChild);
+  function showMessage(data) {
+    if (data.role === "assistant" && questions.has(data.runId)) return; // the question is shown already
+    if (data.role === "user") closeQuestion(data.runId);
+    const element = data.role === "assistant" && streaming.get(data.runId);
+    if (!element) {
+      const added = addMessage(data.role, data.content, data.runId);
+      if (data.role === "assistant") renderMarkdown(added.firstChild);
       return;
     }
-    delete said.dataset.growing;
-    speaking.delete(data.runId);
-    // What was said on the way stays; the answer itself is told once.
-    const words = said.firstChild, told = words.textContent.trimEnd();
-    words.textContent = told.endsWith(data.content.trim()) ? told : `${told}\n\n${data.content}`.trimStart();
-    continuityProse(words);
-    keepUp();
+    delete element.dataset.growing;
+    streaming.delete(data.runId);
+    // Keep the text of earlier turns, and add the final reply unless it was streamed.
+    const paragraph = element.firstChild, streamed = paragraph.textContent.trimEnd();
+    paragraph.textContent = streamed.endsWith(data.content.trim()) ? streamed : `${streamed}\n\n${data.content}`.trimStart();
+    renderMarkdown(paragraph);
+    scrollToEnd();
   }
 
-  function tool(data) {
+  function showToolCall(data) {
     const call = String(data.toolCallId || data.tool);
     let line = [...tools.children].find((one) => one.dataset.call === call && one.dataset.run === data.runId);
     if (!line) {
@@ -131,10 +131,10 @@
       name.className = "cty-mono";
       name.textContent = data.tool;
       line.append(dot, name);
-      find("unused")?.remove();
+      find("no-tools")?.remove();
       if (data.args) line.title = JSON.stringify(data.args);
       tools.append(line);
-      tools.scrollTop = tools.scrollHeight; // the list alone: the page stays where its reader is
+      tools.scrollTop = tools.scrollHeight; // scroll the list only, not the page
     }
     if (data.errorCode && !line.querySelector(".cty-code")) {
       const code = document.createElement("span");
@@ -145,65 +145,65 @@
     line.firstChild.dataset.tone = data.phase === "start" ? "running" : data.ok ? "succeeded" : "failed";
   }
 
-  function moved(to, by) {
-    status = to;
-    holder = by || "";
+  function setStatus(newStatus, by) {
+    status = newStatus;
+    takeoverBy = by || "";
     const pill = document.createElement("span");
     pill.className = "cty-pill";
-    pill.dataset.tone = tones[to] || "neutral";
-    pill.textContent = to;
+    pill.dataset.tone = tones[newStatus] || "neutral";
+    pill.textContent = newStatus;
     find("state").replaceChildren(pill);
-    show();
+    showStatus();
   }
 
-  function show() {
+  function showStatus() {
     root.dataset.statusNow = status;
-    for (const deed of root.querySelectorAll("[data-chat-deed]")) deed.hidden = !deed.dataset.when.split(" ").includes(status);
+    for (const actionForm of root.querySelectorAll("[data-chat-action]")) actionForm.hidden = !actionForm.dataset.when.split(" ").includes(status);
     find("takeover").hidden = status !== "takeover";
-    find("takeover").textContent = `${hasPage()} the page: the agent calls nothing until it is given back, at most 30 minutes.`;
+    find("takeover").textContent = `${whoControls()} the page. The agent makes no calls until it is given back, for at most 30 minutes.`;
     const busy = find("busy");
     if (busy) busy.hidden = status !== "running";
   }
 
-  function hasPage() {
-    if (holder && holder === root.dataset.me) return "You have";
-    return `${holder.replace(/^admin:/, "") || "A person"} has`;
+  function whoControls() {
+    if (takeoverBy && takeoverBy === root.dataset.operator) return "You control";
+    return `${takeoverBy.replace(/^admin:/, "") || "A person"} controls`;
   }
 
-  function pause(runId) {
-    const said = speaking.get(runId);
-    if (said) delete said.dataset.growing;
-    speaking.delete(runId);
+  function endStreaming(runId) {
+    const element = streaming.get(runId);
+    if (element) delete element.dataset.growing;
+    streaming.delete(runId);
   }
 
-  function ended(event) {
-    settle(event.data.runId);
-    pause(event.data.runId);
-    const why = event.data.message || event.data.reason || "";
-    const what = event.data.errorCode || (event.type === "run.canceled" ? "Canceled" : "Failed");
-    bubble("failure", why ? `${what}: ${why}` : what, event.data.runId);
+  function showFailure(event) {
+    closeQuestion(event.data.runId);
+    endStreaming(event.data.runId);
+    const reason = event.data.message || event.data.reason || "";
+    const title = event.data.errorCode || (event.type === "run.canceled" ? "Canceled" : "Failed");
+    addMessage("failure", reason ? `${title}: ${reason}` : title, event.data.runId);
   }
 
-  function take(event) {
+  function handle(event) {
     const data = event.data;
-    if (event.type === "chatDelta") grow(data);
-    else if (event.type === "message") message(data);
-    else if (event.type === "toolUsed") tool(data);
-    else if (event.type === "statusUpdate" && data.status in tones && !("step" in data)) moved(data.status, data.by);
-    else if (event.type === "structuredOutput") bubble("output", JSON.stringify(data.output ?? data.error, null, 2), data.runId);
-    else if (event.type === "run.waiting" && data.type !== "takeover") ask(data);
-    else if (event.type === "run.resumed") settle(data.runId);
-    else if (event.type === "run.started") find("unworked")?.remove();
-    else if (event.type === "run.failed" || event.type === "run.canceled") ended(event);
-    else if (event.type === "artifact.created" && data.kind === "screenshot") picture(data.artifactId);
+    if (event.type === "chatDelta") appendDelta(data);
+    else if (event.type === "message") showMessage(data);
+    else if (event.type === "toolUsed") showToolCall(data);
+    else if (event.type === "statusUpdate" && data.status in tones && !("step" in data)) setStatus(data.status, data.by);
+    else if (event.type === "structuredOutput") addMessage("output", JSON.stringify(data.output ?? data.error, null, 2), data.runId);
+    else if (event.type === "run.waiting" && data.type !== "takeover") showQuestion(data);
+    else if (event.type === "run.resumed") closeQuestion(data.runId);
+    else if (event.type === "run.started") find("no-worker")?.remove();
+    else if (event.type === "run.failed" || event.type === "run.canceled") showFailure(event);
+    else if (event.type === "artifact.created" && data.kind === "screenshot") showScreenshot(data.artifactId);
   }
 
-  function picture(artifactId) {
-    const place = root.dataset.picture.replace("ARTIFACT", encodeURIComponent(artifactId));
+  function showScreenshot(artifactId) {
+    const url = root.dataset.imageUrl.replace("ARTIFACT", encodeURIComponent(artifactId));
     const shot = find("shot");
-    shot.href = place;
-    shot.querySelector("img").src = place;
-    shot.hidden = !root.querySelector("[data-live]").hidden; // one picture: the page as it is now, where it is seen
+    shot.href = url;
+    shot.querySelector("img").src = url;
+    shot.hidden = !root.querySelector("[data-live]").hidden; // hidden while the live page is shown
     find("blank").hidden = true;
   }
 
@@ -211,13 +211,13 @@
   function listen() {
     const source = new EventSource(`${root.dataset.chat}?after=${after}`);
     source.onopen = () => { find("live").hidden = false; retry = 0; };
-    source.onmessage = (said) => {
-      const event = JSON.parse(said.data);
+    source.onmessage = (message) => {
+      const event = JSON.parse(message.data);
       if (event.seq <= after) return;
       after = event.seq;
-      take(event);
+      handle(event);
     };
-    source.onerror = () => { // also where the server went away for good: the browser itself gives up then
+    source.onerror = () => { // the browser itself reconnects unless the source is closed
       find("live").hidden = true;
       if (source.readyState !== EventSource.CLOSED) return;
       source.close();
@@ -226,33 +226,33 @@
     };
   }
 
-  async function post(place, body) {
+  async function post(url, body) {
     const problem = find("problem");
-    let why = "";
+    let error = "";
     try {
-      const answer = await fetch(place, { method: "POST", body, headers: { "X-Requested-With": "fetch" } });
-      const told = await answer.json().catch(() => ({}));
-      if (answer.redirected) why = "You are signed out: open this page anew to sign in.";
-      else if (!answer.ok || !told.ok) why = told.message || `The server answered ${answer.status}.`;
-    } catch { why = "The server is away: nothing was sent. Try again."; }
+      const response = await fetch(url, { method: "POST", body, headers: { "X-Requested-With": "fetch" } });
+      const result = await response.json().catch(() => ({}));
+      if (response.redirected) error = "You are signed out. Reload this page to sign in.";
+      else if (!response.ok || !result.ok) error = result.message || `The server answered with status ${response.status}.`;
+    } catch { error = "The server is unavailable. Nothing was sent; try again."; }
     if (problem) {
-      problem.hidden = !why;
-      problem.textContent = why;
+      problem.hidden = !error;
+      problem.textContent = error;
     }
-    return !why;
+    return !error;
   }
 
   form?.addEventListener("submit", async (event) => {
     event.preventDefault();
-    if (form.querySelector("button").disabled) return; // Enter, twice
+    if (form.querySelector("button").disabled) return; // Enter was pressed twice
     const body = new FormData(form);
     form.dataset.key ||= Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("");
-    body.set("key", form.dataset.key); // sent twice, it is said once
+    body.set("key", form.dataset.key); // the idempotency key: a repeated request adds no second message
     const button = form.querySelector("button");
     button.disabled = true;
     try {
       const sent = await post(form.action, body);
-      if (sent && form.dataset.key === body.get("key")) { form.reset(); delete form.dataset.key; } // else somebody types on
+      if (sent && form.dataset.key === body.get("key")) { form.reset(); delete form.dataset.key; } // else the user has typed a new text
     } finally { button.disabled = false; }
   });
 
@@ -261,12 +261,12 @@
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); form.requestSubmit(); }
   });
 
-  for (const deed of root.querySelectorAll("[data-chat-deed]")) {
-    deed.addEventListener("submit", (event) => { event.preventDefault(); post(deed.action, new FormData(deed)); });
+  for (const actionForm of root.querySelectorAll("[data-chat-action]")) {
+    actionForm.addEventListener("submit", (event) => { event.preventDefault(); post(actionForm.action, new FormData(actionForm)); });
   }
 
-  for (const words of log.querySelectorAll("[data-role=assistant] > p")) continuityProse(words);
+  for (const paragraph of log.querySelectorAll("[data-role=assistant] > p")) renderMarkdown(paragraph);
   log.scrollTop = log.scrollHeight;
-  show();
+  showStatus();
   listen();
 })();

@@ -1,5 +1,5 @@
-// The live page of a task: pictures of it as it changes, and while a person has it, their mouse and keyboard.
-// What is typed goes over the socket to the page, and is kept nowhere.
+// The live page of a task: frames of the page over a WebSocket, and during a takeover the user's mouse and keyboard.
+// Typed text is sent over the socket to the page and stored nowhere.
 "use strict";
 
 (() => {
@@ -11,26 +11,26 @@
   const MOVES_MS = 40;
   const BUTTONS = ["left", "middle", "right", "back", "forward"];
   const isMac = /Mac|iPhone|iPad/.test(navigator.platform);
-  let socket = null, size = { width: 1280, height: 720 }, mayAct = false, wasSeen = false, asked = null, retry = 0, queue = [], timer = 0, moved = null, isPressed = false;
+  let socket = null, size = { width: 1280, height: 720 }, mayAct = false, hadFrame = false, openDialog = null, retry = 0, queue = [], timer = 0, lastMove = null, isPressed = false;
 
-  // --- the line ---------------------------------------------------------------------------------
+  // --- connection ---------------------------------------------------------------------------------
 
   async function open() {
     const token = find("csrf").elements.csrfmiddlewaretoken.value;
-    let told;
+    let result;
     try {
-      const answer = await fetch(root.dataset.liveTicket, { method: "POST", headers: { "X-CSRFToken": token, "X-Requested-With": "fetch" } });
-      if (!answer.ok) return later();
-      told = await answer.json();
-    } catch { return later(); }
+      const response = await fetch(root.dataset.liveTicket, { method: "POST", headers: { "X-CSRFToken": token, "X-Requested-With": "fetch" } });
+      if (!response.ok) return reconnectLater();
+      result = await response.json();
+    } catch { return reconnectLater(); }
     const scheme = location.protocol === "https:" ? "wss:" : "ws:";
     socket = new WebSocket(`${scheme}//${location.host}${root.dataset.liveSocket}`);
-    socket.onopen = () => { retry = 0; put({ v: 1, type: "auth", ticket: told.ticket }); };
-    socket.onmessage = (event) => take(JSON.parse(event.data));
-    socket.onclose = () => { gone(""); later(); };
+    socket.onopen = () => { retry = 0; put({ v: 1, type: "auth", ticket: result.ticket }); };
+    socket.onmessage = (event) => handle(JSON.parse(event.data));
+    socket.onclose = () => { hideLive(""); reconnectLater(); };
   }
 
-  function later() {
+  function reconnectLater() {
     retry = Math.min(retry + 1, 10);
     setTimeout(open, retry * 1000);
   }
@@ -39,77 +39,77 @@
     if (socket && socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify(frame));
   }
 
-  function take(frame) {
-    if (frame.type === "live_frame") show(frame);
-    else if (frame.type === "live_state") state(frame);
-    else if (frame.type === "live_dialog") dialog(frame.dialog);
-    else if (frame.type === "live_tab") wanted(frame.url);
-    else if (frame.type === "live_problem") problem(frame.error.message);
-    else if (frame.type === "ack" && !frame.ok) problem(frame.error.message);
+  function handle(frame) {
+    if (frame.type === "live_frame") showFrame(frame);
+    else if (frame.type === "live_state") showState(frame);
+    else if (frame.type === "live_dialog") showDialog(frame.dialog);
+    else if (frame.type === "live_tab") offerTab(frame.url);
+    else if (frame.type === "live_problem") showProblem(frame.error.message);
+    else if (frame.type === "ack" && !frame.ok) showProblem(frame.error.message);
   }
 
-  // --- what is seen -----------------------------------------------------------------------------
+  // --- output --------------------------------------------------------------------------------
 
-  function show(frame) {
+  function showFrame(frame) {
     size = { width: frame.width, height: frame.height };
     picture.src = `data:image/jpeg;base64,${frame.data}`;
     box.hidden = false;
-    wasSeen = true;
+    hadFrame = true;
     shot.hidden = true;
     blank.hidden = true;
     find("on").hidden = false;
     find("absent").hidden = true;
   }
 
-  function state(told) {
-    if (!told.page) return gone(told.message || "");
-    mayAct = Boolean(told.mayAct && bar);
+  function showState(frame) {
+    if (!frame.page) return hideLive(frame.message || "");
+    mayAct = Boolean(frame.mayAct && bar);
     if (bar) bar.hidden = !mayAct;
     find("where").hidden = mayAct;
-    find("where").textContent = told.url;
-    if (bar && document.activeElement !== find("url")) find("url").value = told.url;
+    find("where").textContent = frame.url;
+    if (bar && document.activeElement !== find("url")) find("url").value = frame.url;
     screen.toggleAttribute("data-acts", mayAct);
-    if (!mayAct) { dialog(null); find("tab").hidden = true; problem(""); }
+    if (!mayAct) { showDialog(null); find("tab").hidden = true; showProblem(""); }
   }
 
-  function gone(why) {
+  function hideLive(reason) {
     mayAct = false;
     box.hidden = true;
     find("on").hidden = true;
     screen.removeAttribute("data-acts");
-    if (why) problem(""); // that a click came too late is told by why
+    if (reason) showProblem(""); // the reason explains also why the last input failed
     shot.hidden = !shot.getAttribute("href");
     const absent = find("absent");
-    absent.hidden = !why || !(wasSeen || root.dataset.statusNow === "takeover");
-    absent.textContent = shot.hidden ? why : `${why} The picture shows how it looked last.`;
+    absent.hidden = !reason || !(hadFrame || root.dataset.statusNow === "takeover");
+    absent.textContent = shot.hidden ? reason : `${reason} The screenshot shows its last state.`;
     blank.hidden = !shot.hidden || !absent.hidden;
   }
 
-  function dialog(told) {
-    asked = told;
-    find("dialog").hidden = !told || !mayAct;
-    if (!told) return;
-    find("asked").textContent = told.message || "The page asks for a yes or no.";
-    find("answer").hidden = told.kind !== "prompt";
-    find("answer").value = told.default || "";
-    find("no").hidden = told.kind === "alert";
+  function showDialog(dialog) {
+    openDialog = dialog;
+    find("dialog").hidden = !dialog || !mayAct;
+    if (!dialog) return;
+    find("dialog-text").textContent = dialog.message || "The page asks for a confirmation.";
+    find("answer").hidden = dialog.kind !== "prompt";
+    find("answer").value = dialog.default || "";
+    find("no").hidden = dialog.kind === "alert";
   }
 
-  function wanted(url) {
+  function offerTab(url) {
     find("tab").hidden = !mayAct || !/^https?:/.test(url);
     find("tab-url").textContent = url;
   }
 
-  function problem(text) {
+  function showProblem(text) {
     find("problem").textContent = text;
     find("problem").hidden = !text;
   }
 
-  // --- what is done -----------------------------------------------------------------------------
+  // --- input ---------------------------------------------------------------------------------
 
   function send(event) {
     if (!mayAct) return;
-    if (moved) { queue.push(moved); moved = null; }
+    if (lastMove) { queue.push(lastMove); lastMove = null; }
     queue.push(event);
     flushSoon(0);
   }
@@ -120,39 +120,39 @@
 
   function flush() {
     timer = 0;
-    if (moved) { queue.push(moved); moved = null; }
+    if (lastMove) { queue.push(lastMove); lastMove = null; }
     while (queue.length) put({ v: 1, type: "input", events: queue.splice(0, 64) });
   }
 
   const modifiers = (event) => (event.altKey ? 1 : 0) | (event.ctrlKey || (isMac && event.metaKey) ? 2 : 0) | (!isMac && event.metaKey ? 4 : 0) | (event.shiftKey ? 8 : 0);
 
-  function place(event) {
-    const at = picture.getBoundingClientRect();
-    const x = (event.clientX - at.left) * size.width / at.width, y = (event.clientY - at.top) * size.height / at.height;
+  function position(event) {
+    const rect = picture.getBoundingClientRect();
+    const x = (event.clientX - rect.left) * size.width / rect.width, y = (event.clientY - rect.top) * size.height / rect.height;
     return { x: Math.round(Math.max(0, Math.min(size.width - 1, x))), y: Math.round(Math.max(0, Math.min(size.height - 1, y))), modifiers: modifiers(event) };
   }
 
   function mouse(event, action) {
-    return { kind: "mouse", action, ...place(event), button: action === "move" ? "none" : BUTTONS[event.button] || "none", buttons: event.buttons & 31, clicks: action === "move" ? 0 : Math.max(1, Math.min(event.detail || 1, 3)) };
+    return { kind: "mouse", action, ...position(event), button: action === "move" ? "none" : BUTTONS[event.button] || "none", buttons: event.buttons & 31, clicks: action === "move" ? 0 : Math.max(1, Math.min(event.detail || 1, 3)) };
   }
 
   if (bar) {
-    screen.addEventListener("mousedown", (event) => { if (mayAct) { event.preventDefault(); keys.focus({ preventScroll: true }); problem(""); isPressed = true; send(mouse(event, "down")); } });
+    screen.addEventListener("mousedown", (event) => { if (mayAct) { event.preventDefault(); keys.focus({ preventScroll: true }); showProblem(""); isPressed = true; send(mouse(event, "down")); } });
     window.addEventListener("mouseup", (event) => { if (isPressed) { isPressed = false; send(mouse(event, "up")); } });
-    screen.addEventListener("mousemove", (event) => { if (mayAct) { moved = mouse(event, "move"); flushSoon(MOVES_MS); } });
+    screen.addEventListener("mousemove", (event) => { if (mayAct) { lastMove = mouse(event, "move"); flushSoon(MOVES_MS); } });
     screen.addEventListener("contextmenu", (event) => { if (mayAct) event.preventDefault(); });
     screen.addEventListener("wheel", (event) => {
       if (!mayAct) return;
       event.preventDefault();
       const step = event.deltaMode === 1 ? 16 : event.deltaMode === 2 ? size.height : 1;
-      send({ kind: "wheel", ...place(event), deltaX: event.deltaX * step, deltaY: event.deltaY * step });
+      send({ kind: "wheel", ...position(event), deltaX: event.deltaX * step, deltaY: event.deltaY * step });
     }, { passive: false });
 
-    // A hidden field has the keyboard: it composes what input methods write, and takes what is pasted.
+    // A hidden field has the focus: it receives the text of input methods and pasted text.
     const isPaste = (event) => (event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "v";
     const isNamed = (event) => /^[A-Z][A-Za-z0-9]+$/.test(event.key);
     const isComposed = (event) => event.isComposing || event.keyCode === 229 || ["Process", "Unidentified", "Dead"].includes(event.key) || (!isNamed(event) && [...event.key].length !== 1);
-    // On Windows a dead key begins no composition: the next key's text is of both, and only the field gets it.
+    // On Windows a dead key starts no composition: the text of the next key contains both, and only the field receives it.
     let isAfterDead = false;
     const completesDead = (event) => {
       const completes = isAfterDead && !isNamed(event) && !event.ctrlKey && !event.metaKey;
@@ -166,10 +166,10 @@
     };
     keys.addEventListener("keydown", (event) => key(event, "down"));
     keys.addEventListener("keyup", (event) => key(event, "up"));
-    const text = (written) => { for (let at = 0; at < written.length; at += 5000) send({ kind: "text", text: written.slice(at, at + 5000) }); };
-    keys.addEventListener("compositionend", (event) => { if (event.data) text(event.data); keys.value = ""; });
-    keys.addEventListener("input", (event) => { if (!event.isComposing) { if (!/Composition/.test(event.inputType)) text(keys.value); keys.value = ""; } });
-    // A soft keyboard may send an edit where others press a key.
+    const sendText = (text) => { for (let start = 0; start < text.length; start += 5000) send({ kind: "text", text: text.slice(start, start + 5000) }); };
+    keys.addEventListener("compositionend", (event) => { if (event.data) sendText(event.data); keys.value = ""; });
+    keys.addEventListener("input", (event) => { if (!event.isComposing) { if (!/Composition/.test(event.inputType)) sendText(keys.value); keys.value = ""; } });
+    // An on-screen keyboard can send an edit instead of a key press.
     const EDITS = { deleteContentBackward: ["Backspace", 8], deleteContentForward: ["Delete", 46], insertLineBreak: ["Enter", 13], insertParagraph: ["Enter", 13] };
     keys.addEventListener("beforeinput", (event) => {
       if (event.isComposing || !event.cancelable || !EDITS[event.inputType]) return;
@@ -177,21 +177,21 @@
       const [name, keyCode] = EDITS[event.inputType];
       for (const action of ["down", "up"]) send({ kind: "key", action, key: name, code: name, keyCode, modifiers: 0 });
     });
-    keys.addEventListener("paste", (event) => { event.preventDefault(); text(event.clipboardData.getData("text/plain")); });
+    keys.addEventListener("paste", (event) => { event.preventDefault(); sendText(event.clipboardData.getData("text/plain")); });
 
     for (const button of root.querySelectorAll("[data-live-go]")) button.addEventListener("click", () => send({ kind: "go", to: button.dataset.liveGo }));
     bar.addEventListener("submit", (event) => {
       event.preventDefault();
       const to = find("url").value.trim();
-      problem("");
+      showProblem("");
       if (to) send({ kind: "go", to: /^[a-z][a-z0-9+.-]*:/i.test(to) ? to : `https://${to}` });
       find("url").blur();
     });
     find("tab-go").addEventListener("click", () => { send({ kind: "go", to: find("tab-url").textContent }); find("tab").hidden = true; });
     const answer = (accept) => {
-      if (!asked) return;
-      const told = { kind: "dialog", dialog: asked.number, accept };
-      send(accept && asked.kind === "prompt" ? { ...told, text: find("answer").value } : told);
+      if (!openDialog) return;
+      const event = { kind: "dialog", dialog: openDialog.number, accept };
+      send(accept && openDialog.kind === "prompt" ? { ...event, text: find("answer").value } : event);
     };
     find("yes").addEventListener("click", () => answer(true));
     find("no").addEventListener("click", () => answer(false));

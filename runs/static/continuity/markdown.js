@@ -1,17 +1,17 @@
-// What a model says is Markdown, as a rule: its plain parts are shown as what they mean. All of it goes in as text. No link is made
-// and no picture loaded, so that an address is seen as it is, and what an agent was made to say leads nobody anywhere.
+// Render the simple parts of a model's Markdown. All of it is inserted as text: no link is created and no image is loaded,
+// because a page can make the model output addresses that leak data or mislead the user.
 "use strict";
 
-window.continuityProse = (() => {
-  const LONGEST = 20000; // characters; what is longer stays as it came
+window.renderMarkdown = (() => {
+  const MAX_LENGTH = 20000; // characters; longer text stays unrendered
   const INLINE = /`([^`\n]+)`|\*\*(?=\S)([^\n]*?\S)\*\*|(?<![\w*])\*(?=[^\s*])([^*\n]*[^\s*])\*(?![\w*])/g;
   const FENCE = /^\s*(```+|~~~+)/, ROW = /^\s*\|/, HEADING = /^#{1,6}\s+(\S.*)$/, ITEM = /^(\s*)(?:[-*+]|(\d{1,9})[.)])\s+(\S.*)$/;
   const startsAnother = (line) => !line.trim() || FENCE.test(line) || ROW.test(line) || HEADING.test(line) || ITEM.test(line);
 
   function element(name, into) {
-    const made = document.createElement(name);
-    into.append(made);
-    return made;
+    const created = document.createElement(name);
+    into.append(created);
+    return created;
   }
 
   function inline(into, text) {
@@ -34,17 +34,17 @@ window.continuityProse = (() => {
     return [line, text];
   }
 
-  // One block from the lines at `at` on; returns where the next begins.
+  // Render the block that starts at line `at`; return the line after it.
   function block(box, lines, at) {
     const line = lines[at];
-    const upTo = (isOver) => {
-      const end = lines.findIndex((one, number) => number > at && isOver(one));
+    const endOf = (isAfter) => {
+      const end = lines.findIndex((one, number) => number > at && isAfter(one));
       return end < 0 ? lines.length : end;
     };
     const fence = FENCE.exec(line), heading = HEADING.exec(line), listed = ITEM.exec(line);
     if (!line.trim()) return at + 1;
     if (fence || ROW.test(line)) {
-      const end = fence ? upTo((one) => one.trim().startsWith(fence[1])) : upTo((one) => !ROW.test(one));
+      const end = fence ? endOf((one) => one.trim().startsWith(fence[1])) : endOf((one) => !ROW.test(one));
       element("pre", box).textContent = lines.slice(fence ? at + 1 : at, end).join("\n");
       return fence ? end + 1 : end;
     }
@@ -52,19 +52,19 @@ window.continuityProse = (() => {
       inline(element("strong", element("p", box)), heading[1]);
       return at + 1;
     }
-    const end = upTo(startsAnother);
+    const end = endOf(startsAnother);
     const [into, first] = listed ? item(box, listed) : [element("p", box), line];
     inline(into, [first, ...lines.slice(at + 1, end).map((one) => (listed ? one.trim() : one))].join("\n"));
     return end;
   }
 
-  // Put blocks in the place of the paragraph that holds a text.
-  return (words) => {
-    const text = words.textContent;
-    if (text.length > LONGEST) return;
+  // Replace a paragraph of Markdown text with rendered blocks.
+  return (paragraph) => {
+    const text = paragraph.textContent;
+    if (text.length > MAX_LENGTH) return;
     const box = document.createElement("div"), lines = text.split("\n");
     box.className = "chat-prose";
     for (let at = 0; at < lines.length;) at = block(box, lines, at);
-    words.replaceWith(box);
+    paragraph.replaceWith(box);
   };
 })();
