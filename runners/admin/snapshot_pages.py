@@ -27,7 +27,7 @@ from runners.targets.snapshots import SnapshotComparison, compare_with_now, prev
 from runners.targets.targets import Caller
 from runners.targets.workspaces import open_workspace
 from runners.workspace.errors import PathDenied, PathNotFound, WorkspaceFailed
-from runners.workspace.workspace import Workspace
+from runners.workspace.workspace import ProjectWorkspace
 from runners.workspace.writing.snapshots import MAX_LIMIT, list_snapshots
 
 PAGE_ROWS = 200  # snapshots on a page
@@ -121,7 +121,9 @@ class SnapshotPages:
             raise PermissionDenied
         return None
 
-    def _open(self, request: HttpRequest, target: ExecutionTarget) -> tuple[Principal, Workspace]:
+    def _open(
+        self, request: HttpRequest, target: ExecutionTarget
+    ) -> tuple[Principal, ProjectWorkspace]:
         operator = admin_principal(
             request.user.get_username(),
             tenant_id=target.tenant_id,

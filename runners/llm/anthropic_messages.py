@@ -52,7 +52,7 @@ class AnthropicMessages:
 
     async def turn(self, request: TurnRequest) -> AsyncGenerator[Delta | TurnEnd, None]:
         """Request one turn."""
-        calls, state, stream = ToolCallAssembler(), _TurnState(), None
+        calls, state, stream = ToolCallAssembler(), _AnthropicTurn(), None
         try:
             stream = await self._client.messages.create(
                 model=self._settings.model,
@@ -89,7 +89,7 @@ class AnthropicMessages:
         return body
 
 
-class _TurnState:
+class _AnthropicTurn:
     """The state of one turn, built from its events."""
 
     def __init__(self) -> None:

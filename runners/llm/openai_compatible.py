@@ -40,7 +40,7 @@ class OpenAiCompatible:
 
     async def turn(self, request: TurnRequest) -> AsyncGenerator[Delta | TurnEnd, None]:
         """Request one turn."""
-        calls, state, stream = ToolCallAssembler(), _TurnState(), None
+        calls, state, stream = ToolCallAssembler(), _OpenAiTurn(), None
         try:
             # Plain JSON both ways: parsing into the library's types is most of a chunk's cost.
             stream = await self._client.post(
@@ -79,7 +79,7 @@ class OpenAiCompatible:
         return body
 
 
-class _TurnState:
+class _OpenAiTurn:
     """The state of one turn, built from its chunks."""
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ from decisions.authorization.authorize import admit_call, tool_call_request, use
 from decisions.identity.principals import Principal
 from runners.workspace.errors import PathNotFound, WorkspaceFailed
 from runners.workspace.files.sandbox import Sandbox, decode_text
-from runners.workspace.workspace import Workspace, WorkspacePolicy
+from runners.workspace.workspace import ProjectWorkspace, WorkspacePolicy
 from runners.workspace.writing import snapshots
 from runners.workspace.writing.crash_recovery import sweep_state
 from runners.workspace.writing.deleted_files import DeletedFileLimits, prune_deleted_files
@@ -40,7 +40,7 @@ class SnapshotComparison:
     error: str = ""
 
 
-def compare_with_now(workspace: Workspace, snapshot_id: str) -> SnapshotComparison:
+def compare_with_now(workspace: ProjectWorkspace, snapshot_id: str) -> SnapshotComparison:
     """Return a snapshot and the current content of its file.
 
     Raises:
@@ -59,7 +59,7 @@ def compare_with_now(workspace: Workspace, snapshot_id: str) -> SnapshotComparis
         return SnapshotComparison(snapshot, then, None, failed.message)
 
 
-def preview_restore(workspace: Workspace, snapshot_id: str) -> SnapshotComparison:
+def preview_restore(workspace: ProjectWorkspace, snapshot_id: str) -> SnapshotComparison:
     """Return what restoring a snapshot would change, and record the preview.
 
     Raises:
@@ -70,7 +70,7 @@ def preview_restore(workspace: Workspace, snapshot_id: str) -> SnapshotCompariso
     return compared
 
 
-def restore(*, principal: Principal, workspace: Workspace, snapshot_id: str) -> WriteResult:
+def restore(*, principal: Principal, workspace: ProjectWorkspace, snapshot_id: str) -> WriteResult:
     """Write the content of a snapshot to its file after a preview; the current content becomes a
     new snapshot.
 
@@ -126,13 +126,13 @@ def _deleted_file_limits() -> DeletedFileLimits:
     )
 
 
-def _read(workspace: Workspace, snapshot_id: str) -> tuple[Snapshot, str]:
+def _read(workspace: ProjectWorkspace, snapshot_id: str) -> tuple[Snapshot, str]:
     forbidden = workspace.policy.forbidden
     return snapshots.read_snapshot(workspace.state, snapshot_id, forbidden=forbidden)
 
 
 def _record(
-    action: str, principal: Principal, workspace: Workspace, data: Mapping[str, object]
+    action: str, principal: Principal, workspace: ProjectWorkspace, data: Mapping[str, object]
 ) -> None:
     with transaction.atomic():
         record(

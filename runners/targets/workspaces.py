@@ -22,7 +22,7 @@ from runners.tools.registry import list_tools
 from runners.trust import TrustLevel
 from runners.workspace.errors import PathNotFound, PolicyViolation, ToolDisabled
 from runners.workspace.policy_file import deny_all_policy, effective_policy
-from runners.workspace.workspace import Workspace, WorkspacePolicy
+from runners.workspace.workspace import ProjectWorkspace, WorkspacePolicy
 
 _REPORTS_POLICY = "get_runtime_info"  # must not fail because of the policy file (S4 §2.6)
 _NO_FOLDER = {
@@ -46,7 +46,7 @@ def open_workspace(
     offered: tuple[str, ...] | None = None,
     developer_target: str | None = None,
     tool: str = "",
-) -> Workspace:
+) -> ProjectWorkspace:
     """Return the workspace of a call.
 
     It is the target that the call names, else the folder that the local caller's command line
@@ -76,7 +76,7 @@ def open_target(
     offered: tuple[str, ...] | None = None,
     developer_target: str | None = None,
     tool: str = "",
-) -> Workspace:
+) -> ProjectWorkspace:
     """Return the workspace of a target, as `open_workspace` does.
 
     Raises:
@@ -88,7 +88,7 @@ def open_target(
     root = _root_of(target)
     allowed = _settings_for(target, root, developer_target)
     policy, error = _policy(allowed, root, is_reported=tool == _REPORTS_POLICY)
-    return Workspace(
+    return ProjectWorkspace(
         target_id=target.id,
         root=root,
         state=state_folder(root),
@@ -110,7 +110,7 @@ def developer_mode_target(caller: Caller) -> str | None:
     return _local_target_id(local_principal().workspace_id, root)
 
 
-def check_may_use(tool: Tool, workspace: Workspace, *, trust: TrustLevel) -> None:
+def check_may_use(tool: Tool, workspace: ProjectWorkspace, *, trust: TrustLevel) -> None:
     """Refuse a workspace tool that this caller may not use in this workspace.
 
     Raises:

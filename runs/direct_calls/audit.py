@@ -17,7 +17,7 @@ from decisions.identity.principals import Principal
 from runners.gateway.request import RunnerTarget
 from runners.invocation.workspace_errors import FailedCall, failed_call
 from runners.tools.base import Effect, Tool, ToolResult
-from runners.workspace.workspace import Workspace
+from runners.workspace.workspace import ProjectWorkspace
 from runs.direct_calls.idempotency import StoredOutcome, store_outcome
 from runs.lifecycle.call_records import snapshot_of
 from runs.lifecycle.in_flight_calls import finish_direct_call
@@ -35,7 +35,7 @@ class AdmittedCall:
 
     tool: Tool
     request: ToolCallRequest
-    target: Workspace | RunnerTarget | None
+    target: ProjectWorkspace | RunnerTarget | None
     call_id: str
     blobs: list[StoredBlob] = field(default_factory=list)
     earlier_outcome: StoredOutcome | None = None

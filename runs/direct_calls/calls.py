@@ -37,7 +37,7 @@ from runners.targets.workspaces import check_may_use, open_workspace
 from runners.tools.base import Tool, ToolCall, ToolContext, ToolResult
 from runners.tools.registry import get_tool
 from runners.workspace.cancellation import run_to_completion
-from runners.workspace.workspace import Workspace
+from runners.workspace.workspace import ProjectWorkspace
 from runs.direct_calls.as_run import submit_call, wait_for_call
 from runs.direct_calls.audit import (
     AdmittedCall,
@@ -221,7 +221,7 @@ def _context(
         deadline=time.monotonic() + _limit_ms(admitted.tool, request) / 1000,
         save_artifact=save_artifact,
         emit=partial(_send_update, request),
-        workspace=target if isinstance(target, Workspace) else None,
+        workspace=target if isinstance(target, ProjectWorkspace) else None,
         runner=target if isinstance(target, RunnerTarget) else None,
         session_id=new_id("sess_"),
         traceparent=current_traceparent() or traceparent_for(admitted.call_id),

@@ -18,11 +18,11 @@ from decisions.infra.prepared_statements import all_hold
 from runners.errors import ToolFailed
 from runners.gateway.request import RunnerTarget
 from runners.models import ExecutionTarget, TargetKind
-from runners.targets.cache import is_unchanged, cache_target, cached_target
+from runners.targets.cache import cache_target, cached_target, is_unchanged
 from runners.targets.runner_endpoint import find_runner, runner_of
 from runners.targets.workspaces import check_may_use, find_target, open_target
 from runners.tools.registry import get_tool
-from runners.workspace.workspace import Workspace
+from runners.workspace.workspace import ProjectWorkspace
 from runs.execution.authorization import authorize_call, caller_of, record_refusal
 from runs.lifecycle import call_records
 from runs.lifecycle.call_records import CallRecord
@@ -31,7 +31,7 @@ from runs.models import DEVELOPER_TARGET, Run, TaskStatus
 from runs.queue.leases import LeaseLost
 
 # Where a call works: a folder, or the runner that performs it.
-CallTarget = Workspace | RunnerTarget
+CallTarget = ProjectWorkspace | RunnerTarget
 
 
 def admit_call(

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from runners.workspace.workspace import Workspace, WorkspacePolicy
+from runners.workspace.workspace import ProjectWorkspace, WorkspacePolicy
 from runners.workspace.writing.line_diff import apply_diff, diff_lines, undo_diff
 from runners.workspace.writing.write_text import preview_text
 from tests.benchmarks.rounds import alternate, ratio, report, spread
@@ -52,7 +52,7 @@ def _ms(call: Callable[[], object]) -> float:
 
 
 def _against_git(folder: Path, old: str, new: str) -> dict[str, object]:
-    workspace = Workspace("t", folder / "root", folder / "state", WorkspacePolicy(), "bench")
+    workspace = ProjectWorkspace("t", folder / "root", folder / "state", WorkspacePolicy(), "bench")
     workspace.root.mkdir(exist_ok=True)
     (workspace.root / "old.txt").write_text(old)
     (workspace.root / "new.txt").write_text(new)

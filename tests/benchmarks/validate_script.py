@@ -16,7 +16,7 @@ from pathlib import Path
 from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.webgal.checks import check_script
 from runners.workspace.webgal.project import Project
-from runners.workspace.workspace import Workspace
+from runners.workspace.workspace import ProjectWorkspace
 from tests.benchmarks.rounds import alternate, ratio, report, spread
 from tests.support.webgal import sample_game
 
@@ -50,7 +50,7 @@ def _ms(call: Callable[[], object]) -> float:
     return (time.process_time() - began) * 1000
 
 
-def _check(game: Workspace, text: str) -> None:
+def _check(game: ProjectWorkspace, text: str) -> None:
     with Sandbox(game.root, game.policy.forbidden) as sandbox:
         for one in check_script(text, Project(sandbox)):
             one.as_dict("ZH")

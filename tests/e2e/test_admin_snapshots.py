@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runners.models import ExecutionTarget
-from runners.workspace.workspace import Workspace
+from runners.workspace.workspace import ProjectWorkspace
 from tests.support.visiting import Visitor
 from tests.support.writing import FIRST, SCENE
 
@@ -16,7 +16,7 @@ pytest_plugins = [
 
 
 def test_a_person_compares_previews_and_puts_back(
-    visitor: Visitor, folder: ExecutionTarget, written: Workspace
+    visitor: Visitor, folder: ExecutionTarget, written: ProjectWorkspace
 ) -> None:
     visitor.open("/admin/")
     visitor.click("a:has-text('Targets')")
@@ -40,7 +40,7 @@ def test_a_person_compares_previews_and_puts_back(
 
 
 def test_what_files_hold_runs_nothing_on_the_page(
-    visitor: Visitor, folder: ExecutionTarget, written: Workspace
+    visitor: Visitor, folder: ExecutionTarget, written: ProjectWorkspace
 ) -> None:
     (written.root / SCENE).write_text('</td><img src=x onerror="window.ran=1">\u202e')
     visitor.open(f"/admin/runners/executiontarget/{folder.id}/snapshots/")

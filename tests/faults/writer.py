@@ -10,7 +10,7 @@ import os
 import sys
 from pathlib import Path
 
-from runners.workspace.workspace import Workspace, WorkspacePolicy
+from runners.workspace.workspace import ProjectWorkspace, WorkspacePolicy
 from runners.workspace.writing.write_text import preview_text, write_text
 
 SIZE = 300_000
@@ -21,10 +21,10 @@ def content_of(number: int) -> str:
     return chr(ord("a") + number % 26) * SIZE
 
 
-def workspace(root: Path, state: Path) -> Workspace:
+def workspace(root: Path, state: Path) -> ProjectWorkspace:
     """Return the workspace that it writes in."""
     policy = WorkspacePolicy(snapshot_retention=3)
-    return Workspace("target_1", root, state, policy, "local")
+    return ProjectWorkspace("target_1", root, state, policy, "local")
 
 
 def main() -> None:

@@ -169,9 +169,7 @@ def test_a_page_that_makes_something_else_of_the_text_is_told_of(
     read: Reader, page_server: PageServer
 ) -> None:
     page = one_field(read, page_server, "<input id=i aria-label=Code maxlength=3>")
-    assert write(page, "12345")["warnings"] == [
-        "The field “Code” changed the value to: 123"
-    ]
+    assert write(page, "12345")["warnings"] == ["The field “Code” changed the value to: 123"]
 
 
 def test_a_secret_is_in_no_warning(read: Reader, page_server: PageServer) -> None:

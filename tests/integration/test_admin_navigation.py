@@ -27,9 +27,10 @@ def test_a_list_has_the_same_title_in_navigation_header_and_tab(boss: Client) ->
         assert tab is not None
         assert header is not None
         assert tab.group(1) == item["title"]
-        assert re.sub(r"<[^>]*>", " ", header.group()).split("chevron_right")[-1].strip() == item[
-            "title"
-        ]
+        assert (
+            re.sub(r"<[^>]*>", " ", header.group()).split("chevron_right")[-1].strip()
+            == item["title"]
+        )
 
 
 @pytest.mark.django_db

@@ -14,7 +14,7 @@ from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.models import AuditEntry
 from runners.models import ExecutionTarget
 from runners.targets.snapshots import sweep_workspaces
-from runners.workspace.workspace import Workspace
+from runners.workspace.workspace import ProjectWorkspace
 from runners.workspace.writing.snapshots import iter_snapshots, list_snapshots, read_snapshot
 from runners.workspace.writing.write_text import write_text
 from tests.support.writing import FIRST, SCENE
@@ -35,7 +35,7 @@ def test_the_targets_lead_to_their_snapshots(boss: Client, folder: ExecutionTarg
 
 
 def test_snapshots_are_listed_by_how_their_paths_begin(
-    boss: Client, folder: ExecutionTarget, written: Workspace
+    boss: Client, folder: ExecutionTarget, written: ProjectWorkspace
 ) -> None:
     write_text(written, "other.txt", "x")
     listed = boss.get(page_of(folder)).content.decode()
@@ -47,7 +47,7 @@ def test_snapshots_are_listed_by_how_their_paths_begin(
 
 
 def test_a_snapshot_is_shown_beside_the_file_as_it_is(
-    boss: Client, folder: ExecutionTarget, written: Workspace
+    boss: Client, folder: ExecutionTarget, written: ProjectWorkspace
 ) -> None:
     newest = list_snapshots(written.state)[0]
     page = boss.get(page_of(folder, newest.id))
@@ -58,7 +58,7 @@ def test_a_snapshot_is_shown_beside_the_file_as_it_is(
 
 
 def test_it_is_put_back_after_a_preview_and_what_was_there_is_kept(
-    boss: Client, folder: ExecutionTarget, written: Workspace
+    boss: Client, folder: ExecutionTarget, written: ProjectWorkspace
 ) -> None:
     before, newest = (written.root / SCENE).read_text(), list_snapshots(written.state)[0]
     preview = boss.post(page_of(folder, newest.id, "preview"))
@@ -78,7 +78,7 @@ def test_it_is_put_back_after_a_preview_and_what_was_there_is_kept(
 
 @pytest.mark.parametrize("changed", [False, True])
 def test_without_a_preview_of_the_file_as_it_is_nothing_is_written(
-    boss: Client, folder: ExecutionTarget, written: Workspace, changed: bool
+    boss: Client, folder: ExecutionTarget, written: ProjectWorkspace, changed: bool
 ) -> None:
     newest = list_snapshots(written.state)[0]
     if changed:
@@ -94,7 +94,7 @@ def test_without_a_preview_of_the_file_as_it_is_nothing_is_written(
 
 @pytest.mark.parametrize("decision", ["deny", "confirm"])
 def test_what_policy_denies_is_not_put_back_and_an_operator_asks_nobody_else(
-    boss: Client, folder: ExecutionTarget, written: Workspace, decision: str
+    boss: Client, folder: ExecutionTarget, written: ProjectWorkspace, decision: str
 ) -> None:
     create_rule(RuleFields(decision, tool="write_to_file", reason="frozen"), actor="test")
     newest, before = list_snapshots(written.state)[0], (written.root / SCENE).read_text()
@@ -108,7 +108,7 @@ def test_what_policy_denies_is_not_put_back_and_an_operator_asks_nobody_else(
 
 
 def test_a_file_that_is_gone_comes_back_and_one_that_was_not_there_becomes_empty(
-    boss: Client, folder: ExecutionTarget, written: Workspace
+    boss: Client, folder: ExecutionTarget, written: ProjectWorkspace
 ) -> None:
     newest, oldest = list_snapshots(written.state)
     (written.root / SCENE).unlink()
@@ -120,7 +120,7 @@ def test_a_file_that_is_gone_comes_back_and_one_that_was_not_there_becomes_empty
 
 
 def test_a_file_that_is_no_text_any_more_cannot_be_compared_or_overwritten(
-    boss: Client, folder: ExecutionTarget, written: Workspace
+    boss: Client, folder: ExecutionTarget, written: ProjectWorkspace
 ) -> None:
     newest = list_snapshots(written.state)[0]
     (written.root / SCENE).write_bytes(b"\x89PNG\0")
@@ -133,7 +133,7 @@ def test_a_file_that_is_no_text_any_more_cannot_be_compared_or_overwritten(
 
 
 def test_where_the_file_cannot_be_shown_no_line_is_said_to_be_gone(
-    boss: Client, folder: ExecutionTarget, written: Workspace
+    boss: Client, folder: ExecutionTarget, written: ProjectWorkspace
 ) -> None:
     newest = list_snapshots(written.state)[0]
     (written.root / SCENE).write_text("雪乃: 第 1 句;\n", "utf-16")
@@ -145,7 +145,7 @@ def test_where_the_file_cannot_be_shown_no_line_is_said_to_be_gone(
 
 
 def test_a_file_that_was_forbidden_since_is_neither_listed_nor_shown_nor_put_back(
-    boss: Client, folder: ExecutionTarget, written: Workspace
+    boss: Client, folder: ExecutionTarget, written: ProjectWorkspace
 ) -> None:
     newest, before = list_snapshots(written.state)[0], (written.root / SCENE).read_text()
     boss.post(page_of(folder, newest.id, "preview"))
@@ -161,7 +161,7 @@ def test_a_file_that_was_forbidden_since_is_neither_listed_nor_shown_nor_put_bac
 
 
 def test_a_folder_that_is_gone_says_so(
-    boss: Client, folder: ExecutionTarget, written: Workspace
+    boss: Client, folder: ExecutionTarget, written: ProjectWorkspace
 ) -> None:
     newest = list_snapshots(written.state)[0]
     ExecutionTarget.objects.update(enabled=False)
@@ -183,7 +183,7 @@ def test_what_is_not_there_is_not_found(boss: Client, folder: ExecutionTarget) -
 
 
 def test_looking_and_putting_back_need_their_permissions(
-    staff: Callable[..., Client], folder: ExecutionTarget, written: Workspace
+    staff: Callable[..., Client], folder: ExecutionTarget, written: ProjectWorkspace
 ) -> None:
     newest, before = list_snapshots(written.state)[0], (written.root / SCENE).read_text()
     nobody, reader = staff(), staff("runners.view_executiontarget")
@@ -203,7 +203,7 @@ def test_looking_and_putting_back_need_their_permissions(
     assert not AuditEntry.objects.filter(action__startswith="workspace.").exists()
 
 
-def test_the_scheduler_finishes_what_dead_writers_left(written: Workspace) -> None:
+def test_the_scheduler_finishes_what_dead_writers_left(written: ProjectWorkspace) -> None:
     [lock] = (written.state / "locks").iterdir()
     lock.write_text("{broken")
     sweep_workspaces()
@@ -211,7 +211,7 @@ def test_the_scheduler_finishes_what_dead_writers_left(written: Workspace) -> No
 
 
 def test_the_scheduler_makes_room_of_what_was_kept_of_deleted_files(
-    written: Workspace, settings: Any
+    written: ProjectWorkspace, settings: Any
 ) -> None:
     (written.root / SCENE).unlink()
     (written.root / "another.txt").write_text("there")

@@ -19,8 +19,8 @@ from runners.targets.targets import (
     TargetFields,
     allow_on_target,
     change_target,
-    delete_target,
     create_target_row,
+    delete_target,
 )
 from runs.models import OpenCall, Run
 from runs.submission.services import submit_run
@@ -172,7 +172,8 @@ def test_another_target_under_the_same_id_is_another(
     run_id = handed_in(principal)
     delete_target(target.id, actor="test")
     with stub_runner(HELLO) as other:
-        made = create_target_row(replace(says, endpoint=other.url), actor="test", target_id=target.id)
+        fields = replace(says, endpoint=other.url)
+        made = create_target_row(fields, actor="test", target_id=target.id)
         allow_on_target(made, ["echo"], actor="test")
         assert worked(place, run_id).status == "succeeded"
     assert (len(runner.asked), len(other.asked)) == (1, 1)

@@ -189,7 +189,9 @@ def test_a_port_where_nobody_listens_fails_as_it_does_for_local_callers(
 
 
 def test_a_name_that_changes_between_two_connections_stays_where_it_was(
-    remote_with: Callable[[EgressPolicy], Reader], page_server: PageServer, forbidden: ForbiddenPlace
+    remote_with: Callable[[EgressPolicy], Reader],
+    page_server: PageServer,
+    forbidden: ForbiddenPlace,
 ) -> None:
     answers = ["127.0.0.1", "127.0.0.2", "127.0.0.1"]
 

@@ -18,8 +18,8 @@ from runners.targets.targets import (
     TargetFields,
     allow_on_target,
     change_target,
-    delete_target,
     create_target_row,
+    delete_target,
 )
 from runs.models import Run, RunEvent
 from runs.submission.services import submit_run

@@ -110,7 +110,8 @@ def test_what_another_worker_writes_under_the_right_epoch_is_refused(
 def test_a_step_and_all_that_belongs_to_it_is_written_together(submit: Submit) -> None:
     run_id = submit("ok", "ok")
     held = must_take("w1")
-    change = done(1, blobs=(a_blob(),), calls=[CallRecord("read_page", "d" * 64, {}, failed_code="")])
+    call = CallRecord("read_page", "d" * 64, {}, failed_code="")
+    change = done(1, blobs=(a_blob(),), calls=[call])
     write(held, [change], active_ms=7)
     step = RunStep.objects.get(run_id=run_id, index=1)
     assert (step.status, step.output, step.epoch) == ("succeeded", {}, 1)

@@ -48,8 +48,8 @@ def servers_of(game: Project) -> list[psutil.Process]:
     """Return the project's processes."""
     found = []
     for process in psutil.process_iter(["cwd", "status"]):
-        is_ours = process.info["cwd"] == str(game.root)
-        if is_ours and process.info["status"] != psutil.STATUS_ZOMBIE:
+        is_own_folder = process.info["cwd"] == str(game.root)
+        if is_own_folder and process.info["status"] != psutil.STATUS_ZOMBIE:
             found.append(process)
     return found
 

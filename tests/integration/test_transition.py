@@ -146,7 +146,7 @@ def transitions(draw: st.DrawFn, run: Run) -> Transition:
         take_slot=slot == "take",
         free_slot=slot == "free",
         cancel_wakeup=draw(st.booleans()),
-        forget_secrets=draw(st.booleans()),
+        delete_secrets=draw(st.booleans()),
     )
 
 

@@ -13,7 +13,7 @@ from decisions.identity.principals import Principal
 from runners.models import ExecutionTarget
 from runners.targets.targets import Caller, TargetFields, create_target_row
 from runners.targets.workspaces import open_workspace
-from runners.workspace.workspace import Workspace
+from runners.workspace.workspace import ProjectWorkspace
 from runners.workspace.writing.write_text import write_text
 from tests.support.writing import FIRST, SCENE
 
@@ -33,7 +33,7 @@ def folder(principal: Principal, tmp_path: Path, settings: Any) -> ExecutionTarg
 
 
 @pytest.fixture
-def written(principal: Principal, folder: ExecutionTarget) -> Workspace:
+def written(principal: Principal, folder: ExecutionTarget) -> ProjectWorkspace:
     """The folder after a scene was made and written once more."""
     workspace = open_workspace(Caller.of(principal), folder.id)
     write_text(workspace, SCENE, FIRST)

@@ -99,7 +99,7 @@ def envelope(name: str, args: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-class ToolEnvironment:
+class Hands:
     """A docker-runner in a process of its own."""
 
     def __init__(self, process: subprocess.Popen[str], port: int, root: Path) -> None:
@@ -172,7 +172,7 @@ def command_of(root: Path, *options: str) -> list[str]:
 
 
 @contextmanager
-def hands_at(root: Path, *options: str, **env: str) -> Iterator[ToolEnvironment]:
+def hands_at(root: Path, *options: str, **env: str) -> Iterator[Hands]:
     """Run a docker-runner for the length of the block."""
     process = subprocess.Popen(
         command_of(root, *options),
@@ -187,7 +187,7 @@ def hands_at(root: Path, *options: str, **env: str) -> Iterator[ToolEnvironment]
         ready = process.stdout.readline()
         found = re.search(r":([0-9]+),", ready)
         assert found, f"it did not start: {ready!r}"
-        yield ToolEnvironment(process, int(found[1]), root)
+        yield Hands(process, int(found[1]), root)
     finally:
         process.send_signal(signal.SIGTERM)
         try:

@@ -7,19 +7,19 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from runners.workspace.workspace import Workspace
+from runners.workspace.workspace import ProjectWorkspace
 from tests.support.webgal_media import GAME
 from tests.support.writing import call, workspace_at
 
 
-def sample_game(folder: Path, **policy: Any) -> Workspace:
+def sample_game(folder: Path, **policy: Any) -> ProjectWorkspace:
     """Return a workspace with a copy of the sample game."""
     made = workspace_at(folder, **policy)
     shutil.copytree(GAME, made.root, dirs_exist_ok=True)
     return made
 
 
-def game_with(folder: Path, files: Iterable[str] = (), **policy: Any) -> Workspace:
+def game_with(folder: Path, files: Iterable[str] = (), **policy: Any) -> ProjectWorkspace:
     """Return a workspace whose game has these empty files, by their paths below `game`."""
     made = workspace_at(folder, **policy)
     (made.root / "game").mkdir(exist_ok=True)
@@ -30,12 +30,12 @@ def game_with(folder: Path, files: Iterable[str] = (), **policy: Any) -> Workspa
     return made
 
 
-def diagnostics(game: Workspace, content: str) -> list[dict[str, Any]]:
+def diagnostics(game: ProjectWorkspace, content: str) -> list[dict[str, Any]]:
     """Return what validate_script says of a text."""
     return list(call(game, "validate_script", {"content": content})["diagnostics"])
 
 
-def found(game: Workspace, content: str, kind: str) -> list[tuple[int, str, str]]:
+def found(game: ProjectWorkspace, content: str, kind: str) -> list[tuple[int, str, str]]:
     """Return (line, message, fixHint) of what it says of one kind."""
     return [
         (one["line"], one["message"], one["fixHint"])

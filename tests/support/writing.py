@@ -11,20 +11,22 @@ from typing import Any
 from runners.invocation.arguments import check_args
 from runners.tools.base import ToolContext
 from runners.tools.registry import get_tool
-from runners.workspace.workspace import Workspace, WorkspacePolicy
+from runners.workspace.workspace import ProjectWorkspace, WorkspacePolicy
 
 SCENE = "game/scene/start.txt"
 FIRST = "".join(f"雪乃: 第 {number} 句;\n" for number in range(1, 31))
 
 
-def workspace_at(folder: Path, *, principal: str = "local", **policy: Any) -> Workspace:
+def workspace_at(folder: Path, *, principal: str = "local", **policy: Any) -> ProjectWorkspace:
     """Return a workspace in a folder: its root, and beside it its state."""
     (folder / "root").mkdir(exist_ok=True)
     allowed = WorkspacePolicy(**{"language": "EN", **policy})
-    return Workspace("target_1", folder / "root", folder / "state", allowed, principal)
+    return ProjectWorkspace("target_1", folder / "root", folder / "state", allowed, principal)
 
 
-def call(workspace: Workspace | None, name: str, args: Mapping[str, Any]) -> Mapping[str, Any]:
+def call(
+    workspace: ProjectWorkspace | None, name: str, args: Mapping[str, Any]
+) -> Mapping[str, Any]:
     """Call a workspace tool; what it raises comes through."""
     found = get_tool(name)
     assert found is not None, name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.async_api import Error
 
-from runners.browser.errors import navigation_failure, is_context_lost
+from runners.browser.errors import is_context_lost, navigation_failure
 from runners.errors import (
     InvalidTarget,
     NavigationFailed,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from runners.invocation.workspace_errors import failed_call, as_workspace_error
+from runners.invocation.workspace_errors import as_workspace_error, failed_call
 
 
 @pytest.mark.parametrize("in_s4", [True, False])

@@ -17,7 +17,7 @@ from runners.workspace.errors import (
     WriteConflict,
 )
 from runners.workspace.files.sandbox import Sandbox
-from runners.workspace.workspace import Workspace
+from runners.workspace.workspace import ProjectWorkspace
 from runners.workspace.writing.snapshots import list_snapshots, read_snapshot
 from tests.support.webgal import sample_game
 from tests.support.writing import call, files_in
@@ -26,12 +26,12 @@ NAME = "game/character/雪乃.json"
 
 
 @pytest.fixture
-def game(tmp_path: Path) -> Workspace:
+def game(tmp_path: Path) -> ProjectWorkspace:
     """A copy of the sample game."""
     return sample_game(tmp_path)
 
 
-def define(game: Workspace, **args: Any) -> dict[str, Any]:
+def define(game: ProjectWorkspace, **args: Any) -> dict[str, Any]:
     """Define a character, 雪乃 with her picture unless said otherwise."""
     return dict(
         call(
@@ -40,12 +40,12 @@ def define(game: Workspace, **args: Any) -> dict[str, Any]:
     )
 
 
-def kept(game: Workspace) -> dict[str, Any]:
+def kept(game: ProjectWorkspace) -> dict[str, Any]:
     """Return the definition of 雪乃."""
     return dict(json.loads((game.root / NAME).read_text()))
 
 
-def test_a_definition_is_written_and_snapshotted(game: Workspace) -> None:
+def test_a_definition_is_written_and_snapshotted(game: ProjectWorkspace) -> None:
     assert define(game, defaultExpression="smile") == {"success": True}
     assert kept(game) == {"name": "雪乃", "image": "yukino.png", "defaultExpression": "smile"}
     [snapshot] = list_snapshots(game.state)
@@ -55,19 +55,19 @@ def test_a_definition_is_written_and_snapshotted(game: Workspace) -> None:
 @pytest.mark.parametrize(
     "image", ["game/figure/yukino/smile.png", "yukino/smile.png", "./yukino//smile.png"]
 )
-def test_an_image_is_named_from_the_figures_folder(game: Workspace, image: str) -> None:
+def test_an_image_is_named_from_the_figures_folder(game: ProjectWorkspace, image: str) -> None:
     define(game, imageFile=image)
     assert kept(game)["image"] == "yukino/smile.png"
 
 
-def test_the_same_definition_again_writes_nothing(game: Workspace) -> None:
+def test_the_same_definition_again_writes_nothing(game: ProjectWorkspace) -> None:
     define(game)
     assert define(game) == {"success": True}
     assert len(list_snapshots(game.state)) == 1
 
 
 def test_another_definition_keeps_what_it_does_not_say_and_can_be_taken_back(
-    game: Workspace,
+    game: ProjectWorkspace,
 ) -> None:
     define(game, defaultExpression="smile")
     (game.root / NAME).write_text(json.dumps(kept(game) | {"voice": "v1"}))
@@ -83,7 +83,7 @@ def test_another_definition_keeps_what_it_does_not_say_and_can_be_taken_back(
 
 
 @pytest.mark.parametrize("content", ["", "not json", "[1]", '"雪乃"', "[" * 5000])
-def test_a_file_that_is_no_definition_is_left_alone(game: Workspace, content: str) -> None:
+def test_a_file_that_is_no_definition_is_left_alone(game: ProjectWorkspace, content: str) -> None:
     (game.root / NAME).parent.mkdir()
     (game.root / NAME).write_text(content)
     with pytest.raises(WriteConflict):
@@ -107,7 +107,7 @@ def test_a_file_that_is_no_definition_is_left_alone(game: Workspace, content: st
     ],
 )
 def test_the_image_must_be_a_file_of_the_figures_folder(
-    game: Workspace, image: str, failure: type[Exception]
+    game: ProjectWorkspace, image: str, failure: type[Exception]
 ) -> None:
     (game.root / "game/figure/link.png").symlink_to(game.root / "game/figure/yukino.png")
     before = files_in(game.root)
@@ -145,7 +145,7 @@ def test_a_missing_image_is_told_with_the_closest_one(
     ],
 )
 def test_a_name_must_be_one_that_a_file_can_have(
-    game: Workspace, name: str, failure: type[Exception]
+    game: ProjectWorkspace, name: str, failure: type[Exception]
 ) -> None:
     before = files_in(game.root)
     with pytest.raises(failure):
@@ -164,19 +164,19 @@ def test_a_name_must_be_one_that_a_file_can_have(
         {"defaultExpression": 1},
     ],
 )
-def test_arguments_are_those_of_the_seed(game: Workspace, args: dict[str, Any]) -> None:
+def test_arguments_are_those_of_the_seed(game: ProjectWorkspace, args: dict[str, Any]) -> None:
     with pytest.raises(BadArguments):
         define(game, **args)
 
 
-def test_two_at_once_leave_one_whole_definition(game: Workspace) -> None:
+def test_two_at_once_leave_one_whole_definition(game: ProjectWorkspace) -> None:
     with ThreadPoolExecutor(2) as both:
         done = [both.submit(define, game, imageFile=one) for one in ("yukino.png", "shore.png")]
         assert [one.result() for one in done] == [{"success": True}] * 2
     assert kept(game)["image"] in {"yukino.png", "shore.png"}
 
 
-def test_a_definition_is_no_figure_of_the_game(game: Workspace) -> None:
+def test_a_definition_is_no_figure_of_the_game(game: ProjectWorkspace) -> None:
     figures = call(game, "list_project_resources", {})["figures"]
     define(game)
     assert call(game, "list_project_resources", {})["figures"] == figures
@@ -188,7 +188,7 @@ def test_without_a_workspace_the_tool_is_disabled() -> None:
 
 
 def test_a_definition_that_another_makes_meanwhile_is_merged_and_not_written_over(
-    game: Workspace, monkeypatch: pytest.MonkeyPatch
+    game: ProjectWorkspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read, file = Sandbox.read, game.root / NAME
 

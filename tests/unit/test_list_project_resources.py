@@ -9,13 +9,13 @@ import pytest
 
 from runners.workspace.errors import BadArguments, ToolDisabled
 from runners.workspace.tools.list_project_resources import RESPONSE
-from runners.workspace.workspace import Workspace
+from runners.workspace.workspace import ProjectWorkspace
 from tests.support.webgal import game_with, sample_game
 from tests.support.webgal_media import GAME, media
 from tests.support.writing import call
 
 
-def listed(game: Workspace) -> dict[str, list[str]]:
+def listed(game: ProjectWorkspace) -> dict[str, list[str]]:
     """Call the tool and return its answer, which fits the seed's schema."""
     answer = dict(call(game, "list_project_resources", {}))
     jsonschema_rs.Draft202012Validator(RESPONSE).validate(answer)

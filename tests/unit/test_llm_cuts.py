@@ -103,7 +103,10 @@ class Scene:
         again.
         """
         whole = RECORDED[self.name]
-        self._transport.answers = [TruncatedStream(whole[:at], cleanly=cleanly), TruncatedStream(whole, cleanly=True)]
+        self._transport.answers = [
+            TruncatedStream(whole[:at], cleanly=cleanly),
+            TruncatedStream(whole, cleanly=True),
+        ]
         chat = self._gateway.stream_chat(messages=ASKED.messages, tools=ASKED.tools)
         return [part async for part in chat]
 
@@ -113,7 +116,8 @@ def calls_of(heard: Sequence[LlmCall]) -> list[tuple[str, object, str]]:
     return [(call.name, call.arguments, call.problem) for call in heard]
 
 
-ASKED = TurnRequest([Message("user", "Go on.")], [ToolSpec("read_file", "Read.", {"type": "object"})])
+READ_FILE = ToolSpec("read_file", "Read.", {"type": "object"})
+ASKED = TurnRequest([Message("user", "Go on.")], [READ_FILE])
 REQUEST = httpx2.Request("POST", "http://model.test/v1")
 WANTED = [(call.name, call.arguments, "") for call in CALLS]
 

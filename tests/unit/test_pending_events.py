@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from decisions.security.masking import Masker
 from runs.execution import event_buffer
 from runs.execution.event_buffer import (
+    MAX_STREAMED_BYTES,
     MERGE_BYTES,
     MERGE_S,
-    MAX_STREAMED_BYTES,
     EventBuffer,
     size_of,
 )
@@ -71,7 +71,8 @@ def test_a_kilobyte_is_due_at_once_and_no_joined_event_is_larger() -> None:
     for _ in range(300):
         events.add(word("12345678"))
     assert events.is_due
-    assert [len(str(text)) for text in texts_of(events)] == [MERGE_BYTES, MERGE_BYTES, 300 * 8 - 2048]
+    lengths = [len(str(text)) for text in texts_of(events)]
+    assert lengths == [MERGE_BYTES, MERGE_BYTES, 300 * 8 - 2048]
 
 
 def test_pieces_are_joined_by_step_and_what_is_no_text_stays_alone() -> None:

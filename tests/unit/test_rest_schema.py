@@ -12,7 +12,7 @@ from drf_spectacular.validation import validate_schema
 from config.schema import document
 from decisions.errors import NotAuthenticated
 from decisions.validation.json_schema import compile_schema
-from runners.invocation.workspace_errors import STATUS, failed_call, as_workspace_error
+from runners.invocation.workspace_errors import STATUS, as_workspace_error, failed_call
 
 OPEN = {"/healthz", "/readyz", "/api/v1/artifacts/upload/{ticket}"}
 

@@ -8,7 +8,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from environ import Env
 
-from config.home import ports, integer
+from config.home import integer, ports
 
 NAME = "CONTINUITY_OF_A_TEST"
 

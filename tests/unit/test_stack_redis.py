@@ -33,7 +33,8 @@ def server(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
 @pytest.mark.usefixtures("server")
 def test_its_socket_is_for_its_owner_alone(tmp_path: Path) -> None:
     assert (tmp_path / "r.sock").stat().st_mode & 0o777 == 0o600
-    assert b"port\r\n$1\r\n0\r\n" in redis_server.send_command(tmp_path / "r.sock", b"CONFIG GET port")
+    reply = redis_server.send_command(tmp_path / "r.sock", b"CONFIG GET port")
+    assert b"port\r\n$1\r\n0\r\n" in reply
 
 
 def test_what_it_took_is_there_after_a_stop(

@@ -24,18 +24,18 @@ from runners.workspace.errors import (
 from runners.workspace.tools.validate_script import REQUEST, RESPONSE
 from runners.workspace.webgal.checks import MAX_DIAGNOSTICS, MAX_LINES
 from runners.workspace.webgal.project import SCENE_BYTES
-from runners.workspace.workspace import Workspace
+from runners.workspace.workspace import ProjectWorkspace
 from tests.support.webgal import diagnostics, sample_game
 from tests.support.writing import call
 
 
 @pytest.fixture
-def game(tmp_path: Path) -> Workspace:
+def game(tmp_path: Path) -> ProjectWorkspace:
     """A copy of the sample game, told of in English."""
     return sample_game(tmp_path)
 
 
-def check(game: Workspace, **args: str) -> dict[str, Any]:
+def check(game: ProjectWorkspace, **args: str) -> dict[str, Any]:
     """Call the tool and return its answer, which fits the seed's schema."""
     answer = dict(call(game, "validate_script", args))
     jsonschema_rs.Draft202012Validator(RESPONSE).validate(answer)
@@ -43,11 +43,11 @@ def check(game: Workspace, **args: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("scene", ["start", "beach", "rooftop", "ending"])
-def test_every_scene_of_the_sample_game_is_valid(game: Workspace, scene: str) -> None:
+def test_every_scene_of_the_sample_game_is_valid(game: ProjectWorkspace, scene: str) -> None:
     assert check(game, path=f"game/scene/{scene}.txt") == {"valid": True, "diagnostics": []}
 
 
-def test_the_seeds_own_example_is_valid(game: Workspace) -> None:
+def test_the_seeds_own_example_is_valid(game: ProjectWorkspace) -> None:
     content = "changeBg: beach.png -next;\n雪乃: 海风真舒服呢;\n"
     assert check(game, content=content) == {"valid": True, "diagnostics": []}
 
@@ -56,12 +56,12 @@ def test_the_seeds_own_example_is_valid(game: Workspace) -> None:
     ("content", "kind"),
     [("雪乃:没有分号", "syntax"), ("frobnicate:x;", "syntax"), ("changeBg:beach.jpg;", "resource")],
 )
-def test_the_seeds_test_vectors(game: Workspace, content: str, kind: str) -> None:
+def test_the_seeds_test_vectors(game: ProjectWorkspace, content: str, kind: str) -> None:
     answer = check(game, content=content)
     assert (answer["valid"], [one["kind"] for one in answer["diagnostics"]]) == (False, [kind])
 
 
-def test_style_alone_leaves_a_script_valid(game: Workspace) -> None:
+def test_style_alone_leaves_a_script_valid(game: ProjectWorkspace) -> None:
     answer = check(game, content="雪乃:你好; \n")
     assert (answer["valid"], answer["diagnostics"][0]["kind"]) == (True, "style")
 
@@ -74,7 +74,7 @@ def test_diagnostics_are_chinese_unless_english_is_asked_for(tmp_path: Path) -> 
     ]
 
 
-def test_the_scene_itself_does_not_make_its_own_words_known(game: Workspace) -> None:
+def test_the_scene_itself_does_not_make_its_own_words_known(game: ProjectWorkspace) -> None:
     (game.root / "game/scene/new.txt").write_text("frobnicate:x;")
     assert check(game, path="game/scene/new.txt")["valid"] is False
     assert check(game, path="game/scene/./new.txt")["valid"] is False
@@ -82,7 +82,7 @@ def test_the_scene_itself_does_not_make_its_own_words_known(game: Workspace) -> 
 
 @pytest.mark.parametrize("change", ["", "雪乃:再见;\n", "end;\n"])
 def test_the_saved_version_of_a_text_does_not_make_its_words_known(
-    game: Workspace, change: str
+    game: ProjectWorkspace, change: str
 ) -> None:
     saved = "雪乃:早上好;\nfrobnicate:x;\n小明:你好;\n"
     (game.root / "game/scene/new.txt").write_text(saved)
@@ -91,12 +91,12 @@ def test_the_saved_version_of_a_text_does_not_make_its_words_known(
     assert check(game, content=change + saved.replace(":x", ":y"))["valid"] is False
 
 
-def test_a_scene_that_has_only_some_lines_in_common_is_another(game: Workspace) -> None:
+def test_a_scene_that_has_only_some_lines_in_common_is_another(game: ProjectWorkspace) -> None:
     (game.root / "game/scene/new.txt").write_text("shore:hello;\nend;\n")
     assert check(game, content="shore:here too;\nend;\n")["valid"] is True
 
 
-def test_of_many_scenes_alike_only_one_is_the_saved_version(game: Workspace) -> None:
+def test_of_many_scenes_alike_only_one_is_the_saved_version(game: ProjectWorkspace) -> None:
     for name in ("one", "two"):
         (game.root / f"game/scene/{name}.txt").write_text("雪乃:你好;\n小明:你好;\nshore:hello;\n")
     assert check(game, content="雪乃:你好;\n小明:你好;\nshore:hello;\n")["valid"] is True
@@ -113,7 +113,7 @@ def test_of_many_scenes_alike_only_one_is_the_saved_version(game: Workspace) -> 
         {"content": None, "path": "a"},
     ],
 )
-def test_either_path_or_content_is_given(game: Workspace, args: dict[str, Any]) -> None:
+def test_either_path_or_content_is_given(game: ProjectWorkspace, args: dict[str, Any]) -> None:
     with pytest.raises(BadArguments):
         call(game, "validate_script", args)
     assert not jsonschema_rs.Draft202012Validator(REQUEST).is_valid(args)
@@ -133,14 +133,14 @@ def test_either_path_or_content_is_given(game: Workspace, args: dict[str, Any]) 
     ],
 )
 def test_a_path_that_cannot_be_read_says_why(
-    game: Workspace, path: str, failure: type[Exception]
+    game: ProjectWorkspace, path: str, failure: type[Exception]
 ) -> None:
     (game.root / "game/scene/link.txt").symlink_to(game.root / "game/scene/start.txt")
     with pytest.raises(failure):
         check(game, path=path)
 
 
-def test_a_file_that_is_not_there_comes_with_a_hint(game: Workspace) -> None:
+def test_a_file_that_is_not_there_comes_with_a_hint(game: ProjectWorkspace) -> None:
     with pytest.raises(PathNotFound) as failed:
         check(game, path="game/scene/none.txt")
     error = failed.value.as_workspace_error()["error"]
@@ -152,7 +152,7 @@ def test_a_file_that_is_not_there_comes_with_a_hint(game: Workspace) -> None:
 
 
 @pytest.mark.parametrize("data", [b"\xff\xfea\x00", b"\x80", b"a;\x00", "海".encode("gb18030")])
-def test_a_file_that_is_no_text_cannot_be_parsed(game: Workspace, data: bytes) -> None:
+def test_a_file_that_is_no_text_cannot_be_parsed(game: ProjectWorkspace, data: bytes) -> None:
     (game.root / "game/scene/odd.txt").write_bytes(data)
     with pytest.raises(ParseFailed) as failed:
         check(game, path="game/scene/odd.txt")
@@ -160,7 +160,7 @@ def test_a_file_that_is_no_text_cannot_be_parsed(game: Workspace, data: bytes) -
 
 
 @pytest.mark.parametrize("content", ["\ud800", "a;\0"])
-def test_content_that_is_no_text_cannot_be_parsed(game: Workspace, content: str) -> None:
+def test_content_that_is_no_text_cannot_be_parsed(game: ProjectWorkspace, content: str) -> None:
     with pytest.raises(ParseFailed):
         check(game, content=content)
 
@@ -168,7 +168,7 @@ def test_content_that_is_no_text_cannot_be_parsed(game: Workspace, content: str)
 @pytest.mark.parametrize(
     "content", ["x;\n" * 400_000, "\n" * MAX_LINES, "海" * (SCENE_BYTES // 3 + 1)]
 )
-def test_a_script_has_a_size_limit(game: Workspace, content: str) -> None:
+def test_a_script_has_a_size_limit(game: ProjectWorkspace, content: str) -> None:
     (game.root / "big.txt").write_text(content)
     for args in ({"content": content}, {"path": "big.txt"}):
         with pytest.raises(TooLarge):
@@ -182,14 +182,14 @@ def test_a_workspace_may_set_a_smaller_limit(tmp_path: Path) -> None:
         check(game, content="a" * 10 + ";")
 
 
-def test_what_is_no_script_at_all_fails_as_a_whole(game: Workspace) -> None:
+def test_what_is_no_script_at_all_fails_as_a_whole(game: ProjectWorkspace) -> None:
     assert len(check(game, content="x\n" * MAX_DIAGNOSTICS)["diagnostics"]) == MAX_DIAGNOSTICS
     with pytest.raises(LintFailed) as failed:
         check(game, content="x\n" * (MAX_DIAGNOSTICS + 1))
     assert failed.value.details == {"counted": {"syntax": MAX_DIAGNOSTICS + 1}, "firstLine": 1}
 
 
-def test_too_many_matters_of_style_are_counted(game: Workspace) -> None:
+def test_too_many_matters_of_style_are_counted(game: ProjectWorkspace) -> None:
     answer = check(game, content="a; \n" * (MAX_DIAGNOSTICS + 5))
     assert (answer["valid"], len(answer["diagnostics"])) == (True, MAX_DIAGNOSTICS + 1)
     assert answer["diagnostics"][-1]["message"] == "5 more style diagnostics are not listed"
@@ -200,7 +200,7 @@ def test_without_a_workspace_the_tool_is_disabled() -> None:
         call(None, "validate_script", {"content": "a;"})
 
 
-def test_through_the_door_of_tools_bad_arguments_are_told_as_that(game: Workspace) -> None:
+def test_through_the_door_of_tools_bad_arguments_are_told_as_that(game: ProjectWorkspace) -> None:
     async def keep(*_: Any, **__: Any) -> str:
         return ""
 

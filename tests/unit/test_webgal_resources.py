@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from runners.workspace.workspace import Workspace
+from runners.workspace.workspace import ProjectWorkspace
 from tests.support.webgal import diagnostics, found, game_with
 
 FILES = [
@@ -24,7 +24,7 @@ FILES = [
 
 
 @pytest.fixture
-def game(tmp_path: Path) -> Workspace:
+def game(tmp_path: Path) -> ProjectWorkspace:
     """A game with a file or two of each kind."""
     return game_with(tmp_path, FILES)
 
@@ -54,7 +54,7 @@ def game(tmp_path: Path) -> Workspace:
         "changeBg:./beach.png;",
     ],
 )
-def test_files_that_are_there_are_no_fault(game: Workspace, statement: str) -> None:
+def test_files_that_are_there_are_no_fault(game: ProjectWorkspace, statement: str) -> None:
     assert diagnostics(game, statement) == []
 
 
@@ -77,7 +77,7 @@ def test_files_that_are_there_are_no_fault(game: Workspace, statement: str) -> N
         "say:a -vocal=none;",
     ],
 )
-def test_what_names_no_file_of_the_game_is_no_fault(game: Workspace, statement: str) -> None:
+def test_what_names_no_file_of_the_game_is_no_fault(game: ProjectWorkspace, statement: str) -> None:
     assert diagnostics(game, statement) == []
 
 
@@ -100,7 +100,7 @@ def test_what_names_no_file_of_the_game_is_no_fault(game: Workspace, statement: 
     ],
 )
 def test_a_missing_file_is_told_with_the_closest_one(
-    game: Workspace, statement: str, kind: str, path: str, near: str
+    game: ProjectWorkspace, statement: str, kind: str, path: str, near: str
 ) -> None:
     told = (1, f"The {kind} “game/{path}” does not exist", f"The closest file: {near}")
     assert found(game, statement, "resource") == [told]
@@ -135,7 +135,7 @@ def test_a_link_is_no_file_of_the_game(tmp_path: Path) -> None:
     assert len(found(game, "changeBg:link.png;", "resource")) == 1
 
 
-def test_without_a_close_file_the_hint_names_the_list(game: Workspace) -> None:
+def test_without_a_close_file_the_hint_names_the_list(game: ProjectWorkspace) -> None:
     [(_, _, hint)] = found(game, "changeBg:完全不同的名字.png;", "resource")
     assert hint == "Check the name; list_project_resources lists the existing files"
 
@@ -144,11 +144,11 @@ def test_in_a_folder_that_is_no_game_every_file_is_missing(tmp_path: Path) -> No
     assert len(found(game_with(tmp_path), "changeBg:a.png;\nbgm:b.mp3;", "resource")) == 2
 
 
-def test_labels_of_the_scene_are_found_wherever_they_stand(game: Workspace) -> None:
+def test_labels_of_the_scene_are_found_wherever_they_stand(game: ProjectWorkspace) -> None:
     assert diagnostics(game, "jumpLabel:a;\nchoose: x : b | y:a;\nlabel: a ;\nlabel:b;") == []
 
 
-def test_a_missing_label_is_told_with_the_closest_one(game: Workspace) -> None:
+def test_a_missing_label_is_told_with_the_closest_one(game: ProjectWorkspace) -> None:
     text = "label:sunset;\njumpLabel:sunet;\nchoose:走:sunsat|留:home;"
     assert found(game, text, "resource") == [
         (2, "This scene has no label “sunet”", "The closest label: sunset"),

@@ -7,32 +7,34 @@ from pathlib import Path
 
 import pytest
 
-from runners.workspace.workspace import Workspace
+from runners.workspace.workspace import ProjectWorkspace
 from tests.support.webgal import diagnostics, found, game_with, sample_game
 
 
 @pytest.fixture
-def game(tmp_path: Path) -> Workspace:
+def game(tmp_path: Path) -> ProjectWorkspace:
     """A game with one background and one figure."""
     return game_with(tmp_path, ["background/beach.png", "figure/yukino.png"])
 
 
-def test_a_statement_without_a_semicolon_is_no_valid_syntax(game: Workspace) -> None:
+def test_a_statement_without_a_semicolon_is_no_valid_syntax(game: ProjectWorkspace) -> None:
     told = ("The statement does not end with “;”", "Put “;” at the end of the line")
     assert found(game, "雪乃:你好\n:旁白\\;\nend;\n", "syntax") == [(1, *told), (2, *told)]
 
 
-def test_a_full_width_semicolon_is_told_as_what_it_is(game: Workspace) -> None:
+def test_a_full_width_semicolon_is_told_as_what_it_is(game: ProjectWorkspace) -> None:
     [(line, _, hint)] = found(game, "你好；", "syntax")
     assert (line, "full-width" in hint) == (1, True)
 
 
-def test_the_semicolon_is_missing_where_the_last_line_of_a_statement_ends(game: Workspace) -> None:
+def test_the_semicolon_is_missing_where_the_last_line_of_a_statement_ends(
+    game: ProjectWorkspace,
+) -> None:
     assert [line for line, *_ in found(game, "a;\n雪乃:b\n -next\n -notend\nc;", "syntax")] == [4]
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", ";", "; 注释", "a;; b", "a; b", "雪乃:a\n -next;"])
-def test_comments_and_blank_lines_need_no_semicolon(game: Workspace, text: str) -> None:
+def test_comments_and_blank_lines_need_no_semicolon(game: ProjectWorkspace, text: str) -> None:
     assert found(game, text, "syntax") == []
 
 
@@ -52,7 +54,7 @@ def test_comments_and_blank_lines_need_no_semicolon(game: Workspace, text: str) 
         "setComplexAnimation:{;",
     ],
 )
-def test_json_as_the_engine_reads_it_is_no_fault(game: Workspace, statement: str) -> None:
+def test_json_as_the_engine_reads_it_is_no_fault(game: ProjectWorkspace, statement: str) -> None:
     assert diagnostics(game, statement) == []
 
 
@@ -68,24 +70,24 @@ def test_json_as_the_engine_reads_it_is_no_fault(game: Workspace, statement: str
     ],
 )
 def test_broken_json_is_no_valid_syntax(
-    game: Workspace, statement: str, where: str, at: int
+    game: ProjectWorkspace, statement: str, where: str, at: int
 ) -> None:
     [(_, message, hint)] = found(game, statement, "syntax")
     assert message == f"“{where}” is not valid JSON (at character {at})"
     assert hint == "Check the quotes, commas and brackets"
 
 
-def test_json_cut_off_at_a_negative_number_is_told_as_that(game: Workspace) -> None:
+def test_json_cut_off_at_a_negative_number_is_told_as_that(game: ProjectWorkspace) -> None:
     [(_, _, hint)] = found(game, 'setTransform:{"position":{"x": -5}};', "syntax")
     assert hint == "Leave no space before a minus sign: “ -” begins an argument"
 
 
-def test_a_statement_that_the_engine_drops_is_told(game: Workspace) -> None:
+def test_a_statement_that_the_engine_drops_is_told(game: ProjectWorkspace) -> None:
     [(line, message, _)] = found(game, "a;\n雪乃:b;\\", "syntax")
     assert (line, message.startswith("The last line ends with a backslash")) == (2, True)
 
 
-def test_tabs_and_blanks_at_line_ends_are_a_matter_of_style(game: Workspace) -> None:
+def test_tabs_and_blanks_at_line_ends_are_a_matter_of_style(game: ProjectWorkspace) -> None:
     told = [
         (line, message)
         for line, message, _ in found(game, "a;\n雪乃:\tb;\r\nc; \n\u3000\n", "style")
@@ -94,16 +96,16 @@ def test_tabs_and_blanks_at_line_ends_are_a_matter_of_style(game: Workspace) -> 
     assert told == [(2, "The line contains a tab"), (3, trailing), (4, trailing)]
 
 
-def test_a_line_that_goes_on_after_the_semicolon_is_told(game: Workspace) -> None:
+def test_a_line_that_goes_on_after_the_semicolon_is_told(game: ProjectWorkspace) -> None:
     [(line, message, _)] = found(game, "changeBg:beach.png;\n -next;", "style")
     assert (line, "so this line is a comment" in message) == (2, True)
 
 
-def test_a_byte_order_mark_is_no_part_of_the_first_statement(game: Workspace) -> None:
+def test_a_byte_order_mark_is_no_part_of_the_first_statement(game: ProjectWorkspace) -> None:
     assert diagnostics(game, "\ufeffchangeBg:beach.png;") == []
 
 
-def test_diagnostics_stand_in_the_order_of_lines(game: Workspace) -> None:
+def test_diagnostics_stand_in_the_order_of_lines(game: ProjectWorkspace) -> None:
     told = diagnostics(game, "changeBg:a.png \nfrobnicate:x;\t\njumpLabel:b\n")
     assert [(one["line"], one["kind"]) for one in told] == [
         (1, "syntax"),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from runners.workspace.workspace import Workspace
+from runners.workspace.workspace import ProjectWorkspace
 from runners.workspace.writing.deleted_files import DeletedFileLimits, prune_deleted_files
 from runners.workspace.writing.file_lock import lock_name, try_lock
 from runners.workspace.writing.snapshots import iter_snapshots, list_file_snapshots
@@ -23,7 +23,7 @@ MUCH = DeletedFileLimits(1000, 1 << 30, 90 * DAY)
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Workspace:
+def here(tmp_path: Path) -> ProjectWorkspace:
     """A workspace with three files that were written three times each, two of them deleted."""
     made = workspace_at(tmp_path)
     for turn in "123":
@@ -34,30 +34,30 @@ def here(tmp_path: Path) -> Workspace:
     return made
 
 
-def sweep(here: Workspace, kept: DeletedFileLimits = MUCH) -> None:
+def sweep(here: ProjectWorkspace, kept: DeletedFileLimits = MUCH) -> None:
     """Sweep as an hour later."""
     (here.state / "deleted").unlink(missing_ok=True)
     prune_deleted_files(here.state, kept)
 
 
-def counts(here: Workspace) -> list[int]:
+def counts(here: ProjectWorkspace) -> list[int]:
     """Return how many snapshots there are of each file."""
     return [len(list_file_snapshots(here.state, f"{name}.txt")) for name in ("old", "new", "there")]
 
 
-def be_gone_for(here: Workspace, name: str, seconds: float) -> None:
+def be_gone_for(here: ProjectWorkspace, name: str, seconds: float) -> None:
     """Have a file be known to be gone for so long."""
     noted = json.loads((here.state / "deleted.json").read_text())
     noted[name] -= seconds
     (here.state / "deleted.json").write_text(json.dumps(noted))
 
 
-def test_within_the_limits_everything_stays(here: Workspace) -> None:
+def test_within_the_limits_everything_stays(here: ProjectWorkspace) -> None:
     sweep(here)
     assert counts(here) == [3, 3, 3]
 
 
-def test_over_the_count_the_oldest_of_all_deleted_files_go(here: Workspace) -> None:
+def test_over_the_count_the_oldest_of_all_deleted_files_go(here: ProjectWorkspace) -> None:
     before = sorted(
         (one.timestamp, one.id) for one in iter_snapshots(here.state) if one.path != "there.txt"
     )
@@ -68,21 +68,21 @@ def test_over_the_count_the_oldest_of_all_deleted_files_go(here: Workspace) -> N
     assert (left, counts(here)[2]) == (before[-2:], 3)
 
 
-def test_over_the_bytes_the_oldest_go(here: Workspace) -> None:
+def test_over_the_bytes_the_oldest_go(here: ProjectWorkspace) -> None:
     sweep(here, DeletedFileLimits(1000, 350, 90 * DAY))  # each file: 0, 100 and 100 bytes
     assert counts(here) == [1, 2, 3]
     sweep(here, DeletedFileLimits(1000, 99, 90 * DAY))
     assert counts(here) == [0, 0, 3]
 
 
-def test_what_is_gone_for_too_long_goes_whole(here: Workspace) -> None:
+def test_what_is_gone_for_too_long_goes_whole(here: ProjectWorkspace) -> None:
     sweep(here)
     be_gone_for(here, "old.txt", 91 * DAY)
     sweep(here)
     assert counts(here) == [0, 3, 3]
 
 
-def test_how_long_a_file_is_gone_is_counted_from_when_it_was_missed(here: Workspace) -> None:
+def test_how_long_a_file_is_gone_is_counted_from_when_it_was_missed(here: ProjectWorkspace) -> None:
     for path in (here.state / "snapshots").glob("*.meta.json"):
         told = json.loads(path.read_text())
         path.write_text(json.dumps(told | {"timestamp": 1}))
@@ -90,7 +90,7 @@ def test_how_long_a_file_is_gone_is_counted_from_when_it_was_missed(here: Worksp
     assert counts(here) == [3, 3, 3]
 
 
-def test_a_file_that_came_back_is_not_gone_any_more(here: Workspace) -> None:
+def test_a_file_that_came_back_is_not_gone_any_more(here: ProjectWorkspace) -> None:
     sweep(here)
     be_gone_for(here, "old.txt", 89 * DAY)
     (here.root / "old.txt").write_text("back")
@@ -102,12 +102,12 @@ def test_a_file_that_came_back_is_not_gone_any_more(here: Workspace) -> None:
     assert counts(here) == [3, 3, 3]
 
 
-def test_with_no_room_nothing_of_deleted_files_is_kept(here: Workspace) -> None:
+def test_with_no_room_nothing_of_deleted_files_is_kept(here: ProjectWorkspace) -> None:
     sweep(here, DeletedFileLimits(0, 1 << 30, 90 * DAY))
     assert counts(here) == [0, 0, 3]
 
 
-def test_files_that_are_not_text_or_links_are_there(here: Workspace) -> None:
+def test_files_that_are_not_text_or_links_are_there(here: ProjectWorkspace) -> None:
     (here.root / "old.txt").symlink_to("/nowhere")
     (here.root / "new.txt").mkdir()
     sweep(here, DeletedFileLimits(0, 0, 0))
@@ -115,7 +115,7 @@ def test_files_that_are_not_text_or_links_are_there(here: Workspace) -> None:
 
 
 @pytest.mark.parametrize("how", ["gone", "empty"])
-def test_a_folder_that_is_not_mounted_has_lost_no_file(here: Workspace, how: str) -> None:
+def test_a_folder_that_is_not_mounted_has_lost_no_file(here: ProjectWorkspace, how: str) -> None:
     shutil.rmtree(here.root)
     if how == "empty":
         here.root.mkdir()
@@ -123,7 +123,7 @@ def test_a_folder_that_is_not_mounted_has_lost_no_file(here: Workspace, how: str
     assert counts(here) == [3, 3, 3]
 
 
-def test_a_file_that_is_being_written_is_left_alone(here: Workspace) -> None:
+def test_a_file_that_is_being_written_is_left_alone(here: ProjectWorkspace) -> None:
     with ExitStack() as closing:
         assert try_lock(here.state / "locks" / lock_name("old.txt"), closing)
         sweep(here, DeletedFileLimits(0, 0, 0))
@@ -131,14 +131,14 @@ def test_a_file_that_is_being_written_is_left_alone(here: Workspace) -> None:
 
 
 @pytest.mark.parametrize("noted", ["", "[]", "{broken", '{"old.txt": "yesterday"}', '{"x": 1e99}'])
-def test_a_note_that_is_broken_begins_anew(here: Workspace, noted: str) -> None:
+def test_a_note_that_is_broken_begins_anew(here: ProjectWorkspace, noted: str) -> None:
     (here.state / "deleted.json").write_text(noted)
     sweep(here)
     assert counts(here) == [3, 3, 3]
     assert set(json.loads((here.state / "deleted.json").read_text())) == {"old.txt", "new.txt"}
 
 
-def test_a_clock_that_was_ahead_ends_nothing_early_or_never(here: Workspace) -> None:
+def test_a_clock_that_was_ahead_ends_nothing_early_or_never(here: ProjectWorkspace) -> None:
     sweep(here)
     be_gone_for(here, "old.txt", -500 * DAY)
     sweep(here)
@@ -146,7 +146,7 @@ def test_a_clock_that_was_ahead_ends_nothing_early_or_never(here: Workspace) -> 
     assert noted["old.txt"] <= time.time()
 
 
-def test_it_is_done_once_an_hour(here: Workspace) -> None:
+def test_it_is_done_once_an_hour(here: ProjectWorkspace) -> None:
     sweep(here)
     prune_deleted_files(here.state, DeletedFileLimits(0, 0, 0))
     assert counts(here) == [3, 3, 3]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from runners.workspace.errors import BadArguments, NotText, PathNotFound, TooLarge, WorkspaceTimeout
-from runners.workspace.workspace import Workspace
+from runners.workspace.workspace import ProjectWorkspace
 from runners.workspace.writing.replacement import replace_all
 from runners.workspace.writing.snapshots import list_snapshots, read_snapshot
 from tests.support.writing import call, workspace_at
@@ -118,14 +118,16 @@ def test_many_matches_that_each_look_at_all_the_rest_end_at_the_deadline() -> No
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Workspace:
+def here(tmp_path: Path) -> ProjectWorkspace:
     """A workspace with a file."""
     made = workspace_at(tmp_path)
     (made.root / "a.txt").write_bytes(b"one two\r\none\n")
     return made
 
 
-def test_the_file_is_changed_without_a_preview_and_what_it_was_is_kept(here: Workspace) -> None:
+def test_the_file_is_changed_without_a_preview_and_what_it_was_is_kept(
+    here: ProjectWorkspace,
+) -> None:
     answer = call(here, "replace_in_file", {"path": "a.txt", "find": "one", "replace": "1"})
     [snapshot] = list_snapshots(here.state)
     assert answer == {"count": 2}
@@ -133,7 +135,7 @@ def test_the_file_is_changed_without_a_preview_and_what_it_was_is_kept(here: Wor
     assert read_snapshot(here.state, snapshot.id)[1] == "one two\r\none\n"
 
 
-def test_without_a_match_nothing_is_written(here: Workspace) -> None:
+def test_without_a_match_nothing_is_written(here: ProjectWorkspace) -> None:
     before = (here.root / "a.txt").stat()
     args = {"path": "a.txt", "find": "three", "replace": "3"}
     assert call(here, "replace_in_file", args) == {"count": 0}

@@ -18,7 +18,7 @@ from runners.workspace.errors import (
     PathNotFound,
     WorkspaceFailed,
 )
-from runners.workspace.workspace import Workspace
+from runners.workspace.workspace import ProjectWorkspace
 from runners.workspace.writing.crash_recovery import sweep_state
 from runners.workspace.writing.snapshots import SNAPSHOT_ID, list_snapshots, read_snapshot
 from runners.workspace.writing.write_text import write_text
@@ -28,7 +28,7 @@ GONE = "snap_20251101T093210_ab12cd34"
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Workspace:
+def here(tmp_path: Path) -> ProjectWorkspace:
     """A workspace without files."""
     return workspace_at(tmp_path)
 
@@ -43,17 +43,17 @@ def plant(state: Path, snapshot_id: str, *, content: str | None = "x", **meta: A
         (folder / f"{snapshot_id}.txt").write_text(content)
 
 
-def paths(here: Workspace, **wish: Any) -> list[str]:
+def paths(here: ProjectWorkspace, **wish: Any) -> list[str]:
     """Return the paths that list_snapshots tells."""
     return [one["path"] for one in call(here, "list_snapshots", wish)["snapshots"]]
 
 
-def test_there_are_none_before_the_first_write(here: Workspace) -> None:
+def test_there_are_none_before_the_first_write(here: ProjectWorkspace) -> None:
     assert call(here, "list_snapshots", {}) == {"snapshots": []}
     assert not here.state.exists()
 
 
-def test_they_are_listed_as_the_seed_says_newest_first(here: Workspace) -> None:
+def test_they_are_listed_as_the_seed_says_newest_first(here: ProjectWorkspace) -> None:
     for content in "abc":
         write_text(here, "a.txt", content, idempotency_key=f"k{content}")
     told = call(here, "list_snapshots", {})["snapshots"]
@@ -66,7 +66,7 @@ def test_they_are_listed_as_the_seed_says_newest_first(here: Workspace) -> None:
 
 
 def test_a_clock_that_went_back_does_not_turn_the_order(
-    here: Workspace, monkeypatch: pytest.MonkeyPatch
+    here: ProjectWorkspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_text(here, "a.txt", "first")
     monkeypatch.setattr(time, "time_ns", lambda: 1_700_000_000 * 10**9)
@@ -76,7 +76,7 @@ def test_a_clock_that_went_back_does_not_turn_the_order(
     assert newest.timestamp == oldest.timestamp + 1
 
 
-def test_of_one_moment_they_are_listed_by_their_ids(here: Workspace) -> None:
+def test_of_one_moment_they_are_listed_by_their_ids(here: ProjectWorkspace) -> None:
     ids = [f"snap_20251101T093210_0000000{n}" for n in (3, 1, 2)]
     for one in ids:
         plant(here.state, one)
@@ -84,7 +84,7 @@ def test_of_one_moment_they_are_listed_by_their_ids(here: Workspace) -> None:
     assert told == sorted(ids, reverse=True)
 
 
-def test_a_path_is_how_paths_begin_and_the_limit_comes_after(here: Workspace) -> None:
+def test_a_path_is_how_paths_begin_and_the_limit_comes_after(here: ProjectWorkspace) -> None:
     for path in ("game/scene/a.txt", "Game/scene/a.txt", "game/b.txt"):
         write_text(here, path, "x")
     assert paths(here, path="game/") == ["game/b.txt", "game/scene/a.txt"]
@@ -103,7 +103,7 @@ def test_a_file_that_was_forbidden_since_is_neither_listed_nor_given_out(tmp_pat
         call(narrowed, "restore_snapshot", {"snapshotId": done.snapshot_id})
 
 
-def test_a_negative_limit_is_50(here: Workspace) -> None:
+def test_a_negative_limit_is_50(here: ProjectWorkspace) -> None:
     for number in range(60):
         plant(here.state, f"snap_20251101T093210_{number:08x}")
     assert (len(paths(here, limit=-1)), len(paths(here, limit=-0.5))) == (50, 50)
@@ -111,7 +111,7 @@ def test_a_negative_limit_is_50(here: Workspace) -> None:
 
 
 @pytest.mark.parametrize("limit", [1001, 1000.5, True, None, "5", float("nan"), float("inf")])
-def test_other_limits_are_wrong(here: Workspace, limit: Any) -> None:
+def test_other_limits_are_wrong(here: ProjectWorkspace, limit: Any) -> None:
     with pytest.raises((ValidationError, BadArguments)):
         call(here, "list_snapshots", {"limit": limit})
 
@@ -145,7 +145,9 @@ BROKEN: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("how", BROKEN)
-def test_a_broken_one_is_not_listed_and_told_where_it_is_named(here: Workspace, how: str) -> None:
+def test_a_broken_one_is_not_listed_and_told_where_it_is_named(
+    here: ProjectWorkspace, how: str
+) -> None:
     plant(here.state, GONE, **BROKEN[how])
     write_text(here, "a.txt", "x")
     assert GONE not in {one.id for one in list_snapshots(here.state)}
@@ -154,7 +156,7 @@ def test_a_broken_one_is_not_listed_and_told_where_it_is_named(here: Workspace, 
 
 
 @pytest.mark.parametrize("meta", ["", "{", "[]", "null", '"x"', "[" * 100_000, "\udcff"])
-def test_metadata_that_is_no_object_is_broken(here: Workspace, meta: str) -> None:
+def test_metadata_that_is_no_object_is_broken(here: ProjectWorkspace, meta: str) -> None:
     plant(here.state, GONE)
     path = here.state / "snapshots" / f"{GONE}.meta.json"
     path.write_bytes(meta.encode(errors="surrogateescape"))
@@ -164,14 +166,14 @@ def test_metadata_that_is_no_object_is_broken(here: Workspace, meta: str) -> Non
 
 
 @pytest.mark.parametrize("content", [b"y", b"\xff"])
-def test_a_content_that_is_not_what_it_was_is_told(here: Workspace, content: bytes) -> None:
+def test_a_content_that_is_not_what_it_was_is_told(here: ProjectWorkspace, content: bytes) -> None:
     plant(here.state, GONE)
     (here.state / "snapshots" / f"{GONE}.txt").write_bytes(content)
     with pytest.raises(ParseFailed, match="does not match its hash"):
         read_snapshot(here.state, GONE)
 
 
-def test_half_a_snapshot_is_none(here: Workspace) -> None:
+def test_half_a_snapshot_is_none(here: ProjectWorkspace) -> None:
     plant(here.state, GONE, content=None)
     assert list_snapshots(here.state) == []
     for missing in (GONE, "snap_20251101T093210_00000000"):
@@ -193,12 +195,12 @@ def test_half_a_snapshot_is_none(here: Workspace) -> None:
         GONE.replace("ab12", "AB12"),
     ],
 )
-def test_what_is_no_id_is_a_wrong_argument(here: Workspace, wrong: str) -> None:
+def test_what_is_no_id_is_a_wrong_argument(here: ProjectWorkspace, wrong: str) -> None:
     with pytest.raises(BadArguments):
         call(here, "restore_snapshot", {"snapshotId": wrong})
 
 
-def test_halves_and_drafts_of_dead_writers_go_with_time(here: Workspace) -> None:
+def test_halves_and_drafts_of_dead_writers_go_with_time(here: ProjectWorkspace) -> None:
     plant(here.state, GONE, content=None)
     plant(here.state, "snap_20251101T093210_00000001")
     folder = here.state / "snapshots"
@@ -213,7 +215,7 @@ def test_halves_and_drafts_of_dead_writers_go_with_time(here: Workspace) -> None
     assert files_in(folder) == [f"{left}.meta.json", f"{left}.txt"]
 
 
-def test_what_is_older_than_enough_of_them_is_not_read(here: Workspace) -> None:
+def test_what_is_older_than_enough_of_them_is_not_read(here: ProjectWorkspace) -> None:
     for number in (1, 2, 3):
         plant(here.state, f"snap_20251101T09321{number}_0000000{number}", timestamp=number)
     oldest = here.state / "snapshots" / "snap_20251101T093211_00000001.meta.json"

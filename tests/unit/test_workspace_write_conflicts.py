@@ -13,7 +13,7 @@ import pytest
 
 from runners.workspace.errors import WriteConflict
 from runners.workspace.files import atomic_replace
-from runners.workspace.workspace import Workspace
+from runners.workspace.workspace import ProjectWorkspace
 from runners.workspace.writing import snapshots
 from runners.workspace.writing.crash_recovery import PendingWrite, content_digest, finish_or_undo
 from runners.workspace.writing.file_lock import lock_name
@@ -25,7 +25,7 @@ BESIDE = f".continuity-{'0' * 16}.tmp"
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Workspace:
+def here(tmp_path: Path) -> ProjectWorkspace:
     """A workspace with one file."""
     made = workspace_at(tmp_path)
     (made.root / "a.txt").write_text("old")
@@ -68,7 +68,7 @@ def test_a_write_that_failed_is_not_answered_as_done_under_its_key(
     [(True, "third", False), (True, "new", True), (False, "third", True), (False, "old", False)],
 )
 def test_what_a_dead_writer_left_tells_whether_it_wrote(
-    here: Workspace, is_beside: bool, now: str, is_kept: bool
+    here: ProjectWorkspace, is_beside: bool, now: str, is_kept: bool
 ) -> None:
     done = write_text(here, "a.txt", "new", idempotency_key="k")
     [key] = files_in(here.state / "keys")
@@ -92,7 +92,7 @@ def test_what_a_dead_writer_left_tells_whether_it_wrote(
 
 
 def test_what_another_wrote_while_the_content_was_written_stays(
-    here: Workspace, monkeypatch: pytest.MonkeyPatch
+    here: ProjectWorkspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, becomes in (("a.txt", "theirs"), ("new.txt", "theirs, and new")):
         file = here.root / name
@@ -104,7 +104,7 @@ def test_what_another_wrote_while_the_content_was_written_stays(
 
 
 def test_a_new_file_is_not_put_over_one_made_at_the_last_moment(
-    here: Workspace, monkeypatch: pytest.MonkeyPatch
+    here: ProjectWorkspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = here.root / "new.txt"
     meanwhile(monkeypatch, atomic_replace, "_put", partial(file.write_text, "theirs"))
@@ -114,7 +114,7 @@ def test_a_new_file_is_not_put_over_one_made_at_the_last_moment(
 
 
 def test_a_new_file_is_written_also_where_files_have_one_name_only(
-    here: Workspace, monkeypatch: pytest.MonkeyPatch
+    here: ProjectWorkspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: Any, **__: Any) -> None:
         raise OSError(errno.EPERM, "no second names here")
@@ -126,7 +126,7 @@ def test_a_new_file_is_written_also_where_files_have_one_name_only(
 
 
 def test_what_is_about_to_be_done_is_on_the_disk_before_anything_is_kept(
-    here: Workspace, monkeypatch: pytest.MonkeyPatch
+    here: ProjectWorkspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[str] = []
     at_snapshot: list[list[str]] = []

@@ -21,7 +21,7 @@ from runners.workspace.errors import (
     ToolDisabled,
     WriteConflict,
 )
-from runners.workspace.workspace import Workspace
+from runners.workspace.workspace import ProjectWorkspace
 from runners.workspace.writing.crash_recovery import PendingWrite
 from runners.workspace.writing.file_lock import hold_lock
 from runners.workspace.writing.snapshots import list_snapshots, read_snapshot
@@ -32,14 +32,14 @@ FIELDS = [field.name for field in fields(PendingWrite)]
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Workspace:
+def here(tmp_path: Path) -> ProjectWorkspace:
     """A workspace with one file."""
     made = workspace_at(tmp_path)
     (made.root / "a.txt").write_bytes(b"one\ntwo\r\nthree")
     return made
 
 
-def write(here: Workspace, content: str, path: str = "a.txt", **more: Any) -> dict[str, Any]:
+def write(here: ProjectWorkspace, content: str, path: str = "a.txt", **more: Any) -> dict[str, Any]:
     """Preview a write and do it."""
     call(here, "write_to_file", {"path": path, "content": content, "dryRun": True, **more})
     return dict(
@@ -47,7 +47,7 @@ def write(here: Workspace, content: str, path: str = "a.txt", **more: Any) -> di
     )
 
 
-def test_a_preview_tells_the_diff_and_changes_nothing(here: Workspace) -> None:
+def test_a_preview_tells_the_diff_and_changes_nothing(here: ProjectWorkspace) -> None:
     answer = call(here, "write_to_file", {"path": "a.txt", "content": "one\n2", "dryRun": True})
     [hunk] = answer["diff"]["hunks"]
     assert answer["applied"] is False
@@ -56,7 +56,7 @@ def test_a_preview_tells_the_diff_and_changes_nothing(here: Workspace) -> None:
     assert list_snapshots(here.state) == []
 
 
-def test_what_was_previewed_is_written_and_what_it_was_is_kept(here: Workspace) -> None:
+def test_what_was_previewed_is_written_and_what_it_was_is_kept(here: ProjectWorkspace) -> None:
     done = write(here, "海\n")
     snapshot, content = read_snapshot(here.state, done["snapshotId"])
     assert (done["applied"], done["bytesWritten"]) == (True, 4)
@@ -64,7 +64,7 @@ def test_what_was_previewed_is_written_and_what_it_was_is_kept(here: Workspace) 
     assert (snapshot.path, content, snapshot.existed) == ("a.txt", "one\ntwo\r\nthree", True)
 
 
-def test_a_new_file_is_made_with_its_folders_at_the_write_alone(here: Workspace) -> None:
+def test_a_new_file_is_made_with_its_folders_at_the_write_alone(here: ProjectWorkspace) -> None:
     preview_text(here, "deep/er/new.txt", "x")
     assert not (here.root / "deep").exists()
     done = write(here, "x", path="deep/er/new.txt")
@@ -73,7 +73,7 @@ def test_a_new_file_is_made_with_its_folders_at_the_write_alone(here: Workspace)
     assert snapshot.existed is False
 
 
-def test_append_adds_to_the_end_and_again_only_with_a_new_preview(here: Workspace) -> None:
+def test_append_adds_to_the_end_and_again_only_with_a_new_preview(here: ProjectWorkspace) -> None:
     write(here, "\nfour", mode="append")
     assert (here.root / "a.txt").read_bytes() == b"one\ntwo\r\nthree\nfour"
     with pytest.raises(WriteConflict, match="changed since"):
@@ -82,7 +82,7 @@ def test_append_adds_to_the_end_and_again_only_with_a_new_preview(here: Workspac
     assert (here.root / "a.txt").read_bytes().endswith(b"\nfour\nfour")
 
 
-def test_a_write_that_nobody_previewed_is_refused(here: Workspace) -> None:
+def test_a_write_that_nobody_previewed_is_refused(here: ProjectWorkspace) -> None:
     preview_text(here, "a.txt", "x")
     preview_text(here, "b.txt", "y")
     somebody = replace(here, principal_id="token:other")
@@ -99,7 +99,7 @@ def test_a_write_that_nobody_previewed_is_refused(here: Workspace) -> None:
     assert files_in(here.root) == ["a.txt"]
 
 
-def test_a_preview_ends_after_15_minutes(here: Workspace) -> None:
+def test_a_preview_ends_after_15_minutes(here: ProjectWorkspace) -> None:
     preview_text(here, "a.txt", "x")
     [preview] = (here.state / "previews").iterdir()
     for age_s, refusal in ((14 * 60, None), (15 * 60 + 1, PolicyViolation)):
@@ -120,7 +120,7 @@ def test_without_the_rule_no_preview_is_needed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("change", ["other content", None])
 def test_a_file_that_changed_since_its_preview_stays_as_it_is(
-    here: Workspace, change: str | None
+    here: ProjectWorkspace, change: str | None
 ) -> None:
     preview_text(here, "a.txt", "x")
     (here.root / "a.txt").unlink()
@@ -132,7 +132,7 @@ def test_a_file_that_changed_since_its_preview_stays_as_it_is(
     assert list_snapshots(here.state) == []
 
 
-def test_a_key_writes_once_and_then_answers_the_same(here: Workspace) -> None:
+def test_a_key_writes_once_and_then_answers_the_same(here: ProjectWorkspace) -> None:
     first = write(here, "x", idempotencyKey="k")
     (here.root / "a.txt").write_text("somebody's")
     again = {"path": "./a.txt", "content": "x", "dryRun": False, "idempotencyKey": "k"}
@@ -141,7 +141,7 @@ def test_a_key_writes_once_and_then_answers_the_same(here: Workspace) -> None:
     assert [one.idempotency_key for one in list_snapshots(here.state)] == ["k"]
 
 
-def test_a_key_used_for_something_else_is_a_conflict(here: Workspace) -> None:
+def test_a_key_used_for_something_else_is_a_conflict(here: ProjectWorkspace) -> None:
     write(here, "x", idempotencyKey="k")
     for other in ({"content": "y"}, {"content": "x", "mode": "append"}):
         with pytest.raises(WriteConflict, match="different content"):
@@ -151,14 +151,14 @@ def test_a_key_used_for_something_else_is_a_conflict(here: Workspace) -> None:
     assert (here.root / "a.txt").read_text() == "y"
 
 
-def test_an_empty_key_is_none(here: Workspace) -> None:
+def test_an_empty_key_is_none(here: ProjectWorkspace) -> None:
     write(here, "x", idempotencyKey="")
     write(here, "y", idempotencyKey="")
     assert (here.root / "a.txt").read_text() == "y"
     assert {one.idempotency_key for one in list_snapshots(here.state)} == {None}
 
 
-def test_a_key_ends_after_a_day(here: Workspace) -> None:
+def test_a_key_ends_after_a_day(here: ProjectWorkspace) -> None:
     write(here, "x", idempotencyKey="k")
     [kept] = (here.state / "keys").iterdir()
     os.utime(kept, (0, time.time() - 24 * 3600 - 1))
@@ -191,7 +191,7 @@ def test_a_key_ends_after_a_day(here: Workspace) -> None:
 )
 @pytest.mark.parametrize("dry", [True, False])
 def test_what_may_not_be_written_is_not_previewed_either(
-    here: Workspace, path: str, refusal: type[Exception], dry: bool
+    here: ProjectWorkspace, path: str, refusal: type[Exception], dry: bool
 ) -> None:
     (here.root / "folder").mkdir()
     (here.root / "link").symlink_to("/etc")
@@ -225,7 +225,7 @@ def test_only_text_that_has_room_is_written(tmp_path: Path) -> None:
     assert write_text(here, "nine", "x", mode="append").bytes_written == 1
 
 
-def test_another_writer_is_waited_for_and_then_told_of(here: Workspace) -> None:
+def test_another_writer_is_waited_for_and_then_told_of(here: ProjectWorkspace) -> None:
     with (
         hold_lock(here.state, "a.txt", wait_s=1),
         pytest.raises(WriteConflict, match="Another call is writing"),
@@ -234,14 +234,14 @@ def test_another_writer_is_waited_for_and_then_told_of(here: Workspace) -> None:
     assert write_text(here, "a.txt", "x", wait_s=0).bytes_written == 1
 
 
-def test_a_files_mode_is_kept(here: Workspace) -> None:
+def test_a_files_mode_is_kept(here: ProjectWorkspace) -> None:
     (here.root / "a.txt").chmod(0o640)
     write(here, "x")
     assert (here.root / "a.txt").stat().st_mode & 0o777 == 0o640
 
 
 def test_a_state_folder_that_cannot_be_made_is_a_failed_disk_and_names_no_place(
-    here: Workspace, tmp_path: Path
+    here: ProjectWorkspace, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("")
     broken = replace(here, state=tmp_path / "file" / "state")
@@ -266,7 +266,7 @@ def test_no_tool_writes_where_there_is_no_workspace() -> None:
 @pytest.mark.parametrize(
     "note", ["{", "[]", '{"root": 1}', json.dumps({**dict.fromkeys(FIELDS, 1)}), "\x00" * 100]
 )
-def test_a_note_that_no_writer_left_is_no_hindrance(here: Workspace, note: str) -> None:
+def test_a_note_that_no_writer_left_is_no_hindrance(here: ProjectWorkspace, note: str) -> None:
     write_text(here, "a.txt", "x")
     [lock] = (here.state / "locks").iterdir()
     lock.write_text(note)

@@ -27,7 +27,7 @@ _FORBIDDEN = WorkspacePolicy().forbidden
 _writing = threading.Lock()
 
 
-class ReadFile(Arguments):
+class ReadFileArguments(Arguments):
     """Which file."""
 
     path: str
@@ -41,7 +41,7 @@ class WriteFile(Arguments):
     append: bool = False
 
 
-class ListFiles(Arguments):
+class ListFilesArguments(Arguments):
     """Which folder."""
 
     path: str = "."
@@ -50,7 +50,7 @@ class ListFiles(Arguments):
 
 
 @runner_tool("file.read", Effect.READ)
-async def file_read(args: ReadFile, env: ToolEnvironment) -> Mapping[str, Any]:
+async def file_read(args: ReadFileArguments, env: ToolEnvironment) -> Mapping[str, Any]:
     """Return the text of a file of at most 1 MiB."""
     return await asyncio.to_thread(_read, args, env.folder)
 
@@ -62,7 +62,7 @@ async def file_write(args: WriteFile, env: ToolEnvironment) -> Mapping[str, Any]
 
 
 @runner_tool("file.list", Effect.READ)
-async def file_list(args: ListFiles, env: ToolEnvironment) -> Mapping[str, Any]:
+async def file_list(args: ListFilesArguments, env: ToolEnvironment) -> Mapping[str, Any]:
     """List a folder by path, or all that is below it; no links, and nothing that is forbidden."""
     return await asyncio.to_thread(_list, args, env.folder)
 
@@ -72,7 +72,7 @@ def open_sandbox(runner_folder: RunnerFolder) -> Sandbox:
     return Sandbox(runner_folder.root, _FORBIDDEN)
 
 
-def _read(args: ReadFile, runner_folder: RunnerFolder) -> Mapping[str, Any]:
+def _read(args: ReadFileArguments, runner_folder: RunnerFolder) -> Mapping[str, Any]:
     with open_sandbox(runner_folder) as sandbox:
         data = sandbox.read(args.path, limit=OUTPUT_BYTES)
         name = sandbox.normalize_path(args.path)
@@ -104,7 +104,7 @@ def _content_of(sandbox: Sandbox, path: str) -> bytes | None:
     return data
 
 
-def _list(args: ListFiles, runner_folder: RunnerFolder) -> Mapping[str, Any]:
+def _list(args: ListFilesArguments, runner_folder: RunnerFolder) -> Mapping[str, Any]:
     with open_sandbox(runner_folder) as sandbox:
         base = sandbox.normalize_path(args.path)
         if args.recursive:
