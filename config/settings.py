@@ -139,7 +139,7 @@ TRACE = home.choice(env, "CONTINUITY_TRACE", "retry", "always", "never")
 CONFIRM_TTL_S = env.float("CONTINUITY_CONFIRM_TTL_S", 1800.0)
 CONFIRM_DELIVERY = home.choice(env, "CONTINUITY_CONFIRM_DELIVERY", "inline", "out_of_band")
 # The class that writes the replies to chat messages.
-CONTINUITY_RESPONDER = env.str("CONTINUITY_RESPONDER", "decisions.chat.responder.BuiltInResponder")
+CONTINUITY_RESPONDER = env.str("CONTINUITY_RESPONDER", "decisions.chat.responder.Composed")
 # The URL of this server for users, which starts links in messages and upload addresses. If empty,
 # links are paths, and uploads use the address of the request that announced them.
 PUBLIC_URL = env.str("CONTINUITY_PUBLIC_URL", "").rstrip("/")

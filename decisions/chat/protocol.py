@@ -17,7 +17,7 @@ from decisions.chat.analysis.intake import questions_for
 from decisions.chat.analysis.reality_first import RealityCheck, check_reality
 from decisions.chat.conversation import ChatTurn
 from decisions.chat.evaluation import Evaluation
-from decisions.chat.responder import BuiltInResponder, ReplyRequest
+from decisions.chat.responder import Composed, ReplyRequest
 from decisions.continuity.learning import Forecast
 from decisions.continuity.outcomes import open_outcome
 from decisions.continuity.owner import Owner
@@ -80,7 +80,7 @@ def ask_questions(turn: ChatTurn) -> ChatReply:
         "missing_slots": list(turn.missing),
         "reality_first": reality.as_dict(),
     }
-    text = BuiltInResponder().compose(decided)
+    text = Composed().compose(decided)
     return ChatReply(turn.conversation.session_id, decided, text, trace)
 
 
@@ -116,7 +116,7 @@ def decide(owner: Owner, principal: Principal, turn: ChatTurn, evaluation: Evalu
     return ChatReply(
         turn.conversation.session_id,
         decided,
-        BuiltInResponder().compose(decided),
+        Composed().compose(decided),
         trace,
         decision=evaluation.score.as_dict(),
         decision_id=decision.pk,

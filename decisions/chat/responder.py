@@ -27,7 +27,7 @@ from decisions.validation.storable import storable_text
 
 TIMEOUT_S = 5.0
 MAX_REPLY = 20_000
-BUILTIN = "decisions.chat.responder.BuiltInResponder"
+BUILTIN = "decisions.chat.responder.Composed"
 _pool = ThreadPoolExecutor(max_workers=8, thread_name_prefix="responder")
 log = logging.getLogger(__name__)
 
@@ -111,7 +111,7 @@ _TEXTS: Mapping[str, Mapping[Language, str]] = {
 }
 
 
-class BuiltInResponder:
+class Composed:
     """The built-in responder: composes fixed texts, in English or Chinese."""
 
     def compose(self, decided: ReplyRequest) -> str:
@@ -160,7 +160,7 @@ async def compose_reply(decided: ReplyRequest) -> str:
     except TimeoutError:
         log.warning("the responder took longer than %s s; using the built-in text", TIMEOUT_S)
         text = ""
-    return text or BuiltInResponder().compose(decided)
+    return text or Composed().compose(decided)
 
 
 def _compose(name: str, decided: ReplyRequest) -> str:
