@@ -21,7 +21,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from artifacts.admin.responses import attachment, is_picture, picture
+from artifacts.admin.responses import attachment_response, image_response, is_image
 from artifacts.chunks import is_text
 from artifacts.models import Artifact
 from artifacts.selectors import open_content
@@ -118,12 +118,12 @@ class ArtifactAdmin(ReadOnlyAdmin):
 
     def inline_view(self, request: HttpRequest, artifact_id: str) -> HttpResponseBase:
         """Return an image for an `<img>` element; 415 for other content."""
-        return self._content_response(request, artifact_id, picture)
+        return self._content_response(request, artifact_id, image_response)
 
     def download_view(self, request: HttpRequest, artifact_id: str) -> HttpResponseBase:
         """Return the bytes as a download."""
         return self._content_response(
-            request, artifact_id, lambda row, file: attachment(request, row, file)
+            request, artifact_id, lambda row, file: attachment_response(request, row, file)
         )
 
     def _content_response(
@@ -169,7 +169,7 @@ class ArtifactAdmin(ReadOnlyAdmin):
             "model_admin": self,
             "title": shorten(row.name, 80),
             "artifact": row,
-            "picture": is_picture(row),
+            "is_image": is_image(row),
             "links": self._links(row),
             "artifact_ttl_ms": settings.ARTIFACT_TTL_MS,
         }
@@ -203,7 +203,7 @@ class ArtifactAdmin(ReadOnlyAdmin):
     def display_name(self, row: Artifact) -> SafeString:
         """Return the name, with a thumbnail for an image."""
         name = shorten(row.name, 60)
-        if not is_picture(row):
+        if not is_image(row):
             return format_html('<span class="cty-named">{}</span>', name)
         src = reverse("admin:artifacts_artifact_inline", args=[row.id])
         image = format_html('<img class="cty-thumb" loading="lazy" alt="" src="{}">', src)

@@ -25,10 +25,10 @@ _MAGIC = {
     b"GIF87a": "image/gif",
     b"GIF89a": "image/gif",
 }
-PICTURE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 
-def picture_type(head: bytes) -> str | None:
+def image_type(head: bytes) -> str | None:
     """Return a raster image's MIME type by its first bytes; None for other content, also SVG."""
     for magic, mime_type in _MAGIC.items():
         if head.startswith(magic):
@@ -36,18 +36,16 @@ def picture_type(head: bytes) -> str | None:
     return "image/webp" if head[:4] == b"RIFF" and head[8:12] == b"WEBP" else None
 
 
-def is_picture(row: Artifact) -> bool:
+def is_image(row: Artifact) -> bool:
     """Return whether a page can try to show the artifact as an image."""
-    return (
-        row.mime_type in PICTURE_TYPES and row.size_bytes <= INLINE_MAX and row.expired_at is None
-    )
+    return row.mime_type in IMAGE_TYPES and row.size_bytes <= INLINE_MAX and row.expired_at is None
 
 
-def picture(row: Artifact, file: IO[Any]) -> HttpResponse:
+def image_response(row: Artifact, file: IO[Any]) -> HttpResponse:
     """Return the image for display in a page, 415 for other content. Closes the file."""
     with file:
         data = file.read(INLINE_MAX + 1)
-    mime_type = picture_type(data[:16])
+    mime_type = image_type(data[:16])
     if mime_type is None or len(data) > INLINE_MAX:
         message = "This artifact cannot be shown as an image. Download it instead."
         return HttpResponse(message, status=415, content_type="text/plain; charset=utf-8")
@@ -58,7 +56,7 @@ def picture(row: Artifact, file: IO[Any]) -> HttpResponse:
     return HttpResponse(data, headers={**headers_of(row), **inline, **cache})
 
 
-def attachment(request: HttpRequest, row: Artifact, file: IO[Any]) -> HttpResponseBase:
+def attachment_response(request: HttpRequest, row: Artifact, file: IO[Any]) -> HttpResponseBase:
     """Return the bytes as a streamed download. The response closes the file."""
     chunks: Any = _chunks(file)
     if isinstance(request, ASGIRequest):

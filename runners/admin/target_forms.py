@@ -25,7 +25,7 @@ class TargetForm(forms.Form):
     """The fields of every target."""
 
     name = forms.CharField(max_length=128, widget=UnfoldAdminTextInputWidget)
-    place = forms.ChoiceField(choices=(), widget=UnfoldAdminSelectWidget, label="Workspace")
+    workspace = forms.ChoiceField(choices=(), widget=UnfoldAdminSelectWidget, label="Workspace")
     is_default = forms.BooleanField(
         required=False,
         widget=UnfoldBooleanSwitchWidget,
@@ -43,14 +43,14 @@ class TargetForm(forms.Form):
     ) -> None:
         self.target = target
         super().__init__(data, initial={} if target is None else self.initial_values(target))
-        self.fields["place"].choices = _workspace_choices()  # type: ignore[attr-defined]
+        self.fields["workspace"].choices = _workspace_choices()  # type: ignore[attr-defined]
 
     @staticmethod
     def initial_values(target: ExecutionTarget) -> dict[str, Any]:
         """Return the form's values for an existing target."""
         return {
             "name": target.name,
-            "place": f"{target.tenant_id}|{target.workspace_id or ''}",
+            "workspace": f"{target.tenant_id}|{target.workspace_id or ''}",
             "is_default": target.is_default,
             "enabled": target.enabled,
             "version": target.version,
@@ -59,7 +59,7 @@ class TargetForm(forms.Form):
     def target_fields(self) -> TargetFields:
         """Return the fields of the target; the form must be valid."""
         data = self.cleaned_data
-        tenant_id, _, workspace_id = data["place"].partition("|")
+        tenant_id, _, workspace_id = data["workspace"].partition("|")
         return TargetFields(
             tenant_id=tenant_id,
             workspace_id=workspace_id or None,
@@ -84,7 +84,7 @@ class ProjectWorkspaceForm(TargetForm):
         help_text="An absolute path on the machines of the server and its workers, below one of"
         " CONTINUITY_WORKSPACE_ROOTS.",
     )
-    field_order = ("name", "place", "root")
+    field_order = ("name", "workspace", "root")
     noun = "project workspace"
 
     @staticmethod
@@ -129,7 +129,7 @@ class RunnerForm(TargetForm):
         widget=UnfoldAdminSelectWidget,
         label="If unreachable",
     )
-    field_order = ("name", "place", "endpoint", "auth_token", "no_token")
+    field_order = ("name", "workspace", "endpoint", "auth_token", "no_token")
     noun = "runner"
 
     def __init__(

@@ -26,7 +26,7 @@ def test_a_person_compares_previews_and_puts_back(
     visitor.sees("tr[data-kind=changed] td[data-side=left] mark:has-text('5')")
     red = visitor.do(
         visitor.page.evaluate(
-            "getComputedStyle(document.querySelector('[data-kind=gone] [data-side=left]'))"
+            "getComputedStyle(document.querySelector('[data-kind=removed] [data-side=left]'))"
             ".backgroundColor"
         )
     )

@@ -105,7 +105,7 @@ def test_lost_bytes_are_told_and_no_malfunction(
     storages["artifacts"].delete(blob_path(Artifact.objects.get().sha256))
     assert "are lost" in boss.get(address(made, "change")).content.decode()
     assert boss.get(address(made, "download")).status_code == 404
-    assert "missing from the storage" in caplog.text
+    assert "missing in the storage" in caplog.text
 
 
 def test_artifacts_are_found_by_run_and_by_hash(boss: Client, make_artifact: MakeArtifact) -> None:

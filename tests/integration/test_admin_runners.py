@@ -31,7 +31,7 @@ def filled_in(principal: Principal) -> dict[str, Any]:
     place = f"{principal.tenant_id}|{principal.workspace_id}"
     return {
         "name": "builder",
-        "place": place,
+        "workspace": place,
         "endpoint": ENDPOINT,
         "auth_token": "s3cret-token",
         "timeout_ms": "60000",

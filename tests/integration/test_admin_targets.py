@@ -29,7 +29,7 @@ def filled_in(principal: Principal, tmp_path: Path, settings: Any) -> dict[str, 
     place = f"{principal.tenant_id}|{principal.workspace_id}"
     return {
         "name": "game",
-        "place": place,
+        "workspace": place,
         "root": str(tmp_path / "game"),
         "is_default": "on",
         "enabled": "on",

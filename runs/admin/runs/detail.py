@@ -10,7 +10,7 @@ from django.db.models import Count, QuerySet
 from django.db.models.fields.json import KT
 from django.http import HttpRequest
 
-from artifacts.admin.responses import is_picture
+from artifacts.admin.responses import is_image
 from artifacts.models import RESULT, Artifact
 from decisions.admin.filters import workspace_label
 from decisions.models import AuditEntry, Token, Workspace
@@ -226,7 +226,7 @@ def _artifacts(request: HttpRequest, run: Run) -> dict[str, Any]:
     rows = Artifact.objects.filter(run_id=run.id).order_by("created_at", "id")
     shown = list(rows[: ARTIFACTS + 1])
     result = [row for row in shown if row.kind == RESULT]
-    pictures = [row for row in shown if is_picture(row)]
+    pictures = [row for row in shown if is_image(row)]
     rest = [row for row in shown[:ARTIFACTS] if row.kind != RESULT]
     return {
         "rows": [*result, *rest],

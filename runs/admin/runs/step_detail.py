@@ -6,7 +6,7 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from artifacts.admin.responses import is_picture
+from artifacts.admin.responses import is_image
 from artifacts.models import Artifact
 from decisions.presentation.formatting import pretty_json
 from runs.models import Run, RunStep
@@ -28,6 +28,6 @@ def step_context(request: HttpRequest, run: Run, step: RunStep) -> dict[str, Any
         "input": pretty_json(step.input, limit=4000),
         "output": pretty_json(step.output, limit=8000, items=20) if step.output is not None else "",
         "error": pretty_json(step.error, limit=4000) if step.error is not None else "",
-        "pictures": [row for row in artifacts if is_picture(row)],
-        "files": [row for row in artifacts if not is_picture(row)],
+        "pictures": [row for row in artifacts if is_image(row)],
+        "files": [row for row in artifacts if not is_image(row)],
     }
