@@ -37,7 +37,7 @@ ACTIONS = (
     "xpath",
     "locate",
     "target",
-    "index",
+    "click_ids",
     "markup",
     "synthetic_input",
     "commands",

@@ -1,4 +1,4 @@
-"""List the usable elements of a task's page (page/index.js)."""
+"""List the usable elements of a task's page (page/click_ids.js)."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ _STORE = "function (root) { (globalThis.continuityClosed ??= new WeakMap()).set(
 
 
 async def expose_closed_roots(tab: Tab, *, seconds: float) -> None:
-    """Store the closed roots of the elements in `continuityClosedHosts` (page/index.js) in
+    """Store the closed roots of the elements in `continuityClosedHosts` (page/click_ids.js) in
     `continuityClosed`, for later calls.
 
     If the page navigated to another document, nothing is stored.
