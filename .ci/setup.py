@@ -115,7 +115,8 @@ def install_with_uv(lock: Path) -> subprocess.CompletedProcess[str] | None:
     return run(
         *(UV, "pip", "install", "--quiet", "--no-config", "--python", PYTHON),
         *("--require-hashes", "--no-deps", "--compile-bytecode", "-r", lock),
-        env={**os.environ, **limits},
+        # In this locale the interpreter reports its paths to uv in UTF-8, whatever the user's is.
+        env={**os.environ, **limits, "LC_ALL": "C"},
     )
 
 
