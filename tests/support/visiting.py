@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from playwright.async_api import Browser, Page, async_playwright
 
 from runners.browser.pool.chromium import find_chromium, launch_args, wants_sandbox
+from runners.browser.pool.fallback_font import write_fontconfig
 from runners.invocation.event_loop import LoopThread
 
 PATIENCE_MS = 60_000
@@ -64,6 +68,7 @@ def visiting(loop: LoopThread, address: str) -> Iterator[Visitor]:
         driver = await async_playwright().start()
         browser = await driver.chromium.launch(
             executable_path=str(find_chromium().path),
+            env={**os.environ, "FONTCONFIG_FILE": str(write_fontconfig(Path(folder)))},
             args=launch_args(),
             chromium_sandbox=wants_sandbox(),
         )
@@ -73,9 +78,10 @@ def visiting(loop: LoopThread, address: str) -> Iterator[Visitor]:
         await browser.close()
         await driver.stop()
 
-    driver, browser, person = loop.submit(launch()).result(60)
-    try:
-        yield person
-    finally:
-        person.do(leave(driver, browser))
+    with tempfile.TemporaryDirectory() as folder:
+        driver, browser, person = loop.submit(launch()).result(60)
+        try:
+            yield person
+        finally:
+            person.do(leave(driver, browser))
     assert person.complaints == []
