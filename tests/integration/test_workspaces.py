@@ -1,4 +1,4 @@
-"""Which folder a call works in: whose it is, in what order it is found, and when there is none."""
+"""Which folder a call works in: the owner, the lookup order, and the case without a folder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from runners.workspace.errors import PathNotFound, ToolDisabled
 
 @pytest.fixture
 def roots(tmp_path: Path, settings: Any) -> Path:
-    """A folder below which workspaces may lie."""
+    """A folder below which workspaces are allowed."""
     settings.WORKSPACE_ROOTS = (tmp_path / "roots",)
     settings.WORKSPACE = None
     (tmp_path / "roots").mkdir()
@@ -30,7 +30,7 @@ def roots(tmp_path: Path, settings: Any) -> Path:
 
 @pytest.fixture
 def command_line() -> Iterator[None]:
-    """Forget afterwards what this process was told."""
+    """Reset the folder of this process after the test."""
     yield
     set_local_folder(None)
 
@@ -42,12 +42,14 @@ def folder(parent: Path, name: str) -> str:
 
 
 def says(principal: Principal, root: str, **more: Any) -> TargetFields:
-    """Return what a target of the caller's workspace is."""
+    """Return the fields of a target in the caller's workspace."""
     place = {"tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id} | more
     return TargetFields(name="a", config={"root": root}, **place)
 
 
-def test_the_workspaces_default_comes_before_the_tenants(principal: Principal, roots: Path) -> None:
+def test_the_default_of_the_workspace_has_priority_over_the_default_of_the_tenant(
+    principal: Principal, roots: Path
+) -> None:
     wide = create_target_row(
         says(principal, folder(roots, "wide"), workspace_id=None, is_default=True), actor="admin:a"
     )
@@ -58,7 +60,7 @@ def test_the_workspaces_default_comes_before_the_tenants(principal: Principal, r
     assert own.version == 1
 
 
-def test_a_target_of_another_workspace_reads_as_missing(
+def test_a_target_of_another_workspace_is_not_found(
     principal: Principal, stranger: Principal, roots: Path
 ) -> None:
     place = Workspace.objects.get(id=stranger.workspace_id)
@@ -70,7 +72,9 @@ def test_a_target_of_another_workspace_reads_as_missing(
     assert place.tenant_id == principal.tenant_id
 
 
-def test_a_disabled_workspace_is_not_replaced_by_another(principal: Principal, roots: Path) -> None:
+def test_a_disabled_workspace_target_is_not_replaced_by_another(
+    principal: Principal, roots: Path
+) -> None:
     made = create_target_row(says(principal, folder(roots, "a"), is_default=True), actor="admin:a")
     off = says(principal, str(roots / "a"), is_default=True, enabled=False)
     change_target(made.id, off, actor="admin:a")
@@ -78,18 +82,20 @@ def test_a_disabled_workspace_is_not_replaced_by_another(principal: Principal, r
         open_workspace(Caller.of(principal))
 
 
-def test_a_folder_named_on_the_command_line_comes_first(
+def test_a_folder_on_the_command_line_has_priority(
     principal: Principal, roots: Path, tmp_path: Path, command_line: None
 ) -> None:
     create_target_row(says(principal, folder(roots, "a"), is_default=True), actor="admin:a")
     mine = Path(folder(tmp_path, "mine"))
     set_local_folder(LocalFolder(mine, is_named=True))
     assert open_workspace(Caller.of(principal)).root == mine
-    set_local_folder(LocalFolder(mine))  # where it merely started: the default is meant
+    set_local_folder(
+        LocalFolder(mine)
+    )  # the process merely started in a folder: the default target is used
     assert open_workspace(Caller.of(principal)).root == roots / "a"
 
 
-def test_the_machines_own_folder_is_for_its_local_callers_alone(
+def test_the_local_folder_is_only_for_local_callers(
     principal: Principal,
     remote: Principal,
     stranger: Principal,
@@ -107,7 +113,7 @@ def test_the_machines_own_folder_is_for_its_local_callers_alone(
             open_workspace(Caller.of(other), opened.target_id)
 
 
-def test_the_same_folder_is_one_row_and_one_state(
+def test_the_same_folder_has_one_target_and_one_state_directory(
     principal: Principal, tmp_path: Path, command_line: None
 ) -> None:
     set_local_folder(LocalFolder(tmp_path, is_named=True))
@@ -117,7 +123,7 @@ def test_the_same_folder_is_one_row_and_one_state(
     assert not first.state.is_relative_to(first.root)
 
 
-def test_developer_mode_is_the_command_lines_or_the_settings(
+def test_developer_mode_comes_from_the_command_line_or_the_settings(
     principal: Principal, tmp_path: Path, command_line: None, settings: Any
 ) -> None:
     set_local_folder(LocalFolder(tmp_path, is_named=True, developer=True))
@@ -126,7 +132,7 @@ def test_developer_mode_is_the_command_lines_or_the_settings(
     assert not open_workspace(Caller.of(principal)).policy.developer
 
 
-def test_developer_mode_ends_with_the_process_whose_command_line_chose_it(
+def test_developer_mode_from_the_command_line_ends_with_its_process(
     principal: Principal, tmp_path: Path, command_line: None
 ) -> None:
     set_local_folder(LocalFolder(tmp_path, is_named=True, developer=True))
@@ -135,10 +141,10 @@ def test_developer_mode_ends_with_the_process_whose_command_line_chose_it(
         set_local_folder(later)
         assert not open_workspace(Caller.of(principal), made).policy.developer
     set_local_folder(LocalFolder(tmp_path, is_named=True))
-    assert open_workspace(Caller.of(principal)).target_id == made  # one rule holds for both
+    assert open_workspace(Caller.of(principal)).target_id == made  # the same rule applies to both
 
 
-def test_our_own_data_are_forbidden_where_they_lie_in_the_root(
+def test_the_data_directory_is_forbidden_inside_the_root(
     principal: Principal, tmp_path: Path, settings: Any, command_line: None
 ) -> None:
     settings.CONTINUITY_HOME = tmp_path / ".continuity"
@@ -147,19 +153,19 @@ def test_our_own_data_are_forbidden_where_they_lie_in_the_root(
 
 
 @pytest.mark.parametrize("name", ["absent", "n" * 300, "loop"])
-def test_a_folder_that_cannot_be_looked_at_is_none(
+def test_an_unreadable_folder_is_refused(
     principal: Principal, roots: Path, command_line: None, name: str
 ) -> None:
     (roots / "loop").symlink_to("loop")
     set_local_folder(LocalFolder(roots / name, is_named=True, developer=True))
-    with pytest.raises(ToolDisabled, match="not there"):
+    with pytest.raises(ToolDisabled, match="does not exist"):
         open_workspace(Caller.of(principal))
     with pytest.raises(InvalidInput, match="absolute path"):
         create_target_row(says(principal, str(roots / name)), actor="admin:a")
     assert developer_mode_target(Caller.of(principal)) is None
 
 
-def test_a_host_that_merely_happened_to_start_us_somewhere_means_no_folder(
+def test_a_home_or_deleted_working_directory_is_not_chosen(
     tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.WORKSPACE = None
@@ -179,19 +185,19 @@ def test_a_host_that_merely_happened_to_start_us_somewhere_means_no_folder(
 
 
 @pytest.mark.parametrize("below", ["", "artifacts", "link/artifacts"])
-def test_our_own_home_is_nobodys_workspace(
+def test_the_home_directory_of_the_server_is_never_a_workspace(
     principal: Principal, tmp_path: Path, settings: Any, command_line: None, below: str
 ) -> None:
     settings.CONTINUITY_HOME = tmp_path / "home"
     (tmp_path / "home" / "artifacts").mkdir(parents=True)
     (tmp_path / "home" / "link").symlink_to(tmp_path / "home")
     set_local_folder(LocalFolder(tmp_path / "home" / below, is_named=True))
-    with pytest.raises(ToolDisabled, match="not allowed"):
+    with pytest.raises(ToolDisabled, match="no longer allowed"):
         open_workspace(Caller.of(principal))
 
 
 @pytest.mark.parametrize("root", ["", "a", "/", "/etc", "{roots}/absent", "{roots}/link"])
-def test_a_root_outside_the_allowed_ones_makes_no_target(
+def test_a_root_outside_the_allowed_ones_creates_no_target(
     principal: Principal, roots: Path, root: str
 ) -> None:
     (roots / "link").symlink_to("/etc")
@@ -200,7 +206,7 @@ def test_a_root_outside_the_allowed_ones_makes_no_target(
     assert not ExecutionTarget.objects.exists()
 
 
-def test_a_root_that_became_a_link_out_of_the_allowed_ones_is_not_opened(
+def test_a_root_that_became_a_link_outside_the_allowed_ones_is_not_opened(
     principal: Principal, roots: Path
 ) -> None:
     made = create_target_row(says(principal, folder(roots, "a")), actor="admin:a")
@@ -210,7 +216,7 @@ def test_a_root_that_became_a_link_out_of_the_allowed_ones_is_not_opened(
         open_workspace(Caller.of(principal), made.id)
 
 
-def test_there_is_one_default_of_a_workspace(principal: Principal, roots: Path) -> None:
+def test_a_workspace_has_one_default_target(principal: Principal, roots: Path) -> None:
     first = create_target_row(says(principal, folder(roots, "a"), is_default=True), actor="admin:a")
     with pytest.raises(Conflict) as refused:
         create_target_row(says(principal, folder(roots, "b"), is_default=True), actor="admin:a")
@@ -218,7 +224,7 @@ def test_there_is_one_default_of_a_workspace(principal: Principal, roots: Path) 
     assert ExecutionTarget.objects.count() == 1
 
 
-def test_a_change_raises_the_version_and_the_audit_has_what_it_was(
+def test_a_change_raises_the_version_and_audits_the_previous_values(
     principal: Principal, roots: Path
 ) -> None:
     made = create_target_row(says(principal, folder(roots, "a")), actor="admin:a")
@@ -230,7 +236,7 @@ def test_a_change_raises_the_version_and_the_audit_has_what_it_was(
     assert (told["before"]["config"]["root"], told["version"]) == (str(roots / "a"), 2)
 
 
-def test_the_machines_own_folder_is_nobodys_to_change(
+def test_the_target_of_the_local_folder_cannot_be_changed(
     principal: Principal, roots: Path, tmp_path: Path, command_line: None
 ) -> None:
     set_local_folder(LocalFolder(tmp_path, is_named=True))
