@@ -217,8 +217,8 @@ def test_every_door_shows_the_message_that_is_confirmed(boss: Client, words: Dec
     inbox = f"/admin/decisions/decision/{words.pk}/change/"
     for address in (link(), inbox, "/admin/decisions/decision/?status=waiting"):
         assert "Delete the &lt;b&gt;orders" in boss.get(address).content.decode(), address
-    assert "What was said" in boss.get(link()).content.decode()
-    assert "What was said" in boss.get(inbox).content.decode()
+    assert "Message:" in boss.get(link()).content.decode()
+    assert ">Message<" in boss.get(inbox).content.decode()
 
 
 def test_the_command_says_what_it_is_about_before_it_decides(

@@ -28,7 +28,7 @@ def test_of_a_carried_call_nothing_of_its_run_is_told() -> None:
     assert told == {"errorCode": "E_TIMEOUT", "message": "m", "details": {"logs": ["a"]}}
 
 
-@pytest.mark.parametrize(("language", "begins"), [("EN", "Look what"), ("ZH", "请先查看")])
+@pytest.mark.parametrize(("language", "begins"), [("EN", "Check what"), ("ZH", "请先查看")])
 def test_a_call_that_took_too_long_says_what_to_do(
     settings: Any, language: str, begins: str
 ) -> None:
