@@ -64,11 +64,11 @@ def test_a_probe_learns_what_a_runner_offers(
     ("answer", "why"),
     [
         (lambda line: line.answer(b"", 500), "It answered 500"),
-        (lambda line: line.answer(b"<html></html>"), "no JSON"),
+        (lambda line: line.answer(b"<html></html>"), "not valid JSON"),
         (lambda line: line.answer(b" " * 400_000 + b"[]"), "more than 262144 bytes"),
-        (lambda line: line.answer(b"[" * 100 + b"]" * 100), "no JSON"),
-        (lambda line: line.answer(b'{"tools": 5}'), "something else"),
-        (Line.reset, "connection to the runner broke"),
+        (lambda line: line.answer(b"[" * 100 + b"]" * 100), "not valid JSON"),
+        (lambda line: line.answer(b'{"tools": 5}'), "did not answer with a list"),
+        (Line.reset, "connection to the runner was interrupted"),
     ],
 )
 def test_a_runner_that_cannot_tell_keeps_what_it_told_before(
