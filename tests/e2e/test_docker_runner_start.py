@@ -1,4 +1,4 @@
-"""When the reference runner does not start, what it says as it does, and who may ask it."""
+"""Test when the reference runner refuses to start, what it prints, and who may call it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ECHO = json.dumps(envelope("echo", {"text": "x"})).encode()
 PROCESS = ("--isolation", "process")
 
 
-def test_with_a_token_only_who_brings_it_may_execute(tmp_path: Path) -> None:
+def test_a_runner_with_a_token_executes_only_for_callers_with_the_token(tmp_path: Path) -> None:
     with hands_at(tmp_path, *PROCESS, CONTINUITY_RUNNER_TOKEN=TOKEN) as hands:
         assert hands.post(ECHO, authorization=f"Bearer {TOKEN}")[0] == 200
         for given in ("", "Bearer", "Bearer x", f"Basic {TOKEN}", f"Bearer {TOKEN}x", TOKEN):
@@ -38,9 +38,9 @@ def test_commands_do_not_see_the_token(tmp_path: Path) -> None:
     assert TOKEN not in json.dumps(told)
 
 
-def test_on_an_open_address_a_token_is_needed_and_names_are_checked(tmp_path: Path) -> None:
+def test_a_public_address_requires_a_token_and_checks_host_names(tmp_path: Path) -> None:
     told = refused_start(tmp_path, *PROCESS, "--host", "0.0.0.0")
-    assert "can be reached from other machines" in told
+    assert "Other machines can connect" in told
     open_to_all = ("--host", "0.0.0.0", "--name", "runner.internal")
     with hands_at(tmp_path, *PROCESS, *open_to_all, CONTINUITY_RUNNER_TOKEN=TOKEN) as hands:
         for host in ("10.1.2.3:18081", "runner.internal", "Runner.Internal:18081"):
@@ -48,13 +48,13 @@ def test_on_an_open_address_a_token_is_needed_and_names_are_checked(tmp_path: Pa
         assert hands.ask("GET", "/health", host="evil.example")[0] == 403
 
 
-def test_what_cannot_be_is_said_in_one_sentence(tmp_path: Path) -> None:
+def test_an_invalid_option_is_reported_in_one_sentence(tmp_path: Path) -> None:
     home = tmp_path / "home"
     (root := home / "root").mkdir(parents=True)
     (tmp_path / "file").touch()
     overlapping = {"CONTINUITY_HOME": str(home)}
-    assert "is no folder" in refused_start(tmp_path / "none", *PROCESS)
-    assert "is no folder" in refused_start(tmp_path / "file", *PROCESS)
+    assert "is not a folder" in refused_start(tmp_path / "none", *PROCESS)
+    assert "is not a folder" in refused_start(tmp_path / "file", *PROCESS)
     assert "overlap" in refused_start(root, *PROCESS, **overlapping)
     assert "overlap" in refused_start(tmp_path, *PROCESS, **overlapping)
     assert "overlap" in refused_start(Path("/"), *PROCESS)
@@ -63,20 +63,20 @@ def test_what_cannot_be_is_said_in_one_sentence(tmp_path: Path) -> None:
     assert "--memory-mb" in refused_start(tmp_path, *PROCESS, "--memory-mb", "1")
 
 
-def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        assert "cannot be listened on" in refused_start(tmp_path, *PROCESS, "--port", port)
-    assert "no port" in refused_start(tmp_path, *PROCESS, "--port", "70000")
+        assert "Cannot listen on" in refused_start(tmp_path, *PROCESS, "--port", port)
+    assert "not a valid port" in refused_start(tmp_path, *PROCESS, "--port", "70000")
 
 
-def test_without_an_engine_docker_is_refused_and_nothing_takes_its_place(tmp_path: Path) -> None:
+def test_docker_isolation_without_an_engine_is_refused_without_a_fallback(tmp_path: Path) -> None:
     nowhere = {"DOCKER_HOST": f"unix://{tmp_path}/none.sock"}
     told = refused_start(tmp_path, "--isolation", "docker", **nowhere)
     assert "No Docker engine answers" in told
 
 
-def test_process_isolation_and_an_open_network_are_warned_of(tmp_path: Path) -> None:
+def test_process_isolation_and_network_access_print_a_warning(tmp_path: Path) -> None:
     command = [sys.executable, "manage.py", "docker_runner", "--root", str(tmp_path)]
     with subprocess.Popen(
         [*command, "--port", "0", *PROCESS, "--allow-net"],
@@ -93,7 +93,7 @@ def test_process_isolation_and_an_open_network_are_warned_of(tmp_path: Path) -> 
     assert "WARNING: with --allow-net" in told
 
 
-def test_neither_django_nor_docker_is_loaded_to_serve() -> None:
+def test_serving_loads_neither_django_nor_docker() -> None:
     line = (
         "import sys; import runners.docker_runner.command_line;"
         "print([m for m in ('django', 'docker', 'playwright', 'celery') if m in sys.modules])"
@@ -104,7 +104,7 @@ def test_neither_django_nor_docker_is_loaded_to_serve() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_manage_py_lists_it_and_tells_its_options() -> None:
+def test_manage_py_help_lists_the_runners_options() -> None:
     done = subprocess.run(
         [sys.executable, "manage.py", "help", "docker_runner"],
         cwd=PROJECT,
@@ -114,11 +114,11 @@ def test_manage_py_lists_it_and_tells_its_options() -> None:
         env={**os.environ, "COLUMNS": "200"},
     )
     assert "--isolation" in done.stdout
-    assert "better in CONTINUITY_RUNNER_TOKEN" in done.stdout
+    assert "prefer CONTINUITY_RUNNER_TOKEN" in done.stdout
 
 
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is absent")
-def test_the_default_keeps_commands_in_their_folder(tmp_path: Path) -> None:
+def test_the_default_isolation_confines_commands_to_their_folder(tmp_path: Path) -> None:
     (root := tmp_path / "root").mkdir()
     (tmp_path / "secret").write_text("the secret")
     with hands_at(root) as hands:
