@@ -58,7 +58,7 @@ def test_an_invalid_option_is_reported_in_one_sentence(tmp_path: Path) -> None:
     assert "overlap" in refused_start(root, *PROCESS, **overlapping)
     assert "overlap" in refused_start(tmp_path, *PROCESS, **overlapping)
     assert "overlap" in refused_start(Path("/"), *PROCESS)
-    assert "16 characters" in refused_start(tmp_path, *PROCESS, "--token", "short")
+    assert "16 ASCII characters" in refused_start(tmp_path, *PROCESS, "--token", "short")
     assert "no-address" in refused_start(tmp_path, *PROCESS, CONTINUITY_EGRESS_ALLOW="no-address")
     assert "--memory-mb" in refused_start(tmp_path, *PROCESS, "--memory-mb", "1")
 
