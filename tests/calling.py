@@ -1,4 +1,6 @@
-"""A tool that leaves a trace, and a template whose steps call it: for what comes before a call."""
+"""Two test tools that append to a file, and a template that calls them.
+
+Tests of policy, confirmation and call records use them."""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from runs.task_templates.registry import register
 
 
 class NoteArgs(Closed):
-    """What to note, and where."""
+    """The text to append and the file to append it to."""
 
     file: str
     text: str = "x"
@@ -25,7 +27,7 @@ class NoteArgs(Closed):
 
 @tool("test_note", kind="test", effect=Effect.ONCE, timeout_ms=60_000)
 async def note(args: NoteArgs, ctx: ToolContext) -> Mapping[str, Any]:
-    """Add a text to a file; `fail` fails."""
+    """Append a text to a file; the text `fail` makes the tool fail."""
     if args.text == "fail":
         raise ToolFailed("told to fail")
     with Path(args.file).open("a") as file:
@@ -35,13 +37,14 @@ async def note(args: NoteArgs, ctx: ToolContext) -> Mapping[str, Any]:
 
 @tool("test_risk", kind="test", effect=Effect.ONCE, timeout_ms=60_000)
 async def risk(args: NoteArgs, ctx: ToolContext) -> Mapping[str, Any]:
-    """Do the same; tests have people asked about this one."""
+    """Do the same as `note`; tests add a policy rule that requires confirmation of this tool."""
     return await note.function(args, ctx)
 
 
 class CallingInputs(Closed):
-    """What each step calls: `note:TEXT` or `risk:TEXT`, several with commas between; `from:FILE`
-    calls the risky tool with what the file holds then.
+    """The calls of each step: `note:TEXT` or `risk:TEXT`, several separated by commas.
+
+    `from:FILE` calls `test_risk` with the content that the file has at that time.
     """
 
     do: list[str] = Field(min_length=1, max_length=100)
@@ -53,7 +56,7 @@ class CallingInputs(Closed):
 
 @register
 class Calling(TaskTemplate):
-    """Calls tools as told."""
+    """Call the tools that the inputs name."""
 
     template_id = "test_calling"
     name = "Calling"
@@ -63,13 +66,13 @@ class Calling(TaskTemplate):
     example_inputs = ({"do": ["note:x"], "file": "/tmp/x"},)
 
     def plan(self, inputs: Mapping[str, Any]) -> list[StepPlan]:
-        """Return a step an instruction."""
+        """Return one step for each instruction in `do`."""
         effect = Effect(inputs.get("effect", "read"))
         file = inputs["file"]
         return [StepPlan(what, {"what": what, "file": file}, effect) for what in inputs["do"]]
 
     async def do_step(self, step: StepPlan, ctx: StepContext) -> Mapping[str, Any]:
-        """Make the calls."""
+        """Call the tools of the step in order."""
         file, answers = step.input["file"], []
         for what in str(step.input["what"]).split(","):
             verb, _, text = what.partition(":")
@@ -80,7 +83,7 @@ class Calling(TaskTemplate):
         return {"answers": answers}
 
     def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
-        """Succeed if every step did."""
+        """Succeed if every step succeeded."""
         broken = next((step for step in steps if not step.succeeded), None)
         if broken is None:
             return Conclusion(RunStatus.SUCCEEDED, result={"done": len(steps)}, summary="all")
@@ -88,9 +91,9 @@ class Calling(TaskTemplate):
         return Conclusion(RunStatus.FAILED, error=error, summary="one failed")
 
     def shares_steps(self, inputs: Mapping[str, Any]) -> bool:
-        """Return what was asked for."""
+        """Return the input `shared`."""
         return bool(inputs.get("shared"))
 
     def concurrency(self, inputs: Mapping[str, Any]) -> int:
-        """Return what was asked for."""
+        """Return the input `concurrency`."""
         return int(inputs.get("concurrency", 1))

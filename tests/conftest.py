@@ -1,4 +1,7 @@
-"""Fixtures that several kinds of tests share. Both databases: see tests/environment.py."""
+"""Fixtures that several kinds of tests share.
+
+tests/environment.py selects the database (SQLite or PostgreSQL).
+"""
 
 from __future__ import annotations
 
@@ -20,8 +23,9 @@ from runs.lifecycle.slots import ensure_slots
 from runs.models import TERMINAL, Run, RunStatus
 from runs.submission.services import submit_run
 
-# The same examples in every run, or a change would be refused for what another one brought in;
-# HYPOTHESIS_PROFILE=explore looks further. Large inputs are wanted: many rules are about size.
+# Every run uses the same examples, so that CI does not fail a change for a defect that an earlier
+# change introduced. HYPOTHESIS_PROFILE=explore generates new examples. Large inputs are wanted
+# because many rules limit sizes.
 hypothesis.settings.register_profile(
     "same",
     derandomize=True,
@@ -34,32 +38,32 @@ hypothesis.settings.register_profile(
 hypothesis.settings.register_profile("explore", deadline=None, max_examples=2000)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
-SHARED = Path(__file__).parent.parent.parent / "shared"  # present on some machines; never needed
+SHARED = Path(__file__).parent.parent.parent / "shared"  # optional; no test requires it
 
 
 @pytest.fixture
 def principal(transactional_db: None) -> Principal:
-    """The local principal; its tests see commits, as every process of the product does."""
+    """Return the local principal; the test commits, so other processes see its rows."""
     ensure_slots()
     return local_principal()
 
 
 @pytest.fixture
 def remote(principal: Principal) -> Principal:
-    """The same caller as seen through a door that grants no trust."""
+    """Return the same principal with trust level remote."""
     return principal.with_trust("remote")
 
 
 @pytest.fixture
 def stranger(principal: Principal) -> Principal:
-    """A caller of another workspace."""
+    """Return a principal of another workspace."""
     place = ensure_workspace("elsewhere")
     return Principal("token:elsewhere", place.tenant_id, place.id, principal.scopes, "local")
 
 
 @pytest.fixture
 def token(principal: Principal) -> str:
-    """A bearer token of the local workspace, trust local."""
+    """Return a bearer token of the local workspace with trust level local."""
     return create_token(name="tests", trust="local")
 
 
@@ -82,7 +86,7 @@ def submit(principal: Principal) -> Callable[..., str]:
 
 @pytest.fixture
 def make_run(principal: Principal) -> Callable[..., Run]:
-    """Write a run row in any state, past the services: `make_run(status="failed", error={…})`."""
+    """Insert a run row in any state without the services: `make_run(status="failed", error={})`."""
 
     def make(**columns: Any) -> Run:
         now = datetime.now(UTC)
@@ -117,7 +121,7 @@ def make_run(principal: Principal) -> Callable[..., Run]:
 
 @pytest.fixture
 def make_artifact(principal: Principal) -> Callable[..., str]:
-    """Keep bytes as an artifact and return its id."""
+    """Store bytes as an artifact and return its id."""
 
     def make(
         data: bytes,
@@ -142,7 +146,7 @@ def make_artifact(principal: Principal) -> Callable[..., str]:
 
 @pytest.fixture
 def failpoint() -> Iterator[Callable[[str, str], Path]]:
-    """Arm a named failpoint; a test whose failpoint was never reached fails."""
+    """Arm a named failpoint; the test fails if no process reaches it."""
     folder = Path(settings.CONTINUITY_HOME) / "failpoints"
     armed: list[Path] = []
 

@@ -1,9 +1,9 @@
-"""Leave the database empty after a test that commits, at a tenth of what Django's flush takes.
+"""Empty the database after a test that commits, in a tenth of the time of Django's flush.
 
-Django truncates every table and then writes the content types and permissions again, 0.1 to 0.2 s a
-test. Here these stand, the same for every test, and rows go where there are some. Anything unusual
-(content types or permissions that changed, a counting trigger that is gone) is put right the long
-way, so that no test can see another's doing.
+Django's flush truncates every table and then creates the content types and permissions again, which
+takes 0.1 to 0.2 s per test. `empty` keeps the content types and permissions, which are the same for
+every test, and deletes only the rows that exist. If content types or permissions changed, or if a
+trigger that counts runs is missing, it falls back to the full flush. No test sees rows of another.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from django.test import TransactionTestCase
 from runs.queries.totals import missing_triggers
 
 STANDING = ("auth_permission", "django_content_type")
-# SQLite has no TRUNCATE: removing the runs is counted here, so its lines go after the runs do.
+# A trigger adds a row to this table for each deleted run. SQLite has no TRUNCATE, so the deletes
+# fire the trigger; this table must be emptied after the table of runs.
 LAST = "runs_runtotalchange"
-# A table that has grown beyond is truncated: removed rows stay in its file until a vacuum.
+# Larger tables are truncated, because deleted rows stay in the table's file until a vacuum.
 SMALL_BYTES = 128 * 1024
 
 _GUARDS = [
@@ -52,8 +53,9 @@ _stood: _Facts | None = None
 
 
 def empty_after_each_test() -> None:
-    """Have every transactional test of this process end in `empty`, and let the flush command work
-    in spite of the audit guards: nothing but tests may remove rows.
+    """Call `empty` after every transactional test of this process.
+
+    Also let the flush command remove rows of the audit log, which triggers forbid elsewhere.
     """
     BaseDatabaseOperations.execute_sql_flush = _flush_unguarded(  # type: ignore[method-assign]
         BaseDatabaseOperations.execute_sql_flush
@@ -62,7 +64,7 @@ def empty_after_each_test() -> None:
 
 
 def empty() -> None:
-    """Remove every row but the content types and permissions; waits for whoever still writes."""
+    """Delete every row except content types and permissions; wait for open write transactions."""
     global _stood
     if _stood is None or missing_triggers() or _standing() != _stood:
         call_command("flush", verbosity=0, interactive=False, reset_sequences=False)

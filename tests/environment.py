@@ -1,8 +1,8 @@
-"""The world that tests run in, made before Django reads its settings (loaded by pytest's `-p`).
+"""Set up the environment of the tests before Django reads its settings (loaded by pytest's `-p`).
 
-CONTINUITY_TEST_DATABASE chooses sqlite (default) or postgresql. The first process starts what is
-needed on a socket or a free port; xdist's workers inherit its addresses; everything ends with the
-first process.
+CONTINUITY_TEST_DATABASE selects sqlite (default) or postgresql. The first process starts Redis and,
+if selected, PostgreSQL on a socket or a free port. The workers of pytest-xdist inherit the
+addresses. The servers stop when the first process exits.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ _stack = contextlib.ExitStack()
 
 
 def _fastest_folder() -> str | None:
-    """Return memory where there is plenty: the product syncs each commit; tests commit a lot."""
+    """Return /dev/shm if it has enough space.
+
+    The product syncs each commit to disk, and tests commit often.
+    """
     memory = Path("/dev/shm")
     roomy = memory.is_dir() and shutil.disk_usage(memory).free > 2 * 1024**3
     return str(memory) if roomy and os.access(memory, os.W_OK) else None
@@ -43,7 +46,7 @@ def _start() -> None:
 if "CONTINUITY_TEST_ROOT" not in os.environ:
     go_on_in_utf8()
     _start()
-# Each xdist worker has a home of its own (its SQLite file, artifacts) and a part of Redis.
+# Each xdist worker has its own home (SQLite file, artifacts) and its own prefix for Redis keys.
 _worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
 _home = Path(os.environ["CONTINUITY_TEST_ROOT"]) / _worker
 _home.mkdir(exist_ok=True)
@@ -55,13 +58,13 @@ os.environ.setdefault("CONTINUITY_LOG_LEVEL", "WARNING")
 
 
 def pytest_configure() -> None:
-    """Take over what ends a transactional test; Django has to be set up before."""
+    """Replace the teardown of transactional tests; Django must be set up before this import."""
     from tests.emptying import empty_after_each_test
 
     empty_after_each_test()
 
 
 def pytest_collection_finish() -> None:
-    """Take all that was loaded out of the collector's rounds: it stays to the end anyway."""
+    """Exclude the loaded objects from garbage collection; they live until the process ends."""
     gc.collect()
     gc.freeze()

@@ -1,4 +1,4 @@
-"""A fresh CONTINUITY_HOME with the embedded default, and `manage.py` run on it as people do."""
+"""Create a fresh CONTINUITY_HOME with the embedded defaults and run `manage.py` commands on it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ from runs.installation.home.state import StackInfo, is_up, stack_info
 
 ROOT = Path(__file__).parent.parent
 _URL = re.compile(r"http://127\.0\.0\.1:\d+")
-# What would make the commands leave the embedded default, or behave as under other tests.
+# Environment variables that would select other backends than the embedded defaults, or test
+# settings.
 _NOT_OURS = re.compile(
     r"^(CONTINUITY_|DATABASE_URL$|REDIS_URL$|CELERY_|DJANGO_|PYTEST|PYTHONDONTWRITE|COV_)"
 )
 
 
 class OwnHome:
-    """One home and the commands that were started on it."""
+    """One CONTINUITY_HOME and the commands that were started on it."""
 
     def __init__(self, home: Path, **env: str) -> None:
         self.at = HomePaths(home)
@@ -38,7 +39,7 @@ class OwnHome:
         self._started: list[Started] = []
 
     def run(self, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end, without a terminal."""
+        """Run a command without a terminal and wait until it exits."""
         return subprocess.run(
             [sys.executable, "manage.py", *arguments],
             cwd=ROOT,
@@ -51,14 +52,14 @@ class OwnHome:
         )
 
     def start(self, *arguments: str, **env: str) -> Started:
-        """Start a command that stays."""
+        """Start a long-running command."""
         self._started.append(
             Started([sys.executable, "manage.py", *arguments], {**self.env, **env})
         )
         return self._started[-1]
 
     def close(self) -> None:
-        """End whatever is still up here."""
+        """Stop every process that still runs on this home."""
         if is_up(self.at):
             self.run("down")
         for started in self._started:
@@ -67,13 +68,13 @@ class OwnHome:
 
     @property
     def info(self) -> StackInfo:
-        """What the supervisor says of itself."""
+        """Return the state that the supervisor reports."""
         info = stack_info(self.at)
         assert info is not None
         return info
 
     def pid(self, part: str) -> int:
-        """Return the process of a part, of the watcher or of the supervisor."""
+        """Return the process id of a service, of the watcher or of the supervisor."""
         if part == "supervisor":
             return self.info.pid
         return next(one.pid or 0 for one in self.info.services if one.name == part)
@@ -85,7 +86,7 @@ class OwnHome:
 
 
 class Started:
-    """A command that stays, in a process group of its own."""
+    """A long-running command in its own process group."""
 
     def __init__(self, command: list[str], env: dict[str, str]) -> None:
         self.said = ""
@@ -101,7 +102,7 @@ class Started:
         )
 
     def until(self, word: str) -> str:
-        """Return the next line that has the word in it; fails when the output ends before."""
+        """Return the next output line that contains the word; fail if the output ends first."""
         assert self.process.stdout
         for line in self.process.stdout:
             self.said += line
@@ -110,18 +111,18 @@ class Started:
         raise AssertionError(f"{word!r} was never said, but:\n{self.said}")
 
     def address(self) -> str:
-        """Wait until it is ready and return its address."""
+        """Wait until the command is ready and return its address."""
         found = _URL.search(self.until("Ready on"))
         assert found
         return found.group()
 
     def end(self, number: int = signal.SIGINT, within_s: float = 20) -> int:
-        """Signal it, read what it says, and return its exit status."""
+        """Send a signal to the command, read its output, and return its exit status."""
         self.process.send_signal(number)
         return self.wait(within_s)
 
     def wait(self, within_s: float = 20) -> int:
-        """Read what it says until it ends, and return its exit status."""
+        """Read the output until the command exits, and return its exit status."""
         said, _ = self.process.communicate(timeout=within_s)
         self.said += said
         return self.process.returncode
@@ -129,13 +130,13 @@ class Started:
 
 @contextlib.contextmanager
 def own_home(home: Path, **env: str) -> Iterator[OwnHome]:
-    """A home for the length of a block."""
+    """Yield a home that exists for the length of the block."""
     with contextlib.closing(OwnHome(home, **env)) as mine:
         yield mine
 
 
 def left_of(family: list[psutil.Process], within_s: float = 12) -> list[psutil.Process]:
-    """Return the processes that live after a while; one that is only unburied has ended."""
+    """Return the processes that still run after `within_s`; a zombie counts as ended."""
     deadline = time.monotonic() + within_s
     while (left := [one for one in family if _lives(one)]) and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -1,7 +1,8 @@
-"""What runs a second time on PostgreSQL: all that a database could decide (docs/tests.md).
+"""Select the tests that run a second time, on PostgreSQL (docs/tests.md).
 
-`--what-a-database-decides` leaves out the tests below, and the end of the run says how many and
-why. A test that is new runs on both databases until somebody names its file here.
+`--what-a-database-decides` deselects the tests whose result does not depend on the database, listed
+below. The summary at the end of the run reports how many were deselected and why. A new test runs
+on both databases unless its file is listed here.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 
 OPTION = "--what-a-database-decides"
-# Files that a database has no part in, or only as the place where a run's row lies.
+# Files whose tests use no database, or use it only to store the row of a run.
 ON_SQLITE_ALONE = {
     "integration/test_action_[!d]*.py": "pages, and what Chromium makes of them",
     "integration/test_action_dom_index.py": "pages, and what Chromium makes of them",
@@ -36,7 +37,7 @@ ON_SQLITE_ALONE = {
     "contract/test_mcp_tools_list.py": "lists and schemas, made from code",
     "contract/test_workspace_schemas.py": "lists and schemas, made from code",
 }
-# MCP's transports meet before the pool of threads that alone talks to the database.
+# All MCP transports share the thread pool that accesses the database, so one transport is enough.
 TRANSPORT = "http"
 _OTHER_TRANSPORT = f"the same calls over MCP's transports but {TRANSPORT}"
 _TESTS = Path(__file__).parent
@@ -44,7 +45,7 @@ _left = pytest.StashKey[Counter[str]]()
 
 
 def reason_for_sqlite_alone(path: Path, params: Mapping[str, Any]) -> str | None:
-    """Return why a test need not run on a second database, or None."""
+    """Return the reason why a test does not run on PostgreSQL, or None if it does."""
     name = path.relative_to(_TESTS).as_posix()
     for pattern, reason in ON_SQLITE_ALONE.items():
         if fnmatch(name, pattern):
@@ -54,12 +55,12 @@ def reason_for_sqlite_alone(path: Path, params: Mapping[str, Any]) -> str | None
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Have the option."""
+    """Register the option."""
     parser.addoption(OPTION, action="store_true", help="leave out what no database decides")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what the option says, and count it."""
+    """Deselect the tests that run on SQLite only, and count them by reason."""
     left = config.stash.setdefault(_left, Counter())
     if not config.getoption(OPTION):
         return
@@ -75,7 +76,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Tell xdist's first process, which collects nothing itself."""
+    """Send the counts to the controller of pytest-xdist, which collects no tests itself."""
     if hasattr(session.config, "workeroutput"):
         left = session.config.stash.get(_left, Counter[str]())
         session.config.workeroutput["left"] = dict(left)
@@ -83,14 +84,14 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Take over what a worker left out: each collects the same."""
+    """Read the counts of one worker; all workers collect the same tests."""
     node.config.stash[_left] = Counter(getattr(node, "workeroutput", {}).get("left", {}))
 
 
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """Say what ran on SQLite alone."""
+    """Report the tests that ran on SQLite only."""
     left = config.stash.get(_left, Counter[str]())
     if left:
         terminalreporter.section(f"{left.total()} tests left to SQLite")

@@ -1,9 +1,9 @@
-"""A real PostgreSQL and a real Redis of our own: on free ports, gone with who started them.
+"""Start a real PostgreSQL and a real Redis on free ports; they stop with the starting process.
 
     with postgres_server() as postgres, redis_server() as redis:
         … postgres.url, redis.url; postgres.restart(), redis.kill(), redis.start() …
 
-Servers that run on the standard ports are not touched. Usable outside pytest (benchmarks).
+Servers on the standard ports are not used. The module also works outside pytest (benchmarks).
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ import psycopg
 from runs.installation.home.redis_server import find_binary
 
 START_TIMEOUT_S = 20.0
-# Ends the server with us however we end: read returns when our end of the pipe is gone.
+# Stops the server when this process exits for any reason: `read` returns when the pipe is closed.
 _LEASH = 'read -r _; kill -"$3" "$1" 2>/dev/null; sleep 0.3; rm -rf "$2"'
 
 
 class Server:
     """A server that can be stopped, killed and started again on the same port with its data."""
 
-    # What ends it without delay and still lets it remove what outlives a process (shared memory).
+    # The signal for an immediate shutdown that still lets the server remove its shared memory.
     at_once: ClassVar[signal.Signals] = signal.SIGKILL
 
     def __init__(self, folder: Path) -> None:
@@ -43,7 +43,10 @@ class Server:
         self._leash: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start and wait until it answers; a killed one's children may still be leaving."""
+        """Start the server and wait until it answers.
+
+        Starts it again if it exits at once, since children of a killed server may still be exiting.
+        """
         deadline = time.monotonic() + START_TIMEOUT_S
         process = self._spawn()
         while not self.answers():
@@ -71,19 +74,19 @@ class Server:
             self._leash.communicate()
 
     def kill(self) -> None:
-        """End it without a word, as a power cut would."""
+        """Kill the server without a shutdown (SIGKILL), as a power cut would."""
         self._end(signal.SIGKILL)
 
     def end_at_once(self) -> None:
-        """End it for good."""
+        """Shut the server down immediately; it will not be started again."""
         self._end(self.at_once)
 
     def stop(self) -> None:
-        """End it in good order, its clients' connections with it."""
+        """Stop the server gracefully and close its clients' connections."""
         self._end(signal.SIGINT)
 
     def restart(self) -> None:
-        """Stop it and start it again; its clients lose their connections, its data stays."""
+        """Stop the server and start it again; clients lose their connections, the data stays."""
         self.stop()
         self.start()
 
@@ -92,7 +95,7 @@ class Server:
         raise NotImplementedError
 
     def answers(self) -> bool:
-        """Tell whether it takes connections."""
+        """Return whether the server accepts connections."""
         raise NotImplementedError
 
     def _end(self, number: int) -> None:
@@ -103,7 +106,7 @@ class Server:
 
 
 class RedisServer(Server):
-    """A Redis; its data survives a stop (append-only), a test chooses to lose it with `forget`."""
+    """A Redis server; its data survives a stop (append-only file) unless a test calls `forget`."""
 
     @property
     def url(self) -> str:
@@ -111,7 +114,7 @@ class RedisServer(Server):
         return f"redis://127.0.0.1:{self.port}/0"
 
     def forget(self) -> None:
-        """Remove the data of a server that is stopped, so that it starts empty."""
+        """Remove the data of a stopped server, so that it starts empty."""
         shutil.rmtree(self.folder / "appendonlydir", ignore_errors=True)
 
     def command(self) -> Sequence[str]:
@@ -126,7 +129,7 @@ class RedisServer(Server):
         ]
 
     def answers(self) -> bool:
-        """Tell whether it takes commands."""
+        """Return whether the server accepts commands."""
         try:
             with socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection:
                 connection.sendall(b"PING\r\n")
@@ -136,7 +139,7 @@ class RedisServer(Server):
 
 
 class PostgresServer(Server):
-    """A PostgreSQL without fsync; the database `continuity` exists and is empty."""
+    """A PostgreSQL server without fsync, with an empty database named `continuity`."""
 
     at_once = signal.SIGQUIT
     careless: ClassVar[Sequence[str]] = (
@@ -159,11 +162,11 @@ class PostgresServer(Server):
         return self._as_nobody("postgres", "-D", str(self.folder / "data"), *settings)
 
     def answers(self) -> bool:
-        """Tell whether it takes queries."""
+        """Return whether the server accepts queries."""
         return self._run_sql("SELECT 1")
 
     def make(self) -> None:
-        """Make the cluster and the database, and start."""
+        """Create the cluster, start the server and create the database."""
         if os.getuid() == 0:
             nobody = pwd.getpwnam("nobody")
             os.chown(self.folder, nobody.pw_uid, nobody.pw_gid)
@@ -188,7 +191,7 @@ class PostgresServer(Server):
         return True
 
     def _as_nobody(self, program: str, *arguments: str) -> list[str]:
-        """Return a command line; the server refuses to run as root."""
+        """Return a command line that runs as an unprivileged user; PostgreSQL refuses root."""
         command = [str(postgres_folder() / program), *arguments]
         if os.getuid() != 0:
             return command
@@ -197,7 +200,7 @@ class PostgresServer(Server):
 
 
 class DurablePostgresServer(PostgresServer):
-    """A PostgreSQL that keeps its word as in production: for measuring."""
+    """A PostgreSQL server with durable commits, as in production; for benchmarks."""
 
     careless = ()
 
@@ -206,10 +209,10 @@ Kind = TypeVar("Kind", bound=Server)
 
 
 def postgres_folder() -> Path:
-    """Return the newest folder of PostgreSQL's server programs.
+    """Return the folder of the newest installed PostgreSQL server programs.
 
     Raises:
-        RuntimeError: None is installed.
+        RuntimeError: No PostgreSQL server is installed.
     """
     debian = Path("/usr/lib/postgresql")
     found = sorted(debian.glob("*/bin/postgres"), key=lambda path: float(path.parts[-3]))
@@ -220,7 +223,7 @@ def postgres_folder() -> Path:
 
 
 def free_port() -> int:
-    """Return a port of 127.0.0.1 that nobody listens on now."""
+    """Return a port of 127.0.0.1 that no process listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -229,14 +232,14 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def redis_server() -> Iterator[RedisServer]:
-    """A Redis for the length of a block."""
+    """Yield a Redis server that runs for the length of the block."""
     with served(RedisServer, RedisServer.start) as server:
         yield server
 
 
 @contextlib.contextmanager
 def postgres_server() -> Iterator[PostgresServer]:
-    """A PostgreSQL for the length of a block; it takes about two seconds to make."""
+    """Yield a PostgreSQL server for the length of the block; creating it takes about 2 s."""
     with served(PostgresServer, PostgresServer.make) as server:
         yield server
 

@@ -1,6 +1,6 @@
-"""A stack of stand-in parts under the real supervisor, as a program of its own that tests may kill.
+"""Run stand-in services under the real supervisor, in a separate process that tests may kill.
 
-`python -m tests.stand_in_stack HOME [PART=SHELL-COMMAND …]`; it prints what the supervisor says.
+`python -m tests.stand_in_stack HOME [PART=SHELL-COMMAND …]` prints the supervisor's reports.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from runs.installation.home.paths import HomePaths
 from runs.installation.supervision.services import Service
 from runs.installation.supervision.supervisor import Supervisor
 
-# `worker` leaves a child in a session of its own behind, as Playwright does with Chromium.
+# `worker` starts a child in its own session, as Playwright does with Chromium.
 PARTS = {
     "redis": "exec sleep 600",
     "web": "exec sleep 600",
@@ -25,7 +25,10 @@ PARTS = {
 
 
 def main(home: str, *changes: str) -> int:
-    """Keep the stand-ins up until SIGTERM; 4 when the home is taken, 1 when a start fails."""
+    """Run the stand-in services until SIGTERM.
+
+    Returns 4 if another process uses the home, and 1 if a service fails to start.
+    """
     at = HomePaths(Path(home))
     lock_fd = try_lock(at.stack_lock)
     if lock_fd is None:
@@ -54,7 +57,7 @@ def main(home: str, *changes: str) -> int:
 
 
 def stand_in(at: HomePaths, name: str, shell: str) -> Service:
-    """Return a part that is well as long as HOME/NAME.ill is absent."""
+    """Return a service that is healthy as long as the file HOME/NAME.ill does not exist."""
     ill = at.home / f"{name}.ill"
     return Service(
         name=name,

@@ -1,4 +1,4 @@
-"""A template that stands in for the agent's: it says, uses and answers what a message tells it."""
+"""A template that replaces the agent's template: the message lists what the run sends and calls."""
 
 from __future__ import annotations
 
@@ -20,19 +20,21 @@ PICTURE = base64.b64decode(  # one red pixel
 
 
 class TalkInputs(Closed):
-    """What the user said, parted by `;`, each part a verb and what with: `say`, `use`, `output`,
-    `picture`, `note FILE TEXT`, `until FILE`, `ask`, `fail`, `recall`; what is none of these is
-    said, as is what was answered.
+    """The user's message: instructions separated by `;`.
+
+    Each is a verb and its argument: `say`, `use`, `output`, `picture`, `note FILE TEXT`,
+    `until FILE`, `ask`, `fail`, `recall`. The run sends any other text back as chat content, and
+    likewise the user's answer to `ask`.
     """
 
     goal: str
-    taskId: str  # noqa: N815  (as the agent's template has it)
+    taskId: str  # noqa: N815  (the name in the agent's template)
     targetId: str = ""  # noqa: N815
 
 
 @register
 class Talk(TaskTemplate):
-    """Does what its goal says, in one step for each part."""
+    """Carry out the instructions of the goal, one step for each."""
 
     template_id = "test_talk"
     name = "Talk"
@@ -42,12 +44,12 @@ class Talk(TaskTemplate):
     example_inputs = ({"goal": "hello", "taskId": "task_x"},)
 
     def plan(self, inputs: Mapping[str, Any]) -> list[StepPlan]:
-        """Return a step a part."""
+        """Return one step for each instruction."""
         parts = [part.strip() for part in str(inputs["goal"]).split(";")]
         return [StepPlan(part[:50] or "-", {"what": part}) for part in parts]
 
     async def do_step(self, step: StepPlan, ctx: StepContext) -> Mapping[str, Any]:
-        """Do what the part says."""
+        """Carry out one instruction."""
         verb, _, what = str(step.input["what"]).partition(" ")
         if verb in ("use", "output", "picture"):
             await _show(ctx, verb, what)
@@ -73,7 +75,7 @@ class Talk(TaskTemplate):
         ctx.emit("chatDelta", {"content": "", "finished": True})
 
     def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
-        """Answer with what was said last."""
+        """Answer with the chat content that was sent last."""
         broken = next((step for step in steps if not step.succeeded), None)
         if broken is not None:
             error = broken.error or {"errorCode": "EXECUTION_ERROR", "message": "not reached"}

@@ -1,4 +1,4 @@
-"""Templates that tests run: they need no browser and do what their inputs say."""
+"""Templates for tests: they need no browser and carry out the instructions of their inputs."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ from runs.task_templates.registry import register
 
 
 class StepwiseInputs(Closed):
-    """What each step does: `ok`, `sleep:SECONDS`, `fail`, `flaky:FILE` (fails once), `touch:FILE`,
-    `bug`, `raise:CODE` (fails as a tool with this code).
+    """The instruction of each step.
+
+    One of `ok`, `sleep:SECONDS`, `fail`, `flaky:FILE` (fails once), `touch:FILE`, `bug`,
+    `raise:CODE` (fails like a tool with this error code).
     """
 
     do: list[str] = Field(min_length=1, max_length=1000)
@@ -29,7 +31,7 @@ class StepwiseInputs(Closed):
 
 @register
 class Stepwise(TaskTemplate):
-    """Does its steps as told and concludes like a batch."""
+    """Carry out one instruction per step and conclude like a batch template."""
 
     template_id = "test_stepwise"
     name = "Stepwise"
@@ -41,12 +43,12 @@ class Stepwise(TaskTemplate):
     step_retries = 1
 
     def plan(self, inputs: Mapping[str, Any]) -> list[StepPlan]:
-        """Return a step an instruction."""
+        """Return one step for each instruction."""
         effect = Effect(inputs.get("effect", "read"))
         return [StepPlan(f"do {what}", {"what": what}, effect) for what in inputs["do"]]
 
     async def do_step(self, step: StepPlan, ctx: StepContext) -> Mapping[str, Any]:
-        """Do what the step says."""
+        """Carry out the instruction of the step."""
         what, _, argument = str(step.input["what"]).partition(":")
         if what == "sleep":
             await asyncio.sleep(float(argument))
@@ -66,7 +68,7 @@ class Stepwise(TaskTemplate):
         return {"did": what}
 
     def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
-        """Count."""
+        """Return the number of steps that succeeded and failed."""
         done = sum(step.succeeded for step in steps)
         if not done:
             error = dict(steps[0].error or {"errorCode": "STEP_EXECUTION_FAILED", "message": "-"})
@@ -76,17 +78,17 @@ class Stepwise(TaskTemplate):
         return Conclusion(status, result={"done": done}, summary=f"{done} done")
 
     def shares_steps(self, inputs: Mapping[str, Any]) -> bool:
-        """Return what was asked for."""
+        """Return the input `shared`."""
         return bool(inputs.get("shared"))
 
     def concurrency(self, inputs: Mapping[str, Any]) -> int:
-        """Return what was asked for."""
+        """Return the input `concurrency`."""
         return int(inputs.get("concurrency", 1))
 
 
 @register
 class LocalOnly(Stepwise):
-    """The same, for local callers alone."""
+    """The same template, for callers of trust level local only."""
 
     template_id = "test_local_only"
     name = "Stepwise, local"

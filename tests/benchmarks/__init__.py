@@ -1,3 +1,2 @@
-"""Benchmarks: each script prints one line of JSON with our figures, the floor's of the same
-minutes, and the ratio.
-"""
+"""Benchmarks: each script prints one line of JSON with our result, the result of the floor (the
+simplest implementation of the same work) measured in the same minutes, and their ratio."""

@@ -1,6 +1,5 @@
-"""What the admin's lists of runs, artifacts and audit entries cost with a thousand rows of each and
-with a hundred thousand: the first page, filtered, searched, and a page in the middle.
-"""
+"""Measure the admin's lists of runs, artifacts and audit entries with a thousand and with a hundred
+thousand rows of each: the first page, filtered, searched, and a page in the middle."""
 
 from __future__ import annotations
 
@@ -53,7 +52,7 @@ def page_ms(client: Any, path: str) -> float:
 
 
 def fill(rows: int) -> None:
-    """Make the tables hold this many rows each."""
+    """Fill the tables with this many rows each."""
     from django.db import connection
 
     fill_runs(rows)
@@ -64,7 +63,7 @@ def fill(rows: int) -> None:
 
 
 def pages_ms(database: str, rows: int) -> dict[str, float]:
-    """Return what each page costs in a database of its own."""
+    """Return the time of each page in a separate database."""
     from django.contrib.auth.models import User
     from django.core.management import call_command
     from django.db import connection

@@ -1,11 +1,11 @@
-"""What a turn of an agent costs besides its model, and when its first words are heard, against a
-bare client that sends the same requests to the same model server.
+"""Measure the overhead of an agent's turn and the delay of its first words, against a bare client
+that sends the same requests to the same model server.
 
-The model thinks for 150 ms, says a few words and calls a tool that reads nothing; so a turn is: the
-request, the words on their way, the turn and its call as steps of a durable run, the next request.
-A turn's overhead is the time between two requests, less that of the bare client. The first words
-are timed from when the model sends them until a reader of the run's event stream has them.
-PostgreSQL with fsync, one worker, one web.
+The model thinks for 150 ms, streams a few words and calls a tool that reads nothing. So a turn is:
+the request, the streamed words, the turn and its call as steps of a durable run, the next request.
+A turn's overhead is the time between two requests, less that of the bare client. The delay of the
+first words runs from when the model sends them until a reader of the run's event stream receives
+them. PostgreSQL with fsync, one worker, one web process.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ WAIT_S = 60.0
 
 @dataclass
 class Thinking:
-    """The model: it notes when it was asked, and when it began to speak."""
+    """The model server: it records when each request arrived and when it sent its first words."""
 
     asked_at: list[float] = field(default_factory=list)
     said_at: list[float] = field(default_factory=list)
 
     def __call__(self, asked: Asked) -> Turn:
-        """Say the next turn."""
+        """Answer with the next turn."""
         self.asked_at.append(time.perf_counter())
         time.sleep(THINKS_S)
         self.said_at.append(time.perf_counter())
@@ -54,18 +54,19 @@ class Thinking:
 
     @property
     def periods(self) -> list[float]:
-        """Milliseconds between two requests; the first two begin what later ones use."""
+        """Return the milliseconds between two requests, without the first two, which open
+        connections."""
         pairs = zip(self.asked_at[2:], self.asked_at[3:], strict=False)
         return [(later - earlier) * 1000 for earlier, later in pairs]
 
 
 def heard_after(said_at: list[float], heard: Mapping[int, float]) -> list[float]:
-    """Return the milliseconds from the first words of each turn until they were heard."""
+    """Return the milliseconds from the first words of each turn until the reader received them."""
     return [(heard[n] - at) * 1000 for n, at in enumerate(said_at[:TURNS]) if n >= 2]
 
 
 def ours(model: ModelServer, web: str, token: str) -> tuple[list[float], list[float]]:
-    """Have an agent do it; return the periods of its turns, and when its words were heard."""
+    """Run an agent; return the times between its requests, and when its words were received."""
     from decisions.identity.principals import local_principal
     from runs.submission.services import submit_run
 
@@ -99,7 +100,7 @@ def _hear(url: str, token: str, heard: dict[int, float]) -> None:
 
 
 def bare(model: ModelServer, bodies: list[Any]) -> tuple[list[float], list[float]]:
-    """Send the same requests one after another, and do nothing with the answers."""
+    """Send the same requests one after another and ignore the answers."""
     model.answer = thinking = Thinking()
     heard: dict[int, float] = {}
     with httpx2.Client(timeout=WAIT_S) as client:
@@ -124,11 +125,10 @@ def _wait_for(url: str) -> None:
 
 
 def rounds(model: ModelServer, web: str, token: str) -> Mapping[str, list[list[float]]]:
-    """Measure both in turn; return {ours, floor}: periods, and milliseconds until words were
-    heard.
-    """
+    """Measure both in turn; return {ours, floor}: times between requests, and milliseconds until
+    the first words were received."""
     found: dict[str, list[list[float]]] = {"ours": [[], []], "floor": [[], []]}
-    ours(model, web, token)  # what the first run opens, later ones use
+    ours(model, web, token)  # the first run opens connections that later runs use
     for _ in range(ROUNDS):
         model.asked.clear()
         mine = ours(model, web, token)
@@ -153,7 +153,7 @@ def main() -> None:
         os.environ.update(env, DJANGO_SETTINGS_MODULE="config.settings")
         migrate = [sys.executable, "manage.py", "migrate", "-v0", "--skip-checks"]
         subprocess.run(migrate, env=env, cwd=ROOT, check=True)
-        import django  # only now the environment says where everything is
+        import django  # import late: the environment has to be set first
 
         django.setup()
         from decisions.identity.principals import create_token

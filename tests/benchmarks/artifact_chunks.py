@@ -1,6 +1,5 @@
-"""A 16 MiB text artifact read over REST in chunks of 256 KiB, against the floor of a bare Django
-view that hands out the same bytes as they are (floor_chunks.py): MB/s, one kept connection.
-"""
+"""Read a 16 MiB text artifact over REST in chunks of 256 KiB, against the floor of a bare Django
+view that returns the same bytes unchanged (floor_chunks.py): MB/s, one persistent connection."""
 
 from __future__ import annotations
 
@@ -27,15 +26,15 @@ GOAL = 0.65
 
 
 def text() -> bytes:
-    """Return what is read: JSON as a run's result is, so that quotes are escaped once more."""
+    """Return the content: JSON like a run's result, so that its quotes are escaped once more."""
     row = {"url": "https://example.test/a/page", "title": "A page — 页面", "text": "words " * 40}
     line = json.dumps(row, ensure_ascii=False).encode() + b"\n"
     return (line * (SIZE // len(line) + 1))[:SIZE].decode(errors="ignore").encode()
 
 
 def kept(data: bytes) -> tuple[str, str]:
-    """Keep the bytes as an artifact; return its id, and a token to read it with."""
-    import django  # only now the environment says where everything is
+    """Store the bytes as an artifact; return its id and a token to read it with."""
+    import django  # import late: the environment has to be set first
 
     django.setup()
     from artifacts.models import Artifact
@@ -56,7 +55,7 @@ def kept(data: bytes) -> tuple[str, str]:
 
 
 def answers(client: httpx.Client) -> bool:
-    """Tell whether a server listens."""
+    """Return whether a server listens."""
     try:
         client.get("/healthz")
     except httpx.TransportError:
@@ -65,7 +64,7 @@ def answers(client: httpx.Client) -> bool:
 
 
 def rate(client: httpx.Client, path: str, size: int, *, is_json: bool) -> float:
-    """Return MB/s of reading everything once."""
+    """Return the MB/s of one complete read."""
     began, at = time.perf_counter(), 0
     while at < size:
         answer = client.get(path, params={"offset": at, "limit": CHUNK})

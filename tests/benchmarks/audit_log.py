@@ -1,9 +1,9 @@
-"""How fast the audit log is sealed and checked, on PostgreSQL with fsync.
+"""Measure how fast the audit log is sealed and checked, on PostgreSQL with fsync.
 
-Sealing a backlog stands beside bare inserts of rows of the same size and indexes, as many at a
-time; checking, beside reading the same rows and one SHA-256 of each. Under load, a writer adds 500
-rows a second while a sealer runs: how late the last row of each portion is sealed, from its commit
-on.
+Sealing a backlog is compared with bare inserts of rows of the same size and indexes, in batches of
+the same size; checking, with reading the same rows and computing one SHA-256 of each. Under load, a
+writer adds 500 rows a second while a sealer runs: the delay from the commit of each batch until its
+last row is sealed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WHERE s.position > %s AND s.position <= %s ORDER BY s.position"""
 
 
 def write(rows: int) -> None:
-    """Write audit rows as a run's way leaves them."""
+    """Write the audit rows that a run writes."""
     from decisions.audit.record import AuditEvent, record_all
 
     told = {"from": "queued", "to": "running", "workerId": "wrk_01kb3x5j2e6s9w1z4b7f0h3k5m"}
@@ -54,7 +54,7 @@ def write(rows: int) -> None:
 
 
 def sealed_per_s() -> float:
-    """Return how many rows of a backlog are sealed in a second."""
+    """Return how many rows of a backlog the sealer seals in a second."""
     from decisions.audit.sealer import Sealer
 
     write(ROWS)
@@ -64,7 +64,7 @@ def sealed_per_s() -> float:
 
 
 def inserted_per_s() -> float:
-    """Return how many rows like seals are inserted in a second."""
+    """Return how many rows of the size of a seal are inserted in a second."""
     from django.db import connection, transaction
 
     line = "(%s, %s, %s, %s, %s)"
@@ -86,7 +86,7 @@ def inserted_per_s() -> float:
 
 
 def checked_per_s() -> float:
-    """Return how many rows are checked in a second."""
+    """Return how many rows the check verifies in a second."""
     from decisions.audit.verify import check_audit_log
 
     began = time.perf_counter()
@@ -113,7 +113,7 @@ def read_per_s() -> float:
 
 
 def lateness_ms() -> list[float]:
-    """Return, portion by portion, how long after its commit its last row was sealed."""
+    """Return, for each batch, the milliseconds from its commit until its last row was sealed."""
     from decisions.audit.sealer import Sealer
     from decisions.models import AuditEntry, AuditSeal
 
@@ -146,13 +146,13 @@ def main() -> None:
         os.environ["REDIS_URL"] = "redis://127.0.0.1:1/0"
         os.environ["CONTINUITY_LOG_LEVEL"] = "ERROR"
         os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
-        sys.argv[1:1] = ["mcp_stdio"]  # the settings of a door: no admin to load
+        sys.argv[1:1] = ["mcp_stdio"]  # the MCP server's settings: no admin to load
         measure()
     shutil.rmtree(home)
 
 
 def measure() -> None:
-    """Measure in the environment that is set."""
+    """Measure in the current environment."""
     import django
 
     django.setup()

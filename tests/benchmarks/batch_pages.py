@@ -1,10 +1,11 @@
-"""Pages a second of a whole `batch_extract_pages` run, against raw Playwright with the same browser
-and flags.
+"""Measure the pages a second of a complete `batch_extract_pages` run, against raw Playwright with
+the same browser and flags.
 
-Ours is everything: submit, claim, journal and events on a durable SQLite, full reading of each
-page, the result as an artifact. Raw, on kept pages with nothing written, is measured twice. `raw`,
-the floor: goto (load), title, text and a JPEG of the page. `raw_text` is stricter: goto (load) and
-one evaluate for title and text, since our runs take pictures of failures alone.
+Our run includes everything: submit, claim, journal and events on a SQLite with fsync, full reading
+of each page, the result as an artifact. Raw Playwright reuses its pages and writes nothing; it is
+measured twice. `raw`, the floor: goto (load), title, text and a JPEG of the page. `raw_text` is
+stricter: goto (load) and one evaluate for title and text, since our runs take screenshots only of
+failures.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ os.environ["CONTINUITY_HOME"] = _home.name
 os.environ["CONTINUITY_LOG_LEVEL"] = "ERROR"
 os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
 os.environ.pop("DATABASE_URL", None)
-sys.argv[1:1] = ["mcp_stdio"]  # the settings of a door: no admin to load
+sys.argv[1:1] = ["mcp_stdio"]  # the MCP server's settings: no admin to load
 
 import django  # noqa: E402
 
@@ -46,33 +47,33 @@ Read = Callable[[Page], Awaitable[None]]
 
 
 def be_quiet(queue: str, run_id: str) -> None:
-    """Stand in for the doorbell: the worker is in this process and looks by itself."""
+    """Replace the wake-up: the worker is in this process and polls the queue itself."""
 
 
 async def text_and_picture(page: Page) -> None:
-    """Read as the floor does."""
+    """Read title, text and a JPEG, as the floor does."""
     await page.title()
     await page.inner_text("body")
     await page.screenshot(type="jpeg", quality=60)
 
 
 async def text_only(page: Page) -> None:
-    """Read in one round trip."""
+    """Read title and text in one round trip."""
     await page.evaluate("() => [document.title, document.body.innerText]")
 
 
 class Raw:
-    """Playwright by hand, on a browser of its own that stays up, as ours does."""
+    """Plain Playwright on a separate browser that stays open, like ours."""
 
     def __init__(self) -> None:
         self._browser: Browser | None = None
 
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Run a coroutine on the process's loop, where ours runs too."""
+        """Run a coroutine on the process's event loop, which our code uses too."""
         return get_loop().submit(work).result()
 
     async def start(self) -> None:
-        """Launch."""
+        """Launch the browser."""
         driver = await async_playwright().start()
         self._browser = await driver.chromium.launch(
             executable_path=str(find_chromium().path), args=list(launch_args())
@@ -142,7 +143,7 @@ def main() -> None:
         told[name]["ratio"] = ratio(figures["ours"], figures["raw"])
         told[name]["ratio_to_text"] = ratio(figures["ours"], figures["raw_text"])
     report("batch_pages", unit="pages/s", pages=PAGES, **told, goals={"ratio": ">= 0.95"})
-    os._exit(0)  # the browsers end with their pipes
+    os._exit(0)  # the browsers end when their pipes close
 
 
 if __name__ == "__main__":

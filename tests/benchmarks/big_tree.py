@@ -1,4 +1,5 @@
-"""20 000 files, about 180 MB, in 1000 folders: what the file tools are measured on."""
+"""Create 20 000 files, about 180 MB, in 1000 folders: the tree for the benchmarks of the file
+tools."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ WORDS = [
 
 @contextlib.contextmanager
 def big_tree() -> Iterator[Path]:
-    """Make the tree for the length of the block; it is the same each time."""
+    """Create the tree for the length of the block; it is the same each time."""
     with tempfile.TemporaryDirectory() as folder:
         root, chance = Path(folder), random.Random(3)
         block = [" ".join(chance.choices(WORDS, k=chance.randint(4, 16))) for _ in range(4000)]

@@ -1,13 +1,13 @@
-"""Each browser action against the same done with raw Playwright and the protocol, on the same page
-in the same browser, in turn.
+"""Measure each browser action against the same action with raw Playwright and the DevTools
+protocol, on the same page in the same browser, in turn.
 
-What the floor does is what a person would write with them for the same answer: `task_start` goto
-until it is parsed, then its title and status (the answer has the one, a warning the other);
-`wait_for_loaded` asks the page for its state, for the answer is of a page that answers, not of what
-the driver heard of it last; `screenshot` a JPEG with secret fields covered; the readers
-(`readability_extract`, `dom_index`, `xpath_scan`, `get_html`) evaluate the very script of the
-action; `click` and `type` locate by a selector, then Playwright's click, or select_text and
-keyboard.type; `debugger_attach` opens a line.
+The floor is what an engineer would write with Playwright for the same answer: `task_start` goto
+until the page is parsed, then its title and status (the answer has the title, a warning the
+status); `wait_for_loaded` asks the page for its state, because the answer requires a page that
+responds, not the driver's last known state; `screenshot` a JPEG with secret fields covered; the
+readers (`readability_extract`, `dom_index`, `xpath_scan`, `get_html`) evaluate the script of the
+action itself; `click` and `type` locate by a selector, then Playwright's click, or select_text and
+keyboard.type; `debugger_attach` opens a protocol session.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ AuditEvent = Callable[[], Awaitable[object]]
 
 
 async def no_artifact(data: bytes, *, name: str, mime_type: str, kind: str = "file") -> str:
-    """Keep nothing."""
+    """Store nothing."""
     return "art_none"
 
 
 class Bench:
-    """The two hands: an agent's on a task's tab, and Playwright's on a page of its own."""
+    """Both sides: an agent's interactor on a task's tab, and raw Playwright on a separate page."""
 
     def __init__(self, session: OpenBrowserSession, page: Page, url: str) -> None:
         self.session, self.page, self.url = session, page, url
@@ -67,7 +67,7 @@ class Bench:
         return dict(result.output or {})
 
     async def prepare(self) -> None:
-        """Show the page in both, and number its elements."""
+        """Open the page on both sides and number its elements."""
         self.tab_id = (await self.act("task_start", url=self.url))["tabId"]
         await self.act("browser_debugger_attach")
         found = (await self.act("browser_dom_index"))["elements"]
@@ -76,17 +76,18 @@ class Bench:
         await self.page.goto(self.url)
 
     async def start(self) -> None:
-        """Open the page raw, for what `task_start` answers: address, title and status."""
+        """Open the page with raw Playwright and read what `task_start` returns: address, title and
+        status."""
         answer = await self.page.goto(self.url, wait_until="domcontentloaded")
         assert answer is not None
         assert (answer.status, await self.page.title(), self.page.url) == (200, "Shop", self.url)
 
     async def script(self, function: str, given: object) -> None:
-        """Evaluate a script of ours in a raw page."""
+        """Evaluate one of our scripts in a raw page."""
         await self.page.evaluate(function, given)
 
     async def picture(self) -> None:
-        """Take a raw picture, with what secret fields hold covered."""
+        """Take a raw screenshot with the secret fields covered."""
         await self.page.evaluate(cover_script(), True)
         await self.page.screenshot(type="jpeg", quality=60)
 
@@ -97,7 +98,7 @@ class Bench:
         await self.page.locator("#name").input_value()
 
     async def attach(self) -> None:
-        """Open a raw line."""
+        """Open a raw protocol session."""
         await self.page.context.new_cdp_session(self.page)
 
     async def _attach_anew(self) -> None:
@@ -133,7 +134,7 @@ class Bench:
 
     @staticmethod
     def _readers() -> dict[str, tuple[str, object]]:
-        """Return the script of each action that is one, and what it is given."""
+        """Return the script and the argument of each action that only evaluates a script."""
         read = {
             "settle": {"parseMs": 30_000, "idleMs": 3000},
             "waitFor": None,
@@ -160,7 +161,7 @@ async def opened(url: str) -> Bench:
 
 
 def milliseconds_of(deed: AuditEvent, times: int) -> float:
-    """Do something so many times and return the median milliseconds of one."""
+    """Call a function this many times and return the median milliseconds of a call."""
 
     async def do() -> float:
         taken = []
@@ -186,7 +187,7 @@ def main() -> None:
                 continue
             get_loop().submit(bench.prepare()).result()
             for deed in (ours, floor):
-                milliseconds_of(deed, 3)  # warm
+                milliseconds_of(deed, 3)  # warm up
             taken = alternate(
                 {
                     "ours": lambda deed=ours: milliseconds_of(deed, args.times),  # type: ignore[misc]

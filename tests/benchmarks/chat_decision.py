@@ -1,8 +1,8 @@
-"""What a decision of POST /chat costs a user with 10 000 past events, against a floor: the bare
+"""Measure a decision of POST /chat for a user with 10 000 past events, against a floor: the bare
 writes of the same request, in one transaction on the same connection.
 
-On both databases, synced to disk as in the product. The figure is the whole service: key,
-conversation, intake, past, score, gate, every row, the answer.
+On both databases, with fsync as in the product. The time covers the whole service: key,
+conversation, intake, past, score, check, every row, the answer.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _number = count()
 
 
 def fill(owner: Any) -> None:
-    """Give a user a past of messages that differ, one in twenty of them grave."""
+    """Give a user a history of different messages, one in twenty of them severe."""
     from decisions.chat.history.similarity import signature
     from decisions.models import Decision, Event
 
@@ -76,7 +76,7 @@ def fill(owner: Any) -> None:
 
 
 def decide(principal: Any) -> None:
-    """Have one message decided on."""
+    """Have the service decide on one message."""
     from decisions.chat.services import chat
 
     number = next(_number)
@@ -96,7 +96,7 @@ def _loop() -> asyncio.AbstractEventLoop:
 
 
 def write(owner: Any) -> None:
-    """Write the rows of one decision, and nothing else."""
+    """Write only the rows of one decision."""
     from django.db import transaction
 
     from decisions.audit.record import AuditEvent, record

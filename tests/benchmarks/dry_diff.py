@@ -1,8 +1,9 @@
-"""A dry run's diff against two floors: `git diff --no-index` on the same texts, and difflib.
+"""Measure a dry run's diff against two floors: `git diff --no-index` on the same texts, and
+difflib.
 
-20 000 lines with 2000 edits, of which 80 % and 30 % of the lines stand there once; the same with 50
+20 000 lines with 2000 edits, of which 80 % and 30 % of the lines occur once; the same with 50
 edits; and repetitive text, where difflib is slow (on 4000 lines, or it would not end). `ours` is
-the diff alone, `dry_run` the whole preview: read, judge, remember, diff.
+the diff alone, `dry_run` the whole preview: read, check policy, store the preview, diff.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from runners.workspace.writing.write_text import preview_text
 from tests.benchmarks.rounds import alternate, ratio, report, spread
 
 WORDS = ["changeBg", "setVar", "jumpScene", "choose", "label", "bgm", "end", "intro", "say"]
-SHAPES = {  # lines, edits, the part of the lines that stand there once, how many others there are
+SHAPES = {  # lines, edits, the share of lines that occur once, the number of other lines
     "2000_edits_unique": (20_000, 2000, 0.8, 100),
     "2000_edits_common": (20_000, 2000, 0.3, 100),
     "50_edits": (20_000, 50, 0.8, 100),
@@ -30,7 +31,7 @@ REPETITIVE = (4000, 400, 0.0, 5)
 
 
 def texts(lines: int, edits: int, unique: float, others: int) -> tuple[str, str]:
-    """Return a text and what became of it."""
+    """Return a text and its edited version."""
     chance = random.Random(5)
     few = [f"wait:{number};" for number in range(others)]
     old = [

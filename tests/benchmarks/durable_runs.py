@@ -1,9 +1,10 @@
-"""Durable runs a second, and submit to done, against Celery with three ORM writes on the same
-PostgreSQL and Redis.
+"""Measure durable runs a second and the time from submit to done, against Celery with three ORM
+writes on the same PostgreSQL and Redis.
 
 Both sides: one worker process with the threads pool of 7, prefetch 1, fsync on. Floors: Celery with
-kept database connections, and stock Celery, which reconnects around every task. They acknowledge
-late, so that a task survives its worker; ours acknowledges early, for the database is the queue.
+persistent database connections, and stock Celery, which reconnects around every task. The floors
+acknowledge late, so that a task survives its worker; our worker acknowledges early, because the
+database is the queue.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ FLOOR, OURS = "tests.benchmarks.floor_queue", "tests.benchmarks.our_queue"
 
 
 def driver(module: str, env: dict[str, str]) -> float:
-    """Run a driver to its end and return the figure it prints."""
+    """Run a driver to its end and return the number that it prints."""
     name, what, count = module.split()
     done = subprocess.run(
         [sys.executable, "-m", name, what, count],

@@ -1,8 +1,9 @@
-"""An event told to 1000 listeners of one web process, against the floor of a hub that has no rows
-behind it (floor_stream.py): from the message's way out until the last listener has the event.
+"""Deliver an event to 1000 listeners of one web process, against the floor of a server that relays
+messages without reading rows (floor_stream.py): from the publish until the last listener has
+received the event.
 
-Both servers hold their 1000 listeners all the time; the messages alternate. Ours reads the event
-from PostgreSQL on its way.
+Both servers hold their 1000 listeners all the time; the messages alternate. Our web process reads
+the event from PostgreSQL before it sends it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ TEXT = "x" * 200
 
 
 class Counted(Reader):
-    """A reader that counts what it gets, the first line of the stream included."""
+    """A reader that counts the events it receives, the first line of the stream included."""
 
     async def _take(self, lines: asyncio.StreamReader) -> None:
         while line := await lines.readline():
@@ -67,7 +68,7 @@ def environment(database_url: str, redis_url: str, home: str) -> dict[str, str]:
 
 
 class Side:
-    """One server with its crowd, and the way to tell it something."""
+    """One server with its listeners, and the function that publishes an event to it."""
 
     def __init__(self, url: str, token: str, path: str, publish: Callable[[], float]) -> None:
         self.readers = [Counted(url, token, path) for _ in range(LISTENERS)]
@@ -75,13 +76,13 @@ class Side:
         self._publish = publish
 
     async def gather(self) -> None:
-        """Let everybody connect."""
+        """Connect every listener."""
         self.crowd.start()
         await self.crowd.until(lambda one: bool(one.got))
         await asyncio.sleep(1)
 
     async def tell(self) -> float:
-        """Tell one event; return the seconds until the last listener has it."""
+        """Publish one event; return the seconds until the last listener has received it."""
         before = [len(one.got) for one in self.readers]
         began = await asyncio.to_thread(self._publish)
         while any(len(one.got) == n for one, n in zip(self.readers, before, strict=True)):
@@ -92,7 +93,8 @@ class Side:
 
 
 def our_side(url: str) -> Side:
-    """Return our server's side: an event is written to the rows, and told after the commit."""
+    """Return our server's side: the event is written to the database and published after the
+    commit."""
     from decisions.identity.principals import create_token, local_principal
     from runs.events import notify
     from runs.lifecycle.changes import NewEvent, Transition
@@ -139,7 +141,7 @@ def floor_side(url: str, redis_url: str) -> Side:
 
 
 async def measure(sides: dict[str, Side]) -> dict[str, list[float]]:
-    """Return deliveries per second, a figure a round."""
+    """Return deliveries per second, one number a round."""
     for side in sides.values():
         await side.gather()
     figures: dict[str, list[float]] = {name: [] for name in sides}
@@ -167,7 +169,7 @@ def main() -> None:
         os.environ.update(env, DJANGO_SETTINGS_MODULE="config.settings")
         migrate = [sys.executable, "manage.py", "migrate", "-v0", "--skip-checks"]
         subprocess.run(migrate, env=env, cwd=ROOT, check=True)
-        import django  # only now the environment says where everything is
+        import django  # import late: the environment has to be set first
 
         django.setup()
         ours, floor = free_port(), free_port()

@@ -1,6 +1,5 @@
-"""The floor of artifact_chunks: Django on uvicorn that reads a range of a file and returns it as it
-is, asking nobody who calls.
-"""
+"""The floor of artifact_chunks: Django on uvicorn reads a range of a file and returns it unchanged,
+without authentication."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""The floor of an MCP call over stdio: a server of the SDK that answers what it was given at its
-start, read from the file that argv names, {tool: answer}.
-"""
+"""The floor of an MCP call over stdio: a server of the SDK with fixed answers, which it reads at
+its start from the file that argv names, {tool: answer}."""
 
 from __future__ import annotations
 
@@ -18,13 +17,13 @@ ANSWERS: dict[str, Any] = json.loads(Path(sys.argv[1]).read_text()) if len(sys.a
 
 
 async def list_tools(ctx: Any, params: Any) -> mcp_types.ListToolsResult:
-    """Name the tools."""
+    """List the tools."""
     tools = [mcp_types.Tool(name=name, input_schema={"type": "object"}) for name in ANSWERS]
     return mcp_types.ListToolsResult(tools=tools)
 
 
 async def call_tool(ctx: Any, params: Any) -> mcp_types.CallToolResult:
-    """Answer as ours do: the structured content, and once more as text."""
+    """Answer as our server does: the structured content, and the same as text."""
     answer = ANSWERS[params.name]
     text = mcp_types.TextContent(text=json.dumps(answer))
     return mcp_types.CallToolResult(content=[text], structured_content=answer)

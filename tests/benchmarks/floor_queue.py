@@ -2,8 +2,8 @@
 else.
 
 `python -m tests.benchmarks.floor_queue prepare|throughput N|latency N` drives it;
-`celery -A tests.benchmarks.floor_queue worker` works. FLOOR_STOCK=1 keeps Celery's own handling of
-connections.
+`celery -A tests.benchmarks.floor_queue worker` starts the worker. FLOOR_STOCK=1 keeps Celery's own
+handling of connections.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if not settings.configured:
             }
         },
     )
-    # Celery's Django fixup looks for this name and uses what is configured.
+    # Celery's Django fixup looks for this name and uses the app that it finds.
     os.environ["DJANGO_SETTINGS_MODULE"] = "tests.benchmarks.floor_queue"
     django.setup()
 
@@ -46,7 +46,7 @@ from django.db import connection, models  # noqa: E402
 
 
 class Work(models.Model):
-    """A run at its plainest."""
+    """A run with the fewest columns."""
 
     id = models.CharField(primary_key=True, max_length=64)
     status = models.CharField(max_length=16)
@@ -83,7 +83,7 @@ bell = redis.Redis.from_url(os.environ["REDIS_URL"], socket_timeout=None)
 
 @app.task(name="floor.work")
 def work(work_id: str) -> None:
-    """Do nothing, durably."""
+    """Record the start and the end of a task that does nothing."""
     Work.objects.filter(id=work_id, status="queued").update(status="running")
     Work.objects.filter(id=work_id, status="running").update(
         status="succeeded", result={"ok": True}
@@ -93,7 +93,7 @@ def work(work_id: str) -> None:
 
 
 def submit(work_id: str) -> None:
-    """Accept a piece of work."""
+    """Insert a row and send its task."""
     Work.objects.create(id=work_id, status="queued", inputs={"a": 1})
     work.delay(work_id)
 

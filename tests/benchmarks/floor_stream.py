@@ -1,7 +1,7 @@
 """The floor of an event stream: Django and uvicorn, one Redis subscription per process, a queue per
-listener, and what was published handed on as it is. No rows, no access, no resumption.
+listener; each published message is relayed unchanged. No rows, no access checks, no resumption.
 
-`python -m tests.benchmarks.floor_stream PORT` serves /stream; REDIS_URL and CHANNEL in the
+`python -m tests.benchmarks.floor_stream PORT` serves /stream; REDIS_URL and CHANNEL are in the
 environment.
 """
 
@@ -27,7 +27,7 @@ _pumps: list[asyncio.Task[None]] = []
 
 
 async def pump() -> None:
-    """Hand every message to every listener."""
+    """Put every message into the queue of every listener."""
     client = redis.asyncio.Redis.from_url(os.environ["REDIS_URL"], socket_timeout=None)
     channel = client.pubsub()
     await channel.subscribe(os.environ["CHANNEL"])
@@ -39,7 +39,7 @@ async def pump() -> None:
 
 
 async def stream(request: HttpRequest) -> StreamingHttpResponse:
-    """Answer with what is published from now on."""
+    """Stream the messages that are published from now on."""
     if not _pumps:
         _pumps.append(asyncio.create_task(pump()))
     queue: asyncio.Queue[bytes] = asyncio.Queue(256)

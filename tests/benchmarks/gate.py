@@ -1,8 +1,8 @@
-"""How well the gate tells what is risky: precision and recall on our own labelled messages, and on
-sixty that were written before its rules by somebody who had not seen them.
+"""Measure how well the risk gate classifies messages: precision and recall on our own labelled
+messages, and on sixty messages whose author had not seen the gate's rules.
 
-The first run on the blind set stands in docs/continuity.md; after it, mistakes of principle were
-mended, so that the figure of today is no longer blind.
+docs/continuity.md has the result of the first run on these sixty; some rules were fixed after it,
+so a result of today is no longer blind.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A list of 20 000 files, against a bare walk with os.scandir that sorts what it finds."""
+"""Measure a list of 20 000 files, against a bare walk with os.scandir that sorts the paths."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def bare(root: str) -> list[str]:
 
 
 def ours(root: Path, glob: str) -> list[str]:
-    """List as the tool does."""
+    """List with the tool's code."""
     with Sandbox(root, WorkspacePolicy().forbidden) as box:
         found = box.find(".", globs=[glob])
     return sorted(found.files + found.folders)

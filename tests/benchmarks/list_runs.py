@@ -1,11 +1,11 @@
-"""What a list of runs costs with a thousand visible runs and with a million, and what the counting
-costs a run.
+"""Measure a list of runs with a thousand visible runs and with a million, and the cost of the
+counting triggers for a run.
 
-PostgreSQL with fsync. Three workspaces share the runs: one that has most of them, one whose runs
-are all older than anybody else's, one that has a few among the newest. A list is `list_runs` as the
-doors call it: a page, here of 10 so that a thousand runs fill it too, the exact total, every
-filter. A whole run's writes are those of submit, claim, step and end, with the triggers of
-runs/queries/totals.py and without.
+PostgreSQL with fsync. Three workspaces share the runs: one has most of them, one has only runs
+older than all others, one has a few of the newest. A list is `list_runs` as REST and MCP call it: a
+page, here of 10 so that a thousand runs fill it too, the exact total, every filter. A complete
+run's writes are those of submit, claim, step and end, with the triggers of runs/queries/totals.py
+and without.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FILTERS: dict[str, dict[str, Any]] = {
     "template": {"template_id": "multi_tab_compare"},
     "both": {"status": "failed", "template_id": "search_extract"},
 }
-# Rows as they are after their end; ended within the last minute, so that all of them are visible.
+# Rows of ended runs; they ended within the last minute, so all of them are visible.
 FILL = """
 INSERT INTO runs_run (id, tenant_id, workspace_id, principal_id, trust, template_id,
     template_version, mode, inputs, options, session_id, owns_session, shared, status, ready, epoch,
@@ -48,7 +48,7 @@ FROM generate_series(1, {rows}) n"""
 
 
 def fill(rows: int) -> None:
-    """Make the table of runs hold just these rows, counted."""
+    """Fill the table of runs with exactly these rows and count them."""
     from django.db import connection
 
     from runs.queries.totals import fold_totals, repair_totals
@@ -64,7 +64,7 @@ def fill(rows: int) -> None:
 
 
 def caller(workspace_id: str) -> Any:
-    """Return a caller of a workspace."""
+    """Return a principal of a workspace."""
     from decisions.identity.principals import DEFAULT_SCOPES, Principal
 
     return Principal("token:bench", "ten_bench", workspace_id, DEFAULT_SCOPES, "local")
@@ -81,7 +81,7 @@ def p95_ms(call: Callable[[], object], calls: int = CALLS) -> float:
 
 
 def use(database: str) -> None:
-    """Go on with another database of the same server."""
+    """Switch to another database of the same server."""
     from django.db import connection
 
     connection.close()
@@ -123,14 +123,14 @@ def deep_ms() -> dict[str, float]:
 
 
 def write_cost() -> dict[str, Any]:
-    """Return whole runs a second with the triggers and without, alternated."""
+    """Return complete runs a second with the triggers and without, alternated."""
     from django.db import connection
 
     def rate(how: str) -> float:
         with connection.cursor() as cursor:
             for name in ("runs_total_added", "runs_total_moved"):
                 cursor.execute(f"ALTER TABLE runs_run {how} TRIGGER {name}")
-        one_whole_run()  # the altered table is planned anew
+        one_whole_run()  # PostgreSQL plans its queries on the altered table again
         began = time.perf_counter()
         for _ in range(RUNS):
             one_whole_run()
@@ -144,7 +144,8 @@ def write_cost() -> dict[str, Any]:
 
 
 def one_whole_run() -> None:
-    """Write what a run of one step writes from its submit to its end, in the product's own ways."""
+    """Write what a run of one step writes from its submit to its end, through the product's own
+    functions."""
     from runs.lifecycle.changes import NewEvent, Plus, StepChange, Transition
     from runs.lifecycle.state_machine import move
     from runs.models import RunStatus, StepStatus
@@ -177,7 +178,7 @@ def one_whole_run() -> None:
 
 
 def be_quiet(queue: str, run_id: str) -> None:
-    """Stand in for the doorbell: nobody has to hear it."""
+    """Replace the wake-up: no worker needs it."""
 
 
 def main() -> None:
@@ -188,12 +189,12 @@ def main() -> None:
         os.environ["REDIS_URL"] = redis.url
         os.environ["CONTINUITY_LOG_LEVEL"] = "ERROR"
         os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
-        sys.argv[1:1] = ["mcp_stdio"]  # the settings of a door: no admin to load
+        sys.argv[1:1] = ["mcp_stdio"]  # the MCP server's settings: no admin to load
         measure()
 
 
 def measure() -> None:
-    """Measure in the environment that is set."""
+    """Measure in the current environment."""
     import django
 
     django.setup()

@@ -1,6 +1,5 @@
-"""What calls over MCP stdio cost, against a server of the SDK that knows the same answers by heart:
-a run, the profile, and a chunk of an artifact.
-"""
+"""Measure calls over MCP stdio, against a server of the SDK that returns the same answers from
+memory: a run, the profile, and a chunk of an artifact."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ Asked = dict[str, dict[str, Any]]
 
 
 class Host:
-    """An agent host at the other end of a server's pipes."""
+    """An agent host: the client at the other end of a server's pipes."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process, self._last_id = process, 0
@@ -69,7 +68,7 @@ class Host:
 
 @contextmanager
 def host_of(command: list[str], env: Mapping[str, str]) -> Iterator[Host]:
-    """Start a server and be its host."""
+    """Start a server and return a host that is connected to it."""
     with subprocess.Popen(
         [sys.executable, *command],
         env=env,
@@ -85,7 +84,7 @@ def host_of(command: list[str], env: Mapping[str, str]) -> Iterator[Host]:
 
 
 def fill() -> Asked:
-    """Keep a run and an artifact, and return what will be asked."""
+    """Store a run and an artifact, and return the calls that read them."""
     import django
 
     django.setup()
@@ -154,7 +153,7 @@ def main() -> None:
 
 
 def compare(tool: str, arguments: Mapping[str, Any], ours: Host, floor: Host) -> None:
-    """Report one tool's calls."""
+    """Report the calls of one tool."""
     figures = alternate(
         {
             "ours": lambda: ours.p50_ms(tool, arguments),

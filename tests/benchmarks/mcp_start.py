@@ -1,6 +1,5 @@
-"""From starting `manage.py mcp_stdio` to its answer to initialize, against importing Django and mcp
-alone.
-"""
+"""Measure from the start of `manage.py mcp_stdio` to its answer to initialize, against a process
+that only imports Django and mcp."""
 
 from __future__ import annotations
 
@@ -54,7 +53,7 @@ def until_first_line(command: list[str], env: dict[str, str], line: bytes) -> fl
 def main() -> None:
     """Measure and report."""
     with tempfile.TemporaryDirectory() as home:
-        # With a database of one's own no stack is started in the background.
+        # With its own database, mcp_stdio starts no stack in the background.
         env = {
             **os.environ,
             "CONTINUITY_HOME": home,

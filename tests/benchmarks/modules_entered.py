@@ -1,10 +1,11 @@
-"""How many of our modules one submit over REST (from view to answer) and one tool call of a run
-(from the worker's task to the end of the run) pass through, in a process that did it before.
+"""Count the modules of ours that one submit over REST (from view to answer) and one tool call of a
+run (from the worker's task to the end of the run) enter, in a process that did both before.
 
-A module counts if a function of it was entered, on any thread but those that the worker starts for
-itself (its heartbeat and the like). A function is what a file has as `def` or `lambda`; a coroutine
-that goes on after a wait is not entered again. On SQLite; CONTINUITY_TEST_DATABASE=postgresql: on
-PostgreSQL. `--list` adds the calls into each module, in the order in which they were first entered.
+A module counts if one of its functions was entered, on any thread except those that the worker
+starts for itself (its heartbeat and the like). A function is a `def` or `lambda` of the file; a
+coroutine that resumes after an await is not entered again. On SQLite;
+CONTINUITY_TEST_DATABASE=postgresql: on PostgreSQL. `--list` adds the calls into each module, in the
+order in which they were first entered.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ ASYNC = {"options": {"mode": "async"}}
 
 
 class Watch:
-    """Notes which functions of ours are entered, on this thread and on those that start later."""
+    """Records which functions of ours are entered, on this thread and on threads that start
+    later."""
 
     def __init__(self) -> None:
         self._noted: list[CodeType] = []
@@ -45,18 +47,20 @@ class Watch:
         code = frame.f_code
         if event != "call" or not code.co_filename.startswith(OURS):
             return
-        # A frame that begins is at a RESUME of argument 0, one that goes on at another RESUME.
+        # A frame that starts is at a RESUME of argument 0, a frame that resumes at another
+        # RESUME.
         begins = code.co_code[frame.f_lasti + 1] & 3 == 0
         if begins and (code.co_name == "<lambda>" or not code.co_name.startswith("<")):
             self._noted.append(code)
 
     def entered(self, work: Callable[[], object], before: Callable[[], object]) -> list[CodeType]:
-        """Do the work a few times and return every call of the last time, as what was called."""
+        """Call the function a few times and return every call of the last time, by the called
+        function."""
         for _ in range(4):
             before()
             self._noted = []
             work()
-            time.sleep(0.5)  # for threads that are still at it
+            time.sleep(0.5)  # for threads that still work
         return self._noted.copy()
 
 
@@ -81,7 +85,7 @@ def measure() -> dict[str, list[CodeType]]:
         answer = client.post("/api/v1/runs", {**body, **ASYNC}, "application/json")
         assert answer.status_code == 202, answer.content
 
-    work()  # finds nothing to do, and starts the worker's own threads
+    work()  # claims nothing, and starts the worker's own threads
     watch = Watch()
     call = watch.entered(work, before=lambda: submit(ONE_CALL))
     assert {run.status for run in apps.get_model("runs", "Run").objects.all()} == {"succeeded"}
@@ -89,7 +93,7 @@ def measure() -> dict[str, list[CodeType]]:
 
 
 def figures(codes: list[CodeType]) -> Mapping[str, object]:
-    """Return what is reported of the functions that were entered."""
+    """Return the reported summary of the functions that were entered."""
     calls = Counter(Path(code.co_filename).relative_to(ROOT).as_posix() for code in codes)
     told = {"modules": len(calls), "functions": len(set(codes)), "calls": len(codes)}
     return {**told, "calls_into": calls} if "--list" in sys.argv else told
@@ -105,7 +109,7 @@ def main() -> None:
         os.environ |= {
             "CONTINUITY_HOME": home,
             "CONTINUITY_WORKSPACE": folder,
-            "CONTINUITY_LEASE_BEAT_S": "15",  # longer than all of this takes
+            "CONTINUITY_LEASE_BEAT_S": "15",  # longer than the whole benchmark
             "CONTINUITY_SECRET_KEYS": "bench-" + "k" * 40,
             "DJANGO_SETTINGS_MODULE": "config.settings",
             "REDIS_URL": stack.enter_context(redis_server()).url,

@@ -1,6 +1,5 @@
-"""Calls on a runner offered at a rate, as runs of `call_tools`, and what became of the queue:
-`python -m tests.benchmarks.our_hands ENDPOINT CALLS_PER_S SECONDS CALLS_PER_RUN`; prints JSON.
-"""
+"""Submit runs of `call_tools` at a fixed rate of calls to a runner, and report the queue:
+`python -m tests.benchmarks.our_hands ENDPOINT CALLS_PER_S SECONDS CALLS_PER_RUN`; prints JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from typing import Any
 import django
 
 os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
-sys.argv[1:1] = ["mcp_stdio"]  # the settings of a door: no admin to load
+sys.argv[1:1] = ["mcp_stdio"]  # the MCP server's settings: no admin to load
 django.setup()
 
 from decisions.identity.principals import Principal, local_principal  # noqa: E402
@@ -26,7 +25,7 @@ DRAIN_S = 120.0
 
 
 def make_calls(principal: Principal, endpoint: str, number: int) -> list[dict[str, Any]]:
-    """Make the runner a target and return the calls of one run."""
+    """Create a target for the runner and return the calls of one run."""
     says = TargetFields(
         principal.tenant_id, principal.workspace_id, "bench", "docker-runner", endpoint=endpoint
     )
@@ -36,7 +35,8 @@ def make_calls(principal: Principal, endpoint: str, number: int) -> list[dict[st
 
 
 def offer(calls: list[dict[str, Any]], runs_per_s: float, seconds: float) -> list[int]:
-    """Submit runs on time, whatever becomes of them; return how many were not begun, by second."""
+    """Submit runs at the fixed rate, however far the worker is behind; return how many were not
+    started, by second."""
     principal = local_principal()
     queued: list[int] = []
     began = time.perf_counter()
@@ -54,7 +54,7 @@ def offer(calls: list[dict[str, Any]], runs_per_s: float, seconds: float) -> lis
 
 
 def drain() -> float:
-    """Wait until nothing is left and return the seconds that it took."""
+    """Wait until the queue is empty and return the seconds that it took."""
     began = time.perf_counter()
     while Run.objects.filter(status__in=ACTIVE).exists():
         time.sleep(0.05)
@@ -64,9 +64,9 @@ def drain() -> float:
 
 
 def main(endpoint: str, calls_per_s: float, seconds: float, calls_per_run: int) -> dict[str, Any]:
-    """Offer the calls and return what came of them."""
+    """Submit the runs and return the measurements."""
     calls = make_calls(local_principal(), endpoint, calls_per_run)
-    offer(calls, 2, 2)  # the worker's first calls open what later ones use
+    offer(calls, 2, 2)  # the worker's first calls open connections that later calls use
     drain()
     first = Run.objects.count()
     began = time.perf_counter()

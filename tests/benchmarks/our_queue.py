@@ -1,6 +1,5 @@
-"""Our durable run, driven as the floor is: `python -m tests.benchmarks.our_queue
-throughput|latency|writes N`.
-"""
+"""Our durable run, driven like the floor: `python -m tests.benchmarks.our_queue
+throughput|latency|writes N`."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ import time
 import django
 
 os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
-sys.argv[1:1] = ["mcp_stdio"]  # the settings of a door: no admin to load
+sys.argv[1:1] = ["mcp_stdio"]  # the MCP server's settings: no admin to load
 django.setup()
 
 from decisions.identity.principals import Principal, local_principal  # noqa: E402
@@ -24,7 +23,7 @@ from runs.submission.services import submit_run  # noqa: E402
 
 
 def submit(principal: Principal) -> str:
-    """Accept a run of one step that does nothing."""
+    """Submit a run of one step that does nothing."""
     return submit_run(
         principal=principal,
         template_id="test_stepwise",
@@ -46,7 +45,7 @@ async def _latencies(count: int) -> list[float]:
 
 
 def latency_ms(count: int) -> float:
-    """Return the median from submit to the answer of who waits for it, one at a time."""
+    """Return the median from submit until a waiting caller has the answer, one run at a time."""
     return statistics.median(asyncio.run(_latencies(count)))
 
 

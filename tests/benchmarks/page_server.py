@@ -1,6 +1,5 @@
-"""A server of script-heavy pages of about 45 KB, like the floors': a style sheet, a script, rows
-made by script.
-"""
+"""A server of script-heavy pages of about 45 KB, like those of the floors: a style sheet, a script,
+rows that the script creates."""
 
 from __future__ import annotations
 
@@ -36,11 +35,13 @@ _FILES = {
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
-    wbufsize = 1 << 20  # one write a response: no delayed acknowledgement in between
+    wbufsize = (
+        1 << 20
+    )  # one write per response, so that no delayed acknowledgement comes in between
     delay_s = 0.0
 
     def do_GET(self) -> None:
-        """Answer a page, the style sheet or the script."""
+        """Send a page, the style sheet or the script."""
         mime_type, body = _FILES.get(self.path, ("text/html", b""))
         if self.path.startswith("/page/"):
             time.sleep(self.delay_s)
@@ -53,14 +54,13 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *args: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextlib.contextmanager
 def pages(count: int, *, delay_s: float = 0.0) -> Iterator[list[str]]:
-    """Serve `count` pages for the length of the block, each `delay_s` late, and
-    yield their urls.
-    """
+    """Serve `count` pages for the length of the block, each after `delay_s`, and yield their
+    URLs."""
     handler = type("Handler", (_Handler,), {"delay_s": delay_s})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()

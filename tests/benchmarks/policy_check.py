@@ -1,6 +1,7 @@
-"""One question to policy, against a floor: one SELECT of one row by its key on the same connection.
+"""Measure one policy evaluation, against a floor: one SELECT of one row by its key on the same
+connection.
 
-On SQLite in a folder of its own, with 1 and with 1000 rules in force.
+On SQLite in a temporary folder, with 1 and with 1000 rules in force.
 """
 
 from __future__ import annotations

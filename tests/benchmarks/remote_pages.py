@@ -1,7 +1,9 @@
-"""Pages a second that a remote caller's session reads, behind its proxy, against a local caller's
-session in the same browser: what the check of addresses costs. Same pages, same tool, same tabs.
+"""Measure the pages a second that a remote caller's session reads through its proxy, against a
+local caller's session in the same browser: the cost of the address check. Same pages, same tool,
+same tabs.
 
-A large file is fetched as well, in MB a second, since every byte passes the proxy.
+The benchmark also fetches a large file, in MB a second, because every byte passes through the
+proxy.
 """
 
 from __future__ import annotations
@@ -29,19 +31,19 @@ FETCH = "async (path) => (await (await fetch(path)).arrayBuffer()).byteLength"
 
 
 async def no_artifact(data: bytes, *, name: str, mime_type: str, kind: str = "file") -> str:
-    """Keep nothing."""
+    """Store nothing."""
     return "art_none"
 
 
 class Caller:
-    """A session of one trust level, and how it names the page server."""
+    """A session of one trust level, and the address by which it reaches the page server."""
 
     def __init__(self, trust: TrustLevel, port: int) -> None:
         self.trust, self.port = trust, port
         self.host = PUBLIC if trust == "remote" else "127.0.0.1"
 
     def session(self) -> OpenBrowserSession:
-        """Return a new session, as a run has it."""
+        """Return a new session like that of a run."""
         return OpenBrowserSession(
             get_runtime().browser,
             run_id="run_bench",
@@ -50,11 +52,11 @@ class Caller:
         )
 
     def here(self, url: str) -> str:
-        """Return an address of the server as this caller names it."""
+        """Return an address of the page server in this caller's form."""
         return url.replace(urlsplit(url).hostname or "", self.host)
 
     async def read_all(self, urls: list[str], concurrency: int) -> None:
-        """Read the pages with this many tabs, the session's own time included."""
+        """Read the pages with this many tabs; the time includes creating the session."""
         session, todo = self.session(), [self.here(url) for url in urls]
         context = ToolContext(
             run_id="run_bench",
@@ -82,7 +84,7 @@ class Caller:
 
 
 def seconds_of(work: Callable[[], Any]) -> float:
-    """Run a coroutine on the process's loop and return its seconds."""
+    """Run a coroutine on the process's event loop and return its seconds."""
     began = time.monotonic()
     get_loop().submit(work()).result()
     return time.monotonic() - began

@@ -1,4 +1,4 @@
-"""Measuring ours against a floor: alternated rounds, medians and spreads, one JSON line."""
+"""Measure our code against a floor: alternated rounds, medians and spreads, one JSON line."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ ROUNDS = 5
 def alternate(
     variants: Mapping[str, Callable[[], float]], rounds: int = ROUNDS
 ) -> dict[str, list[float]]:
-    """Measure every variant once a round, in turn (A B A B …), so that a drift of the machine hits
-    all alike.
-    """
+    """Measure every variant once a round, in turn (A B A B …), so that a drift of the machine
+    affects all of them equally."""
     figures: dict[str, list[float]] = {name: [] for name in variants}
     for _ in range(rounds):
         for name, measure in variants.items():

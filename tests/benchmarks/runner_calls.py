@@ -1,6 +1,5 @@
-"""What a call on a runner costs through the gateway, against a plain client that is kept (httpx)
-and sends the same bytes to the same runner.
-"""
+"""Measure a call to a runner through the gateway, against a plain persistent client (httpx) that
+sends the same bytes to the same runner."""
 
 from __future__ import annotations
 
@@ -42,7 +41,7 @@ BODY = orjson.dumps(
 
 @contextmanager
 def running() -> Iterator[str]:
-    """A runner in a process of its own; its address."""
+    """Start a runner in a separate process and yield its address."""
     process = subprocess.Popen(
         [sys.executable, "-c", RUNNER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -54,7 +53,7 @@ def running() -> Iterator[str]:
 
 
 async def p50_ms(call: Callable[[], Awaitable[object]]) -> float:
-    """Return the median time of a call, the first ones left out."""
+    """Return the median time of a call, without the first calls."""
     took = []
     for _ in range(CALLS):
         began = time.perf_counter()
@@ -64,7 +63,7 @@ async def p50_ms(call: Callable[[], Awaitable[object]]) -> float:
 
 
 def gateway_ms(url: str) -> float:
-    """Return what a call through the gateway takes."""
+    """Return the time of a call through the gateway."""
     target = RunnerTarget("t", "t", "w", url)
 
     async def calls() -> float:
@@ -82,7 +81,7 @@ def gateway_ms(url: str) -> float:
 
 
 def plain_ms(url: str) -> float:
-    """Return what a call of a plain client that is kept takes."""
+    """Return the time of a call with a plain persistent client."""
 
     async def calls() -> float:
         async with httpx.AsyncClient(headers={"content-type": "application/json"}) as client:

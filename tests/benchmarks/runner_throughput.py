@@ -1,11 +1,12 @@
-"""Whether one worker process keeps up with 200 calls on a runner a second, and what a call costs.
+"""Measure whether one worker process keeps up with 200 calls a second to a runner, and the time of
+a call.
 
-What the sentence means to whoever runs a fleet: agents hand in runs of `call_tools` whose calls add
-up to 200 a second, one worker of the usual size carries them (PostgreSQL, fsync on), each call with
-its policy, its two audit rows, its step and its events; and after 20 seconds no more runs wait than
-after two. Beside it, at the same rate and to the same runner, a plain client that is kept, which
-does nothing of this, and the gateway alone. The runner is a stub, or the reference runner with
-`--real`.
+What this means to an operator of a fleet: agents submit runs of `call_tools` whose calls add up to
+200 a second, and one worker of the usual size executes them (PostgreSQL, fsync on), each call with
+its policy decision, its two audit rows, its step and its events; after 20 seconds no more runs wait
+than after two. At the same rate and to the same runner, the benchmark also measures a plain
+persistent client, which does nothing of this, and the gateway alone. The runner is a stub, or the
+reference runner with `--real`.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ OURS = "tests.benchmarks.our_hands"
 
 @contextmanager
 def runner(real: bool) -> Iterator[str]:
-    """A runner in a process of its own; its address."""
+    """Start a runner in a separate process and yield its address."""
     with ExitStack() as stack:
         if not real:
             yield stack.enter_context(running())
@@ -52,7 +53,7 @@ def runner(real: bool) -> Iterator[str]:
 
 
 async def at_rate(call: Callable[[], Awaitable[object]]) -> dict[str, float]:
-    """Make calls on time; return what they took, and how many were under way at most."""
+    """Send calls at a fixed rate; return their times, and the largest number in flight at once."""
     took: list[float] = []
     current_exchange: set[asyncio.Task[None]] = set()
     most = 0
@@ -75,7 +76,7 @@ async def at_rate(call: Callable[[], Awaitable[object]]) -> dict[str, float]:
 
 
 def floor(endpoint: str) -> dict[str, float]:
-    """Return what the same calls take a plain client that is kept, at the same rate."""
+    """Return the times of the same calls with a plain persistent client, at the same rate."""
 
     async def calls() -> dict[str, float]:
         async with httpx.AsyncClient() as client:
@@ -90,7 +91,7 @@ def floor(endpoint: str) -> dict[str, float]:
 
 
 def gateway(endpoint: str) -> dict[str, float]:
-    """Return what they take through the gateway alone: one client in one process."""
+    """Return their times through the gateway alone: one client in one process."""
     target = RunnerTarget("t", "t", "w", endpoint)
 
     async def one() -> None:
@@ -107,7 +108,7 @@ def gateway(endpoint: str) -> dict[str, float]:
 
 
 def ours(endpoint: str) -> dict[str, Any]:
-    """Return what a fresh installation with one worker makes of the calls."""
+    """Return the measurements of a fresh installation with one worker for these calls."""
     with (
         tempfile.TemporaryDirectory() as home,
         served(DurablePostgresServer, DurablePostgresServer.make) as postgres,
@@ -137,7 +138,8 @@ def ours(endpoint: str) -> dict[str, Any]:
 
 
 def _cpu_s() -> float:
-    """Return the processor time of the worker so far: what tells of its reach on a busy machine."""
+    """Return the processor time of the worker so far, which shows its capacity on a busy
+    machine."""
     children = psutil.Process().children(recursive=True)
     (one,) = [child for child in children if child.cmdline()[1:] == ["manage.py", "worker"]]
     times = one.cpu_times()

@@ -1,7 +1,8 @@
-"""A search of 20 000 files, against bare ripgrep whose answer is read into the same shape, and
-Python's `re` line by line; with ripgrep and without, with few hits and many, whole and capped.
+"""Measure a search of 20 000 files, against bare ripgrep whose output is parsed into the same
+shape, and Python's `re` line by line; with ripgrep and without, with few hits and many, complete
+and capped.
 
-The cap is a matter of the common pattern: the others have hardly more hits than it lets through.
+The cap matters only for the common pattern: the others have hardly more hits than it allows.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from tests.benchmarks.big_tree import big_tree
 from tests.benchmarks.rounds import alternate, ratio, report, spread
 
 ROUNDS, CAP = 3, 2000
-WHOLE = 1_000_000  # more than there are, as bare ripgrep is not capped either
+WHOLE = 1_000_000  # more than there are, because bare ripgrep has no cap either
 LITERAL, COMMON, CHINESE = (
     r"needle_\d+ = fooBar",
     r"(callScene|jumpScene) \w+ choose$",
@@ -49,7 +50,7 @@ def seconds(call: Callable[[], object]) -> float:
 
 
 def ours(root: Path, regex: str, at_most: int, *, with_ripgrep: bool = True) -> None:
-    """Search as the tool does."""
+    """Search with the tool's code."""
     found = shutil.which("rg") if with_ripgrep else None
     ripgrep.find_ripgrep = lambda: found  # type: ignore[assignment]
     policy = WorkspacePolicy()
@@ -66,7 +67,7 @@ def ours(root: Path, regex: str, at_most: int, *, with_ripgrep: bool = True) -> 
 
 
 def bare_ripgrep(root: Path, regex: str) -> list[tuple[str, int, str]]:
-    """Let ripgrep search, and read what it prints."""
+    """Run ripgrep and parse its output."""
     found = []
     printed = subprocess.run([*RG, "-e", regex, "."], cwd=root, capture_output=True, check=False)
     for line in printed.stdout.split(b"\n"):

@@ -1,8 +1,8 @@
-"""A script of 10 000 lines checked by validate_script, against a floor: its lines split at their
+"""Check a script of 10 000 lines with validate_script, against a floor: its lines split at their
 `:` and `;` by one regular expression.
 
-One script without a fault, and one where every other line has one. CPU time, for what else runs
-here.
+One script has no fault, and in one every other line has a fault. CPU time, so that other processes
+do not affect the result.
 """
 
 from __future__ import annotations

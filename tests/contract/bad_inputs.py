@@ -1,4 +1,4 @@
-"""Rows of bad inputs, and the raw JSON that their directives stand for.
+"""Load rows of bad inputs and expand their directives to raw JSON.
 
 A row is {surface, call, input, expect_code, why}. Inside `input`:
 
@@ -6,12 +6,12 @@ A row is {surface, call, input, expect_code, why}. Inside `input`:
     {"$list": [format, n]}       n formatted strings
     {"$nest": ["[", n]}          n brackets and their closing ones
     {"$manykeys": n}             an object of n keys
-    {"$raw_number": text}        the text as it is
-    {"$raw_string": text}        the text as it is, in quotes
+    {"$raw_number": text}        the text unchanged
+    {"$raw_string": text}        the text unchanged, in quotes
     {"$repeat_schema_bytes": n}  a JSON Schema of more than n bytes
 
 Instead of an input: {"$raw_body": text}, {"$raw_hex": hex}, {"$sequence": [step, …]},
-{"$parallel": [n, input]}; {"$headers": …} is for HTTP alone.
+{"$parallel": [n, input]}; {"$headers": …} is for HTTP only.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WORKSPACE = HERE / "bad_inputs_workspace.jsonl"
 HTTP = HERE / "bad_inputs_http.jsonl"
 AGENT = HERE / "bad_inputs_agent.jsonl"
 RUNNER = HERE / "bad_inputs_runner.jsonl"
-SHARED = HERE.parent.parent.parent / "shared" / "bad-inputs.jsonl"  # on some machines
+SHARED = HERE.parent.parent.parent / "shared" / "bad-inputs.jsonl"  # present on some machines only
 PLACES = {
     OURS: "own",
     CONTINUITY: "continuity",
@@ -43,7 +43,7 @@ PLACES = {
 
 @dataclass(frozen=True)
 class Row:
-    """One bad input and the code it must get."""
+    """One bad input and the error code that the server must return."""
 
     surface: str
     call: str
@@ -57,17 +57,17 @@ class Row:
 
     @property
     def tool(self) -> str:
-        """The tool's name, without the remark that some rows put behind it."""
+        """Return the tool's name without the remark in parentheses that some rows add."""
         return self.call.partition("(")[0]
 
     @property
     def is_remote(self) -> bool:
-        """Whether the row is about a caller of trust level remote."""
+        """Return whether the row is about a caller of trust level remote."""
         return "trust level remote" in self.why
 
 
 def rows(surface: str) -> list[Row]:
-    """Return our own rows for a surface, and the shared ones where they are present."""
+    """Return the project's rows for a surface, and the shared rows if that file is present."""
     files = [path for path in PLACES if path.exists()]
     return [row for path in files for row in _rows_of(path) if row.surface == surface]
 
@@ -79,7 +79,7 @@ def _rows_of(path: Path) -> Iterator[Row]:
 
 
 def encode(value: Any) -> bytes:
-    """Return the JSON text of an input with its directives carried out."""
+    """Return the JSON text of an input with its directives expanded."""
     return _encode(value).encode()
 
 
@@ -121,7 +121,7 @@ _DIRECTIVES: dict[str, Callable[[Any], str]] = {
 
 
 def raw_line(row_input: Mapping[str, Any]) -> bytes | None:
-    """Return the bytes that a row sends instead of a well-formed call, or None."""
+    """Return the raw bytes that a row sends instead of a well-formed call, or None."""
     if "$raw_body" in row_input:
         return str(row_input["$raw_body"]).encode()
     if "$raw_hex" in row_input:

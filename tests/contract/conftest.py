@@ -17,7 +17,7 @@ from tests.contract.mcp_web_host import SseHost, WebHost
 
 @pytest.fixture(scope="session", autouse=True)
 def no_connection_left(django_db_setup: None) -> Iterator[None]:
-    """Close what the doors' pool keeps open, so that the test database can be dropped."""
+    """Close the thread pool's database connections, so that the test database can be dropped."""
     yield
     pool = threads._pool
     if not pool._threads:
@@ -26,7 +26,7 @@ def no_connection_left(django_db_setup: None) -> Iterator[None]:
 
     def close() -> None:
         connections.close_all()
-        together.wait(20)  # so that every thread of the pool takes one of these
+        together.wait(20)  # so that every thread of the pool runs one of these
 
     for closing in [pool.submit(close) for _ in range(together.parties)]:
         closing.result()
@@ -36,8 +36,9 @@ TRANSPORTS = ("stdio", "http", "sse")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run what a host does over every transport, or over those that the module names. The module
-    has tests.support.rest_fixtures among its plugins, for the web server.
+    """Run the test over every transport, or over those in the module's TRANSPORTS.
+
+    The module needs the plugin tests.support.rest_fixtures for the web server.
     """
     transports = getattr(metafunc.module, "TRANSPORTS", TRANSPORTS)
     for name in {"host", "remote_host"} & set(metafunc.fixturenames):
@@ -46,7 +47,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def host(request: pytest.FixtureRequest, principal: Principal) -> Iterator[Host]:
-    """A host whose server acts for a caller of the local workspace, over each transport."""
+    """Connect a host for a caller of the local workspace, over each transport."""
     host = _host(request, principal)
     yield host
     host.close()
@@ -54,7 +55,7 @@ def host(request: pytest.FixtureRequest, principal: Principal) -> Iterator[Host]
 
 @pytest.fixture
 def remote_host(request: pytest.FixtureRequest, remote: Principal) -> Iterator[Host]:
-    """A host whose server acts for a caller of trust level remote."""
+    """Connect a host for a caller of trust level remote."""
     host = _host(request, remote)
     yield host
     host.close()
@@ -70,7 +71,7 @@ def _host(request: pytest.FixtureRequest, principal: Principal) -> Host:
 
 @pytest.fixture
 def worker(principal: Principal) -> Iterator[None]:
-    """A worker of this process, with its browser; it takes what is submitted."""
+    """Run a worker with a browser in this process; it executes the submitted runs."""
     place, over = WorkerProcess(), threading.Event()
 
     def work() -> None:

@@ -1,4 +1,4 @@
-"""The Continuity calls of rows of bad inputs, over MCP and over REST, and what they answered."""
+"""Send the Continuity calls of rows of bad inputs over MCP and REST and return the answers."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tests.contract.bad_inputs import encode
 from tests.contract.mcp_host import Host, error_in_s2
 from tests.support.rest import refusal_in_s2
 
-Answer = tuple[str, dict[str, Any]]  # the code, or OK; what was answered
+Answer = tuple[str, dict[str, Any]]  # the error code or OK; the answer
 Ask = Callable[[str, Any], Answer]
 USER = "/api/v1/user/{user_id}"
-# Call → method, path, what goes to the query.
+# Call → method, path, names of the query parameters.
 CALLS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "continuity_chat": ("POST", "/api/v1/chat", ()),
     "continuity_confirm_decision": ("POST", "/api/v1/decision/{decision_id}/confirm", ()),
@@ -29,7 +29,7 @@ CALLS: dict[str, tuple[str, str, tuple[str, ...]]] = {
 
 
 def cannot_be_said_over_rest(tool: str, given: dict[str, Any]) -> str | None:
-    """Return why a call has no like over HTTP, or None."""
+    """Return why a call cannot be sent over HTTP, or None."""
     _, path, _ = CALLS[tool]
     named = [given.get(n) for n in ("user_id", "decision_id") if f"{{{n}}}" in path]
     if any(value is None or (isinstance(value, str) and "/" in value) for value in named):
@@ -40,7 +40,7 @@ def cannot_be_said_over_rest(tool: str, given: dict[str, Any]) -> str | None:
 
 
 def over_mcp(host: Host) -> Ask:
-    """Return how to make calls over MCP."""
+    """Return a function that sends calls over MCP."""
 
     def ask(tool: str, given: Any) -> Answer:
         answer = host.call(tool, encode(given))
@@ -53,7 +53,7 @@ def over_mcp(host: Host) -> Ask:
 
 
 def over_rest(api: httpx.Client) -> Ask:
-    """Return how to make calls over REST."""
+    """Return a function that sends calls over REST."""
 
     def ask(tool: str, given: Any) -> Answer:
         response = api.request(**request_of(tool, given))

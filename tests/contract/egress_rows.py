@@ -1,7 +1,7 @@
-"""The rows about pages of `fixtures.test` that lead a remote caller's browser where it may not go.
+"""Check the rows about pages of `fixtures.test` that lead a remote caller to forbidden addresses.
 
-They are played on a site of this machine that counts as public, so their addresses get its port.
-The rows name one code for all; runs.md is more exact and stands above them: a document is refused
+The tests serve the pages from a local site that counts as public, so the addresses get its port.
+The rows list one code for all; runs.md is more exact and takes precedence: a document is refused
 with TRUST_LEVEL_NOT_ALLOWED, a part of a page is blocked and named in a warning.
 """
 
@@ -25,10 +25,10 @@ from tests.support.pages import Answer, serve_pages
 HOST = "fixtures.test"
 PAGES = {
     "iframe_to_rfc1918": "<iframe src='http://10.0.0.1/'></iframe><iframe src='{url}'></iframe>",
-    # Of no use to a page that is not secure; tests/integration/test_egress_ways.py has one that is.
+    # Insecure pages cannot register one; tests/integration/test_egress_ways.py has a secure page.
     "service_worker_fetch_loopback": """<script>
         navigator.serviceWorker.register('/worker.js')</script>""",
-    # No reading waits for a socket: this page goes on loading until its socket failed.
+    # Reading a page does not wait for sockets: this page keeps loading until its socket fails.
     "websocket_to_loopback": """<script>socket = new WebSocket('ws://{host}/');
         socket.onerror = () => fetch('/socket_failed')</script><img src='/after_socket'>""",
     "webrtc_stun_leak": """<script>p = new RTCPeerConnection({{iceServers: [
@@ -46,12 +46,12 @@ REDIRECTS = {
 
 
 def is_about_egress(row: Row) -> bool:
-    """Whether the row is about one of these pages."""
+    """Return whether the row is about one of these pages."""
     return HOST in str(row.input)
 
 
 def check_item(row: Row, run: dict[str, Any]) -> None:
-    """Check a run of one item that a remote caller was refused: its code, and one audit row."""
+    """Check a run whose one item was refused to a remote caller: its code and one audit event."""
     error = run["error"]
     assert f"item:{error['errorCode']}" == row.expect_code
     assert f"item:{error['details']['items'][0]['error']['errorCode']}" == row.expect_code
@@ -61,7 +61,7 @@ def check_item(row: Row, run: dict[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class FixturesSite:
-    """The site, and the place that its pages lead to."""
+    """The site, and the forbidden server that its pages refer to."""
 
     port: int
     forbidden: ForbiddenPlace
@@ -73,7 +73,7 @@ class FixturesSite:
         return replace(row, input={**row.input, "inputs": {"urls": [here]}})
 
     def check(self, row: Row, run: dict[str, Any]) -> None:
-        """Check what became of a run of the row; nobody came to the forbidden place."""
+        """Check the result of a run of the row, and that the forbidden server got no request."""
         page = urlsplit(row.input["inputs"]["urls"][0]).path.strip("/")
         audited = AuditEntry.objects.filter(action="address.refused", resource_id=run["runId"])
         hosts = [entry.metadata["host"] for entry in audited]
@@ -88,7 +88,7 @@ class FixturesSite:
         else:
             assert (run["status"], hosts) == ("succeeded", [])
             told = " ".join(run.get("warnings", []))
-            # A page that took more than 3 s is read while it loads: the rest is asked for later.
+            # A page that takes more than 3 s is read while it loads: it requests the rest later.
             unnamed = [
                 host
                 for host in NAMED.get(page, ())
@@ -100,7 +100,7 @@ class FixturesSite:
 
 @pytest.fixture
 def fixtures_site(monkeypatch: pytest.MonkeyPatch) -> Iterator[FixturesSite]:
-    """The site, known to this process's browser as a public one."""
+    """Serve the site, and have this process's browser treat it as public."""
     with serve_pages() as server, forbidden_place() as forbidden:
         host = f"127.0.0.1:{forbidden.port}"
         for name, markup in PAGES.items():

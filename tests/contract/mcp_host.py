@@ -1,5 +1,5 @@
-"""An agent host at the raw end of the wire: what it sends is sent as it is, over stdio here, over
-HTTP in mcp_web_host.py.
+"""An agent host that sends raw JSON-RPC without changes: over stdio here, over HTTP in
+mcp_web_host.py.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ INITIALIZE: dict[str, Any] = {
 
 
 class PrincipalTransport:
-    """Authenticates every call as one principal; needs neither a home nor a stack."""
+    """Authenticate every call as one principal, without a home and without a stack."""
 
     def __init__(self, principal: Principal) -> None:
         self.principal = principal
@@ -44,9 +44,9 @@ class PrincipalTransport:
 
 
 class Host(ABC):
-    """The client's end of one connection: it sends JSON-RPC as it is written and reads answers."""
+    """The client's end of one connection: it sends raw JSON-RPC and reads the answers."""
 
-    actor = "local"  # whom the server takes us for
+    actor = "local"  # the actor that the server authenticates
 
     def __init__(self) -> None:
         self._messages: queue.Queue[dict[str, Any]] = queue.Queue()
@@ -55,7 +55,7 @@ class Host(ABC):
 
     @abstractmethod
     def send(self, line: bytes) -> None:
-        """Send one message as it is; returns before it is answered."""
+        """Send one raw message; return before the answer arrives."""
 
     @abstractmethod
     def close(self) -> None:
@@ -66,12 +66,12 @@ class Host(ABC):
         return self._messages.get(timeout=PATIENCE_S)
 
     def shake_hands(self) -> None:
-        """Do what a client of the handshake's era begins with."""
+        """Initialize the session, as a client of a revision with a handshake does."""
         self.request("initialize", INITIALIZE)
         self.send(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
 
     def answer_to(self, request_id: object) -> dict[str, Any]:
-        """Return the answer to a request; answers to others are kept for those who ask."""
+        """Return the answer to a request; store answers to other requests for later."""
         while request_id not in self._aside:
             message = self.receive()
             if "method" not in message:
@@ -103,10 +103,10 @@ class Host(ABC):
 
 
 class StdioHost(Host):
-    """A host with a server of its own at the other end of two pipes.
+    """A host with its own server at the other end of two pipes.
 
     The server, its gate and its transport are those of `mcp_stdio`, on a thread of this process, so
-    that a test sees the same database.
+    that the test uses the same database.
     """
 
     def __init__(self, transport: Transport) -> None:
@@ -137,7 +137,7 @@ class StdioHost(Host):
                 self._messages.put(json.loads(line))
 
     def close(self) -> None:
-        """Close the server's stdin and wait for its end."""
+        """Close the server's stdin and wait until it ends."""
         os.close(self._to_server)
         self._ends.remove(self._to_server)
         for thread in self._threads:
@@ -147,14 +147,14 @@ class StdioHost(Host):
             os.close(fd)
 
     def send(self, line: bytes) -> None:
-        """Write one line as it is."""
+        """Write one raw line."""
         rest = memoryview(line + b"\n")
         while rest:
             rest = rest[os.write(self._to_server, rest) :]
 
 
 def structured(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a successful call answered; the text block has to say the same."""
+    """Return the structured answer of a successful call; assert that the text block equals it."""
     result = answer["result"]
     assert result["isError"] is False, result
     (block,) = result["content"]
@@ -164,7 +164,7 @@ def structured(answer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def error_of(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the error of a refused call, in the one shape that errors have."""
+    """Return the error of a refused call and check its shape."""
     error = _refusal(answer)
     assert set(error) - {"nextActions"} == SHAPE
     assert error.get("nextActions") != []
@@ -172,14 +172,14 @@ def error_of(answer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def error_in_s2(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the same of a tool of the Continuity API."""
+    """Return the error of a refused call of a Continuity API tool."""
     error = _refusal(answer)
     assert set(error) == {"code", "detail"}
     return error
 
 
 def error_in_s4(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the same of a workspace tool."""
+    """Return the error of a refused call of a workspace tool."""
     told = _refusal(answer)
     assert set(told) == {"error"}
     error: dict[str, Any] = told["error"]

@@ -1,4 +1,4 @@
-"""The agent host of mcp_host.py over HTTP: streamable at /mcp, or the older stream at /sse."""
+"""The agent host of mcp_host.py over HTTP: streamable HTTP at /mcp, or SSE at /sse."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MODERN_META = {
 
 
 class WebHost(Host):
-    """Each message is a request of its own, on a thread of its own."""
+    """A host that sends each message as a separate request on a separate thread."""
 
     path = "/mcp"
 
@@ -43,14 +43,14 @@ class WebHost(Host):
         self._threads: list[threading.Thread] = []
         self.open()
         self.shake_hands()
-        # From here on the revision that was agreed on is named, as its transport demands.
+        # The transport requires the negotiated revision in every later request.
         self.client.headers["mcp-protocol-version"] = INITIALIZE["protocolVersion"]
 
     def open(self) -> None:
         """Prepare for the first message."""
 
     def send(self, line: bytes) -> None:
-        """Post one message as it is."""
+        """Post one raw message."""
         self._start(self._post, line)
 
     def _start(self, work: object, *args: object) -> None:
@@ -73,7 +73,7 @@ class WebHost(Host):
             self._messages.put(json.loads(body))
 
     def close(self) -> None:
-        """Wait for the answers that are still to come."""
+        """Wait for the outstanding answers."""
         for thread in self._threads:
             thread.join(PATIENCE_S)
             assert not thread.is_alive(), "a request was never answered"
@@ -81,7 +81,7 @@ class WebHost(Host):
 
 
 class SseHost(WebHost):
-    """Answers come on one stream, messages go to the address that its first event names."""
+    """A host that reads answers from one stream and posts to the address in its first event."""
 
     def open(self) -> None:
         """Open the stream."""
@@ -94,16 +94,16 @@ class SseHost(WebHost):
             lines = data_of(self._stream.iter_lines())
             self.path = next(lines)
             self._is_open.set()
-            with contextlib.suppress(httpx.TransportError):  # we close it
+            with contextlib.suppress(httpx.TransportError):  # the test closes it
                 for data in lines:
                     self._messages.put(json.loads(data))
 
     def send(self, line: bytes) -> None:
-        """Post one message as it is; it is answered on the stream."""
+        """Post one raw message; the answer arrives on the stream."""
         self._post(line)
 
     def close(self) -> None:
-        """Close the stream first."""
+        """Close the stream, then the host."""
         stream = self._stream.extensions["network_stream"].get_extra_info("socket")
         stream.shutdown(2)
         super().close()

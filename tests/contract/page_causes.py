@@ -1,4 +1,4 @@
-"""Codes of S0 that only a page can cause, and how it comes to cause them."""
+"""Bring about the S0 error codes that only a page can cause."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.pages import PageServer, html
 PATIENCE_S = 60.0
 STEPS_BEFORE_WAITING = 3  # of search_extract: open, enter, submit
 FORM = "<title>Search</title><form action=/results><input type=search name=q></form>"
-# The same by script: a renderer can only be crashed where no other document is on its way.
+# The same by script: a test can crash a renderer only while no other document is loading.
 SCRIPTED = f"""{FORM}<script>
 document.forms[0].addEventListener("submit", async (event) => {{
   event.preventDefault();
@@ -31,24 +31,24 @@ FIELD = {"mode": "semantic", "query": "search"}
 
 @dataclass
 class Pages:
-    """Where the runs of these tests go: a server of this process, and a site with a login."""
+    """The sites that the runs open: a server of this process, and a site with a login."""
 
     server: PageServer
     members: str
 
     def mend(self) -> None:
-        """Let the server that hung answer from now on."""
+        """Have the server that did not answer, answer from now on."""
         self.server.add("/results", "<title>Results</title><h1>Found</h1><p class=result>One.")
 
 
 @dataclass(frozen=True)
 class PageCause:
-    """How a code comes about.
+    """How a test brings about a code.
 
     Attributes:
-        bring_about: ends a run with the code and returns it.
+        bring_about: ends a run with the code and returns the run.
         step: the step that fails.
-        leaves_a_page: there is one to take a picture of.
+        leaves_a_page: whether a page remains for a screenshot.
     """
 
     bring_about: Callable[[Surface, Pages], Answer]
@@ -68,7 +68,7 @@ def _no_such_element(surface: Surface, pages: Pages) -> Answer:
 
 
 def _searching(pages: Pages, form: str) -> dict[str, Any]:
-    """Return the inputs of a search whose server takes the request and does not answer."""
+    """Return the inputs of a search whose server accepts the request and does not answer."""
     pages.server.add("/results", html("", delay=3600.0))
     waits = {"type": "selector", "value": ".result", "timeoutMs": 50_000}
     url = pages.server.add("/", form)
@@ -93,12 +93,12 @@ def _crashed_renderer(surface: Surface, pages: Pages) -> Answer:
 
 
 def _done_steps(surface: Surface, handle: Answer) -> int:
-    """Return how many steps are done: the search may be sent while its step is still at work."""
+    """Return how many steps are done: the page may send the search while its step still runs."""
     return int(surface.call("get_task_run", runId=handle["runId"])["progress"]["doneSteps"])
 
 
 async def _crash_renderers() -> None:
-    """Have the browser's renderers die: which they are its own protocol tells."""
+    """Kill the browser's renderer processes, which its DevTools protocol lists."""
     browser = await get_runtime().browser()
     line = await browser.new_browser_cdp_session()
     for process in (await line.send("SystemInfo.getProcessInfo"))["processInfo"]:

@@ -1,4 +1,4 @@
-"""The rows of bad inputs as REST calls."""
+"""Send the rows of bad inputs as REST calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.contract.bad_inputs import HERE, Row, encode, raw_line, rows
 OWN = HERE / "bad_inputs_rest.jsonl"
 JSON = {"Content-Type": "application/json"}
 RUN = "/api/v1/runs/{runId}"
-# Call → method, path; what the path does not name goes to the query, or to the body of a POST.
+# Call → method, path; fields that are not in the path go to the query, or to a POST's body.
 CALLS = {
     "run_task_template": ("POST", "/api/v1/runs"),
     "list_task_runs": ("GET", "/api/v1/runs"),
@@ -30,14 +30,14 @@ CALLS = {
 
 
 def rest_rows(surface: str) -> list[Row]:
-    """Return our own rows for a surface of REST, and the shared ones where they are present."""
+    """Return the project's rows for a REST surface, and the shared rows if present."""
     own = enumerate(OWN.read_text().splitlines(), 1)
     ours = [Row(**json.loads(line), place=f"rest:{number}") for number, line in own]
     return [row for row in ours if row.surface == surface] + rows(surface)
 
 
 def cannot_be_said(row: Row) -> str | None:
-    """Return why a row has no like over HTTP, or None: paths and queries are text."""
+    """Return why a row cannot be sent over HTTP, or None: paths and queries are text."""
     method, path = CALLS[row.tool]
     named = [name for name in ("runId", "artifactId") if f"{{{name}}}" in path]
     if not all(_fits_a_path(row.input.get(name)) for name in named):
@@ -80,7 +80,7 @@ def _query_text(value: Any) -> Any:
 
 
 def send(client: httpx.Client, row: Row) -> httpx.Response:
-    """Make a row's call."""
+    """Send a row's call."""
     if "$headers" in row.input:
         bomb = gzip.compress(bytes(10 * 1024 * 1024))
         headers = {**JSON, **row.input["$headers"]}
@@ -92,7 +92,7 @@ def send(client: httpx.Client, row: Row) -> httpx.Response:
 
 
 def send_own(client: httpx.Client, row: Row) -> httpx.Response:
-    """Make the call of a row of our own that says method and address itself."""
+    """Send the call of a project row that contains its own method and address."""
     method, _, url = row.call.partition(" ")
     content = row.input.get("body", "").encode() or None
     return client.request(method, url, content=content, headers=row.input.get("headers", {}))

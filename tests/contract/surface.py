@@ -1,4 +1,4 @@
-"""One caller's end of either door, so that a test says its calls once for REST and for MCP."""
+"""One client for REST and for MCP, so that a test writes its calls once for both."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Answer = dict[str, Any]
 
 
 class Refusal(Exception):
-    """An answer that is an error."""
+    """Raised when a call is answered with an error."""
 
     def __init__(self, error: Answer) -> None:
         super().__init__(error["message"])
@@ -23,7 +23,7 @@ class Refusal(Exception):
 
 
 class Surface:
-    """A door to S0's calls by their names."""
+    """A client that sends the S0 calls by their names."""
 
     def __init__(self, web: str, token: str, *, over: str) -> None:
         self._host = WebHost(web, token) if over == "mcp" else None
@@ -32,7 +32,7 @@ class Surface:
         )
 
     def call(self, tool: str, **arguments: Any) -> Answer:
-        """Return the answer, or raise Refusal."""
+        """Send a call and return its answer, or raise Refusal."""
         if self._host is not None:
             answer = self._host.call(tool, arguments)
             if answer["result"]["isError"]:
@@ -51,7 +51,7 @@ class Surface:
         )
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         if self._host is not None:
             self._host.close()
         self._client.close()

@@ -1,5 +1,5 @@
-"""The rows of bad input whose surface is a model's stream: each is said by a scripted model to an
-agent's loop.
+"""Test the rows of bad input of a model's stream: a scripted model outputs each row to the agent
+loop.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ KEY = "sk-0123456789abcdef"
 WRITE = write("a.txt", "x\n")
 READ = Call("read_file", {"path": "game/scene/start.txt"}, "r")
 ROWS = rows("llm-stream")
-# What the model says where a row does not have it: its turns, and what the run is asked with.
+# What the model outputs for a row without a script: its turns, and the inputs of the run.
 SAYS: dict[str, tuple[list[Turn], dict[str, Any]]] = {
     "mid tool_call": ([Turn("", [WRITE], cut_at=700)] * 2, {}),
     "duplicate": ([Turn("", [WRITE, WRITE]), complete()], {}),
@@ -46,7 +46,7 @@ def said_in(row: Row) -> tuple[list[Turn], dict[str, Any]]:
 
 
 def code_of(run: Run, model: ModelServer) -> str:
-    """Return the code of what ended the run, or of what its model was told of the last call."""
+    """Return the error code that ended the run, or that the model got for its last call."""
     if run.error:
         return str(run.error["details"].get("causeCode", run.error["errorCode"]))
     told = results(model.asked[-1])
@@ -54,7 +54,7 @@ def code_of(run: Run, model: ModelServer) -> str:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
-def test_what_a_model_says_gets_its_code_and_does_no_harm(
+def test_a_bad_model_output_gets_its_code_and_does_no_harm(
     row: Row,
     model: ModelServer,
     goal: Callable[..., str],

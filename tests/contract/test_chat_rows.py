@@ -1,5 +1,5 @@
-"""POST /chat and continuity_chat: every row of bad inputs, the fields that S2 names, the way from
-a risky message to its outcome (S2 §4, §5).
+"""Test POST /chat and continuity_chat: every row of bad inputs, the fields of S2, the path from a
+risky message to its outcome (S2 §4, §5).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ ANSWER = {
 
 @pytest.fixture
 def rest(api: httpx.Client) -> Ask:
-    """Calls over REST."""
+    """Send calls over REST."""
     return over_rest(api)
 
 
@@ -80,7 +80,7 @@ def test_a_bad_input_gets_its_code_over_mcp(host: Host, row: Row) -> None:
 
 
 @pytest.mark.parametrize("body", [{}, {"idempotency_key": ""}, {"idempotency_key": "  "}])
-def test_a_call_without_a_key_is_told_so_in_the_words_of_the_contract(
+def test_a_call_without_a_key_gets_the_error_message_of_the_contract(
     api: httpx.Client, body: dict[str, Any]
 ) -> None:
     call = {name: value for name, value in RISKY.items() if name != "idempotency_key"}
@@ -108,19 +108,19 @@ def test_a_call_without_a_key_is_told_so_in_the_words_of_the_contract(
     ],
     ids=str,
 )
-def test_what_the_schema_does_not_allow_is_a_validation_error(
+def test_input_that_the_schema_does_not_allow_is_a_validation_error(
     rest: Ask, changed: dict[str, Any]
 ) -> None:
     assert rest(CHAT, {**RISKY, **changed})[0] == "validation_error"
 
 
-def test_a_message_of_64_kib_is_taken_and_one_byte_more_is_not(rest: Ask) -> None:
+def test_a_message_of_64_kib_is_accepted_and_one_byte_more_is_refused(rest: Ask) -> None:
     fits = "é" * (32 * 1024)
     assert rest(CHAT, {**RISKY, "message": fits})[0] == "OK"
     assert rest(CHAT, {**RISKY, "message": fits + "x"})[0] == "validation_error"
 
 
-def test_every_field_of_the_contract_is_there(rest: Ask) -> None:
+def test_the_answer_has_every_field_of_the_contract(rest: Ask) -> None:
     _, answer = rest(CHAT, RISKY)
     assert answer.keys() == ANSWER
     assert answer["trace"].keys() >= TRACE
@@ -142,7 +142,7 @@ def test_every_field_of_the_contract_is_there(rest: Ask) -> None:
     assert compile_schema(dict(CHAT_INPUT)).is_valid(RISKY)
 
 
-def test_clarifying_names_what_is_missing_and_nothing_else(rest: Ask) -> None:
+def test_a_clarifying_answer_names_only_the_missing_fields(rest: Ask) -> None:
     call = {name: value for name, value in RISKY.items() if name != "slots"}
     _, answer = rest(CHAT, call)
     assert answer["trace"].keys() == {
@@ -156,7 +156,7 @@ def test_clarifying_names_what_is_missing_and_nothing_else(rest: Ask) -> None:
     assert compile_schema(dict(CHAT_OUTPUT)).is_valid(answer)
 
 
-def test_foreign_and_unknown_users_read_the_same(
+def test_users_of_other_workspaces_and_unknown_users_get_the_same_answer(
     rest: Ask, client_with: Callable[..., httpx.Client]
 ) -> None:
     assert rest(CHAT, RISKY)[0] == "OK"
@@ -184,14 +184,14 @@ def test_the_key_is_bound_to_its_body_and_its_workspace(
     assert elsewhere(CHAT, RISKY)[1]["decision_id"] != first["decision_id"]
 
 
-def test_twenty_at_once_over_rest_make_one_decision(rest: Ask) -> None:
+def test_twenty_concurrent_rest_calls_create_one_decision(rest: Ask) -> None:
     answers = at_once([lambda: rest(CHAT, RISKY)] * 20)
     assert {code for code, _ in answers} == {"OK"}
     assert len({answer["decision_id"] for _, answer in answers}) == 1
     assert Decision.objects.count() == 1
 
 
-def test_both_doors_answer_the_same_key_alike(
+def test_rest_and_mcp_return_the_same_answer_for_the_same_key(
     host: Host, api: httpx.Client, principal: Principal
 ) -> None:
     over_the_wire = over_mcp(host)(CHAT, RISKY)[1]
@@ -200,7 +200,7 @@ def test_both_doors_answer_the_same_key_alike(
     assert again == over_the_wire
 
 
-def test_the_way_from_a_risky_message_to_its_outcome(rest: Ask) -> None:
+def test_a_risky_message_is_confirmed_and_gets_an_outcome(rest: Ask) -> None:
     answer = rest(CHAT, RISKY)[1]
     decision = {"decision_id": answer["decision_id"], "user_id": "alice"}
     report = {**decision, "outcome_status": "success", "outcome_note": "The table is empty."}

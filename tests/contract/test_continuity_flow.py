@@ -1,4 +1,4 @@
-"""The flow of S2 §5 and the launch conditions of §8, as an agent host goes through them."""
+"""Test the flow of S2 §5 and the launch conditions of §8 as an agent host."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ HARMLESS: dict[str, Any] = {
 
 @pytest.fixture
 def mcp(host: Host) -> Ask:
-    """Calls over MCP."""
+    """Send calls over MCP."""
     return over_mcp(host)
 
 
@@ -61,7 +61,7 @@ def outcome_of(number: int, **said: Any) -> dict[str, Any]:
 
 
 def go_through_the_gate(ask: Ask) -> dict[str, Any]:
-    """Go from a risky message over its gate and its confirmation to its outcome."""
+    """Send a risky message, pass its gate, confirm it and report its outcome."""
     answer = done(ask, "continuity_chat", RISKY)
     trace, number = answer["trace"], answer["decision_id"]
     assert (trace["l4_gate"]["hit"], trace["mode"]) == (True, "confirm")
@@ -78,7 +78,7 @@ def go_through_the_gate(ask: Ask) -> dict[str, Any]:
     return done(ask, "continuity_report_outcome", outcome_of(number))
 
 
-def test_a_risky_message_goes_through_the_gate_to_its_outcome(mcp: Ask) -> None:
+def test_a_risky_message_passes_the_gate_and_gets_an_outcome(mcp: Ask) -> None:
     record = go_through_the_gate(mcp)
     assert record["outcome_status"] == "success"
     outcome = Outcome.objects.get()
@@ -89,11 +89,11 @@ def test_a_risky_message_goes_through_the_gate_to_its_outcome(mcp: Ask) -> None:
     assert {"decision.made", "confirmation.confirmed", "outcome.reported"} <= actions
 
 
-def test_the_same_flow_over_rest(api: httpx.Client) -> None:
+def test_a_risky_message_passes_the_gate_over_rest(api: httpx.Client) -> None:
     assert go_through_the_gate(over_rest(api))["outcome_status"] == "success"
 
 
-def test_the_token_is_told_once_and_lies_nowhere(mcp: Ask) -> None:
+def test_the_token_is_returned_once_and_never_stored(mcp: Ask) -> None:
     token = done(mcp, "continuity_chat", RISKY)["trace"]["high_risk_confirmation"]["confirm_token"]
     again = done(mcp, "continuity_chat", RISKY)
     assert token not in str(again)
@@ -101,7 +101,7 @@ def test_the_token_is_told_once_and_lies_nowhere(mcp: Ask) -> None:
     assert token not in str([*rows, *AuditEntry.objects.values()])
 
 
-def test_without_its_slots_a_message_is_asked_about_first(mcp: Ask) -> None:
+def test_a_message_without_slots_gets_clarifying_questions(mcp: Ask) -> None:
     answer = done(mcp, "continuity_chat", {k: v for k, v in RISKY.items() if k != "slots"})
     assert answer["trace"]["mode"] == "clarify_first"
     assert (answer["decision_id"], answer["decision"]) == (None, None)
@@ -109,13 +109,13 @@ def test_without_its_slots_a_message_is_asked_about_first(mcp: Ask) -> None:
     assert not Decision.objects.exists()
 
 
-def test_reality_first_is_seen_in_every_answer(mcp: Ask) -> None:
+def test_every_answer_contains_reality_first(mcp: Ask) -> None:
     for message in (RISKY, HARMLESS):
         reality = done(mcp, "continuity_chat", message)["trace"]["reality_first"]
         assert {"mode", "shell_bias_hit", "intervention", "question"} <= set(reality)
 
 
-def test_a_failure_makes_the_next_decision_like_it_more_careful(mcp: Ask) -> None:
+def test_a_failure_lowers_the_score_of_the_next_similar_decision(mcp: Ask) -> None:
     first = done(mcp, "continuity_chat", HARMLESS)
     failed = outcome_of(first["decision_id"], outcome_status="failed")
     assert done(mcp, "continuity_report_outcome", failed)["failure_type"] == "repeat_error"
@@ -125,7 +125,7 @@ def test_a_failure_makes_the_next_decision_like_it_more_careful(mcp: Ask) -> Non
     assert second["trace"]["feature_penalty"] == pytest.approx(3.0, abs=0.1)
 
 
-def test_a_success_is_kept_as_a_path_and_found_again(mcp: Ask) -> None:
+def test_a_success_is_stored_as_a_path_and_proposed_again(mcp: Ask) -> None:
     number = done(mcp, "continuity_chat", HARMLESS)["decision_id"]
     steps = [{"tool": "read_page", "args": {"url": "http://x.test/${target}"}}]
     path = done(mcp, "continuity_report_outcome", outcome_of(number, procedure=steps))
@@ -151,7 +151,7 @@ def test_all_seven_tools_answer(mcp: Ask) -> None:
     assert len(CALLS) == 7
 
 
-def test_the_version_of_the_contract_is_told(host: Host, api: httpx.Client) -> None:
+def test_the_version_of_the_contract_is_reported(host: Host, api: httpx.Client) -> None:
     told = host.request(
         "initialize",
         {
@@ -172,7 +172,7 @@ async def _asked_by(era: Era, principal: Principal) -> tuple[set[str], dict[str,
 
 
 @pytest.mark.parametrize("era", ["auto", "legacy"])
-def test_both_eras_of_the_protocol_offer_the_seven(era: Era, principal: Principal) -> None:
+def test_both_protocol_generations_offer_the_seven_tools(era: Era, principal: Principal) -> None:
     names, answer = asyncio.run(_asked_by(era, principal))
     assert names == set(CALLS)
     assert answer["trace"]["high_risk_confirmation"]["required"] is True

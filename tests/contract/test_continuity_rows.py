@@ -1,4 +1,4 @@
-"""Every row of bad inputs of the Continuity API, over MCP and over REST: the code it must get."""
+"""Test that every row of bad inputs of the Continuity API gets its code over MCP and over REST."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OUTCOME = {"user_id": "alice", "outcome_status": "success", "outcome_note": ""}
 
 @pytest.fixture
 def token(principal: Principal) -> str:
-    """Decisions 1 (waits for a person; its token), 3 (needs none) and 4 (waits as well)."""
+    """Create decisions 1 and 4 (to confirm) and 3 (to act); return the token of 1."""
     made = {}
     for number, mode in ((1, "confirm"), (3, "act"), (4, "confirm")):
         decision = decision_of(principal, mode=mode, pk=number)
@@ -45,7 +45,7 @@ def token(principal: Principal) -> str:
 
 @pytest.fixture
 def mcp(host: Host) -> Iterator[Ask]:
-    """Calls over MCP; the server has to live on after the test."""
+    """Send calls over MCP, and check after the test that the server still answers."""
     ask = over_mcp(host)
     yield ask
     assert ask("continuity_get_state", {"user_id": "alice"})[0] == "OK"
@@ -53,7 +53,7 @@ def mcp(host: Host) -> Iterator[Ask]:
 
 @pytest.fixture
 def rest(web: str, principal: Principal, client_with: Callable[..., httpx.Client]) -> Ask:
-    """Calls over REST."""
+    """Send calls over REST."""
     return over_rest(client_with())
 
 
@@ -84,7 +84,7 @@ def confirming(token: str, **changed: Any) -> dict[str, Any]:
 
 
 def check_special(ask: Ask, token: str) -> None:
-    """Make the calls of the rows that need something to be there."""
+    """Send the calls of the rows that need existing objects."""
     confirm, report = "continuity_confirm_decision", "continuity_report_outcome"
     wrong = "invalid_or_expired_confirm_token"
     assert ask(report, {**OUTCOME, "decision_id": 4})[0] == "decision_not_confirmed"
@@ -103,21 +103,21 @@ def check_special(ask: Ask, token: str) -> None:
     assert ask("continuity_put_shell", stale)[0] == "version_conflict"
 
 
-def test_what_needs_something_to_be_there_gets_its_code_over_mcp(mcp: Ask, token: str) -> None:
+def test_a_row_that_needs_existing_objects_gets_its_code_over_mcp(mcp: Ask, token: str) -> None:
     check_special(mcp, token)
 
 
-def test_what_needs_something_to_be_there_gets_its_code_over_rest(rest: Ask, token: str) -> None:
+def test_a_row_that_needs_existing_objects_gets_its_code_over_rest(rest: Ask, token: str) -> None:
     check_special(rest, token)
 
 
-def test_of_fifty_confirmations_at_once_one_succeeds(host: Host, token: str) -> None:
+def test_one_of_fifty_concurrent_confirmations_succeeds_over_mcp(host: Host, token: str) -> None:
     call = json.dumps(confirming(token)).encode()
     ids = [host.begin_call("continuity_confirm_decision", call) for _ in range(50)]
     answers = [host.answer_to(request_id)["result"] for request_id in ids]
     assert [answer["isError"] for answer in answers].count(False) == 1
 
 
-def test_of_fifty_confirmations_at_once_over_rest_one_succeeds(rest: Ask, token: str) -> None:
+def test_one_of_fifty_concurrent_confirmations_succeeds_over_rest(rest: Ask, token: str) -> None:
     codes = at_once([lambda: rest("continuity_confirm_decision", confirming(token))[0]] * 50)
     assert sorted(codes) == ["OK"] + ["invalid_or_expired_confirm_token"] * 49

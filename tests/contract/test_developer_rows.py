@@ -1,7 +1,7 @@
-"""The rows of bad inputs about `execute_command`, `browser_action` and `preview_scene`, over both
-doors: each gets its code.
+"""Test that the rows of bad inputs about `execute_command`, `browser_action` and `preview_scene`
+get their codes over REST and MCP.
 
-Beside the directives of bad_inputs.py: `$mode` developer, `$script` (what the script is),
+Directives in addition to those of bad_inputs.py: `$mode` developer, `$script` (the script's text),
 `$package_json` (missing or broken), `$terre` (hangs, off, or another address).
 """
 
@@ -35,7 +35,7 @@ SCRIPT = "touch ran; printf '<%s>\\n'"
 
 @pytest.fixture
 def local_server() -> Iterator[PageServer]:
-    """The developer's own server, which also leads elsewhere."""
+    """Serve the developer's local site, which also links to other hosts."""
     with serve_pages() as server:
         server.add("/redirect_out", Answer(status=302, headers={"Location": "http://evil.test/"}))
         server.add("/api/test", html("late", delay=3600.0))
@@ -46,7 +46,7 @@ def local_server() -> Iterator[PageServer]:
 def set_up(
     project: Path, settings: Any, local_server: PageServer, closed_port: int
 ) -> Callable[[Row], dict[str, Any]]:
-    """Make the world that a row names and return what is left of its input."""
+    """Set up what a row's directives request and return the rest of its input."""
 
     def make(row: Row) -> dict[str, Any]:
         given = dict(row.input)
@@ -86,7 +86,7 @@ def test_each_row_gets_its_code(
     assert [one for one in psutil.process_iter(["cwd"]) if one.info["cwd"] == str(project)] == []
 
 
-def test_a_direct_call_finds_the_page_that_the_one_before_opened(
+def test_a_direct_call_finds_the_page_that_the_previous_call_opened(
     door: ToolDoor,
     project: Path,
     set_up: Callable[[Row], dict[str, Any]],

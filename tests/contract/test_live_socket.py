@@ -1,4 +1,4 @@
-"""The WebSocket of a live page: who may look, who may act, and what is passed on to the worker."""
+"""Test the WebSocket of a live page: who may watch, who may act, what the worker receives."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ CLICK = {"kind": "mouse", "action": "down", "x": 10, "y": 20, "button": "left", 
 
 
 class Worker:
-    """The worker's end of the line."""
+    """The worker's end of the connection."""
 
     def __init__(self, client: Any, channel: Any) -> None:
         self.client, self.channel = client, channel
 
     def receive(self, kind: str) -> dict[str, Any]:
-        """Return the next thing of a kind that is said to workers."""
+        """Return the next message of a type that is sent to workers."""
         end = time.monotonic() + PATIENCE_S
         while time.monotonic() < end:
             got = self.channel.get_message(ignore_subscribe_messages=True, timeout=1)
@@ -43,7 +43,7 @@ class Worker:
         raise AssertionError(f"no {kind} was said")
 
     def says(self, task_id: str, **message: Any) -> None:
-        """Tell those who look at a task."""
+        """Send a message to the viewers of a task."""
         self.client.publish(viewers_channel(task_id), seal_message(message))
 
 
@@ -68,7 +68,7 @@ def send(line: Page, *events: Any, **more: Any) -> Frame:
     return line.until(lambda frame: frame["type"] == "ack")[-1]
 
 
-def test_pictures_reach_who_looks_and_input_reaches_the_worker(
+def test_frames_reach_the_viewer_and_input_reaches_the_worker(
     web: str, token: str, make_task: Make, principal: Principal
 ) -> None:
     task_id = make_task("say hi")
@@ -85,7 +85,7 @@ def test_pictures_reach_who_looks_and_input_reaches_the_worker(
     assert passed["events"] == [CLICK, {"kind": "text", "text": "你好"}]
 
 
-def test_nothing_is_passed_on_while_the_agent_has_the_page(
+def test_no_input_is_forwarded_while_the_agent_controls_the_page(
     web: str, token: str, make_task: Make
 ) -> None:
     with live(web, make_task("say hi"), token=token) as line:
@@ -93,7 +93,7 @@ def test_nothing_is_passed_on_while_the_agent_has_the_page(
     assert (refused["ok"], refused["error"]["errorCode"]) == (False, "CONFLICT")
 
 
-def test_who_may_only_read_looks_and_does_not_act(
+def test_a_caller_who_may_only_read_watches_and_cannot_act(
     web: str, make_task: Make, principal: Principal
 ) -> None:
     task_id = make_task("say hi")
@@ -115,7 +115,7 @@ def test_tickets_open_a_live_page_once(web: str, api: httpx.Client, make_task: M
         assert line.closed() == 4401
 
 
-def test_another_workspaces_page_is_missing_and_a_foreign_page_is_refused(
+def test_another_workspaces_live_page_is_not_found_and_a_foreign_origin_is_refused(
     web: str, token: str, make_task: Make
 ) -> None:
     task_id = make_task("say hi")
@@ -126,7 +126,7 @@ def test_another_workspaces_page_is_missing_and_a_foreign_page_is_refused(
         pass
 
 
-def test_two_look_and_only_who_has_the_right_acts(
+def test_two_viewers_watch_and_only_the_one_with_the_scope_acts(
     web: str, token: str, make_task: Make, principal: Principal
 ) -> None:
     task_id = make_task("say hi")
@@ -176,7 +176,7 @@ def test_a_ticket_of_another_task_opens_no_live_page(
         [CLICK] * 65,
     ],
 )
-def test_input_that_is_no_good_is_answered_and_tells_nothing_of_what_was_typed(
+def test_invalid_input_is_refused_without_repeating_the_typed_text(
     web: str, token: str, make_task: Make, principal: Principal, events: list[Any]
 ) -> None:
     task_id = make_task("say hi")
@@ -188,7 +188,7 @@ def test_input_that_is_no_good_is_answered_and_tells_nothing_of_what_was_typed(
         assert send(line, CLICK)["ok"] is True
 
 
-def test_where_no_worker_has_the_page_it_is_said_why(
+def test_the_viewer_gets_the_reason_why_no_page_is_open(
     web: str, token: str, make_task: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(websockets_live, "PATIENCE_S", 0.5)
@@ -198,7 +198,7 @@ def test_where_no_worker_has_the_page_it_is_said_why(
     assert frame["message"].startswith("No page is open")
 
 
-def test_what_was_not_sealed_here_is_not_believed() -> None:
+def test_a_message_without_a_seal_is_ignored() -> None:
     assert open_message(b'{"type": "live_frame"}') is None
     assert open_message(seal_message({"type": "live_frame"})) == {"type": "live_frame"}
     assert b"live_frame" not in seal_message({"type": "live_frame"})

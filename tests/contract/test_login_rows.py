@@ -1,4 +1,4 @@
-"""The rows of bad inputs about `login_keep_session`, over MCP and over REST: each gets its code."""
+"""Test that the rows of bad inputs about `login_keep_session` get their codes over MCP and REST."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ OWN = enumerate((HERE / "bad_inputs_login.jsonl").read_text().splitlines(), 1)
 ROWS = [Row(**json.loads(line), place=f"login:{number}") for number, line in OWN]
 ROWS += [row for row in rows("mcp+rest:runs") if "login_keep_session" in str(row.input)]
 REMOTE = [row for row in ROWS if row.is_remote]
-ENDINGS = ("run:", "TPL_")  # of codes that the run ends with; the others refuse the submit
+ENDINGS = ("run:", "TPL_")  # the run ends with these codes; the other rows refuse the submission
 FAILING = [row for row in ROWS if row.expect_code.startswith(ENDINGS)]
 REFUSED = [row for row in ROWS if row not in REMOTE + FAILING]
 
 
 def at(row: Row, site: str) -> Row:
-    """Return the row with the site of these tests in place of fixtures.test."""
+    """Return the row with the tests' site in place of fixtures.test."""
     text = json.dumps(row.input).replace("http://fixtures.test", site)
     return replace(row, input=json.loads(text))
 
@@ -38,7 +38,7 @@ def at(row: Row, site: str) -> Row:
 def call(
     request: pytest.FixtureRequest, principal: Principal
 ) -> Iterator[Callable[[Row], tuple[str, dict[str, Any]]]]:
-    """Send a row through one door and return the code and the run, if there is one."""
+    """Send a row over MCP or REST and return the code and the run, if one exists."""
     if request.param == "mcp":
         host = StdioHost(PrincipalTransport(principal))
 
@@ -69,7 +69,7 @@ def test_there_are_rows_of_every_kind() -> None:
 
 
 @pytest.mark.parametrize("row", REFUSED, ids=str)
-def test_a_bad_login_is_refused_before_anything_is_kept(
+def test_a_bad_login_is_refused_before_anything_is_stored(
     call: Call, members_site: str, row: Row
 ) -> None:
     code, _ = call(at(row, members_site))

@@ -1,4 +1,4 @@
-"""What goes wrong on our side: told under an error id, logged, and never the server's end."""
+"""Test failures of the server: it returns an error id, logs the failure and keeps running."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ pytest_plugins = ["tests.support.rest_fixtures"]
 
 
 async def break_down(call: McpToolCall) -> dict[str, Any]:
-    """Fail as a defect does."""
+    """Raise an unexpected exception."""
     raise ZeroDivisionError("a secret at /srv/continuity/keys")
 
 
 async def break_promise(call: McpToolCall) -> dict[str, Any]:
-    """Answer what the schema does not allow."""
+    """Return an answer that the schema does not allow."""
     return {"runId": 5, "sqlite": "/srv/continuity.sqlite3"}
 
 
@@ -49,7 +49,7 @@ def tool(name: str, handler: Any) -> McpTool:
 
 @pytest.fixture
 def broken_host(principal: Principal) -> Iterator[Host]:
-    """A host that is offered two tools with defects."""
+    """Connect a host whose server offers two tools with defects."""
     host = StdioHost(PrincipalTransport(principal))
     host.server.tools["break_down"] = tool("break_down", break_down)
     host.server.tools["break_promise"] = tool("break_promise", break_promise)
@@ -58,7 +58,7 @@ def broken_host(principal: Principal) -> Iterator[Host]:
 
 
 @pytest.mark.parametrize("name", ["break_down", "break_promise"])
-def test_a_defect_is_told_under_an_error_id_alone(
+def test_a_defect_is_reported_with_an_error_id_only(
     broken_host: Host, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     error = error_of(broken_host.call(name, {}))
@@ -71,7 +71,7 @@ def test_a_defect_is_told_under_an_error_id_alone(
     assert structured(broken_host.call("get_runtime_profile", {}))["maxUrls"] == 1000
 
 
-def test_a_refusal_says_what_to_do(host: Host) -> None:
+def test_an_error_contains_what_to_do_next(host: Host) -> None:
     error = error_of(host.call("run_task_template", {"templateId": "nope", "inputs": {}}))
     assert error["errorCode"] == "TEMPLATE_NOT_FOUND"
     assert error["retryable"] is False
@@ -86,7 +86,7 @@ def test_every_wrong_argument_is_named(host: Host) -> None:
     assert "runId" in str(named)
 
 
-def test_a_call_that_is_wrong_is_told_so_before_anything_is_waited_for(
+def test_wrong_arguments_are_refused_before_the_stack_is_needed(
     principal: Principal,
 ) -> None:
     class UnreadyTransport(PrincipalTransport):
@@ -102,7 +102,7 @@ def test_a_call_that_is_wrong_is_told_so_before_anything_is_waited_for(
 
 
 @pytest.mark.parametrize("language", ["EN", "ZH"])
-def test_a_workspace_tool_whose_stack_is_away_says_so_in_its_own_words(
+def test_a_workspace_tool_reports_an_unavailable_stack_as_an_s4_error(
     principal: Principal, settings: Any, language: str
 ) -> None:
     class UnreadyTransport(PrincipalTransport):
@@ -121,7 +121,7 @@ def test_a_workspace_tool_whose_stack_is_away_says_so_in_its_own_words(
     )
 
 
-def test_a_missing_scope_is_a_refusal(principal: Principal) -> None:
+def test_a_missing_scope_is_refused(principal: Principal) -> None:
     nobody = Principal("token:x", principal.tenant_id, principal.workspace_id, frozenset(), "local")
     host = StdioHost(PrincipalTransport(nobody))
     error = error_of(host.call("list_task_runs", {}))
@@ -129,7 +129,7 @@ def test_a_missing_scope_is_a_refusal(principal: Principal) -> None:
     assert (error["errorCode"], error["details"]) == ("FORBIDDEN", {"scope": "runs:read"})
 
 
-def test_another_workspaces_run_reads_as_missing(host: Host, stranger: Principal) -> None:
+def test_another_workspaces_run_is_not_found(host: Host, stranger: Principal) -> None:
     other = StdioHost(PrincipalTransport(stranger))
     run = {"templateId": "test_stepwise", "inputs": {"do": ["ok"]}, "options": {"mode": "async"}}
     theirs = structured(other.call("run_task_template", run))
@@ -142,7 +142,7 @@ def test_another_workspaces_run_reads_as_missing(host: Host, stranger: Principal
 
 
 @pytest.mark.parametrize("method", ["prompts/list", "no/such/method"])
-def test_what_is_not_offered_is_a_protocol_error(host: Host, method: str) -> None:
+def test_an_unsupported_method_is_a_protocol_error(host: Host, method: str) -> None:
     assert host.request(method, {})["error"]["code"] == -32601
 
 

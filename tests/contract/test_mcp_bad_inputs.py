@@ -1,4 +1,4 @@
-"""Every row of bad inputs over MCP: the code that it must get, and a server that lives on."""
+"""Test that every row of bad inputs gets its code over MCP and that the server keeps running."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.contract.mcp_host import Host, error_of, structured
 
 pytest_plugins = ["tests.support.rest_fixtures"]
 
-# What a row needs that is not here yet, or not at this door; such rows are listed, not skipped.
+# Rows that these tests cannot send over MCP, with the reason; they are listed, not skipped.
 ELSEWHERE = {
     "login_keep_session": "test_login_rows.py sends them",
     "$headers": "content encodings are HTTP's alone",
@@ -50,14 +50,14 @@ THINGS = (
     "sess_of_other_user",
     "sess_closed",
 )
-LATE_SECONDS = 3 * LATE_EVENT_SECONDS  # a reading that does not wait for the socket is over by then
-TRANSPORTS = ("stdio", "http")  # the older stream has the gate and the server of both
+LATE_SECONDS = 3 * LATE_EVENT_SECONDS  # longer than a read that does not wait for the socket
+TRANSPORTS = ("stdio", "http")  # SSE uses the same gate and server
 RUNS = rows("mcp+rest:runs")
 STDIO = rows("mcp:stdio")
 
 
 def reason_elsewhere(row: Row) -> str | None:
-    """Return why a row is not for this issue's MCP door, or None."""
+    """Return why these tests do not send a row over MCP, or None."""
     text = str(row.input)
     return next((reason for mark, reason in ELSEWHERE.items() if mark in text), None)
 
@@ -70,7 +70,7 @@ def is_single(row: Row) -> bool:
 
 
 def waits(row: Row) -> bool:
-    """Whether the row's call waits for a run's end, so that a worker has to live."""
+    """Return whether the row's call waits for a run's end, so that it needs a worker."""
     options = row.input.get("options", {})
     asks = row.tool == "run_task_template" and row.expect_code.partition(":")[0] in {"OK", "item"}
     return asks and isinstance(options, dict) and options.get("mode") != "async"
@@ -88,7 +88,7 @@ SEVERAL = {row.place: row for row in HERE if not is_single(row)}
 
 
 def code_of(answer: dict[str, Any]) -> str:
-    """Return what an answer says, in the words of the rows."""
+    """Return the code of an answer in the form that the rows use."""
     if "error" in answer:
         return f"RPC_{answer['error']['code']}"
     if answer["result"]["isError"]:
@@ -103,7 +103,7 @@ def scenery(
     make_run: Callable[..., Run],
     make_artifact: Callable[..., str],
 ) -> None:
-    """The runs, artifacts and sessions that rows name."""
+    """Create the runs, artifacts and sessions that rows refer to."""
     now = datetime.now(UTC)
     make_run(id="run_ok", status="succeeded", result={"done": 1})
     make_run(id="run_canceled", status="canceled")
@@ -137,7 +137,7 @@ def scenery(
 
 @pytest.fixture
 def living_host(host: Host) -> Iterator[Host]:
-    """A host whose server has to answer a good call after the test's bad one."""
+    """Connect a host, and check after the test that its server answers a valid call."""
     yield host
     assert structured(host.call("get_runtime_profile", {}))["maxUrls"] == 1000
 
@@ -152,7 +152,7 @@ def send(host: Host, row: Row) -> dict[str, Any]:
 
 
 def expected(row: Row) -> str:
-    """Return the row's code as MCP says it: HTTP's 400 for broken JSON is a parse error."""
+    """Return the row's code as MCP reports it: HTTP's 400 for broken JSON is a parse error."""
     return "RPC_-32700" if row.expect_code == "HTTP_400" else row.expect_code
 
 
@@ -172,13 +172,13 @@ def test_a_bad_input_gets_its_code(living_host: Host, row: Row) -> None:
 
 @pytest.mark.usefixtures("scenery")
 @pytest.mark.parametrize("row", ABOUT_THINGS, ids=str)
-def test_a_call_about_a_thing_gets_its_code(living_host: Host, row: Row) -> None:
+def test_a_call_about_an_existing_object_gets_its_code(living_host: Host, row: Row) -> None:
     assert code_of(send(living_host, row)) == expected(row)
 
 
 @pytest.mark.usefixtures("worker")
 @pytest.mark.parametrize("row", WAITING, ids=str)
-def test_a_run_that_was_waited_for_ends_with_the_items_code(living_host: Host, row: Row) -> None:
+def test_a_sync_run_ends_with_the_code_of_its_item(living_host: Host, row: Row) -> None:
     run = structured(send(living_host, row))
     assert run["status"] == "failed"
     if row.expect_code != "OK":
@@ -195,7 +195,7 @@ def test_a_remote_callers_item_gets_its_code(remote_host: Host, row: Row) -> Non
 
 @pytest.mark.usefixtures("worker")
 @pytest.mark.parametrize("row", EGRESS, ids=str)
-def test_a_remote_callers_page_does_not_lead_there(
+def test_a_remote_callers_page_cannot_reach_a_forbidden_address(
     remote_host: Host,
     fixtures_site: FixturesSite,  # noqa: F811
     row: Row,
@@ -206,7 +206,7 @@ def test_a_remote_callers_page_does_not_lead_there(
 
 @pytest.mark.usefixtures("worker")
 @pytest.mark.parametrize("row", [row for row in EGRESS if "websocket" in str(row.input)], ids=str)
-def test_a_socket_that_is_refused_late_is_named(
+def test_a_websocket_that_is_refused_late_is_named_in_a_warning(
     remote_host: Host,
     fixtures_site: FixturesSite,  # noqa: F811
     row: Row,
@@ -229,7 +229,7 @@ def sequences(about: str) -> list[Row]:
 
 
 def advance(milliseconds: int) -> None:
-    """Let every run be older by this much."""
+    """Make every run older by this many milliseconds."""
     for run in Run.objects.all():
         age = timedelta(milliseconds=milliseconds)
         ended_at = run.ended_at - age if run.ended_at else None
@@ -237,7 +237,7 @@ def advance(milliseconds: int) -> None:
 
 
 def play(host: Host, steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Carry out a sequence and return what its calls answered."""
+    """Send the calls of a sequence and return their answers."""
     told: list[dict[str, Any]] = []
     for step in steps:
         if "$advance_ms" in step:
@@ -254,7 +254,7 @@ def play(host: Host, steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("row", sequences("$cancel_while"), ids=str)
-def test_a_canceled_run_tells_who_and_when(host: Host, row: Row) -> None:
+def test_a_canceled_run_reports_who_canceled_it_and_when(host: Host, row: Row) -> None:
     _, cancel, run = play(host, row.input["$sequence"])
     assert cancel["success"] is True
     assert (run["status"], run["result"]) == ("canceled", None)
@@ -265,7 +265,7 @@ def test_a_canceled_run_tells_who_and_when(host: Host, row: Row) -> None:
 
 @pytest.mark.usefixtures("worker")
 @pytest.mark.parametrize("row", sequences("idempotencyKey"), ids=str)
-def test_a_key_that_is_used_again_gives_the_same_run_while_it_is_kept(host: Host, row: Row) -> None:
+def test_a_repeated_key_returns_the_same_run_until_the_key_expires(host: Host, row: Row) -> None:
     first, second = play(host, row.input["$sequence"])
     is_over = "$advance_ms" in str(row.input)
     assert first["deduplicated"] is False
@@ -285,7 +285,7 @@ def parallel(tool: str) -> list[Row]:
 
 @pytest.mark.usefixtures("worker")
 @pytest.mark.parametrize("row", parallel("run_task_template"), ids=str)
-def test_one_key_at_once_makes_one_run(host: Host, row: Row) -> None:
+def test_concurrent_calls_with_one_key_create_one_run(host: Host, row: Row) -> None:
     answers = all_at_once(host, row)
     assert len({answer["runId"] for answer in answers}) == 1
     assert [answer["deduplicated"] for answer in answers].count(False) == 1
@@ -294,14 +294,14 @@ def test_one_key_at_once_makes_one_run(host: Host, row: Row) -> None:
 
 @pytest.mark.usefixtures("scenery")
 @pytest.mark.parametrize("row", parallel("cancel_task_run"), ids=str)
-def test_many_cancels_at_once_cancel_once(host: Host, row: Row) -> None:
+def test_concurrent_cancels_cancel_a_run_once(host: Host, row: Row) -> None:
     answers = all_at_once(host, row)
     assert [answer["success"] for answer in answers].count(True) == 1
     assert AuditEntry.objects.filter(action="run.canceled", resource_id="run_running").count() == 1
 
 
 @pytest.mark.parametrize("row", [r for r in STDIO if "line" in r.input], ids=str)
-def test_a_bad_line_is_answered_and_the_server_lives(living_host: Host, row: Row) -> None:
+def test_a_bad_line_gets_an_error_and_the_server_keeps_running(living_host: Host, row: Row) -> None:
     line = row.input["line"]
     living_host.send(line.encode() if isinstance(line, str) else encode(line))
     assert code_of(living_host.receive()) == row.expect_code

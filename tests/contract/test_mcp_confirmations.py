@@ -1,4 +1,4 @@
-"""A direct call over MCP that a person has to confirm first."""
+"""Test a direct call over MCP that a person must confirm first."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def required(host: Host) -> int:
     return number
 
 
-def test_the_same_call_is_done_once_a_person_confirmed(host: Host) -> None:
+def test_the_same_call_runs_after_a_person_has_confirmed_it(host: Host) -> None:
     number = required(host)
     assert required(host) == number
     assert not Run.objects.exists()
@@ -41,7 +41,7 @@ def test_the_same_call_is_done_once_a_person_confirmed(host: Host) -> None:
     assert (answer["status"], Run.objects.count()) == ("queued", 1)
 
 
-def test_what_a_person_refused_is_told_so(host: Host) -> None:
+def test_a_call_that_a_person_refused_is_reported_as_refused(host: Host) -> None:
     refuse(decision_id=required(host), by="admin:ann", how="admin")
     error = error_of(host.call("run_task_template", CALL))
     assert (error["errorCode"], error["details"]["because"]) == ("POLICY_DENIED", "refused")

@@ -1,4 +1,4 @@
-"""No arguments, however odd, get anything but an answer or a refusal that explains itself."""
+"""Test that any arguments get an answer or an error with an explanation."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ ANYTHING = st.recursive(
 
 
 def arguments_of(tool: McpTool) -> st.SearchStrategy[dict[str, Any]]:
-    """Return arguments with the tool's own names and odd values, sometimes with others beside."""
+    """Return arguments with the tool's names and odd values, sometimes with unknown names too."""
     named = st.dictionaries(st.sampled_from([*tool.input_schema["properties"], "x"]), ANYTHING)
     return named if tool.input_schema["properties"] else st.dictionaries(st.text(), ANYTHING)
 
@@ -80,7 +80,7 @@ def test_no_arguments_break_a_tool(host: Host, call: tuple[str, dict[str, Any]])
     assert len(str(error)) < 4000
 
 
-# Calls of the Continuity API that are right but for what is put into them.
+# Valid calls of the Continuity API, into which the test puts odd values.
 RIGHT: dict[str, dict[str, Any]] = {
     "continuity_chat": {"message": "Run the tests.", "idempotency_key": "k", "slots": {}},
     "continuity_confirm_decision": {"decision_id": 1, "confirm_token": "x"},
@@ -102,7 +102,7 @@ RIGHT: dict[str, dict[str, Any]] = {
 
 
 def nearly_right(tool: str) -> st.SearchStrategy[tuple[str, dict[str, Any]]]:
-    """Return a right call in which one or two fields are anything."""
+    """Return a valid call in which one or two fields have arbitrary values."""
     right = {"user_id": "alice", **RIGHT[tool]}
     wrong = st.dictionaries(st.sampled_from(sorted(right)), ANYTHING, min_size=1, max_size=2)
     return wrong.map(lambda fields: (tool, {**right, **fields}))
@@ -112,7 +112,7 @@ def nearly_right(tool: str) -> st.SearchStrategy[tuple[str, dict[str, Any]]]:
     max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(call=st.sampled_from(sorted(RIGHT)).flatmap(nearly_right))
-def test_no_field_breaks_a_call_that_is_right_otherwise(
+def test_no_field_value_breaks_an_otherwise_valid_call(
     host: Host, call: tuple[str, dict[str, Any]]
 ) -> None:
     answer = host.call(*call)
@@ -125,6 +125,6 @@ def test_no_field_breaks_a_call_that_is_right_otherwise(
 
 
 @pytest.mark.parametrize("character", ["\u0085", "\u2028", "\u2029"])
-def test_an_answer_stays_on_one_line_for_every_reader(host: Host, character: str) -> None:
+def test_an_answer_contains_no_unicode_line_separator(host: Host, character: str) -> None:
     answer = host.call("get_task_run", {"runId": [f"a{character}b"]})
     assert error_of(answer)["errorCode"] == "INVALID_PARAMETER"

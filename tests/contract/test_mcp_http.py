@@ -1,4 +1,4 @@
-"""MCP over HTTP at the raw end: who may call, what form a call has, and callers who leave."""
+"""Test MCP over raw HTTP: who may call, the form of a request, batches and the SSE stream."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ each_path = pytest.mark.parametrize("path", ["/mcp", "/sse", "/messages/?session
 
 @pytest.fixture
 def client(web: str, token: str) -> Iterator[httpx.Client]:
-    """A caller with a token of trust local."""
+    """Return a client with a token of trust level local."""
     headers = {**HEADERS, **bearer(token)}
     with httpx.Client(base_url=web, headers=headers, timeout=60, verify=NO_TLS) as client:
         yield client
@@ -50,7 +50,7 @@ def test_a_call_without_a_token_is_challenged(anonymous: httpx.Client, path: str
 
 @each_path
 @pytest.mark.parametrize("secret", ["cty_wrong", "x", "cty_" + "x" * 500])
-def test_a_wrong_token_is_named_invalid(client: httpx.Client, path: str, secret: str) -> None:
+def test_a_wrong_token_is_reported_as_invalid(client: httpx.Client, path: str, secret: str) -> None:
     response = called(client, path, Authorization=f"Bearer {secret}")
     refusal(response, 401)
     assert 'error="invalid_token"' in response.headers["www-authenticate"]
@@ -66,12 +66,12 @@ def test_a_foreign_host_is_refused(client: httpx.Client, path: str) -> None:
 @pytest.mark.parametrize(
     "origin", ["https://evil.example", "null", "http://127.0.0.1.evil.example", "http://[", "x"]
 )
-def test_a_foreign_page_is_refused(client: httpx.Client, path: str, origin: str) -> None:
+def test_a_foreign_origin_is_refused(client: httpx.Client, path: str, origin: str) -> None:
     response = called(client, path, Origin=origin)
     assert "CONTINUITY_TRUSTED_ORIGINS" in refusal(response, 403)["recovery"]
 
 
-def test_our_own_pages_and_those_that_the_operator_trusts_may_call(
+def test_the_sites_own_origin_and_trusted_origins_may_call(
     client: httpx.Client, web: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(settings, "CSRF_TRUSTED_ORIGINS", ["https://*.good.example"])
@@ -81,7 +81,7 @@ def test_our_own_pages_and_those_that_the_operator_trusts_may_call(
     refusal(response, 403)
 
 
-def test_a_revoked_token_ends_an_open_stream_too(web: str, token: str) -> None:
+def test_revoking_a_token_ends_its_open_stream(web: str, token: str) -> None:
     host = SseHost(web, token)
     Token.objects.update(revoked_at="2026-01-01T00:00:00Z")
     response = host.client.post(host.path, content=PING)
@@ -91,7 +91,9 @@ def test_a_revoked_token_ends_an_open_stream_too(web: str, token: str) -> None:
 
 @pytest.mark.parametrize("kind", [WebHost, SseHost])
 @pytest.mark.parametrize("forwarded", [False, True])
-def test_trust_is_as_over_rest(web: str, token: str, kind: type[WebHost], forwarded: bool) -> None:
+def test_the_trust_level_is_the_same_as_over_rest(
+    web: str, token: str, kind: type[WebHost], forwarded: bool
+) -> None:
     host = kind(web, token)
     if forwarded:
         host.client.headers["X-Forwarded-For"] = "203.0.113.7"
@@ -100,7 +102,7 @@ def test_trust_is_as_over_rest(web: str, token: str, kind: type[WebHost], forwar
     assert profile["trustLevel"] == ("remote" if forwarded else "local")
 
 
-def test_a_token_is_remote_unless_made_local(web: str, principal: Any) -> None:
+def test_a_token_is_remote_unless_created_as_local(web: str, principal: Any) -> None:
     host = WebHost(web, create_token(name="usual"))
     assert structured(host.call("get_runtime_profile", {}))["isRemote"] is True
     host.close()
@@ -119,13 +121,13 @@ def test_calls_over_the_rate_are_refused(
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "DELETE", "PUT", "OPTIONS"])
-def test_only_post_is_taken_at_mcp(client: httpx.Client, method: str) -> None:
+def test_mcp_accepts_post_only(client: httpx.Client, method: str) -> None:
     response = client.request(method, "/mcp")
     assert (response.status_code, response.headers["allow"]) == (405, "POST")
 
 
 @pytest.mark.parametrize("accept", ["application/json", "text/event-stream", "image/png", ""])
-def test_both_types_have_to_be_acceptable(client: httpx.Client, accept: str) -> None:
+def test_the_accept_header_must_allow_both_types(client: httpx.Client, accept: str) -> None:
     refusal(client.post("/mcp", content=PING, headers={"Accept": accept}), 406)
 
 
@@ -137,7 +139,7 @@ def test_both_types_have_to_be_acceptable(client: httpx.Client, accept: str) -> 
         {"Content-Encoding": "gzip"},
     ],
 )
-def test_another_content_is_not_taken(client: httpx.Client, headers: dict[str, str]) -> None:
+def test_another_content_type_is_refused(client: httpx.Client, headers: dict[str, str]) -> None:
     refusal(client.post("/mcp", content=PING, headers=headers), 415)
 
 
@@ -175,7 +177,7 @@ def test_a_bad_body_gets_a_json_rpc_error(
     assert response.json()["id"] == (1 if code == -32600 and b'"id":1,' in body else None)
 
 
-def test_an_unknown_revision_is_told_the_known_ones(client: httpx.Client) -> None:
+def test_an_unknown_revision_is_refused_with_the_known_ones(client: httpx.Client) -> None:
     meta = {**MODERN_META, "io.modelcontextprotocol/protocolVersion": "2031-01-01"}
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": meta}}
     headers = {"MCP-Protocol-Version": "2031-01-01", "Mcp-Method": "tools/list"}
@@ -187,7 +189,7 @@ def test_an_unknown_revision_is_told_the_known_ones(client: httpx.Client) -> Non
 # --- batches -------------------------------------------------------------------------------------
 
 
-def test_a_batch_is_answered_as_a_batch_where_the_revision_has_them(client: httpx.Client) -> None:
+def test_a_batch_is_answered_as_a_batch_if_the_revision_has_batches(client: httpx.Client) -> None:
     note = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
     batch = b"[" + b",".join([PING, note, PROFILE.replace(b":1,", b":2,"), b"5"]) + b"]"
     answers = client.post("/mcp", content=batch).json()
@@ -197,7 +199,7 @@ def test_a_batch_is_answered_as_a_batch_where_the_revision_has_them(client: http
     assert client.post("/mcp", content=b"[" + note + b"]").status_code == 202
 
 
-def test_each_message_of_a_batch_is_a_call(
+def test_each_message_of_a_batch_counts_as_a_call(
     client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = count(1)
@@ -213,28 +215,28 @@ def test_each_message_of_a_batch_is_a_call(
 
 
 @pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", MODERN])
-def test_a_batch_is_refused_where_the_revision_has_none(
-    client: httpx.Client, revision: str
-) -> None:
+def test_a_batch_is_refused_if_the_revision_has_none(client: httpx.Client, revision: str) -> None:
     headers = {"MCP-Protocol-Version": revision}
     response = client.post("/mcp", content=b"[" + PING + b"]", headers=headers)
     assert (response.status_code, response.json()["error"]["code"]) == (400, -32600)
 
 
 @pytest.mark.parametrize("batch", [b"[]", b"[" + b",".join([PING] * 51) + b"]"])
-def test_a_batch_has_some_messages_and_not_too_many(client: httpx.Client, batch: bytes) -> None:
+def test_an_empty_batch_and_a_batch_over_the_limit_are_refused(
+    client: httpx.Client, batch: bytes
+) -> None:
     assert client.post("/mcp", content=batch).json()["error"]["code"] == -32600
 
 
 # --- the older stream ----------------------------------------------------------------------------
 
 
-def test_a_message_for_no_stream_is_not_found(client: httpx.Client) -> None:
+def test_a_message_for_an_unknown_stream_is_not_found(client: httpx.Client) -> None:
     for address in ("/messages/", "/messages/?session_id=0", "/messages?session_id="):
         refusal(client.post(address, content=PING), 404)
 
 
-def test_a_stream_takes_messages_of_its_own_caller_alone(web: str, token: str) -> None:
+def test_a_stream_accepts_messages_of_its_own_caller_only(web: str, token: str) -> None:
     host = SseHost(web, token)
     other = bearer(create_token(name="other", trust="local"))
     response = host.client.post(host.path, content=PING, headers=other)
@@ -242,7 +244,9 @@ def test_a_stream_takes_messages_of_its_own_caller_alone(web: str, token: str) -
     refusal(response, 404)
 
 
-def test_a_bad_message_for_a_stream_is_answered_and_the_stream_lives(web: str, token: str) -> None:
+def test_a_bad_message_for_a_stream_gets_an_error_and_the_stream_stays_open(
+    web: str, token: str
+) -> None:
     host = SseHost(web, token)
     response = host.client.post(host.path, content=b"not json")
     assert (response.status_code, response.json()["error"]["code"]) == (400, -32700)

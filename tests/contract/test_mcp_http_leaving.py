@@ -1,4 +1,4 @@
-"""Callers of MCP over HTTP who hang up, take a call back, or never finish one: their waits end."""
+"""Test that waits end when an MCP caller over HTTP disconnects, cancels or never ends a call."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytest_plugins = ["tests.support.rest_fixtures"]
 
 
 def waiting() -> int:
-    """Count who waits for a run in this process's web server."""
+    """Count the requests that wait for a run in this process's web server."""
     hubs = list(hub._hubs.values())
     return sum(
         len(log.subscribers) + len(log.watchers) for each in hubs for log in each._logs.values()
@@ -28,7 +28,7 @@ def waiting() -> int:
 
 
 def leave(web: str, token: str, body: bytes, revision: str) -> None:
-    """Call, wait until the server waits too, and hang up."""
+    """Send a call, wait until the server waits for the run, and disconnect."""
     host, port = web.removeprefix("http://").split(":")
     headers = {
         **HEADERS,
@@ -49,7 +49,7 @@ def leave(web: str, token: str, body: bytes, revision: str) -> None:
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
-def test_a_caller_who_hangs_up_frees_its_wait(
+def test_a_disconnect_ends_the_wait_of_the_call(
     web: str, token: str, make_run: Callable[..., Run], revision: str
 ) -> None:
     arguments = {"runId": make_run(status="running").id, "waitMs": 55_000}
@@ -61,7 +61,7 @@ def test_a_caller_who_hangs_up_frees_its_wait(
 
 
 @pytest.mark.parametrize("kind", [WebHost, SseHost])
-def test_a_call_that_is_taken_back_frees_its_wait_and_no_other(
+def test_canceling_a_call_ends_its_wait_and_no_other(
     web: str, token: str, make_run: Callable[..., Run], kind: type[WebHost]
 ) -> None:
     asked = {"runId": make_run(status="running").id, "waitMs": 3000}
@@ -80,7 +80,7 @@ def test_a_call_that_is_taken_back_frees_its_wait_and_no_other(
     other.close()
 
 
-def test_a_stream_that_is_left_frees_all_its_waits(
+def test_closing_a_stream_ends_all_its_waits(
     web: str, token: str, make_run: Callable[..., Run]
 ) -> None:
     asked = {"runId": make_run(status="running").id, "waitMs": 55_000}
@@ -92,19 +92,19 @@ def test_a_stream_that_is_left_frees_all_its_waits(
     until(lambda: waiting() == 0)
 
 
-def test_many_calls_of_one_client_are_answered_at_once(
+def test_many_calls_of_one_client_are_answered_concurrently(
     web: str, token: str, make_run: Callable[..., Run]
 ) -> None:
     asked = {"runId": make_run(status="running").id, "waitMs": 6000}
     host = WebHost(web, token)
     waits = [host.begin_call("wait_task_run", asked) for _ in range(20)]
-    until(lambda: waiting() == 20)  # more than there are threads for the database
+    until(lambda: waiting() == 20)  # more than the number of database threads
     assert structured(host.call("get_runtime_profile", {}))["maxUrls"] == 1000
     assert {structured(host.answer_to(each))["status"] for each in waits} == {"running"}
     host.close()
 
 
-def test_a_body_that_never_ends_is_given_up_with_its_caller(web: str, token: str) -> None:
+def test_reading_an_unfinished_body_ends_when_the_caller_disconnects(web: str, token: str) -> None:
     host, port = web.removeprefix("http://").split(":")
     head = "".join(f"{n}: {v}\r\n" for n, v in {**HEADERS, **bearer(token)}.items())
     with socket.create_connection((host, int(port))) as caller:

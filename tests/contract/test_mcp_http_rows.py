@@ -1,4 +1,4 @@
-"""Bad inputs of MCP over HTTP, row by row, and where those of the admin are tested."""
+"""Test each row of bad inputs of MCP over HTTP, and that every admin row has a test file."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tests.contract.mcp_web_host import HEADERS
 from tests.support.rest import bearer
 
 pytest_plugins = ["tests.support.rest_fixtures"]
-# A line of MCP may have 8 MiB; the row is older than that.
+# An MCP message may have 8 MiB; the row is older than this limit.
 OUTDONE = {("POST /mcp", 1_048_577): "the limit is 8 MiB, and has a row of its own"}
 ADMIN = {
     "escaped in attribute": "test_admin_artifacts.py",
     "audit is read-only": "test_admin_access.py",
     "never shown after saving": "test_admin_targets.py",
-    "formula prefix neutralised": "",  # there is no export that a spreadsheet would open
+    "formula prefix neutralised": "",  # the admin has no spreadsheet export
 }
 
 

@@ -1,4 +1,4 @@
-"""That a client is told when its list of tools is another one, as far as its era has a way."""
+"""Test that a client is notified of changes of its tool list if its protocol revision allows."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from tests.support.rest import bearer
 pytest_plugins = ["tests.support.rest_fixtures", "tests.support.runner_fixtures"]
 pytestmark = pytest.mark.usefixtures("open_loopback")
 
-TRANSPORTS = ("stdio", "sse")  # at /mcp a client of that era has no stream; it asks again by itself
+TRANSPORTS = ("stdio", "sse")  # at /mcp such a client has no stream and polls
 CHANGED = "notifications/tools/list_changed"
 LISTEN = {"notifications": {"toolsListChanged": True, "promptsListChanged": True}}
 
 
 @pytest.fixture(autouse=True)
 def poll_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Check lists without waiting."""
+    """Poll the lists at a short interval."""
     monkeypatch.setattr(list_changes, "POLL_S", 0.05)
 
 
 @pytest.fixture
 def offer(principal: Principal) -> Callable[[str], None]:
-    """Have a new runner offer a tool."""
+    """Return a function that adds a runner with a tool."""
 
     def make(tool: str) -> None:
         place = principal.tenant_id, principal.workspace_id
@@ -52,7 +52,7 @@ def until_changed(host: Host) -> None:
         pass
 
 
-def test_a_stream_is_told_of_every_change(host: Host, offer: Callable[[str], None]) -> None:
+def test_a_stream_is_notified_of_every_change(host: Host, offer: Callable[[str], None]) -> None:
     assert "deploy" not in names(host)
     offer("deploy")
     until_changed(host)
@@ -62,13 +62,13 @@ def test_a_stream_is_told_of_every_change(host: Host, offer: Callable[[str], Non
     assert {"deploy", "wipe"} <= names(host)
 
 
-def test_a_stream_says_that_it_will_tell(host: Host) -> None:
+def test_a_stream_announces_tool_list_notifications(host: Host) -> None:
     told = host.request("initialize", INITIALIZE)["result"]["capabilities"]
     assert told["tools"]["listChanged"] is True
     assert not told["resources"].get("listChanged")
 
 
-def test_a_client_that_listens_is_told(
+def test_a_subscribed_client_is_notified_over_http(
     web: str, principal: Principal, offer: Callable[[str], None]
 ) -> None:
     headers = {
@@ -91,7 +91,7 @@ def test_a_client_that_listens_is_told(
         assert next(told)["method"] == CHANGED
 
 
-def test_a_client_that_listens_over_stdio_is_told(
+def test_a_subscribed_client_is_notified_over_stdio(
     principal: Principal, offer: Callable[[str], None]
 ) -> None:
     host = ModernHost(PrincipalTransport(principal))
@@ -109,13 +109,13 @@ def test_a_client_that_listens_over_stdio_is_told(
 
 
 class ModernHost(StdioHost):
-    """A host of the era without a handshake."""
+    """A host of a protocol revision without a handshake."""
 
     def shake_hands(self) -> None:
-        """Nothing: every request carries its envelope."""
+        """Do nothing: every request contains its own metadata."""
 
 
-def test_a_list_that_cannot_be_had_leaves_our_own_tools(
+def test_the_built_in_tools_are_listed_if_the_targets_cannot_be_read(
     principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: Any) -> Any:

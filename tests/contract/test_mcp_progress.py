@@ -1,4 +1,4 @@
-"""Progress while a call waits, and calls that their client takes back."""
+"""Test progress while a call waits, and calls that their client cancels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def begin_with_token(host: Host, tool: str, **arguments: Any) -> int:
 
 
 def told_until_answered(host: Host, request_id: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return the progress that was told for a request, and its answer."""
+    """Return the progress notifications of a request, and its answer."""
     told: list[dict[str, Any]] = []
     while True:
         message = host.receive()
@@ -33,7 +33,7 @@ def told_until_answered(host: Host, request_id: int) -> tuple[list[dict[str, Any
 
 
 @pytest.mark.usefixtures("worker")
-def test_a_sync_run_tells_its_steps_and_never_the_same_twice(host: Host) -> None:
+def test_a_sync_run_reports_each_step_once(host: Host) -> None:
     job = {"do": ["sleep:0.3"] * 3}
     request = begin_with_token(
         host, "run_task_template", templateId="test_stepwise", inputs=job, options={"mode": "sync"}
@@ -48,7 +48,7 @@ def test_a_sync_run_tells_its_steps_and_never_the_same_twice(host: Host) -> None
 
 
 @pytest.mark.parametrize("tool", ["wait_task_run", "subscribe_task_run_events"])
-def test_a_wait_in_which_nothing_moves_shows_signs_of_life(
+def test_a_wait_without_progress_sends_keep_alive_notifications(
     host: Host, make_run: Callable[..., Run], monkeypatch: pytest.MonkeyPatch, tool: str
 ) -> None:
     monkeypatch.setattr(progress, "KEEP_ALIVE_S", 0.1)
@@ -62,20 +62,23 @@ def test_a_wait_in_which_nothing_moves_shows_signs_of_life(
     assert {each["total"] for each in told} == {5}
 
 
-def test_nobody_is_told_who_did_not_ask(host: Host, make_run: Callable[..., Run]) -> None:
+def test_a_call_without_a_progress_token_gets_no_notification(
+    host: Host, make_run: Callable[..., Run]
+) -> None:
     run = make_run(status="running")
     request = host.begin_call("wait_task_run", {"runId": run.id, "waitMs": 200})
     assert host.receive()["id"] == request
 
 
-def test_a_call_taken_back_is_not_answered_and_its_run_goes_on(host: Host) -> None:
+def test_a_canceled_call_is_not_answered_and_its_run_continues(host: Host) -> None:
     job = {
         "templateId": "test_stepwise",
         "inputs": {"do": ["ok"]},
         "options": {"mode": "sync", "idempotencyKey": "taken back"},
     }
     request = begin_with_token(host, "run_task_template", **job)
-    assert host.receive()["method"] == "notifications/progress"  # it waits, so it is submitted
+    # The call waits, so the run is submitted.
+    assert host.receive()["method"] == "notifications/progress"
     cancel = {"method": "notifications/cancelled", "params": {"requestId": request}}
     host.send(json.dumps({"jsonrpc": "2.0", **cancel}).encode())
     listed = structured(host.call("list_task_runs", {}))["runs"]

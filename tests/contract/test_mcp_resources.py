@@ -1,4 +1,4 @@
-"""Runs and artifacts as resources: what they hold, how to read on, and what is not shown."""
+"""Test runs and artifacts as MCP resources: their content, paging, and what is not listed."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ def test_the_newest_runs_and_their_artifacts_are_listed(
         assert read(host, each["uri"])
 
 
-def test_a_run_reads_as_the_tool_answers_it(host: Host, make_run: Callable[..., Run]) -> None:
+def test_a_run_resource_equals_the_answer_of_the_tool(
+    host: Host, make_run: Callable[..., Run]
+) -> None:
     run = make_run(status="succeeded", result={"done": 1})
     (found,) = read(host, f"continuity://runs/{run.id}")
     assert found["mimeType"] == "application/json"
@@ -105,7 +107,7 @@ def test_a_bad_address_gets_its_code(host: Host, uri: str, told: tuple[int, str]
     assert refused(host, uri) == told
 
 
-def test_what_is_anothers_is_neither_listed_nor_read(
+def test_another_workspaces_resources_are_neither_listed_nor_readable(
     host: Host, stranger: Principal, make_run: Callable[..., Run]
 ) -> None:
     run = make_run(workspace_id=stranger.workspace_id)
@@ -113,7 +115,7 @@ def test_what_is_anothers_is_neither_listed_nor_read(
     assert host.request("resources/list", {})["result"]["resources"] == []
 
 
-def test_a_missing_scope_is_told(principal: Principal) -> None:
+def test_a_missing_scope_is_reported(principal: Principal) -> None:
     nobody = Principal("token:x", principal.tenant_id, principal.workspace_id, frozenset(), "local")
     host = StdioHost(PrincipalTransport(nobody))
     error = host.request("resources/list", {})["error"]

@@ -1,4 +1,4 @@
-"""S0's checklist over MCP: modes, runs, lists, cancels, keys, artifacts, the profile."""
+"""Test the S0 checklist over MCP: modes, runs, lists, cancels, keys, artifacts, the profile."""
 
 from __future__ import annotations
 
@@ -46,32 +46,32 @@ def run(host: Host, *do: str, **options: Any) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("worker")
-def test_sync_answers_the_terminal_run_itself(host: Host) -> None:
+def test_sync_returns_the_terminal_run(host: Host) -> None:
     answer = run(host, "ok", mode="sync")
     assert set(answer) >= RUN_FIELDS | {"mode", "deduplicated"}
     assert (answer["status"], answer["mode"], answer["error"]) == ("succeeded", "sync", None)
     assert answer["progress"] == {"doneSteps": 1, "totalSteps": 1}
 
 
-def test_async_answers_the_handle_alone(host: Host) -> None:
+def test_async_returns_the_handle_only(host: Host) -> None:
     answer = run(host, "ok", mode="async")
     assert set(answer) == HANDLE_FIELDS
     assert (answer["status"], answer["mode"]) == ("queued", "async")
 
 
 @pytest.mark.usefixtures("worker")
-def test_auto_tells_the_mode_it_chose(host: Host) -> None:
+def test_auto_reports_the_mode_it_chose(host: Host) -> None:
     assert run(host, "ok", mode="auto")["mode"] == "sync"
     assert run(host, "ok")["mode"] == "sync"
 
 
-def test_auto_does_not_wait_where_no_slot_is_free(host: Host) -> None:
+def test_auto_does_not_wait_if_no_slot_is_free(host: Host) -> None:
     for slot in Slot.objects.all():
         Slot.objects.filter(number=slot.number).update(run_id=f"run_{slot.number}")
     assert run(host, "ok")["mode"] == "async"
 
 
-def test_a_run_that_goes_on_has_neither_result_nor_error(host: Host) -> None:
+def test_an_unfinished_run_has_neither_result_nor_error(host: Host) -> None:
     handle = run(host, "ok", mode="async")
     shown = call(host, "get_task_run", runId=handle["runId"])
     assert (shown["status"], shown["result"], shown["error"]) == ("queued", None, None)
@@ -80,27 +80,27 @@ def test_a_run_that_goes_on_has_neither_result_nor_error(host: Host) -> None:
 
 
 @pytest.mark.usefixtures("worker")
-def test_a_failed_run_is_a_successful_call_that_explains(host: Host) -> None:
+def test_a_failed_run_is_a_successful_call_with_an_explanation(host: Host) -> None:
     answer = run(host, "fail", mode="sync")
     assert (answer["status"], answer["result"]) == ("failed", None)
     assert {"errorCode", "message", "retryable", "recovery", "at"} <= set(answer["error"])
 
 
 @pytest.mark.usefixtures("worker")
-def test_a_run_that_failed_in_part_has_a_result_and_no_error(host: Host) -> None:
+def test_a_partially_failed_run_has_a_result_and_no_error(host: Host) -> None:
     answer = run(host, "ok", "fail", mode="sync")
     assert (answer["status"], answer["error"]) == ("partial_success", None)
     assert answer["result"] == {"done": 1}
 
 
 @pytest.mark.usefixtures("worker")
-def test_a_run_over_its_time_ends_with_run_timeout(host: Host) -> None:
+def test_a_run_past_its_timeout_ends_with_run_timeout(host: Host) -> None:
     answer = run(host, "sleep:30", mode="sync", timeoutMs=300)
     assert (answer["status"], answer["error"]["errorCode"]) == ("failed", "RUN_TIMEOUT")
 
 
 @pytest.mark.usefixtures("worker")
-def test_more_runs_than_slots_are_queued_and_then_done(host: Host) -> None:
+def test_more_runs_than_slots_are_queued_and_then_executed(host: Host) -> None:
     handles = [run(host, "sleep:0.1", mode="async") for _ in range(8)]
     for handle in handles:
         done = call(host, "wait_task_run", runId=handle["runId"], waitMs=30_000)
@@ -136,7 +136,7 @@ def test_canceling_a_run_that_ended_changes_nothing(
     assert ended.status == "succeeded"
 
 
-def test_the_same_key_tells_whether_the_inputs_are_the_same(host: Host) -> None:
+def test_a_repeated_key_reports_whether_the_inputs_match(host: Host) -> None:
     first = run(host, "ok", mode="async", idempotencyKey="k")
     same = run(host, "ok", mode="async", idempotencyKey="k")
     other = run(host, "fail", mode="async", idempotencyKey="k")
@@ -144,7 +144,7 @@ def test_the_same_key_tells_whether_the_inputs_are_the_same(host: Host) -> None:
     assert (same["inputsMatch"], other["inputsMatch"]) == (True, False)
 
 
-def test_a_chunk_has_the_frozen_fields_and_no_other(
+def test_a_chunk_has_exactly_the_fields_of_the_contract(
     host: Host, make_artifact: Callable[..., str]
 ) -> None:
     name = make_artifact("käse".encode())
@@ -157,7 +157,7 @@ def test_a_chunk_has_the_frozen_fields_and_no_other(
     assert (end["data"], end["length"], end["complete"]) == ("", 0, True)
 
 
-def test_bytes_come_as_base64_and_are_counted_raw(
+def test_bytes_are_returned_as_base64_and_sizes_count_raw_bytes(
     host: Host, make_artifact: Callable[..., str]
 ) -> None:
     name = make_artifact(b"\x00\xff" * 200_000, mime_type="image/png")
@@ -192,7 +192,7 @@ def test_a_template_is_listed_with_schemas_and_examples(host: Host) -> None:
     assert batch["trustLevelSupport"] == ["local", "remote"]
 
 
-def test_a_wait_ends_when_its_time_is_up(host: Host) -> None:
+def test_a_wait_ends_when_its_time_has_expired(host: Host) -> None:
     handle = run(host, "ok", mode="async")
     began = time.monotonic()
     shown = call(host, "wait_task_run", runId=handle["runId"], waitMs=300)
@@ -201,12 +201,12 @@ def test_a_wait_ends_when_its_time_is_up(host: Host) -> None:
 
 
 @pytest.mark.usefixtures("worker")
-def test_a_wait_of_no_length_waits_for_the_end(host: Host) -> None:
+def test_a_wait_without_a_time_waits_until_the_run_ends(host: Host) -> None:
     handle = run(host, "sleep:1", mode="async")
     assert call(host, "wait_task_run", runId=handle["runId"])["status"] == "succeeded"
 
 
-def test_a_run_that_waits_for_an_answer_is_told_at_once_and_takes_it(
+def test_waiting_returns_at_once_for_a_run_that_waits_for_an_answer_and_it_accepts_one(
     host: Host, make_run: Callable[..., Run]
 ) -> None:
     question = {"type": "answer", "question": "Which one?"}
@@ -219,7 +219,7 @@ def test_a_run_that_waits_for_an_answer_is_told_at_once_and_takes_it(
     assert error_of(again)["errorCode"] == "INVALID_PARAMETER"
 
 
-def test_events_are_waited_for_and_told_from_where_the_reader_is(host: Host) -> None:
+def test_a_call_waits_for_events_and_returns_those_after_the_readers_seq(host: Host) -> None:
     handle = run(host, "ok", mode="async")
     request = host.begin_call(
         "subscribe_task_run_events", {"runId": handle["runId"], "after": 1, "waitMs": 30_000}

@@ -1,4 +1,4 @@
-"""The toolset `targets` on the wire: what runners offer, called through the one direct call."""
+"""Test the toolset `targets` over MCP: the tools of runners, listed and called directly."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ MakeTarget = Callable[..., ExecutionTarget]
 
 @pytest.fixture
 def runner() -> Iterator[StubRunner]:
-    """A runner that says hello in two pieces."""
+    """Start a runner that outputs hello in two parts."""
     with stub_runner(saying(HELLO)) as made:
         yield made
 
 
 @pytest.fixture
 def target_at(principal: Principal) -> MakeTarget:
-    """Make a runner's target that offers these tools: `target_at(url, BASH, allow=["*"])`."""
+    """Return a function that creates a target with tools: `target_at(url, BASH, allow=["*"])`."""
 
     def make(endpoint: str, *tools: Any, allow: tuple[str, ...] = (), **more: Any) -> Any:
         says = TargetFields(
@@ -61,7 +61,7 @@ def target_at(principal: Principal) -> MakeTarget:
 
 
 def listed(host: Host) -> dict[str, dict[str, Any]]:
-    """Return the listed tools that targets offer, by their names on the wire."""
+    """Return the listed tools of targets by their MCP names."""
     tools = host.request("tools/list", {})["result"]["tools"]
     return {tool["name"]: tool for tool in tools if "continuity" in tool.get("_meta", {})}
 
@@ -81,7 +81,7 @@ def test_a_runners_tool_is_listed_with_its_schema_and_real_name(
     assert (hints["readOnlyHint"], hints["idempotentHint"]) == (False, False)
 
 
-def test_whatever_a_runner_says_the_list_is_one_that_hosts_take(
+def test_the_tool_list_stays_valid_for_hosts_whatever_a_runner_offers(
     host: Host, target_at: MakeTarget
 ) -> None:
     names = ["a.b", "a/b", "read_file", "工具", "x" * 128]
@@ -102,7 +102,7 @@ def test_whatever_a_runner_says_the_list_is_one_that_hosts_take(
     assert len(listed(host)) == 6
 
 
-def test_what_policy_denies_is_not_listed_and_a_call_is_denied(
+def test_a_tool_that_policy_denies_is_not_listed_and_a_call_is_denied(
     host: Host, target_at: MakeTarget, runner: StubRunner
 ) -> None:
     target_at(runner.url, BASH, {"name": "deploy"})
@@ -116,7 +116,7 @@ def test_what_policy_denies_is_not_listed_and_a_call_is_denied(
     assert AuditEntry.objects.filter(action="tool.refused").count() == 1
 
 
-def test_a_call_is_performed_audited_and_told_as_an_object(
+def test_a_call_is_performed_audited_and_returned_as_an_object(
     host: Host, target_at: MakeTarget, runner: StubRunner
 ) -> None:
     target = target_at(runner.url, BASH, allow=("bash.exec",))
@@ -129,7 +129,7 @@ def test_a_call_is_performed_audited_and_told_as_an_object(
     assert {row.actor for row in rows} == {host.actor}
 
 
-def test_updates_are_progress_where_the_host_asked_for_it(
+def test_updates_are_sent_as_progress_if_the_host_requests_it(
     host: Host, target_at: MakeTarget, runner: StubRunner
 ) -> None:
     target_at(runner.url, BASH, allow=("bash.exec",))
@@ -144,7 +144,7 @@ def test_updates_are_progress_where_the_host_asked_for_it(
     assert "".join(one["message"] for one in told[1:]) == "hello"
 
 
-def test_a_large_output_is_shortened_and_whole_in_an_artifact(
+def test_a_large_output_is_truncated_and_stored_whole_in_an_artifact(
     host: Host, target_at: MakeTarget
 ) -> None:
     with stub_runner(saying({"ok": True, "output": "a" * 200_000})) as runner:
@@ -155,7 +155,7 @@ def test_a_large_output_is_shortened_and_whole_in_an_artifact(
     assert kept["totalSize"] > 200_000
 
 
-def test_a_failure_of_the_runner_is_an_error_in_the_one_shape(
+def test_a_runner_failure_is_returned_in_the_common_error_shape(
     host: Host, target_at: MakeTarget
 ) -> None:
     with stub_runner(Line.reset) as runner:
@@ -165,7 +165,7 @@ def test_a_failure_of_the_runner_is_an_error_in_the_one_shape(
     assert (error["details"]["effect"], len(runner.asked)) == ("unknown", 1)
 
 
-def test_a_person_is_asked_where_policy_says_so(
+def test_a_call_requires_a_confirmation_if_policy_demands_one(
     host: Host, target_at: MakeTarget, runner: StubRunner
 ) -> None:
     target_at(runner.url, BASH)
@@ -175,7 +175,7 @@ def test_a_person_is_asked_where_policy_says_so(
     assert runner.asked == []
 
 
-def test_the_runner_is_chosen_where_several_offer_a_tool(
+def test_the_caller_chooses_the_runner_if_several_offer_a_tool(
     host: Host, target_at: MakeTarget, runner: StubRunner
 ) -> None:
     own = {
@@ -194,7 +194,7 @@ def test_the_runner_is_chosen_where_several_offer_a_tool(
     assert [one.json["call"]["args"] for one in runner.asked] == [{"targetId": "its own"}]
 
 
-def test_the_default_runner_is_taken_where_none_is_named(
+def test_the_default_runner_is_used_if_the_call_names_none(
     host: Host, target_at: MakeTarget, runner: StubRunner
 ) -> None:
     target_at(runner.url, BASH, allow=("*",), name="other")
@@ -203,7 +203,7 @@ def test_the_default_runner_is_taken_where_none_is_named(
     assert structured(host.call("bash_exec", {"cmd": "x"}))["targetId"] == default.id
 
 
-def test_arguments_that_the_gate_refuses_are_told_and_audited(
+def test_refused_arguments_are_reported_and_audited(
     host: Host, target_at: MakeTarget, runner: StubRunner
 ) -> None:
     target_at(runner.url, BASH, allow=("*",))
@@ -212,7 +212,7 @@ def test_arguments_that_the_gate_refuses_are_told_and_audited(
     assert AuditEntry.objects.filter(action="tool.refused").count() == 1
 
 
-def test_a_tool_of_a_runner_with_the_name_of_ours_is_told_apart(
+def test_a_runner_tool_with_the_name_of_a_built_in_tool_gets_its_own_name(
     host: Host, target_at: MakeTarget, runner: StubRunner
 ) -> None:
     target_at(runner.url, {"name": "list_files"}, allow=("*",))
@@ -234,7 +234,7 @@ def test_a_long_list_is_bounded(host: Host, principal: Principal, target_at: Mak
     assert len(json.dumps(list(tools.values()))) < 300_000
 
 
-def test_the_trace_of_a_call_goes_on_to_the_runner(
+def test_the_trace_context_of_a_call_is_sent_to_the_runner(
     host: Host, target_at: MakeTarget, runner: StubRunner
 ) -> None:
     target_at(runner.url, BASH, allow=("bash.exec",))
@@ -245,8 +245,8 @@ def test_the_trace_of_a_call_goes_on_to_the_runner(
     assert (told[:36], told != trace) == (trace[:36], True)
 
 
-def test_a_client_without_a_stream_is_not_promised_news(host: Host) -> None:
+def test_no_list_notifications_are_announced_to_a_client_without_a_stream(host: Host) -> None:
     if not isinstance(host, WebHost) or isinstance(host, SseHost):
-        return  # test_mcp_list_changes has those
+        return  # test_mcp_list_changes covers those
     told = host.request("initialize", INITIALIZE)["result"]["capabilities"]
     assert not told["tools"].get("listChanged")

@@ -1,4 +1,4 @@
-"""What tools/list shows: names, closed schemas and hints as hosts and the protocol want them."""
+"""Test tools/list: names, closed schemas and hints as hosts and the protocol require them."""
 
 from __future__ import annotations
 
@@ -57,22 +57,22 @@ TOOLS = [*RUNTIME_TOOLS, *CONTINUITY_TOOLS]
 each_tool = pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
 
 
-def test_the_runtime_toolset_has_the_seeds_tools_and_one_of_ours() -> None:
+def test_the_runtime_toolset_has_the_tools_of_s0_and_one_more() -> None:
     assert {tool.name for tool in RUNTIME_TOOLS} == SEEDS_TOOLS | OURS
 
 
-def test_the_continuity_toolset_has_the_seeds_seven() -> None:
+def test_the_continuity_toolset_has_the_seven_tools_of_s2() -> None:
     assert {tool.name for tool in CONTINUITY_TOOLS} == CONTINUITY
 
 
 @each_tool
-def test_a_name_is_one_that_every_host_takes(tool: McpTool) -> None:
+def test_every_host_accepts_the_name_of_a_tool(tool: McpTool) -> None:
     assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", tool.name)
 
 
 @each_tool
 def test_the_root_of_both_schemas_is_an_object_without_alternatives(tool: McpTool) -> None:
-    is_open = tool in CONTINUITY_TOOLS  # S2 §7: what the back end adds passes through
+    is_open = tool in CONTINUITY_TOOLS  # S2 §7: fields that the back end adds are passed on
     assert tool.input_schema["additionalProperties"] is False
     assert tool.output_schema.get("additionalProperties", True) is is_open
     for schema in (tool.input_schema, tool.output_schema):
@@ -82,12 +82,12 @@ def test_the_root_of_both_schemas_is_an_object_without_alternatives(tool: McpToo
 
 
 @each_tool
-def test_a_tool_is_described_in_few_words(tool: McpTool) -> None:
+def test_a_tool_has_a_title_and_a_short_description(tool: McpTool) -> None:
     assert tool.title
     assert 80 < len(tool.description) < 600
 
 
-def test_hints_tell_reading_from_changing() -> None:
+def test_hints_distinguish_reading_from_changing_tools() -> None:
     reading = {tool.name for tool in TOOLS if tool.read_only}
     assert {"run_task_template", "cancel_task_run", "answer_task_run"} == SEEDS_TOOLS - reading
     assert {"continuity_get_state", "continuity_list_objects"} == CONTINUITY & reading
@@ -102,7 +102,7 @@ def listed(host: Host) -> dict[str, dict[str, Any]]:
     return {tool["name"]: tool for tool in tools}
 
 
-def test_the_list_on_the_wire_has_schemas_and_hints(host: Host) -> None:
+def test_the_list_over_mcp_has_schemas_and_hints(host: Host) -> None:
     tools = listed(host)
     assert set(tools) == SEEDS_TOOLS | OURS | CONTINUITY | WORKSPACE
     cancel = tools["cancel_task_run"]
@@ -117,13 +117,13 @@ def test_the_list_on_the_wire_has_schemas_and_hints(host: Host) -> None:
     }
 
 
-def test_the_whole_list_costs_a_model_little(host: Host) -> None:
+def test_the_whole_list_stays_small_for_a_model(host: Host) -> None:
     said = sum(len(tool["description"]) for tool in listed(host).values())
     assert said < 12_000
 
 
 @pytest.mark.parametrize("names", [["nope"], ["runtime", "../runtime"], [""], []])
-def test_an_unknown_toolset_is_named_beside_the_known(names: list[str]) -> None:
+def test_an_unknown_toolset_is_refused_with_the_list_of_known_ones(names: list[str]) -> None:
     with pytest.raises(UnknownToolset, match=r"Known: .*runtime"):
         check_toolsets(names)
 

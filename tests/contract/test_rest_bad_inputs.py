@@ -1,4 +1,4 @@
-"""Every row of bad inputs over REST: the code that it must get, in the one shape of errors."""
+"""Test that every row of bad inputs gets its code over REST, in the common error shape."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ ALL = rows("mcp+rest:runs")
 
 
 def reason_left_out(row: Row) -> str | None:
-    """Return why a row is not for REST, or not sent here; None for a row to run."""
+    """Return why a row is not for REST or not sent by these tests; None for a row to run."""
     text = str(row.input)
     elsewhere = next((reason for mark, reason in ELSEWHERE.items() if mark in text), None)
     if elsewhere is not None:
@@ -65,7 +65,7 @@ def is_single(row: Row) -> bool:
 
 
 def waits(row: Row) -> bool:
-    """Whether the answer waits for the run's end, so that a worker has to live."""
+    """Return whether the answer waits for the run's end, so that the test needs a worker."""
     options = row.input.get("options", {})
     ends = row.expect_code.partition(":")[0] in {"OK", "item"}
     return (
@@ -110,19 +110,19 @@ def test_a_bad_input_gets_its_code(api: httpx.Client, row: Row) -> None:
 
 @pytest.mark.usefixtures("scenery")
 @pytest.mark.parametrize("row", ABOUT_THINGS, ids=str)
-def test_a_call_about_a_thing_gets_its_code(api: httpx.Client, row: Row) -> None:
+def test_a_call_about_an_existing_object_gets_its_code(api: httpx.Client, row: Row) -> None:
     check(send(api, row), row.expect_code)
 
 
 @pytest.mark.usefixtures("scenery")
 @pytest.mark.parametrize("row", rest_rows("rest:call"), ids=str)
-def test_a_call_that_only_http_can_say_gets_its_code(api: httpx.Client, row: Row) -> None:
+def test_a_call_that_only_http_can_express_gets_its_code(api: httpx.Client, row: Row) -> None:
     check(send_own(api, row), row.expect_code)
 
 
 @pytest.mark.usefixtures("worker")
 @pytest.mark.parametrize("row", WAITING, ids=str)
-def test_a_run_that_was_waited_for_ends_with_the_items_code(api: httpx.Client, row: Row) -> None:
+def test_a_sync_run_ends_with_the_code_of_its_item(api: httpx.Client, row: Row) -> None:
     run = told(send(api, row))
     assert run["status"] == "failed"
     if row.expect_code != "OK":
@@ -141,7 +141,7 @@ def test_a_remote_callers_item_gets_its_code(
 
 @pytest.mark.usefixtures("worker")
 @pytest.mark.parametrize("row", EGRESS, ids=str)
-def test_a_remote_callers_page_does_not_lead_there(
+def test_a_remote_callers_page_cannot_reach_a_forbidden_address(
     client_with: Callable[..., httpx.Client],
     fixtures_site: FixturesSite,  # noqa: F811
     row: Row,
@@ -151,13 +151,13 @@ def test_a_remote_callers_page_does_not_lead_there(
 
 
 def advance(milliseconds: int) -> None:
-    """Let every run be older by this much."""
+    """Make every run older by this many milliseconds."""
     age = timedelta(milliseconds=milliseconds)
     Run.objects.update(created_at=F("created_at") - age, ended_at=F("ended_at") - age)
 
 
 def play(api: httpx.Client, steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Carry out a sequence and return what its calls answered."""
+    """Send the calls of a sequence and return their answers."""
     answers: list[dict[str, Any]] = []
     for step in steps:
         if "$advance_ms" in step:
@@ -181,7 +181,7 @@ def sequences(about: str) -> list[Row]:
 
 
 @pytest.mark.parametrize("row", sequences("$cancel_while"), ids=str)
-def test_a_canceled_run_tells_who_and_when(api: httpx.Client, row: Row) -> None:
+def test_a_canceled_run_reports_who_canceled_it_and_when(api: httpx.Client, row: Row) -> None:
     _, cancel, run = play(api, row.input["$sequence"])
     assert cancel["success"] is True
     assert (run["status"], run["result"]) == ("canceled", None)
@@ -192,7 +192,7 @@ def test_a_canceled_run_tells_who_and_when(api: httpx.Client, row: Row) -> None:
 
 @pytest.mark.usefixtures("worker")
 @pytest.mark.parametrize("row", sequences("idempotencyKey"), ids=str)
-def test_a_key_that_is_used_again_gives_the_same_run_while_it_is_kept(
+def test_a_repeated_key_returns_the_same_run_until_the_key_expires(
     api: httpx.Client, row: Row
 ) -> None:
     first, second = play(api, row.input["$sequence"])
@@ -217,7 +217,7 @@ def parallel(tool: str) -> list[Row]:
 
 @pytest.mark.usefixtures("worker")
 @pytest.mark.parametrize("row", parallel("run_task_template"), ids=str)
-def test_one_key_at_once_makes_one_run(api: httpx.Client, row: Row) -> None:
+def test_concurrent_calls_with_one_key_create_one_run(api: httpx.Client, row: Row) -> None:
     answers = all_at_once(api, row)
     assert len({answer["runId"] for answer in answers}) == 1
     assert [answer["deduplicated"] for answer in answers].count(False) == 1
@@ -226,13 +226,13 @@ def test_one_key_at_once_makes_one_run(api: httpx.Client, row: Row) -> None:
 
 @pytest.mark.usefixtures("scenery")
 @pytest.mark.parametrize("row", parallel("cancel_task_run"), ids=str)
-def test_many_cancels_at_once_cancel_once(api: httpx.Client, row: Row) -> None:
+def test_concurrent_cancels_cancel_a_run_once(api: httpx.Client, row: Row) -> None:
     answers = all_at_once(api, row)
     assert [answer["success"] for answer in answers].count(True) == 1
     assert AuditEntry.objects.filter(action="run.canceled", resource_id="run_running").count() == 1
 
 
-def test_an_input_is_sent_as_the_row_writes_it() -> None:
+def test_an_input_is_sent_exactly_as_the_row_contains_it() -> None:
     assert b"NaN" in encode({"a": {"$raw_number": "NaN"}})
     assert request_of("get_task_run", {"runId": "a b", "x": True}) == {
         "method": "GET",

@@ -1,4 +1,4 @@
-"""POST /decision/{id}/confirm: every failure is one answer, and one in fifty succeeds."""
+"""Test POST /decision/{id}/confirm: all failures get one answer, one of fifty calls succeeds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Made = Callable[..., OpenedConfirmation]
 
 @pytest.fixture
 def opened(principal: Principal) -> Made:
-    """Have a decision of alice's wait: `opened(kind="step")`."""
+    """Return a function that creates a pending decision of alice: `opened(kind="step")`."""
 
     def make(**columns: Any) -> OpenedConfirmation:
         base: dict[str, Any] = {
@@ -63,7 +63,7 @@ def test_the_right_token_confirms_once(api: httpx.Client, opened: Made) -> None:
     assert told(post(api, number, confirm_token=made.clear_token)) == INVALID
 
 
-def test_of_fifty_at_once_one_succeeds(web: str, token: str, opened: Made) -> None:
+def test_one_of_fifty_concurrent_confirmations_succeeds(web: str, token: str, opened: Made) -> None:
     made = opened()
 
     def go() -> int:
@@ -75,7 +75,7 @@ def test_of_fifty_at_once_one_succeeds(web: str, token: str, opened: Made) -> No
     assert sorted(at_once([go] * 50)) == [200] + [400] * 49
 
 
-def test_every_failure_reads_the_same(api: httpx.Client, opened: Made) -> None:
+def test_every_failure_gets_the_same_answer(api: httpx.Client, opened: Made) -> None:
     made, harmless = opened(), opened(kind="step", tool="x")
     number, token = made.confirmation.decision_id, made.clear_token
     answers = [
@@ -103,18 +103,20 @@ def test_every_failure_reads_the_same(api: httpx.Client, opened: Made) -> None:
         (1, {}),
     ],
 )
-def test_malformed_input_is_told_so(api: httpx.Client, number: Any, body: dict[str, Any]) -> None:
+def test_malformed_input_is_a_validation_error(
+    api: httpx.Client, number: Any, body: dict[str, Any]
+) -> None:
     assert told(post(api, number, **body)) == MALFORMED
 
 
-def test_an_agent_cannot_confirm_a_deed(api: httpx.Client, opened: Made) -> None:
+def test_an_agent_cannot_confirm_a_tool_call(api: httpx.Client, opened: Made) -> None:
     number = opened(kind="step", tool="submit_form").confirmation.decision_id
     assert told(post(api, number, confirm_token="x")) == INVALID
     assert told(post(api, number)) == MALFORMED
     assert Confirmation.objects.get().status == "waiting"
 
 
-def test_a_credential_with_the_scope_confirms_a_deed_but_not_its_own(
+def test_a_token_with_the_scope_confirms_a_tool_call_but_not_its_own(
     web: str, opened: Made
 ) -> None:
     secret = create_token(name="ops", scopes=DEFAULT_SCOPES | {"confirm"})

@@ -1,4 +1,4 @@
-"""The rows about the frame of REST: `rest:any`, on routes of every kind, and downloads."""
+"""Test the rows about all of REST (`rest:any`) on routes of every kind, and downloads."""
 
 from __future__ import annotations
 
@@ -51,18 +51,20 @@ def test_every_row_has_its_test() -> None:
 
 @about("auth")
 @pytest.mark.parametrize("path", PATHS)
-def test_no_token_no_answer(anonymous: httpx.Client, path: str, row: Row) -> None:
+def test_a_request_without_a_token_is_refused(anonymous: httpx.Client, path: str, row: Row) -> None:
     check(anonymous.get(path), row)
 
 
 @about("host")
 @pytest.mark.parametrize("path", [*PATHS, "/healthz", "/readyz", "/metrics", "/api/schema"])
-def test_a_foreign_host(api: httpx.Client, path: str, row: Row) -> None:
+def test_a_foreign_host_name_is_refused(api: httpx.Client, path: str, row: Row) -> None:
     check(api.get(path, headers={"Host": row.input["host"]}), row)
 
 
 @about("path")
-def test_a_person_without_staff_rights(web: str, principal: object, row: Row) -> None:
+def test_a_person_without_staff_rights_is_sent_to_the_login(
+    web: str, principal: object, row: Row
+) -> None:
     browser = Client()
     browser.force_login(User.objects.create_user("guest"))
     cookies = {name: morsel.value for name, morsel in browser.cookies.items()}
@@ -73,13 +75,15 @@ def test_a_person_without_staff_rights(web: str, principal: object, row: Row) ->
 
 @about("header_bytes")
 @pytest.mark.parametrize("path", [*PATHS, "/healthz", "/admin/", "/static/x"])
-def test_a_flood_of_headers(api: httpx.Client, path: str, row: Row) -> None:
+def test_headers_that_are_too_large_are_refused(api: httpx.Client, path: str, row: Row) -> None:
     check(api.get(path, headers={"X-Flood": "x" * row.input["header_bytes"]}), row)
 
 
 @about("burst")
-def test_a_burst(api: httpx.Client, row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Also on a machine that is too slow for a hundred a second.
+def test_a_burst_of_requests_is_throttled(
+    api: httpx.Client, row: Row, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A low limit, because a slow machine may not send a hundred requests per second.
     monkeypatch.setattr(settings, "THROTTLE_PER_SECOND", 5)
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda _: api.get(PATHS[2]), range(row.input["burst"])))
@@ -91,19 +95,21 @@ def test_a_burst(api: httpx.Client, row: Row, monkeypatch: pytest.MonkeyPatch) -
 
 @about("format")
 @pytest.mark.parametrize("path", PATHS)
-def test_another_format(api: httpx.Client, path: str, row: Row) -> None:
+def test_another_format_is_refused(api: httpx.Client, path: str, row: Row) -> None:
     check(api.get(path, params={"format": row.input["format"]}), row)
 
 
 @about("ordering")
 @pytest.mark.parametrize("path", PATHS)
-def test_an_order_by_another_column(api: httpx.Client, path: str, row: Row) -> None:
+def test_an_order_by_another_column_is_refused(api: httpx.Client, path: str, row: Row) -> None:
     check(api.get(path, params={"ordering": row.input["ordering"]}), row)
 
 
 @about("exception")
 @pytest.mark.parametrize("path", ["/api/v1/runs/run_x", "/api/v1/runs/run_x/wait"])
-def test_a_defect(api: httpx.Client, monkeypatch: pytest.MonkeyPatch, path: str, row: Row) -> None:
+def test_a_defect_gets_its_code(
+    api: httpx.Client, monkeypatch: pytest.MonkeyPatch, path: str, row: Row
+) -> None:
     def fail(**_: object) -> None:
         raise RuntimeError(f'{row.input["exception"]} in File "/srv/x.py": SELECT 1')
 
@@ -116,7 +122,7 @@ def test_a_defect(api: httpx.Client, monkeypatch: pytest.MonkeyPatch, path: str,
 
 
 @pytest.mark.parametrize("row", DOWNLOADS, ids=str)
-def test_a_download_does_no_harm(
+def test_a_download_executes_no_content(
     api: httpx.Client, make_artifact: Callable[..., str], row: Row
 ) -> None:
     kind, _, name = row.input["artifact"].partition(' "')

@@ -1,4 +1,4 @@
-"""Default deny: every route has an entry here that says its scopes, or why it is open."""
+"""Test default deny: every route has an entry here with its scopes, or why it is open."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SCOPED: dict[str, dict[str, str]] = {
     f"{RUN}/evidence": {"GET": "audit:read"},
     "api/v1/audit": {"GET": "audit:read"},
     "api/v1/tools": {"GET": "tools:read"},
-    "api/v1/tools/<id:name>/call": {"POST": "tools:read"},  # and tools:write, as the tool is
+    "api/v1/tools/<id:name>/call": {"POST": "tools:read"},  # and tools:write, depending on the tool
     "api/v1/targets": {"GET": "tools:read", "POST": "targets:admin"},
     TARGET: {"GET": "tools:read", "PUT": "targets:admin", "DELETE": "targets:admin"},
     f"{TARGET}/probe": {"POST": "targets:admin"},
@@ -83,7 +83,7 @@ OPEN = {
     "admin/once/<str:token>/": "its token is the credential",
     "confirm/<str:confirmation_id>/<str:signature>": "its signature is the credential",
 }
-STAFF = "admin/"  # the admin site asks for a login itself
+STAFF = "admin/"  # the admin site requires a login itself
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 
 
@@ -110,7 +110,7 @@ def test_every_route_has_an_entry_and_every_entry_a_route() -> None:
 
 
 @pytest.mark.parametrize(("route", "scopes"), SCOPED.items(), ids=list(SCOPED))
-def test_a_scoped_route_asks_for_just_these_scopes(route: str, scopes: dict[str, str]) -> None:
+def test_a_scoped_route_requires_exactly_these_scopes(route: str, scopes: dict[str, str]) -> None:
     cls = view_class(FOUND[route])
     assert issubclass(cls, ApiView)
     assert not issubclass(cls, PublicView)
@@ -160,7 +160,9 @@ def test_an_open_route_answers_without_a_token(anonymous: httpx.Client, route: s
     assert anonymous.post(f"/{route}").status_code == 405
 
 
-def test_the_admin_sends_strangers_to_its_login(anonymous: httpx.Client, principal: object) -> None:
+def test_the_admin_redirects_anonymous_users_to_its_login(
+    anonymous: httpx.Client, principal: object
+) -> None:
     for path in ("/admin/", "/admin/runs/run/"):
         response = anonymous.get(path)
         assert response.status_code == 302
@@ -180,5 +182,7 @@ def test_the_admin_sends_strangers_to_its_login(anonymous: httpx.Client, princip
         "/healthz/x",
     ],
 )
-def test_what_is_no_route_is_not_found_in_the_one_shape(api: httpx.Client, path: str) -> None:
+def test_an_unknown_route_is_not_found_in_the_common_error_shape(
+    api: httpx.Client, path: str
+) -> None:
     assert refusal(api.get(path), 404)["errorCode"] == "NOT_FOUND"

@@ -1,4 +1,4 @@
-"""Named sessions over REST: made, listed, renamed, cloned, closed; never their state."""
+"""Test named sessions over REST: create, list, rename, clone, close; never their state."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SESSIONS = "/api/v1/sessions"
 
 @pytest.fixture
 def made(api: httpx.Client) -> dict[str, Any]:
-    """A session of the caller's."""
+    """Create a session of the caller."""
     response = api.post(SESSIONS, json={"name": "shop"})
     assert response.status_code == 201
     session: dict[str, Any] = response.json()
@@ -26,7 +26,7 @@ def made(api: httpx.Client) -> dict[str, Any]:
     return session
 
 
-def test_a_new_session_is_empty_and_the_callers_own(
+def test_a_new_session_is_empty_and_belongs_to_the_caller(
     api: httpx.Client, made: dict[str, Any], client_with: Callable[..., httpx.Client]
 ) -> None:
     assert (made["name"], made["live"], made["usedByRunId"]) == ("shop", False, None)
@@ -39,7 +39,7 @@ def test_a_new_session_is_empty_and_the_callers_own(
     assert told["errorCode"] == "SESSION_NOT_FOUND"
 
 
-def test_the_list_pages_newest_first(api: httpx.Client) -> None:
+def test_sessions_are_listed_in_pages_newest_first(api: httpx.Client) -> None:
     made = [api.post(SESSIONS, json={}).json()["sessionId"] for _ in range(3)]
     first = api.get(SESSIONS, params={"limit": 2}).json()
     rest = api.get(SESSIONS, params={"limit": 2, "offset": first["nextCursor"]}).json()

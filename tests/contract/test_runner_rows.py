@@ -1,4 +1,4 @@
-"""The rows of bad inputs about what runners answer: each is the outcome that its row says."""
+"""Test that each row of bad inputs about a runner's answer ends in the outcome of its row."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ pytest_plugins = ["tests.support.runner_fixtures"]
 pytestmark = pytest.mark.usefixtures("open_loopback")
 
 ROWS = rows("runner-response")
-SHORT_MS = 300  # of the runners that are never done
-OUT_OF_REACH = ("refuse", "target_endpoint")  # in a row: no runner is there to answer
+SHORT_MS = 300  # for runners that never finish
+OUT_OF_REACH = ("refuse", "target_endpoint")  # in a row: no runner listens at the address
 
 
 def answering(told: dict[str, Any]) -> Answering:
-    """Return what a runner does as a row tells it."""
+    """Return the behavior of the runner that a row describes."""
     if "hang" in told:
         return hang_after_head if told["hang"] == "after_headers" else Line.hang
     if "trickle_bytes_per_s" in told:
@@ -41,9 +41,9 @@ def answering(told: dict[str, Any]) -> Answering:
 
 
 def answering_in_full(told: dict[str, Any]) -> Answering:
-    """Return what a runner does that says all that it has to say."""
+    """Return the behavior of a runner that sends its whole answer."""
     if "slow_ms" in told:
-        return Line.hang  # the call's time is over first, which is the point
+        return Line.hang  # the call times out first, as the row requires
     if "gzip_bomb" in told:
         return saying(gzip.compress(b"a" * 50_000_000), content_encoding="gzip")
     raw = encode(told["body"]) if "body" in told else str(told.get("body_raw", "")).encode()
@@ -68,24 +68,24 @@ def garbage(line: Line) -> None:
 
 @contextlib.contextmanager
 def runner_of(told: dict[str, Any], folder: Path) -> Iterator[StubRunner]:
-    """The runner of a row, with a certificate of its own where the row says so."""
+    """Start the runner of a row, with a self-signed certificate if the row requires TLS."""
     tls = self_signed(folder) if "tls" in told else None
     do = saying({"ok": True, "output": "x"}) if tls else answering(told)
     with stub_runner(do, tls) as runner:
         yield runner
 
 
-def test_there_are_rows() -> None:
+def test_the_file_has_enough_rows() -> None:
     assert len(ROWS) >= 17
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
-def test_what_a_runner_answers_is_taken_as_its_row_says(
+def test_a_runners_answer_ends_in_the_outcome_of_its_row(
     row: Row, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = row.input
     endless = {"hang", "trickle_bytes_per_s", "slow_ms"} & told.keys()
-    if "target_timeoutMs" in told:  # the clamp is what ends the call
+    if "target_timeoutMs" in told:  # the maximum timeout ends the call
         monkeypatch.setattr(request, "TIMEOUT_MAX_MS", SHORT_MS)
     own_ms = SHORT_MS if endless else PATIENT_MS
     with runner_of(told, tmp_path) as runner:
@@ -95,4 +95,4 @@ def test_what_a_runner_answers_is_taken_as_its_row_says(
         result = call(at, timeout_ms=told.get("target_timeoutMs", own_ms))
     assert (result.error or {"errorCode": "OK"})["errorCode"] == row.expect_code
     assert len(runner.asked) <= 1
-    assert b"\\u0000" not in orjson.dumps(storable(result.output))  # PostgreSQL takes it
+    assert b"\\u0000" not in orjson.dumps(storable(result.output))  # PostgreSQL can store it

@@ -1,6 +1,6 @@
-"""S0 §8, the seed's own checklist: a test a line, over REST and over MCP alike.
+"""Test the checklist of S0 §8: one test for each line, over both REST and MCP.
 
-The 16 codes come from real causes; those that only a page can have are in page_causes.py.
+The 16 codes have real causes; page_causes.py has those that only a page can cause.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ PROFILE_FIELDS = {
 
 @pytest.fixture(params=["mcp", "rest"])
 def surface(request: pytest.FixtureRequest, web: str, token: str) -> Iterator[Surface]:
-    """Each door, for a caller of trust local."""
+    """Return a client of REST and of MCP in turn, for a caller of trust level local."""
     made = Surface(web, token, over=request.param)
     yield made
     made.close()
 
 
 @pytest.mark.usefixtures("worker")
-def test_run_task_template_is_compatible_in_its_three_modes(surface: Surface) -> None:
+def test_run_task_template_meets_the_contract_in_its_three_modes(surface: Surface) -> None:
     sync, later, auto = (surface.run("ok", mode=mode) for mode in ("sync", "async", "auto"))
     assert set(sync) >= RUN_FIELDS | {"mode", "deduplicated"}
     assert (sync["status"], sync["mode"], sync["result"]) == ("succeeded", "sync", {"done": 1})
@@ -72,7 +72,7 @@ def test_run_task_template_is_compatible_in_its_three_modes(surface: Surface) ->
     assert auto["mode"] in {"sync", "async"}
 
 
-def test_get_task_run_says_the_same_of_runs_that_go_on_and_of_runs_that_ended(
+def test_get_task_run_has_the_same_fields_for_running_and_ended_runs(
     surface: Surface, make_run: Callable[..., Run]
 ) -> None:
     shown = {
@@ -94,7 +94,7 @@ def test_get_task_run_says_the_same_of_runs_that_go_on_and_of_runs_that_ended(
         assert 1_700_000_000_000 < run["createdAt"] <= run["updatedAt"]
 
 
-def test_list_task_runs_total_counts_what_passes_the_filter_and_the_newest_come_first(
+def test_list_task_runs_counts_the_matching_runs_and_lists_the_newest_first(
     surface: Surface, make_run: Callable[..., Run]
 ) -> None:
     now = datetime.now(UTC)
@@ -108,7 +108,7 @@ def test_list_task_runs_total_counts_what_passes_the_filter_and_the_newest_come_
 
 
 @pytest.mark.parametrize("status", ["succeeded", "partial_success", "failed", "canceled"])
-def test_cancel_task_run_answers_a_terminal_run_with_success_false_and_a_reason(
+def test_cancel_task_run_returns_success_false_and_a_reason_for_a_terminal_run(
     surface: Surface, make_run: Callable[..., Run], status: str
 ) -> None:
     answer = surface.call("cancel_task_run", runId=make_run(status=status).id)
@@ -116,7 +116,7 @@ def test_cancel_task_run_answers_a_terminal_run_with_success_false_and_a_reason(
     assert status in answer["reason"]
 
 
-def test_the_same_idempotency_key_within_its_window_gives_the_same_run(surface: Surface) -> None:
+def test_the_same_idempotency_key_within_its_window_returns_the_same_run(surface: Surface) -> None:
     first, second = (surface.run("ok", mode="async", idempotencyKey="k") for _ in range(2))
     assert first["runId"] == second["runId"]
     assert (first["deduplicated"], second["deduplicated"]) == (False, True)
@@ -125,7 +125,7 @@ def test_the_same_idempotency_key_within_its_window_gives_the_same_run(surface: 
     assert surface.run("ok", mode="async", idempotencyKey="k")["runId"] != first["runId"]
 
 
-def test_get_artifact_has_the_fields_of_a_chunk_and_its_edges(
+def test_get_artifact_returns_the_fields_of_a_chunk_and_handles_edge_cases(
     surface: Surface, make_artifact: Callable[..., str]
 ) -> None:
     name = make_artifact(b"x" * 300_000)
@@ -148,7 +148,7 @@ def test_get_runtime_profile_is_complete(surface: Surface) -> None:
 
 
 @pytest.mark.usefixtures("worker")
-def test_over_the_limit_a_run_is_queued_and_is_carried_out_later(surface: Surface) -> None:
+def test_a_run_over_the_concurrency_limit_is_queued_and_executed_later(surface: Surface) -> None:
     for slot in Slot.objects.all():
         Slot.objects.filter(number=slot.number).update(run_id=f"run_{slot.number}")
     handle = surface.run("ok", mode="async")
@@ -164,18 +164,18 @@ def test_over_the_limit_a_run_is_queued_and_is_carried_out_later(surface: Surfac
 
 
 def submit(**call: Any) -> Callable[[Surface], Answer]:
-    """Return a case that submits."""
+    """Return a case that submits a run."""
     inputs = {"inputs": {"urls": ["https://pages.invalid/"]}}
     return lambda surface: surface.call("run_task_template", **(inputs | call))
 
 
 def step(what: str, **options: Any) -> Callable[[Surface], Answer]:
-    """Return a case whose one step does this."""
+    """Return a case whose run has this one step."""
     return lambda surface: surface.run(what, mode="sync", **options)
 
 
 def canceled(surface: Surface) -> Answer:
-    """Cancel a run whose step is under way, and look at it."""
+    """Cancel a run while its step is running, and return the run."""
     run_id, seen = surface.run("sleep:5", mode="async")["runId"], 0
     while not seen:
         events = surface.call("subscribe_task_run_events", runId=run_id, waitMs=55_000)["events"]
@@ -205,7 +205,7 @@ CASES: Mapping[str, Callable[[Surface], Answer]] = {
 
 @pytest.fixture
 def expired(make_artifact: Callable[..., str]) -> None:
-    """An artifact past its time."""
+    """Create an artifact that has expired."""
     now = datetime.now(UTC)
     rows = Artifact.objects.filter(id=make_artifact(b"x"))
     rows.update(id="art_expired", expired_at=now, expires_at=now)
@@ -233,19 +233,19 @@ def test_each_of_the_16_error_codes_that_needs_no_page_has_a_case(
         assert actions
         for action in actions:
             assert action["reason"]
-            surface.call(action["tool"], **action["args"])  # raises where it is refused
+            surface.call(action["tool"], **action["args"])  # raises if the call is refused
 
 
 @pytest.fixture
 def pages(members_site: str, browser_closed: None) -> Iterator[Pages]:
-    """Sites to fail on."""
+    """Serve the sites on which the runs fail."""
     with serve_pages() as server:
         yield Pages(server, members_site)
 
 
 @pytest.mark.usefixtures("worker")
 @pytest.mark.parametrize("code", PAGE_CAUSES)
-def test_a_code_that_a_page_caused_tells_where_and_what_helps(
+def test_an_error_caused_by_a_page_reports_the_step_and_the_recovery(
     surface: Surface, pages: Pages, code: str
 ) -> None:
     cause: PageCause = PAGE_CAUSES[code]
@@ -269,5 +269,5 @@ def test_a_code_that_a_page_caused_tells_where_and_what_helps(
             assert again["status"] == "succeeded", again
 
 
-def test_the_cases_are_the_seeds_sixteen() -> None:
+def test_the_cases_cover_the_sixteen_codes_of_s0() -> None:
     assert len(CASES.keys() | PAGE_CAUSES.keys()) == 16

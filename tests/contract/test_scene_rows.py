@@ -1,4 +1,4 @@
-"""Scenes, resources and characters over REST and MCP: rows of bad inputs, and the seed's chain."""
+"""Test scenes, resources and characters over REST and MCP: bad inputs, and the workflow of S4."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ TOOLS = {"validate_script", "list_project_resources", "generate_character_profil
 
 
 def own_rows() -> Iterator[Row]:
-    """Yield our own rows of these tools."""
+    """Yield the project's rows for these tools."""
     lines = (HERE / "bad_inputs_scenes.jsonl").read_text().splitlines()
     for number, line in enumerate(lines, 1):
         yield Row(**json.loads(line), place=f"scenes:{number}")
 
 
 def shared_rows() -> Iterator[Row]:
-    """Yield those that both have; test_workspace_rows.py has the files that its own rows name."""
+    """Yield the shared rows; test_workspace_rows.py has the files for the rows of its own list."""
     for row in rows("mcp+rest:workspace"):
         if row.tool in TOOLS and not row.place.startswith("workspace:"):
             yield row
@@ -37,7 +37,7 @@ ROWS = [*own_rows(), *shared_rows()]
 
 @pytest.fixture
 def game(project: Path) -> Path:
-    """The sample game as the project, with what the rows name."""
+    """Create the sample game as the project, with the files that the rows refer to."""
     shutil.copytree(GAME, project, dirs_exist_ok=True)
     scenes = project / "game/scene"
     (scenes / "link.txt").symlink_to(scenes / "start.txt")
@@ -64,7 +64,7 @@ def test_a_bad_input_gets_its_code_and_nothing_is_written(
     assert files_in(game) == before
 
 
-def test_a_scene_is_written_checked_and_mended(door: ToolDoor, game: Path) -> None:
+def test_a_scene_is_written_validated_and_corrected(door: ToolDoor, game: Path) -> None:
     scene = {
         "path": "game/scene/beach_date.txt",
         "content": "changeBg: beach.jpg -next;\n雪乃: 你好;\n",
@@ -86,7 +86,9 @@ def test_a_scene_is_written_checked_and_mended(door: ToolDoor, game: Path) -> No
     }
 
 
-def test_a_character_is_defined_and_its_former_definition_kept(door: ToolDoor, game: Path) -> None:
+def test_a_character_is_redefined_and_its_former_definition_is_stored(
+    door: ToolDoor, game: Path
+) -> None:
     for image in ("yukino.png", "yukino/smile.png"):
         said = {"name": "雪乃", "imageFile": image}
         assert door.call("generate_character_profile", said) == ("OK", {"success": True})
@@ -96,6 +98,6 @@ def test_a_character_is_defined_and_its_former_definition_kept(door: ToolDoor, g
     assert json.loads(was["content"])["image"] == "yukino.png"
 
 
-def test_many_diagnostics_come_whole(door: ToolDoor, game: Path) -> None:
+def test_many_diagnostics_are_returned_completely(door: ToolDoor, game: Path) -> None:
     _, told = door.call("validate_script", {"content": "x\n" * 5000})
     assert [one["line"] for one in told["diagnostics"]] == list(range(1, 5001))

@@ -1,4 +1,4 @@
-"""The calls about tasks over REST: their answers, their status codes, and the stream of a task."""
+"""Test the calls about tasks over REST: answers, status codes, and the stream of a task."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def events(response: httpx.Response) -> Iterator[dict[str, Any]]:
             yield json.loads(line.removeprefix("data: "))
 
 
-def test_a_task_says_why_its_last_run_failed_until_another_goes_well(
+def test_a_task_reports_why_its_last_run_failed_until_a_run_succeeds(
     api: httpx.Client,
     place: WorkerProcess,  # noqa: F811
 ) -> None:
@@ -60,7 +60,7 @@ def test_a_task_says_why_its_last_run_failed_until_another_goes_well(
     assert "error" not in told(api.get(f"{TASKS}/{task['taskId']}"))
 
 
-def test_a_task_begins_with_its_message_and_is_shown_with_its_answer(
+def test_a_task_starts_with_its_message_and_returns_its_answer(
     api: httpx.Client,
     place: WorkerProcess,  # noqa: F811
 ) -> None:
@@ -85,7 +85,7 @@ def test_tasks_are_listed_newest_first_by_status_and_in_pages(api: httpx.Client)
     assert told(api.get(TASKS, params={"status": "running"}))["total"] == 0
 
 
-def test_a_message_is_accepted_and_its_key_makes_it_one(api: httpx.Client) -> None:
+def test_a_message_with_a_repeated_key_is_accepted_once(api: httpx.Client) -> None:
     task = begin(api)
     first = fits(told(say(api, task, "say more", idempotencyKey="k"), 202), contract.SENT_MESSAGE)
     assert (first["queued"], first["deduplicated"]) == (True, False)
@@ -95,20 +95,20 @@ def test_a_message_is_accepted_and_its_key_makes_it_one(api: httpx.Client) -> No
     assert Run.objects.count() == 2
 
 
-def test_the_same_key_again_is_the_same_task(api: httpx.Client) -> None:
+def test_a_repeated_key_returns_the_same_task(api: httpx.Client) -> None:
     first = begin(api, idempotencyKey="k")
     again = told(api.post(TASKS, json={"message": "say hi", "idempotencyKey": "k"}))
     assert again["taskId"] == first["taskId"]
 
 
-def test_a_busy_task_refuses_a_message_that_does_not_wait(api: httpx.Client) -> None:
+def test_a_busy_task_refuses_a_message_that_may_not_be_queued(api: httpx.Client) -> None:
     task = begin(api)
     problem = refusal(say(api, task, "say more", onBusy="refuse"), 409)
     assert (problem["errorCode"], problem["retryable"]) == ("TASK_BUSY", True)
     assert problem["details"] == {"runId": Run.objects.get().id}
 
 
-def test_take_over_give_back_and_stop(api: httpx.Client) -> None:
+def test_a_task_is_taken_over_returned_and_stopped(api: httpx.Client) -> None:
     path = f"{TASKS}/{begin(api)['taskId']}"
     taken = fits(told(api.post(f"{path}/takeover")), contract.TASK)
     assert (taken["status"], "takenOverAt" in taken) == ("takeover", True)
@@ -120,7 +120,7 @@ def test_take_over_give_back_and_stop(api: httpx.Client) -> None:
     assert Run.objects.get().status == "canceled"
 
 
-def test_the_log_comes_in_pages_and_waits_for_what_is_next(
+def test_the_event_log_is_read_in_pages_and_a_read_waits_for_the_next_event(
     api: httpx.Client,
     place: WorkerProcess,  # noqa: F811
 ) -> None:
@@ -133,7 +133,7 @@ def test_the_log_comes_in_pages_and_waits_for_what_is_next(
     assert [event["seq"] for event in rest["events"]] == list(range(2, rest["lastSeq"] + 1))
 
 
-def test_a_stream_goes_on_over_the_end_of_a_run(
+def test_a_stream_continues_after_a_run_ends(
     api: httpx.Client,
     place: WorkerProcess,  # noqa: F811
 ) -> None:
@@ -151,7 +151,7 @@ def test_a_stream_goes_on_over_the_end_of_a_run(
 
 
 @pytest.mark.parametrize("what", ["", "/events", "/messages", "/stop", "/takeover", "/ticket"])
-def test_another_workspaces_task_is_missing(
+def test_another_workspaces_task_is_not_found(
     api: httpx.Client, client_with: MakeClient, what: str
 ) -> None:
     path = f"{TASKS}/{begin(api)['taskId']}{what}"
@@ -162,7 +162,7 @@ def test_another_workspaces_task_is_missing(
     assert refusal(answer, 404)["errorCode"] == "TASK_NOT_FOUND"
 
 
-def test_who_may_only_talk_may_have_the_agent_work_and_nothing_else(
+def test_a_token_that_may_only_chat_can_start_the_agent_and_nothing_else(
     client_with: MakeClient,
 ) -> None:
     talker = client_with(scopes=frozenset({"tasks:read", "tasks:write"}))
@@ -171,7 +171,7 @@ def test_who_may_only_talk_may_have_the_agent_work_and_nothing_else(
     assert refusal(talker.get("/api/v1/runs"), 403)
 
 
-def test_a_message_that_a_person_has_to_confirm_writes_nothing_yet(
+def test_a_message_that_needs_a_confirmation_writes_nothing_before_it(
     api: httpx.Client,
 ) -> None:
     task = begin(api, None)

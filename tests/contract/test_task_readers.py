@@ -1,4 +1,4 @@
-"""Who reads a task's log for a long time: how far, how fast, and for how long they may."""
+"""Test long reads of a task's event log: resuming, order, and the end of the authorization."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def follow(
     return api.stream("GET", f"/api/v1/tasks/{task_id}/events", headers=headers)
 
 
-def test_thousands_of_events_are_read_in_order_over_readers_that_go_and_come_back(
+def test_readers_that_reconnect_get_thousands_of_events_in_order(
     api: httpx.Client, make_task: Make
 ) -> None:
     task_id = make_task()
     fill(task_id, 3000)
     got: list[int] = []
-    for _ in range(4):  # each goes away in the midst of it
+    for _ in range(4):  # each reader disconnects before the end
         with follow(api, task_id, after=len(got)) as response:
             for seq in seqs(response):
                 got.append(seq)
@@ -68,7 +68,7 @@ def test_thousands_of_events_are_read_in_order_over_readers_that_go_and_come_bac
     assert got == list(range(1, 3002))
 
 
-def test_a_stream_ends_for_a_token_that_was_revoked(
+def test_a_stream_ends_when_its_token_is_revoked(
     api: httpx.Client, make_task: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sse, "CHECK_S", 0.0)
@@ -79,10 +79,10 @@ def test_a_stream_ends_for_a_token_that_was_revoked(
         assert next(coming) == 1
         Token.objects.update(revoked_at=datetime.now(UTC))
         append_events(task_id, [NOTHING])
-        assert len(list(coming)) <= 500  # it ends
+        assert len(list(coming)) <= 500  # the stream ends
 
 
-def test_a_line_that_is_never_quiet_ends_for_a_token_that_was_revoked(
+def test_a_busy_connection_ends_when_its_token_is_revoked(
     web: str, token: str, make_task: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(conversation, "CHECK_S", 0.01)
@@ -96,7 +96,7 @@ def test_a_line_that_is_never_quiet_ends_for_a_token_that_was_revoked(
     assert len(got) < 9000
 
 
-def test_a_ticket_is_no_good_once_its_token_was_revoked(
+def test_a_ticket_is_invalid_once_its_token_is_revoked(
     web: str, api: httpx.Client, make_task: Make
 ) -> None:
     task_id = make_task()
@@ -108,7 +108,7 @@ def test_a_ticket_is_no_good_once_its_token_was_revoked(
     assert not TaskTicket.objects.exists()
 
 
-def test_a_ticket_of_the_admin_site_is_no_good_once_the_login_was_closed(
+def test_an_admin_ticket_is_invalid_once_the_user_is_deactivated(
     principal: Principal, make_task: Make
 ) -> None:
     login = get_user_model().objects.create(username="pat")
@@ -126,12 +126,12 @@ def test_a_ticket_of_the_admin_site_is_no_good_once_the_login_was_closed(
 
 
 @pytest.mark.parametrize("odd", ["%00", "task_%00", "%ff", "task_x/more", "", "%F0%9F%92%A9" * 100])
-def test_an_odd_id_reads_as_a_task_that_is_not_there(web: str, token: str, odd: str) -> None:
+def test_an_invalid_id_is_answered_as_a_missing_task(web: str, token: str, odd: str) -> None:
     with page(web, odd, token=token) as line:
         assert line.closed() == 4404
 
 
-def test_a_database_that_is_away_ends_a_line_so_that_it_comes_back(
+def test_an_unavailable_database_closes_a_connection_so_that_the_client_reconnects(
     web: str, token: str, make_task: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task_id = make_task("say one")

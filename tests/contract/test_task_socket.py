@@ -1,4 +1,4 @@
-"""The WebSocket of a task: who may open it, what it tells, and what it answers."""
+"""Test the WebSocket of a task: who may open it, what it sends, and what it answers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def state(line: Page) -> dict[str, Any]:
     return told
 
 
-def test_a_page_sees_how_the_task_is_and_what_happens(
+def test_a_page_receives_the_status_of_the_task_and_its_events(
     web: str,
     token: str,
     make_task: Make,
@@ -61,7 +61,7 @@ def test_a_page_sees_how_the_task_is_and_what_happens(
     assert {"chatDelta", "toolUsed", "message", "run.succeeded"} <= set(types)
 
 
-def test_a_page_that_comes_back_misses_nothing_and_gets_nothing_twice(
+def test_a_page_that_reconnects_gets_every_event_exactly_once(
     web: str, token: str, make_task: Make
 ) -> None:
     task_id = make_task("say one")
@@ -82,7 +82,7 @@ def test_a_ticket_opens_one_connection(web: str, api: httpx.Client, make_task: M
         assert line.closed() == 4401
 
 
-def test_a_ticket_is_good_for_its_task_and_for_a_minute(
+def test_a_ticket_is_valid_for_its_task_and_for_one_minute(
     web: str, api: httpx.Client, make_task: Make
 ) -> None:
     other = ticket(api, make_task())
@@ -95,7 +95,7 @@ def test_a_ticket_is_good_for_its_task_and_for_a_minute(
             assert line.closed() == 4401
 
 
-def test_a_token_in_the_first_frame_is_as_good_as_one_in_the_header(
+def test_a_token_is_accepted_in_the_first_frame_as_in_the_header(
     web: str, token: str, make_task: Make
 ) -> None:
     with page(web, make_task()) as line:
@@ -103,7 +103,7 @@ def test_a_token_in_the_first_frame_is_as_good_as_one_in_the_header(
         state(line)
 
 
-def test_without_a_credential_nothing_is_told(
+def test_without_a_credential_nothing_is_sent(
     web: str, make_task: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "AUTH_S", 0.1)
@@ -117,7 +117,7 @@ def test_without_a_credential_nothing_is_told(
             assert line.closed() == 4401
 
 
-def test_a_token_that_is_none_is_refused_before_the_handshake(web: str, make_task: Make) -> None:
+def test_an_invalid_token_is_refused_before_the_handshake(web: str, make_task: Make) -> None:
     with pytest.raises(InvalidStatus) as refused, page(web, make_task(), token="cty_none"):
         pass
     assert refused.value.response.status_code == 403
@@ -126,14 +126,14 @@ def test_a_token_that_is_none_is_refused_before_the_handshake(web: str, make_tas
 @pytest.mark.parametrize(
     "origin", ["https://evil.example", "null", "http://127.0.0.1:1", "http://["]
 )
-def test_a_page_of_elsewhere_is_refused_before_the_handshake(
+def test_a_foreign_origin_is_refused_before_the_handshake(
     web: str, token: str, make_task: Make, origin: str
 ) -> None:
     with pytest.raises(InvalidStatus), page(web, make_task(), token=token, origin=origin):
         pass
 
 
-def test_a_page_of_ours_or_of_a_trusted_origin_may_come(
+def test_the_sites_own_origin_and_a_trusted_origin_may_connect(
     web: str, token: str, make_task: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(settings, "CSRF_TRUSTED_ORIGINS", ["https://front.example"])
@@ -143,7 +143,9 @@ def test_a_page_of_ours_or_of_a_trusted_origin_may_come(
             state(line)
 
 
-def test_another_host_and_another_path_are_refused(web: str, token: str, make_task: Make) -> None:
+def test_another_host_name_and_another_path_are_refused(
+    web: str, token: str, make_task: Make
+) -> None:
     task_id = make_task()
     elsewhere = {"Host": "elsewhere.invalid", **bearer(token)}
     address = web.replace("http", "ws", 1)
@@ -154,7 +156,7 @@ def test_another_host_and_another_path_are_refused(web: str, token: str, make_ta
         pass
 
 
-def test_a_task_that_is_missing_or_another_workspaces_reads_the_same(
+def test_a_missing_task_and_another_workspaces_task_get_the_same_answer(
     web: str, token: str, make_task: Make
 ) -> None:
     elsewhere = create_token(name="t", workspace="elsewhere")
@@ -163,9 +165,7 @@ def test_a_task_that_is_missing_or_another_workspaces_reads_the_same(
             assert line.closed() == 4404
 
 
-def test_who_may_not_read_tasks_is_sent_away_and_who_may_not_write_only_reads(
-    web: str, make_task: Make
-) -> None:
+def test_reading_and_writing_a_task_require_their_scopes(web: str, make_task: Make) -> None:
     task_id = make_task()
     nobody = create_token(name="t", scopes=frozenset({"runs:read"}))
     reader = create_token(name="t", scopes=frozenset({"tasks:read"}))
@@ -178,7 +178,7 @@ def test_who_may_not_read_tasks_is_sent_away_and_who_may_not_write_only_reads(
     assert not Run.objects.exists()
 
 
-def test_a_revoked_token_says_nothing_more_and_is_sent_away(
+def test_a_revoked_token_cannot_send_and_is_disconnected(
     web: str, token: str, make_task: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task_id = make_task()
@@ -241,7 +241,7 @@ BAD: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("what", BAD)
-def test_a_bad_frame_is_answered_and_the_line_stays(
+def test_a_bad_frame_gets_an_error_and_the_connection_stays_open(
     web: str, token: str, make_task: Make, what: str
 ) -> None:
     with page(web, make_task(), token=token) as line:
@@ -254,7 +254,7 @@ def test_a_bad_frame_is_answered_and_the_line_stays(
     assert not TaskMessage.objects.exists()
 
 
-def test_bytes_and_frames_that_are_too_large_end_the_line(
+def test_binary_frames_and_frames_that_are_too_large_close_the_connection(
     web: str, token: str, make_task: Make
 ) -> None:
     for frame, code in ((b"{}", 1003), ("x" * (1024 * 1024 + 1), 1009)):
@@ -264,7 +264,7 @@ def test_bytes_and_frames_that_are_too_large_end_the_line(
             assert line.closed() == code
 
 
-def test_the_id_of_a_message_is_its_key(web: str, token: str, make_task: Make) -> None:
+def test_the_id_of_a_message_is_its_idempotency_key(web: str, token: str, make_task: Make) -> None:
     with page(web, make_task(), token=token) as line:
         state(line)
         first, again = line.say("say hi", "m1"), line.say("say hi", "m1")
@@ -275,7 +275,9 @@ def test_the_id_of_a_message_is_its_key(web: str, token: str, make_task: Make) -
     assert Run.objects.count() == 1
 
 
-def test_deeds_of_a_task_are_done_over_the_line(web: str, token: str, make_task: Make) -> None:
+def test_task_actions_are_performed_over_the_connection(
+    web: str, token: str, make_task: Make
+) -> None:
     with page(web, make_task("say hi"), token=token) as line:
         state(line)
 
@@ -288,7 +290,7 @@ def test_deeds_of_a_task_are_done_over_the_line(web: str, token: str, make_task:
         assert do("stop")["result"]["status"] == "completed"
 
 
-def test_too_many_frames_in_a_second_are_refused_and_the_line_stays(
+def test_too_many_frames_per_second_are_refused_and_the_connection_stays_open(
     web: str, token: str, make_task: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with page(web, make_task(), token=token) as line:

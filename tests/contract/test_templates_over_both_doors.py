@@ -1,4 +1,4 @@
-"""Templates that work on pages, submitted over REST and over MCP, to their success."""
+"""Test that templates that work on pages succeed when submitted over REST and over MCP."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Run = Callable[..., Answer]
 
 @pytest.fixture(params=["mcp", "rest"])
 def surface(request: pytest.FixtureRequest, web: str, token: str) -> Iterator[Surface]:
-    """Each door, for a caller of trust local."""
+    """Return a client of REST and of MCP in turn, for a caller of trust level local."""
     made = Surface(web, token, over=request.param)
     yield made
     made.close()
@@ -35,7 +35,9 @@ def surface(request: pytest.FixtureRequest, web: str, token: str) -> Iterator[Su
 
 @pytest.fixture
 def run(surface: Surface, worker: None, browser_closed: None) -> Run:
-    """Submit a run and wait for its end: `run("paginated_extract", startUrl=…)`."""
+    """Return a function that submits a run and waits until it ends:
+    `run("paginated_extract", startUrl=…)`.
+    """
 
     def make(template_id: str, session_id: str | None = None, **inputs: Any) -> Answer:
         place = {"sessionId": session_id} if session_id else {}
@@ -62,7 +64,7 @@ def test_a_list_is_read_page_by_page(run: Run, site: Site) -> None:
     assert result["stoppedReason"] == "max_pages"
 
 
-def test_a_form_is_sent_once_and_its_answer_read(run: Run, site: Site) -> None:
+def test_a_form_is_submitted_once_and_its_answer_is_read(run: Run, site: Site) -> None:
     fields = [{"name": "name", "value": "Ada 王", "locator": words("your name")}]
     contact = site.url("/contact")
     result = run("submit_and_verify", startUrl=contact, fields=fields, successIndicator=THANKS)
@@ -78,7 +80,7 @@ def test_pages_are_compared(run: Run, site: Site) -> None:
     assert "title" in {one["field"] for one in result["diffs"]}
 
 
-def test_a_login_is_kept_for_the_next_run(run: Run, members_site: str) -> None:
+def test_a_login_is_stored_for_the_next_run(run: Run, members_site: str) -> None:
     login = {"username": USERNAME, "password": PASSWORD}
     kept = run(
         "login_keep_session",

@@ -1,4 +1,4 @@
-"""What an answer costs a model: pages that end early and go on, results read part by part."""
+"""Test that answers stay within a model's budget: shorter pages, results read part by part."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ PAGES = {
 
 @pytest.fixture
 def kept(make_run: Callable[..., Run], make_artifact: Callable[..., str]) -> tuple[str, str]:
-    """A run that ended with a large result, and the artifact that has it whole."""
+    """Create a run that ended with a large result, and the artifact with the whole result."""
     run = make_run(status="succeeded", template_id="batch_extract_pages", result=PAGES)
     data, json = orjson.dumps(PAGES), "application/json"
     return run.id, make_artifact(data, mime_type=json, kind="result", run_id=run.id)
 
 
 def follow(host: Host, budget: int) -> list[dict[str, Any]]:
-    """Page through all runs by nextCursor; every answer keeps to the budget."""
+    """Page through all runs by nextCursor and assert that every answer is within the budget."""
     runs: list[dict[str, Any]] = []
     more = True
     while more:
@@ -53,7 +53,7 @@ def follow(host: Host, budget: int) -> list[dict[str, Any]]:
     return runs
 
 
-def test_a_page_of_runs_ends_within_the_budget_and_goes_on(
+def test_a_page_of_runs_ends_within_the_budget_and_the_next_page_continues(
     host: Host, make_run: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(settings, "MCP_ANSWER_BYTES", 8192)
@@ -70,7 +70,7 @@ def test_a_run_larger_than_the_budget_is_still_listed(
     assert (len(page["runs"]), page["hasMore"], page["nextCursor"]) == (1, True, "1")
 
 
-def test_rest_gives_as_many_as_were_asked_for(
+def test_rest_returns_as_many_runs_as_requested(
     api: httpx.Client, make_run: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(settings, "MCP_ANSWER_BYTES", 100)
@@ -79,7 +79,7 @@ def test_rest_gives_as_many_as_were_asked_for(
 
 
 @pytest.mark.usefixtures("kept")
-def test_a_list_shows_the_beginning_of_a_result_and_names_the_whole(
+def test_a_list_has_the_start_of_a_result_and_the_id_of_the_whole(
     host: Host, kept: tuple[str, str]
 ) -> None:
     (run,) = structured(host.call("list_task_runs", {}))["runs"]
@@ -88,7 +88,7 @@ def test_a_list_shows_the_beginning_of_a_result_and_names_the_whole(
     assert run["result"]["summary"] == PAGES["summary"]
 
 
-def test_events_end_within_the_budget_and_go_on(
+def test_a_page_of_events_ends_within_the_budget_and_the_next_page_continues(
     host: Host, make_run: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(settings, "MCP_ANSWER_BYTES", 5000)
@@ -113,7 +113,7 @@ def test_the_list_of_templates_is_within_the_budget(host: Host) -> None:
 
 
 @pytest.mark.parametrize("by", ["artifactId", "runId"])
-def test_parts_of_a_result_are_read_alike_over_both_doors(
+def test_parts_of_a_result_are_the_same_over_rest_and_mcp(
     host: Host, api: httpx.Client, kept: tuple[str, str], by: str
 ) -> None:
     named = {by: kept[by == "artifactId"]}
@@ -124,7 +124,7 @@ def test_parts_of_a_result_are_read_alike_over_both_doors(
         assert answer["artifactId"] == kept[1]
 
 
-def test_the_largest_answer_keeps_to_the_budget(host: Host, kept: tuple[str, str]) -> None:
+def test_the_largest_answer_stays_within_the_budget(host: Host, kept: tuple[str, str]) -> None:
     answer = structured(host.call("read_page_content", {"runId": kept[0], "maxChars": 30_000}))
     assert answer["nextOffset"] > 29_000
     assert len(orjson.dumps(answer)) < settings.MCP_ANSWER_BYTES
@@ -152,7 +152,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("call", "code"), BAD, ids=str)
-def test_a_bad_wish_gets_its_code(
+def test_an_invalid_request_for_a_part_gets_its_code(
     host: Host,
     api: httpx.Client,
     kept: tuple[str, str],
@@ -172,7 +172,7 @@ def test_a_bad_wish_gets_its_code(
     assert refusal(response, response.status_code)["errorCode"] == code
 
 
-def test_a_text_that_is_no_result_is_one_section(
+def test_a_text_that_is_not_a_result_is_one_section(
     host: Host, make_artifact: Callable[..., str]
 ) -> None:
     for data in (b"a line\nanother", b'{"a": [1, 2]}', b'{"a": '):
@@ -181,7 +181,7 @@ def test_a_text_that_is_no_result_is_one_section(
         assert answer["pages"][0]["sections"][0]["text"] == data.decode()
 
 
-def test_another_workspaces_result_reads_as_missing(
+def test_another_workspaces_result_is_not_found(
     host: Host, client_with: Callable[..., httpx.Client]
 ) -> None:
     foreign = client_with(workspace="elsewhere")
@@ -190,7 +190,7 @@ def test_another_workspaces_result_reads_as_missing(
     assert error_of(answer)["errorCode"] == "RUN_NOT_FOUND"
 
 
-def test_reading_pages_needs_the_scope_of_artifacts(
+def test_reading_parts_requires_the_scope_of_artifacts(
     kept: tuple[str, str], client_with: Callable[..., httpx.Client]
 ) -> None:
     client = client_with(scopes=frozenset({"runs:read"}))

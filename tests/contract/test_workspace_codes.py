@@ -1,5 +1,5 @@
-"""The codes of S4 that no bad input brings about, each from its real cause, at both doors; the rows
-of bad inputs have the others.
+"""Test the S4 codes that no bad input causes, each from its real cause, over REST and MCP; the rows
+of bad inputs cover the others.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ pytest_plugins = ["tests.support.rest_fixtures", "tests.support.workspace_fixtur
 HERE = {"E_INTERNAL", "E_IO", "E_LINT_FAIL", "E_PREVIEW_FAIL", "E_UNSUPPORTED"}
 
 
-def test_every_code_of_the_seed_has_a_cause_in_a_test() -> None:
-    files = Path(__file__).parent.glob("bad_inputs_*.jsonl")  # each is some test's rows
+def test_every_code_of_s4_has_a_cause_in_a_test() -> None:
+    files = Path(__file__).parent.glob("bad_inputs_*.jsonl")  # a test runs the rows of each file
     asked = [json.loads(line) for file in files for line in file.read_text().splitlines()]
     surfaces = {"mcp+rest:workspace", "mcp+rest:developer-tools"}
     in_rows = {row["expect_code"] for row in asked if row["surface"] in surfaces} - {"OK"}
@@ -38,7 +38,7 @@ def test_every_code_of_the_seed_has_a_cause_in_a_test() -> None:
 
 @pytest.fixture
 def full_disk(project: Path) -> Iterator[Path]:
-    """A folder of the project whose disk is full; without the right to mount one, unwritable."""
+    """Create a project folder on a full disk; without the right to mount one, unwritable."""
     folder = project / "small"
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", str(folder)]
@@ -50,7 +50,7 @@ def full_disk(project: Path) -> Iterator[Path]:
     folder.chmod(0o700)
 
 
-def test_a_disk_that_takes_no_more(door: ToolDoor, full_disk: Path) -> None:
+def test_a_full_disk_is_an_io_error(door: ToolDoor, full_disk: Path) -> None:
     if os.geteuid() == 0 and not os.path.ismount(full_disk):
         pytest.skip("root may write everywhere, and no disk can be mounted here")
     scene = {"path": "small/a.txt", "content": "x" * 200_000}
@@ -59,20 +59,22 @@ def test_a_disk_that_takes_no_more(door: ToolDoor, full_disk: Path) -> None:
     assert list(full_disk.iterdir()) == []
 
 
-def test_a_state_folder_that_is_none(door: ToolDoor, project: Path) -> None:
+def test_a_state_folder_that_is_a_file_is_an_internal_error(door: ToolDoor, project: Path) -> None:
     (state_folder(project) / "snapshots").write_text("not a folder")
     code, error = door.call("list_snapshots", {})
     assert (code, error["recoverable"]) == ("E_INTERNAL", False)
     assert str(project.parent) not in str(error)
 
 
-def test_a_script_with_more_mistakes_than_can_be_told(door: ToolDoor, project: Path) -> None:
-    script = "a:b\n" * 21_000  # none of them ends with ;
+def test_a_script_with_too_many_mistakes_to_list_is_a_lint_error(
+    door: ToolDoor, project: Path
+) -> None:
+    script = "a:b\n" * 21_000  # no line ends with ;
     assert door.call("validate_script", {"content": script})[0] == "E_LINT_FAIL"
 
 
 @pytest.mark.usefixtures("worker")
-def test_a_preview_that_nobody_serves(door: ToolDoor, project: Path, settings: Any) -> None:
+def test_a_preview_without_a_server_fails(door: ToolDoor, project: Path, settings: Any) -> None:
     (project / "game/config.txt").write_text("Game_name:game;\n")
     policy = replace(settings.WORKSPACE_POLICY, preview_url="http://127.0.0.1:9")
     settings.WORKSPACE_POLICY = policy
@@ -81,13 +83,13 @@ def test_a_preview_that_nobody_serves(door: ToolDoor, project: Path, settings: A
 
 
 @pytest.mark.usefixtures("worker")
-def test_an_installation_without_a_browser(
+def test_a_preview_without_a_browser_is_unsupported(
     door: ToolDoor,
     project: Path,
     preview: PageServer,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (project / "game/config.txt").write_text("Game_name:game;\n")
-    get_loop().submit(get_runtime().close()).result(30)  # so that the next call starts one
+    get_loop().submit(get_runtime().close()).result(30)  # so that the next call starts a browser
     monkeypatch.setenv("CONTINUITY_CHROMIUM", "/nowhere/chromium")
     assert door.call("preview_scene", {})[0] == "E_UNSUPPORTED"

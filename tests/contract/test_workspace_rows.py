@@ -1,4 +1,4 @@
-"""Every row of bad inputs of workspace and developer tools, at both doors."""
+"""Test every row of bad inputs of workspace and developer tools over REST and MCP."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CARRIED = ("preview_scene", "browser_action")
 
 
 def reason_elsewhere(row: Row) -> str | None:
-    """Return why a row is not sent here, or None."""
+    """Return why these tests do not send a row, or None."""
     text = str(row.input)
     marks = ELSEWHERE if os.geteuid() == 0 else {"$disk_full": ELSEWHERE["$disk_full"]}
     return next((reason for mark, reason in marks.items() if mark in text), None)
@@ -49,7 +49,7 @@ def test_every_row_is_sent_or_has_its_reason() -> None:
 
 
 def send(door: ToolDoor, row: Row, args: Mapping[str, Any]) -> str:
-    """Send a row's call and return its code; answers are of bounded size."""
+    """Send a row's call and return its code; assert that the size of the answer is bounded."""
     code, told = door.call(row.tool, dict(args))
     assert code == "OK" or len(str(told)) < 5000
     return code
@@ -70,7 +70,7 @@ def test_a_bad_input_gets_its_code(door: ToolDoor, project: Path, settings: Any,
 
 @pytest.mark.usefixtures("scenery")
 @pytest.mark.parametrize("row", SEQUENCES, ids=str)
-def test_what_differs_from_its_preview_is_not_written(
+def test_a_write_that_differs_from_its_preview_is_refused(
     door: ToolDoor, project: Path, row: Row
 ) -> None:
     *before, last = row.input["$sequence"]
@@ -96,7 +96,7 @@ def test_a_bad_page_gets_its_code(
     assert send(door, row, args) == row.expect_code
 
 
-def test_a_dry_run_shows_what_the_schema_says(door: ToolDoor, project: Path) -> None:
+def test_a_dry_run_returns_what_the_schema_defines(door: ToolDoor, project: Path) -> None:
     code, told = door.call("write_to_file", {"path": "n.txt", "content": "a\nb", "dryRun": True})
     assert (code, told["applied"]) == ("OK", False)
     assert set(told) <= set(RESPONSE["properties"])

@@ -1,4 +1,4 @@
-"""S4's names and schemas, exactly: at MCP, over REST, and in the registry."""
+"""Test that MCP, REST and the registry have exactly the names and schemas of S4."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytest_plugins = ["tests.support.rest_fixtures"]
 OWN = Path(__file__).parent / "s4_schemas.json"
 SEED = (
     Path(__file__).parent.parent.parent.parent / "shared/seeds/S4-workspace-tool-contracts.md"
-)  # on some machines
+)  # present on some machines only
 SCHEMAS: dict[str, Any] = json.loads(OWN.read_text("utf-8"))
 WORKSPACE = {
     "list_files",
@@ -46,26 +46,26 @@ NOTHING_ASKED = {"type": "object", "properties": {}, "additionalProperties": Fal
 each_tool = pytest.mark.parametrize("name", sorted(WORKSPACE | DEVELOPER))
 
 
-def test_our_copy_of_the_schemas_is_the_seeds_text() -> None:
+def test_the_copy_of_the_schemas_equals_the_text_of_s4() -> None:
     if not SEED.exists():
         pytest.skip("the seed is not on this machine; the copy of its schemas is what is tested")
     blocks = re.findall(r"```json\n(\{\s*\n\s*\"\$id\".*?)```", SEED.read_text("utf-8"), re.S)
     assert {block["$id"]: block for block in map(json.loads, blocks)} == SCHEMAS
 
 
-def test_the_toolsets_are_the_fourteen_and_the_two() -> None:
+def test_the_toolsets_have_the_fourteen_and_the_two_tools_of_s4() -> None:
     assert set(load_toolsets(["workspace"])) == WORKSPACE
     assert set(load_toolsets(["developer"])) == DEVELOPER
     assert {tool.name for tool in list_tools("workspace")} == WORKSPACE | DEVELOPER
 
 
 def unnamed(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema without its name, which the seed gives to most of them."""
+    """Return a schema without its `$id` and `$schema`, which S4 gives to most of them."""
     return {key: value for key, value in schema.items() if key not in ("$id", "$schema")}
 
 
 @each_tool
-def test_a_tools_schemas_are_the_seeds(name: str) -> None:
+def test_the_schemas_of_a_tool_are_those_of_s4(name: str) -> None:
     (tool,) = (tool for tool in list_tools("workspace") if tool.name == name)
     asked = {
         key: value for key, value in input_schema(tool).items() if key not in ("$id", "$schema")
@@ -77,7 +77,7 @@ def test_a_tools_schemas_are_the_seeds(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["ask_followup_question", "attempt_completion", "browser_action"])
-def test_answers_that_the_seed_shows_by_example_are_closed_too(name: str) -> None:
+def test_answers_that_s4_defines_by_example_have_closed_schemas(name: str) -> None:
     validator = compile_schema(TOOLS[name].output_schema)
     word = "ok" if name == "browser_action" else "ack"
     assert validator.is_valid({word: True})
@@ -85,7 +85,7 @@ def test_answers_that_the_seed_shows_by_example_are_closed_too(name: str) -> Non
 
 
 @each_tool
-def test_what_mcp_shows_leaves_out_the_alternatives_alone(name: str) -> None:
+def test_mcp_schemas_omit_only_the_alternatives(name: str) -> None:
     shown = TOOLS[name].input_schema
     wanted = SCHEMAS.get(f"{name}.request", NOTHING_ASKED)
     assert shown["additionalProperties"] is False
@@ -94,7 +94,7 @@ def test_what_mcp_shows_leaves_out_the_alternatives_alone(name: str) -> None:
 
 
 @each_tool
-def test_a_model_can_read_what_a_tool_is_for(name: str) -> None:
+def test_a_tool_has_a_description_for_the_model(name: str) -> None:
     tool: McpTool = TOOLS[name]
     assert 80 < len(tool.description) < 700
     assert not (tool.read_only and tool.destructive)

@@ -1,4 +1,4 @@
-"""A project edited through either door as the seed's workflow has it (S4 §2.5, §5.1)."""
+"""Test editing a project over REST and MCP in the workflow of S4 §2.5 and §5.1."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ START = "game/scene/start.txt"
 
 
 def ok(door: ToolDoor, tool: str, **args: Any) -> dict[str, Any]:
-    """Return what a call answered, which must have gone well."""
+    """Send a call, assert that it succeeds, and return its answer."""
     code, told = door.call(tool, args)
     assert code == "OK", told
     return told
 
 
-def test_a_scene_is_previewed_written_contested_and_had_back(door: ToolDoor, project: Path) -> None:
+def test_a_scene_is_previewed_written_refused_on_conflict_and_restored(
+    door: ToolDoor, project: Path
+) -> None:
     scene = project / START
     old, new = scene.read_text("utf-8"), "\ufeffchangeBg:none;\r\n雪乃: 海风真舒服呢;"
     wish = {"path": START, "content": new}

@@ -1,4 +1,4 @@
-"""Every row of bad inputs for the tools that write and restore, at both doors."""
+"""Test every row of bad inputs for the tools that write and restore, over REST and MCP."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BROKEN, HALF = "snap_20251101T093210_badc0de0", "snap_20251101T093210_0000badd"
 
 
 def rows() -> list[Any]:
-    """Return the rows, each with why it is here."""
+    """Return the rows, each with its reason in the test id."""
     files = [path for path in (OURS, SHARED) if path.exists()]
     told = [json.loads(line) for path in files for line in path.read_text().splitlines()]
     wanted = [
@@ -37,7 +37,7 @@ def rows() -> list[Any]:
 
 @pytest.fixture
 def scenery(project: Path) -> Path:
-    """The files and snapshots that the rows are about."""
+    """Create the files and snapshots that the rows refer to."""
     (project / "a.txt").write_text("a.b\n")
     (project / "image.png").write_bytes(b"\x89PNG\r\n\x00")
     (project / "link_to_etc").symlink_to("/etc")
@@ -52,7 +52,7 @@ def scenery(project: Path) -> Path:
 
 
 def steps_of(row: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the calls that a row makes, one after the other."""
+    """Return the calls that a row sends, in order."""
     given = dict(row["input"])
     if "$sequence" in given:
         return list(given["$sequence"])

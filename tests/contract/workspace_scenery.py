@@ -1,4 +1,4 @@
-"""The project that rows of bad inputs are about: links, pipes, odd encodings, broken snapshots."""
+"""Create the project for rows of bad inputs: links, pipes, odd encodings, broken snapshots."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SLOW_MS = 2_000
 
 @pytest.fixture
 def scenery(project: Path, tmp_path: Path) -> Path:
-    """The project's folder with all that rows name."""
+    """Return the project's folder with all files that rows refer to."""
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "secret.txt").write_text("secret")
@@ -44,7 +44,7 @@ def scenery(project: Path, tmp_path: Path) -> Path:
     (project / "link_to_etc").symlink_to("/etc")
     (project / "link_dangling_out").symlink_to(outside / "absent")
     os.link(outside / "secret.txt", project / "hardlink_to_outside.txt")
-    os.mkfifo(project / "game" / "dev_zero")  # what may not be read for ever, also without root
+    os.mkfifo(project / "game" / "dev_zero")  # a pipe: reading it blocks forever
     (project / "no_read_perm.txt").write_text("x")
     (project / "no_read_perm.txt").chmod(0)
     _break_a_snapshot(project)
@@ -65,7 +65,7 @@ def package(root: Path, **scripts: str) -> None:
 
 
 def prepare(row_input: dict[str, Any], root: Path, settings: Any) -> dict[str, Any]:
-    """Make what a row's directives ask for, and return the arguments that are left."""
+    """Set up what a row's directives request, and return the remaining arguments."""
     printing = f'{sys.executable} -c "import sys; print(sys.argv[1:])"'
     package(root, lint=printing, build=row_input.get("$script", printing))
     if row_input.get("$package_json") == "missing":
@@ -87,9 +87,7 @@ PLAYER = "<title>game</title><p>once upon a time</p>"
 
 @pytest.fixture
 def preview(settings: Any) -> Iterator[PageServer]:
-    """A local server that answers as WebGAL Terre does, where the project's preview is looked
-    for.
-    """
+    """Serve a local site that answers as WebGAL Terre does, at the project's preview address."""
     with serve_pages() as server:
         server.add("/api/test", Answer(b"API Test OK", mime="text/html; charset=utf-8"))
         server.add("/preview", PLAYER)
@@ -101,7 +99,7 @@ def preview(settings: Any) -> Iterator[PageServer]:
 
 
 def hang(server: PageServer, settings: Any) -> None:
-    """Have the preview never answer, and tools not wait long for it."""
+    """Have the preview never answer, with a short timeout for the tools."""
     server.add("/api/test", html("late", delay=3600.0))
     policy = replace(settings.WORKSPACE_POLICY, browser_timeout_ms=SLOW_MS)
     settings.WORKSPACE_POLICY = policy

@@ -1,5 +1,5 @@
-"""The admin site in a real Chromium: signing in by a link, pages that keep up, deeds, hostile
-names.
+"""Test the admin site in a real Chromium: the sign-in link, pages that update themselves,
+confirmations, exports and untrusted names.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def run_page(run: Run) -> str:
     return f"/admin/runs/run/{run.id}/change/"
 
 
-def test_a_link_signs_in_by_itself_and_a_first_run_ends_the_empty_page(
+def test_a_sign_in_link_opens_the_site_and_a_first_run_replaces_the_empty_page(
     visitor: Visitor, make_run: Callable[..., Run]
 ) -> None:
     visitor.open("/admin/")
@@ -47,7 +47,7 @@ def test_a_link_signs_in_by_itself_and_a_first_run_ends_the_empty_page(
     visitor.sees(f"a[href*='{run.id}']")
 
 
-def test_a_run_page_keeps_up_and_what_was_opened_stays_open(
+def test_a_run_page_updates_itself_and_keeps_opened_details_open(
     visitor: Visitor, make_story: Callable[..., Run]
 ) -> None:
     run = make_story(["succeeded", "started"], status="running")
@@ -64,7 +64,7 @@ def test_a_run_page_keeps_up_and_what_was_opened_stays_open(
     assert visitor.do(visitor.page.locator(".cty-live").count()) == 0
 
 
-def test_cancel_asks_first_and_then_says_what_came_of_it(
+def test_cancel_requires_a_confirmation_and_then_shows_the_result(
     visitor: Visitor, submit: Callable[..., str]
 ) -> None:
     run = Run.objects.get(id=submit("ok"))
@@ -77,7 +77,7 @@ def test_cancel_asks_first_and_then_says_what_came_of_it(
     assert Run.objects.get(retry_of=run.id).status == "queued"
 
 
-def test_names_and_bytes_from_out_there_run_nothing(
+def test_untrusted_names_and_bytes_execute_no_script(
     visitor: Visitor, make_story: Callable[..., Run], make_artifact: Callable[..., str]
 ) -> None:
     evil = '"><img src=x onerror="window.ran=1"><svg onload="window.ran=1">'
@@ -107,7 +107,7 @@ def test_a_screenshot_opens_large(
     assert visitor.do(visitor.page.locator("dialog").count()) == 0
 
 
-def test_evidence_and_audit_rows_are_saved_as_files_that_prove_themselves(
+def test_evidence_and_audit_rows_are_exported_as_verifiable_files(
     visitor: Visitor, submit: Callable[..., str], tmp_path: Path
 ) -> None:
     run = Run.objects.get(id=submit("ok"))
@@ -127,7 +127,7 @@ def test_evidence_and_audit_rows_are_saved_as_files_that_prove_themselves(
 
 
 def a_deed_that_waits(principal: Principal) -> Confirmation:
-    """Return what a person is asked about one call of a tool."""
+    """Return the confirmation request for one tool call."""
     decision = Decision.objects.create(
         tenant_id=principal.tenant_id,
         workspace_id=principal.workspace_id,
@@ -142,7 +142,7 @@ def a_deed_that_waits(principal: Principal) -> Confirmation:
     return open_confirmation(decision).confirmation
 
 
-def test_a_person_says_yes_in_the_inbox(visitor: Visitor, principal: Principal) -> None:
+def test_a_person_confirms_a_tool_call_in_the_inbox(visitor: Visitor, principal: Principal) -> None:
     waiting = a_deed_that_waits(principal)
     visitor.open("/admin/")
     visitor.click("a:has-text('inbox')")
@@ -156,7 +156,7 @@ def test_a_person_says_yes_in_the_inbox(visitor: Visitor, principal: Principal) 
 
 
 @pytest.mark.parametrize("answer", ["confirm", "refuse"])
-def test_a_person_who_is_not_signed_in_decides_by_the_link(
+def test_a_person_who_is_not_signed_in_decides_through_the_link(
     visitor: Visitor, principal: Principal, answer: str
 ) -> None:
     waiting = a_deed_that_waits(principal)

@@ -1,4 +1,4 @@
-"""A task's page in a real Chromium: talking with the agent, seeing what it does as it does it."""
+"""Test a task's page in a real Chromium: chat with the agent and watch its tool calls live."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def say(visitor: Visitor, content: str) -> None:
 
 
 def show(visitor: Visitor, name: str) -> None:
-    """Leave a picture where somebody asked for one."""
+    """Save a screenshot if the environment requests one."""
     if folder := os.environ.get("CONTINUITY_PICTURES"):
         visitor.do(visitor.page.screenshot(path=str(Path(folder) / f"{name}.png")))
 
 
-def test_what_the_agent_says_and_does_is_seen_while_it_does_it(
+def test_the_agents_messages_and_tool_calls_are_shown_live(
     visitor: Visitor,
     make_task: Make,
     place: WorkerProcess,  # noqa: F811
@@ -73,10 +73,10 @@ def test_what_the_agent_says_and_does_is_seen_while_it_does_it(
     visitor.sees(".chat-message[data-role=assistant] >> text=the shop is open")
     working.join(30)
     said = visitor.do(visitor.page.inner_text("[data-chat-log]"))
-    assert said.count("the shop is open") == 2  # in what was asked for, and once in the answer
+    assert said.count("the shop is open") == 2  # in the request, and once in the answer
 
 
-def test_a_page_that_is_opened_later_shows_the_same(
+def test_a_page_opened_later_shows_the_same_messages(
     visitor: Visitor,
     make_task: Make,
     place: WorkerProcess,  # noqa: F811
@@ -94,7 +94,7 @@ def test_a_page_that_is_opened_later_shows_the_same(
     assert "TaskMessage" not in visitor.do(visitor.page.content())
 
 
-def test_a_page_opened_meanwhile_has_what_was_said_before(
+def test_a_page_opened_during_a_run_shows_the_earlier_messages(
     visitor: Visitor,
     make_task: Make,
     place: WorkerProcess,  # noqa: F811
@@ -111,7 +111,7 @@ def test_a_page_opened_meanwhile_has_what_was_said_before(
     working.join(30)
 
 
-def test_a_failure_is_told_and_a_second_message_waits_its_turn(
+def test_a_failure_is_displayed_and_a_second_message_is_queued(
     visitor: Visitor,
     make_task: Make,
     place: WorkerProcess,  # noqa: F811
@@ -126,7 +126,9 @@ def test_a_failure_is_told_and_a_second_message_waits_its_turn(
     show(visitor, "chat-failed")
 
 
-def test_the_page_is_taken_over_given_back_and_stopped(visitor: Visitor, make_task: Make) -> None:
+def test_a_person_takes_over_and_returns_the_page_and_stops_the_task(
+    visitor: Visitor, make_task: Make
+) -> None:
     task_id = make_task("say hi")
     open_task(visitor, task_id)
     visitor.click("button:has-text('Take over')")
@@ -139,7 +141,7 @@ def test_the_page_is_taken_over_given_back_and_stopped(visitor: Visitor, make_ta
     assert Run.objects.get().status == "canceled"
 
 
-def test_who_has_the_page_reads_that_and_others_read_who_it_is(
+def test_the_controlling_person_and_others_see_who_controls_the_page(
     visitor: Visitor, make_task: Make, principal: Principal, staff: MakeClient, settings: Any
 ) -> None:
     task_id = make_task("say hi")
@@ -160,7 +162,9 @@ def test_who_has_the_page_reads_that_and_others_read_who_it_is(
     show(visitor, "chat-takeover-other")
 
 
-def test_what_is_refused_is_told_and_not_lost(visitor: Visitor, make_task: Make) -> None:
+def test_a_refused_message_is_reported_and_stays_in_the_input(
+    visitor: Visitor, make_task: Make
+) -> None:
     open_task(visitor, make_task())
     visitor.do(
         visitor.page.evaluate("document.querySelector('textarea').removeAttribute('maxlength')")
@@ -172,7 +176,7 @@ def test_what_is_refused_is_told_and_not_lost(visitor: Visitor, make_task: Make)
     assert not TaskMessage.objects.exists()
 
 
-def test_words_from_out_there_run_nothing(
+def test_untrusted_text_executes_no_script(
     visitor: Visitor,
     make_task: Make,
     place: WorkerProcess,  # noqa: F811
@@ -180,14 +184,14 @@ def test_words_from_out_there_run_nothing(
     evil = '<img src=x onerror="window.ran=1"></script><svg onload="window.ran=1">'
     task_id = make_task(f"say {evil}; use {evil}; output {evil}", title=evil)
     place.work()
-    for _ in range(2):  # as the log tells it, and as it is shown later
+    for _ in range(2):  # live from the event log, and after the page is opened again
         open_task(visitor, task_id)
         visitor.sees(".chat-message[data-role=assistant]")
         assert visitor.do(visitor.page.evaluate("window.ran")) is None
         Task.objects.update(title=evil)
 
 
-def test_a_task_is_begun_from_the_list(visitor: Visitor, make_task: Make) -> None:
+def test_a_task_is_created_from_the_task_list(visitor: Visitor, make_task: Make) -> None:
     visitor.open("/admin/runs/task/")
     visitor.do(visitor.page.fill("textarea[name=content]", "say hello"))
     visitor.click("button:has-text('Create task')")
@@ -195,7 +199,7 @@ def test_a_task_is_begun_from_the_list(visitor: Visitor, make_task: Make) -> Non
     assert Task.objects.get().principal_id == "admin:admin"
 
 
-def test_a_question_is_asked_once_and_is_there_later(
+def test_a_question_is_displayed_once_and_again_after_a_reload(
     visitor: Visitor,
     make_task: Make,
     place: WorkerProcess,  # noqa: F811
@@ -209,7 +213,7 @@ def test_a_question_is_asked_once_and_is_there_later(
     visitor.sees(".chat-message[data-role=user] >> text=at two")
     place.work()
     visitor.sees(".chat-message[data-role=assistant] >> text=booked")
-    for _ in range(2):  # as the log tells it, and as it is shown later
+    for _ in range(2):  # live from the event log, and after the page is opened again
         talk = [text.splitlines()[0] for text in visitor.reads(".chat-message p")][1:]
         assert [one for one in talk if one in ("at what time?", "at two")] == [
             "at what time?",
@@ -218,7 +222,7 @@ def test_a_question_is_asked_once_and_is_there_later(
         open_task(visitor, task_id)
 
 
-def test_a_page_without_a_worker_says_so_until_one_begins(
+def test_a_page_reports_that_no_worker_runs_until_one_starts(
     visitor: Visitor, make_task: Make, request: pytest.FixtureRequest
 ) -> None:
     open_task(visitor, make_task("say hi"))
@@ -228,7 +232,7 @@ def test_a_page_without_a_worker_says_so_until_one_begins(
     assert visitor.reads("[data-chat-no-worker]") == []
 
 
-def test_thousands_of_words_come_in_order_and_leave_a_reader_where_he_is(
+def test_thousands_of_words_arrive_in_order_and_keep_the_scroll_position(
     visitor: Visitor,
     make_task: Make,
     place: WorkerProcess,  # noqa: F811
@@ -254,7 +258,7 @@ def test_thousands_of_words_come_in_order_and_leave_a_reader_where_he_is(
     assert visitor.do(visitor.page.evaluate(f"{log}.scrollTop")) == 0
 
 
-def test_a_server_that_is_away_is_told_and_what_was_written_is_kept(
+def test_an_unavailable_server_is_reported_and_the_message_is_not_lost(
     visitor: Visitor, make_task: Make
 ) -> None:
     open_task(visitor, make_task())

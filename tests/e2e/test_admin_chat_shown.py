@@ -1,4 +1,4 @@
-"""How a task's page shows what came: words as they are meant, each tool once, one picture."""
+"""Test what a task's page displays: rendered Markdown, each tool once, one picture."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def proses(visitor: Visitor, script: str) -> Any:
     )
 
 
-def test_markdown_is_shown_as_what_it_means_and_never_as_a_page(
+def test_markdown_is_rendered_and_its_html_is_not(
     visitor: Visitor,
     make_task: Make,
     place: WorkerProcess,  # noqa: F811
@@ -77,7 +77,7 @@ def test_markdown_is_shown_as_what_it_means_and_never_as_a_page(
     assert visitor.do(visitor.page.evaluate("window.ran")) is None
 
 
-def test_an_answer_of_before_is_shown_like_one_that_just_came(
+def test_an_earlier_answer_is_rendered_like_a_new_one(
     visitor: Visitor,
     make_task: Make,
     place: WorkerProcess,  # noqa: F811
@@ -85,12 +85,12 @@ def test_an_answer_of_before_is_shown_like_one_that_just_came(
     task_id = make_task("say it is **open**")
     open_task(visitor, task_id)
     place.work()
-    for _ in range(2):  # as the log tells it, and as it is shown later
+    for _ in range(2):  # live from the event log, and after the page is opened again
         visitor.sees("[data-role=assistant] .chat-prose strong >> text=open")
         open_task(visitor, task_id)
 
 
-def test_an_output_of_before_is_shown_like_one_that_just_came(
+def test_an_earlier_output_is_rendered_like_a_new_one(
     visitor: Visitor,
     make_task: Make,
     place: WorkerProcess,  # noqa: F811
@@ -106,7 +106,7 @@ def test_an_output_of_before_is_shown_like_one_that_just_came(
     assert visitor.reads("[data-role=output] p") == told
 
 
-def test_half_written_marks_lose_no_letter(visitor: Visitor, make_task: Make) -> None:
+def test_incomplete_markdown_loses_no_character(visitor: Visitor, make_task: Make) -> None:
     open_task(visitor, make_task())
     for text in ("", "**", "`a", "# ", "- ", "***", "|", "**a", "x" * 30_000):
         told = visitor.do(
@@ -121,7 +121,7 @@ def test_half_written_marks_lose_no_letter(visitor: Visitor, make_task: Make) ->
         assert told == text
 
 
-def test_a_tool_is_listed_once_on_a_page_that_is_opened_meanwhile(
+def test_a_tool_is_listed_once_on_a_page_opened_during_the_run(
     visitor: Visitor,
     make_task: Make,
     place: WorkerProcess,  # noqa: F811
@@ -135,7 +135,8 @@ def test_a_tool_is_listed_once_on_a_page_that_is_opened_meanwhile(
     working = in_background(place.work)
     visitor.sees(".chat-message[data-role=assistant] >> text=pressed")
     open_task(visitor, task_id)
-    visitor.sees(".chat-message[data-role=assistant] >> text=pressed")  # the log was told again
+    # The page received the event log again.
+    visitor.sees(".chat-message[data-role=assistant] >> text=pressed")
     tools = visitor.reads("[data-chat-tools] li")
     gate.touch()
     working.join(30)
@@ -143,7 +144,7 @@ def test_a_tool_is_listed_once_on_a_page_that_is_opened_meanwhile(
     assert visitor.reads("[data-chat-no-tools]") == []
 
 
-def test_a_tool_that_failed_says_by_which_code_at_once_and_later(
+def test_a_failed_tool_shows_its_error_code_live_and_after_a_reload(
     visitor: Visitor, make_task: Make
 ) -> None:
     task_id = make_task()
@@ -160,7 +161,9 @@ def test_a_tool_that_failed_says_by_which_code_at_once_and_later(
         open_task(visitor, task_id)
 
 
-def test_a_small_screen_calls_no_cell_a_record_to_select(visitor: Visitor, make_task: Make) -> None:
+def test_no_cell_is_labelled_select_record_on_a_small_screen(
+    visitor: Visitor, make_task: Make
+) -> None:
     make_task("say hi")
     visitor.do(visitor.page.set_viewport_size({"width": 400, "height": 800}))
     visitor.open("/admin/runs/task/")
@@ -174,11 +177,11 @@ def test_a_small_screen_calls_no_cell_a_record_to_select(visitor: Visitor, make_
     assert '"Select record"' not in labels
 
 
-def test_a_new_picture_does_not_stand_beside_the_page_as_it_is_now(
+def test_a_new_screenshot_is_hidden_while_the_live_page_is_visible(
     visitor: Visitor, make_task: Make
 ) -> None:
     task_id = make_task()
-    visitor.do(visitor.page.route("**/ticket/", lambda route: route.abort()))  # no live page comes
+    visitor.do(visitor.page.route("**/ticket/", lambda route: route.abort()))  # no live page opens
     open_task(visitor, task_id)
     visitor.do(visitor.page.evaluate("document.querySelector('[data-live]').hidden = false"))
     made = {"artifactId": "art_1", "kind": "screenshot", "runId": "run_1"}

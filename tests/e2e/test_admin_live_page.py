@@ -1,5 +1,5 @@
-"""The live page of a task, in two real browsers: a person at the admin site sees the agent's page,
-takes it over in the middle of a task, works on it with mouse and keyboard, and gives it back.
+"""Test the live page of a task in two real browsers: a person at the admin site sees the agent's
+page, takes it over during a task, uses mouse and keyboard on it, and returns it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ TYPED = ("Åsa", "日本", "pasted ⌘")
 
 
 def compose(visitor: Visitor, text: str) -> None:
-    """Write as an input method does."""
+    """Enter text as an input method does."""
 
     async def do() -> None:
         line = await visitor.page.context.new_cdp_session(visitor.page)
@@ -64,7 +64,7 @@ def paste(visitor: Visitor, text: str) -> None:
 
 
 def check_told(task_id: str, came_to: str) -> None:
-    """Make sure that what the person did is told, and what they typed is nowhere."""
+    """Assert that the person's actions are recorded, and that no table has the text they typed."""
     done = [one.data for one in TaskEvent.objects.filter(task_id=task_id, type="personActed")]
     assert sum(one.get("clicks", 0) for one in done) == 3
     assert sum(one.get("keys", 0) for one in done) >= len(SECRET)
@@ -75,7 +75,7 @@ def check_told(task_id: str, came_to: str) -> None:
         assert not [told[:200] for told in rows if typed in told]
 
 
-def test_a_person_takes_the_page_over_signs_in_and_gives_it_back(
+def test_a_person_takes_over_the_page_signs_in_and_returns_it(
     visitor: Visitor,
     principal: Principal,
     agent_settings: Any,
@@ -87,7 +87,8 @@ def test_a_person_takes_the_page_over_signs_in_and_gives_it_back(
 ) -> None:
     task_id = begin(visitor, principal)
     working = in_background(place.work)
-    visitor.sees("[data-live-picture][src^='data:image/jpeg']")  # while the agent works: to look at
+    # The person may watch while the agent works.
+    visitor.sees("[data-live-picture][src^='data:image/jpeg']")
     visitor.sees("[data-live-where]:not([hidden]) >> text=/form")
     show(visitor, "live-view-only")
     take_over(visitor)
@@ -119,7 +120,7 @@ def test_a_person_takes_the_page_over_signs_in_and_gives_it_back(
     check_told(task_id, page_server.url("/inside"))
 
 
-def test_dialogs_new_tabs_and_a_page_left_are_the_persons_to_see(
+def test_the_person_sees_dialogs_new_tabs_and_navigation_away_from_the_page(
     visitor: Visitor,
     principal: Principal,
     agent_settings: Any,
@@ -153,6 +154,7 @@ def test_dialogs_new_tabs_and_a_page_left_are_the_persons_to_see(
     visitor.sees(".chat-message[data-role=assistant] >> text=Your number is 42")
     working.join(PATIENCE_S)
     held = next(one for one in model_that_signs_in.told if not one["ok"])
-    assert held["error"]["code"] == "PERSON_HAD_PAGE"  # it was meant for the page as it was
+    # The model made the call for the page as it was before.
+    assert held["error"]["code"] == "PERSON_HAD_PAGE"
     assert "Your number is 42" in str(held["page"])
     assert Task.objects.get(id=task_id).status == "ongoing"

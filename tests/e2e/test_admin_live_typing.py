@@ -1,6 +1,6 @@
-"""What the live page of a task sends for characters that no single key has: composed by an input
-method or a dead key, typed with AltGr, written by a soft keyboard. The worker's end of the
-WebSocket is played by the test.
+"""Test what the live page of a task sends for characters that no single key has: composed by an
+input method or a dead key, typed with AltGr, entered on a soft keyboard. The test plays the
+worker's end of the WebSocket.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ FRAME = {"v": 1, "type": "live_frame", "width": 1280, "height": 720, "data": PIX
 
 
 class Keyboard:
-    """The visitor's keyboard at the live page, and what that page sent of it."""
+    """The visitor's keyboard at the live page, and the input that the page sent."""
 
     def __init__(self, visitor: Visitor) -> None:
         self._visitor, self._sent = visitor, list[dict[str, Any]]()
 
     def accept(self, socket: WebSocketRoute) -> None:
-        """Take what the live page sends, and show it a page that its person may work on."""
+        """Receive what the live page sends, and send it a page that the person may control."""
 
         def take(message: str | bytes) -> None:
             frame = json.loads(message)
@@ -49,7 +49,7 @@ class Keyboard:
         socket.on_message(take)
 
     def cdp(self, *messages: tuple[str, dict[str, Any]]) -> None:
-        """Send the visitor's browser some input."""
+        """Send input to the visitor's browser."""
 
         async def do() -> None:
             line = await self._visitor.page.context.new_cdp_session(self._visitor.page)
@@ -60,21 +60,21 @@ class Keyboard:
         self._visitor.do(do())
 
     def replace(self, text: str) -> None:
-        """Have the field filled as autocorrection or dictation may do it: without `data`."""
+        """Fill the field as autocorrection or dictation may do: with an event without `data`."""
         script = """(field, text) => { field.value = text;
         field.dispatchEvent(new InputEvent("input", {inputType: "insertReplacementText"})); }"""
         field = self._visitor.page.locator("[data-live-keys]")
         self._visitor.do(field.evaluate(script, text))
 
     def press(self, key: str, code: str, number: int, **more: Any) -> None:
-        """Press and release a key; `text` is what the system makes of it."""
+        """Press and release a key; `text` is the text that the operating system produces."""
         told = {"key": key, "code": code, "windowsVirtualKeyCode": number}
         kind = "keyDown" if "text" in more else "rawKeyDown"
         down, up = {"type": kind, **told, **more}, {"type": "keyUp", **told}
         self.cdp(("dispatchKeyEvent", down), ("dispatchKeyEvent", up))
 
     def wrote(self) -> list[str]:
-        """Return the texts and the keys that were sent, in order, up to a press of Escape here."""
+        """Press Escape and return the texts and keys that the page sent before it, in order."""
         self.press("Escape", "Escape", 27)
         until(lambda: any(one.get("key") == "Escape" for one in self._sent))
         sent = [one for one in self._sent if one.get("action", "down") == "down"]
@@ -88,7 +88,7 @@ class Keyboard:
 
 @pytest.fixture
 def keyboard(visitor: Visitor, make_task: Callable[..., str]) -> Keyboard:
-    """The keyboard of a visitor who has clicked into the page."""
+    """Return the keyboard of a visitor who has clicked into the page."""
     keyboard = Keyboard(visitor)
     visitor.do(visitor.page.route_web_socket(lambda url: url.endswith("/live"), keyboard.accept))
     open_task(visitor, make_task())
@@ -97,14 +97,14 @@ def keyboard(visitor: Visitor, make_task: Callable[..., str]) -> Keyboard:
     return keyboard
 
 
-def test_text_that_no_key_has_is_sent_as_text(keyboard: Keyboard) -> None:
+def test_text_without_a_key_is_sent_as_text(keyboard: Keyboard) -> None:
     keyboard.cdp(("insertText", {"text": "Å"}))
     keyboard.press("s", "KeyS", 83, text="s")
     keyboard.cdp(("insertText", {"text": "😀"}))
     assert keyboard.wrote() == ["Å", "<s>", "😀"]
 
 
-def test_a_composition_is_sent_when_it_is_over(keyboard: Keyboard) -> None:
+def test_a_composition_is_sent_when_it_ends(keyboard: Keyboard) -> None:
     begun = {"text": "に", "selectionStart": 1, "selectionEnd": 1}
     keyboard.cdp(("imeSetComposition", begun), ("insertText", {"text": "日本"}))
     assert keyboard.wrote() == ["日本"]
@@ -112,13 +112,13 @@ def test_a_composition_is_sent_when_it_is_over(keyboard: Keyboard) -> None:
     assert keyboard.wrote() == ["語"]
 
 
-def test_a_character_with_alt_graph_is_a_key(keyboard: Keyboard) -> None:
+def test_a_character_typed_with_alt_graph_is_sent_as_a_key(keyboard: Keyboard) -> None:
     keyboard.press("@", "KeyQ", 81, text="@")
     assert keyboard.wrote() == ["<@>"]
 
 
-def test_a_letter_after_a_dead_key_is_what_the_system_makes_of_both(keyboard: Keyboard) -> None:
-    """Windows composes nothing: the letter's own key comes, and its text is of both keys."""
+def test_a_letter_after_a_dead_key_is_sent_as_the_combined_character(keyboard: Keyboard) -> None:
+    """Windows does not compose: it sends the letter's key with the text of both keys."""
     keyboard.press("Dead", "BracketRight", 221)
     keyboard.press("Shift", "ShiftLeft", 16)
     keyboard.press("E", "KeyE", 69, text="É", modifiers=8)
@@ -126,14 +126,14 @@ def test_a_letter_after_a_dead_key_is_what_the_system_makes_of_both(keyboard: Ke
     assert keyboard.wrote() == ["<Shift>", "É", "<e>"]
 
 
-def test_a_dead_key_that_is_taken_back_changes_no_later_key(keyboard: Keyboard) -> None:
+def test_a_deleted_dead_key_does_not_change_a_later_key(keyboard: Keyboard) -> None:
     keyboard.press("Dead", "BracketRight", 221)
     keyboard.press("Backspace", "Backspace", 8)
     keyboard.press("e", "KeyE", 69, text="e")
     assert keyboard.wrote() == ["<Backspace>", "<e>"]
 
 
-def test_a_key_of_several_characters_is_sent_as_text(keyboard: Keyboard) -> None:
+def test_a_key_with_several_characters_is_sent_as_text(keyboard: Keyboard) -> None:
     keyboard.press("لا", "KeyB", 66, text="لا")
     assert keyboard.wrote() == ["لا"]
 
@@ -147,7 +147,7 @@ def test_a_key_of_several_characters_is_sent_as_text(keyboard: Keyboard) -> None
         ("insertLineBreak", "<Enter>"),
     ],
 )
-def test_a_soft_keyboard_says_what_it_wants_instead_of_keys(
+def test_a_soft_keyboards_edit_commands_are_sent_as_keys(
     keyboard: Keyboard, command: str, key: str
 ) -> None:
     keyboard.press("Unidentified", "", 229, text="a")

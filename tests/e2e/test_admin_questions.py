@@ -1,4 +1,4 @@
-"""Answering an agent in a real Chromium: on the task's page, in the inbox and on the run's page."""
+"""Test answers to an agent in a real Chromium: on the task's and run's pages and in the inbox."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytest_plugins = [
     "tests.support.visitor_fixtures",
 ]
 Goal = Callable[..., str]
-# A page that hears no more of what happens once it is told to: as one with a slow line.
+# A page that ignores events once `window.isDeaf` is true, as if its connection were slow.
 DEAF = """const Heard = Object.getOwnPropertyDescriptor(EventSource.prototype, "onmessage");
 Object.defineProperty(EventSource.prototype, "onmessage", {
   set(hear) { Heard.set.call(this, (said) => window.isDeaf || hear(said)); } });"""
@@ -37,7 +37,7 @@ def asks(question: str, *suggestions: str, words: str = "") -> Turn:
 
 
 def show(visitor: Visitor, name: str) -> None:
-    """Leave a picture where somebody asked for one."""
+    """Save a screenshot if the environment requests one."""
     if folder := os.environ.get("CONTINUITY_PICTURES"):
         shot = visitor.page.screenshot(path=str(Path(folder) / f"{name}.png"), full_page=True)
         visitor.do(shot)
@@ -49,7 +49,7 @@ def answers(run_id: str) -> list[str]:
 
 
 @pytest.mark.usefixtures("agent_settings", "project")
-def test_questions_are_answered_while_talking_by_a_button_and_in_words(
+def test_questions_in_the_chat_are_answered_by_a_button_and_by_text(
     visitor: Visitor, model: ModelServer, place: WorkerProcess
 ) -> None:
     model.script = [
@@ -88,7 +88,7 @@ def test_questions_are_answered_while_talking_by_a_button_and_in_words(
     assert answers(Run.objects.get().id) == ["a <b>bold</b> blue", "large"]
 
 
-def test_a_choice_that_comes_late_is_told_so_and_begins_nothing(
+def test_a_late_choice_is_refused_and_starts_nothing(
     visitor: Visitor,
     model: ModelServer,
     place: WorkerProcess,
@@ -127,7 +127,7 @@ def test_a_question_is_answered_in_the_inbox_and_on_the_runs_page(
     visitor.open(f"/admin/runs/run/{run_id}/change/")
     visitor.fill(".cty-question textarea", "very la")
     heard = visitor.page.wait_for_event("response", lambda answer: "/live/" in answer.url)
-    visitor.do(heard)  # the page brings itself up to date, and keeps what is being written
+    visitor.do(heard)  # the page updates itself and keeps the text that the person is typing
     visitor.do(visitor.page.locator(".cty-question textarea").press_sequentially("rge"))
     show(visitor, "run-question")
     visitor.click("button:has-text('Answer')")

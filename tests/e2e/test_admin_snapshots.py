@@ -1,4 +1,4 @@
-"""A snapshot looked at and put back by a person in a real Chromium."""
+"""Test how a person views and restores a snapshot in a real Chromium."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytest_plugins = [
 ]
 
 
-def test_a_person_compares_previews_and_puts_back(
+def test_a_person_compares_previews_and_restores_a_snapshot(
     visitor: Visitor, folder: ExecutionTarget, written: ProjectWorkspace
 ) -> None:
     visitor.open("/admin/")
@@ -39,7 +39,7 @@ def test_a_person_compares_previews_and_puts_back(
     assert (written.root / SCENE).read_text() == FIRST
 
 
-def test_what_files_hold_runs_nothing_on_the_page(
+def test_file_contents_execute_no_script_on_the_page(
     visitor: Visitor, folder: ExecutionTarget, written: ProjectWorkspace
 ) -> None:
     (written.root / SCENE).write_text('</td><img src=x onerror="window.ran=1">\u202e')

@@ -1,4 +1,4 @@
-"""Commands that are called wrongly say so in one sentence, and do nothing."""
+"""Test that a command with wrong arguments prints one sentence and does nothing."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def run(home: Path | str, *args: str) -> subprocess.CompletedProcess[str]:
         (("mcp_config", "--name", " "), "--name is empty"),
     ],
 )
-def test_a_wrong_call_is_one_sentence_and_no_traceback(
+def test_wrong_arguments_print_one_sentence_and_no_traceback(
     tmp_path: Path, command: tuple[str, ...], said: str
 ) -> None:
     told = run(tmp_path / "home", *command)
@@ -52,7 +52,7 @@ def test_a_wrong_call_is_one_sentence_and_no_traceback(
     assert not told.stdout.startswith(("{", "cty_"))
 
 
-def test_a_locale_of_another_encoding_changes_no_text(tmp_path: Path) -> None:
+def test_a_locale_with_another_encoding_changes_no_text(tmp_path: Path) -> None:
     told = "import sys; print(sys.getfilesystemencoding(), flush=True)"
     code = f"{told}; import subprocess; subprocess.run([sys.executable, '-c', {told!r}])"
     ascii_alone = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
@@ -66,14 +66,16 @@ def test_a_locale_of_another_encoding_changes_no_text(tmp_path: Path) -> None:
     assert done.stdout.split() == ["utf-8", "utf-8"]
 
 
-def test_a_user_without_a_name_is_told_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_without_a_name_is_identified_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("os.getuid", lambda: 2_000_000_000)
     assert command_actor() == "command:2000000000"
 
 
-def test_an_empty_home_is_the_usual_one_and_not_the_folder_one_is_in(tmp_path: Path) -> None:
+def test_an_empty_home_setting_means_the_default_home_not_the_current_folder(
+    tmp_path: Path,
+) -> None:
     told = subprocess.run(
         [sys.executable, str(MANAGE), "mcp_config"],
         capture_output=True,
@@ -88,9 +90,7 @@ def test_an_empty_home_is_the_usual_one_and_not_the_folder_one_is_in(tmp_path: P
 
 
 @pytest.mark.parametrize("unbuffered", ["1", ""])
-def test_output_that_nobody_reads_or_that_finds_no_room_is_no_traceback(
-    tmp_path: Path, unbuffered: str
-) -> None:
+def test_a_closed_pipe_or_a_full_disk_prints_no_traceback(tmp_path: Path, unbuffered: str) -> None:
     command = [sys.executable, str(MANAGE), "status"]
     environment = {
         **os.environ,

@@ -1,5 +1,6 @@
-"""The flow of S2 §5 with an agent's host on one side, a person at a browser on the other: a risky
-message, the gate, a yes in the inbox, the action as a run that waited for another yes, the outcome.
+"""Test the flow of S2 §5 between an agent's host and a person at a browser: a risky message, the
+gate, a confirmation in the inbox, the action as a run that waits for a second confirmation, the
+outcome.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ RISKY: dict[str, Any] = {
 
 @pytest.fixture
 def agent(web: str, token: str) -> Iterator[WebHost]:
-    """An agent's host that nothing confirms for: people decide elsewhere."""
+    """Connect an agent's host that cannot confirm: people confirm in the admin."""
     with override_settings(CONFIRM_DELIVERY="out_of_band"):
         host = WebHost(web, token)
         yield host
@@ -48,7 +49,7 @@ def agent(web: str, token: str) -> Iterator[WebHost]:
 
 @pytest.fixture
 def worker(principal: Principal) -> Iterator[WorkerProcess]:
-    """A worker that works when it is told to."""
+    """Return a worker that the test runs explicitly."""
     place = WorkerProcess("w1")
     place.open()
     yield place
@@ -56,7 +57,7 @@ def worker(principal: Principal) -> Iterator[WorkerProcess]:
 
 
 def call(agent: WebHost, tool: str, **given: Any) -> dict[str, Any]:
-    """Call a tool, which has to succeed, and return what it answers."""
+    """Call a tool, assert that it succeeds, and return its answer."""
     result = agent.call(tool, given)["result"]
     assert not result["isError"], result
     answer: dict[str, Any] = result["structuredContent"]
@@ -64,7 +65,7 @@ def call(agent: WebHost, tool: str, **given: Any) -> dict[str, Any]:
 
 
 def say_yes(person: Visitor) -> None:
-    """Confirm what waits in the inbox, as a person finds it."""
+    """Confirm the request in the inbox as a person does."""
     person.open("/admin/")
     person.click("a:has-text('inbox')")
     person.click("#result_list a:has-text('waiting')")

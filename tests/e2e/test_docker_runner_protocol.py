@@ -1,4 +1,4 @@
-"""The reference runner at the wire (S3 §3 to §5): what it takes, refuses and answers."""
+"""Test the reference runner's HTTP protocol (S3 §3 to §5): what it accepts, refuses and answers."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ JSON = "application/json"
 
 @pytest.fixture(scope="module")
 def hands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hands]:
-    """A runner without isolation, for all tests of this file."""
+    """Start one runner without isolation for all tests of this file."""
     with hands_at(tmp_path_factory.mktemp("root"), "--isolation", "process") as hands:
         yield hands
 
 
-def test_the_call_of_the_seed_is_answered_with_what_it_printed(hands: Hands) -> None:
+def test_the_call_of_the_specification_returns_what_it_printed(hands: Hands) -> None:
     body = (
         b'{"call":{"name":"bash.exec","args":{"cmd":"printf ok"}},"ctx":{"runId":"r",'
         b'"sessionId":"s","runtimeMode":"local"},"target":{"targetId":"t","kind":"docker-runner",'
@@ -36,7 +36,7 @@ def test_the_call_of_the_seed_is_answered_with_what_it_printed(hands: Hands) -> 
     assert told["result"]["output"]["stdout"] == "ok"
 
 
-def test_updates_come_while_the_command_runs_and_the_result_comes_last(hands: Hands) -> None:
+def test_updates_arrive_while_the_command_runs_and_the_result_arrives_last(hands: Hands) -> None:
     go = hands.root / "go"
     line = "echo first; until [ -e go ]; do sleep 0.05; done; echo second"
     body = json.dumps(envelope("bash.exec", {"cmd": line})).encode()
@@ -105,7 +105,7 @@ def with_(path: str, value: Any) -> bytes:
         with_("ctx.runId", "r" * 257),
     ],
 )
-def test_what_is_no_request_is_refused_as_json(hands: Hands, body: bytes) -> None:
+def test_an_invalid_request_is_refused_with_a_json_error(hands: Hands, body: bytes) -> None:
     status, told = hands.post(body)
     assert status == 400
     assert told["ok"] is False
@@ -113,7 +113,7 @@ def test_what_is_no_request_is_refused_as_json(hands: Hands, body: bytes) -> Non
     assert told["error"]["message"]
 
 
-def test_what_a_newer_gateway_adds_is_let_pass(hands: Hands) -> None:
+def test_unknown_fields_of_a_newer_gateway_are_accepted(hands: Hands) -> None:
     body = envelope("echo", {"text": "x"}) | {"more": 1}
     body["ctx"]["traceparent"] = "00-1-2-3"
     assert hands.post(json.dumps(body).encode())[1]["result"]["output"] == {"text": "x"}
@@ -134,7 +134,7 @@ def test_what_a_newer_gateway_adds_is_let_pass(hands: Hands) -> None:
         (415, "INVALID_REQUEST", {"content_encoding": "gzip"}),
     ],
 )
-def test_web_pages_foreign_names_and_other_contents_are_refused(
+def test_web_origins_foreign_host_names_and_other_content_types_are_refused(
     hands: Hands, status: int, code: str, headers: dict[str, str]
 ) -> None:
     got, told = hands.post(json.dumps(envelope("echo", {"text": "x"})).encode(), **headers)
@@ -144,7 +144,7 @@ def test_web_pages_foreign_names_and_other_contents_are_refused(
 @pytest.mark.parametrize(
     "host", ["localhost", "LOCALHOST:1", "127.0.0.1:9", "[::1]:18081", "[::1]", "127.0.0.2"]
 )
-def test_names_of_this_machine_are_its_own(hands: Hands, host: str) -> None:
+def test_loopback_host_names_are_accepted(hands: Hands, host: str) -> None:
     assert hands.ask("GET", "/health", host=host)[0] == 200
 
 
@@ -158,14 +158,14 @@ def test_names_of_this_machine_are_its_own(hands: Hands, host: str) -> None:
         ("POST", "/tools", 405, "METHOD_NOT_ALLOWED"),
     ],
 )
-def test_other_paths_and_methods_are_not_there(
+def test_unknown_paths_and_methods_are_refused(
     hands: Hands, method: str, path: str, status: int, code: str
 ) -> None:
     got, told = hands.ask(method, path)
     assert (got, told["error"]["code"]) == (status, code)
 
 
-def test_a_body_that_is_too_large_is_refused_told_or_not(hands: Hands) -> None:
+def test_a_body_that_is_too_large_is_refused_with_or_without_content_length(hands: Hands) -> None:
     large = b" " * (8 * 1024 * 1024 + 1)
     assert hands.post(large)[0] == 413
     chunks = iter([large[: 1024 * 1024]] * 9)
@@ -173,14 +173,14 @@ def test_a_body_that_is_too_large_is_refused_told_or_not(hands: Hands) -> None:
     assert (status, told["error"]["code"]) == (413, "INVALID_REQUEST")
 
 
-def test_a_head_that_is_too_large_is_refused_and_the_runner_serves_on(hands: Hands) -> None:
+def test_headers_that_are_too_large_are_refused_and_the_runner_keeps_serving(hands: Hands) -> None:
     connection, answer = hands.open("GET", "/health", x_large="x" * 100_000)
     assert answer.status == 431
     connection.close()
     assert hands.ask("GET", "/health")[0] == 200
 
 
-def test_health_tells_where_how_and_how_busy(hands: Hands) -> None:
+def test_health_reports_the_folder_the_isolation_and_the_usage(hands: Hands) -> None:
     status, told = hands.ask("GET", "/health")
     assert status == 200
     assert told["ok"] is True
@@ -193,7 +193,7 @@ def test_health_tells_where_how_and_how_busy(hands: Hands) -> None:
     assert hands.ask("HEAD", "/health") == (200, None)
 
 
-def test_its_tools_are_told_with_their_schemas(hands: Hands) -> None:
+def test_the_tools_are_listed_with_their_schemas(hands: Hands) -> None:
     status, told = hands.ask("GET", "/tools")
     tools = {tool["name"]: tool for tool in told["tools"]}
     assert (status, len(tools)) == (200, 8)
@@ -205,18 +205,18 @@ def test_its_tools_are_told_with_their_schemas(hands: Hands) -> None:
     assert all(offer["description"] and offer["inputSchema"]["properties"] for offer in kept)
 
 
-def test_its_tools_are_told_under_its_token(tmp_path: Path) -> None:
+def test_listing_the_tools_requires_the_token(tmp_path: Path) -> None:
     token = "a-token-of-some-length"
     with hands_at(tmp_path, "--isolation", "process", CONTINUITY_RUNNER_TOKEN=token) as hands:
         assert hands.ask("GET", "/tools")[0] == 401
         assert hands.ask("GET", "/tools", authorization=f"Bearer {token}")[0] == 200
 
 
-def test_health_does_not_tell_the_folder_through_a_proxy(hands: Hands) -> None:
+def test_health_omits_the_folder_for_a_request_through_a_proxy(hands: Hands) -> None:
     assert hands.ask("GET", "/health", x_forwarded_for="192.0.2.1")[1]["workspaceRoot"] is None
 
 
-def test_who_hangs_up_ends_the_command(hands: Hands) -> None:
+def test_a_closed_connection_ends_the_command(hands: Hands) -> None:
     nap = make_nap(hands.root)
     line = f"(setsid env -i ./{nap} 600 &); ./{nap} 600"
     body = json.dumps(envelope("bash.exec", {"cmd": line})).encode()
@@ -255,7 +255,7 @@ def test_who_hangs_up_ends_the_command(hands: Hands) -> None:
         ("http.request", {"url": "http://example.com", "headers": {"a": "b\r\nc: d"}}),
     ],
 )
-def test_wrong_arguments_are_told_and_nothing_is_done(
+def test_wrong_arguments_are_reported_and_nothing_runs(
     hands: Hands, name: str, args: dict[str, Any]
 ) -> None:
     error = hands.error(name, **args)
@@ -263,7 +263,7 @@ def test_wrong_arguments_are_told_and_nothing_is_done(
     assert name in error["message"] or "sum" in error["message"]
 
 
-def test_an_unknown_tool_is_told_with_those_there_are(hands: Hands) -> None:
+def test_an_unknown_tool_is_refused_with_the_list_of_known_tools(hands: Hands) -> None:
     error = hands.error("bash.exec2")
     assert error["code"] == "TOOL_NOT_FOUND"
     assert set(error["details"]["tools"]) == {
@@ -278,18 +278,18 @@ def test_an_unknown_tool_is_told_with_those_there_are(hands: Hands) -> None:
     }
 
 
-def test_the_plain_tools_do_what_they_say(hands: Hands) -> None:
+def test_the_simple_tools_return_their_results(hands: Hands) -> None:
     assert hands.output("math.add", a=1, b=2) == {"result": 3}
     assert hands.output("math.add", a=0.5, b=-2) == {"result": -1.5}
     assert hands.output("text.upper", text="straße") == {"text": "STRASSE"}
     assert hands.output("echo", text="中文") == {"text": "中文"}
 
 
-def test_no_network_means_no_request(hands: Hands) -> None:
+def test_an_http_request_is_refused_without_network_access(hands: Hands) -> None:
     assert hands.error("http.request", url="http://example.com")["code"] == "NETWORK_NOT_ALLOWED"
 
 
-def test_it_comes_up_without_a_database_and_makes_no_home(tmp_path: Path) -> None:
+def test_the_runner_starts_without_a_database_and_creates_no_home(tmp_path: Path) -> None:
     home = tmp_path / "home"
     (root := tmp_path / "root").mkdir()
     unusable = {

@@ -1,4 +1,4 @@
-"""What the reference runner's tools do to files and commands, and how they fail."""
+"""Test the reference runner's file and command tools, and how they fail."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MIB = 1024 * 1024
 
 @pytest.fixture(scope="module")
 def hands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hands]:
-    """A runner without isolation, for all tests of this file."""
+    """Start one runner without isolation for all tests of this file."""
     base = tmp_path_factory.mktemp("hands")
     (base / "secret").write_text("the secret")
     (base / "root").mkdir()
@@ -26,14 +26,14 @@ def hands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hands]:
         yield hands
 
 
-def test_a_command_tells_its_status_and_both_its_streams(hands: Hands) -> None:
+def test_a_command_returns_its_exit_status_and_both_streams(hands: Hands) -> None:
     output = hands.output("bash.exec", cmd="echo out; echo err >&2; exit 3")
     assert (output["exitCode"], output["stdout"], output["stderr"]) == (3, "out\n", "err\n")
     assert output["truncated"] is False
     assert hands.output("bash.exec", cmd="kill -9 $$")["exitCode"] == 137
 
 
-def test_a_command_has_its_folder_its_variables_and_no_input(hands: Hands) -> None:
+def test_a_command_gets_its_folder_its_variables_and_an_empty_stdin(hands: Hands) -> None:
     (hands.root / "folder").mkdir(exist_ok=True)
     output = hands.output(
         "bash.exec", cmd='cat; basename "$PWD"; echo "$A"', cwd="folder", env={"A": "a b"}
@@ -41,16 +41,17 @@ def test_a_command_has_its_folder_its_variables_and_no_input(hands: Hands) -> No
     assert output["stdout"] == "folder\na b\n"
 
 
-def test_a_late_command_is_killed_with_what_left_its_group(hands: Hands) -> None:
+def test_a_command_that_times_out_is_killed_with_processes_outside_its_group(hands: Hands) -> None:
     nap = make_nap(hands.root)
     line = f"echo began; (setsid env -i ./{nap} 600 &); ./{nap} 600"
-    error = hands.error("bash.exec", cmd=line, timeoutMs=15_000)  # also where all stands still
+    # Long enough for a machine under load.
+    error = hands.error("bash.exec", cmd=line, timeoutMs=15_000)
     assert (error["code"], error["retryable"]) == ("TIMEOUT", False)
     assert error["details"]["stdout"] == "began\n"
     assert sleepers(nap) == []
 
 
-def test_what_a_command_leaves_running_ends_with_it(hands: Hands) -> None:
+def test_background_processes_of_a_command_end_with_it(hands: Hands) -> None:
     nap = make_nap(hands.root)
     output = hands.output("bash.exec", cmd=f"setsid env -i ./{nap} 600 & echo left")
     assert (output["exitCode"], output["stdout"]) == (0, "left\n")
@@ -84,14 +85,14 @@ def test_a_runner_that_is_stopped_ends_its_commands(hands: Hands) -> None:
 @pytest.mark.parametrize(
     "flood", ["head -c 3000000 /dev/zero | tr '\\0' a", "head -c 3000000 /dev/urandom"]
 )
-def test_output_is_cut_at_a_mebibyte_and_says_so(hands: Hands, flood: str) -> None:
+def test_output_is_truncated_at_a_mebibyte_and_marked(hands: Hands, flood: str) -> None:
     result = hands.call("bash.exec", cmd=f"{flood}; exit 5")
     output = result["output"]
     assert (output["exitCode"], output["truncated"]) == (5, True)
     assert 0.9 * MIB < len(json.dumps(output["stdout"], ensure_ascii=False).encode()) <= MIB + 2
 
 
-def test_that_output_is_cut_stands_in_the_updates_once(hands: Hands) -> None:
+def test_the_updates_mark_truncated_output_once(hands: Hands) -> None:
     line = "head -c 2000000 /dev/zero | tr '\\0' '\\1'; echo; echo more"
     body = json.dumps(envelope("bash.exec", {"cmd": line})).encode()
     connection, answer = hands.open("POST", "/execute", body, content_type="application/json")
@@ -103,12 +104,12 @@ def test_that_output_is_cut_stands_in_the_updates_once(hands: Hands) -> None:
     assert len(raw) < 3 * MIB
 
 
-def test_bytes_that_are_no_text_are_replaced_not_refused(hands: Hands) -> None:
+def test_bytes_that_are_not_text_are_replaced_instead_of_refused(hands: Hands) -> None:
     output = hands.output("bash.exec", cmd=r"printf 'a\0b\377c\303'; sleep 0.2; printf '\251'")
     assert output["stdout"] == "a\0b\ufffdc\u00e9"
 
 
-def test_a_file_is_written_added_to_and_read(hands: Hands) -> None:
+def test_a_file_is_written_appended_to_and_read(hands: Hands) -> None:
     assert hands.output("file.write", path="a/b.txt", content="é\n") == {
         "path": "a/b.txt",
         "bytesWritten": 3,
@@ -119,7 +120,7 @@ def test_a_file_is_written_added_to_and_read(hands: Hands) -> None:
     assert (hands.root / "a" / "b.txt").read_text() == "é\n!"
 
 
-def test_nothing_that_is_added_at_once_is_lost(hands: Hands) -> None:
+def test_concurrent_appends_lose_nothing(hands: Hands) -> None:
     with ThreadPoolExecutor(8) as pool:
         list(
             pool.map(
@@ -145,7 +146,7 @@ def test_a_folder_is_listed_up_to_the_limit(hands: Hands) -> None:
     assert (told["total"], told["truncated"]) == (6, True)
 
 
-def test_a_name_that_is_no_text_is_left_out(hands: Hands) -> None:
+def test_a_file_name_that_is_not_text_is_omitted(hands: Hands) -> None:
     hands.output("bash.exec", cmd=r"mkdir -p odd; touch odd/good odd/$'bad\xff'")
     told = hands.output("file.list", path="odd")
     assert told["entries"] == [{"path": "odd/good", "type": "file"}]
@@ -169,7 +170,7 @@ def test_a_name_that_is_no_text_is_left_out(hands: Hands) -> None:
         ("large", "E_TOO_LARGE"),
     ],
 )
-def test_what_is_no_readable_file_of_the_folder_is_refused(
+def test_a_path_that_is_not_a_readable_file_of_the_folder_is_refused(
     hands: Hands, path: str, code: str
 ) -> None:
     hands.output(
@@ -182,7 +183,7 @@ def test_what_is_no_readable_file_of_the_folder_is_refused(
     assert str(hands.root) not in str(error)
 
 
-def test_nothing_is_written_over_a_link_or_outside(hands: Hands) -> None:
+def test_a_write_through_a_link_or_outside_the_folder_is_refused(hands: Hands) -> None:
     hands.output("bash.exec", cmd="ln -sfn ../secret link; ln -sfn .. link-folder")
     for path in ("link", "link-folder/new", "../new", ".git/hooks/post-checkout"):
         assert hands.error("file.write", path=path, content="x")["code"] == "E_DENY_PATH"
@@ -199,9 +200,7 @@ def test_nothing_is_written_over_a_link_or_outside(hands: Hands) -> None:
         ("log-file", "E_BAD_ARGS"),
     ],
 )
-def test_a_command_runs_in_a_folder_below_the_root_or_not_at_all(
-    hands: Hands, cwd: str, code: str
-) -> None:
+def test_a_command_runs_only_in_a_folder_below_the_root(hands: Hands, cwd: str, code: str) -> None:
     hands.output("bash.exec", cmd="ln -sfn .. link-folder; echo > log-file")
     assert hands.error("bash.exec", cmd="echo > ran", cwd=cwd)["code"] == code
     assert not (hands.root / "ran").exists()

@@ -1,5 +1,5 @@
-"""A thousand listeners on one web process, events written by another, on the embedded database:
-each gets every event exactly once and in order.
+"""Test a thousand event stream readers on one web process while another process writes events to
+the embedded database: each reader gets every event exactly once and in order.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from tests.support.crowd import Crowd, Reader, allow_sockets
 ROOT = Path(__file__).parent.parent.parent
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 LISTENERS = 1000
-POOL_FDS = 60  # the database's few threads keep their files open
+POOL_FDS = 60  # files that the database threads keep open
 
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[OwnHome]:
-    """A home of its own with the tests' Redis, and no limit of calls that a crowd would meet."""
+    """Create a separate home with the tests' Redis and a rate limit above what the readers need."""
     with own_home(
         tmp_path,
         REDIS_URL=os.environ["REDIS_URL"],
@@ -43,7 +43,7 @@ def home(tmp_path: Path) -> Iterator[OwnHome]:
 
 
 class Web:
-    """A web process on a port of its own."""
+    """A web process on its own port."""
 
     def __init__(self, home: OwnHome) -> None:
         self.home, self.port = home, free_port()
@@ -52,7 +52,7 @@ class Web:
         self.started = self.start()
 
     def start(self) -> Started:
-        """Start it and wait until it serves; its limit of open files is a usual one."""
+        """Start the process with a usual limit of open files and wait until it serves."""
         serve = shlex.join([sys.executable, "manage.py", "serve", "--port", str(self.port)])
         limit = f"ulimit -S -n 256; exec {serve}"
         started = Started(["/bin/bash", "-c", limit], self.home.env)
@@ -61,13 +61,13 @@ class Web:
 
     @property
     def process(self) -> psutil.Process:
-        """The process itself."""
+        """Return the running process."""
         return psutil.Process(self.started.process.pid)
 
 
 @pytest.fixture
 def web(home: OwnHome) -> Iterator[Web]:
-    """A web process for the length of a test."""
+    """Run a web process for the duration of a test."""
     made = Web(home)
     yield made
     if made.started.process.poll() is None:
@@ -93,13 +93,13 @@ class Writer:
         return self._process.stdout.readline()
 
     def go(self) -> None:
-        """Let it write."""
+        """Start the writing."""
         assert self._process.stdin
         self._process.stdin.write("go\n")
         self._process.stdin.flush()
 
     def end(self) -> dict[str, int]:
-        """Wait until it is done; return each run's last seq."""
+        """Wait until the process ends and return each run's last seq."""
         said: dict[str, int] = json.loads(self._line())
         self._process.communicate(timeout=20)
         return said
@@ -116,7 +116,7 @@ def readers_of(web: Web, run_ids: list[str], number: int = LISTENERS) -> list[Re
 def follow(
     web: Web, writer: Writer, meanwhile: Callable[[Crowd], None] | None = None
 ) -> list[Reader]:
-    """Let a crowd read while the writer writes; check what each got, and return the readers."""
+    """Run all readers while the writer writes, check what each got, and return the readers."""
 
     async def story() -> Crowd:
         crowd = Crowd(readers_of(web, writer.run_ids))
@@ -129,7 +129,7 @@ def follow(
             await asyncio.sleep(0.05)
         last = await said
         await crowd.until(lambda one: one.got[-1] == last[one._path.split("/")[4]])
-        await asyncio.sleep(0.5)  # for what would come twice
+        await asyncio.sleep(0.5)  # time for a duplicate event to arrive
         await crowd.leave()
         return crowd
 
@@ -139,20 +139,23 @@ def follow(
     return list(crowd.readers)
 
 
-def test_a_thousand_listeners_of_one_run_get_every_event_once(web: Web, home: OwnHome) -> None:
+def test_a_thousand_readers_of_one_run_get_every_event_once(web: Web, home: OwnHome) -> None:
     threads = web.process.num_threads()
     counts: list[int] = []
     readers = follow(web, Writer(home, 1, 300), lambda _: counts.append(web.process.num_threads()))
     assert {len(one.got) for one in readers} == {302}
     assert {one.times for one in readers} == {1}
-    assert max(counts) <= threads + 40  # pools of a fixed size; a listener has no thread
+    # The thread pools have a fixed size; a reader has no thread of its own.
+    assert max(counts) <= threads + 40
 
 
-def test_a_thousand_runs_with_a_listener_each(web: Web, home: OwnHome) -> None:
+def test_a_thousand_runs_with_one_reader_each_deliver_every_event(web: Web, home: OwnHome) -> None:
     follow(web, Writer(home, LISTENERS, 2000))
 
 
-def test_storms_of_readers_that_hang_up_and_come_back(web: Web, home: OwnHome) -> None:
+def test_readers_that_disconnect_and_reconnect_at_once_miss_no_event(
+    web: Web, home: OwnHome
+) -> None:
     chance = random.Random(5)
 
     def hang_up(crowd: Crowd) -> None:
@@ -163,7 +166,7 @@ def test_storms_of_readers_that_hang_up_and_come_back(web: Web, home: OwnHome) -
     assert sum(one.times for one in readers) > LISTENERS + 200
 
 
-def test_a_web_process_that_is_replaced_loses_no_reader_an_event(web: Web, home: OwnHome) -> None:
+def test_readers_miss_no_event_when_a_web_process_is_replaced(web: Web, home: OwnHome) -> None:
     written = [0]
     ended: list[float] = []
 
@@ -181,7 +184,7 @@ def test_a_web_process_that_is_replaced_loses_no_reader_an_event(web: Web, home:
     assert all(one.times >= 2 for one in readers)
 
 
-def test_readers_that_hang_up_leave_nothing_behind(web: Web, home: OwnHome) -> None:
+def test_readers_that_disconnect_leave_no_resources(web: Web, home: OwnHome) -> None:
     writer = Writer(home, 1, 1)
     open_before = web.process.num_fds()
 

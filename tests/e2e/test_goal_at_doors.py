@@ -1,5 +1,5 @@
-"""One goal over several pages (open, search, fill, follow, extract) at each door: MCP, REST and its
-streams, the WebSocket of a task; test_task_chat has the chat page.
+"""Test one goal over several pages (open, search, fill, follow, extract) through MCP, REST and its
+streams, and the WebSocket of a task; test_task_chat covers the chat page.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ Background = Callable[[Callable[[], object]], Any]
 
 @pytest.fixture(autouse=True)
 def pages(model: ModelServer, page_server: PageServer, agent_settings: Any) -> PageServer:
-    """The pages, and a model that finds its way over them."""
+    """Serve the pages, with a model that navigates them to the goal."""
     model.answer = Browsing(catalogue(page_server))
     return page_server
 
 
 def events(response: httpx.Response) -> Iterator[dict[str, Any]]:
-    """Return the events of a stream as they come; each has its seq as its id."""
+    """Yield the events of a stream as they arrive; the id of each is its seq."""
     seen = ""
     for line in response.iter_lines():
         if line.startswith("id: "):
@@ -56,7 +56,7 @@ def events(response: httpx.Response) -> Iterator[dict[str, Any]]:
 def read(
     api: httpx.Client, path: str, is_last: Callable[[dict[str, Any]], bool], after: int = 0
 ) -> list[dict[str, Any]]:
-    """Return the events of a stream behind a seq, up to the first that is the last wanted."""
+    """Return the events of a stream after a seq, up to the first that meets the condition."""
     headers = {"Accept": "text/event-stream", "Last-Event-ID": str(after)}
     with api.stream("GET", path, headers=headers) as response:
         got = []
@@ -68,11 +68,11 @@ def read(
 
 
 def rests(event: Any) -> bool:
-    """Tell whether an event says that the task waits for its user again."""
+    """Return whether an event reports that the task waits for its user again."""
     return bool(event["type"] == "statusUpdate" and event["data"]["status"] == "ongoing")
 
 
-def test_over_mcp_as_a_run_of_the_template(
+def test_the_goal_runs_over_mcp_as_a_run_of_the_template(
     principal: Principal,
     place: WorkerProcess,
     in_background: Background,  # noqa: F811
@@ -102,7 +102,7 @@ def test_over_mcp_as_a_run_of_the_template(
     assert json.loads(whole["data"])["output"] == {"count": 7}
 
 
-def test_over_rest_as_a_message_of_a_task_whose_streams_go_on_where_they_were_left(
+def test_the_goal_runs_over_rest_and_its_streams_resume_after_the_last_seq(
     api: httpx.Client,
     place: WorkerProcess,
     in_background: Background,  # noqa: F811
@@ -130,7 +130,7 @@ def test_over_rest_as_a_message_of_a_task_whose_streams_go_on_where_they_were_le
     assert (shown["status"], len(shown["messages"])) == ("ongoing", 2)
 
 
-def test_over_the_tasks_websocket_from_the_message_to_the_end(
+def test_the_goal_runs_over_the_websocket_of_a_task(
     web: str,
     token: str,
     api: httpx.Client,

@@ -1,5 +1,5 @@
-"""The joint check of S3 §9: a real docker-runner, the whole stack, an agent's host over MCP, a
-person at a browser. A call lands on the runner, what it says streams, and the audit page tells it.
+"""Test S3 §9 end to end: a real docker-runner, the whole stack, an agent's host over MCP, a person
+at a browser. A call runs on the runner, its output streams, and the audit page lists it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ pytest_plugins = ["tests.support.browser_fixtures"]
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.timeout(600)]
 TOKEN = "a-token-of-the-runner-0123"
 ECHOES = 60
-# It goes on once somebody has read what it said first.
+# The command continues once the test has read its first output.
 TALK = "echo one; until [ -e go ]; do sleep 0.05; done; echo two; sleep 0.1; echo three"
 
 
@@ -38,7 +38,7 @@ def anyio_backend() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Everything of the story: `wire` hears what reaches the runner, which works in `folder`."""
+    """What the test uses: `wire` records what reaches the runner, which works in `folder`."""
 
     home: OwnHome
     address: str
@@ -50,7 +50,7 @@ class Site:
 
 @pytest.fixture
 def site(tmp_path: Path, browser_loop: LoopThread) -> Iterator[Site]:
-    """`manage.py up`, `manage.py docker_runner`, and a person signed in by the admin's link."""
+    """Start `manage.py up` and `manage.py docker_runner`, and sign in by the admin's link."""
     (folder := tmp_path / "hands").mkdir()
     safest = ("--isolation", best_isolation(folder))
     with ExitStack() as stack:
@@ -67,7 +67,7 @@ def site(tmp_path: Path, browser_loop: LoopThread) -> Iterator[Site]:
 
 
 def make_runner(site: Site) -> str:
-    """Make the runner a target in the admin's form, probe it there, and return the target's id."""
+    """Create a target for the runner in the admin's form, probe it, and return the target's id."""
     person = site.person
     person.open("/admin/runners/executiontarget/")
     person.click("a:has-text('New runner')")
@@ -84,7 +84,7 @@ def make_runner(site: Site) -> str:
 
 
 async def hand_in(agent: Client, target_id: str, *calls: tuple[str, dict[str, Any]]) -> str:
-    """Submit a run of calls on the runner, as an agent does, and return its id."""
+    """Submit a run with calls on the runner, as an agent does, and return the run's id."""
     inputs = {
         "calls": [{"name": name, "args": args, "targetId": target_id} for name, args in calls]
     }
@@ -99,12 +99,12 @@ async def hand_in(agent: Client, target_id: str, *calls: tuple[str, dict[str, An
 
 
 async def wait_for(agent: Client, run_id: str) -> dict[str, Any]:
-    """Return a run that ended, or that waits for a person."""
+    """Wait until the run has ended or waits for a person, and return it."""
     return await call(agent, "wait_task_run", runId=run_id, waitMs=55_000)
 
 
 async def until_update(agent: Client, run_id: str) -> None:
-    """Wait until the run has told a piece of what its tool says."""
+    """Wait until the run has published a part of its tool's output."""
     seen, after = [], 0
     while "tool.update" not in seen:
         page = await call(
@@ -114,7 +114,7 @@ async def until_update(agent: Client, run_id: str) -> None:
         seen, after = [event["type"] for event in page["events"]], page["lastSeq"]
 
 
-async def test_hands_on_another_machine(site: Site) -> None:
+async def test_an_agents_calls_run_on_a_remote_runner(site: Site) -> None:
     target_id = make_runner(site)
     async with connected(site.home.env) as agent:
         await a_person_is_asked_first(site, agent, target_id)
@@ -184,7 +184,8 @@ def the_audit_page_filters_and_pages(person: Visitor) -> None:
     person.click(".cty-pages a:has-text('Older')")
     person.sees("text=Rows 101")
     last = person.reads(rows)
-    assert len(last) == 2 * ECHOES + 1 - 100  # two a call, and the rule that allows it
+    # Two for each call, and one for the rule that allows it.
+    assert len(last) == 2 * ECHOES + 1 - 100
     assert "policy_rule.created" in last[-1]
     person.click("text=Filters")
     person.click("a[title='policy.denied']")

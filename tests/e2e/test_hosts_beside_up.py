@@ -1,4 +1,4 @@
-"""Two agent hosts and a person's `up` on one home: one stack, and more runs than it has slots."""
+"""Test two agent hosts and a person's `up` on one home: one stack, more runs than slots."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def test_two_hosts_and_an_up_share_one_stack_and_its_slots(home: OwnHome) 
         runs = await hand_in(one, 3.0) + await hand_in(two, 3.0)
         waits = await call(one, "list_task_runs", status="queued")
         assert 1 <= waits["total"] <= len(runs) - 5
-        for run_id in runs:  # either host sees what the other handed in
+        for run_id in runs:  # each host sees the runs that the other submitted
             run = await call(two, "wait_task_run", runId=run_id, waitMs=55_000)
             assert run["status"] == "succeeded"
         assert (await call(one, "list_task_runs", status="succeeded"))["total"] == len(runs)

@@ -1,4 +1,4 @@
-"""What a person is told who has the agent's page when it ends: in two real browsers."""
+"""Test what the person who controls the agent's page sees when it ends, in two real browsers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def taken(
     place: WorkerProcess,  # noqa: F811
     in_background: Background,  # noqa: F811
 ) -> str:
-    """A task whose run waits while the visitor, who clicks once, has its page."""
+    """Return a task whose run waits while the visitor, who clicks once, controls its page."""
     task_id = begin(visitor, principal)
     working = in_background(place.work)
     visitor.sees("[data-live-picture][src^='data:image/jpeg']")
@@ -58,13 +58,15 @@ def taken(
 
 
 def check_over(task_id: str, status: str) -> None:
-    """Make sure that the page is closed, and nobody looks after it."""
+    """Assert that the page is closed and that no worker watches it."""
     until(lambda: not has_open_pages())
     until(lambda: all(one.done() for one in broadcaster._serving.values()))
     assert Task.objects.get(id=task_id).status == status
 
 
-def test_a_task_that_is_stopped_takes_the_page_and_says_so(visitor: Visitor, taken: str) -> None:
+def test_stopping_a_task_closes_the_page_and_reports_the_reason(
+    visitor: Visitor, taken: str
+) -> None:
     visitor.click("button:has-text('Stop')")
     visitor.sees("[data-live-absent]:not([hidden]) >> text=The run was canceled")
     visitor.sees(".chat-message[data-role=failure] >> text=The task was stopped")
@@ -73,9 +75,7 @@ def test_a_task_that_is_stopped_takes_the_page_and_says_so(visitor: Visitor, tak
     check_over(taken, "ongoing")
 
 
-def test_a_page_that_is_kept_too_long_is_taken_and_the_person_is_told_why(
-    visitor: Visitor, taken: str
-) -> None:
+def test_a_takeover_that_lasts_too_long_ends_with_a_reason(visitor: Visitor, taken: str) -> None:
     half_an_hour = timedelta(minutes=30)
     Task.objects.update(taken_over_at=F("taken_over_at") - half_an_hour)
     assert end_takeovers() == 1
@@ -86,7 +86,7 @@ def test_a_page_that_is_kept_too_long_is_taken_and_the_person_is_told_why(
     check_over(taken, "error")
 
 
-def test_a_page_that_was_closed_is_opened_anew_once_it_is_given_back(
+def test_a_closed_page_is_reopened_when_the_person_returns_it(
     visitor: Visitor,
     taken: str,
     model_that_signs_in: Signing,

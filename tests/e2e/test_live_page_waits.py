@@ -1,5 +1,5 @@
-"""A person takes the agent's page while its run waits for them already: for an answer, or for a
-confirmation. In two real browsers.
+"""Test a takeover of the agent's page while its run already waits for the person, for an answer or
+for a confirmation, in two real browsers.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def waits(
     model: ModelServer,
     place: WorkerProcess,  # noqa: F811
 ) -> Wait:
-    """Have a run come to wait, and the visitor take its page over and sign in there; return the
-    task's id.
+    """Return a function that runs a task until it waits, has the visitor take over its page and
+    sign in, and returns the task's id.
     """
     page_server.add("/inside", INSIDE)
 
@@ -66,14 +66,14 @@ def waits(
 
 
 def an_hour_goes_by() -> None:
-    """Have the run have begun an hour ago: more than it may take."""
+    """Move the run's start an hour back, past its timeout."""
     assert Run.objects.get().timeout_ms < 3_600_000
     ago = timedelta(hours=1)
     Run.objects.update(created_at=F("created_at") - ago, started_at=F("started_at") - ago)
 
 
 def statuses(task_id: str) -> list[str]:
-    """Return where the task was, one after the other."""
+    """Return the statuses of the task in order."""
     told = TaskEvent.objects.filter(task_id=task_id, type="statusUpdate").order_by("seq")
     return [one.data["status"] for one in told if "step" not in one.data]
 
@@ -90,7 +90,7 @@ def give_back(visitor: Visitor, status: str) -> None:
 
 
 def check_seen(visitor: Visitor) -> Run:
-    """Make sure that the model was told the page as the person left it, and answered with that."""
+    """Assert that the model received the page as the person left it and answered from it."""
     visitor.sees("[data-role=assistant] >> text=I see your number.")
     run = Run.objects.get()
     assert run.status == "succeeded", run.error
@@ -98,7 +98,7 @@ def check_seen(visitor: Visitor) -> Run:
     return run
 
 
-def test_an_answer_given_while_a_person_has_the_page_is_heard_once_it_is_given_back(
+def test_an_answer_during_a_takeover_reaches_the_model_when_the_page_is_returned(
     visitor: Visitor,
     waits: Wait,
     model: ModelServer,
@@ -110,7 +110,7 @@ def test_an_answer_given_while_a_person_has_the_page_is_heard_once_it_is_given_b
     place.work()
     run = Run.objects.get()
     assert (run.status, run.waiting_for["type"]) == ("running", "takeover")
-    assert (Task.objects.get().status, len(model.asked)) == ("takeover", 2)  # nothing is asked
+    assert (Task.objects.get().status, len(model.asked)) == ("takeover", 2)  # no question is open
     visitor.sees("[data-live-screen][data-acts]")
     show(visitor, "live-answered-meanwhile")
     an_hour_goes_by()
@@ -122,7 +122,7 @@ def test_an_answer_given_while_a_person_has_the_page_is_heard_once_it_is_given_b
     assert statuses(task_id) == ["running", "ongoing", "takeover", "running", "ongoing"]
 
 
-def test_a_page_given_back_before_the_answer_is_looked_at_before_the_model_goes_on(
+def test_a_page_returned_before_the_answer_is_read_before_the_model_continues(
     visitor: Visitor,
     waits: Wait,
     model: ModelServer,
@@ -140,7 +140,7 @@ def test_a_page_given_back_before_the_answer_is_looked_at_before_the_model_goes_
 
 
 @pytest.mark.parametrize("is_confirmed_first", [True, False])
-def test_a_call_that_is_confirmed_while_a_person_had_the_page_is_not_made_on_the_changed_page(
+def test_a_call_confirmed_during_a_takeover_does_not_run_on_the_changed_page(
     visitor: Visitor,
     waits: Wait,
     model: ModelServer,

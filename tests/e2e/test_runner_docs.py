@@ -1,4 +1,4 @@
-"""The commands of docs/docker-runner.md and docs/targets.md, run as they stand there, but for the
+"""Run the commands of docs/docker-runner.md and docs/targets.md as written, except for the
 addresses, the folder and the interpreter.
 """
 
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 def commands(document: str, **named: str) -> list[str]:
-    """Return the shell blocks of a document: `runner`, `site` and `folder` say what is here."""
+    """Return the shell blocks of a document with the test's addresses and folder filled in."""
     text = (ROOT / "docs" / document).read_text("utf-8")
     named = {"runner": "127.0.0.1:18081", "site": "127.0.0.1:8000", **named}
     swaps = {
@@ -40,7 +40,7 @@ def commands(document: str, **named: str) -> list[str]:
 
 
 def run(block: str, env: dict[str, str]) -> str:
-    """Run a block to its end, which has to be a good one, and return what it printed."""
+    """Run a block, assert that it succeeds, and return what it printed."""
     done = subprocess.run(
         ["bash", "-euc", block],
         cwd=ROOT,
@@ -55,7 +55,7 @@ def run(block: str, env: dict[str, str]) -> str:
 
 
 def values(text: str) -> list[Any]:
-    """Return the JSON values that follow one another in a text."""
+    """Return the JSON values of a text in order."""
     found, at, decoder = [], 0, json.JSONDecoder()
     while at < len(text.rstrip()):
         value, at = decoder.raw_decode(text, at + len(text[at:]) - len(text[at:].lstrip()))
@@ -65,7 +65,7 @@ def values(text: str) -> list[Any]:
 
 @pytest.fixture
 def runner(tmp_path: Path) -> Iterator[str]:
-    """The runner that the first block of its document starts, on a free port; its address."""
+    """Start the runner of the document's first block on a free port and return its address."""
     if best_isolation(tmp_path) != "bubblewrap":
         pytest.skip("the document's runner needs bubblewrap")
     block = commands("docker-runner.md", folder=str(tmp_path / "hands"))[0]
@@ -89,7 +89,7 @@ def home(tmp_path: Path) -> Iterator[OwnHome]:
         yield mine
 
 
-def test_a_runner_is_asked_and_answers_as_its_document_says(runner: str) -> None:
+def test_a_runner_answers_the_commands_as_its_document_describes(runner: str) -> None:
     asked = commands("docker-runner.md", runner=runner)[1]
     health, answer = values(run(asked, dict(os.environ)))
     assert (health["ok"], health["isolation"]) == (True, "bubblewrap")
@@ -97,7 +97,9 @@ def test_a_runner_is_asked_and_answers_as_its_document_says(runner: str) -> None
     assert answer["result"]["output"]["stdout"] == "1\n2\n3\n"
 
 
-def test_a_target_is_made_and_called_as_its_document_says(runner: str, home: OwnHome) -> None:
+def test_a_target_is_created_and_called_as_its_document_describes(
+    runner: str, home: OwnHome
+) -> None:
     address = home.start("up", CONTINUITY_EGRESS_ALLOW=runner).address()
     token = home.run("create_token", "docs").stdout.strip()
     site = address.removeprefix("http://")

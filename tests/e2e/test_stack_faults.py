@@ -1,4 +1,4 @@
-"""The real stack with a browser at work, killed: nothing is left, no accepted run is lost."""
+"""Kill parts of the real stack while a browser works: no process is left, no run is lost."""
 
 from __future__ import annotations
 
@@ -30,9 +30,7 @@ def _scratch_of(pid: int) -> Path:
 
 
 @pytest.mark.parametrize("killed", [["supervisor"], ["supervisor", "watcher"]], ids="+".join)
-def test_a_stack_that_is_killed_with_pages_open_leaves_nothing(
-    home: OwnHome, killed: list[str]
-) -> None:
+def test_a_stack_killed_with_open_pages_leaves_nothing(home: OwnHome, killed: list[str]) -> None:
     up = home.start("up", "--demo", "--once")
     up.until(" 1/16 ")
     family, scratch = home.family(), _scratch_of(home.pid("worker"))
@@ -45,7 +43,7 @@ def test_a_stack_that_is_killed_with_pages_open_leaves_nothing(
     assert not scratch.parent.exists()
 
 
-def test_after_it_was_killed_the_next_one_finishes_the_run(home: OwnHome) -> None:
+def test_the_next_stack_finishes_the_run_of_a_killed_stack(home: OwnHome) -> None:
     up = home.start("up", "--demo", "--once")
     run_id = up.until("is accepted").split()[0]
     up.process.kill()
@@ -61,7 +59,7 @@ def _status_of_run(home: OwnHome, run_id: str) -> str:
     return str(found[0])
 
 
-def test_a_worker_that_is_killed_costs_the_job_nothing(home: OwnHome) -> None:
+def test_a_job_succeeds_although_its_worker_is_killed(home: OwnHome) -> None:
     up = home.start("up", "--demo", "--once")
     up.until(" 2/16 ")
     worker = psutil.Process(home.pid("worker"))
@@ -71,7 +69,7 @@ def test_a_worker_that_is_killed_costs_the_job_nothing(home: OwnHome) -> None:
     assert left_of(family, within_s=0.5) == []
 
 
-def test_the_address_answers_also_while_the_web_part_starts_again(home: OwnHome) -> None:
+def test_the_address_answers_while_the_web_process_restarts(home: OwnHome) -> None:
     up = home.start("up")
     url = up.address()
     os.kill(home.pid("web"), signal.SIGKILL)
@@ -81,7 +79,7 @@ def test_the_address_answers_also_while_the_web_part_starts_again(home: OwnHome)
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
-def test_a_worker_that_is_stopped_dead_is_replaced(home: OwnHome) -> None:
+def test_a_frozen_worker_is_replaced(home: OwnHome) -> None:
     up = home.start("up")
     up.address()
     worker = home.pid("worker")
@@ -92,7 +90,7 @@ def test_a_worker_that_is_stopped_dead_is_replaced(home: OwnHome) -> None:
     up.end()
 
 
-def test_redis_comes_back_after_it_was_killed(home: OwnHome) -> None:
+def test_a_killed_redis_is_restarted(home: OwnHome) -> None:
     up = home.start("up")
     up.address()
     os.kill(home.pid("redis"), signal.SIGKILL)
@@ -101,7 +99,7 @@ def test_redis_comes_back_after_it_was_killed(home: OwnHome) -> None:
     assert up.end() == 0
 
 
-def test_a_door_gets_its_stack_once_and_for_all(home: OwnHome) -> None:
+def test_two_processes_that_need_a_stack_share_one(home: OwnHome) -> None:
     code = (
         "import os, time, django; os.environ['DJANGO_SETTINGS_MODULE'] = 'config.settings'\n"
         "from runs.installation.home.locks import Membership\n"
@@ -120,7 +118,7 @@ def test_a_door_gets_its_stack_once_and_for_all(home: OwnHome) -> None:
     assert status_of(said[0][2] + "/healthz") == 200
 
 
-def test_the_watcher_alone_may_be_killed(home: OwnHome) -> None:
+def test_a_killed_watcher_is_restarted_and_the_worker_keeps_running(home: OwnHome) -> None:
     up = home.start("up")
     up.address()
     before = home.pid("watcher"), home.pid("worker")

@@ -1,4 +1,4 @@
-"""`manage.py up` as a person meets it: what it says, how it is joined, how it ends."""
+"""Test `manage.py up` as a user runs it: its output, a second `up` on the same home, its end."""
 
 from __future__ import annotations
 
@@ -27,12 +27,14 @@ def _is_one_clear_answer(said: str, *words: str) -> bool:
     return "Traceback" not in said and all(word in said for word in words)
 
 
-def test_it_shows_a_line_a_part_serves_and_leaves_nothing_after_ctrl_c(home: OwnHome) -> None:
+def test_up_prints_a_line_for_each_part_serves_and_leaves_nothing_after_ctrl_c(
+    home: OwnHome,
+) -> None:
     home.at.home.mkdir(mode=0o755)
     up = home.start("up")
     url = up.address()
     for path in (home.at.home, home.at.logs, home.at.redis, home.at.redis / "redis.sock"):
-        assert path.stat().st_mode & 0o077 == 0  # for the owner alone
+        assert path.stat().st_mode & 0o077 == 0  # accessible to the owner only
     for part in ("redis", "web", "worker", "scheduler"):
         assert [line for line in up.said.splitlines() if line.startswith(f"  {part} ")]
     assert status_of(f"{url}/healthz") == 200
@@ -43,7 +45,7 @@ def test_it_shows_a_line_a_part_serves_and_leaves_nothing_after_ctrl_c(home: Own
     assert not is_up(home.at)
 
 
-def test_a_second_one_attaches_and_takes_over_when_the_first_ends(home: OwnHome) -> None:
+def test_a_second_up_attaches_and_takes_over_when_the_first_ends(home: OwnHome) -> None:
     first, second = home.start("up"), None
     url = first.address()
     second = home.start("up")
@@ -56,7 +58,7 @@ def test_a_second_one_attaches_and_takes_over_when_the_first_ends(home: OwnHome)
     assert not is_up(home.at)
 
 
-def test_down_ends_a_foreground_stack_and_those_attached_to_it(home: OwnHome) -> None:
+def test_down_ends_a_foreground_stack_and_the_commands_attached_to_it(home: OwnHome) -> None:
     first = home.start("up")
     first.address()
     second = home.start("up")
@@ -67,7 +69,7 @@ def test_down_ends_a_foreground_stack_and_those_attached_to_it(home: OwnHome) ->
     assert home.run("status").returncode == 3
 
 
-def test_two_that_start_at_once_make_one_stack(home: OwnHome) -> None:
+def test_two_concurrent_starts_create_one_stack(home: OwnHome) -> None:
     with ThreadPoolExecutor(3) as pool:
         started = list(pool.map(lambda _: home.run("up", "--background"), range(3)))
     assert [one.returncode for one in started] == [0, 0, 0], [one.stderr for one in started]
@@ -75,7 +77,7 @@ def test_two_that_start_at_once_make_one_stack(home: OwnHome) -> None:
     assert pids == {str(home.info.pid)}
 
 
-def test_what_runs_in_the_background_stays_until_down(home: OwnHome) -> None:
+def test_a_background_stack_runs_until_down(home: OwnHome) -> None:
     assert home.run("status").returncode == 3
     assert "Up in the background" in home.run("up", "--background").stdout
     status = home.run("status")
@@ -93,7 +95,7 @@ def test_what_runs_in_the_background_stays_until_down(home: OwnHome) -> None:
     assert "Nothing is up" in home.run("down").stdout
 
 
-def test_a_port_in_use_is_refused_when_it_was_asked_for(home: OwnHome) -> None:
+def test_a_requested_port_that_is_in_use_is_refused(home: OwnHome) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = str(other.getsockname()[1])
         up = home.run("up", "--port", port)
@@ -102,7 +104,7 @@ def test_a_port_in_use_is_refused_when_it_was_asked_for(home: OwnHome) -> None:
     assert not is_up(home.at)
 
 
-def test_a_port_in_use_is_stepped_over_otherwise(home: OwnHome, tmp_path: Path) -> None:
+def test_a_default_port_that_is_in_use_is_skipped(home: OwnHome, tmp_path: Path) -> None:
     up = home.start("up")
     url = up.address()
     with own_home(tmp_path / "other") as other:
@@ -113,7 +115,7 @@ def test_a_port_in_use_is_stepped_over_otherwise(home: OwnHome, tmp_path: Path) 
     up.end()
 
 
-def test_a_background_stack_ends_when_nobody_wants_it(home: OwnHome) -> None:
+def test_an_idle_background_stack_ends(home: OwnHome) -> None:
     with Membership(home.at):
         home.run("up", "--background", CONTINUITY_IDLE_STOP_S="1")
         family = home.family()
@@ -122,7 +124,7 @@ def test_a_background_stack_ends_when_nobody_wants_it(home: OwnHome) -> None:
     assert "The stack has been idle" in home.at.log("up").read_text()
 
 
-def test_a_home_that_cannot_be_written_is_said_in_one_sentence(tmp_path: Path) -> None:
+def test_a_home_that_is_not_writable_is_reported_in_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     up = OwnHome(tmp_path / "file" / "home").run("up")
     assert up.returncode == 1
@@ -141,7 +143,7 @@ def test_a_home_whose_path_is_too_long_for_sockets_works(tmp_path: Path) -> None
         assert not socket_path.parent.exists()
 
 
-def test_redis_data_that_cannot_be_loaded_keeps_nothing_from_starting(home: OwnHome) -> None:
+def test_unreadable_redis_data_does_not_prevent_the_start(home: OwnHome) -> None:
     data = home.at.redis / "appendonlydir"
     data.mkdir(parents=True)
     (data / "appendonly.aof.manifest").write_text("nonsense\n")
@@ -167,7 +169,7 @@ def test_an_unsafe_start_is_refused_with_its_reason(
     assert _is_one_clear_answer(serve.stderr, word)
 
 
-def test_several_commands_prepare_a_fresh_home_at_once(home: OwnHome) -> None:
+def test_several_commands_prepare_a_new_home_concurrently(home: OwnHome) -> None:
     with ThreadPoolExecutor(3) as pool:
         checks = list(pool.map(lambda _: home.run("doctor"), range(3)))
     assert [one.returncode for one in checks] == [0, 0, 0], [one.stdout for one in checks]

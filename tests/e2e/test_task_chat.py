@@ -1,5 +1,5 @@
-"""The chat page of a task in a real Chromium: a goal over real pages, worked at while one looks
-(the same goal at the other doors: test_goal_at_doors).
+"""Test the chat page of a task in a real Chromium: the agent pursues a goal over real pages while
+the page shows it live (test_goal_at_doors covers MCP, REST and the WebSocket).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ pytest_plugins = [
 
 
 @pytest.mark.usefixtures("agent_settings")
-def test_the_chat_page_shows_what_is_said_the_tools_and_the_page_as_they_come(
+def test_the_chat_page_shows_messages_tools_and_the_page_live(
     visitor: Visitor,
     model: ModelServer,
     page_server: PageServer,

@@ -1,4 +1,4 @@
-"""Webhooks through the real processes: a run ends in one, the scheduler's tells the receiver."""
+"""Test webhooks across real processes: a run ends in one, the scheduler notifies the receiver."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAKE = (
 )
 
 
-def test_the_scheduler_tells_of_a_run_that_another_process_ended(tmp_path: Path) -> None:
+def test_the_scheduler_sends_a_webhook_for_a_run_that_another_process_ended(tmp_path: Path) -> None:
     env = {"REDIS_URL": os.environ["REDIS_URL"], "CONTINUITY_TEMPLATE_MODULES": "tests.templates"}
     with own_home(tmp_path, CONTINUITY_REDIS_PREFIX="hooks:", **env) as home, receiving() as there:
         assert home.run("migrate").returncode == 0

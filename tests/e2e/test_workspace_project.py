@@ -1,5 +1,5 @@
-"""An agent host edits a real project: preview, write, conflict, restore; then S4 §5's chain, whose
-scene is looked at in a real browser.
+"""Test how an agent host edits a real project: preview, write, conflict, restore; then the workflow
+of S4 §5, whose scene is opened in a real browser.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="module")
 def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """An installation with a worker, and a local server that answers as WebGAL Terre does."""
+    """Start an installation with a worker, and a local server that answers as WebGAL Terre does."""
     with serve_pages() as terre:
         _answer_as_terre(terre)
         env = own_database(tmp_path_factory.mktemp("project")) | {
@@ -45,7 +45,7 @@ def _answer_as_terre(server: PageServer) -> None:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A game with one scene and one picture."""
+    """Create a game with one scene and one picture."""
     root = tmp_path / "my game"
     for folder in ("scene", "background"):
         (root / "game" / folder).mkdir(parents=True)
@@ -56,7 +56,7 @@ def project(tmp_path: Path) -> Path:
 
 
 async def refused(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
-    """Call a tool that has to fail and return S4's error."""
+    """Call a tool, assert that it fails, and return the S4 error."""
     result = await client.call_tool(tool, arguments)
     assert result.is_error
     (block,) = result.content
@@ -65,7 +65,7 @@ async def refused(client: Client, tool: str, **arguments: Any) -> dict[str, Any]
 
 
 async def write(client: Client, path: str, content: str) -> dict[str, Any]:
-    """Preview a write, then make it."""
+    """Preview a write, then perform it."""
     shown = await call(client, "write_to_file", path=path, content=content, dryRun=True)
     assert (shown["applied"], shown["diff"]["type"]) == (False, "line")
     return await call(client, "write_to_file", path=path, content=content, dryRun=False)
@@ -92,8 +92,11 @@ async def test_preview_write_conflict_and_restore(env: dict[str, str], project: 
     assert (project / start).read_text("utf-8") == before
 
 
-async def test_a_scene_is_written_checked_and_looked_at(env: dict[str, str], project: Path) -> None:
-    async with connected(env, cwd=project) as client:  # started there, as hosts do
+async def test_a_scene_is_written_validated_and_previewed(
+    env: dict[str, str], project: Path
+) -> None:
+    # The server is started in the project's folder, as hosts do.
+    async with connected(env, cwd=project) as client:
         assert (await write(client, SCENE, TEXT))["bytesWritten"] == len(TEXT.encode())
         checked = await call(client, "validate_script", path=SCENE)
         assert checked == {"valid": True, "diagnostics": []}
@@ -106,7 +109,7 @@ async def test_a_scene_is_written_checked_and_looked_at(env: dict[str, str], pro
 
 
 @pytest.mark.parametrize("where", ["/", "home"])
-async def test_where_no_project_is_the_tools_are_disabled(
+async def test_the_tools_are_disabled_without_a_project(
     env: dict[str, str], where: str, tmp_path: Path
 ) -> None:
     at = Path("/") if where == "/" else tmp_path
@@ -116,7 +119,7 @@ async def test_where_no_project_is_the_tools_are_disabled(
         assert "--workspace" in told["message"]
 
 
-async def test_choosing_the_developer_toolset_is_developer_mode(
+async def test_selecting_the_developer_toolset_enables_developer_mode(
     env: dict[str, str], project: Path
 ) -> None:
     (project / "package.json").write_text('{"scripts": {"lint": "echo fine"}}')

@@ -1,4 +1,5 @@
-"""The world of a fault test: made anew for each, from a database that was migrated once."""
+"""Fixtures of the fault tests: each test gets a new installation, created from a database that was
+migrated once."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ def _administer(statement: str) -> None:
 
 @pytest.fixture(scope="session")
 def migrated(django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
-    """The name or path of a database with every table and no row."""
+    """The name or path of a database that has every table and no row."""
     folder = Path(tempfile.mkdtemp(prefix="cty-faults-"))
     name = f"faults_{uuid4().hex[:8]}" if POSTGRESQL else str(folder / "migrated.sqlite3")
     if POSTGRESQL:
@@ -56,7 +57,7 @@ def migrated(django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
 def world(
     migrated: str, redis: RedisServer, django_db_blocker: DjangoDbBlocker, tmp_path: Path
 ) -> Iterator[World]:
-    """A fresh installation; its processes end with the test."""
+    """A new installation; the fixture ends its processes after the test."""
     home = Path(tempfile.mkdtemp(prefix="cty-world-"))
     database: dict[str, Any] = {"NAME": str(home / "continuity.sqlite3")}
     url = ""

@@ -1,4 +1,4 @@
-"""The invariants of reliability.md that can be read from the rows, once nothing is going on."""
+"""The invariants of reliability.md that a test can read from the rows once no run is active."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ENDS = {f"run.{status}" for status in TERMINAL}
 
 
 def broken_invariants() -> list[str]:
-    """Return what is broken, one sentence each; empty when every invariant holds."""
+    """Return each broken invariant as one sentence; empty when every invariant holds."""
     found = [*_of_the_installation(), *_of_the_audit()]
     for run in Run.objects.all():
         found += [f"{run.id}: {what}" for what in (*_of_a_run(run), *_of_its_steps(run))]
@@ -87,7 +87,8 @@ def _of_its_steps(run: Run) -> Iterator[str]:
         yield f"I11 progress says {run.done_steps} of {run.total_steps}, the journal {over}"
     if len({step.effect_key for step in steps}) != len(steps):
         yield "I3 two steps have the same effect key"
-    # One that stopped for a person goes on behind what it did; it is begun for that once more.
+    # A once step that waited for a person resumes after its completed calls, which adds one
+    # start.
     if any(step.effect == "once" and step.attempts > 1 and not step.paused for step in steps):
         yield "I3 a once step was begun twice"
     if run.status in ("succeeded", "partial_success"):

@@ -1,6 +1,6 @@
-"""Loaded as a template module: shifts the wall clock of a process by CONTINUITY_HOME/clock seconds.
+"""A template module that shifts the wall clock of its process by CONTINUITY_HOME/clock seconds.
 
-The monotonic clock stays as it is, as with a clock that somebody sets.
+The monotonic clock does not change, as when an operator sets the system clock.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _OURS = ("runs.", "artifacts.", "decisions.")
 
 
 class Skewed(datetime):
-    """A datetime whose now() is another one."""
+    """A datetime class whose now() is shifted."""
 
     @classmethod
     def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]

@@ -1,6 +1,5 @@
-"""A worker of an agent's run is killed without a word; the run goes on behind its last whole step,
-and nothing that it did is done twice.
-"""
+"""A worker is killed during an agent's run: another worker resumes the run after its last completed
+step and repeats no call."""
 
 from __future__ import annotations
 
@@ -38,15 +37,14 @@ TURNS = [
 
 
 def results(asked: Asked) -> dict[str, dict[str, Any]]:
-    """Return the results of tools that a request told the model, by their calls."""
+    """Return the tool results that a model request contains, by call id."""
     told = [one for one in asked.body["messages"] if one["role"] == "tool"]
     return {one["tool_call_id"]: json.loads(one["content"]) for one in told}
 
 
 def says(first: Callable[[], object]) -> Callable[[Asked], Turn]:
-    """Return a model that says its turns by what it was told so far; `first` is done once, when
-    it is asked for the first time.
-    """
+    """Return a model that chooses its reply by the tool results it has received; it calls `first`
+    once, at its first request."""
     once = threading.Event()
 
     def answer(asked: Asked) -> Turn:
@@ -59,7 +57,7 @@ def says(first: Callable[[], object]) -> Callable[[Asked], Turn]:
 
 
 def go(world: World, folder: Path) -> str:
-    """Hand in a goal, and return the run's id."""
+    """Submit a goal and return the run's id."""
     with override_settings(WORKSPACE=folder):
         return submit_run(
             principal=local_principal(),
@@ -70,7 +68,7 @@ def go(world: World, folder: Path) -> str:
 
 
 def start(world: World, model: ModelServer, folder: Path, **env: str) -> None:
-    """Start a scheduler and two workers that know the model."""
+    """Start a scheduler and two workers that are configured with the model."""
     world.start("scheduler")
     world.workers(
         2,
@@ -89,11 +87,11 @@ def check(world: World, run: Run) -> None:
     world.check()
 
 
-def test_a_turn_that_was_lost_is_asked_for_again(
+def test_a_lost_model_turn_is_requested_again(
     world: World, model: ModelServer, tmp_path: Path
 ) -> None:
     start(world, model, tmp_path)
-    model.answer = says(partial(world.arm, "step_over"))  # it was said, and not noted
+    model.answer = says(partial(world.arm, "step_over"))  # the reply was sent but not recorded
     run = world.ended(go(world, tmp_path))
     assert world.was_hit("step_over")
     assert (tmp_path / "a.txt").read_text() == "1\n2\n"
@@ -102,7 +100,7 @@ def test_a_turn_that_was_lost_is_asked_for_again(
 
 
 @pytest.mark.parametrize("moment", ["before_call", "after_call"])
-def test_a_call_that_was_lost_is_not_made_again_and_the_model_is_told(
+def test_a_lost_call_is_not_repeated_and_the_model_is_informed(
     world: World, model: ModelServer, tmp_path: Path, moment: str
 ) -> None:
     start(world, model, tmp_path)
@@ -117,7 +115,7 @@ def test_a_call_that_was_lost_is_not_made_again_and_the_model_is_told(
 
 
 @pytest.mark.parametrize("moment", ["before_call", "after_call"])
-def test_a_click_that_was_lost_is_not_made_again_and_the_page_is_looked_at_anew(
+def test_a_lost_click_is_not_repeated_and_the_page_is_read_again(
     world: World, model: ModelServer, tmp_path: Path, page_server: PageServer, moment: str
 ) -> None:
     start(world, model, tmp_path)
@@ -146,7 +144,7 @@ def test_a_click_that_was_lost_is_not_made_again_and_the_page_is_looked_at_anew(
 
 
 @pytest.mark.parametrize("moment", ["before_call", "after_call"])
-def test_a_call_of_a_runner_that_was_lost_is_never_sent_again(
+def test_a_lost_call_to_a_runner_is_never_sent_again(
     world: World, model: ModelServer, tmp_path: Path, open_loopback: None, moment: str
 ) -> None:
     me = local_principal()

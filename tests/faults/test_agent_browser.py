@@ -1,6 +1,5 @@
-"""The browser of an agent's run dies, or the driver between us and it: the model is told, the page
-is opened anew, and the run goes on.
-"""
+"""The browser of an agent's run, or its Playwright driver, is killed: the worker reports that to
+the model and opens the page again, and the run continues."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ pytest_plugins = ["tests.support.model_fixtures", "tests.support.browser_fixture
 
 
 def kill(*names: str) -> None:
-    """Kill what this test's workers started whose name has one of these in it."""
+    """Kill the processes of this test's workers whose name contains one of these words."""
     for process in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess):
             if any(name in process.name() for name in names):
@@ -30,7 +29,7 @@ def kill(*names: str) -> None:
 
 
 @pytest.mark.parametrize("names", [("chrom", "headless"), ("node",)], ids=["browser", "driver"])
-def test_a_click_on_a_browser_that_died_is_told_and_the_page_is_opened_anew(
+def test_a_click_on_a_killed_browser_is_reported_and_the_page_is_reopened(
     world: World,
     model: ModelServer,
     tmp_path: Path,

@@ -1,6 +1,5 @@
-"""A worker of an agent's run is killed while its model speaks, between two calls of one turn, and
-around a question: what was said and paid for is not asked for again, and nobody is asked twice.
-"""
+"""A worker of an agent's run is killed while its model streams, between two calls of one turn, and
+around a question: no recorded turn is requested again, and no question is asked twice."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ TWO = Turn("Both.", [write("a.txt", "1\n", id_="c1"), Call("read_file", {"path":
 
 
 def go(folder: Path) -> str:
-    """Hand in a goal, and return the run's id."""
+    """Submit a goal and return the run's id."""
     with override_settings(WORKSPACE=folder):
         return submit_run(
             principal=local_principal(),
@@ -35,13 +34,14 @@ def go(folder: Path) -> str:
 
 
 def waits(world: World, run_id: str) -> None:
-    """Wait until a run waits for an answer, and no worker has it."""
+    """Wait until a run waits for an answer and no worker holds its lease."""
     world.until(lambda: Run.objects.get(id=run_id).waiting_for, "it did not ask")
     assert Run.objects.get(id=run_id).waiting_for["question"] == "Which colour?"
 
 
 def check_answered(world: World, model: ModelServer, run_id: str) -> None:
-    """Answer, see the run end, and that the question was asked once and each turn paid once."""
+    """Answer, wait for the run's end, and check that the question was asked once and each turn was
+    requested once."""
     answer_run(principal=local_principal(), run_id=run_id, answer="blue")
     run = world.ended(run_id)
     assert run.status == "succeeded", run.error
@@ -53,7 +53,7 @@ def check_answered(world: World, model: ModelServer, run_id: str) -> None:
     world.check()
 
 
-def test_a_turn_whose_worker_is_killed_while_it_streams_is_asked_for_again(
+def test_a_turn_whose_worker_is_killed_while_it_streams_is_requested_again(
     world: World, model: ModelServer, tmp_path: Path
 ) -> None:
     half = Turn("Never mind this. " * 20, stall_at=3000)
@@ -79,7 +79,7 @@ def test_a_turn_whose_worker_is_killed_while_it_streams_is_asked_for_again(
     world.check()
 
 
-def test_between_two_calls_of_a_turn_neither_the_turn_nor_the_first_call_is_repeated(
+def test_a_kill_between_two_calls_of_a_turn_repeats_neither_the_turn_nor_the_first_call(
     world: World, model: ModelServer, tmp_path: Path
 ) -> None:
     held = world.arm("before_call", "wait")
@@ -100,7 +100,7 @@ def test_between_two_calls_of_a_turn_neither_the_turn_nor_the_first_call_is_repe
 
 
 @pytest.mark.parametrize("moment", ["before_waiting", "after_waiting"])
-def test_a_question_whose_worker_is_killed_over_it_is_asked_once(
+def test_a_question_whose_worker_is_killed_is_asked_once(
     world: World, model: ModelServer, tmp_path: Path, moment: str
 ) -> None:
     world.arm(moment)
@@ -112,7 +112,7 @@ def test_a_question_whose_worker_is_killed_over_it_is_asked_once(
     check_answered(world, model, run_id)
 
 
-def test_an_answer_finds_another_worker_than_the_one_that_asked(
+def test_another_worker_receives_the_answer_to_a_question(
     world: World, model: ModelServer, tmp_path: Path
 ) -> None:
     model.answer = lambda asked: complete() if results(asked) else Turn("", [ASK])

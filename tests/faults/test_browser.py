@@ -1,4 +1,5 @@
-"""The main job under faults: a batch of pages goes on in another worker, no browser is left."""
+"""Faults during a batch of pages: another worker continues the batch, and no browser process
+remains."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ def read_pages(run_id: str) -> set[int]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_pages_that_were_read_are_not_read_again(
+def test_a_second_worker_does_not_read_completed_pages_again(
     world: World, pages: PageServer, how: signal.Signals
 ) -> None:
     world.start("scheduler")
@@ -91,7 +92,7 @@ def owners(run_id: str) -> set[str]:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("victim", ["the helper", "the worker that has the lease"])
-def test_a_large_batch_is_shared_and_one_of_its_workers_may_die(
+def test_a_large_batch_survives_the_loss_of_one_of_its_workers(
     world: World, pages: PageServer, victim: str
 ) -> None:
     world.start("scheduler")
@@ -107,12 +108,12 @@ def test_a_large_batch_is_shared_and_one_of_its_workers_may_die(
     assert run.times_lost == (victim != "the helper")
     assert {number: pages.hits[f"/page/{number}"] for number in done} == dict.fromkeys(done, 1)
     again = [number for number in range(MANY) if pages.hits[f"/page/{number}"] > 1]
-    assert len(again) <= 4  # what the two had under way
+    assert len(again) <= 4  # the pages that the two workers were reading
     world.check()
 
 
 @pytest.mark.soak
-def test_a_browser_that_is_killed_under_a_run_costs_its_pages_one_more_try(
+def test_a_killed_browser_costs_each_of_its_pages_one_more_attempt(
     world: World, pages: PageServer
 ) -> None:
     world.start("scheduler")
@@ -129,7 +130,7 @@ def test_a_browser_that_is_killed_under_a_run_costs_its_pages_one_more_try(
 
 
 @pytest.mark.soak
-def test_the_driver_of_the_browser_is_killed_under_a_run(world: World, pages: PageServer) -> None:
+def test_a_run_survives_the_kill_of_its_browser_driver(world: World, pages: PageServer) -> None:
     world.start("scheduler")
     (worker,) = world.workers(1)
     run_id = read_all(pages)
@@ -145,7 +146,7 @@ def test_the_driver_of_the_browser_is_killed_under_a_run(world: World, pages: Pa
 
 
 @pytest.mark.soak
-def test_a_canceled_batch_stops_asking_for_pages(world: World, pages: PageServer) -> None:
+def test_a_canceled_batch_requests_no_more_pages(world: World, pages: PageServer) -> None:
     world.start("scheduler")
     world.workers(1)
     run_id = read_all(pages)

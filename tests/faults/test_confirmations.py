@@ -1,4 +1,4 @@
-"""A run that waits for a person, and everything that may die around it."""
+"""A run waits for a person's confirmation while processes are killed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.faults.world import World
 
 
 def submitted(world: World, file: Path, *do: str) -> str:
-    """Submit a run whose risky calls need a person."""
+    """Submit a run whose risky calls need a person's confirmation."""
     create_rule(RuleFields("confirm", tool="test_risk"), actor="test")
     return world.submit(*do, template="test_calling", file=str(file), effect="once")
 
@@ -28,7 +28,7 @@ def approve(run_id: str) -> None:
     confirm(decision_id=number, by="admin:ann", how="admin")
 
 
-def test_a_waiting_run_goes_on_after_everything_was_killed(world: World, tmp_path: Path) -> None:
+def test_a_waiting_run_resumes_after_every_process_was_killed(world: World, tmp_path: Path) -> None:
     processes = [world.start("scheduler"), *world.workers(1)]
     run_id = submitted(world, tmp_path / "notes", "note:a,risk:b", "note:c")
     world.until(lambda: waits(run_id))
@@ -43,7 +43,7 @@ def test_a_waiting_run_goes_on_after_everything_was_killed(world: World, tmp_pat
 
 
 @pytest.mark.parametrize("moment", ["before_waiting", "after_waiting"])
-def test_a_worker_that_dies_while_it_asks_asks_once_and_repeats_nothing(
+def test_a_worker_killed_while_it_requests_a_confirmation_requests_it_once_and_repeats_nothing(
     world: World, tmp_path: Path, moment: str
 ) -> None:
     world.start("scheduler")
@@ -56,13 +56,13 @@ def test_a_worker_that_dies_while_it_asks_asks_once_and_repeats_nothing(
     if waits(run_id):
         approve(run_id)
     run = world.ended(run_id)
-    # A once step whose worker was lost before it could say that it asks may have done anything.
+    # A worker that was lost in a once step before it recorded the request may already have acted.
     assert run.status == ("failed" if moment == "before_waiting" else "succeeded")
     assert (tmp_path / "notes").exists() == (moment == "after_waiting")
     world.check()
 
 
-def test_the_scheduler_ends_what_nobody_answers(world: World, tmp_path: Path) -> None:
+def test_the_scheduler_ends_a_confirmation_without_an_answer(world: World, tmp_path: Path) -> None:
     world.start("scheduler", CONTINUITY_CONFIRM_TTL_S="2")
     world.workers(1, CONTINUITY_CONFIRM_TTL_S="2")
     run_id = submitted(world, tmp_path / "notes", "risk:b")
@@ -76,7 +76,7 @@ def test_the_scheduler_ends_what_nobody_answers(world: World, tmp_path: Path) ->
     world.check()
 
 
-def test_a_worker_that_dies_while_a_person_decides_loses_neither(
+def test_a_worker_killed_during_a_decision_loses_neither_run_nor_decision(
     world: World, tmp_path: Path
 ) -> None:
     world.start("scheduler")

@@ -1,4 +1,4 @@
-"""PostgreSQL is restarted, or hangs, under a fleet that is at work."""
+"""PostgreSQL is restarted or hangs while workers execute runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(not POSTGRESQL, reason="a server that can be res
 
 @pytest.fixture(scope="module")
 def postgres(django_db_blocker: DjangoDbBlocker) -> Iterator[PostgresServer]:
-    """A PostgreSQL of their own, which these tests may stop."""
+    """A separate PostgreSQL server that these tests may stop."""
     with postgres_server() as server:
         with django_db_blocker.unblock(), looking_at(PORT=server.port, NAME="continuity"):
             call_command("migrate", verbosity=0)
@@ -36,7 +36,7 @@ def postgres(django_db_blocker: DjangoDbBlocker) -> Iterator[PostgresServer]:
 def fleet(
     postgres: PostgresServer, redis: RedisServer, django_db_blocker: DjangoDbBlocker
 ) -> Iterator[World]:
-    """A world on the server that may be stopped: one scheduler, two workers."""
+    """A world on that PostgreSQL server: one scheduler, two workers."""
     home = Path(tempfile.mkdtemp(prefix="cty-world-"))
     with django_db_blocker.unblock(), looking_at(PORT=postgres.port, NAME="continuity"):
         with opened(World(home, postgres.url, redis)) as made:
@@ -47,8 +47,8 @@ def fleet(
         connection.close()
 
 
-def test_a_restart_under_trivial_runs_loses_none(fleet: World, postgres: PostgresServer) -> None:
-    """Celery keeps its connections between tasks: they have to be noticed to be dead."""
+def test_a_restart_during_trivial_runs_loses_no_run(fleet: World, postgres: PostgresServer) -> None:
+    """Celery keeps its connections between tasks, so a worker has to detect the dead ones."""
     ids = [fleet.submit() for _ in range(20)]
     fleet.until(lambda: Run.objects.filter(status="succeeded").count() >= 5)
     connection.close()
@@ -59,7 +59,7 @@ def test_a_restart_under_trivial_runs_loses_none(fleet: World, postgres: Postgre
     fleet.check()
 
 
-def test_a_restart_under_long_runs_hands_them_back_and_goes_on(
+def test_a_restart_during_long_runs_releases_and_resumes_them(
     fleet: World, postgres: PostgresServer, tmp_path: Path
 ) -> None:
     ids = [fleet.submit(f"touch:{tmp_path / str(n)}", "sleep:1", "ok") for n in range(5)]
@@ -75,7 +75,7 @@ def test_a_restart_under_long_runs_hands_them_back_and_goes_on(
     fleet.check()
 
 
-def test_a_server_that_is_away_for_longer_than_the_lease_is_waited_for(
+def test_workers_wait_for_a_server_that_is_unavailable_for_longer_than_the_lease(
     fleet: World, postgres: PostgresServer
 ) -> None:
     ids = [fleet.submit("ok", "sleep:2", "ok") for _ in range(3)]
@@ -91,14 +91,15 @@ def test_a_server_that_is_away_for_longer_than_the_lease_is_waited_for(
 
 def _send_all(processes: list[psutil.Process], number: signal.Signals) -> None:
     for process in processes:
-        with contextlib.suppress(psutil.NoSuchProcess):  # a child that was about to end
+        with contextlib.suppress(psutil.NoSuchProcess):  # a child process that was about to end
             process.send_signal(number)
 
 
-def test_a_server_that_hangs_makes_workers_stop_their_steps_before_the_lease_ends(
+def test_workers_stop_their_steps_before_the_lease_expires_when_the_server_hangs(
     fleet: World, postgres: PostgresServer, tmp_path: Path
 ) -> None:
-    """Nothing fails and nothing is answered: only the worker's own clock tells it."""
+    """No query fails and no query is answered, so only the worker's own clock shows that the lease
+    expires."""
     mark = tmp_path / "mark"
     run_id = fleet.submit("ok", "sleep:3.5", f"touch:{mark}")
     fleet.until(lambda: RunStep.objects.filter(index=1, status="started").exists())
@@ -112,5 +113,5 @@ def test_a_server_that_hangs_makes_workers_stop_their_steps_before_the_lease_end
     run = fleet.ended(run_id)
     assert run.status == "succeeded"
     assert mark.read_text() == "x"
-    assert RunStep.objects.get(run=run, index=1).attempts == 2  # the first was given up in time
+    assert RunStep.objects.get(run=run, index=1).attempts == 2  # the first was stopped in time
     fleet.check()

@@ -1,6 +1,5 @@
-"""Calls on runners, as processes die on either side: a call that may have arrived is never sent
-again, and nothing goes on out there that nobody waits for.
-"""
+"""Calls to runners while processes die on either side: a call that may have arrived is never sent
+again, and no command keeps running at the runner without a caller."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ LONG_MS = 180_000
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """What both runners work in."""
+    """The folder that both runners use."""
     (made := tmp_path / "hands").mkdir()
     return made
 
@@ -44,13 +43,13 @@ def hands(folder: Path) -> Iterator[list[Hands]]:
 
 @pytest.fixture
 def wire(hands: list[Hands]) -> Iterator[Relay]:
-    """One address for both."""
+    """The address of a TCP proxy in front of a runner."""
     with relay_to(*(one.port for one in hands)) as relay:
         yield relay
 
 
 def target_at(wire: Relay, timeout_ms: int = LONG_MS) -> str:
-    """Make a target of what listens there, with every tool allowed."""
+    """Create a target for the runner at that address, with every tool allowed."""
     me = local_principal()
     says = TargetFields(
         me.tenant_id,
@@ -66,7 +65,7 @@ def target_at(wire: Relay, timeout_ms: int = LONG_MS) -> str:
 
 
 def hand_in(target_id: str, *lines: str) -> str:
-    """Submit a run of command lines, all of which are tried."""
+    """Submit a run of command lines; the run tries all of them."""
     calls = [{"name": "bash.exec", "args": {"cmd": line}, "targetId": target_id} for line in lines]
     return submit_run(
         principal=local_principal(),
@@ -77,18 +76,18 @@ def hand_in(target_id: str, *lines: str) -> str:
 
 
 def slept(world: World, folder: Path, nap: str) -> None:
-    """Wait until the nap is taken, in the foreground and beside it."""
+    """Wait until the sleep commands run, in the foreground and in the background."""
     world.until(lambda: (folder / "begun").exists(), "the call did not begin")
     world.until(lambda: len(sleepers(nap)) == 2)
 
 
 def napping(nap: str) -> str:
-    """Return a command line of ten minutes that leaves something running beside it."""
+    """Return a command line that takes ten minutes and leaves a background process."""
     return f"echo x >> begun; ./{nap} 600 & ./{nap} 600"
 
 
 def first_failure(run: Run) -> dict[str, Any]:
-    """Return the details of the first call's error, of a run that has others or none."""
+    """Return the details of the first call's error from a run's result."""
     error = (
         error_of(run)["details"]["items"][0]["error"]
         if run.error
@@ -99,7 +98,7 @@ def first_failure(run: Run) -> dict[str, Any]:
     return details
 
 
-def test_a_call_ends_at_its_deadline_and_leaves_nothing_behind(
+def test_a_call_ends_at_its_deadline_and_leaves_no_process(
     world: World, folder: Path, wire: Relay
 ) -> None:
     world.start("scheduler")
@@ -126,7 +125,7 @@ def test_a_canceled_run_ends_its_call_at_the_runner(
     world.check()
 
 
-def test_a_runner_that_is_killed_fails_its_call_alone(
+def test_a_killed_runner_fails_only_its_own_call(
     world: World, folder: Path, hands: list[Hands], wire: Relay
 ) -> None:
     world.start("scheduler")
@@ -147,7 +146,7 @@ def test_a_runner_that_is_killed_fails_its_call_alone(
     world.check()
 
 
-def test_a_worker_that_is_killed_has_its_call_sent_once(
+def test_a_call_whose_worker_is_killed_is_sent_once(
     world: World, folder: Path, wire: Relay
 ) -> None:
     world.start("scheduler")

@@ -1,4 +1,4 @@
-"""A worker is killed without a word at each moment of a run's life; another one goes on."""
+"""A worker is killed at each moment of a run's life, and another worker resumes the run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from runs.submission.services import cancel_run, submit_run
 from tests.faults.world import ROOT, Process, World
 from tests.integration.workers import error_of
 
-# The moment, and whether the first step's mark is left twice: done, but not told before the end.
+# The moment, and whether the first step's mark is written twice: the step was executed, but its
+# end was not recorded.
 MOMENTS = {
     "before_claim": False,
     "after_claim": False,
@@ -77,12 +78,12 @@ def test_a_once_step_is_never_repeated(world: World, tmp_path: Path, moment: str
     world.check()
 
 
-def test_a_call_whose_worker_was_killed_is_told_to_have_ended_once(
+def test_a_call_whose_worker_was_killed_is_recorded_as_ended_once(
     world: World, tmp_path: Path
 ) -> None:
     world.start("scheduler")
     world.workers(2, CONTINUITY_WORKSPACE=str(tmp_path))
-    world.arm("step_over")  # the call was made, and nothing of it noted
+    world.arm("step_over")  # the worker executed the call and recorded nothing of it
     preview = {"path": "new.txt", "content": "a:b;\n", "dryRun": True}
     with override_settings(WORKSPACE=tmp_path):
         call = {"name": "write_to_file", "args": preview}
@@ -102,7 +103,7 @@ def test_a_call_whose_worker_was_killed_is_told_to_have_ended_once(
     world.check()
 
 
-def test_bytes_that_were_kept_without_their_row_are_kept_again(world: World) -> None:
+def test_bytes_stored_without_their_row_are_stored_again(world: World) -> None:
     world.start("scheduler")
     world.workers(2)
     world.arm("blob_kept")
@@ -113,7 +114,7 @@ def test_bytes_that_were_kept_without_their_row_are_kept_again(world: World) -> 
     world.check()
 
 
-def test_three_lost_workers_are_enough(world: World, tmp_path: Path) -> None:
+def test_a_run_fails_after_three_lost_workers(world: World, tmp_path: Path) -> None:
     world.start("scheduler")
     run_id = world.submit(f"touch:{tmp_path / 'mark'}")
     for times in (1, 2, 3):
@@ -140,7 +141,7 @@ def test_a_worker_killed_during_a_cancel_leaves_no_slot(world: World) -> None:
     world.check()
 
 
-def test_a_worker_killed_while_it_hands_back_costs_an_attempt_and_no_more(world: World) -> None:
+def test_a_worker_killed_while_it_releases_a_run_costs_one_attempt(world: World) -> None:
     world.start("scheduler")
     (worker,) = world.workers(1)
     run_id = world.submit("ok", "sleep:1.5")
@@ -157,7 +158,9 @@ def test_a_worker_killed_while_it_hands_back_costs_an_attempt_and_no_more(world:
 
 @pytest.mark.parametrize("moment", ["before_submit", "before_ring"])
 @pytest.mark.parametrize("key", ["'k'", "None"])
-def test_a_submit_that_dies_is_whole_or_not_at_all(world: World, moment: str, key: str) -> None:
+def test_a_killed_submit_is_committed_completely_or_not_at_all(
+    world: World, moment: str, key: str
+) -> None:
     world.start("scheduler")
     world.workers(1)
     world.arm(moment)
@@ -179,7 +182,7 @@ def test_a_submit_that_dies_is_whole_or_not_at_all(world: World, moment: str, ke
 
 
 def test_every_worker_killed_at_once_and_started_again(world: World, tmp_path: Path) -> None:
-    """As when the machine restarts: nobody was there to see anything."""
+    """As after a restart of the machine: no process saw the others die."""
     scheduler, workers = world.start("scheduler"), world.workers(2)
     ids = [world.submit("ok", "sleep:1", f"touch:{tmp_path / str(n)}") for n in range(8)]
     world.until(lambda: RunStep.objects.filter(status="started").count() >= 5)

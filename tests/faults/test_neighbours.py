@@ -1,4 +1,5 @@
-"""Two of everything, a storage that is gone, a clock that jumps, many who write at once."""
+"""Several schedulers, a storage that is unavailable, a clock that jumps, and many concurrent
+writers."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ for number in range({EACH}):
 """
 
 
-def test_three_schedulers_at_once_lose_a_worker_once(world: World) -> None:
+def test_three_schedulers_record_a_lost_worker_once(world: World) -> None:
     for _ in range(3):
         world.start("scheduler")
     (worker,) = world.workers(1)
@@ -46,7 +47,7 @@ def test_three_schedulers_at_once_lose_a_worker_once(world: World) -> None:
     world.check()
 
 
-def test_a_storage_that_is_gone_fails_the_run_and_a_retry_goes_on(
+def test_an_unavailable_storage_fails_the_run_and_a_retry_resumes_it(
     world: World, tmp_path: Path
 ) -> None:
     world.start("scheduler")
@@ -68,8 +69,8 @@ def test_a_storage_that_is_gone_fails_the_run_and_a_retry_goes_on(
     world.check()
 
 
-def test_eight_processes_that_submit_and_cancel_at_once(world: World) -> None:
-    """With the same keys: however many submit, one run a key."""
+def test_eight_processes_submit_and_cancel_concurrently(world: World) -> None:
+    """The processes use the same idempotency keys, so each key creates one run."""
     world.start("scheduler")
     world.workers(2)
     env = {**world.env, "DJANGO_SETTINGS_MODULE": "config.settings", "PYTHONPATH": str(ROOT)}
@@ -88,7 +89,7 @@ def test_eight_processes_that_submit_and_cancel_at_once(world: World) -> None:
 @pytest.mark.parametrize(
     ("worker_s", "scheduler_s"), [(600, 0), (-600, 0), (0, 600), (0, -600), (600, -600)]
 )
-def test_a_clock_that_jumps_ends_no_lease_and_loses_no_run(
+def test_a_jump_of_the_clock_ends_no_lease_and_loses_no_run(
     world: World, worker_s: int, scheduler_s: int
 ) -> None:
     modules = world.env["CONTINUITY_TEMPLATE_MODULES"] + ",tests.faults.skewed_clock"
@@ -116,8 +117,9 @@ def test_a_clock_that_jumps_ends_no_lease_and_loses_no_run(
 
 
 @pytest.mark.soak
-def test_a_hundred_kills_in_a_row_lose_nothing(world: World, tmp_path: Path) -> None:
-    """Workers die at random while runs come and go; every run ends, every mark is there."""
+def test_a_hundred_kills_in_a_row_lose_no_run(world: World, tmp_path: Path) -> None:
+    """The test kills workers at random while it submits runs; every run ends and every mark is
+    there."""
     world.start("scheduler")
     world.start("scheduler")
     ids = []

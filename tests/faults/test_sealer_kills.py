@@ -1,4 +1,4 @@
-"""Sealers killed in the middle of their work leave one whole chain behind."""
+"""Sealers that are killed while they seal leave one complete audit chain."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def more_than(before: int) -> bool:
     return AuditSeal.objects.count() > before
 
 
-def test_sealers_killed_at_work_leave_one_whole_chain(world: World) -> None:
+def test_sealers_killed_while_sealing_leave_one_complete_chain(world: World) -> None:
     living = [world.start("scheduler"), world.start("scheduler")]
     with writing():
         for _ in range(4):

@@ -1,6 +1,5 @@
-"""Sessions and credentials when workers die: restored elsewhere with a warning, never a blank page;
-a secret is sealed as long as it is there, and gone at the end.
-"""
+"""Sessions and credentials when workers die: another worker restores the session with a warning,
+never as a blank page; a secret is encrypted while it is stored, and deleted at the end."""
 
 from __future__ import annotations
 
@@ -60,14 +59,14 @@ def title_of(run: Run) -> str:
 
 
 def leaves_no_credentials(world: World) -> None:
-    """Search rows, files and what every process wrote."""
+    """Search rows, files and process output for credentials."""
     files = b"\n".join(path.read_bytes() for path in Path(world.home).rglob("*") if path.is_file())
     places: dict[str, str | bytes] = {"row": every_row(), "file": files}
     assert seen(PASSWORD, places) == []
     assert seen(USERNAME, places) == []
 
 
-def test_a_killed_workers_session_is_restored_in_another(world: World, site: str) -> None:
+def test_another_worker_restores_the_session_of_a_killed_worker(world: World, site: str) -> None:
     world.start("scheduler")
     (first,) = world.workers(1)
     made = log_in(site)
@@ -83,9 +82,7 @@ def test_a_killed_workers_session_is_restored_in_another(world: World, site: str
     world.check()
 
 
-def test_of_two_workers_the_one_that_holds_the_session_gets_its_runs(
-    world: World, site: str
-) -> None:
+def test_the_worker_that_holds_a_session_gets_its_runs(world: World, site: str) -> None:
     world.start("scheduler")
     world.workers(2)
     made = log_in(site)
@@ -99,7 +96,7 @@ def test_of_two_workers_the_one_that_holds_the_session_gets_its_runs(
     world.check()
 
 
-def test_a_worker_told_to_stop_hands_its_session_over(world: World, site: str) -> None:
+def test_a_worker_that_receives_sigterm_releases_its_session(world: World, site: str) -> None:
     world.start("scheduler")
     (first,) = world.workers(1)
     made = log_in(site)
@@ -115,7 +112,7 @@ def test_a_worker_told_to_stop_hands_its_session_over(world: World, site: str) -
 
 
 @pytest.mark.parametrize("step", [1, 2])
-def test_a_worker_killed_while_it_fills_in_leaves_no_credentials(
+def test_a_worker_killed_while_it_fills_in_a_form_leaves_no_credentials(
     world: World, site: str, step: int
 ) -> None:
     world.start("scheduler")
@@ -139,7 +136,7 @@ def test_a_worker_killed_while_it_fills_in_leaves_no_credentials(
     world.check()
 
 
-def test_a_login_whose_worker_is_killed_before_the_form_is_sent_still_logs_in(
+def test_a_login_succeeds_after_its_worker_is_killed_before_it_sends_the_form(
     world: World, site: str
 ) -> None:
     world.start("scheduler")

@@ -1,4 +1,5 @@
-"""A worker that is told to stop hands its runs back at once; one that was paused has lost them."""
+"""A worker that receives SIGTERM releases its runs at once; a worker that was paused too long has
+lost its leases."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ def under_way() -> int:
     return RunStep.objects.filter(status="started").count()
 
 
-def test_sigterm_with_five_runs_hands_all_of_them_back(world: World) -> None:
+def test_sigterm_releases_all_five_runs_of_a_worker(world: World) -> None:
     world.start("scheduler")
     (worker,) = world.workers(1)
     ids = [world.submit("ok", "sleep:4", "ok") for _ in range(5)]
@@ -36,7 +37,7 @@ def test_sigterm_with_five_runs_hands_all_of_them_back(world: World) -> None:
     world.check()
 
 
-def test_another_worker_goes_on_at_once_without_a_scheduler(world: World) -> None:
+def test_another_worker_resumes_released_runs_at_once_without_a_scheduler(world: World) -> None:
     workers = world.workers(2)
     run_id = world.submit("ok", "sleep:4")
     world.until(lambda: under_way() == 1)
@@ -50,7 +51,7 @@ def test_another_worker_goes_on_at_once_without_a_scheduler(world: World) -> Non
     world.check()
 
 
-def test_a_step_that_hangs_in_a_thread_does_not_hold_up_the_shutdown(world: World) -> None:
+def test_a_step_that_hangs_in_a_thread_does_not_delay_the_shutdown(world: World) -> None:
     world.start("scheduler")
     (worker,) = world.workers(1)
     run_id = world.submit("sleep:60", effect="once")
@@ -65,7 +66,7 @@ def test_a_step_that_hangs_in_a_thread_does_not_hold_up_the_shutdown(world: Worl
     world.check()
 
 
-def test_a_worker_paused_past_its_lease_writes_nothing_and_takes_another_name(
+def test_a_worker_paused_past_its_lease_writes_nothing_and_registers_under_a_new_name(
     world: World, tmp_path: Path
 ) -> None:
     world.start("scheduler")
@@ -88,7 +89,7 @@ def test_a_worker_paused_past_its_lease_writes_nothing_and_takes_another_name(
     world.check()
 
 
-def test_a_worker_resumed_while_another_holds_its_run_leaves_it_alone(
+def test_a_resumed_worker_does_not_touch_a_run_that_another_worker_holds(
     world: World, tmp_path: Path
 ) -> None:
     world.start("scheduler")

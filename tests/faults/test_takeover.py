@@ -1,6 +1,5 @@
-"""The worker is killed without a word while a person has the page: the person is told, and once
-they give it back the run goes on elsewhere, on a page that is opened anew.
-"""
+"""The worker is killed while a person controls the page: the person is informed, and after the
+person returns control, another worker opens the page again and the run continues."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ from tests.support.pages import PageServer
 pytest_plugins = ["tests.support.model_fixtures", "tests.support.browser_fixtures"]
 
 
-def test_a_page_that_was_lost_with_its_worker_is_told_and_opened_anew(
+def test_a_page_lost_with_its_worker_is_reported_and_opened_again(
     world: World, model: ModelServer, tmp_path: Path, page_server: PageServer
 ) -> None:
     url = shop(page_server)
@@ -47,7 +46,7 @@ def test_a_page_that_was_lost_with_its_worker_is_told_and_opened_anew(
     me = local_principal()
     with override_settings(WORKSPACE=tmp_path):
         task_id = create_task(principal=me, message="Look.")[0]["taskId"]
-    world.until(lambda: len(model.asked) == 2)  # it thinks, and has a page
+    world.until(lambda: len(model.asked) == 2)  # the model is thinking, and the run has a page
     take_over_task(principal=me, task_id=task_id)
     model.go_on.set()
     world.until(lambda: Run.objects.get(task_id=task_id).pinned_worker, "it does not wait")

@@ -1,6 +1,5 @@
-"""A writer killed at any moment, many at once, and a full disk: the file is the old or the new one,
-and nothing lies about.
-"""
+"""A writer is killed at any moment, many write at once, and a disk is full: the file has the old or
+the new content, and no temporary file remains."""
 
 from __future__ import annotations
 
@@ -59,13 +58,13 @@ for path in sys.argv[4:]:
 
 @pytest.fixture
 def here(tmp_path: Path) -> ProjectWorkspace:
-    """A workspace in a folder of its own."""
+    """A workspace in a separate folder."""
     (tmp_path / "root").mkdir()
     return workspace(tmp_path / "root", tmp_path / "state")
 
 
 def started(*args: str) -> subprocess.Popen[str]:
-    """Start a Python process of ours."""
+    """Start one of our Python modules as a process."""
     return subprocess.Popen(
         [sys.executable, *args],
         cwd=REPOSITORY,
@@ -77,17 +76,17 @@ def started(*args: str) -> subprocess.Popen[str]:
 
 
 def places(here: ProjectWorkspace) -> tuple[str, str]:
-    """Return a workspace's folders as arguments."""
+    """Return a workspace's folders as command-line arguments."""
     return str(here.root), str(here.state)
 
 
 def notes_of(here: ProjectWorkspace) -> int:
-    """Return how many writes are said to be under way."""
+    """Return how many write notes (records of unfinished writes) exist."""
     return sum(path.stat().st_size > 0 for path in (here.state / "locks").iterdir())
 
 
 def assert_whole(here: ProjectWorkspace) -> None:
-    """Assert that the file and every snapshot are whole, and that nothing else lies about."""
+    """Assert that the file and every snapshot are complete and that no other file remains."""
     sweep_state(here.state)
     text = (here.root / "deep/a.txt").read_text()
     assert text == text[:1] * SIZE
@@ -99,7 +98,7 @@ def assert_whole(here: ProjectWorkspace) -> None:
 
 
 @pytest.mark.slow
-def test_a_writer_killed_at_any_moment_leaves_the_old_file_or_the_new(
+def test_a_writer_killed_at_any_moment_leaves_the_old_or_the_new_file(
     here: ProjectWorkspace,
 ) -> None:
     chance, midway = random.Random(5), 0
@@ -125,7 +124,9 @@ def test_a_writer_killed_at_any_moment_leaves_the_old_file_or_the_new(
 
 
 @pytest.mark.parametrize("key", ["", "k"])
-def test_of_two_identical_writes_at_once_one_is_done(here: ProjectWorkspace, key: str) -> None:
+def test_of_two_identical_concurrent_writes_one_is_executed(
+    here: ProjectWorkspace, key: str
+) -> None:
     (here.root / "a.txt").write_text("old")
     preview_text(here, "a.txt", "new")
     racers = [started("-c", RACER, *places(here), key) for _ in range(4)]
@@ -145,7 +146,7 @@ def test_of_two_identical_writes_at_once_one_is_done(here: ProjectWorkspace, key
 
 @contextlib.contextmanager
 def small_disk(folder: Path) -> Iterator[bool]:
-    """Have a file system of 256 KiB there where this process may mount one; tell whether it is."""
+    """Mount a file system of 256 KiB there if this process may; return whether it is mounted."""
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)]
     is_there = os.geteuid() == 0 and subprocess.run(mount, capture_output=True).returncode == 0
@@ -159,7 +160,7 @@ def small_disk(folder: Path) -> Iterator[bool]:
 @pytest.mark.parametrize(
     ("full", "paths"), [("root", ["new/b.txt", "a.txt"]), ("state", ["a.txt"])]
 )
-def test_on_a_full_disk_the_file_stays_and_nothing_of_the_write_does(
+def test_on_a_full_disk_the_file_stays_and_the_failed_write_leaves_nothing(
     tmp_path: Path, full: str, paths: list[str]
 ) -> None:
     with small_disk(tmp_path / "small") as is_small:
@@ -170,9 +171,9 @@ def test_on_a_full_disk_the_file_stays_and_nothing_of_the_write_does(
         here = workspace(folders["root"], folders["state"])
         old = "o" * 180_000
         (here.root / "a.txt").write_text(old)
-        if full == "state":  # room for its notes, and none for a snapshot
+        if full == "state":  # room for the write's notes, but not for a snapshot
             (here.state / "filler").write_bytes(b"f" * 200_000)
-        limit = "" if is_small else "100000"  # bytes a file, where nothing can be mounted
+        limit = "" if is_small else "100000"  # bytes a file, if it cannot mount a disk
         writer = started("-c", FULL, *places(here), limit, *paths)
         told, complaint = writer.communicate(timeout=60)
         assert complaint == ""

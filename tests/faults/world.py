@@ -1,6 +1,5 @@
-"""An installation of its own for a test that breaks things: a home, a database, a Redis, and real
-worker and scheduler processes. The test itself sees the same database as they do.
-"""
+"""A separate installation for a test that breaks things: a home, a database, a Redis, and real
+worker and scheduler processes. The test itself uses the same database as those processes."""
 
 from __future__ import annotations
 
@@ -42,13 +41,13 @@ _bell: list[Celery] = []
 
 
 def ring(queue: str, run_id: str) -> None:
-    """Ring as config.celery does, at the broker of the world that is open."""
+    """Send a wake-up as config.celery does, through the broker of the world that is open."""
     if wakeup_dedup.should_send(queue):
         _bell[-1].send_task("runs.work", kwargs={"run_id": run_id}, queue=queue, retry=False)
 
 
 class Process:
-    """A command of ours that stays, in a process group of its own."""
+    """A long-running management command, in its own process group."""
 
     def __init__(self, arguments: list[str], env: dict[str, str], log: Path) -> None:
         self.log = log
@@ -65,11 +64,11 @@ class Process:
         self.pid = self.popen.pid
 
     def send(self, number: signal.Signals) -> None:
-        """Send a signal to the process alone, as `kill` does."""
+        """Send a signal to this process only, as `kill` does."""
         self.popen.send_signal(number)
 
     def kill(self) -> None:
-        """End it without a word."""
+        """Kill it with SIGKILL."""
         self.send(signal.SIGKILL)
         self.popen.wait(20)
 
@@ -79,11 +78,12 @@ class Process:
 
     @property
     def runs(self) -> bool:
-        """Whether it has not ended."""
+        """Return whether it still runs."""
         return self.popen.poll() is None
 
     def pause(self) -> None:
-        """Stop it where it is, but not within a transaction: on SQLite it would stop everybody."""
+        """Pause it, but not within a transaction: on SQLite that would block every other
+        process."""
         while True:
             self.send(signal.SIGSTOP)
             try:
@@ -97,15 +97,15 @@ class Process:
             else:
                 break
         if connection.vendor == "sqlite":
-            connection.close()  # back to the patience of the settings
+            connection.close()  # back to the busy timeout of the settings
 
     def descendants(self) -> list[psutil.Process]:
-        """Return the processes that it has started and they in turn."""
+        """Return all its descendant processes."""
         return psutil.Process(self.pid).children(recursive=True)
 
 
 class World:
-    """Everything that a fault test breaks, and the means to look at what is left."""
+    """Everything that a fault test breaks, with methods to inspect what remains."""
 
     def __init__(self, home: Path, database_url: str, redis: RedisServer, **env: str) -> None:
         self.home, self.redis = home, redis
@@ -129,19 +129,19 @@ class World:
     # --- processes ------------------------------------------------------------------------------
 
     def start(self, *arguments: str, **env: str) -> Process:
-        """Start a management command that stays."""
+        """Start a long-running management command."""
         log = self.home / f"{arguments[0]}-{len(self.processes)}.log"
         self.processes.append(Process(list(arguments), {**self.env, **env}, log))
         return self.processes[-1]
 
     def workers(self, number: int, **env: str) -> list[Process]:
-        """Start workers and wait until all of them are there."""
+        """Start workers and wait until all of them are registered."""
         made = [self.start("worker", **env) for _ in range(number)]
         self.until(lambda: all(map(self.worker_of, made)), "a worker did not come up")
         return made
 
     def worker_of(self, process: Process) -> Worker | None:
-        """Return the row under which a worker process lives now."""
+        """Return the row under which a worker process is registered now."""
         assert process.runs, process.log.read_text()[-3000:]
         living = Worker.objects.filter(lost_at__isnull=True)
         return living.filter(process__contains=f":{process.pid}:").first()
@@ -154,7 +154,7 @@ class World:
         return folder / name
 
     def was_hit(self, name: str) -> bool:
-        """Tell whether an armed failpoint was reached."""
+        """Return whether an armed failpoint was reached."""
         return (self.home / "failpoints" / f"{name}.hit").exists()
 
     # --- runs -----------------------------------------------------------------------------------
@@ -172,7 +172,8 @@ class World:
     def until(
         self, true: Callable[[], object], why: str = "", seconds: float = PATIENCE_S
     ) -> float:
-        """Wait until it is true and return how long that took; fail with `why` when it never is."""
+        """Wait until the condition is true and return how long that took; fail with `why` if it
+        never is."""
         began = time.monotonic()
         while not true():
             late = time.monotonic() - began > seconds
@@ -181,21 +182,22 @@ class World:
         return time.monotonic() - began
 
     def ended(self, run_id: str, seconds: float = PATIENCE_S) -> Run:
-        """Wait for the end of a run and return it."""
+        """Wait for the end of a run and return the run."""
         self.until(lambda: Run.objects.get(id=run_id).ended_at, f"{run_id} did not end", seconds)
         return Run.objects.get(id=run_id)
 
     def check(self) -> None:
-        """See a fresh run succeed, then all runs at their end and every invariant kept."""
+        """Check that a new run succeeds, that every run has ended and that every invariant
+        holds."""
         assert self.ended(self.submit()).status == "succeeded"
         self.until(lambda: not Run.objects.filter(ended_at__isnull=True).exists(), "runs are left")
-        end = time.monotonic() + 10  # slots of what was killed are freed a moment later
+        end = time.monotonic() + 10  # slots of killed processes are freed a moment later
         while broken := broken_invariants():
             assert time.monotonic() < end, "\n".join([*broken[:20], self.said()])
             time.sleep(0.1)
 
     def said(self) -> str:
-        """Return the end of what every process wrote."""
+        """Return the end of the output of every process."""
         return "\n".join(f"--- {p.log.name}\n{p.log.read_text()[-1500:]}" for p in self.processes)
 
     def close(self) -> None:
@@ -208,7 +210,7 @@ class World:
 
 @contextlib.contextmanager
 def looking_at(**database: Any) -> Iterator[None]:
-    """Let this process use another database of the same kind for the length of a block."""
+    """Let this process use another database of the same kind within the block."""
     shared = connections["default"].settings_dict
     before = {name: shared.get(name) for name in database}
     connection.close()

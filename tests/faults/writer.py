@@ -17,18 +17,19 @@ SIZE = 300_000
 
 
 def content_of(number: int) -> str:
-    """Return the content that the process writes at a turn: of one character, and so told whole."""
+    """Return the content of the nth write: one character repeated, so that a mixed file is
+    detected."""
     return chr(ord("a") + number % 26) * SIZE
 
 
 def workspace(root: Path, state: Path) -> ProjectWorkspace:
-    """Return the workspace that it writes in."""
+    """Return the workspace in which the process writes."""
     policy = WorkspacePolicy(snapshot_retention=3)
     return ProjectWorkspace("target_1", root, state, policy, "local")
 
 
 def main() -> None:
-    """Write for ever; a dot on the output for each write that was answered."""
+    """Write until killed; print a dot for each write that was answered."""
     here = workspace(Path(sys.argv[1]), Path(sys.argv[2]))
     for number in itertools.count(os.getpid()):
         content, key = content_of(number), f"{os.getpid()}-{number}"

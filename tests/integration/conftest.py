@@ -1,4 +1,4 @@
-"""Fixtures of the tests that need a database."""
+"""Fixtures for tests that use a database."""
 
 from __future__ import annotations
 
@@ -19,16 +19,14 @@ from tests.support.rest_server import close_pooled_connections
 
 @pytest.fixture(scope="session", autouse=True)
 def no_connection_left(django_db_setup: None) -> Iterator[None]:
-    """Give back what the doors' pool of threads keeps, so that the database can be removed."""
+    """Close the connections of the transports' thread pool, so that the database can be removed."""
     yield
     close_pooled_connections()
 
 
 @pytest.fixture
 def idle_place(principal: Principal) -> Iterator[WorkerProcess]:
-    """A worker's place in this process without threads of its own, which works when it is told
-    to.
-    """
+    """A worker in this process without threads of its own, which works when a test calls it."""
     made = WorkerProcess()
     yield made
     made.close()
@@ -36,9 +34,9 @@ def idle_place(principal: Principal) -> Iterator[WorkerProcess]:
 
 @pytest.fixture
 def place(principal: Principal, settings: Any) -> Iterator[WorkerProcess]:
-    """A worker's place in this process, with its heartbeat and its watcher, that beats quickly."""
+    """A worker in this process with its heartbeat thread and its watcher, at a short interval."""
     before = set(threading.enumerate())
-    # By the fixture that every test shares: an override that ends before an older one leaks it.
+    # Use the shared settings fixture: an override that ends before an older one leaks it.
     settings.LEASE_BEAT_S, settings.SWEEP_AFTER_S = 0.1, 60
     made = WorkerProcess("w1")
     made.open()
@@ -66,7 +64,7 @@ def odd(principal: Principal) -> Callable[..., str]:
 
 @pytest.fixture
 def in_background() -> Iterator[Callable[[Callable[[], object]], threading.Thread]]:
-    """Call a function on a thread of its own; it has to end before the test does."""
+    """Call a function on a separate thread, which must end before the test does."""
     started: list[threading.Thread] = []
 
     def start(function: Callable[[], object]) -> threading.Thread:
@@ -89,7 +87,7 @@ def in_background() -> Iterator[Callable[[Callable[[], object]], threading.Threa
 
 @pytest.fixture
 def ended(place: WorkerProcess) -> Callable[[str], Run]:
-    """Carry out everything there is and return the run, which then must have ended."""
+    """Execute everything that is queued and return the run, which must have ended."""
 
     def work(run_id: str) -> Run:
         place.work()

@@ -1,4 +1,4 @@
-"""`manage.py mcp_stdio` as a host starts it: a process of its own, on a database of its own."""
+"""`manage.py mcp_stdio` as a host starts it: a separate process with a separate database."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 
 
 def own_database(folder: Path) -> dict[str, str]:
-    """Return the environment of an installation with a SQLite file of its own, migrated.
+    """Return the environment of an installation with its own migrated SQLite file.
 
-    DATABASE_URL is set, so nobody starts a stack for it.
+    DATABASE_URL is set, so no command starts a stack for it.
     """
     env = {
         **os.environ,
@@ -48,7 +48,7 @@ def own_database(folder: Path) -> dict[str, str]:
 
 @contextlib.contextmanager
 def started(*command: str, env: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a management command for the length of a block; it is asked to end, then killed."""
+    """Run a management command for the length of a block; it is terminated, then killed."""
     process = subprocess.Popen([sys.executable, MANAGE, *command], env=env, cwd=env["HOME"])
     try:
         yield process
@@ -65,7 +65,7 @@ def started(*command: str, env: dict[str, str]) -> Iterator[subprocess.Popen[byt
 async def connected(
     env: dict[str, str], *options: str, mode: str = "auto", cwd: Path | None = None
 ) -> AsyncIterator[Client]:
-    """Connect the SDK's client to a server process of its own: `mcp_stdio` with these options."""
+    """Connect the SDK's client to a new server process: `mcp_stdio` with these options."""
     server = StdioServerParameters(
         command=sys.executable, args=[MANAGE, "mcp_stdio", *options], env=env, cwd=cwd
     )
@@ -74,7 +74,7 @@ async def connected(
 
 
 async def call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
-    """Call a tool that has to succeed and return its structured answer."""
+    """Call a tool that must succeed and return its structured answer."""
     result = await client.call_tool(tool, arguments)
     assert isinstance(result, types.CallToolResult)
     assert not result.is_error, result.content
@@ -83,7 +83,7 @@ async def call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
 
 
 async def refused(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
-    """Call a tool that has to refuse and return its error."""
+    """Call a tool that must be refused and return its error."""
     result = await client.call_tool(tool, arguments)
     assert isinstance(result, types.CallToolResult)
     assert result.is_error

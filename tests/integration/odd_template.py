@@ -1,4 +1,4 @@
-"""A template whose steps leave, tell and fail with what its inputs name in ODD."""
+"""A template whose steps return, emit or fail with the value of ODD that its inputs name."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ODD: Mapping[str, Any] = {
 
 
 class OddInputs(Closed):
-    """What each step does: a verb and what with."""
+    """The instructions of the steps, each a verb and its argument."""
 
     do: list[str] = Field(min_length=1, max_length=50)
     effect: Effect = Effect.READ
@@ -39,7 +39,7 @@ class OddInputs(Closed):
 
 @register
 class Odd(TaskTemplate):
-    """Leaves odd values wherever a step can leave something."""
+    """Produces odd values wherever a step can produce a value."""
 
     template_id = "test_odd"
     name = "Odd"
@@ -51,13 +51,13 @@ class Odd(TaskTemplate):
     step_retries = 1
 
     def plan(self, inputs: Mapping[str, Any]) -> list[StepPlan]:
-        """Return a step an instruction."""
+        """Return one step for each instruction."""
         effect = Effect(inputs.get("effect", "read"))
         file = inputs.get("file", "")
         return [StepPlan(what, {"what": what, "file": file}, effect) for what in inputs["do"]]
 
     async def do_step(self, step: StepPlan, ctx: Any) -> Mapping[str, Any]:
-        """Do what the step says."""
+        """Execute the instruction of the step."""
         run: StepRun = ctx
         verb, _, what = str(step.input["what"]).partition(" ")
         if verb == "leave":
@@ -78,7 +78,7 @@ class Odd(TaskTemplate):
         return {}
 
     def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
-        """Succeed if every step did."""
+        """Succeed if every step succeeded."""
         left = [step.output for step in steps]
         failed = next((step for step in steps if not step.succeeded), None)
         if failed is None:

@@ -1,4 +1,4 @@
-"""Several callers at the same moment, each with a thread and a database connection of its own."""
+"""Concurrent callers, each with its own thread and database connection."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from django.db import connection
 
 
 def at_once(calls: Iterable[Callable[[], Any]]) -> list[Any]:
-    """Make all calls at the same moment and return their answers in the order given; the first
-    exception is raised.
+    """Make all calls concurrently and return their answers in the given order.
+
+    The first exception is raised.
     """
     todo = list(calls)
     start = threading.Barrier(len(todo))

@@ -1,4 +1,4 @@
-"""Readers of event streams for tests, and what they read."""
+"""Readers of event streams for tests, and the events they receive."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def tell(run_id: str, number: int = 1) -> None:
 
 
 class Stream:
-    """A reader of a run's event stream that notes the seqs it got."""
+    """A reader of a run's event stream that records the sequence numbers it received."""
 
     def __init__(self, principal: Principal, run_id: str, after: int = 0) -> None:
         self.principal, self.run_id, self.after = principal, run_id, after
@@ -41,7 +41,7 @@ class Stream:
 
 @asynccontextmanager
 async def reading(streams: list[Stream], pause_s: float = 0.0) -> AsyncIterator[None]:
-    """Let streams read; at the end of the block they have a while to end by themselves."""
+    """Run the readers; after the block, give them time to end by themselves."""
     tasks = [asyncio.create_task(one.read(pause_s)) for one in streams]
     try:
         yield
@@ -54,14 +54,14 @@ async def reading(streams: list[Stream], pause_s: float = 0.0) -> AsyncIterator[
 
 
 async def until(is_so: Callable[[], bool], within_s: float = 20) -> None:
-    """Wait until something becomes so."""
+    """Wait until the condition is true."""
     async with asyncio.timeout(within_s):
         while not is_so():
             await asyncio.sleep(0.01)
 
 
 def all_at(streams: list[Stream], seq: int) -> Callable[[], bool]:
-    """Return the question whether every stream has come to this event."""
+    """Return a condition: every stream has received this event last."""
     return lambda: all(one.got[-1:] == [seq] for one in streams)
 
 

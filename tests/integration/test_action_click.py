@@ -17,7 +17,7 @@ STRATEGIES = [("cdp_mouse", "true"), ("dom_click", "false")]
 
 
 @pytest.mark.parametrize(("strategy", "trusted"), STRATEGIES)
-def test_an_element_is_clicked_once_by_the_strategy_asked_for(
+def test_an_element_is_clicked_once_with_the_requested_strategy(
     read: Reader, page_server: PageServer, strategy: str, trusted: str
 ) -> None:
     page = start(read, page_server, "<button id=b>Buy</button>")
@@ -26,14 +26,12 @@ def test_an_element_is_clicked_once_by_the_strategy_asked_for(
     assert [one for one in page.log if one.startswith("click")] == [f"click:b:{trusted}"]
 
 
-def test_the_mouse_is_what_is_used_unless_asked_otherwise(
-    read: Reader, page_server: PageServer
-) -> None:
+def test_the_default_strategy_is_the_mouse(read: Reader, page_server: PageServer) -> None:
     page = start(read, page_server, "<button id=b>Buy</button>")
     assert page.click("Buy")["strategy"] == "cdp_mouse"
 
 
-def test_an_element_that_moved_since_the_index_is_clicked_where_it_is_now(
+def test_an_element_that_moved_since_the_index_is_clicked_at_its_new_position(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(read, page_server, "<button id=a>A</button><button id=b>B</button>")
@@ -47,7 +45,7 @@ def test_an_element_that_moved_since_the_index_is_clicked_where_it_is_now(
     assert "click:b:true" not in page.log
 
 
-def test_a_number_that_a_page_puts_on_another_element_changes_nothing(
+def test_a_page_that_moves_an_index_number_does_not_redirect_the_click(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(read, page_server, "<button id=a>Cancel</button><button id=b>Pay</button>")
@@ -76,7 +74,7 @@ def test_a_number_that_a_page_puts_on_another_element_changes_nothing(
     ],
 )
 @pytest.mark.parametrize("strategy", ["cdp_mouse", "dom_click"])
-def test_what_cannot_be_used_any_more_is_not_clicked_and_the_reason_told(
+def test_an_unusable_element_is_not_clicked_and_the_reason_is_reported(
     read: Reader, page_server: PageServer, change: str, reason: str, strategy: str
 ) -> None:
     page = start(read, page_server, "<button id=a>A</button>")
@@ -88,7 +86,9 @@ def test_what_cannot_be_used_any_more_is_not_clicked_and_the_reason_told(
     assert not [one for one in page.log if one.startswith("click")]
 
 
-def test_an_xpath_leads_on_where_the_number_is_gone(read: Reader, page_server: PageServer) -> None:
+def test_an_xpath_finds_the_element_when_the_index_number_is_gone(
+    read: Reader, page_server: PageServer
+) -> None:
     page = start(read, page_server, "<button id=a>A</button>")
     number = page.index()["A"]
     page.evaluate("a.outerHTML = '<button id=a>A</button>'")
@@ -97,7 +97,7 @@ def test_an_xpath_leads_on_where_the_number_is_gone(read: Reader, page_server: P
 
 
 @pytest.mark.parametrize("xpath", ["//button[", "count(//button)", "//nobody:x", "//a >> //b >> "])
-def test_what_is_no_xpath_is_refused(read: Reader, page_server: PageServer, xpath: str) -> None:
+def test_an_invalid_xpath_is_rejected(read: Reader, page_server: PageServer, xpath: str) -> None:
     page = start(read, page_server, "<a href=#x>A</a>")
     page.evaluate("document.querySelector('a').attachShadow; 1")
     error = page.error("click", xpath=xpath)
@@ -105,7 +105,7 @@ def test_what_is_no_xpath_is_refused(read: Reader, page_server: PageServer, xpat
     assert error["details"].get("effect") == "none"
 
 
-def test_every_xpath_of_a_scan_leads_to_its_element(read: Reader, page_server: PageServer) -> None:
+def test_every_xpath_of_an_index_finds_its_element(read: Reader, page_server: PageServer) -> None:
     page = start(
         read,
         page_server,
@@ -132,7 +132,7 @@ def test_a_button_in_a_frame_and_in_shadow_roots_is_clicked(
     assert [one for one in page.log if one.startswith("inner")] == ["inner:pay", "inner:shsave"]
 
 
-def test_a_button_in_a_closed_shadow_root_is_clicked_and_nothing_beside_it(
+def test_a_button_in_a_closed_shadow_root_is_clicked_and_nothing_else(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(
@@ -146,14 +146,14 @@ def test_a_button_in_a_closed_shadow_root_is_clicked_and_nothing_beside_it(
     assert [one for one in page.log if one.startswith("inner")] == ["inner:yes"]
 
 
-def test_a_link_opens_in_the_tasks_own_tab(read: Reader, page_server: PageServer) -> None:
+def test_a_link_opens_in_the_tab_of_the_task(read: Reader, page_server: PageServer) -> None:
     page = start(read, page_server, "<a href=/plain target=_blank>Go</a>")
     page.click("Go")
     page("wait_for_loaded")
     assert page("screenshot")["url"].endswith("/plain")
 
 
-def test_a_page_that_asks_in_a_dialog_is_answered_with_no_and_the_question_told(
+def test_a_dialog_is_dismissed_and_its_question_is_reported(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(read, page_server, "<button onclick=\"confirm('Really?')\">Buy</button>")
@@ -163,7 +163,7 @@ def test_a_page_that_asks_in_a_dialog_is_answered_with_no_and_the_question_told(
 
 
 @pytest.mark.parametrize("event", ["pointerdown", "mousedown", "mouseup", "click"])
-def test_a_page_that_goes_on_while_it_is_clicked_was_clicked(
+def test_a_page_that_navigates_during_the_click_was_clicked(
     read: Reader, page_server: PageServer, event: str
 ) -> None:
     script = f"<script>on{event} = () => location.assign('/plain')</script>"
@@ -173,7 +173,7 @@ def test_a_page_that_goes_on_while_it_is_clicked_was_clicked(
     assert page("readability_extract")["title"] == "Plain"
 
 
-def test_a_page_that_hangs_when_clicked_may_have_been_clicked(
+def test_a_page_that_hangs_on_click_may_have_been_clicked(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(read, page_server, "<button onclick='for (;;);'>Hang</button>")
@@ -182,7 +182,7 @@ def test_a_page_that_hangs_when_clicked_may_have_been_clicked(
     assert error["details"]["effect"] == "unknown"
 
 
-def test_a_page_that_hangs_already_was_not_clicked(read: Reader, page_server: PageServer) -> None:
+def test_a_page_that_already_hangs_was_not_clicked(read: Reader, page_server: PageServer) -> None:
     page = start(read, page_server, "<button id=b>B</button>")
     number = page.index()["B"]
     page_server.add("/hanging", "")

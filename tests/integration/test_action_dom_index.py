@@ -1,4 +1,4 @@
-"""Numbering what can be used on a page: `browser_dom_index`."""
+"""Index the usable elements of a page: `browser_dom_index`."""
 
 from __future__ import annotations
 
@@ -19,14 +19,12 @@ MIXED = """<button id=b>Buy</button><a id=a href=/x>Link</a><input id=i placehol
 <div style="position:absolute;inset:0;background:#fff">over it</div></div>"""
 
 
-def test_only_what_can_be_used_is_numbered(read: Reader, page_server: PageServer) -> None:
+def test_only_usable_elements_are_numbered(read: Reader, page_server: PageServer) -> None:
     page = start(read, page_server, MIXED)
     assert set(page.index()) == {"Buy", "Link", "Name", "Handled by a framework"}
 
 
-def test_an_element_is_told_with_its_tag_text_xpath_and_box(
-    read: Reader, page_server: PageServer
-) -> None:
+def test_an_element_has_its_tag_text_xpath_and_box(read: Reader, page_server: PageServer) -> None:
     page = start(
         read,
         page_server,
@@ -46,9 +44,7 @@ def test_an_element_is_told_with_its_tag_text_xpath_and_box(
     }
 
 
-def test_a_number_stays_with_its_element_wherever_it_moves(
-    read: Reader, page_server: PageServer
-) -> None:
+def test_an_element_keeps_its_number_when_it_moves(read: Reader, page_server: PageServer) -> None:
     page = start(
         read, page_server, "<button id=a>A</button><button id=b>B</button><div id=d></div>"
     )
@@ -60,7 +56,7 @@ def test_a_number_stays_with_its_element_wherever_it_moves(
     assert after["New"] not in before.values()
 
 
-def test_a_number_of_an_element_that_is_gone_is_never_given_again(
+def test_the_number_of_a_removed_element_is_not_reused(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(read, page_server, "<button id=a>A</button>")
@@ -75,7 +71,7 @@ def test_a_number_of_an_element_that_is_gone_is_never_given_again(
     assert (error["errorCode"], error["details"]["reason"]) == ("ELEMENT_NOT_FOUND", "gone")
 
 
-def test_the_page_has_each_number_in_an_attribute(read: Reader, page_server: PageServer) -> None:
+def test_the_page_stores_each_number_in_an_attribute(read: Reader, page_server: PageServer) -> None:
     page = start(read, page_server, "<button id=a>A</button>")
     number = str(page.index()["A"])
     assert page.evaluate("a.getAttribute('data-mimo_click_id')") == number
@@ -83,9 +79,7 @@ def test_the_page_has_each_number_in_an_attribute(read: Reader, page_server: Pag
     assert page.evaluate("a.getAttribute('data-manus_click_id')") == number
 
 
-def test_a_copy_of_an_element_has_a_number_of_its_own(
-    read: Reader, page_server: PageServer
-) -> None:
+def test_a_cloned_element_gets_its_own_number(read: Reader, page_server: PageServer) -> None:
     page = start(read, page_server, "<button id=a>A</button>")
     number = page.index()["A"]
     page.evaluate("a.after(Object.assign(a.cloneNode(true), {id: 'z', textContent: 'Z'}))")
@@ -96,16 +90,14 @@ def test_a_copy_of_an_element_has_a_number_of_its_own(
     assert page.evaluate("z.hasAttribute('data-mimo_click_id')") is False
 
 
-def test_frames_of_the_same_origin_and_open_shadow_roots_are_looked_into(
+def test_frames_of_the_same_origin_and_open_shadow_roots_are_indexed(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(read, page_server, SHADOW)
     assert {"Outer", "Nick name", "Deep field", "Card holder", "Pay now"} <= set(page.index())
 
 
-def test_closed_shadow_roots_are_looked_into_one_inside_the_other(
-    read: Reader, page_server: PageServer
-) -> None:
+def test_nested_closed_shadow_roots_are_indexed(read: Reader, page_server: PageServer) -> None:
     page = start(
         read,
         page_server,
@@ -118,16 +110,14 @@ def test_closed_shadow_roots_are_looked_into_one_inside_the_other(
     assert page("dom_index")["elements"][1]["xpath"].endswith("/x-a[1] >> /x-b[1] >> /button[1]")
 
 
-def test_a_frame_of_another_origin_is_not_looked_into(
-    read: Reader, page_server: PageServer
-) -> None:
+def test_a_frame_of_another_origin_is_not_indexed(read: Reader, page_server: PageServer) -> None:
     inner = page_server.add("/inner", "<button>Theirs</button>").replace("127.0.0.1", "localhost")
     page = start(read, page_server, f"<button>Ours</button><iframe src='{inner}'></iframe>")
     page("wait_for_loaded")
     assert set(page.index()) == {"Ours"}
 
 
-def test_the_viewport_is_what_is_in_view_and_the_document_the_rest_too(
+def test_viewport_mode_lists_visible_elements_and_document_mode_lists_all(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(
@@ -140,7 +130,7 @@ def test_the_viewport_is_what_is_in_view_and_the_document_the_rest_too(
     assert set(page.index(scope="document")) == set(page.index()) == {"Top", "In a box", "Far"}
 
 
-def test_under_an_overlay_only_the_overlay_can_be_used(
+def test_only_elements_of_an_overlay_are_indexed_under_it(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(
@@ -154,7 +144,7 @@ def test_under_an_overlay_only_the_overlay_can_be_used(
     assert set(page.index()) == {"Top", "Far"}
 
 
-def test_what_a_secret_field_holds_is_in_no_text(read: Reader, page_server: PageServer) -> None:
+def test_the_value_of_a_secret_field_is_in_no_text(read: Reader, page_server: PageServer) -> None:
     page = start(
         read,
         page_server,
@@ -164,7 +154,7 @@ def test_what_a_secret_field_holds_is_in_no_text(read: Reader, page_server: Page
     assert "Send ***" in page.index()
 
 
-def test_a_page_with_more_elements_than_anybody_reads_is_cut_with_a_warning(
+def test_a_page_with_too_many_elements_is_truncated_with_a_warning(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(

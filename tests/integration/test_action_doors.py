@@ -1,4 +1,4 @@
-"""Browser actions are for the agent's loop: no door lists one, calls one, or plans one."""
+"""Browser actions belong to the agent's loop: MCP and REST do not list, call or plan them."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ pytest_plugins = ["tests.support.rest_fixtures"]
 ARGS = {"tabId": 7, "clickId": 1}
 
 
-def test_the_list_of_tools_has_none(api: httpx.Client) -> None:
+def test_the_tool_list_contains_no_browser_action(api: httpx.Client) -> None:
     listed = {tool["name"] for tool in api.get("/api/v1/tools").json()["tools"]}
     assert "browser_action" in listed  # of S4, which stays as it is
     assert not listed & set(ACTIONS)
 
 
 @pytest.mark.parametrize("name", ["browser_click", "task_start", "task_stop"])
-def test_a_direct_call_of_one_finds_no_such_tool(api: httpx.Client, name: str) -> None:
+def test_a_direct_call_of_a_browser_action_returns_tool_not_found(
+    api: httpx.Client, name: str
+) -> None:
     problem = refusal(api.post(f"/api/v1/tools/{name}/call", json={"args": ARGS}), 404)
     assert problem["errorCode"] == "TOOL_NOT_FOUND"
 
 
-def test_a_run_of_calls_with_one_is_refused_as_a_whole(api: httpx.Client) -> None:
+def test_a_run_of_calls_that_contains_a_browser_action_is_rejected(api: httpx.Client) -> None:
     body = {
         "templateId": "call_tools",
         "inputs": {"calls": [{"name": "browser_click", "args": ARGS}]},

@@ -1,4 +1,4 @@
-"""Actions on pages that mean harm: that change built-ins, forbid scripts, or flood their reader."""
+"""Actions on hostile pages: pages that change built-ins, forbid scripts, or flood the reader."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ POLICY = {
     "Content-Security-Policy": "default-src 'none'; require-trusted-types-for 'script'; sandbox"
     " allow-same-origin allow-forms"
 }
-# Every built-in that a reader might call does something else.
+# Every built-in that a reader might call is replaced.
 BROKEN = """<script>for (const owner of [Element, Node, Document, HTMLElement, EventTarget, Array,
  Map, WeakMap, String, JSON, Promise, DocumentFragment, ShadowRoot, HTMLInputElement, XPathResult])
  for (const host of [owner, owner.prototype].filter(Boolean)) for (const name of
@@ -27,7 +27,7 @@ SHADOWED = """<form id=f><input name=getAttribute><input name=children><input na
 <img name=evaluate><img name=querySelectorAll><img name=defaultView><img name=activeElement>"""
 
 
-def test_a_page_that_breaks_every_built_in_is_acted_on_all_the_same(
+def test_a_page_that_replaces_every_built_in_can_be_used(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(
@@ -45,7 +45,7 @@ def test_a_page_that_breaks_every_built_in_is_acted_on_all_the_same(
     assert b"<h1>Hi</h1>" in page.saved()[2]
 
 
-def test_fields_named_like_built_ins_change_nothing(read: Reader, page_server: PageServer) -> None:
+def test_fields_named_like_built_ins_have_no_effect(read: Reader, page_server: PageServer) -> None:
     page = start(read, page_server, SHADOWED)
     page.click("Send")
     page("wait_for_loaded")
@@ -55,7 +55,7 @@ def test_fields_named_like_built_ins_change_nothing(read: Reader, page_server: P
     assert "nodeType=x" in page("screenshot")["url"]
 
 
-def test_a_page_that_forbids_scripts_is_acted_on(read: Reader, page_server: PageServer) -> None:
+def test_a_page_that_forbids_scripts_can_be_used(read: Reader, page_server: PageServer) -> None:
     markup = (
         "<title>S</title><button>Buy</button><input aria-label=Name><div contenteditable>x</div>"
     )
@@ -70,7 +70,7 @@ def test_a_page_that_forbids_scripts_is_acted_on(read: Reader, page_server: Page
     assert b">there</div>" in page.saved()[2]
 
 
-def test_a_page_that_takes_the_numbers_away_is_clicked_where_it_was_meant(
+def test_a_page_that_removes_the_index_numbers_is_clicked_at_the_right_element(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(
@@ -87,7 +87,7 @@ def test_a_page_that_takes_the_numbers_away_is_clicked_where_it_was_meant(
     assert clicks == ["click:b:true", "click:a:true"]
 
 
-def test_something_that_slides_under_the_mouse_is_not_clicked(
+def test_an_element_that_slides_under_the_mouse_is_not_clicked(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(
@@ -103,21 +103,19 @@ def test_something_that_slides_under_the_mouse_is_not_clicked(
 
 
 @pytest.mark.parametrize("how", ["alert(1)", "open('/plain')"])
-def test_a_page_that_floods_its_reader_is_given_up(
+def test_a_page_that_floods_the_reader_fails_the_action(
     read: Reader, page_server: PageServer, how: str
 ) -> None:
     page = start(
         read, page_server, f'<button onclick="for (let i = 0; i < 50; i++) {how}">B</button>'
     )
     result = read.call("browser_click", tabId=page.tab_id, clickId=page.index()["B"])
-    if result.error is not None:  # what it opened may be told a moment later
+    if result.error is not None:  # a window of the page may be reported a moment later
         assert result.error["details"]["reason"].startswith("too_many")
     assert started(read, page_server.url("/plain"))("wait_for_loaded") == {"status": "complete"}
 
 
-def test_text_of_the_page_that_is_no_text_does_no_harm(
-    read: Reader, page_server: PageServer
-) -> None:
+def test_invalid_text_of_a_page_does_no_harm(read: Reader, page_server: PageServer) -> None:
     page = start(
         read,
         page_server,

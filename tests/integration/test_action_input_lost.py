@@ -1,6 +1,5 @@
-"""Real input that cannot be had: before it begins something stands in for it, after that nothing
-does.
-"""
+"""Real input that is unavailable: before the input starts, a script replaces it; after that,
+nothing does."""
 
 from __future__ import annotations
 
@@ -20,9 +19,8 @@ INSTEAD = ["CDP_UNAVAILABLE: real input was not available; synthetic events were
 
 
 class CutLine:
-    """A line that is cut when input of a kind has just gone out: it takes effect, and no answer
-    comes.
-    """
+    """A DevTools session that closes right after input of one kind was sent: the input takes
+    effect, but no answer arrives."""
 
     def __init__(self, line: CDPSession, cut_at: str) -> None:
         self._cdp, self._cut_at = line, cut_at
@@ -47,7 +45,7 @@ def task_of(read: Reader) -> TaskTab:
 
 
 def detach(page: TaskPage) -> None:
-    """Take the line for mouse and keyboard away, behind the product's back."""
+    """Detach the input session without the product's knowledge."""
     page("debugger_attach")
 
     async def cut_off() -> None:
@@ -57,7 +55,7 @@ def detach(page: TaskPage) -> None:
 
 
 def cut(page: TaskPage, at: str) -> None:
-    """Let the line for mouse and keyboard be cut when input of this kind has gone out."""
+    """Close the input session right after input of this kind was sent."""
 
     async def put_in() -> None:
         task = task_of(page.read)
@@ -68,7 +66,7 @@ def cut(page: TaskPage, at: str) -> None:
 
 @pytest.fixture
 def no_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the browser attach nobody to a page any more."""
+    """Make the browser refuse every new session for a page."""
 
     async def refuse(context: BrowserContext, page: object) -> None:
         raise Error("Protocol error (Target.attachToTarget): Not allowed")
@@ -77,7 +75,7 @@ def no_line(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("params", [{}, {"strategy": "cdp_mouse"}])
-def test_a_click_whose_line_was_lost_before_is_made_by_a_script_and_told_so(
+def test_a_click_whose_session_was_lost_before_it_is_made_by_a_script_with_a_warning(
     read: Reader, page_server: PageServer, params: dict[str, str]
 ) -> None:
     page = start(read, page_server, "<button id=b>Buy</button>")
@@ -91,7 +89,7 @@ def test_a_click_whose_line_was_lost_before_is_made_by_a_script_and_told_so(
     assert page.click("Buy") == {"clicked": True, "strategy": "cdp_mouse"}
 
 
-def test_a_text_whose_line_was_lost_before_is_put_in_by_a_script_and_told_so(
+def test_a_text_whose_session_was_lost_before_it_is_entered_by_a_script_with_a_warning(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(read, page_server, "<form action=/plain><input id=i name=n></form>")
@@ -103,7 +101,7 @@ def test_a_text_whose_line_was_lost_before_is_put_in_by_a_script_and_told_so(
 
 
 @pytest.mark.parametrize("at", ["mousePressed", "mouseReleased"])
-def test_a_click_whose_line_is_lost_after_it_began_is_never_made_again(
+def test_a_click_whose_session_is_lost_after_it_started_is_not_repeated(
     read: Reader, page_server: PageServer, at: str
 ) -> None:
     page = start(read, page_server, "<button id=b>Buy</button>")
@@ -119,7 +117,7 @@ def test_a_click_whose_line_is_lost_after_it_began_is_never_made_again(
 
 
 @pytest.mark.parametrize("submit", [True, False])
-def test_a_text_whose_line_is_lost_after_it_began_is_not_written_again(
+def test_a_text_whose_session_is_lost_after_it_started_is_not_written_again(
     read: Reader, page_server: PageServer, submit: bool
 ) -> None:
     page = start(read, page_server, "<input id=i>")
@@ -133,7 +131,7 @@ def test_a_text_whose_line_is_lost_after_it_began_is_not_written_again(
     assert page.evaluate("i.value") == "def"
 
 
-def test_a_browser_that_attaches_nobody_is_told_as_such_and_clicked_by_a_script(
+def test_a_browser_that_refuses_sessions_is_reported_and_a_script_clicks(
     read: Reader, page_server: PageServer, request: pytest.FixtureRequest
 ) -> None:
     page = start(read, page_server, "<button id=b>Buy</button>")
@@ -145,7 +143,7 @@ def test_a_browser_that_attaches_nobody_is_told_as_such_and_clicked_by_a_script(
     assert told["warnings"][0].startswith("CDP_PERMISSION_DENIED: ")
 
 
-def test_what_can_be_had_neither_way_is_not_done(
+def test_an_action_that_neither_input_nor_script_can_do_is_not_done(
     read: Reader, page_server: PageServer, request: pytest.FixtureRequest
 ) -> None:
     page = start(read, page_server, "<button id=b>B</button>")
@@ -159,7 +157,7 @@ def test_what_can_be_had_neither_way_is_not_done(
     assert error["details"]["causeCode"] == "NAVIGATION_TIMEOUT"
 
 
-def test_what_hangs_in_the_middle_of_standing_in_is_not_done_again(
+def test_a_script_that_hangs_during_the_action_is_not_repeated(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(read, page_server, "<button onclick='for (;;);'>B</button>")
@@ -170,7 +168,7 @@ def test_what_hangs_in_the_middle_of_standing_in_is_not_done_again(
     assert error["details"]["effect"] == "unknown"
 
 
-def test_an_element_that_is_gone_is_told_as_such_also_without_real_input(
+def test_a_missing_element_is_reported_also_without_real_input(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(read, page_server, "<button id=b>B</button>")

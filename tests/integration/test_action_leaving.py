@@ -1,6 +1,5 @@
-"""Pages that lead a hand elsewhere while it is on its way: to another document, the product's own
-perhaps, or into a frame that shows one.
-"""
+"""Pages that navigate during an action: to another document, perhaps to one of the product's own
+pages, or to a page with a frame that shows one."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ RUNS_AWAY = """<script>let at = 0; setInterval(() => { const one = document.quer
 
 @pytest.fixture
 def own(monkeypatch: pytest.MonkeyPatch) -> Iterator[PageServer]:
-    """A place of the product's own, with a page that tells when it is pressed or typed in."""
+    """Serve a page of the product's own origin that records clicks and typed text."""
     with serve_pages() as server:
         monkeypatch.setenv("CONTINUITY_OWN_PORTS", str(server.server_port))
         server.add("/own", TRAP)
@@ -32,12 +31,12 @@ def own(monkeypatch: pytest.MonkeyPatch) -> Iterator[PageServer]:
 
 
 def touches(server: PageServer) -> int:
-    """Return how often a trap was pressed or typed in."""
+    """Return how often a trap page was clicked or typed in."""
     return server.hits["/pressed"] + server.hits["/typed"]
 
 
 @pytest.mark.parametrize("after_ms", [0, 60])
-def test_what_is_looked_for_on_a_page_is_not_clicked_on_the_products_own_after_it(
+def test_an_element_of_a_page_is_not_clicked_after_a_product_page_replaces_it(
     read: Reader, page_server: PageServer, own: PageServer, after_ms: int
 ) -> None:
     page = start(read, page_server, f"<button>Confirm</button>{RUNS_AWAY}")
@@ -46,7 +45,7 @@ def test_what_is_looked_for_on_a_page_is_not_clicked_on_the_products_own_after_i
     assert (own.hits["/own"], touches(own)) == (1, 0)
 
 
-def test_what_is_looked_for_on_a_page_is_not_written_on_the_products_own_after_it(
+def test_an_element_of_a_page_is_not_typed_in_after_a_product_page_replaces_it(
     read: Reader, page_server: PageServer, own: PageServer
 ) -> None:
     page = start(read, page_server, "<input disabled>")
@@ -57,7 +56,7 @@ def test_what_is_looked_for_on_a_page_is_not_written_on_the_products_own_after_i
 
 
 @pytest.mark.parametrize("busy", ["", STAY_BUSY])
-def test_a_page_that_goes_on_when_the_mouse_comes_is_not_clicked_nor_the_next_one(
+def test_a_page_that_navigates_on_mouse_over_is_not_clicked_nor_is_the_next_one(
     read: Reader, page_server: PageServer, busy: str
 ) -> None:
     page_server.add("/trap", TRAP)
@@ -78,7 +77,7 @@ def test_a_page_that_goes_on_when_the_mouse_comes_is_not_clicked_nor_the_next_on
 
 @pytest.mark.parametrize("event", ["keydown", "input"])
 @pytest.mark.parametrize("busy", ["", STAY_BUSY])
-def test_a_page_that_goes_on_while_it_is_written_in_gets_no_more_keys_nor_does_the_next_one(
+def test_a_page_that_navigates_during_typing_gets_no_more_keys_nor_does_the_next_one(
     read: Reader, page_server: PageServer, event: str, busy: str
 ) -> None:
     page_server.add("/trap", TRAP)
@@ -94,7 +93,7 @@ def test_a_page_that_goes_on_while_it_is_written_in_gets_no_more_keys_nor_does_t
     assert (page_server.hits["/trap"], touches(page_server)) == (1, 0)
 
 
-def test_a_page_that_goes_on_when_its_field_has_the_focus_is_not_written_in(
+def test_a_page_that_navigates_on_focus_of_its_field_gets_no_text(
     read: Reader, page_server: PageServer
 ) -> None:
     page_server.add("/trap", TRAP)
@@ -105,7 +104,7 @@ def test_a_page_that_goes_on_when_its_field_has_the_focus_is_not_written_in(
     assert touches(page_server) == 0
 
 
-def test_a_page_on_its_way_to_one_that_does_not_come_is_not_clicked_meanwhile(
+def test_a_page_that_is_navigating_to_one_that_does_not_answer_is_not_clicked(
     read: Reader, page_server: PageServer
 ) -> None:
     page_server.add("/never-there", Answer(b"", delay=20.0))
@@ -118,7 +117,7 @@ def test_a_page_on_its_way_to_one_that_does_not_come_is_not_clicked_meanwhile(
 
 
 @pytest.mark.parametrize("depth", [1, 2])
-def test_a_page_that_shows_one_of_the_products_own_in_a_frame_is_not_acted_on(
+def test_a_page_that_shows_a_product_page_in_a_frame_gets_no_input(
     read: Reader, page_server: PageServer, own: PageServer, depth: int
 ) -> None:
     frame = "<iframe src='{}' style='width:600px;height:400px'></iframe>"
@@ -134,7 +133,7 @@ def test_a_page_that_shows_one_of_the_products_own_in_a_frame_is_not_acted_on(
     assert (touches(own), read.saved) == (0, [])
 
 
-def test_a_window_that_shows_one_of_the_products_own_pages_is_closed(
+def test_a_window_that_shows_a_product_page_is_closed(
     read: Reader, page_server: PageServer, own: PageServer
 ) -> None:
     page = start(read, page_server, f"<button onclick=\"window.open('{own.url('/own')}')\">B")
@@ -144,7 +143,7 @@ def test_a_window_that_shows_one_of_the_products_own_pages_is_closed(
 
 
 @pytest.mark.parametrize("alias", ["localhost", "127.1", "0x7f.1", "LOCALHOST", "x.localhost"])
-def test_the_products_own_pages_are_known_by_every_name(
+def test_product_pages_are_recognized_under_every_host_name(
     read: Reader, page_server: PageServer, own: PageServer, alias: str
 ) -> None:
     url = own.url("/own").replace("127.0.0.1", alias)
@@ -162,12 +161,12 @@ def test_the_products_own_pages_are_known_by_every_name(
         "<script>setTimeout(() => location.replace('{}'))</script>",
     ],
 )
-def test_a_page_that_leads_to_one_of_the_products_own_is_not_acted_on(
+def test_a_page_that_navigates_to_a_product_page_gets_no_input(
     read: Reader, page_server: PageServer, own: PageServer, way: str
 ) -> None:
     url = page_server.add("/leads", way.format(own.url("/own")))
     result = read.call("task_start", url=url)
-    if result.output is not None:  # it had not gone on by then
+    if result.output is not None:  # the page had not navigated by then
         result = read.call("browser_readability_extract", tabId=result.output["tabId"])
     assert (result.error or {})["errorCode"] == "INVALID_TARGET"
 

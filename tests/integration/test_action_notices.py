@@ -1,4 +1,4 @@
-"""What a page does by itself is told: questions, windows, files, pages that cannot be opened."""
+"""Events of a page are reported: dialogs, windows, downloads, pages that cannot be opened."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def prepared(page: TaskPage) -> dict[str, object]:
 
 
 def warnings_of_click(page: TaskPage, text: str) -> list[str]:
-    """Click something, and return what is told then or, once the page did more, by a later look."""
+    """Click an element, and return the warnings of the click or, if it has none, of a later
+    index."""
     told = list(page.click(text).get("warnings", ()))
     for _ in range(200):
         if told:
@@ -37,7 +38,7 @@ def warnings_of_click(page: TaskPage, text: str) -> list[str]:
     return told
 
 
-def test_a_file_that_a_click_leads_to_is_told_of_and_the_page_read_at_once(
+def test_a_download_after_a_click_is_reported_and_the_page_is_read_at_once(
     read: Reader, page_server: PageServer
 ) -> None:
     page_server.add("/bill", Answer(b"x", mime="application/octet-stream", headers=FILE))
@@ -49,7 +50,7 @@ def test_a_file_that_a_click_leads_to_is_told_of_and_the_page_read_at_once(
 
 
 @pytest.mark.parametrize("href", ["/nothing", "mailto:a@example.org", "tel:123", "foo:bar"])
-def test_a_link_that_leads_to_no_document_leaves_the_page_as_it_is(
+def test_a_link_that_returns_no_document_leaves_the_page_unchanged(
     read: Reader, page_server: PageServer, href: str
 ) -> None:
     page_server.add("/nothing", Answer(status=204))
@@ -61,7 +62,7 @@ def test_a_link_that_leads_to_no_document_leaves_the_page_as_it_is(
     assert "warnings" not in told
 
 
-def test_a_window_that_a_page_opens_is_told_of_with_its_address(
+def test_a_window_that_a_page_opens_is_reported_with_its_address(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(read, page_server, "<button onclick=\"window.open('/plain')\">Open</button>")
@@ -70,7 +71,7 @@ def test_a_window_that_a_page_opens_is_told_of_with_its_address(
     assert warnings_of_click(page, "Open") == [told]
 
 
-def test_a_question_that_a_page_asks_after_a_click_is_told_with_the_next_look(
+def test_a_dialog_that_a_page_opens_after_a_click_is_reported_with_the_next_index(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(
@@ -86,15 +87,13 @@ def test_a_question_that_a_page_asks_after_a_click_is_told_with_the_next_look(
     assert prepared(page)["warnings"] == []
 
 
-def test_a_page_that_cannot_be_opened_is_told_as_such(
-    read: Reader, page_server: PageServer
-) -> None:
+def test_a_page_that_cannot_be_opened_is_reported(read: Reader, page_server: PageServer) -> None:
     page = start(read, page_server, "<a href='http://127.0.0.1:1/'>Go</a>")
     page.click("Go")
     assert "could not be opened" in str(prepared(page)["warnings"])
 
 
-def test_a_page_that_asks_before_it_is_left_is_left(read: Reader, page_server: PageServer) -> None:
+def test_a_page_with_a_beforeunload_dialog_is_left(read: Reader, page_server: PageServer) -> None:
     page = start(
         read,
         page_server,
@@ -118,7 +117,7 @@ def test_a_page_that_asks_before_it_is_left_is_left(read: Reader, page_server: P
         "<button onclick='Notification.requestPermission()'>B</button>",
     ],
 )
-def test_a_page_that_asks_the_browser_for_something_goes_on_without(
+def test_a_page_that_requests_a_browser_permission_continues_without_it(
     read: Reader, page_server: PageServer, markup: str
 ) -> None:
     page = start(read, page_server, markup)

@@ -1,6 +1,5 @@
 """Elements that are hard to see or to reach: forms named like built-ins, scaled pages and frames,
-editors, boxes that do not obey, a great many.
-"""
+editors, checkboxes that reject a change, very many elements."""
 
 from __future__ import annotations
 
@@ -49,7 +48,7 @@ def test_a_form_whose_fields_are_named_like_properties_is_clicked(
     assert page("click", xpath="//form", strategy=strategy)["clicked"] is True
 
 
-def test_such_a_form_over_something_else_is_told_as_what_covers_it(
+def test_such_a_form_over_another_element_is_reported_as_the_cover(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(read, page_server, f"{FORM}<button id=b>Out</button>")
@@ -78,7 +77,7 @@ def test_elements_of_a_zoomed_page_are_clicked(
     "style",
     ["transform:scale(.5);transform-origin:0 0", "zoom:1.5", "border:10px solid;padding:40px"],
 )
-def test_elements_in_a_scaled_frame_are_clicked_where_they_are_shown(
+def test_elements_in_a_scaled_frame_are_clicked_at_their_displayed_position(
     read: Reader, page_server: PageServer, style: str
 ) -> None:
     page = start(read, page_server, FRAME.format(style))
@@ -93,7 +92,7 @@ def test_elements_in_a_scaled_frame_are_clicked_where_they_are_shown(
     assert [one for one in page.log if one.startswith("inner")] == ["inner:B", "inner:C"]
 
 
-def test_the_box_of_an_element_in_a_scaled_frame_is_where_it_is_shown(
+def test_the_box_of_an_element_in_a_scaled_frame_is_its_displayed_position(
     read: Reader, page_server: PageServer
 ) -> None:
     style = "position:fixed;left:100px;top:50px;border:0;transform:scale(.5);transform-origin:0 0"
@@ -115,7 +114,7 @@ def test_every_kind_of_editor_is_a_field(
 
 
 @pytest.mark.parametrize("kind", ["date", "time", "month"])
-def test_what_is_no_value_of_a_field_leaves_it_as_it_was(
+def test_an_invalid_value_leaves_the_field_unchanged(
     read: Reader, page_server: PageServer, kind: str
 ) -> None:
     was = {"date": "2026-01-02", "time": "09:30", "month": "2026-01"}[kind]
@@ -126,7 +125,9 @@ def test_what_is_no_value_of_a_field_leaves_it_as_it_was(
     assert not [one for one in page.log if one.startswith(("input", "change"))]
 
 
-def test_a_box_that_does_not_obey_is_told_of(read: Reader, page_server: PageServer) -> None:
+def test_a_checkbox_that_rejects_the_change_is_reported(
+    read: Reader, page_server: PageServer
+) -> None:
     page = start(
         read,
         page_server,
@@ -136,7 +137,7 @@ def test_a_box_that_does_not_obey_is_told_of(read: Reader, page_server: PageServ
     assert told["warnings"] == ["“Agree” was clicked, but its state did not change."]
 
 
-def test_a_field_that_keeps_its_state_elsewhere_takes_what_is_written(
+def test_a_field_that_keeps_its_state_in_a_script_accepts_the_text(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(
@@ -153,7 +154,7 @@ def test_a_field_that_keeps_its_state_elsewhere_takes_what_is_written(
         assert page.evaluate("state") == f"héllo {strategy}"
 
 
-def test_ten_thousand_elements_are_numbered_in_time_and_the_last_is_clicked_by_xpath(
+def test_ten_thousand_elements_are_indexed_in_time_and_the_last_is_clicked_by_xpath(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(

@@ -1,4 +1,4 @@
-"""Looking at a task's page: loaded, a picture, its text, its markup."""
+"""Reading a task's page: load state, screenshot, text, markup."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytest_plugins = ["tests.support.browser_fixtures"]
 
 
 def sides(page: TaskPage, jpeg: bytes) -> list[int]:
-    """Return width and height of a picture, as a browser sees it."""
+    """Return width and height of an image, as a browser reads it."""
     address = f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}"
     return list(
         page.evaluate(
@@ -27,7 +27,7 @@ def sides(page: TaskPage, jpeg: bytes) -> list[int]:
     )
 
 
-def test_a_page_is_waited_for_until_all_of_it_is_there(
+def test_the_action_waits_until_the_page_is_fully_loaded(
     read: Reader, page_server: PageServer
 ) -> None:
     page_server.add("/late.png", Answer(b"", delay=4.0))
@@ -37,7 +37,7 @@ def test_a_page_is_waited_for_until_all_of_it_is_there(
     assert page.evaluate("document.readyState") == "complete"
 
 
-def test_a_page_that_never_loads_wholly_ends_the_waiting_and_can_be_read(
+def test_a_page_that_never_loads_fully_ends_the_wait_and_can_be_read(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(read, page_server, "<img src=/slow.png><p>Here already")
@@ -46,14 +46,16 @@ def test_a_page_that_never_loads_wholly_ends_the_waiting_and_can_be_read(
     assert page("readability_extract")["markdown"] == "Here already"
 
 
-def test_a_page_that_a_click_asked_for_is_waited_for(read: Reader, page_server: PageServer) -> None:
+def test_the_action_waits_for_a_page_that_a_click_requested(
+    read: Reader, page_server: PageServer
+) -> None:
     page = start(read, page_server, "<a href=/slow>Go</a>")
     page.click("Go")
     assert page("wait_for_loaded") == {"status": "complete"}
     assert page("readability_extract")["title"] == "Slow"
 
 
-def test_a_picture_is_of_what_is_in_view_or_of_the_whole_page(
+def test_a_screenshot_covers_the_viewport_or_the_whole_page(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(read, page_server, "<body style='margin:0'><p style='margin:0;height:2500px'>long")
@@ -66,7 +68,7 @@ def test_a_picture_is_of_what_is_in_view_or_of_the_whole_page(
     assert sides(page, data) == [1280, 720]
 
 
-def test_a_very_long_page_is_pictured_as_far_as_pictures_go(
+def test_a_screenshot_of_a_very_long_page_is_limited_in_height(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(read, page_server, "<body style='margin:0'><p style='margin:0;height:20000px'>x")
@@ -77,7 +79,7 @@ def test_a_very_long_page_is_pictured_as_far_as_pictures_go(
 
 @pytest.mark.parametrize("letter", ["a", "中"])
 @pytest.mark.parametrize("size", [262_142, 262_143, 262_144, 2_097_152, 2_097_153])
-def test_the_size_of_a_text_decides_how_it_is_handed_out(
+def test_the_size_of_a_text_decides_whether_it_is_inline_or_an_artifact(
     read: Reader, page_server: PageServer, size: int, letter: str
 ) -> None:
     wide = len(letter.encode())
@@ -110,7 +112,7 @@ def test_a_text_has_its_headings_and_links(read: Reader, page_server: PageServer
     )
 
 
-def test_a_document_without_text_has_none(read: Reader, page_server: PageServer) -> None:
+def test_a_document_without_text_returns_none(read: Reader, page_server: PageServer) -> None:
     page = start(read, page_server, "<a href=/pixel.png>Go</a>")
     page.click("Go")
     told = page.error("readability_extract")
@@ -118,7 +120,7 @@ def test_a_document_without_text_has_none(read: Reader, page_server: PageServer)
     assert told["details"]["reason"] == "unreadable_document"
 
 
-def test_markup_is_kept_with_shadow_roots_and_without_secrets(
+def test_markup_is_stored_with_shadow_roots_and_without_secrets(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(
@@ -137,7 +139,7 @@ def test_markup_is_kept_with_shadow_roots_and_without_secrets(
     assert b'value="***"' in data
 
 
-def test_markup_of_one_element_is_kept(read: Reader, page_server: PageServer) -> None:
+def test_markup_of_one_element_is_stored(read: Reader, page_server: PageServer) -> None:
     page = start(read, page_server, "<ul><li>One</li><li class=x>Two &amp; more</li></ul>")
     page("get_html", xpath="//li[2]")
     assert page.saved()[2] == b'<li class="x">Two &amp; more</li>'
@@ -145,7 +147,7 @@ def test_markup_of_one_element_is_kept(read: Reader, page_server: PageServer) ->
     assert page.error("get_html", xpath="//li[")["errorCode"] == "INVALID_PARAMETER"
 
 
-def test_what_cannot_be_kept_is_told_as_such(
+def test_markup_that_cannot_be_stored_is_reported(
     read: Reader, page_server: PageServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def full(data: bytes, **about: str) -> str:
@@ -159,7 +161,7 @@ def test_what_cannot_be_kept_is_told_as_such(
         assert "secret" not in str(error)
 
 
-def test_markup_beyond_what_an_upload_may_have_is_not_kept(
+def test_markup_beyond_the_upload_limit_is_not_stored(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(read, page_server, "<p id=p>x")
@@ -171,7 +173,7 @@ def test_markup_beyond_what_an_upload_may_have_is_not_kept(
     )
 
 
-def test_a_real_page_is_prepared_with_picture_and_text(
+def test_a_real_page_is_prepared_with_screenshot_and_text(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(read, page_server, "<h1>Hello</h1>")
@@ -185,7 +187,7 @@ def test_a_real_page_is_prepared_with_picture_and_text(
     assert output["screenshot"]["width"] == 1280
 
 
-def test_a_page_that_was_sent_on_to_one_that_never_comes_is_told_in_time(
+def test_a_redirect_to_a_page_that_never_answers_is_reported_in_time(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(read, page_server, "<a href=/never>Go</a>")

@@ -1,4 +1,5 @@
-"""The task's own tab: started, stopped, lost, another's, and never the product's own pages."""
+"""The tab of a task: started, stopped, lost, of another task, and never on the product's own
+pages."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ def test_a_group_title_is_answered_with_a_warning(read: Reader) -> None:
     assert told["warnings"] == ["This browser has no tab groups; groupTitle was ignored."]
 
 
-def test_a_new_start_closes_the_tab_before_unless_that_is_reused(
+def test_a_new_start_closes_the_previous_tab_unless_it_is_reused(
     read: Reader, page_server: PageServer
 ) -> None:
     first = start(read, page_server, "<p>x")
@@ -54,7 +55,7 @@ def test_a_new_start_closes_the_tab_before_unless_that_is_reused(
 
 
 @pytest.mark.parametrize("name", ON_TAB)
-def test_every_action_keeps_to_the_tasks_own_tab(
+def test_every_action_uses_the_tab_of_its_own_task(
     read: Reader, page_server: PageServer, name: str
 ) -> None:
     page = start(read, page_server, "<button>B</button>")
@@ -66,7 +67,7 @@ def test_every_action_keeps_to_the_tasks_own_tab(
     assert closed["errorCode"] == "TASK_TAB_CLOSED"
 
 
-def test_stopping_twice_is_no_failure_and_the_tab_goes_where_asked(
+def test_stopping_twice_is_no_failure_and_the_tab_opens_the_requested_page(
     read: Reader, page_server: PageServer
 ) -> None:
     start(read, page_server, "<p>x")
@@ -79,7 +80,7 @@ def test_stopping_twice_is_no_failure_and_the_tab_goes_where_asked(
     assert started(read, page_server.url("/plain"))("wait_for_loaded") == {"status": "complete"}
 
 
-def test_a_later_run_of_the_same_session_goes_on_with_the_tab(
+def test_a_later_run_of_the_same_session_continues_with_the_tab(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(read, page_server, "<button id=b>Buy</button>")
@@ -89,7 +90,7 @@ def test_a_later_run_of_the_same_session_goes_on_with_the_tab(
     assert page.log.count("click:b:true") == 1
 
 
-def test_a_tab_that_is_closed_while_it_is_clicked_may_have_been_clicked(
+def test_a_tab_that_is_closed_during_a_click_may_have_been_clicked(
     read: Reader, page_server: PageServer
 ) -> None:
     page_server.add("/pressed", Answer(b"", delay=60.0))
@@ -116,7 +117,7 @@ def test_a_tab_that_is_closed_while_it_is_clicked_may_have_been_clicked(
     assert started(read, page_server.url("/plain"))("wait_for_loaded") == {"status": "complete"}
 
 
-def test_a_page_that_dies_is_a_closed_tab(read: Reader, page_server: PageServer) -> None:
+def test_a_page_that_crashes_is_a_closed_tab(read: Reader, page_server: PageServer) -> None:
     page = start(read, page_server, "<p>x")
 
     async def crash() -> None:
@@ -132,20 +133,20 @@ def test_a_page_that_dies_is_a_closed_tab(read: Reader, page_server: PageServer)
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "javascript:alert(1)", "about:config", "x"])
-def test_only_the_web_is_opened(read: Reader, url: str) -> None:
+def test_only_web_addresses_are_opened(read: Reader, url: str) -> None:
     error = read.call("task_start", url=url).error or {}
     assert error["errorCode"] == "INVALID_PARAMETER"
     assert read.session.open_tabs() == []
 
 
-def test_a_remote_callers_task_stays_on_the_open_net(
+def test_a_task_of_a_remote_caller_stays_on_the_public_network(
     open_reader: Callable[..., Reader], page_server: PageServer
 ) -> None:
     error = open_reader(trust="remote").call("task_start", url=page_server.url("/plain")).error
     assert (error or {})["errorCode"] == "TRUST_LEVEL_NOT_ALLOWED"
 
 
-def test_the_products_own_pages_are_neither_opened_nor_acted_on(
+def test_product_pages_are_neither_opened_nor_used(
     read: Reader, page_server: PageServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with serve_pages() as own:

@@ -1,4 +1,4 @@
-"""Writing into fields of a task's page: `browser_type`."""
+"""Typing into fields of a task's page: `browser_type`."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def one_field(read: Reader, server: PageServer, field: str) -> TaskPage:
 
 
 def write(page: TaskPage, text: str, **params: object) -> dict[str, object]:
-    """Write into the field by its XPath."""
+    """Type into the field by its XPath."""
     return dict(page("type", xpath="//*[@id='i']", text=text, **params))
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("text", TEXTS)
-def test_any_text_takes_the_place_of_what_the_field_held(
+def test_any_text_replaces_the_value_of_the_field(
     read: Reader, page_server: PageServer, text: str, strategy: str
 ) -> None:
     page = one_field(read, page_server, "<input id=i value='old value'>")
@@ -52,7 +52,7 @@ def test_any_text_takes_the_place_of_what_the_field_held(
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("text", ["你好 🙂 rich", "two\nlines"])
-def test_rich_editors_and_text_areas_are_written_in(
+def test_rich_editors_and_text_areas_accept_text(
     read: Reader, page_server: PageServer, text: str, strategy: str
 ) -> None:
     page = start(
@@ -64,7 +64,7 @@ def test_rich_editors_and_text_areas_are_written_in(
     assert page.evaluate("i.innerText").split() == text.split()
 
 
-def test_keys_are_those_of_a_keyboard(read: Reader, page_server: PageServer) -> None:
+def test_keys_are_sent_as_keyboard_events(read: Reader, page_server: PageServer) -> None:
     page = one_field(read, page_server, "<input id=i>")
     page.evaluate(
         "void (f.onsubmit = () => false, i.onkeydown = (event) => void log.push("
@@ -89,7 +89,7 @@ def test_submit_presses_enter(read: Reader, page_server: PageServer, strategy: s
     assert "/done?n=%E4%B8%AD%E6%96%87+a%26b" in page("screenshot")["url"]
 
 
-def test_without_submit_nothing_is_sent(read: Reader, page_server: PageServer) -> None:
+def test_without_submit_nothing_is_submitted(read: Reader, page_server: PageServer) -> None:
     page = one_field(read, page_server, "<input id=i name=n>")
     write(page, "a")
     assert not [one for one in page.log if one.startswith("submit")]
@@ -104,7 +104,7 @@ def test_an_empty_text_empties_the_field(
     assert page.evaluate("i.value") == ""
 
 
-def test_an_option_a_box_and_a_date_are_chosen_by_text(
+def test_an_option_a_checkbox_and_a_date_are_set_by_text(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(
@@ -119,7 +119,7 @@ def test_an_option_a_box_and_a_date_are_chosen_by_text(
     assert page.evaluate("[s.value, d.value, c.checked]") == ["Two", "2026-02-03", True]
 
 
-def test_a_field_in_a_frame_and_in_closed_shadow_roots_is_written_in(
+def test_a_field_in_a_frame_and_in_closed_shadow_roots_accepts_text(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(
@@ -136,7 +136,7 @@ def test_a_field_in_a_frame_and_in_closed_shadow_roots_is_written_in(
     assert page.evaluate(f"{inside} root.querySelector('input').value]") == ["你好", "there 🙂"]
 
 
-def test_without_an_element_the_field_with_the_focus_is_written_in(
+def test_without_an_element_the_focused_field_accepts_the_text(
     read: Reader, page_server: PageServer
 ) -> None:
     page = one_field(read, page_server, "<input id=o><input id=i>")
@@ -158,14 +158,14 @@ def test_without_an_element_the_field_with_the_focus_is_written_in(
         ("<select id=i><option>One</select>", "ELEMENT_NOT_FOUND"),
     ],
 )
-def test_what_does_not_take_the_text_fails(
+def test_an_element_that_accepts_no_text_fails(
     read: Reader, page_server: PageServer, field: str, code: str
 ) -> None:
     page = one_field(read, page_server, field)
     assert page.error("type", xpath="//*[@id='i']", text="words")["errorCode"] == code
 
 
-def test_a_page_that_makes_something_else_of_the_text_is_told_of(
+def test_a_page_that_changes_the_typed_text_causes_a_warning(
     read: Reader, page_server: PageServer
 ) -> None:
     page = one_field(read, page_server, "<input id=i aria-label=Code maxlength=3>")
@@ -181,7 +181,7 @@ def test_a_secret_is_in_no_warning(read: Reader, page_server: PageServer) -> Non
     assert b"hunter2" not in page.saved()[2]
 
 
-def test_a_page_that_goes_on_by_what_is_written_was_written_in(
+def test_a_page_that_navigates_on_the_typed_text_was_typed_in(
     read: Reader, page_server: PageServer
 ) -> None:
     page = one_field(read, page_server, "<input id=i name=code maxlength=4>")
@@ -192,7 +192,7 @@ def test_a_page_that_goes_on_by_what_is_written_was_written_in(
     assert page("screenshot")["url"].endswith("/done?code=1234")
 
 
-def test_enter_leaves_the_text_of_a_text_area_as_it_is(
+def test_enter_leaves_the_text_of_a_text_area_unchanged(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(

@@ -1,4 +1,4 @@
-"""What an agent does that no action is named for: go elsewhere, back, scroll, press Enter alone."""
+"""Ways of an agent without an action of their own: navigate, go back, scroll, press Enter alone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.support.task_page import start, started
 pytest_plugins = ["tests.support.browser_fixtures"]
 
 
-def test_the_same_tab_goes_to_another_address_and_back(
+def test_the_same_tab_opens_another_address_and_the_previous_one(
     read: Reader, page_server: PageServer
 ) -> None:
     first = start(read, page_server, "<p>first")
@@ -20,7 +20,7 @@ def test_the_same_tab_goes_to_another_address_and_back(
     assert {first.tab_id, second.tab_id} == {back.tab_id}
 
 
-def test_another_place_on_the_same_page_is_gone_to_and_read(
+def test_a_fragment_of_the_same_page_is_opened_and_read(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(read, page_server, "<button id=b>B</button><p>text")
@@ -31,7 +31,7 @@ def test_another_place_on_the_same_page_is_gone_to_and_read(
     assert again("click", clickId=number)["clicked"] is True
 
 
-def test_a_click_far_down_scrolls_there_and_has_the_page_load_more(
+def test_a_click_far_down_the_page_scrolls_there_and_makes_the_page_load_more(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(
@@ -55,7 +55,7 @@ def test_enter_alone_is_the_same_text_with_submit(read: Reader, page_server: Pag
     assert page("screenshot")["url"].endswith("/done?n=kept")
 
 
-def test_a_wrong_option_is_answered_with_those_there_are(
+def test_an_unknown_option_is_rejected_with_the_available_options(
     read: Reader, page_server: PageServer
 ) -> None:
     page = start(read, page_server, "<select aria-label=Size><option>Small<option>Large</select>")

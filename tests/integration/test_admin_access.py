@@ -1,4 +1,4 @@
-"""Who sees what in the admin site, and that nobody writes there past the few deeds."""
+"""Who sees what in the admin site; only the few audited actions write there."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MADE = (Tenant, Workspace, User)  # in forms of the admin; see test_admin_princi
 
 
 def address(model: type[Model], *rest: str) -> str:
-    """Return the address of a model's list, or of what lies below it."""
+    """Return the address of a model's list, or of a page below it."""
     return "/".join(["/admin", model._meta.app_label, str(model._meta.model_name), *rest, ""])
 
 
@@ -39,7 +39,7 @@ def address(model: type[Model], *rest: str) -> str:
 def a_row_each(
     principal: Principal, make_run: Callable[..., Run], make_artifact: Callable[..., str]
 ) -> None:
-    """At least one row of every model of ours."""
+    """Create at least one row of every model of the project."""
     create_token(name="t", users=["u"])
     make_artifact(b"x", run_id=make_run().id)
     now, place = datetime.now(UTC), {"workspace_id": principal.workspace_id}
@@ -100,7 +100,7 @@ def test_every_list_and_every_page_opens(boss: Client) -> None:
 
 
 @pytest.mark.usefixtures("a_row_each")
-def test_every_list_survives_odd_questions(boss: Client) -> None:
+def test_every_list_handles_malformed_queries(boss: Client) -> None:
     for model in OURS:
         for query in ("?q=run_%27%22%3B--", "?q=%00", "?p=3", "?time=x", "?status=x"):
             assert boss.get(address(model) + query).status_code in (200, 302), (model, query)
@@ -108,7 +108,9 @@ def test_every_list_survives_odd_questions(boss: Client) -> None:
             assert boss.get(address(model) + query).status_code == 302, (model, query)
 
 
-def test_strangers_are_sent_to_the_login(make_run: Callable[..., Run], boss: Client) -> None:
+def test_anonymous_users_are_redirected_to_the_login(
+    make_run: Callable[..., Run], boss: Client
+) -> None:
     run = make_run()
     for path in (
         "/admin/",
@@ -148,7 +150,7 @@ def test_staff_without_permissions_see_nothing(
     assert b"private business" not in nobody.get("/admin/live/").content
 
 
-def test_the_run_page_shows_only_what_else_the_operator_may_see(
+def test_the_run_page_shows_only_other_data_that_the_operator_may_see(
     staff: Callable[..., Client], make_story: Callable[..., Run], make_artifact: Callable[..., str]
 ) -> None:
     run = make_story(["succeeded"])
@@ -169,7 +171,7 @@ def test_the_run_page_shows_only_what_else_the_operator_may_see(
     assert "audited-actor" in all_of_it
 
 
-def test_the_sidebar_offers_what_the_operator_may_see(staff: Callable[..., Client]) -> None:
+def test_the_sidebar_lists_only_what_the_operator_may_see(staff: Callable[..., Client]) -> None:
     page = staff("runs.view_run").get("/admin/").content.decode()
     assert address(Run) in page
     assert address(Token) not in page
@@ -187,7 +189,7 @@ def test_rows_are_found_by_their_plain_ids_and_by_quoted_ones(
     assert address(Token, Token.objects.get().id, "change") in listed
 
 
-def test_what_is_gone_reads_as_a_page_for_people(boss: Client) -> None:
+def test_a_missing_row_shows_a_readable_page(boss: Client) -> None:
     answer = boss.get(address(Run, "run_gone", "change"))
     assert answer.status_code == 404
     assert "Page not found" in answer.content.decode()

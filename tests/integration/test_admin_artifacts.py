@@ -1,4 +1,4 @@
-"""Artifacts in the admin site: looked at as text or as a picture, never run."""
+"""Artifacts in the admin site: displayed as text or as an image, never executed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def address(artifact_id: str, what: str) -> str:
 
 
 @pytest.mark.parametrize(("data", "mime_type"), [(PNG, "image/png"), (JPEG, "image/jpeg")])
-def test_a_picture_is_shown_inline(
+def test_an_image_is_displayed_inline(
     boss: Client, make_artifact: MakeArtifact, data: bytes, mime_type: str
 ) -> None:
     made = make_artifact(data, mime_type=mime_type, name="shot")
@@ -38,7 +38,7 @@ def test_a_picture_is_shown_inline(
     assert address(made, "inline") in boss.get(address(made, "change")).content.decode()
 
 
-def test_nothing_else_is_shown_inline_whatever_its_row_says(
+def test_no_other_type_is_displayed_inline_whatever_its_row_claims(
     boss: Client, make_artifact: MakeArtifact
 ) -> None:
     for mime_type in ("image/png", "image/svg+xml", "text/html"):
@@ -49,7 +49,7 @@ def test_nothing_else_is_shown_inline_whatever_its_row_says(
             assert data not in answer.content or not data
 
 
-def test_a_picture_is_typed_by_its_bytes_not_by_its_row(
+def test_an_image_is_typed_by_its_bytes_not_by_its_row(
     boss: Client, make_artifact: MakeArtifact
 ) -> None:
     answer = boss.get(address(make_artifact(PNG, mime_type="text/html"), "inline"))
@@ -76,19 +76,21 @@ def test_text_is_previewed_escaped(boss: Client, make_artifact: MakeArtifact) ->
         assert "&lt;svg onload=1&gt;" in text
 
 
-def test_a_long_text_is_previewed_to_its_limit(boss: Client, make_artifact: MakeArtifact) -> None:
+def test_a_long_text_is_previewed_up_to_its_limit(
+    boss: Client, make_artifact: MakeArtifact
+) -> None:
     page = boss.get(address(make_artifact(b"ab" * 100_000), "change")).content.decode()
     assert "The first 64.0 KiB of 195.3 KiB" in page
     assert len(page) < 200_000
 
 
-def test_broken_json_is_shown_as_it_is(boss: Client, make_artifact: MakeArtifact) -> None:
+def test_broken_json_is_displayed_unchanged(boss: Client, make_artifact: MakeArtifact) -> None:
     for data in (b"[" * 60_000, b'{"a": NaN', b"\xff\xfe\x00"):
         made = make_artifact(data, mime_type="application/json")
         assert boss.get(address(made, "change")).status_code == 200, data[:9]
 
 
-def test_a_tombstone_says_so(boss: Client, make_artifact: MakeArtifact) -> None:
+def test_a_tombstone_is_displayed_as_expired(boss: Client, make_artifact: MakeArtifact) -> None:
     made = make_artifact(PNG, mime_type="image/png")
     Artifact.objects.update(expired_at=datetime.now(UTC))
     assert "The bytes were deleted" in boss.get(address(made, "change")).content.decode()
@@ -96,7 +98,7 @@ def test_a_tombstone_says_so(boss: Client, make_artifact: MakeArtifact) -> None:
     assert boss.get(address(made, "download")).status_code == 410
 
 
-def test_lost_bytes_are_told_and_no_malfunction(
+def test_lost_bytes_are_reported_without_a_server_error(
     boss: Client, make_artifact: MakeArtifact, caplog: pytest.LogCaptureFixture
 ) -> None:
     from django.core.files.storage import storages

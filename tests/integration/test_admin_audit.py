@@ -28,7 +28,7 @@ LIST = "/admin/decisions/auditentry/"
 
 @pytest.fixture
 def tell(principal: Principal) -> Callable[..., AuditEntry]:
-    """Record a deed: `tell("run.started", "run", run.id, actor="reaper")`."""
+    """Record an audit event: `tell("run.started", "run", run.id, actor="reaper")`."""
 
     def make(action: str, kind: str, about: str, actor: str = "local", **told: Any) -> AuditEntry:
         place = principal.tenant_id, principal.workspace_id
@@ -39,11 +39,11 @@ def tell(principal: Principal) -> Callable[..., AuditEntry]:
 
 
 def ids_in(client: Client, query: str) -> list[int]:
-    """Return the entries that the list shows for a query."""
+    """Return the entries that the list displays for a query."""
     return [entry.id for entry in client.get(LIST + query).context["cl"].result_list]
 
 
-def test_entries_are_found_by_what_they_tell(boss: Client, tell: Callable[..., AuditEntry]) -> None:
+def test_entries_are_found_by_their_fields(boss: Client, tell: Callable[..., AuditEntry]) -> None:
     lost = tell("run.worker_lost", "run", "run_1", actor="reaper")
     refused = tell("run.refused", "template", "login_keep_session", actor="token:tok_1")
     for query in ("?q=run_1", "?q=run.worker_lost", "?q=reaper", "?action=run.worker_lost"):
@@ -65,7 +65,7 @@ def test_rows_about_a_tool_are_found_by_its_name(
     assert occurring_tools() == ["bash.exec", "echo"]
 
 
-def test_a_tools_rows_are_read_through_their_index(tell: Callable[..., AuditEntry]) -> None:
+def test_the_rows_of_a_tool_are_read_through_their_index(tell: Callable[..., AuditEntry]) -> None:
     tell("tool.called", "run", "run_1", tool="bash.exec")
     rows = filter_by_tool(AuditEntry.objects.order_by("-id"), "bash.exec")
     with transaction.atomic(), connection.cursor() as cursor:
@@ -75,7 +75,7 @@ def test_a_tools_rows_are_read_through_their_index(tell: Callable[..., AuditEntr
         assert "audit_tool" in rows.explain() or "audit_tool" in rows.order_by().explain()
 
 
-def test_the_token_that_did_it_is_named(boss: Client, tell: Callable[..., AuditEntry]) -> None:
+def test_the_token_of_an_event_is_named(boss: Client, tell: Callable[..., AuditEntry]) -> None:
     actor = f"token:{new_id('tok_')}"
     told = tell("run.refused", "template", "t", actor=actor, asked=actor)
     for page in (LIST, f"{LIST}{told.id}/change/"):
@@ -83,7 +83,7 @@ def test_the_token_that_did_it_is_named(boss: Client, tell: Callable[..., AuditE
         assert "***" not in boss.get(page).content.decode(), page
 
 
-def test_fifty_entries_take_as_many_queries_as_one_and_none_counts(
+def test_fifty_entries_take_as_many_queries_as_one_and_there_is_no_count_query(
     boss: Client, tell: Callable[..., AuditEntry]
 ) -> None:
     tell("run.started", "run", "run_1")
@@ -97,7 +97,7 @@ def test_fifty_entries_take_as_many_queries_as_one_and_none_counts(
     assert not [one for one in for_many.captured_queries if "COUNT(" in one["sql"].upper()]
 
 
-def test_an_entry_leads_to_what_it_is_about(
+def test_an_entry_links_to_its_object(
     boss: Client, tell: Callable[..., AuditEntry], make_run: Callable[..., Run]
 ) -> None:
     create_token(name="t")
@@ -108,7 +108,7 @@ def test_an_entry_leads_to_what_it_is_about(
     assert f"/admin/decisions/token/{token.id}/change/" in page
 
 
-def test_an_entry_that_we_did_not_write_is_told(
+def test_an_entry_with_a_wrong_mac_is_reported(
     boss: Client, tell: Callable[..., AuditEntry]
 ) -> None:
     ours = tell("run.started", "run", "run_1")
@@ -127,7 +127,7 @@ def test_an_entry_that_we_did_not_write_is_told(
     assert "invalid: the row was changed" in boss.get(f"{LIST}{forged.id}/change/").content.decode()
 
 
-def test_an_entry_tells_its_place_in_the_chain(
+def test_an_entry_shows_its_position_in_the_chain(
     boss: Client, tell: Callable[..., AuditEntry]
 ) -> None:
     sealed = tell("run.started", "run", "run_1")
@@ -171,7 +171,7 @@ def test_an_export_needs_the_permission_and_a_post(
         ("tenant", "ten_1", "/admin/decisions/tenant/ten_1/change/"),
     ],
 )
-def test_what_a_row_is_about_is_a_click_away(
+def test_the_object_of_a_row_is_one_click_away(
     boss: Client, tell: Callable[..., AuditEntry], kind: str, about: str, leads_to: str
 ) -> None:
     tell("thing.done", kind, about)

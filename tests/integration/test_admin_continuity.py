@@ -1,4 +1,4 @@
-"""What is kept of users, in the admin site."""
+"""Continuity data of users in the admin site."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def report(principal: Principal, note: str) -> Outcome:
     return outcome
 
 
-def test_a_users_page_shows_the_state_and_leads_to_what_is_kept(
+def test_the_page_of_a_user_shows_the_state_and_links_to_the_stored_objects(
     boss: Client, principal: Principal
 ) -> None:
     report(principal, "done")
@@ -47,7 +47,7 @@ def test_a_users_page_shows_the_state_and_leads_to_what_is_kept(
         assert f"/admin/decisions/{name}/?q=alice&amp;workspace={user.workspace_id}" in shown
 
 
-def test_an_objects_page_has_every_version(boss: Client, principal: Principal) -> None:
+def test_the_page_of_an_object_lists_every_version(boss: Client, principal: Principal) -> None:
     put_shell(principal=principal, call={**SHELL, "user_id": "alice"})
     changed = {**SHELL, "user_id": "alice", "narratives": {"role": HOSTILE}}
     put_shell(principal=principal, call=changed)
@@ -67,7 +67,7 @@ def test_objects_are_found_by_user_id_and_type(boss: Client, principal: Principa
     assert "read the notes" not in page(boss, "userobject", type="shell")
 
 
-def test_an_outcomes_page_tells_forecast_error_proposal_and_moves(
+def test_an_outcomes_page_shows_forecast_error_proposal_and_moves(
     boss: Client, principal: Principal
 ) -> None:
     outcome = report(principal, HOSTILE)
@@ -79,7 +79,7 @@ def test_an_outcomes_page_tells_forecast_error_proposal_and_moves(
     assert f"/admin/decisions/decision/{outcome.decision_id}/change/" in shown
 
 
-def test_outcomes_are_kept_apart_by_what_became_of_them(boss: Client, principal: Principal) -> None:
+def test_outcomes_are_filtered_by_their_result(boss: Client, principal: Principal) -> None:
     report(principal, "all went well")
     decide(principal)
     assert "all went well" in page(boss, "outcome", status="success")
@@ -87,6 +87,6 @@ def test_outcomes_are_kept_apart_by_what_became_of_them(boss: Client, principal:
     assert "all went well" not in page(boss, "outcome", status="failed")
 
 
-def test_evidence_says_why(boss: Client, principal: Principal) -> None:
+def test_evidence_shows_its_reason(boss: Client, principal: Principal) -> None:
     report(principal, "it took all day")
     assert "success: it took all day" in page(boss, "evidence", q="alice")

@@ -1,4 +1,4 @@
-"""The admin's first page: what runs, what waits, what failed, who works."""
+"""The admin's first page: running, waiting and failed runs, and the workers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def part(page: str, name: str) -> str:
 
 
 def worker(**columns: object) -> Worker:
-    """Write a worker's row."""
+    """Create a worker's row."""
     now = datetime.now(UTC)
     return Worker.objects.create(
         **{"id": "wrk_01kb3x5j2e6s9w1z", "process": "p", "host": "laptop", "started_at": now}
@@ -36,14 +36,14 @@ def worker(**columns: object) -> Worker:
     )
 
 
-def test_an_empty_installation_tells_a_newcomer_what_to_do(boss: Client) -> None:
+def test_an_empty_installation_shows_the_first_steps(boss: Client) -> None:
     page = seen(boss)
     for told in ("make run", "manage.py mcp_config", "http://testserver/api/v1/runs"):
         assert told in page, told
     assert "No worker is running" in page
 
 
-def test_what_runs_waits_and_failed_is_told_where_it_belongs(
+def test_running_waiting_and_failed_runs_are_listed_in_their_sections(
     boss: Client, make_run: Callable[..., Run]
 ) -> None:
     worker()
@@ -74,12 +74,14 @@ def test_queued_runs_without_a_worker_raise_a_warning(
     assert "No worker is running" not in seen(boss)
 
 
-def test_free_slots_are_those_that_nobody_holds(boss: Client, make_run: Callable[..., Run]) -> None:
+def test_free_slots_are_those_without_a_lease(boss: Client, make_run: Callable[..., Run]) -> None:
     Slot.objects.filter(number=0).update(run_id=make_run().id)
     assert "4 of 5 slots free" in seen(boss)
 
 
-def test_a_long_queue_is_not_counted_to_its_end(boss: Client, make_run: Callable[..., Run]) -> None:
+def test_the_count_of_a_long_queue_stops_at_its_limit(
+    boss: Client, make_run: Callable[..., Run]
+) -> None:
     first = make_run()
     Run.objects.bulk_create(
         Run(**{**_columns(first), "id": f"run_{number:05d}"}) for number in range(1005)
@@ -91,7 +93,7 @@ def _columns(run: Run) -> dict[str, object]:
     return {field.attname: getattr(run, field.attname) for field in Run._meta.concrete_fields}
 
 
-def test_the_last_day_is_told_in_numbers(boss: Client, make_run: Callable[..., Run]) -> None:
+def test_the_last_day_is_summarized_in_numbers(boss: Client, make_run: Callable[..., Run]) -> None:
     for status in ("succeeded", "succeeded", "failed"):
         make_run(status=status, done_steps=2, active_ms=3000)
     make_run(status="failed", created_at=datetime.now(UTC) - timedelta(days=2))
@@ -117,9 +119,9 @@ def test_more_runs_take_no_more_queries(boss: Client, make_run: Callable[..., Ru
     assert len(for_many) <= len(for_few) <= 14
 
 
-def test_a_worker_that_stopped_beating_is_told() -> None:
+def test_a_worker_without_a_recent_heartbeat_is_reported() -> None:
     ages = HeartbeatAges()
-    assert ages.age_s("w", 1) is None  # a first look tells nothing
+    assert ages.age_s("w", 1) is None  # the first check reports nothing
     assert ages.age_s("w", 2) == 0.0
     silent = ages.age_s("w", 2)
     assert silent is not None

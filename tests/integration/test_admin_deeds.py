@@ -1,4 +1,4 @@
-"""Cancel and retry in the admin site: through the services, by post alone, audited."""
+"""Cancel and retry in the admin site: through the services, by POST only, audited."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytest_plugins = ["tests.support.admin_fixtures"]
 
 
 def post(client: Client, run: Run | str, deed: str) -> tuple[str, str]:
-    """Do a deed and return the address it leads to and what it says."""
+    """Post an action and return the address of the redirect and the message."""
     run_id = run if isinstance(run, str) else run.id
     answer = client.post(f"/admin/runs/run/{run_id}/{deed}/")
     assert answer.status_code == 302
@@ -23,14 +23,16 @@ def post(client: Client, run: Run | str, deed: str) -> tuple[str, str]:
 
 
 def act(client: Client, action: str, *runs: Run, **more: str) -> str:
-    """Do a list action on ticked runs and return what it says."""
+    """Run a list action on selected runs and return the message."""
     ticked = {"action": action, "_selected_action": [run.id for run in runs], **more}
     answer = client.post("/admin/runs/run/", ticked)
     assert answer.status_code == 302
     return " ".join(str(told) for told in get_messages(answer.wsgi_request))
 
 
-def test_cancel_cancels_and_names_the_operator(boss: Client, submit: Callable[..., str]) -> None:
+def test_cancel_cancels_the_run_and_names_the_operator(
+    boss: Client, submit: Callable[..., str]
+) -> None:
     run_id = submit("ok")
     page, told = post(boss, run_id, "cancel")
     assert Run.objects.get(id=run_id).status == "canceled"
@@ -39,13 +41,15 @@ def test_cancel_cancels_and_names_the_operator(boss: Client, submit: Callable[..
     assert "is canceled" in told
 
 
-def test_canceling_what_has_ended_says_so(boss: Client, make_run: Callable[..., Run]) -> None:
+def test_cancel_of_an_ended_run_reports_that_it_has_ended(
+    boss: Client, make_run: Callable[..., Run]
+) -> None:
     assert "already ended" in post(boss, make_run(status="succeeded"), "cancel")[1]
     old = make_run(status="succeeded", ended_at=datetime.now(UTC) - timedelta(days=2))
     assert "already ended" in post(boss, old, "cancel")[1]
 
 
-def test_retry_leads_to_the_new_run_and_twice_to_the_same(
+def test_retry_links_to_the_new_run_and_a_second_retry_returns_the_same(
     boss: Client, make_run: Callable[..., Run]
 ) -> None:
     run = make_run(status="failed")
@@ -58,14 +62,14 @@ def test_retry_leads_to_the_new_run_and_twice_to_the_same(
     assert "was already retried" in told
 
 
-def test_retrying_what_succeeded_or_runs_is_refused_in_words(
+def test_retry_of_a_succeeded_or_running_run_is_rejected_with_a_message(
     boss: Client, make_run: Callable[..., Run]
 ) -> None:
     for status in ("succeeded", "running", "queued"):
         assert "cannot be retried" in post(boss, make_run(status=status), "retry")[1]
 
 
-def test_a_remote_callers_run_gains_no_trust_by_a_retry(
+def test_a_run_of_a_remote_caller_gains_no_trust_by_a_retry(
     boss: Client, make_run: Callable[..., Run]
 ) -> None:
     browser = {"template_id": "batch_extract_pages", "inputs": {"urls": ["http://127.0.0.1/"]}}
@@ -74,7 +78,7 @@ def test_a_remote_callers_run_gains_no_trust_by_a_retry(
     assert Run.objects.get(retry_of=run.id).trust == "remote"
 
 
-def test_a_deed_needs_its_permission(
+def test_an_action_needs_its_permission(
     staff: Callable[..., Client], make_run: Callable[..., Run]
 ) -> None:
     run, viewer = make_run(), staff("runs.view_run")
@@ -88,7 +92,7 @@ def test_a_deed_needs_its_permission(
     assert Run.objects.get().status == "canceled"
 
 
-def test_a_deed_is_a_post_from_our_own_page(boss: Client, make_run: Callable[..., Run]) -> None:
+def test_an_action_is_a_post_from_the_same_site(boss: Client, make_run: Callable[..., Run]) -> None:
     run = make_run()
     assert boss.get(f"/admin/runs/run/{run.id}/cancel/").status_code == 405
     strict = Client(enforce_csrf_checks=True)
@@ -101,21 +105,23 @@ def test_an_unknown_run_is_not_found(boss: Client) -> None:
     assert boss.post("/admin/runs/run/run_unknown/cancel/").status_code == 404
 
 
-def test_ticked_runs_are_canceled_and_no_others(boss: Client, make_run: Callable[..., Run]) -> None:
+def test_only_selected_runs_are_canceled(boss: Client, make_run: Callable[..., Run]) -> None:
     one, two, other = make_run(), make_run(), make_run()
     assert "is canceled" in act(boss, "cancel_selected", one, two)
     statuses = dict(Run.objects.values_list("id", "status"))
     assert statuses == {one.id: "canceled", two.id: "canceled", other.id: "queued"}
 
 
-def test_ticked_runs_are_retried(boss: Client, make_run: Callable[..., Run]) -> None:
+def test_selected_runs_are_retried(boss: Client, make_run: Callable[..., Run]) -> None:
     failed, fine = make_run(status="failed"), make_run(status="succeeded")
     told = act(boss, "retry_selected", failed, fine)
     assert Run.objects.filter(retry_of=failed.id).exists()
     assert "cannot be retried" in told
 
 
-def test_a_hundred_runs_at_once_are_enough(boss: Client, make_run: Callable[..., Run]) -> None:
+def test_a_list_action_is_limited_to_a_hundred_runs(
+    boss: Client, make_run: Callable[..., Run]
+) -> None:
     runs = [make_run() for _ in range(101)]
     assert "nothing was done" in act(boss, "cancel_selected", runs[0], select_across="1")
     assert not Run.objects.filter(status="canceled").exists()

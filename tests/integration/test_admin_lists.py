@@ -1,4 +1,4 @@
-"""The long lists of the admin find what they show by an index, whatever the log has grown to."""
+"""The long lists of the admin read their rows through an index, whatever the size of the log."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOW = datetime.now(UTC)
 
 @pytest.fixture
 def long_log(principal: Principal) -> None:
-    """An audit log in which what is looked for is rare."""
+    """Create an audit log in which matching rows are rare."""
     rows = []
     for n in range(4000):
         deed = AuditEvent("run.queued", f"token:{n % 50}", "run", f"run_{n}", "t", "w")
@@ -42,7 +42,7 @@ def statements(client: Client, path: str) -> list[str]:
 
 
 def plans(client: Client, path: str, table: str) -> str:
-    """Return the plans of what a page reads from a table."""
+    """Return the query plans of a page's reads from a table."""
     explain = "EXPLAIN QUERY PLAN " if connection.vendor == "sqlite" else "EXPLAIN "
     told = []
     with connection.cursor() as cursor:
@@ -54,7 +54,7 @@ def plans(client: Client, path: str, table: str) -> str:
     return "\n".join(told)
 
 
-# SQLite cannot tell that a bound value is among those of a partial index.
+# SQLite does not prove that a bound value is among those of a partial index.
 ENDED_BADLY = "run_ended_badly" if connection.vendor == "postgresql" else "run_newest_of_all"
 
 
@@ -69,7 +69,7 @@ ENDED_BADLY = "run_ended_badly" if connection.vendor == "postgresql" else "run_n
         ("?q=run_77", "audit_resource"),
     ],
 )
-def test_the_log_is_searched_by_an_index(
+def test_the_audit_log_is_searched_by_an_index(
     boss: Client, long_log: None, query: str, index: str
 ) -> None:
     told = plans(boss, AUDIT + query, "decisions_auditentry")
@@ -80,7 +80,9 @@ def test_the_log_is_searched_by_an_index(
     assert not [sql for sql in asked if "COUNT(" in sql.upper()]
 
 
-def test_the_filters_of_the_log_keep_what_they_say(boss: Client, long_log: None) -> None:
+def test_the_filters_of_the_audit_log_return_only_matching_rows(
+    boss: Client, long_log: None
+) -> None:
     def shown(query: str) -> set[str]:
         return {row.resource_id for row in boss.get(AUDIT + query).context["cl"].result_list}
 
@@ -90,7 +92,7 @@ def test_the_filters_of_the_log_keep_what_they_say(boss: Client, long_log: None)
     assert shown("?outcome=refused") == {"run_100"}
 
 
-# SQLite cannot tell that a bound value is among those of a partial index.
+# SQLite does not prove that a bound value is among those of a partial index.
 ENDED_BADLY = "run_ended_badly" if connection.vendor == "postgresql" else "run_newest_of_all"
 
 
@@ -98,7 +100,7 @@ ENDED_BADLY = "run_ended_badly" if connection.vendor == "postgresql" else "run_n
     ("query", "index"),
     [("?q=sess_42", "run_by_session"), ("", "run_newest_of_all"), ("?status=failed", ENDED_BADLY)],
 )
-def test_the_list_of_runs_is_found_by_an_index(
+def test_the_list_of_runs_is_searched_by_an_index(
     boss: Client, make_run: Callable[..., Run], query: str, index: str
 ) -> None:
     one = make_run(status="succeeded", hidden_at=NOW)

@@ -1,4 +1,4 @@
-"""Lists of the admin that lead to a form for a new row, and what such a form says."""
+"""Lists of the admin that link to a form for a new row, and the messages of such a form."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MADE = {
 
 
 @pytest.mark.parametrize("what", MADE)
-def test_a_list_leads_to_the_form_and_the_form_back(boss: Client, what: str) -> None:
+def test_a_list_links_to_the_form_and_the_form_back_to_the_list(boss: Client, what: str) -> None:
     listed, form = f"/admin/{what}/", f"/admin/{what}/new/"
     new, make = MADE[what]
     page = boss.get(listed).content.decode()
@@ -29,6 +29,6 @@ def test_a_list_leads_to_the_form_and_the_form_back(boss: Client, what: str) -> 
 
 
 @pytest.mark.parametrize("what", MADE)
-def test_a_form_says_what_is_wrong_beside_its_field(boss: Client, what: str) -> None:
+def test_a_form_shows_an_error_beside_its_field(boss: Client, what: str) -> None:
     page = boss.post(f"/admin/{what}/new/", {"nothing": "x"}).content.decode()
     assert 'class="cty-error">This field is required.' in page

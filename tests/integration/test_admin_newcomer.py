@@ -1,4 +1,4 @@
-"""What lists and pages of the admin tell who looks at them for the first time."""
+"""What lists and pages of the admin show to a first-time user."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytest_plugins = ["tests.support.admin_fixtures", "tests.support.task_fixtures"]
         ("/admin/artifacts/artifact/", "No rows yet"),
     ],
 )
-def test_an_empty_list_asks_nobody_to_make_what_nobody_makes(
+def test_an_empty_list_has_no_add_link_where_rows_cannot_be_added(
     boss: Client, path: str, told: str
 ) -> None:
     page = boss.get(path).content.decode()
@@ -30,13 +30,13 @@ def test_an_empty_list_asks_nobody_to_make_what_nobody_makes(
     assert "Create a new item" not in page
 
 
-def test_a_run_of_a_task_leads_to_it(boss: Client, make_task: Callable[..., str]) -> None:
+def test_the_run_of_a_task_links_to_the_task(boss: Client, make_task: Callable[..., str]) -> None:
     task_id = make_task("say hi")
     page = boss.get(f"/admin/runs/run/{Run.objects.get().id}/change/").content.decode()
     assert f'href="/admin/runs/task/{task_id}/change/"' in page
 
 
-def test_who_began_a_task_is_short_enough_for_its_column(
+def test_the_creator_of_a_task_fits_in_its_column(
     boss: Client, make_task: Callable[..., str]
 ) -> None:
     create_token(name="laptop")

@@ -1,4 +1,5 @@
-"""What people see of tasks where no model is set: beforehand, and of a run that failed for it."""
+"""What the task pages show where no model is configured: before a message, and after a failed
+run."""
 
 from __future__ import annotations
 
@@ -14,14 +15,16 @@ pytest_plugins = ["tests.support.admin_fixtures"]
 TOLD = "No model is set"
 
 
-def test_it_is_told_before_anything_is_said(boss: Client, settings: Any) -> None:
+def test_the_missing_model_is_reported_before_the_first_message(
+    boss: Client, settings: Any
+) -> None:
     settings.LLM = LlmSettings()
     assert TOLD in boss.get("/admin/runs/task/").content.decode()
     settings.LLM = LlmSettings("openai", "some-model")
     assert TOLD not in boss.get("/admin/runs/task/").content.decode()
 
 
-def test_a_failure_says_what_to_do(boss: Client, settings: Any, place: WorkerProcess) -> None:
+def test_a_failure_explains_what_to_do(boss: Client, settings: Any, place: WorkerProcess) -> None:
     settings.LLM = LlmSettings()
     boss.post("/admin/runs/task/new/", {"content": "Find it."})
     place.work()

@@ -1,4 +1,4 @@
-"""What a runner offers, on its page in the admin site."""
+"""The tools of a runner, on its page in the admin site."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def publishing(line: Line) -> None:
 
 @pytest.fixture
 def target(principal: Principal) -> ExecutionTarget:
-    """A runner whose config names a tool, on which a rule allows another."""
+    """Create a runner whose config names a tool, and a rule that allows another."""
     says = TargetFields(
         principal.tenant_id,
         principal.workspace_id,
@@ -46,7 +46,7 @@ def page(boss: Client, target: ExecutionTarget) -> str:
     return boss.get(f"/admin/runners/executiontarget/{target.id}/change/").content.decode()
 
 
-def test_a_page_tells_what_a_runner_offers_and_how_that_is_known(
+def test_a_page_lists_the_tools_of_a_runner_and_their_source(
     boss: Client, target: ExecutionTarget
 ) -> None:
     before = page(boss, target)
@@ -62,7 +62,9 @@ def test_a_page_tells_what_a_runner_offers_and_how_that_is_known(
     assert "&lt;script&gt;alert(1)" in probed
 
 
-def test_a_runner_that_cannot_tell_says_why(boss: Client, target: ExecutionTarget) -> None:
+def test_a_runner_that_cannot_list_its_tools_shows_the_reason(
+    boss: Client, target: ExecutionTarget
+) -> None:
     with stub_runner(lambda line: line.answer(b"<html>")) as runner:
         ExecutionTarget.objects.update(endpoint=runner.url)
         at = f"/admin/runners/executiontarget/{target.id}/probe/"

@@ -1,4 +1,4 @@
-"""The people who sign in at the admin site: every change to them is audited."""
+"""The operators who sign in at the admin site: every change to them is audited."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ LIST = "/admin/auth/user/"
 
 @pytest.fixture
 def quick_hashes(settings: Any) -> None:
-    """Hash passwords as quickly as tests want it."""
+    """Hash passwords quickly."""
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 
 def deeds() -> list[tuple[str, str]]:
-    """Return what was done to operators, and to whom."""
+    """Return the audit events about operators, and the operator of each."""
     rows = AuditEntry.objects.filter(resource_type="operator").exclude(action="operator.signed_in")
     return list(rows.order_by("id").values_list("action", "resource_id"))
 
 
-def test_an_operator_is_added_changed_and_deleted_and_all_of_it_audited(boss: Client) -> None:
+def test_an_operator_is_added_changed_and_deleted_and_each_event_is_audited(boss: Client) -> None:
     password = {"password1": "correct horse 9", "password2": "correct horse 9"}
     boss.post(LIST + "add/", {"username": "ada", "usable_password": "true", **password})
     ada = User.objects.get(username="ada")
@@ -43,7 +43,7 @@ def test_an_operator_is_added_changed_and_deleted_and_all_of_it_audited(boss: Cl
     assert "Staff status" in changed.metadata["fields"]
 
 
-def test_a_new_password_is_told_but_not_shown(boss: Client) -> None:
+def test_a_new_password_is_audited_but_not_shown(boss: Client) -> None:
     ada = User.objects.create_user("ada")
     password = {"password1": "correct horse 9", "password2": "correct horse 9"}
     boss.post(
@@ -54,7 +54,7 @@ def test_a_new_password_is_told_but_not_shown(boss: Client) -> None:
     assert "horse" not in str(list(AuditEntry.objects.values()))
 
 
-def test_ones_own_password_is_audited_too(boss: Client) -> None:
+def test_a_change_of_ones_own_password_is_audited_too(boss: Client) -> None:
     me = User.objects.get(username="boss")
     me.set_password("old horse battery")
     me.save()

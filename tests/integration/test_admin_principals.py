@@ -1,4 +1,4 @@
-"""Tenants, workspaces and users are made in the admin site, each audited, and never changed."""
+"""Tenants, workspaces and users are created in the admin site, each audited, and never changed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytest_plugins = ["tests.support.admin_fixtures"]
 PLACE = "/admin/decisions/"
 
 
-def test_a_tenant_its_workspace_and_its_user_are_made(boss: Client) -> None:
+def test_a_tenant_its_workspace_and_its_user_are_created(boss: Client) -> None:
     boss.post(f"{PLACE}tenant/add/", {"name": "acme"})
     tenant = Tenant.objects.get(name="acme")
     boss.post(f"{PLACE}workspace/add/", {"tenant": tenant.id, "name": "research"})
@@ -33,7 +33,7 @@ def test_a_tenant_its_workspace_and_its_user_are_made(boss: Client) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "   ", "x" * 129, "a\u202eb", "local"])
-def test_a_wrong_or_a_taken_name_makes_nothing(boss: Client, name: str) -> None:
+def test_an_invalid_or_duplicate_name_creates_nothing(boss: Client, name: str) -> None:
     answer = boss.post(f"{PLACE}tenant/add/", {"name": name})
     assert answer.status_code == 200
     assert Tenant.objects.count() == 1
@@ -41,7 +41,7 @@ def test_a_wrong_or_a_taken_name_makes_nothing(boss: Client, name: str) -> None:
 
 
 @pytest.mark.parametrize("user_id", ["", "Alice Smith", "a/b", ".x", "a\u202eb"])
-def test_a_user_id_that_no_call_could_name_makes_no_user(
+def test_a_user_id_that_no_call_can_name_creates_no_user(
     boss: Client, principal: Principal, user_id: str
 ) -> None:
     form = {"workspace": principal.workspace_id, "user_id": user_id}
@@ -53,7 +53,7 @@ def test_a_user_id_that_no_call_could_name_makes_no_user(
     ("model", "fields"),
     [("tenant", {"name": "x"}), ("workspace", {"name": "x"}), ("user", {"user_id": "x"})],
 )
-def test_making_one_needs_its_permission(
+def test_creating_a_row_needs_its_permission(
     staff: Callable[..., Client], model: str, fields: dict[str, Any], principal: Principal
 ) -> None:
     viewer = staff(f"decisions.view_{model}")
@@ -61,7 +61,7 @@ def test_making_one_needs_its_permission(
     assert f"{model}/add/" not in viewer.get(f"{PLACE}{model}/").content.decode()
 
 
-def test_what_is_there_is_not_changed(boss: Client, principal: Principal) -> None:
+def test_an_existing_row_is_not_changed(boss: Client, principal: Principal) -> None:
     page = f"{PLACE}tenant/{principal.tenant_id}/change/"
     assert boss.post(page, {"name": "renamed"}).status_code == 403
     assert Tenant.objects.get().name == "local"

@@ -1,4 +1,5 @@
-"""Answering what agents ask in the admin site: a run's page, the inbox, and a task's page."""
+"""Answering the questions of agents in the admin site: a run's page, the inbox, and a task's
+page."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ EVIL = '"><script>window.ran=1</script>'
 
 @pytest.fixture
 def asking(make_run: MakeRun) -> Run:
-    """A run that asks for a colour."""
+    """Create a run that asks for a color."""
     asked = {
         "type": "answer",
         "question": f"Which? {EVIL}",
@@ -42,7 +43,7 @@ def asking(make_run: MakeRun) -> Run:
 
 
 def answer(client: Client, run: Run, **fields: Any) -> tuple[str, str]:
-    """Send the form and return where it leads and what is said."""
+    """Send the form and return the address of the redirect and the message."""
     sent = client.post(f"/admin/runs/run/{run.id}/answer/", fields)
     assert sent.status_code == 302
     return sent["Location"], " ".join(str(told) for told in get_messages(sent.wsgi_request))
@@ -63,7 +64,7 @@ def test_the_form_is_on_the_runs_page_and_in_the_inbox(boss: Client, asking: Run
     assert INBOX.replace("&", "&amp;") in boss.get("/admin/").content.decode()
 
 
-def test_what_is_chosen_or_written_is_the_answer(boss: Client, asking: Run) -> None:
+def test_the_chosen_option_or_the_written_text_is_the_answer(boss: Client, asking: Run) -> None:
     page, told = answer(boss, asking, asked=UNTIL, suggestion="red", content="ignored")
     assert (given(), "continues" in told) == ("red", True)
     assert page.endswith(f"/{asking.id}/change/")
@@ -73,7 +74,7 @@ def test_what_is_chosen_or_written_is_the_answer(boss: Client, asking: Run) -> N
     assert (given(), page) == ("my own\nwords", INBOX)
 
 
-def test_who_is_late_is_told_what_happened(boss: Client, asking: Run) -> None:
+def test_a_late_answer_gets_an_explanation(boss: Client, asking: Run) -> None:
     answer(boss, asking, asked=UNTIL, suggestion="red")
     assert "answered already" in answer(boss, asking, asked=UNTIL, suggestion="blue")[1]
     Run.objects.update(
@@ -87,12 +88,12 @@ def test_who_is_late_is_told_what_happened(boss: Client, asking: Run) -> None:
 
 
 @pytest.mark.parametrize("bad", ["", "   ", "a\0b", "x" * 65_537])
-def test_an_answer_that_is_none_is_refused_in_words(boss: Client, asking: Run, bad: str) -> None:
+def test_an_invalid_answer_is_rejected_with_a_message(boss: Client, asking: Run, bad: str) -> None:
     assert "1 to 65536 characters" in answer(boss, asking, asked=UNTIL, content=bad)[1]
     assert Run.objects.get().waiting_for is not None
 
 
-def test_a_rule_that_denies_answers_holds_here_too(boss: Client, asking: Run) -> None:
+def test_a_rule_that_denies_answers_also_applies_here(boss: Client, asking: Run) -> None:
     create_rule(RuleFields("deny", tool="answer_task_run"), actor="t")
     assert "Not answered" in answer(boss, asking, asked=UNTIL, suggestion="red")[1]
     assert given() is None
@@ -110,7 +111,7 @@ def test_answering_needs_its_permission(staff: Staff, asking: Run) -> None:
     assert given() is None
 
 
-def test_an_answer_is_a_post_from_our_own_page(boss: Client, asking: Run) -> None:
+def test_an_answer_is_a_post_from_the_same_site(boss: Client, asking: Run) -> None:
     assert boss.get(f"/admin/runs/run/{asking.id}/answer/").status_code == 405
     strict = Client(enforce_csrf_checks=True)
     strict.cookies = boss.cookies
@@ -120,7 +121,7 @@ def test_an_answer_is_a_post_from_our_own_page(boss: Client, asking: Run) -> Non
 
 
 @pytest.mark.usefixtures("agent_settings", "project")
-def test_on_a_tasks_page_a_question_is_answered_and_no_other(
+def test_on_the_page_of_a_task_only_its_current_question_is_answered(
     boss: Client, staff: Staff, model: ModelServer, place: WorkerProcess, make_run: MakeRun
 ) -> None:
     ask = Call("ask_followup_question", {"question": "Which?", "suggestions": ["red"]})

@@ -1,4 +1,4 @@
-"""A run's page: its story, escaped, in a fixed number of queries, up to date while it runs."""
+"""A run's page: its details, escaped, in a fixed number of queries, refreshed while it runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ def page_of(client: Client, run: Run, query: str = "", part: str = "change") -> 
     return answer.content.decode()
 
 
-def test_it_tells_status_steps_events_and_who(boss: Client, make_story: Callable[..., Run]) -> None:
+def test_it_shows_status_steps_events_and_actor(
+    boss: Client, make_story: Callable[..., Run]
+) -> None:
     create_token(name="build agent")
     run = make_story(["succeeded", "failed"], principal_id=f"token:{Token.objects.get().id}")
     page = page_of(boss, run)
@@ -34,7 +36,7 @@ def test_it_tells_status_steps_events_and_who(boss: Client, make_story: Callable
         assert told in page, told
 
 
-def test_a_failure_tells_code_message_recovery_and_the_next_action(
+def test_a_failure_shows_code_message_recovery_and_the_next_action(
     boss: Client, make_story: Callable[..., Run]
 ) -> None:
     error = {
@@ -51,7 +53,7 @@ def test_a_failure_tells_code_message_recovery_and_the_next_action(
         assert told in page, told
 
 
-def test_what_pages_out_there_wrote_stays_text(
+def test_text_from_web_pages_is_escaped(
     boss: Client, make_story: Callable[..., Run], make_artifact: Callable[..., str]
 ) -> None:
     result = {"items": [{"url": f"https://x/{EVIL}", "title": EVIL, "success": True}]}
@@ -65,7 +67,7 @@ def test_what_pages_out_there_wrote_stays_text(
         assert "&lt;svg" in page
 
 
-def test_secrets_in_inputs_are_not_shown(boss: Client, make_story: Callable[..., Run]) -> None:
+def test_secrets_in_inputs_are_masked(boss: Client, make_story: Callable[..., Run]) -> None:
     inputs = {"startUrl": "https://me:hunter2@host/", "credentials": "***"}
     assert "hunter2" not in page_of(boss, make_story(["pending"], inputs=inputs))
 
@@ -94,14 +96,14 @@ def test_steps_are_paged_and_filtered(boss: Client, make_story: Callable[..., Ru
     assert page_of(boss, run, "?steps=nonsense&sp=x&ep=-1").count('class="cty-step"') == 100
 
 
-def test_an_active_run_opens_where_it_works(boss: Client, make_story: Callable[..., Run]) -> None:
+def test_the_page_of_an_active_run_opens_at_the_current_step(
+    boss: Client, make_story: Callable[..., Run]
+) -> None:
     run = make_story([*["succeeded"] * 120, "started", "pending"], status="running")
     assert "/120.html" in page_of(boss, run)
 
 
-def test_no_step_output_is_read_for_the_waterfall(
-    boss: Client, make_story: Callable[..., Run]
-) -> None:
+def test_the_waterfall_reads_no_step_output(boss: Client, make_story: Callable[..., Run]) -> None:
     with CaptureQueriesContext(connection) as seen:
         page_of(boss, make_story(["succeeded"]), part="live")
     asked = [query["sql"] for query in seen.captured_queries]
@@ -110,7 +112,7 @@ def test_no_step_output_is_read_for_the_waterfall(
     assert not [sql for sql in columns if ', "runs_runstep"."output", ' in sql]
 
 
-def test_a_call_that_failed_in_a_step_that_went_on_is_shown_as_failed(
+def test_a_failed_call_in_a_step_that_continued_is_displayed_as_failed(
     boss: Client, make_story: Callable[..., Run]
 ) -> None:
     run = make_story(["succeeded", "succeeded"])
@@ -135,7 +137,7 @@ def test_the_log_is_paged_by_seq(boss: Client, make_story: Callable[..., Run]) -
     assert 'data-key="event-1"' in oldest
 
 
-def test_a_step_is_told_in_full_when_it_is_opened(
+def test_an_opened_step_is_displayed_in_full(
     boss: Client, make_story: Callable[..., Run], make_artifact: Callable[..., str]
 ) -> None:
     run = make_story(["succeeded"])
@@ -145,7 +147,7 @@ def test_a_step_is_told_in_full_when_it_is_opened(
     assert boss.get(f"/admin/runs/run/{run.id}/steps/7/").status_code == 404
 
 
-def test_an_active_run_keeps_its_page_up_to_date_and_an_ended_one_does_not(
+def test_the_page_of_an_active_run_refreshes_and_that_of_an_ended_run_does_not(
     boss: Client, make_story: Callable[..., Run]
 ) -> None:
     running = make_story(["started"], status="running")
@@ -154,7 +156,7 @@ def test_an_active_run_keeps_its_page_up_to_date_and_an_ended_one_does_not(
     assert 'data-live-ms="0"' in page_of(boss, ended, part="live")
 
 
-def test_a_queued_run_says_what_it_waits_for(boss: Client, make_story: Callable[..., Run]) -> None:
+def test_a_queued_run_shows_what_it_waits_for(boss: Client, make_story: Callable[..., Run]) -> None:
     run = make_story(["pending"])
     assert "No worker is running" in page_of(boss, run)
     Worker.objects.create(id="wrk_1", process="p", host="h", started_at=datetime.now(UTC))
@@ -169,7 +171,7 @@ def test_a_waiting_run_shows_the_question(boss: Client, make_story: Callable[...
     assert "waiting for a person" in page
 
 
-def test_a_retry_and_its_origin_point_at_each_other(
+def test_a_retry_and_its_origin_link_to_each_other(
     boss: Client, make_story: Callable[..., Run], make_run: Callable[..., Run]
 ) -> None:
     old = make_story(["failed"], status="failed")
@@ -179,14 +181,14 @@ def test_a_retry_and_its_origin_point_at_each_other(
     assert "/retry/" not in page_of(boss, old)
 
 
-def test_a_run_that_the_api_forgot_is_still_told(
+def test_a_run_that_is_hidden_from_the_api_is_still_displayed(
     boss: Client, make_story: Callable[..., Run]
 ) -> None:
     run = make_story(["succeeded"], status="succeeded", hidden_at=datetime.now(UTC))
     assert "Hidden from the API" in page_of(boss, run)
 
 
-def test_a_result_of_another_shape_is_shown_as_json(
+def test_a_result_of_an_unknown_shape_is_displayed_as_json(
     boss: Client, make_story: Callable[..., Run]
 ) -> None:
     odd = {"items": [1, {"url": 3}, None], "answer": "forty-two"}

@@ -1,4 +1,4 @@
-"""Runners in the admin site: made, changed and probed; their tokens never shown."""
+"""Runners in the admin site: created, changed and probed; their tokens never displayed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ENDPOINT = "http://127.0.0.1:18081/execute"
 
 @pytest.fixture
 def filled_in(principal: Principal) -> dict[str, Any]:
-    """What a person fills in for a runner."""
+    """Return the form data of a runner."""
     place = f"{principal.tenant_id}|{principal.workspace_id}"
     return {
         "name": "builder",
@@ -45,7 +45,7 @@ def make(boss: Client, filled_in: dict[str, Any], **more: Any) -> ExecutionTarge
     return ExecutionTarget.objects.get()
 
 
-def test_a_runner_made_here_is_called_as_it_was_filled_in(
+def test_a_runner_created_here_is_called_as_configured(
     boss: Client, filled_in: dict[str, Any], principal: Principal
 ) -> None:
     runner = runner_of(make(boss, filled_in), Caller.of(principal))
@@ -79,7 +79,7 @@ def test_its_token_is_on_no_page(boss: Client, filled_in: dict[str, Any]) -> Non
         ({"auth_token": "", "no_token": "on"}, None),
     ],
 )
-def test_a_change_keeps_the_token_unless_it_says_otherwise(
+def test_a_change_keeps_the_token_unless_a_new_one_is_entered(
     boss: Client,
     filled_in: dict[str, Any],
     principal: Principal,
@@ -96,7 +96,7 @@ def test_a_change_keeps_the_token_unless_it_says_otherwise(
 @pytest.mark.parametrize(
     "wrong", [{"endpoint": "http://10.0.0.1/"}, {"timeout_ms": "0"}, {"auth_token": "a b"}]
 )
-def test_what_no_runner_can_be_is_refused_in_the_form(
+def test_an_invalid_runner_is_rejected_in_the_form(
     boss: Client, filled_in: dict[str, Any], wrong: dict[str, str]
 ) -> None:
     answer = boss.post(LIST + "new-runner/", {**filled_in, **wrong})
@@ -104,7 +104,7 @@ def test_what_no_runner_can_be_is_refused_in_the_form(
     assert not ExecutionTarget.objects.exists()
 
 
-def test_a_probe_says_whether_it_answers_and_when_it_was_seen(
+def test_a_probe_reports_whether_the_runner_answers_and_when_it_was_last_seen(
     boss: Client, filled_in: dict[str, Any]
 ) -> None:
     with stub_runner(saying({"ok": True})) as stub:
@@ -117,16 +117,14 @@ def test_a_probe_says_whether_it_answers_and_when_it_was_seen(
     assert AuditEntry.objects.get(action="target.probed").actor == "admin:boss"
 
 
-def test_a_probe_without_an_answer_is_told_in_the_list_too(
-    boss: Client, filled_in: dict[str, Any]
-) -> None:
+def test_a_failed_probe_is_shown_in_the_list_too(boss: Client, filled_in: dict[str, Any]) -> None:
     runner = make(boss, filled_in, endpoint=f"http://127.0.0.1:{free_port()}/execute")
     answer = boss.post(f"{LIST}{runner.id}/probe/", follow=True).content.decode()
     assert "No answer. No server accepts connections at the runner" in answer
     assert "no answer" in boss.get(LIST).content.decode()
 
 
-def test_probing_is_for_whoever_may_change_targets(
+def test_probing_needs_the_permission_to_change_targets(
     boss: Client, staff: Callable[..., Client], filled_in: dict[str, Any]
 ) -> None:
     runner = make(boss, filled_in)
@@ -137,7 +135,7 @@ def test_probing_is_for_whoever_may_change_targets(
     assert not AuditEntry.objects.filter(action="target.probed").exists()
 
 
-def test_a_new_runners_form_asks_nothing_about_a_token_it_has_not(
+def test_the_form_of_a_new_runner_has_no_option_to_remove_a_token(
     boss: Client, filled_in: dict[str, Any]
 ) -> None:
     new = boss.get(LIST + "new-runner/").content.decode()
@@ -149,7 +147,7 @@ def test_a_new_runners_form_asks_nothing_about_a_token_it_has_not(
     assert "Empty: unchanged." in known
 
 
-def test_a_runners_page_says_what_policy_allows_on_it_and_leads_to_a_rule(
+def test_the_page_of_a_runner_shows_what_policy_allows_and_links_to_a_rule(
     boss: Client, filled_in: dict[str, Any]
 ) -> None:
     tools = [{"name": name} for name in ("bash.exec", "echo", "text.upper")]
@@ -169,11 +167,11 @@ def told(boss: Client, page: str) -> str:
 
 
 def policy_of(boss: Client, page: str) -> list[str]:
-    """Return what a runner's page says of its tools, in their order."""
+    """Return the policy column of a runner's page for its tools, in their order."""
     return re.findall(r">(allowed|denied|needs a confirmation)</span>", told(boss, page))
 
 
-def test_the_way_to_a_page_leaves_an_id_as_it_is(boss: Client, filled_in: dict[str, Any]) -> None:
+def test_the_breadcrumb_shows_an_id_unchanged(boss: Client, filled_in: dict[str, Any]) -> None:
     runner = make(boss, filled_in)
     ExecutionTarget.objects.update(name="builder")
     way = re.findall(r"tracking-tight\">\s*([^<]+?)\s*<", told(boss, f"{LIST}{runner.id}/change/"))

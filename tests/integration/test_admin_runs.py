@@ -1,4 +1,4 @@
-"""The list of runs: found by what is indexed, in a fixed number of queries, never counted."""
+"""The list of runs: searched by index, in a fixed number of queries, without a count."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ LIST = "/admin/runs/run/"
 
 
 def ids_in(client: Client, query: str) -> set[str]:
-    """Return the runs that the list shows for a query."""
+    """Return the runs that the list displays for a query."""
     page = client.get(LIST + query)
     assert page.status_code == 200
     return {run.id for run in page.context["cl"].result_list}
 
 
 def queries_of(client: Client, path: str) -> list[str]:
-    """Return the statements that a page needs."""
+    """Return the statements that a page executes."""
     with CaptureQueriesContext(connection) as seen:
         assert client.get(path).status_code == 200
     return [query["sql"] for query in seen.captured_queries]
 
 
-def test_fifty_runs_take_as_many_queries_as_one_and_none_counts(
+def test_fifty_runs_take_as_many_queries_as_one_and_there_is_no_count_query(
     boss: Client, make_run: Callable[..., Run]
 ) -> None:
     make_run()
@@ -54,7 +54,7 @@ def test_the_list_reads_no_column_that_may_be_long(
     assert not [sql for sql in rows if '"runs_run"."result"' in sql or '"inputs"' in sql]
 
 
-def test_pages_lead_on_without_a_count(boss: Client, make_run: Callable[..., Run]) -> None:
+def test_pages_link_to_the_next_without_a_count(boss: Client, make_run: Callable[..., Run]) -> None:
     made = [make_run().id for _ in range(51)]
     first, second = boss.get(LIST), boss.get(LIST + "?p=2")
     assert first.context["cl"].has_next
@@ -64,14 +64,14 @@ def test_pages_lead_on_without_a_count(boss: Client, make_run: Callable[..., Run
     assert sorted(shown) == sorted(made)
 
 
-def test_a_facet_cannot_be_asked_for(boss: Client, make_run: Callable[..., Run]) -> None:
+def test_a_facet_cannot_be_requested(boss: Client, make_run: Callable[..., Run]) -> None:
     make_run()
     asked = queries_of(boss, LIST + "?_facets=True")
     assert not [sql for sql in asked if "COUNT(" in sql.upper()]
 
 
 @pytest.mark.parametrize("column", ["id", "session_id", "lease_owner"])
-def test_a_run_is_found_by_an_id_of_its_own(
+def test_a_run_is_found_by_its_own_id(
     boss: Client, make_run: Callable[..., Run], column: str
 ) -> None:
     run = make_run(status="running", lease_owner="wrk_1")
@@ -79,9 +79,7 @@ def test_a_run_is_found_by_an_id_of_its_own(
     assert ids_in(boss, f"?q={getattr(run, column)}") == {run.id}
 
 
-def test_a_run_is_found_by_the_beginning_of_its_id(
-    boss: Client, make_run: Callable[..., Run]
-) -> None:
+def test_a_run_is_found_by_the_start_of_its_id(boss: Client, make_run: Callable[..., Run]) -> None:
     run = make_run(id="run_0abc123")
     make_run(id="run_0xyz999")
     assert ids_in(boss, "?q=run_0abc") == {run.id}
@@ -98,7 +96,7 @@ def test_a_run_is_found_by_an_artifact(
     assert ids_in(boss, "?q=art_unknown") == set()
 
 
-def test_filters_keep_what_they_say(
+def test_filters_return_only_matching_runs(
     boss: Client, make_run: Callable[..., Run], stranger: Principal
 ) -> None:
     now = datetime.now(UTC)
@@ -116,7 +114,7 @@ def test_filters_keep_what_they_say(
     assert len(ids_in(boss, "?time=hour")) == 4
 
 
-def test_a_failed_run_shows_its_code_and_a_waiting_one_says_so(
+def test_a_failed_run_shows_its_code_and_a_waiting_one_its_status(
     boss: Client, make_run: Callable[..., Run]
 ) -> None:
     error: dict[str, Any] = {"errorCode": "RUN_TIMEOUT", "message": "<b>late</b>"}

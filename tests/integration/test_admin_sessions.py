@@ -1,4 +1,4 @@
-"""Browser sessions in the admin site: read, and closed by whoever may."""
+"""Browser sessions in the admin site: displayed, and closed by operators with the permission."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LIST = "/admin/runners/browsersession/"
 
 @pytest.fixture
 def session(principal: Principal) -> BrowserSession:
-    """A session that is logged in for some hours."""
+    """Create a session that is logged in for some hours."""
     session_id = create_session(principal=principal, name="shop")["sessionId"]
     BrowserSession.objects.update(worker_id="w1")
     until = datetime.now(UTC) + timedelta(hours=5, minutes=1)
@@ -32,7 +32,7 @@ def session(principal: Principal) -> BrowserSession:
     return BrowserSession.objects.get()
 
 
-def test_pages_tell_how_it_stands_and_never_the_state(
+def test_pages_show_the_status_and_never_the_state(
     boss: Client, session: BrowserSession, make_run: Callable[..., Run]
 ) -> None:
     run = make_run(status="running", session_id=session.id, owns_session=False)
@@ -45,7 +45,7 @@ def test_pages_tell_how_it_stands_and_never_the_state(
         assert "s3cret" not in text
 
 
-def test_closing_goes_through_the_service(boss: Client, session: BrowserSession) -> None:
+def test_closing_uses_the_service(boss: Client, session: BrowserSession) -> None:
     answer = boss.post(f"{LIST}{session.id}/close/", follow=True)
     assert "is closed" in answer.content.decode()
     session.refresh_from_db()
@@ -53,7 +53,7 @@ def test_closing_goes_through_the_service(boss: Client, session: BrowserSession)
     assert AuditEntry.objects.get(action="session.closed").actor == "admin:boss"
 
 
-def test_a_session_in_use_stays_open_and_says_by_whom(
+def test_a_session_in_use_stays_open_and_its_run_is_named(
     boss: Client, session: BrowserSession, make_run: Callable[..., Run]
 ) -> None:
     run = make_run(status="running", session_id=session.id, owns_session=False)
@@ -62,7 +62,7 @@ def test_a_session_in_use_stays_open_and_says_by_whom(
     assert BrowserSession.objects.filter(closed_at__isnull=True).exists()
 
 
-def test_only_who_may_change_sessions_closes_them(
+def test_only_operators_who_may_change_sessions_close_them(
     staff: Callable[..., Client], session: BrowserSession
 ) -> None:
     reader = staff("runners.view_browsersession")

@@ -1,4 +1,4 @@
-"""Snapshots in the admin site: listed, compared with the file, put back once previewed."""
+"""Snapshots in the admin site: listed, compared with the file, restored after a preview."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ LIST = "/admin/runners/executiontarget/"
 
 
 def page_of(folder: ExecutionTarget, *rest: str) -> str:
-    """Return the address of a folder's snapshots, or of what is below."""
+    """Return the address of a folder's snapshots, or of a page below."""
     return "/".join([f"{LIST}{folder.id}/snapshots", *rest, ""])
 
 
-def test_the_targets_lead_to_their_snapshots(boss: Client, folder: ExecutionTarget) -> None:
+def test_the_targets_link_to_their_snapshots(boss: Client, folder: ExecutionTarget) -> None:
     assert "My game" in boss.get(LIST, {"kind": "workspace"}).content.decode()
     assert page_of(folder) in boss.get(f"{LIST}{folder.id}/change/").content.decode()
     assert "No file was changed here yet" in boss.get(page_of(folder)).content.decode()
 
 
-def test_snapshots_are_listed_by_how_their_paths_begin(
+def test_snapshots_are_filtered_by_path_prefix(
     boss: Client, folder: ExecutionTarget, written: ProjectWorkspace
 ) -> None:
     write_text(written, "other.txt", "x")
@@ -46,7 +46,7 @@ def test_snapshots_are_listed_by_how_their_paths_begin(
     assert "No snapshot has a path" in boss.get(page_of(folder), {"path": "\0'"}).content.decode()
 
 
-def test_a_snapshot_is_shown_beside_the_file_as_it_is(
+def test_a_snapshot_is_displayed_beside_the_current_file(
     boss: Client, folder: ExecutionTarget, written: ProjectWorkspace
 ) -> None:
     newest = list_snapshots(written.state)[0]
@@ -57,7 +57,7 @@ def test_a_snapshot_is_shown_beside_the_file_as_it_is(
     assert "Restore…" in page.content.decode()
 
 
-def test_it_is_put_back_after_a_preview_and_what_was_there_is_kept(
+def test_it_is_restored_after_a_preview_and_the_previous_content_is_stored(
     boss: Client, folder: ExecutionTarget, written: ProjectWorkspace
 ) -> None:
     before, newest = (written.root / SCENE).read_text(), list_snapshots(written.state)[0]
@@ -77,7 +77,7 @@ def test_it_is_put_back_after_a_preview_and_what_was_there_is_kept(
 
 
 @pytest.mark.parametrize("changed", [False, True])
-def test_without_a_preview_of_the_file_as_it_is_nothing_is_written(
+def test_without_a_preview_of_the_current_file_nothing_is_written(
     boss: Client, folder: ExecutionTarget, written: ProjectWorkspace, changed: bool
 ) -> None:
     newest = list_snapshots(written.state)[0]
@@ -93,7 +93,7 @@ def test_without_a_preview_of_the_file_as_it_is_nothing_is_written(
 
 
 @pytest.mark.parametrize("decision", ["deny", "confirm"])
-def test_what_policy_denies_is_not_put_back_and_an_operator_asks_nobody_else(
+def test_policy_can_deny_a_restore_and_an_operator_needs_no_confirmation(
     boss: Client, folder: ExecutionTarget, written: ProjectWorkspace, decision: str
 ) -> None:
     create_rule(RuleFields(decision, tool="write_to_file", reason="frozen"), actor="test")
@@ -107,7 +107,7 @@ def test_what_policy_denies_is_not_put_back_and_an_operator_asks_nobody_else(
     assert AuditEntry.objects.filter(action="workspace.restore_begun").exists() is not denied
 
 
-def test_a_file_that_is_gone_comes_back_and_one_that_was_not_there_becomes_empty(
+def test_a_deleted_file_is_restored_and_a_file_that_did_not_exist_becomes_empty(
     boss: Client, folder: ExecutionTarget, written: ProjectWorkspace
 ) -> None:
     newest, oldest = list_snapshots(written.state)
@@ -119,7 +119,7 @@ def test_a_file_that_is_gone_comes_back_and_one_that_was_not_there_becomes_empty
         assert (written.root / SCENE).read_text() == content
 
 
-def test_a_file_that_is_no_text_any_more_cannot_be_compared_or_overwritten(
+def test_a_file_that_is_no_longer_text_cannot_be_compared_or_overwritten(
     boss: Client, folder: ExecutionTarget, written: ProjectWorkspace
 ) -> None:
     newest = list_snapshots(written.state)[0]
@@ -132,7 +132,7 @@ def test_a_file_that_is_no_text_any_more_cannot_be_compared_or_overwritten(
     assert (written.root / SCENE).read_bytes() == b"\x89PNG\0"
 
 
-def test_where_the_file_cannot_be_shown_no_line_is_said_to_be_gone(
+def test_where_the_file_cannot_be_displayed_no_line_is_marked_as_removed(
     boss: Client, folder: ExecutionTarget, written: ProjectWorkspace
 ) -> None:
     newest = list_snapshots(written.state)[0]
@@ -144,7 +144,7 @@ def test_where_the_file_cannot_be_shown_no_line_is_said_to_be_gone(
     )
 
 
-def test_a_file_that_was_forbidden_since_is_neither_listed_nor_shown_nor_put_back(
+def test_a_file_that_is_forbidden_meanwhile_is_neither_listed_nor_displayed_nor_restored(
     boss: Client, folder: ExecutionTarget, written: ProjectWorkspace
 ) -> None:
     newest, before = list_snapshots(written.state)[0], (written.root / SCENE).read_text()
@@ -160,7 +160,7 @@ def test_a_file_that_was_forbidden_since_is_neither_listed_nor_shown_nor_put_bac
     assert (written.root / SCENE).read_text() == before
 
 
-def test_a_folder_that_is_gone_says_so(
+def test_a_missing_folder_is_reported(
     boss: Client, folder: ExecutionTarget, written: ProjectWorkspace
 ) -> None:
     newest = list_snapshots(written.state)[0]
@@ -171,7 +171,7 @@ def test_a_folder_that_is_gone_says_so(
     assert (answer.status_code, (written.root / SCENE).exists()) == (302, True)
 
 
-def test_what_is_not_there_is_not_found(boss: Client, folder: ExecutionTarget) -> None:
+def test_a_missing_snapshot_is_not_found(boss: Client, folder: ExecutionTarget) -> None:
     gone = "snap_20251101T093210_ab12cd34"
     for address in (page_of(folder, gone), page_of(folder, "x"), f"{LIST}target_x/snapshots/"):
         assert boss.get(address).status_code == 404, address
@@ -182,7 +182,7 @@ def test_what_is_not_there_is_not_found(boss: Client, folder: ExecutionTarget) -
         )
 
 
-def test_looking_and_putting_back_need_their_permissions(
+def test_viewing_and_restoring_need_their_permissions(
     staff: Callable[..., Client], folder: ExecutionTarget, written: ProjectWorkspace
 ) -> None:
     newest, before = list_snapshots(written.state)[0], (written.root / SCENE).read_text()
@@ -203,14 +203,14 @@ def test_looking_and_putting_back_need_their_permissions(
     assert not AuditEntry.objects.filter(action__startswith="workspace.").exists()
 
 
-def test_the_scheduler_finishes_what_dead_writers_left(written: ProjectWorkspace) -> None:
+def test_the_scheduler_cleans_up_after_crashed_writers(written: ProjectWorkspace) -> None:
     [lock] = (written.state / "locks").iterdir()
     lock.write_text("{broken")
     sweep_workspaces()
     assert lock.stat().st_size == 0
 
 
-def test_the_scheduler_makes_room_of_what_was_kept_of_deleted_files(
+def test_the_scheduler_deletes_old_snapshots_of_deleted_files(
     written: ProjectWorkspace, settings: Any
 ) -> None:
     (written.root / SCENE).unlink()

@@ -1,4 +1,4 @@
-"""Targets in the admin site: made and changed by whoever may, their history kept."""
+"""Targets in the admin site: created and changed by operators with the permission, with history."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LIST = "/admin/runners/executiontarget/"
 
 @pytest.fixture
 def filled_in(principal: Principal, tmp_path: Path, settings: Any) -> dict[str, Any]:
-    """What a person fills in for a folder that may be a target."""
+    """Return the form data of a folder that may be a target."""
     settings.WORKSPACE_ROOTS, settings.WORKSPACE = (tmp_path,), None
     (tmp_path / "game").mkdir()
     place = f"{principal.tenant_id}|{principal.workspace_id}"
@@ -36,7 +36,7 @@ def filled_in(principal: Principal, tmp_path: Path, settings: Any) -> dict[str, 
     }
 
 
-def test_a_folder_made_here_is_worked_on_from_the_next_call_on(
+def test_a_folder_created_here_is_used_from_the_next_call_on(
     boss: Client, filled_in: dict[str, Any], principal: Principal, tmp_path: Path
 ) -> None:
     boss.post(LIST + "new/", filled_in)
@@ -47,7 +47,7 @@ def test_a_folder_made_here_is_worked_on_from_the_next_call_on(
     assert str(tmp_path / "game") in page
 
 
-def test_a_change_is_a_version_and_the_page_shows_what_was_before(
+def test_a_change_is_a_version_and_the_page_shows_the_previous_one(
     boss: Client, filled_in: dict[str, Any], tmp_path: Path
 ) -> None:
     boss.post(LIST + "new/", filled_in)
@@ -59,12 +59,12 @@ def test_a_change_is_a_version_and_the_page_shows_what_was_before(
     assert ExecutionTarget.objects.get().version == 2
     assert page.count(str(tmp_path / "game") + "<") == 1
     assert str(tmp_path / "moved") in page
-    again = boss.post(f"{LIST}{target.id}/edit/", change)  # a page that is out of date
+    again = boss.post(f"{LIST}{target.id}/edit/", change)  # a stale page
     assert "The target was changed meanwhile" in again.content.decode()
 
 
 @pytest.mark.parametrize("root", ["/etc", "game", "", "{there}/absent"])
-def test_a_folder_that_may_be_none_is_refused_in_the_form(
+def test_a_forbidden_folder_is_rejected_in_the_form(
     boss: Client, filled_in: dict[str, Any], root: str, tmp_path: Path
 ) -> None:
     answer = boss.post(LIST + "new/", {**filled_in, "root": root.format(there=tmp_path)})
@@ -72,7 +72,7 @@ def test_a_folder_that_may_be_none_is_refused_in_the_form(
     assert not ExecutionTarget.objects.exists()
 
 
-def test_a_second_default_is_refused_with_the_name_of_the_first(
+def test_a_second_default_is_rejected_with_the_name_of_the_first(
     boss: Client, filled_in: dict[str, Any]
 ) -> None:
     boss.post(LIST + "new/", filled_in)
@@ -80,7 +80,7 @@ def test_a_second_default_is_refused_with_the_name_of_the_first(
     assert "The default target is game" in answer.content.decode()
 
 
-def test_making_and_changing_are_permissions_of_their_own(
+def test_adding_and_changing_are_separate_permissions(
     boss: Client, staff: Callable[..., Client], filled_in: dict[str, Any]
 ) -> None:
     boss.post(LIST + "new/", filled_in)
@@ -94,7 +94,7 @@ def test_making_and_changing_are_permissions_of_their_own(
     assert changer.get(f"{LIST}new/").status_code == 403
 
 
-def test_a_runners_token_is_shown_nowhere(boss: Client, principal: Principal) -> None:
+def test_the_token_of_a_runner_is_displayed_nowhere(boss: Client, principal: Principal) -> None:
     sealed = seal(b"canary-of-a-runner")
     target = ExecutionTarget.objects.create(
         tenant_id=principal.tenant_id,

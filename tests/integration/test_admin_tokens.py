@@ -1,4 +1,5 @@
-"""Tokens in the admin site: made and shown once, revoked, audited; digests never shown."""
+"""Tokens in the admin site: created and displayed once, revoked, audited; digests never
+displayed."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ FORM: dict[str, Any] = {
 }
 
 
-def test_a_token_is_shown_once_and_works(boss: Client) -> None:
+def test_a_token_is_displayed_once_and_works(boss: Client) -> None:
     answer = boss.post(LIST + "new/", FORM)
     token = Token.objects.get()
     secret = answer.context["secret"]
@@ -42,7 +43,7 @@ def test_a_token_is_shown_once_and_works(boss: Client) -> None:
     assert AuditEntry.objects.get(action="token.created").actor == "admin:boss"
 
 
-def test_a_token_may_be_of_another_tenants_workspace(boss: Client) -> None:
+def test_a_token_may_belong_to_a_workspace_of_another_tenant(boss: Client) -> None:
     boss.post(LIST + "new/", FORM)
     place = Token.objects.get().workspace
     assert (place.name, place.tenant.name) == ("research", "acme")
@@ -62,14 +63,14 @@ def test_the_users_of_a_token_change_from_its_next_call_on(boss: Client) -> None
 
 
 @pytest.mark.parametrize("wrong", ["x" * 129, "a\0b", "\u202ea", "y" * 10_001])
-def test_wrong_users_change_nothing_of_a_token(boss: Client, wrong: str) -> None:
+def test_invalid_users_change_nothing_of_a_token(boss: Client, wrong: str) -> None:
     secret = create_token(name="agent", users=["ada"])
     boss.post(f"{LIST}{Token.objects.get().id}/acts_for/", {"acts_for": f"bob\n{wrong}"})
     assert authenticate(secret).acts_for == frozenset({"ada"})
     assert not User.objects.filter(user_id="bob").exists()
 
 
-def test_a_revoked_token_gets_no_users(boss: Client) -> None:
+def test_a_revoked_token_accepts_no_users(boss: Client) -> None:
     create_token(name="agent", users=["ada"])
     token = Token.objects.get()
     boss.post(f"{LIST}{token.id}/revoke/")
@@ -78,7 +79,7 @@ def test_a_revoked_token_gets_no_users(boss: Client) -> None:
     assert "acts_for/" not in boss.get(f"{LIST}{token.id}/change/").content.decode()
 
 
-def test_a_wrong_form_makes_no_token(boss: Client) -> None:
+def test_an_invalid_form_creates_no_token(boss: Client) -> None:
     wrongs: list[dict[str, Any]] = [
         {"name": ""},
         {"name": "<svg onload=1>"},
@@ -98,7 +99,7 @@ def test_a_wrong_form_makes_no_token(boss: Client) -> None:
     assert not Token.objects.exists()
 
 
-def test_a_revoked_token_is_refused_from_the_next_call_on(boss: Client) -> None:
+def test_a_revoked_token_is_rejected_from_the_next_call_on(boss: Client) -> None:
     secret = create_token(name="lost laptop")
     token = Token.objects.get()
     assert boss.post(f"{LIST}{token.id}/revoke/").status_code == 302
@@ -107,7 +108,7 @@ def test_a_revoked_token_is_refused_from_the_next_call_on(boss: Client) -> None:
     assert AuditEntry.objects.get(action="token.revoked").resource_id == token.id
 
 
-def test_revoking_twice_is_one_deed(boss: Client) -> None:
+def test_revoking_twice_is_one_audit_event(boss: Client) -> None:
     create_token(name="t")
     token = Token.objects.get()
     boss.post(f"{LIST}{token.id}/revoke/")
@@ -117,7 +118,7 @@ def test_revoking_twice_is_one_deed(boss: Client) -> None:
     assert AuditEntry.objects.filter(action="token.revoked").count() == 1
 
 
-def test_ticked_tokens_are_revoked_and_no_others(boss: Client) -> None:
+def test_only_selected_tokens_are_revoked(boss: Client) -> None:
     for name in ("one", "two", "three"):
         create_token(name=name)
     ticked = list(Token.objects.filter(name__in=["one", "two"]).values_list("id", flat=True))
@@ -125,7 +126,7 @@ def test_ticked_tokens_are_revoked_and_no_others(boss: Client) -> None:
     assert Token.objects.get(revoked_at__isnull=True).name == "three"
 
 
-def test_both_deeds_need_their_permission_and_a_post(
+def test_both_actions_need_their_permission_and_a_post(
     boss: Client, staff: Callable[..., Client]
 ) -> None:
     create_token(name="t")

@@ -1,6 +1,5 @@
-"""Webhooks in the admin site: made and the secret shown once, paused, deliveries seen and replayed,
-all of it audited.
-"""
+"""Webhooks in the admin site: created with a secret displayed once, paused, deliveries listed and
+replayed, each action audited."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ FORM: dict[str, Any] = {"url": "http://127.0.0.1:9/x", "name": "mine", "workspac
 
 @pytest.fixture
 def failed(principal: Principal, submit: Callable[..., str]) -> WebhookDelivery:
-    """A delivery that was given up."""
+    """Create a delivery that has failed for good."""
     services.create_webhook(principal=principal, url="http://127.0.0.1:9/", name="mine")
     cancel_run(principal=principal, run_id=submit())
     WebhookDelivery.objects.update(attempts=MAX_ATTEMPTS - 1)
@@ -34,7 +33,7 @@ def failed(principal: Principal, submit: Callable[..., str]) -> WebhookDelivery:
     return WebhookDelivery.objects.get()
 
 
-def test_a_webhook_is_made_and_its_secret_shown_once(boss: Client) -> None:
+def test_a_webhook_is_created_and_its_secret_is_displayed_once(boss: Client) -> None:
     answer = boss.post(HOOKS + "new/", FORM)
     hook = Webhook.objects.get()
     secret = answer.context["secret"]
@@ -47,7 +46,7 @@ def test_a_webhook_is_made_and_its_secret_shown_once(boss: Client) -> None:
         assert secret not in page.content.decode()
 
 
-def test_a_wrong_form_makes_no_webhook(boss: Client) -> None:
+def test_an_invalid_form_creates_no_webhook(boss: Client) -> None:
     for wrong in (
         {"url": "ftp://x/"},
         {"url": ""},
@@ -59,7 +58,7 @@ def test_a_wrong_form_makes_no_webhook(boss: Client) -> None:
     assert not Webhook.objects.exists()
 
 
-def test_a_failed_delivery_is_seen_and_replayed(boss: Client, failed: WebhookDelivery) -> None:
+def test_a_failed_delivery_is_listed_and_replayed(boss: Client, failed: WebhookDelivery) -> None:
     page, run_id = boss.get(DELIVERIES, {"status": "failed"}).content.decode(), str(failed.run_id)
     for word in ("answered 503", "503", str(MAX_ATTEMPTS), run_id, "mine"):
         assert word in page
@@ -73,9 +72,7 @@ def test_a_failed_delivery_is_seen_and_replayed(boss: Client, failed: WebhookDel
     assert AuditEntry.objects.get(action="webhook.replayed").actor == "admin:boss"
 
 
-def test_a_webhook_is_paused_and_nothing_of_it_is_replayed_meanwhile(
-    boss: Client, failed: WebhookDelivery
-) -> None:
+def test_a_paused_webhook_has_no_delivery_replayed(boss: Client, failed: WebhookDelivery) -> None:
     ticked = {"_selected_action": [failed.webhook_id]}
     boss.post(HOOKS, {"action": "disable_selected", **ticked})
     assert "disabled" in boss.get(HOOKS).content.decode()
@@ -88,7 +85,7 @@ def test_a_webhook_is_paused_and_nothing_of_it_is_replayed_meanwhile(
     assert {row.actor for row in deeds} == {"admin:boss"}
 
 
-def test_every_deed_needs_its_permission(
+def test_every_action_needs_its_permission(
     staff: Callable[..., Client], failed: WebhookDelivery
 ) -> None:
     reader = staff("runs.view_webhook", "runs.view_webhookdelivery")

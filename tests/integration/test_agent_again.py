@@ -1,6 +1,5 @@
-"""Browser actions of the agent's that failed in a way that may pass (S1 §5.1), and those about
-which a person was asked.
-"""
+"""Browser actions of the agent that fail with a transient error (S1 §5.1), and actions that wait
+for a person's confirmation."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ SCAN = "browser_xpath_scan"
 
 @pytest.fixture
 def scans(model: ModelServer, page_server: PageServer) -> None:
-    """A model that opens a page, looks for what is there, and is done."""
+    """Return a model that opens a page, indexes its elements, and completes."""
     url = shop(page_server)
 
     def answer(asked: Asked) -> Turn:
@@ -49,7 +48,7 @@ def scans(model: ModelServer, page_server: PageServer) -> None:
 
 @pytest.mark.usefixtures("scans")
 @pytest.mark.parametrize(("failures", "ok"), [(1, True), (2, False)])
-def test_what_may_pass_is_tried_once_more_and_no_more(
+def test_a_transient_failure_is_retried_once(
     model: ModelServer,
     goal: Goal,
     place: WorkerProcess,
@@ -77,7 +76,7 @@ def test_what_may_pass_is_tried_once_more_and_no_more(
 
 
 @pytest.mark.usefixtures("scans")
-def test_a_page_that_stood_open_while_a_person_was_asked_is_looked_at_anew(
+def test_a_page_that_stayed_open_while_a_person_confirmed_is_indexed_again(
     model: ModelServer, goal: Goal, place: WorkerProcess
 ) -> None:
     create_rule(RuleFields("confirm", tool=SCAN), actor="t")

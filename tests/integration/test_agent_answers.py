@@ -1,4 +1,4 @@
-"""How runs of the agent end: answers in the shape asked for, and budgets."""
+"""How runs of the agent end: answers in the requested schema, and budgets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytest_plugins = [
 ]
 
 
-def test_an_answer_of_another_shape_is_mended_once(
+def test_an_answer_of_another_schema_is_repaired_once(
     model: ModelServer, goal: Goal, place: WorkerProcess
 ) -> None:
     model.script = [complete("x", output={"count": "many"}), complete("y", output={"count": 3})]
@@ -31,7 +31,7 @@ def test_an_answer_of_another_shape_is_mended_once(
     assert [one["status"] for one in events(run_id, "structuredOutput")] == ["error", "ok"]
 
 
-def test_an_answer_that_never_fits_fails_with_what_is_wrong(
+def test_an_answer_that_never_fits_the_schema_fails_with_the_reason(
     model: ModelServer, goal: Goal, place: WorkerProcess
 ) -> None:
     model.script = [complete("x", output={}), Turn('{"count": "three"}')]
@@ -43,14 +43,14 @@ def test_an_answer_that_never_fits_fails_with_what_is_wrong(
     assert details["usage"]["turns"] == 2
 
 
-def test_words_that_are_json_fit_a_schema(
+def test_text_that_is_json_fits_a_schema(
     model: ModelServer, goal: Goal, place: WorkerProcess
 ) -> None:
     model.script = [Turn('```json\n{"count": 3}\n```')]
     assert ended(goal(outputSchema=SCHEMA), place).result["output"] == {"count": 3}
 
 
-def test_two_output_schemas_are_refused(goal: Goal) -> None:
+def test_two_output_schemas_are_rejected(goal: Goal) -> None:
     with pytest.raises(InvalidInput, match="outputSchema"):
         goal(options={"outputSchema": SCHEMA}, outputSchema={"type": "object"})
 
@@ -65,7 +65,7 @@ def test_the_last_turn_can_only_complete(
 
 
 @pytest.mark.parametrize("limit", [{"AGENT_MAX_TOKENS": 500}, {"AGENT_MAX_COST_USD": 0.0005}])
-def test_a_budget_ends_a_run_cleanly(
+def test_an_exhausted_budget_ends_a_run_cleanly(
     model: ModelServer, goal: Goal, place: WorkerProcess, agent_settings: Any, limit: dict[str, Any]
 ) -> None:
     for name, most in limit.items():

@@ -1,6 +1,5 @@
-"""An agent's calls of our own tools begin by what its worker knows of policy and of the folder;
-what changed while the model thought holds for the next call all the same.
-"""
+"""An agent's calls of local tools are admitted with policy and target that the worker has cached; a
+change made while the model runs applies to the next call all the same."""
 
 from __future__ import annotations
 
@@ -40,7 +39,7 @@ def read(number: int) -> Call:
 
 
 def in_database(deed: Callable[[], Any]) -> None:
-    """Do something in a thread of its own."""
+    """Run a function in a separate thread."""
     try:
         deed()
     finally:
@@ -48,7 +47,7 @@ def in_database(deed: Callable[[], Any]) -> None:
 
 
 def meanwhile(model: ModelServer, deed: Callable[[], Any]) -> None:
-    """Have the model read twice, and something be done before the second time."""
+    """Make the model read twice, and run a function before the second read."""
 
     def answer(asked: Asked) -> Turn:
         number = len(results(asked))
@@ -61,12 +60,12 @@ def meanwhile(model: ModelServer, deed: Callable[[], Any]) -> None:
 
 
 def codes(model: ModelServer) -> list[Any]:
-    """Return how the calls came out, as the model was told last."""
+    """Return the error codes of the calls, as the last request to the model contains them."""
     return [one.get("error", {}).get("code") for one in results(model.asked[-1])]
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="asked every time elsewhere")
-def test_what_is_known_is_not_asked_for_again(
+def test_a_cached_policy_and_target_are_not_read_again(
     model: ModelServer, goal: Goal, place: WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def read_anew(*_: Any) -> Any:
@@ -81,7 +80,7 @@ def test_what_is_known_is_not_asked_for_again(
     assert (run.status, codes(model)) == ("succeeded", [None, None]), run.error
 
 
-def test_a_rule_made_while_the_model_thinks_holds_for_its_next_call(
+def test_a_rule_created_during_the_turn_of_the_model_applies_to_its_next_call(
     model: ModelServer, goal: Goal, place: WorkerProcess
 ) -> None:
     says = RuleFields("deny", tool="read_file")
@@ -91,7 +90,7 @@ def test_a_rule_made_while_the_model_thinks_holds_for_its_next_call(
     assert AuditEntry.objects.filter(action="policy.denied").count() == 1
 
 
-def test_a_folder_disabled_while_the_model_thinks_is_not_read(
+def test_a_folder_disabled_during_the_turn_of_the_model_is_not_read(
     model: ModelServer, goal: Goal, place: WorkerProcess, principal: Principal
 ) -> None:
     def disable() -> None:
@@ -106,7 +105,7 @@ def test_a_folder_disabled_while_the_model_thinks_is_not_read(
     assert codes(model) == [None, "E_TOOL_DISABLED"]
 
 
-def test_a_run_canceled_as_a_known_call_begins_makes_it_not(
+def test_a_run_canceled_at_the_start_of_a_cached_call_does_not_make_it(
     model: ModelServer,
     goal: Goal,
     place: WorkerProcess,
@@ -117,7 +116,7 @@ def test_a_run_canceled_as_a_known_call_begins_makes_it_not(
 
     def cancel_first(held: Any, changes: Any, **more: Any) -> None:
         made.extend(change.index for change in changes if change.status == "started")
-        if made[-1:] == [2]:  # the second call begins
+        if made[-1:] == [2]:  # the second call starts
             cancel_run(principal=principal, run_id=held.run.id)
         write(held, changes, **more)
 
@@ -129,7 +128,7 @@ def test_a_run_canceled_as_a_known_call_begins_makes_it_not(
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="told by itself elsewhere")
-def test_a_known_call_is_told_with_the_start_of_its_step(
+def test_a_cached_call_is_recorded_with_the_start_of_its_step(
     model: ModelServer, goal: Goal, place: WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin, alone = start_run_call, list[str]()
@@ -151,7 +150,7 @@ def test_a_known_call_is_told_with_the_start_of_its_step(
     assert not OpenCall.objects.exists()
 
 
-def test_a_step_that_ends_before_its_call_is_made_tells_that_it_was_cut(
+def test_a_step_that_ends_before_its_call_is_made_is_recorded_as_interrupted(
     model: ModelServer, goal: Goal, place: WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make, made = StepRun._invoke, list[int]()

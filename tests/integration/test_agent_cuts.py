@@ -1,6 +1,5 @@
-"""A turn with three calls whose stream is cut, at bytes from its first to its last, through the
-durable loop: no call is made of a part, and none twice. Every byte: tests/unit/test_llm_cuts.py.
-"""
+"""A turn with three calls whose stream is cut at bytes from its first to its last, in the durable
+loop: no incomplete call is made, and none twice. Every byte: tests/unit/test_llm_cuts.py."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ SAMPLES = 9  # bytes of the stream, for each provider
 
 @pytest.fixture(params=["openai", "anthropic"])
 def provider(request: pytest.FixtureRequest, agent_settings: Any, model: ModelServer) -> Provider:
-    """Which format the model's server speaks; writes need no preview."""
+    """Set the format of the model's server; writes need no preview."""
     name: Provider = request.param
     base = f"{model.url}/v1" if name == "openai" else model.url
     agent_settings.LLM = replace(agent_settings.LLM, provider=name, base_url=base)
@@ -41,9 +40,8 @@ def provider(request: pytest.FixtureRequest, agent_settings: Any, model: ModelSe
 
 
 def cuts(provider: Provider) -> list[Turn]:
-    """Return the turn cut at bytes from before its first to before the event that closes it, by
-    turns with an error and as if that had been all.
-    """
+    """Return the turn cut at bytes from before its first to before its last event, alternately with
+    an error and as if the stream had ended there."""
     events = openai_stream(TURN) if provider == "openai" else anthropic_stream(TURN)
     closing = -3 if provider == "openai" else -1
     last = sum(map(len, events[:closing])) + len(events[closing]) // 2
@@ -52,7 +50,8 @@ def cuts(provider: Provider) -> list[Turn]:
 
 
 def says(*first: Turn) -> Callable[[Asked], Turn]:
-    """Return a model that says these, then the whole turn, and completes when it has results."""
+    """Return a model that replies with these turns, then the whole turn, and completes on the
+    results."""
     left = [*first, TURN]
 
     def answer(asked: Asked) -> Turn:
@@ -63,7 +62,7 @@ def says(*first: Turn) -> Callable[[Asked], Turn]:
 
 
 def calls_of(run: Run) -> list[str]:
-    """Return the calls that a run made, by their ids."""
+    """Return the calls of a run, by their ids."""
     steps = RunStep.objects.filter(run_id=run.id).order_by("index")
     return [step.input["toolCallId"] for step in steps if step.input["kind"] == "call"]
 

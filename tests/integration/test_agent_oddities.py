@@ -1,6 +1,5 @@
-"""Models that say odd things, small ones that can be told little, and limits: what a run of the
-agent makes of it.
-"""
+"""Unusual replies of models, models with a small context, and limits: how a run of the agent
+handles them."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ pytest_plugins = [
 HALVES = '{"choices": [{"index": 0, "delta": {"content": "a\\u0000b\\ud800c"}}]}'
 
 
-def test_words_that_no_row_can_keep_are_kept_as_far_as_they_can(
+def test_text_that_no_row_can_store_is_stored_as_far_as_possible(
     model: ModelServer, goal: Goal, place: WorkerProcess
 ) -> None:
     model.script = [Turn("", [READ], junk=HALVES, says_usage=False), complete()]
@@ -36,7 +35,7 @@ def test_words_that_no_row_can_keep_are_kept_as_far_as_they_can(
     assert (said, model.asked[1].body["messages"][2]["content"]) == ("a\ufffdb?c",) * 2
 
 
-def test_an_empty_answer_is_told_so_and_asked_for_again(
+def test_an_empty_answer_is_rejected_and_requested_again(
     model: ModelServer, goal: Goal, place: WorkerProcess
 ) -> None:
     model.script = [Turn(""), Turn(" \n"), complete("at last")]
@@ -46,7 +45,7 @@ def test_an_empty_answer_is_told_so_and_asked_for_again(
     assert all("empty" in talk[-1]["content"] for talk in talks[1:])
 
 
-def test_a_model_that_never_says_anything_ends_with_its_turns(
+def test_a_model_that_only_replies_with_empty_turns_ends_at_its_turn_limit(
     model: ModelServer, goal: Goal, place: WorkerProcess
 ) -> None:
     model.answer = lambda asked: Turn("")
@@ -55,7 +54,7 @@ def test_a_model_that_never_says_anything_ends_with_its_turns(
     assert (len(model.asked), run.error["details"]["usage"]["turns"]) == (4, 4)
 
 
-def test_a_megabyte_of_words_is_an_answer_whose_end_readers_are_told(
+def test_a_megabyte_of_text_is_an_answer_and_its_events_are_marked_truncated(
     model: ModelServer, goal: Goal, place: WorkerProcess
 ) -> None:
     model.script = [Turn("y" * 1_200_000, piece=20_000)]
@@ -67,7 +66,7 @@ def test_a_megabyte_of_words_is_an_answer_whose_end_readers_are_told(
     assert sum(len(one["content"]) for one in told) < 1024 * 1024
 
 
-def test_of_two_hundred_calls_the_first_are_made_and_the_rest_told(
+def test_of_two_hundred_calls_the_first_are_made_and_the_others_are_rejected(
     model: ModelServer, goal: Goal, place: WorkerProcess
 ) -> None:
     calls = [Call("read_result", {"artifactId": "art_x"}, f"c{n}") for n in range(200)]
@@ -80,7 +79,7 @@ def test_of_two_hundred_calls_the_first_are_made_and_the_rest_told(
     assert len(results(model.asked[1])) == 200
 
 
-def test_a_model_that_can_be_told_little_is_told_little(
+def test_a_model_with_a_small_context_gets_shortened_results(
     model: ModelServer, goal: Goal, place: WorkerProcess, project: Path, agent_settings: Any
 ) -> None:
     agent_settings.LLM = replace(agent_settings.LLM, context_tokens=8000)
@@ -96,7 +95,7 @@ def test_a_model_that_can_be_told_little_is_told_little(
     assert all("artifactId" in one for one in last)
 
 
-def test_what_a_schema_refers_to_is_found_where_the_model_is_told_it(
+def test_a_schema_reference_is_resolved_where_the_model_reads_it(
     model: ModelServer, goal: Goal, place: WorkerProcess
 ) -> None:
     schema = {
@@ -122,7 +121,7 @@ def test_what_a_schema_refers_to_is_found_where_the_model_is_told_it(
     assert inner == {"$ref": "#/properties/output/$defs/Room"}
 
 
-def test_no_answer_is_mended_when_the_tokens_are_used_up(
+def test_no_answer_is_repaired_when_the_tokens_are_used_up(
     model: ModelServer, goal: Goal, place: WorkerProcess, agent_settings: Any
 ) -> None:
     agent_settings.AGENT_MAX_TOKENS = 50
@@ -135,7 +134,7 @@ def test_no_answer_is_mended_when_the_tokens_are_used_up(
 
 
 @pytest.mark.parametrize("text", [" ", "\n\t"])
-def test_a_goal_that_is_blank_is_refused(goal: Goal, text: str) -> None:
+def test_a_blank_goal_is_rejected(goal: Goal, text: str) -> None:
     with pytest.raises(InvalidInput, match="goal"):
         goal(text)
 
@@ -151,6 +150,6 @@ def test_a_goal_that_is_blank_is_refused(goal: Goal, text: str) -> None:
         {"type": "nope"},
     ],
 )
-def test_a_hostile_schema_is_refused_in_the_inputs_too(goal: Goal, schema: dict[str, Any]) -> None:
+def test_a_hostile_schema_is_rejected_in_the_inputs_too(goal: Goal, schema: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match="outputSchema"):
         goal(outputSchema=schema)

@@ -1,6 +1,5 @@
-"""Pages that an agent cannot be told of, wholly or in part (S1 §4.5): real ones, and less time for
-each action than it has else.
-"""
+"""Pages that cannot be prepared for an agent, wholly or in part (S1 §4.5): real ones, with a
+shorter timeout for each action than by default."""
 
 from __future__ import annotations
 
@@ -30,7 +29,8 @@ ENDLESS = f"<main><h1>All</h1><p>{'word ' * 450_000}</p></main>"  # over 2 MiB o
 
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give what prepares a page two seconds an action instead of ten and twenty."""
+    """Set a timeout of two seconds for each action of page preparation instead of ten and
+    twenty."""
     for part in ("wait_for_loaded", "screenshot", "readability_extract"):
         tool = get_tool(f"browser_{part}")
         assert tool is not None
@@ -38,7 +38,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("hurried")
-def test_a_page_that_goes_where_nothing_comes_from_ends_the_run(
+def test_a_page_that_navigates_to_an_address_without_an_answer_ends_the_run(
     model: ModelServer, page_server: PageServer, goal: Goal, place: WorkerProcess
 ) -> None:
     page_server.add("/never-there", Answer(delay=60.0))
@@ -63,7 +63,7 @@ def test_a_page_that_goes_where_nothing_comes_from_ends_the_run(
     assert (looked.name, looked.status, len(model.asked)) == ("page", "failed", 2)
 
 
-def test_of_a_page_with_too_much_text_the_model_is_told_the_picture_and_what_is_missing(
+def test_a_page_with_too_much_text_is_sent_as_a_screenshot_with_a_note(
     model: ModelServer, page_server: PageServer, goal: Goal, place: WorkerProcess
 ) -> None:
     url = page_server.add("/page", f"{HEAD}<title>Page</title>{ENDLESS}")

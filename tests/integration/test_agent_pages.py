@@ -1,4 +1,5 @@
-"""The agent on real pages: it opens, reads, follows, types and presses, and answers in shape."""
+"""The agent on real pages: it opens, reads, follows links, types and clicks, and answers in the
+schema."""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ def test_a_goal_over_several_pages_is_reached_in_a_task(
     assert WORD not in str([one for one in told if one["type"] == "toolUsed"])
 
 
-def test_the_model_is_told_the_page_after_each_call_that_may_change_it(
+def test_the_model_receives_the_page_after_each_call_that_may_change_it(
     model: ModelServer, page_server: PageServer, goal: Goal, place: WorkerProcess
 ) -> None:
     model.answer = Browsing(shop(page_server))
@@ -68,7 +69,7 @@ def test_the_model_is_told_the_page_after_each_call_that_may_change_it(
     assert [one.name for one in kinds][:4] == ["turn 1", "task_start", "page", "turn 2"]
 
 
-def test_a_tab_that_was_closed_is_opened_anew_once_and_looked_at(
+def test_a_closed_tab_is_opened_again_once_and_indexed(
     model: ModelServer, page_server: PageServer, goal: Goal, place: WorkerProcess
 ) -> None:
     url = shop(page_server)
@@ -97,7 +98,7 @@ def test_a_tab_that_was_closed_is_opened_anew_once_and_looked_at(
     assert index["page"]["ok"] is True
 
 
-def test_what_was_said_in_the_task_before_is_told_behind_the_system_message(
+def test_earlier_messages_of_the_task_follow_the_system_message(
     model: ModelServer, api: httpx.Client, place: WorkerProcess, agent_settings: Any
 ) -> None:
     model.script = [Turn("Four."), Turn("Five.")]

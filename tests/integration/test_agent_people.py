@@ -1,4 +1,4 @@
-"""People and policy in runs of the agent: questions, confirmations, and the tools that it has."""
+"""People and policy in runs of the agent: questions, confirmations, and the offered tools."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_question_makes_the_run_wait_for_its_answer(
     assert phases == ["start", "end", "start", "end"]
 
 
-def test_a_question_that_nobody_answers_is_told_as_such(
+def test_a_question_without_an_answer_in_time_is_reported_to_the_model(
     model: ModelServer, goal: Goal, place: WorkerProcess, agent_settings: Any
 ) -> None:
     agent_settings.CONFIRM_TTL_S = -1
@@ -65,7 +65,7 @@ def test_a_question_that_nobody_answers_is_told_as_such(
 
 
 @pytest.mark.parametrize(("said", "ok"), [(confirm, True), (refuse, False)])
-def test_a_call_that_needs_a_person_makes_the_run_wait(
+def test_a_call_that_needs_confirmation_makes_the_run_wait(
     model: ModelServer,
     goal: Goal,
     place: WorkerProcess,
@@ -87,7 +87,7 @@ def test_a_call_that_needs_a_person_makes_the_run_wait(
     assert (project / "a.txt").exists() == ok
 
 
-def test_a_denied_call_is_told_to_the_model(
+def test_a_denied_call_is_reported_to_the_model(
     model: ModelServer, goal: Goal, place: WorkerProcess
 ) -> None:
     create_rule(RuleFields("deny", tool="read_file"), actor="t")
@@ -98,7 +98,7 @@ def test_a_denied_call_is_told_to_the_model(
     assert AuditEntry.objects.filter(action="policy.denied", resource_id=run.id).exists()
 
 
-def test_only_wanted_tools_are_offered_and_made(
+def test_only_requested_tools_are_offered_and_called(
     model: ModelServer, goal: Goal, place: WorkerProcess
 ) -> None:
     model.script = [Turn("", [READ]), complete()]
@@ -108,12 +108,12 @@ def test_only_wanted_tools_are_offered_and_made(
     assert results(model.asked[1])[0]["ok"] is False
 
 
-def test_a_tool_that_is_none_for_the_agent_is_refused_at_submit(goal: Goal) -> None:
+def test_a_tool_that_the_agent_cannot_have_is_rejected_at_submit(goal: Goal) -> None:
     with pytest.raises(InvalidInput, match=r"inputs\.tools"):
         goal(tools=["browser_action"])
 
 
-def test_a_caller_who_may_only_read_has_an_agent_that_only_reads(
+def test_a_caller_with_read_scope_has_an_agent_with_read_tools_only(
     model: ModelServer,
     project: Path,
     principal: Principal,
@@ -131,7 +131,7 @@ def test_a_caller_who_may_only_read_has_an_agent_that_only_reads(
 
 
 @pytest.mark.parametrize("tool", ["execute_command", "browser_action"])
-def test_tools_for_developers_are_not_the_agents_even_where_developers_have_them(
+def test_developer_tools_are_not_offered_to_the_agent_even_in_developer_mode(
     goal: Goal, agent_settings: Any, tool: str
 ) -> None:
     policy = replace(agent_settings.WORKSPACE_POLICY, developer=True)

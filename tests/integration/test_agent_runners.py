@@ -1,4 +1,4 @@
-"""The agent calls tools of runners: under policy, once, on the runner that is meant."""
+"""The agent calls tools of runners: under policy, once, on the intended runner."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ READ = {"path": "game/scene/start.txt"}
 
 
 def rows(action: str) -> list[dict[str, Any]]:
-    """Return what the audit log tells of deeds of a kind."""
+    """Return the audit entries with an action."""
     return [one.metadata for one in AuditEntry.objects.filter(action=action).order_by("id")]
 
 
-def test_a_call_lands_on_the_runner_once_and_is_told_everywhere(
+def test_a_call_reaches_the_runner_once_and_is_recorded_everywhere(
     model: ModelServer, goal: Goal, place: WorkerProcess, target_at: MakeTarget, runner: StubRunner
 ) -> None:
     target = target_at(runner.url, BASH, allow=("bash.exec",))
@@ -61,7 +61,7 @@ def test_a_call_lands_on_the_runner_once_and_is_told_everywhere(
     assert RunStep.objects.get(run_id=run.id, index=1).effect == "once"
 
 
-def test_the_model_is_told_its_name_schema_and_runner(
+def test_the_model_receives_its_name_schema_and_runner(
     model: ModelServer, goal: Goal, place: WorkerProcess, target_at: MakeTarget, runner: StubRunner
 ) -> None:
     target = target_at(runner.url, BASH, name="builder")
@@ -74,7 +74,7 @@ def test_the_model_is_told_its_name_schema_and_runner(
     assert f"bash.exec@{target.id}" in run.inputs["tools"]
 
 
-def test_what_policy_denies_is_not_offered_and_called_anyway_is_denied(
+def test_a_denied_tool_is_not_offered_and_a_call_of_it_is_denied(
     model: ModelServer, goal: Goal, place: WorkerProcess, target_at: MakeTarget, runner: StubRunner
 ) -> None:
     target_at(runner.url, BASH, {"name": "deploy"}, allow=("bash.exec",))
@@ -88,7 +88,7 @@ def test_what_policy_denies_is_not_offered_and_called_anyway_is_denied(
     assert runner.asked == []
 
 
-def test_what_is_denied_while_the_run_goes_on_is_offered_no_more(
+def test_a_tool_that_is_denied_during_the_run_is_no_longer_offered(
     model: ModelServer, goal: Goal, place: WorkerProcess, target_at: MakeTarget, runner: StubRunner
 ) -> None:
     target_at(runner.url, BASH)
@@ -104,7 +104,7 @@ def test_what_is_denied_while_the_run_goes_on_is_offered_no_more(
 
 
 @pytest.mark.parametrize(("said", "times"), [(confirm, 1), (refuse, 0)])
-def test_a_call_that_needs_a_person_waits_for_one(
+def test_a_call_that_needs_confirmation_waits_for_a_person(
     model: ModelServer,
     goal: Goal,
     place: WorkerProcess,
@@ -113,7 +113,7 @@ def test_a_call_that_needs_a_person_waits_for_one(
     said: Callable[..., Any],
     times: int,
 ) -> None:
-    target_at(runner.url, BASH)  # of high risk: without a rule a person is asked
+    target_at(runner.url, BASH)  # of high risk: without a rule it needs confirmation
     model.script = [Turn("", [HELLO]), complete()]
     run = ended(goal(), place)
     assert (run.status, run.waiting_for["type"]) == ("running", "confirmation")
@@ -124,7 +124,7 @@ def test_a_call_that_needs_a_person_waits_for_one(
     assert results(model.asked[1])[0]["ok"] is bool(times)
 
 
-def test_of_two_runners_with_the_same_tool_the_model_chooses(
+def test_of_two_runners_with_the_same_tool_the_model_chooses_one(
     model: ModelServer, goal: Goal, place: WorkerProcess, target_at: MakeTarget, runner: StubRunner
 ) -> None:
     with stub_runner(saying({"ok": True, "output": "there"})) as second:
@@ -145,7 +145,7 @@ def test_of_two_runners_with_the_same_tool_the_model_chooses(
     assert runner.asked == []
 
 
-def test_a_runner_that_came_later_is_none_of_the_runs(
+def test_a_runner_added_after_submit_is_not_offered_to_the_run(
     model: ModelServer, goal: Goal, place: WorkerProcess, target_at: MakeTarget, runner: StubRunner
 ) -> None:
     run_id = goal()
@@ -157,7 +157,7 @@ def test_a_runner_that_came_later_is_none_of_the_runs(
     assert runner.asked == []
 
 
-def test_a_runner_that_is_gone_is_told_as_gone(
+def test_an_unreachable_runner_is_reported_as_unreachable(
     model: ModelServer, goal: Goal, place: WorkerProcess, target_at: MakeTarget, runner: StubRunner
 ) -> None:
     target = target_at(runner.url, BASH, allow=("bash.exec",))
@@ -173,7 +173,7 @@ def test_a_runner_that_is_gone_is_told_as_gone(
 
 
 @pytest.mark.parametrize("own", ["read_file", "ask_followup_question", "browser_click"])
-def test_a_runners_tool_that_is_called_as_one_of_ours_is_never_taken_for_it(
+def test_a_tool_of_a_runner_with_the_name_of_a_local_tool_is_kept_apart_from_it(
     model: ModelServer,
     goal: Goal,
     place: WorkerProcess,
@@ -198,7 +198,7 @@ def test_a_runners_tool_that_is_called_as_one_of_ours_is_never_taken_for_it(
 
 
 @pytest.mark.parametrize("is_ours_too", [True, False])
-def test_our_own_tool_steps_in_only_where_the_agent_has_it(
+def test_the_local_tool_is_the_fallback_only_where_the_agent_has_it(
     model: ModelServer,
     goal: Goal,
     place: WorkerProcess,
@@ -227,7 +227,7 @@ def test_our_own_tool_steps_in_only_where_the_agent_has_it(
         assert told["error"]["details"]["effect"] == "none"
 
 
-def test_a_caller_who_may_only_read_has_no_runners(
+def test_a_caller_with_read_scope_has_no_runners(
     model: ModelServer,
     project: Path,
     principal: Principal,

@@ -1,6 +1,5 @@
-"""A person had the agent's page: what was meant for the page as it was before is not done, and the
-model is told how it is now.
-"""
+"""A person took over the agent's page: calls planned for the previous page are not made, and the
+model receives the current page."""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ READ = Call("read_file", {"path": "game/scene/start.txt"}, "read")
 
 @pytest.fixture
 def post(api: httpx.Client) -> Post:
-    """Do something with the task: `post("takeover")`."""
+    """Post a request to the task: `post("takeover")`."""
 
     def do(deed: str) -> None:
         (task,) = api.get("/api/v1/tasks").json()["tasks"]
@@ -45,14 +44,14 @@ def post(api: httpx.Client) -> Post:
 
 
 def index_and_click(tab: int, turn: str) -> list[Call]:
-    """Return two calls that are made for the page as the model knows it."""
+    """Return two calls that are planned for the page as the model last read it."""
     return [
         Call("browser_dom_index", {"tabId": tab}, f"index{turn}"),
         Call("browser_click", {"tabId": tab, "xpath": "//a"}, f"click{turn}"),
     ]
 
 
-def test_once_a_person_gives_the_page_back_it_is_looked_at_anew(
+def test_a_page_that_a_person_returns_is_indexed_again(
     model: ModelServer,
     page_server: PageServer,
     api: httpx.Client,
@@ -86,7 +85,7 @@ def test_once_a_person_gives_the_page_back_it_is_looked_at_anew(
     assert opened["page"]["result"]["screenshot"] != click["page"]["result"]["screenshot"]
 
 
-def test_a_page_given_back_before_the_next_call_is_looked_at_anew_too(
+def test_a_page_returned_before_the_next_call_is_indexed_again_too(
     model: ModelServer,
     page_server: PageServer,
     api: httpx.Client,
@@ -101,7 +100,7 @@ def test_a_page_given_back_before_the_next_call_is_looked_at_anew_too(
         if not told:
             return Turn("", [Call("task_start", {"url": url}, "open")])
         tab = told[0]["result"]["tabId"]
-        if len(told) == 1:  # while the model thinks of the page as it was
+        if len(told) == 1:  # the model still plans for the previous page
             post("takeover")
             post("resume")
             return Turn("", index_and_click(tab, "1"))
@@ -118,7 +117,7 @@ def test_a_page_given_back_before_the_next_call_is_looked_at_anew_too(
     assert "timesGivenBack" not in str(told)
 
 
-def test_a_page_that_a_person_had_while_another_call_waited_is_looked_at_before_the_next_turn(
+def test_a_page_taken_over_while_another_call_waited_is_indexed_before_the_next_turn(
     model: ModelServer,
     page_server: PageServer,
     api: httpx.Client,
@@ -148,9 +147,8 @@ def test_a_page_that_a_person_had_while_another_call_waited_is_looked_at_before_
 
 @pytest.fixture
 def clicking(model: ModelServer, page_server: PageServer) -> Callable[[Callable[[], None]], None]:
-    """Have a model open a page, click there and look for what is there then; while the click is
-    under way, something else happens once.
-    """
+    """Make a model open a page, click there and index the page; during the click, run a function
+    once."""
 
     def make(meanwhile: Callable[[], None]) -> None:
         def hit(query: str) -> Answer:
@@ -175,7 +173,7 @@ def clicking(model: ModelServer, page_server: PageServer) -> Callable[[Callable[
     return make
 
 
-def test_a_click_that_is_under_way_ends_and_is_not_made_again(
+def test_a_click_in_flight_ends_and_is_not_repeated(
     model: ModelServer,
     page_server: PageServer,
     api: httpx.Client,
@@ -198,7 +196,7 @@ def test_a_click_that_is_under_way_ends_and_is_not_made_again(
     assert (scan["page"]["ok"], page_server.hits["/hit"]) == (True, 1)
 
 
-def test_a_stop_while_a_click_is_under_way_has_nothing_more_called(
+def test_a_stop_during_a_click_lets_no_further_call_start(
     model: ModelServer,
     page_server: PageServer,
     api: httpx.Client,

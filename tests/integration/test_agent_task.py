@@ -1,4 +1,4 @@
-"""Runs of the agent with a scripted model: what it does, what it is told, how it ends."""
+"""Runs of the agent with a scripted model: what it does, what it receives, how it ends."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_goal_is_reached_in_turns_and_calls(
     assert "changeBg" in str(read["result"])
 
 
-def test_words_alone_are_an_answer(model: ModelServer, goal: Goal, place: WorkerProcess) -> None:
+def test_text_alone_is_an_answer(model: ModelServer, goal: Goal, place: WorkerProcess) -> None:
     model.script = [Turn("Four.")]
     run = ended(goal("What is two and two?"), place)
     assert (run.status, run.result["answer"]) == ("succeeded", "Four.")
@@ -56,7 +56,7 @@ def test_usage_and_cost_are_summed(model: ModelServer, goal: Goal, place: Worker
     assert first.output["usage"]["costUsd"] == pytest.approx(0.00102)
 
 
-def test_its_events_tell_of_words_tools_and_the_answer(
+def test_its_events_contain_text_tools_and_the_answer(
     model: ModelServer, goal: Goal, place: WorkerProcess
 ) -> None:
     model.script = [Turn("I look at it now.", [READ]), complete("ok", output={"count": 1})]
@@ -75,7 +75,7 @@ def test_its_events_tell_of_words_tools_and_the_answer(
     assert (output["status"], output["output"]) == ("ok", {"count": 1})
 
 
-def test_without_a_model_a_run_is_taken_and_ends_with_a_clear_error(
+def test_without_a_model_a_run_is_accepted_and_ends_with_a_clear_error(
     goal: Goal, place: WorkerProcess, agent_settings: Any
 ) -> None:
     agent_settings.LLM = replace(agent_settings.LLM, model="")
@@ -85,7 +85,7 @@ def test_without_a_model_a_run_is_taken_and_ends_with_a_clear_error(
     assert "CONTINUITY_LLM_MODEL" in run.error["message"] + run.error["recovery"]
 
 
-def test_a_model_that_is_cut_twice_ends_the_run(
+def test_a_model_whose_stream_is_cut_twice_ends_the_run(
     model: ModelServer, goal: Goal, place: WorkerProcess
 ) -> None:
     model.script = [Turn("", [READ], cut_at=400)] * 2
@@ -97,7 +97,7 @@ def test_a_model_that_is_cut_twice_ends_the_run(
     assert events(run_id, "structuredOutput")[0]["error"]["code"] == "LLM_STREAM_FAILED"
 
 
-def test_a_cut_answer_is_asked_for_again_and_readers_are_told(
+def test_a_cut_answer_is_requested_again_and_readers_are_informed(
     model: ModelServer, goal: Goal, place: WorkerProcess
 ) -> None:
     model.script = [Turn("Half of it", cut_at=500), Turn("All of it.")]
@@ -121,7 +121,7 @@ def test_a_cut_answer_is_asked_for_again_and_readers_are_told(
         (Call("attempt_completion", {"result": 7}, "x"), "result"),
     ],
 )
-def test_a_call_that_cannot_be_made_is_told_to_the_model_and_not_made(
+def test_an_invalid_call_is_reported_to_the_model_and_not_made(
     model: ModelServer, goal: Goal, place: WorkerProcess, call: Call, told: str
 ) -> None:
     model.script = [Turn("", [call]), complete()]
@@ -133,7 +133,7 @@ def test_a_call_that_cannot_be_made_is_told_to_the_model_and_not_made(
     assert run.total_steps == 2
 
 
-def test_of_two_calls_under_one_id_one_is_made(
+def test_of_two_calls_with_one_id_one_is_made(
     model: ModelServer, goal: Goal, place: WorkerProcess, project: Path, agent_settings: Any
 ) -> None:
     policy = replace(agent_settings.WORKSPACE_POLICY, write_requires_diff=False)
@@ -167,7 +167,7 @@ def test_a_failed_call_is_an_answer_to_the_model(
     assert (result["ok"], result["error"]["code"]) == (False, "E_DENY_PATH")
 
 
-def test_a_long_result_is_shown_in_part_and_read_on(
+def test_a_long_result_is_shown_in_part_and_read_in_chunks(
     model: ModelServer, goal: Goal, place: WorkerProcess, project: Path
 ) -> None:
     (project / "long.txt").write_text("".join(f"line {n}\n" for n in range(8000)), "utf-8")
@@ -191,7 +191,7 @@ def test_a_long_result_is_shown_in_part_and_read_on(
     assert "line 2" in more["result"]["data"]
 
 
-def test_what_another_run_kept_is_not_read(
+def test_a_stored_result_of_another_run_is_not_read(
     model: ModelServer, goal: Goal, place: WorkerProcess
 ) -> None:
     model.script = [Turn("first")]
@@ -208,7 +208,7 @@ def test_what_another_run_kept_is_not_read(
     assert (result["ok"], result["error"]["code"]) == (False, "ARTIFACT_NOT_FOUND")
 
 
-def test_a_cancel_closes_the_models_connection(
+def test_a_cancel_closes_the_connection_to_the_model(
     model: ModelServer, goal: Goal, place: WorkerProcess, principal: Principal
 ) -> None:
     model.script = [Turn("abc", stall_at=10)]
@@ -223,7 +223,7 @@ def test_a_cancel_closes_the_models_connection(
     assert Run.objects.get(id=run_id).status == "canceled"
 
 
-def test_a_retry_goes_on_behind_the_turns_that_were_whole(
+def test_a_retry_continues_after_the_complete_turns(
     model: ModelServer, goal: Goal, place: WorkerProcess, principal: Principal
 ) -> None:
     model.script = [Turn("I look.", [READ]), Turn(status=400)]

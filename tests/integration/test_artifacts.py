@@ -1,4 +1,5 @@
-"""Bytes are kept once, read in whole characters, and go only when nobody names them."""
+"""Artifacts: bytes are stored once, read in whole characters, and deleted only without a
+reference."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ HOUR = 3600
 
 @pytest.fixture(autouse=True)
 def storage(principal: Principal) -> Path:
-    """The folder of the artifacts, empty: what other tests left is not collected here."""
+    """Return the empty storage folder of the artifacts; other tests' files are not collected
+    here."""
     folder = Path(settings.CONTINUITY_HOME) / "artifacts"
     shutil.rmtree(folder, ignore_errors=True)
     return folder
@@ -58,7 +60,7 @@ def expire(artifact_id: str) -> None:
 
 
 def read_all(principal: Principal, artifact_id: str, limit: int) -> tuple[str, int]:
-    """Read chunk by chunk as a client does; return the data and how many chunks it took."""
+    """Read chunk by chunk as a client does; return the data and the number of chunks."""
     data, offset, chunks, complete = "", 0, 0, False
     while not complete:
         chunk = read_chunk(principal=principal, artifact_id=artifact_id, offset=offset, limit=limit)
@@ -82,7 +84,7 @@ def read_all(principal: Principal, artifact_id: str, limit: int) -> tuple[str, i
         (998, 1, 1),
     ],
 )
-def test_chunks_count_raw_bytes_up_to_the_very_end(
+def test_chunks_count_raw_bytes_up_to_the_end(
     principal: Principal, make_artifact: Make, offset: int, limit: int, length: int
 ) -> None:
     artifact_id = make_artifact(b"a" * 1000)
@@ -104,7 +106,7 @@ def test_an_empty_artifact_is_complete_at_once(principal: Principal, make_artifa
 
 
 @pytest.mark.parametrize("offset", [1001, 2**53 - 1])
-def test_an_offset_beyond_the_end_is_refused(
+def test_an_offset_beyond_the_end_is_rejected(
     principal: Principal, make_artifact: Make, offset: int
 ) -> None:
     with pytest.raises(InvalidInput):
@@ -112,7 +114,7 @@ def test_an_offset_beyond_the_end_is_refused(
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 4, 5, 7, 64])
-def test_text_comes_in_whole_characters_whatever_the_limit(
+def test_text_is_read_in_whole_characters_at_any_limit(
     principal: Principal, make_artifact: Make, limit: int
 ) -> None:
     text = "a é 漢字 😀 \u200d end " * 5
@@ -122,7 +124,9 @@ def test_text_comes_in_whole_characters_whatever_the_limit(
     assert chunks >= len(text.encode()) // (limit + 3)
 
 
-def test_an_offset_inside_a_character_is_refused(principal: Principal, make_artifact: Make) -> None:
+def test_an_offset_inside_a_character_is_rejected(
+    principal: Principal, make_artifact: Make
+) -> None:
     artifact_id = make_artifact("漢".encode())
     for offset in (1, 2):
         with pytest.raises(InvalidInput):
@@ -141,7 +145,7 @@ def test_an_offset_inside_a_character_is_refused(principal: Principal, make_arti
     ],
 )
 @pytest.mark.parametrize("limit", [1, 3, 50])
-def test_text_that_is_no_utf8_can_be_read_to_its_end_all_the_same(
+def test_text_that_is_not_utf8_can_still_be_read_to_its_end(
     principal: Principal, make_artifact: Make, raw: bytes, limit: int
 ) -> None:
     data, _ = read_all(principal, make_artifact(raw), limit)
@@ -158,20 +162,22 @@ def test_any_bytes_at_any_limit_can_be_read_to_the_end(
         read_all(principal, make_artifact(raw), chance.randrange(1, 9))
 
 
-def test_bytes_that_are_no_text_come_as_base64(principal: Principal, make_artifact: Make) -> None:
+def test_bytes_that_are_not_text_are_read_as_base64(
+    principal: Principal, make_artifact: Make
+) -> None:
     artifact_id = make_artifact(bytes(range(256)), mime_type="image/png")
     chunk = read_chunk(principal=principal, artifact_id=artifact_id, offset=3, limit=10)
     assert (base64.b64decode(chunk["data"]), chunk["length"]) == (bytes(range(3, 13)), 10)
 
 
-def test_the_same_bytes_are_kept_once(principal: Principal, make_artifact: Make) -> None:
+def test_the_same_bytes_are_stored_once(principal: Principal, make_artifact: Make) -> None:
     first, second = (make_artifact(b"the same") for _ in range(2))
     assert first != second
     assert file_of(first) == file_of(second)
     assert file_of(first).read_bytes() == b"the same"
 
 
-def test_many_who_keep_the_same_bytes_at_once_do_no_harm(principal: Principal) -> None:
+def test_concurrent_writes_of_the_same_bytes_do_no_harm(principal: Principal) -> None:
     data = os.urandom(200_000)
     kept = at_once([partial(store_blob, data, name="n", mime_type="a/b")] * 8)
     folder = Path(settings.CONTINUITY_HOME) / "artifacts" / blob_path(kept[0].sha256)
@@ -180,12 +186,12 @@ def test_many_who_keep_the_same_bytes_at_once_do_no_harm(principal: Principal) -
 
 
 @pytest.mark.parametrize("name", ["a\0b", "half \ud800", "x" * 400])
-def test_any_name_can_be_kept(principal: Principal, make_artifact: Make, name: str) -> None:
+def test_any_name_can_be_stored(principal: Principal, make_artifact: Make, name: str) -> None:
     artifact_id = make_artifact(b"data", name=name)
     assert len(Artifact.objects.get(id=artifact_id).name) <= 255
 
 
-def test_an_expired_artifact_is_a_tombstone_and_another_with_its_bytes_lives_on(
+def test_an_expired_artifact_is_a_tombstone_and_another_with_its_bytes_remains(
     principal: Principal, make_artifact: Make
 ) -> None:
     gone, stays = (make_artifact(b"shared bytes") for _ in range(2))
@@ -199,7 +205,7 @@ def test_an_expired_artifact_is_a_tombstone_and_another_with_its_bytes_lives_on(
     assert AuditEntry.objects.get(action="artifact.expired").metadata["sizeBytes"] == 12
 
 
-def test_two_who_expire_at_once_write_one_tombstone_and_one_audit_row(
+def test_two_concurrent_expiries_write_one_tombstone_and_one_audit_row(
     principal: Principal, make_artifact: Make
 ) -> None:
     artifact_id = make_artifact(b"x")
@@ -208,14 +214,14 @@ def test_two_who_expire_at_once_write_one_tombstone_and_one_audit_row(
     assert AuditEntry.objects.filter(action="artifact.expired").count() == 1
 
 
-def test_an_artifact_of_a_run_that_goes_on_does_not_expire(
+def test_an_artifact_of_an_active_run_does_not_expire(
     principal: Principal, make_artifact: Make
 ) -> None:
     make_artifact(b"x")
     assert expire_artifacts() == 0
 
 
-def test_old_bytes_that_no_living_row_names_go_and_young_ones_stay(
+def test_old_bytes_without_a_reference_are_deleted_and_young_ones_remain(
     principal: Principal, make_artifact: Make
 ) -> None:
     old, young = make_artifact(b"old"), make_artifact(b"young")
@@ -227,7 +233,7 @@ def test_old_bytes_that_no_living_row_names_go_and_young_ones_stay(
     assert file_of(young).exists()
 
 
-def test_a_draft_that_a_dead_writer_left_goes_too(
+def test_a_draft_of_a_crashed_writer_is_deleted_too(
     principal: Principal, make_artifact: Make
 ) -> None:
     draft = file_of(make_artifact(b"x")).parent / ".draft-abc"
@@ -239,10 +245,11 @@ def test_a_draft_that_a_dead_writer_left_goes_too(
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_writer_that_comes_while_the_collector_decides_keeps_its_bytes(
+def test_a_writer_that_arrives_while_the_collector_decides_keeps_its_bytes(
     principal: Principal, make_artifact: Make, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    """The collector has found the blob old and unnamed; then somebody keeps the same bytes."""
+    """The collector has found the blob old and without a reference; then a writer stores the same
+    bytes."""
     gone = make_artifact(b"wanted again")
     expire(gone)
     age(file_of(gone), 2 * HOUR)
@@ -264,7 +271,9 @@ def test_a_writer_that_comes_while_the_collector_decides_keeps_its_bytes(
     assert leftovers == [file_of(gone).name]
 
 
-def test_writers_against_collectors_lose_nothing(principal: Principal, make_artifact: Make) -> None:
+def test_concurrent_writers_and_collectors_lose_nothing(
+    principal: Principal, make_artifact: Make
+) -> None:
     for number in range(15):
         data = f"round {number}".encode()
         gone = make_artifact(data)
@@ -277,7 +286,7 @@ def test_writers_against_collectors_lose_nothing(principal: Principal, make_arti
             assert chunk["data"] == data.decode()
 
 
-def test_keeping_bytes_again_mends_a_blob_that_was_cut_short(
+def test_storing_bytes_again_repairs_a_truncated_blob(
     principal: Principal, make_artifact: Make
 ) -> None:
     artifact_id = make_artifact(b"x" * 100)
@@ -302,7 +311,7 @@ def test_bytes_that_are_lost_or_damaged_read_as_not_found_and_are_logged(
     assert any(record.levelname == "ERROR" for record in caplog.records)
 
 
-def test_a_storage_that_is_gone_reads_as_not_found_and_refuses_to_keep(
+def test_a_missing_storage_reads_as_not_found_and_rejects_writes(
     principal: Principal, make_artifact: Make, storage: Path
 ) -> None:
     artifact_id = make_artifact(b"x")
@@ -351,13 +360,13 @@ def test_without_the_scope_nothing_is_read(principal: Principal, make_artifact: 
         )
 
 
-def test_the_whole_result_is_named_first(principal: Principal, make_artifact: Make) -> None:
+def test_the_whole_result_is_listed_first(principal: Principal, make_artifact: Make) -> None:
     page = make_artifact(b"page", run_id="run_1")
     whole = make_artifact(b"whole", run_id="run_1", kind="result")
     assert artifact_ids_of(["run_1"]) == {"run_1": [whole, page]}
 
 
-def test_the_briefs_of_runs_load_no_more_than_they_show(
+def test_the_briefs_of_runs_load_no_more_than_they_return(
     make_artifact: Callable[..., str], principal: Principal
 ) -> None:
     first = [make_artifact(b"x", run_id="run_a") for _ in range(9)]

@@ -1,4 +1,4 @@
-"""Audit rows are ours, and the database itself refuses to change or remove one."""
+"""Audit rows carry the application's MAC, and the database itself rejects changes and deletes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def entry() -> AuditEntry:
 
 
 def refused(statement: str, *params: Any) -> None:
-    """Run a statement past the ORM; the database has to refuse it."""
+    """Run a statement past the ORM; the database has to reject it."""
     with (
         pytest.raises(DatabaseError, match="append-only"),
         transaction.atomic(),
@@ -51,21 +51,21 @@ def refused(statement: str, *params: Any) -> None:
         cursor.execute(statement, params)
 
 
-def test_the_database_refuses_an_update(principal: Principal) -> None:
+def test_the_database_rejects_an_update(principal: Principal) -> None:
     made = entry()
     refused(f"UPDATE {TABLE} SET actor = 'somebody else' WHERE id = %s", made.id)  # noqa: S608
     refused(f"UPDATE {TABLE} SET id = id + 1000 WHERE id = %s", made.id)  # noqa: S608
     assert is_genuine(AuditEntry.objects.get(id=made.id))
 
 
-def test_the_database_refuses_a_delete(principal: Principal) -> None:
+def test_the_database_rejects_a_delete(principal: Principal) -> None:
     made = entry()
     refused(f"DELETE FROM {TABLE} WHERE id = %s", made.id)  # noqa: S608
     refused(f"DELETE FROM {TABLE}")  # noqa: S608
     assert AuditEntry.objects.filter(id=made.id).exists()
 
 
-def test_the_database_refuses_a_second_row_under_the_same_id(principal: Principal) -> None:
+def test_the_database_rejects_a_second_row_with_the_same_id(principal: Principal) -> None:
     made = entry()
     values = f"SELECT {COLUMNS}, mac FROM {TABLE} WHERE id = %s"  # noqa: S608
     picked = f"SELECT {made.id}, {COLUMNS}, mac FROM ({values}) AS same"  # noqa: S608
@@ -79,7 +79,7 @@ def test_the_database_refuses_a_second_row_under_the_same_id(principal: Principa
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="TRUNCATE is PostgreSQL's")
-def test_the_database_refuses_to_truncate(principal: Principal) -> None:
+def test_the_database_rejects_a_truncate(principal: Principal) -> None:
     entry()
     refused(f"TRUNCATE {TABLE}")
     refused(f"TRUNCATE {TABLE} CASCADE")
@@ -110,9 +110,7 @@ def test_the_orm_cannot_change_a_row_either(principal: Principal) -> None:
         {"mac": "\u6f22" * 64},
     ],
 )
-def test_any_changed_column_is_told_from_what_we_wrote(
-    principal: Principal, change: dict[str, Any]
-) -> None:
+def test_a_change_of_any_column_is_detected(principal: Principal, change: dict[str, Any]) -> None:
     made = entry()
     assert is_genuine(made)
     for name, value in change.items():
@@ -120,20 +118,20 @@ def test_any_changed_column_is_told_from_what_we_wrote(
     assert not is_genuine(made)
 
 
-def test_a_changed_time_is_told_too(principal: Principal) -> None:
+def test_a_change_of_the_time_is_detected_too(principal: Principal) -> None:
     made = entry()
     made.created_at += timedelta(microseconds=1)
     assert not is_genuine(made)
 
 
-def test_a_row_put_in_by_other_means_is_told_from_ours(principal: Principal) -> None:
+def test_a_row_inserted_by_other_means_is_detected(principal: Principal) -> None:
     made = entry()
     made.id, made.actor = None, "forged"
     AuditEntry.objects.bulk_create([made])
     assert [is_genuine(row) for row in AuditEntry.objects.order_by("id")] == [True, False]
 
 
-def test_rows_written_under_an_older_key_stay_genuine(principal: Principal) -> None:
+def test_rows_written_with_an_older_key_stay_genuine(principal: Principal) -> None:
     made = entry()
     old = django_settings.CONTINUITY_SECRET_KEYS
     with override_settings(CONTINUITY_SECRET_KEYS=["n" * 40, *old]):
@@ -148,7 +146,7 @@ def test_rows_written_under_an_older_key_stay_genuine(principal: Principal) -> N
 )
 @given(metadata=st.dictionaries(st.text("abc"), jsons, max_size=3))
 @pytest.mark.usefixtures("principal")
-def test_whatever_a_deed_tells_its_row_reads_back_genuine(metadata: dict[str, Any]) -> None:
+def test_a_row_reads_back_genuine_whatever_its_event_contains(metadata: dict[str, Any]) -> None:
     record(a_deed(**metadata))
     assert is_genuine(AuditEntry.objects.latest("id"))
 
@@ -162,7 +160,9 @@ def test_many_rows_are_one_statement_in_order(
     record_all([])
 
 
-def test_a_deed_undone_leaves_no_row(submit: Callable[..., str], principal: Principal) -> None:
+def test_a_rolled_back_event_leaves_no_row(
+    submit: Callable[..., str], principal: Principal
+) -> None:
     run_id = submit()
 
     def cancel_and_fail() -> None:

@@ -1,5 +1,6 @@
 # ruff: noqa: S608  (attacks are plain SQL)
-"""verify_audit finds whatever somebody with the database owner's rights does to the log."""
+"""verify_audit detects every change that a user with the database owner's rights makes to the
+log."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from tests.support.attacks import COPIED, attack
 
 @pytest.fixture(autouse=True)
 def fresh_checkpoints(principal: Principal) -> Iterator[None]:
-    """No checkpoint of another test's chain."""
+    """Remove the checkpoints of other tests' chains."""
     shutil.rmtree(Path(settings.CONTINUITY_HOME) / "audit", ignore_errors=True)
     yield
     shutil.rmtree(Path(settings.CONTINUITY_HOME) / "audit", ignore_errors=True)
@@ -32,7 +33,7 @@ def fresh_checkpoints(principal: Principal) -> Iterator[None]:
 
 @pytest.fixture
 def sealed(fresh_checkpoints: None) -> list[int]:
-    """Ten rows, sealed; their ids."""
+    """Create ten sealed rows; return their ids."""
     for number in range(10):
         record(
             AuditEvent(
@@ -44,19 +45,19 @@ def sealed(fresh_checkpoints: None) -> list[int]:
 
 
 def only_fault(report: AuditReport) -> str:
-    """Return the one fault that the check tells."""
+    """Return the only fault of the report."""
     assert report.faults == 1, report.messages
     return report.messages[0]
 
 
-def test_a_log_that_nobody_touched_is_whole(sealed: list[int]) -> None:
+def test_an_unchanged_log_is_whole(sealed: list[int]) -> None:
     report = check_audit_log()
     assert (report.sealed, report.unsealed, report.faults) == (10, 0, 0)
     assert report.checkpoints == 1
 
 
 @pytest.mark.parametrize("processes", [1, 3, 8])
-def test_several_processes_find_what_one_does(
+def test_several_processes_find_the_same_faults_as_one(
     processes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(verify, "BATCH_SIZE", 3)
@@ -78,7 +79,7 @@ def test_several_processes_find_what_one_does(
 
 
 @pytest.mark.parametrize("look", ["head_of_chain", "list_heads"])
-def test_rows_that_are_sealed_between_two_looks_are_no_fault(
+def test_rows_that_are_sealed_between_two_reads_are_no_fault(
     sealed: list[int], look: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     really = getattr(verify, look)
@@ -147,7 +148,7 @@ def test_a_row_removed_with_its_seal_is_found(sealed: list[int]) -> None:
     assert only_fault(check_audit_log()) == "seal 5: it is missing from the chain"
 
 
-def test_a_gap_that_was_closed_by_renumbering_is_found(sealed: list[int]) -> None:
+def test_a_gap_closed_by_renumbering_is_found(sealed: list[int]) -> None:
     attack(
         "DELETE FROM {rows} WHERE id = %(id)s",
         "DELETE FROM {seals} WHERE entry_id = %(id)s",
@@ -161,7 +162,7 @@ def test_a_gap_that_was_closed_by_renumbering_is_found(sealed: list[int]) -> Non
     )
 
 
-def test_the_end_cut_off_with_its_seals_is_found_by_the_checkpoint(sealed: list[int]) -> None:
+def test_a_truncated_end_of_rows_and_seals_is_found_by_the_checkpoint(sealed: list[int]) -> None:
     attack(
         "DELETE FROM {rows} WHERE id >= %(id)s",
         "DELETE FROM {seals} WHERE entry_id >= %(id)s",
@@ -171,7 +172,7 @@ def test_the_end_cut_off_with_its_seals_is_found_by_the_checkpoint(sealed: list[
     assert told == "seal 10: a checkpoint has it as head, but the chain ends at 7"
 
 
-def test_the_end_cut_off_stays_found_when_the_sealer_goes_on(sealed: list[int]) -> None:
+def test_a_truncated_end_stays_found_when_the_sealer_continues(sealed: list[int]) -> None:
     attack(
         "DELETE FROM {rows} WHERE id >= %(id)s",
         "DELETE FROM {seals} WHERE entry_id >= %(id)s",
@@ -185,12 +186,12 @@ def test_the_end_cut_off_stays_found_when_the_sealer_goes_on(sealed: list[int]) 
     assert "(seal 10): it differs from the head in a checkpoint" in only_fault(report)
 
 
-def test_all_of_it_removed_is_found(sealed: list[int]) -> None:
+def test_a_removed_log_is_found(sealed: list[int]) -> None:
     attack("DELETE FROM {rows}", "DELETE FROM {seals}")
     assert "the chain ends at 0" in only_fault(check_audit_log())
 
 
-def test_rows_that_changed_places_are_found(sealed: list[int]) -> None:
+def test_swapped_rows_are_found(sealed: list[int]) -> None:
     attack(
         "UPDATE {rows} SET id = -1 WHERE id = %(a)s",
         "UPDATE {rows} SET id = %(a)s WHERE id = %(b)s",
@@ -204,7 +205,7 @@ def test_rows_that_changed_places_are_found(sealed: list[int]) -> None:
     assert report.messages[0].startswith(f"row {sealed[2]} (seal 3)")
 
 
-def test_seals_that_changed_places_are_found(sealed: list[int]) -> None:
+def test_swapped_seals_are_found(sealed: list[int]) -> None:
     attack(
         "UPDATE {seals} SET position = -1 WHERE position = 3",
         "UPDATE {seals} SET position = 3 WHERE position = 7",
@@ -223,7 +224,7 @@ def test_an_edited_seal_is_found(sealed: list[int], column: str) -> None:
     assert told[0].startswith(f"row {sealed[3]} (seal 4): the seal is not what the sealer wrote")
 
 
-def test_a_row_put_in_without_the_key_is_found_and_never_sealed(sealed: list[int]) -> None:
+def test_a_row_inserted_without_the_key_is_found_and_never_sealed(sealed: list[int]) -> None:
     attack(
         "INSERT INTO {rows} ({copied}) SELECT {copied} FROM {rows} WHERE id = %(id)s",
         "UPDATE {rows} SET actor = 'forged' WHERE id = (SELECT max(id) FROM {rows})",
@@ -245,7 +246,7 @@ def test_a_copy_of_a_genuine_row_is_found_and_never_sealed(sealed: list[int]) ->
     assert "it is a copy of another row" in only_fault(check_audit_log())
 
 
-def test_a_row_put_in_among_the_old_ones_is_found(sealed: list[int]) -> None:
+def test_a_row_inserted_among_the_old_ones_is_found(sealed: list[int]) -> None:
     attack(
         "INSERT INTO {rows} (id, {copied}) SELECT -5, {forged} FROM {rows} WHERE id = %(id)s",
         id=sealed[0],
@@ -265,19 +266,19 @@ def test_a_forged_seal_is_found(sealed: list[int]) -> None:
     assert "(seal 11): the seal is not what the sealer wrote" in report.messages[0]
 
 
-def test_another_installations_key_finds_every_row_foreign(sealed: list[int]) -> None:
+def test_the_key_of_another_installation_finds_every_row_foreign(sealed: list[int]) -> None:
     with override_settings(CONTINUITY_SECRET_KEYS=["n" * 40]):
         assert check_audit_log().faults == 20
     with override_settings(CONTINUITY_SECRET_KEYS=["n" * 40, *settings.CONTINUITY_SECRET_KEYS]):
         assert check_audit_log().faults == 0
 
 
-def test_a_checkpoint_that_cannot_be_read_is_told(sealed: list[int]) -> None:
+def test_an_unreadable_checkpoint_is_reported(sealed: list[int]) -> None:
     (Path(settings.CONTINUITY_HOME) / "audit" / "checkpoints.jsonl").write_text("nonsense\n")
     assert "a checkpoint cannot be read: 'nonsense'" in only_fault(check_audit_log())
 
 
-def test_the_command_says_what_it_found(sealed: list[int]) -> None:
+def test_the_command_prints_the_faults(sealed: list[int]) -> None:
     out = StringIO()
     call_command("verify_audit", stdout=out)
     assert "The audit log is intact: 10 sealed rows in one chain, 1 checkpoints" in out.getvalue()
@@ -286,7 +287,7 @@ def test_the_command_says_what_it_found(sealed: list[int]) -> None:
         call_command("verify_audit", stdout=out)
 
 
-def test_rows_that_nobody_seals_are_told(sealed: list[int]) -> None:
+def test_rows_that_are_not_sealed_are_reported(sealed: list[int]) -> None:
     record(AuditEvent("run.started", "local", "run", "run_new", "ten_1", "ws_1"))
     out = StringIO()
     call_command("verify_audit", stdout=out)

@@ -1,4 +1,4 @@
-"""GET /audit: filters, pages, scopes; another's rows read as none."""
+"""GET /audit: filters, pages, scopes; rows of other workspaces are not returned."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytest_plugins = ["tests.support.rest_fixtures"]
 
 @pytest.fixture
 def tell(principal: Principal) -> Callable[..., int]:
-    """Record a deed and return its row's id: `tell("run.started", "run_1", minutes_ago=5)`."""
+    """Record an audit event; return its row's id: `tell("run.started", "run_1", minutes_ago=5)`."""
 
     def make(action: str, about: str = "run_1", actor: str = "local", minutes_ago: int = 0) -> int:
         place = principal.tenant_id, principal.workspace_id
@@ -41,7 +41,7 @@ def ids(answer: httpx.Response) -> list[int]:
     return [item["id"] for item in answer.json()["items"]]
 
 
-def test_rows_come_newest_first_as_the_contract_shows_them(
+def test_rows_are_listed_newest_first_as_in_the_contract(
     api: httpx.Client, tell: Callable[..., int], principal: Principal
 ) -> None:
     tell("run.started", "run_old")
@@ -60,7 +60,7 @@ def test_rows_come_newest_first_as_the_contract_shows_them(
     }
 
 
-def test_a_token_that_names_users_reads_what_is_theirs_and_its_own(
+def test_a_token_with_users_reads_the_rows_of_its_users_and_its_own(
     principal: Principal, tell: Callable[..., int]
 ) -> None:
     agent = replace(principal, id="token:tok_a", acts_for=frozenset({"alice"}))
@@ -81,7 +81,7 @@ def test_a_token_that_names_users_reads_what_is_theirs_and_its_own(
     assert rest == items[1:]
 
 
-def test_each_filter_keeps_what_it_says(
+def test_each_filter_returns_only_matching_rows(
     api: httpx.Client, tell: Callable[..., int], principal: Principal
 ) -> None:
     one = tell("run.started", "run_a", "token:tok_1")
@@ -99,7 +99,7 @@ def test_each_filter_keeps_what_it_says(
         assert ids(api.get("/api/v1/audit", params=query)) == wanted, query
 
 
-def test_a_span_of_time_has_its_start_and_not_its_end(
+def test_a_time_range_includes_its_start_and_excludes_its_end(
     api: httpx.Client, tell: Callable[..., int]
 ) -> None:
     made = [tell("run.started", f"run_{ago}", minutes_ago=ago) for ago in (300, 200, 100)]
@@ -112,7 +112,7 @@ def test_a_span_of_time_has_its_start_and_not_its_end(
     assert refusal(backwards, 400)["errorCode"] == "INVALID_PARAMETER"
 
 
-def test_pages_join_without_a_gap_while_rows_come_in(
+def test_pages_join_without_a_gap_while_rows_are_added(
     api: httpx.Client, tell: Callable[..., int]
 ) -> None:
     made = [tell("run.started", f"run_{number}") for number in range(7)]
@@ -128,14 +128,14 @@ def test_pages_join_without_a_gap_while_rows_come_in(
     assert seen == made[::-1]
 
 
-def test_another_workspaces_rows_are_not_there(
+def test_rows_of_another_workspace_are_not_returned(
     tell: Callable[..., int], stranger: Principal
 ) -> None:
     tell("run.started")
     assert list_audit_entries(principal=stranger) == {"items": [], "nextCursor": None}
 
 
-def test_a_token_without_the_scope_is_refused(client_with: Callable[..., httpx.Client]) -> None:
+def test_a_token_without_the_scope_is_rejected(client_with: Callable[..., httpx.Client]) -> None:
     poor = client_with(scopes=frozenset({"runs:read"}))
     assert refusal(poor.get("/api/v1/audit"), 403)["details"] == {"scope": "audit:read"}
 
@@ -162,7 +162,9 @@ def test_a_token_without_the_scope_is_refused(client_with: Callable[..., httpx.C
         f"action={'x' * 65}",
     ],
 )
-def test_a_bad_query_is_refused_in_the_one_shape(api: httpx.Client, query: str) -> None:
+def test_an_invalid_query_is_rejected_in_the_standard_error_format(
+    api: httpx.Client, query: str
+) -> None:
     assert refusal(api.get(f"/api/v1/audit?{query}"), 400)["errorCode"] == "INVALID_PARAMETER"
 
 
@@ -198,7 +200,9 @@ def test_no_filter_reads_the_whole_log(principal: Principal, filters: dict[str, 
         assert "SCAN decisions_auditentry\n" not in plan + "\n", plan
 
 
-def test_a_row_with_an_odd_text_is_told_as_it_is(api: httpx.Client, principal: Principal) -> None:
+def test_a_row_with_unusual_text_is_returned_unchanged(
+    api: httpx.Client, principal: Principal
+) -> None:
     place = principal.tenant_id, principal.workspace_id
     record(
         AuditEvent(

@@ -1,6 +1,5 @@
-"""A backup that is made while the installation works is the whole of it, on both databases, and for
-its owner alone.
-"""
+"""A backup taken while the installation runs is complete, on both databases, and readable by its
+owner only."""
 
 from __future__ import annotations
 
@@ -28,11 +27,11 @@ from tests.support.installations import (
 from tests.support.s3_bucket import Bucket
 
 pytest_plugins = ["tests.support.installation_fixtures", "tests.support.s3_fixtures"]
-# Each command is a process of its own: a dozen of them take their time on a busy machine.
+# Each command is a process of its own: a dozen of them take some time on a busy machine.
 pytestmark = pytest.mark.timeout(600)
 
 
-def test_a_backup_made_under_writes_is_whole(
+def test_a_backup_taken_during_writes_is_complete(
     old: Place, tmp_path: Path, servers: dict[str, str], new: Place
 ) -> None:
     on_and_on = SUBMIT.partition("run = submit_run")[0] + WRITE
@@ -46,7 +45,7 @@ def test_a_backup_made_under_writes_is_whole(
     assert new.run("recount_runs").startswith("0 ")
 
 
-def test_a_backup_is_for_its_owner_alone_and_holds_no_key_unasked(
+def test_a_backup_is_readable_by_its_owner_only_and_holds_no_key_by_default(
     old: Place, keyless: Path
 ) -> None:
     assert stat.S_IMODE(keyless.stat().st_mode) == 0o700
@@ -58,14 +57,14 @@ def test_a_backup_is_for_its_owner_alone_and_holds_no_key_unasked(
     assert "audit/head.json" in manifest["files"]
 
 
-def test_artifacts_can_be_left_out(old: Place, new: Place, tmp_path: Path) -> None:
+def test_artifacts_can_be_excluded(old: Place, new: Place, tmp_path: Path) -> None:
     folder = tmp_path / "k"
     assert "left out" in old.run("backup", str(folder), "--without-artifacts", "--with-keys")
     assert not (folder / "artifacts").exists()
     new.run("restore", str(folder))
 
 
-def test_artifacts_of_a_bucket_are_left_to_it_unless_asked_for(
+def test_artifacts_in_a_bucket_are_excluded_unless_requested(
     bucket: Bucket, make_artifact: Callable[..., str], tmp_path: Path
 ) -> None:
     make_artifact(b"kept in the bucket")
@@ -81,7 +80,7 @@ def test_artifacts_of_a_bucket_are_left_to_it_unless_asked_for(
 
 
 @pytest.mark.parametrize("place", ["inside", "taken", "file"])
-def test_a_place_that_will_not_do_is_refused(old: Place, tmp_path: Path, place: str) -> None:
+def test_an_unusable_destination_is_rejected(old: Place, tmp_path: Path, place: str) -> None:
     folder = tmp_path / "there"
     if place == "inside":
         folder = old.home.at.home / "backups"
@@ -95,7 +94,7 @@ def test_a_place_that_will_not_do_is_refused(old: Place, tmp_path: Path, place: 
 
 
 @pytest.mark.skipif(ON_POSTGRESQL, reason="a file's")
-def test_a_damaged_database_makes_no_backup(
+def test_a_damaged_database_creates_no_backup(
     old: Place, tmp_path: Path, servers: dict[str, str]
 ) -> None:
     with copy_of(old, tmp_path, servers, "damaged") as place:
@@ -108,14 +107,14 @@ def test_a_damaged_database_makes_no_backup(
 
 
 @pytest.mark.skipif(not ON_POSTGRESQL, reason="pg_dump's")
-def test_a_missing_pg_dump_is_named_with_the_way_out(old: Place, tmp_path: Path) -> None:
+def test_a_missing_pg_dump_is_reported_with_the_remedy(old: Place, tmp_path: Path) -> None:
     said = old.refused("backup", str(tmp_path / "kept"), PATH="/nonexistent")
     assert "postgresql-client" in said
     assert not (tmp_path / "kept").exists()
 
 
 @pytest.mark.skipif(not ON_POSTGRESQL, reason="pg_dump's")
-def test_no_password_stands_on_a_command_line(old: Place, tmp_path: Path) -> None:
+def test_no_password_is_on_a_command_line(old: Place, tmp_path: Path) -> None:
     spy = tmp_path / "bin" / "pg_dump"
     spy.parent.mkdir()
     spy.write_text(

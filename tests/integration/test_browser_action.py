@@ -1,4 +1,4 @@
-"""ClaimedSteps, pressing and picturing pages of this machine, and no others, in a real Chromium."""
+"""Opening, clicking and capturing pages of this machine, and no others, in a real Chromium."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ PNG, JPEG = b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff"
 
 
 def act(game: Project, action: str, **args: Any) -> None:
-    """Do something that must not fail."""
+    """Run an action that must succeed."""
     assert game.output("browser_action", action=action, **args) == {"ok": True}
 
 
 def code(game: Project, action: str, **args: Any) -> str:
-    """Do something that must fail and return the code."""
+    """Run an action that must fail and return the code."""
     return game.code("browser_action", action=action, **args)
 
 
 def shown(game: Project) -> str:
-    """Return the address that the project's tab shows."""
+    """Return the address that the project's tab displays."""
     assert game.browser is not None
     (inner,) = game.browser.resources.values()
     return str(inner.open_tabs()[0].page.url)  # type: ignore[attr-defined]
@@ -38,7 +38,7 @@ def shown(game: Project) -> str:
 
 @pytest.fixture
 def outside() -> Iterator[str]:
-    """A page that is served at another address than those of the two names; nobody may come."""
+    """Serve a page at an address other than those of the two names; no request may arrive."""
     with serve_pages("127.0.0.2") as server:
         yield server.add("/outside", "<title>Outside</title>")
         assert server.hits.total() == 0
@@ -82,7 +82,9 @@ def outside() -> Iterator[str]:
         "localhost:80",
     ],
 )
-def test_what_is_not_plainly_this_machine_is_against_the_policy(game: Project, url: str) -> None:
+def test_an_address_that_is_not_clearly_local_is_against_the_policy(
+    game: Project, url: str
+) -> None:
     assert code(game, "open", url=url) == "E_POLICY_VIOLATION"
 
 
@@ -102,7 +104,7 @@ def test_what_is_not_plainly_this_machine_is_against_the_policy(game: Project, u
         "http://localhost/" + "x" * 9000,
     ],
 )
-def test_what_is_no_address_at_all_is_a_bad_argument(game: Project, url: str) -> None:
+def test_an_invalid_address_is_a_bad_argument(game: Project, url: str) -> None:
     assert code(game, "open", url=url) == "E_BAD_ARGS"
 
 
@@ -118,7 +120,7 @@ def test_developer_mode_is_needed(shown_game: Project, page_server: PageServer) 
     assert page_server.hits["/"] == 0
 
 
-def test_a_call_without_a_browser_says_so(game: Project) -> None:
+def test_a_call_without_a_browser_is_reported(game: Project) -> None:
     assert code(game, "open", url="http://localhost:3001/") == "E_UNSUPPORTED"
 
 
@@ -150,13 +152,13 @@ def test_localhost_is_reached_by_its_name(shown_game: Project, page_server: Page
 @pytest.mark.parametrize(
     "action", [{"action": "click", "selector": "a"}, {"action": "screenshot", "path": "a.png"}]
 )
-def test_without_a_page_there_is_nothing_to_do(shown_game: Project, action: dict[str, str]) -> None:
+def test_without_a_page_an_action_fails(shown_game: Project, action: dict[str, str]) -> None:
     error = shown_game.error("browser_action", **action)
     assert error["errorCode"] == "E_PREVIEW_FAIL"
     assert not (shown_game.root / "a.png").exists()
 
 
-def test_a_redirect_to_elsewhere_is_not_followed(
+def test_a_redirect_to_another_host_is_not_followed(
     shown_game: Project, page_server: PageServer, outside: str
 ) -> None:
     gone = Answer(status=302, headers={"Location": outside})
@@ -187,7 +189,7 @@ LEAVING = {
 
 
 @pytest.mark.parametrize("way", list(LEAVING))
-def test_a_press_that_leads_elsewhere_is_stopped(
+def test_a_click_that_navigates_to_another_host_is_stopped(
     shown_game: Project, page_server: PageServer, outside: str, way: str
 ) -> None:
     markup = "<title>Game</title>" + LEAVING[way].format(outside)
@@ -195,7 +197,7 @@ def test_a_press_that_leads_elsewhere_is_stopped(
     assert code(shown_game, "click", selector="#go") == "E_POLICY_VIOLATION"
 
 
-def test_nothing_that_a_page_asks_for_leaves_this_machine(
+def test_no_request_of_a_page_leaves_this_machine(
     shown_game: Project, page_server: PageServer, outside: str
 ) -> None:
     markup = f"""<title>Game</title><img src="{outside}"><iframe src="{outside}"></iframe>
@@ -208,7 +210,7 @@ def test_nothing_that_a_page_asks_for_leaves_this_machine(
     act(shown_game, "screenshot", path="game.png")
 
 
-def test_the_runs_own_cookies_stay_out_of_local_pages(
+def test_the_cookies_of_the_run_are_not_sent_to_local_pages(
     shown_game: Project, page_server: PageServer
 ) -> None:
     page_server.add("/set", html("<title>Set</title>", headers={"Set-Cookie": "a=1"}))
@@ -222,7 +224,9 @@ def test_the_runs_own_cookies_stay_out_of_local_pages(
     assert "/set" in shown_game.browser.open_tabs()[0].page.url
 
 
-def test_what_does_not_answer_or_hangs(shown_game: Project, page_server: PageServer) -> None:
+def test_a_page_that_does_not_answer_or_hangs_fails_in_time(
+    shown_game: Project, page_server: PageServer
+) -> None:
     shown_game.policy = {"browser_timeout_ms": 2500}
     assert code(shown_game, "open", url="http://127.0.0.1:1/") == "E_PREVIEW_FAIL"
     assert code(shown_game, "open", url="http://localhost:9/x") == "E_PREVIEW_FAIL"
@@ -232,7 +236,7 @@ def test_what_does_not_answer_or_hangs(shown_game: Project, page_server: PageSer
     act(shown_game, "open", url=page_server.url("/plain"))
 
 
-def test_an_element_that_is_not_there_is_waited_for_in_vain(
+def test_a_missing_element_is_waited_for_until_the_timeout(
     shown_game: Project, page_server: PageServer
 ) -> None:
     shown_game.policy = {"browser_timeout_ms": 2500}
@@ -242,7 +246,7 @@ def test_an_element_that_is_not_there_is_waited_for_in_vain(
     assert code(shown_game, "click", selector="  ") == "E_BAD_ARGS"
 
 
-def test_a_picture_is_kept_in_the_workspace_and_as_an_artifact(
+def test_a_screenshot_is_stored_in_the_workspace_and_as_an_artifact(
     shown_game: Project, page_server: PageServer
 ) -> None:
     act(shown_game, "open", url=page_server.url("/plain"))
@@ -271,7 +275,7 @@ def test_a_picture_is_kept_in_the_workspace_and_as_an_artifact(
         ("", "E_BAD_ARGS"),
     ],
 )
-def test_a_picture_goes_nowhere_else(
+def test_a_screenshot_is_written_nowhere_else(
     shown_game: Project, tmp_path: Path, path: str, wanted: str
 ) -> None:
     shown_game.write("game/bg.png", PNG + b"an asset")
@@ -285,7 +289,7 @@ def test_a_picture_goes_nowhere_else(
 
 
 @pytest.mark.parametrize("path", ["a.png", "a.jpg"])
-def test_a_picture_replaces_one_taken_before(
+def test_a_screenshot_replaces_an_earlier_one(
     shown_game: Project, page_server: PageServer, path: str
 ) -> None:
     act(shown_game, "open", url=page_server.url("/plain"))
@@ -297,7 +301,9 @@ def test_a_picture_replaces_one_taken_before(
     assert os.listdir(shown_game.root) == [path]  # noqa: PTH208  (also what would be hidden)
 
 
-def test_a_policy_with_fewer_hosts_is_kept_to(shown_game: Project, page_server: PageServer) -> None:
+def test_a_policy_with_fewer_hosts_is_enforced(
+    shown_game: Project, page_server: PageServer
+) -> None:
     shown_game.policy = {"allowed_hosts": ("localhost",)}
     url = page_server.add("/game", "<title>Game</title>")
     assert code(shown_game, "open", url=url) == "E_POLICY_VIOLATION"
@@ -305,7 +311,7 @@ def test_a_policy_with_fewer_hosts_is_kept_to(shown_game: Project, page_server: 
     assert page_server.hits["/game"] == 1
 
 
-def test_the_session_of_local_pages_ends_with_the_runs(
+def test_the_session_of_local_pages_ends_with_the_run(
     shown_game: Project, page_server: PageServer
 ) -> None:
     act(shown_game, "open", url=page_server.url("/plain"))
@@ -317,7 +323,7 @@ def test_the_session_of_local_pages_ends_with_the_runs(
     assert code(shown_game, "click", selector="a") == "E_PREVIEW_FAIL"
 
 
-def test_the_schema_is_the_seeds() -> None:
+def test_the_schema_is_that_of_the_seed() -> None:
     assert REQUEST["properties"]["url"]["pattern"] == LOCAL_URL
     assert [rule["then"]["required"] for rule in REQUEST["allOf"]] == [
         ["action", "url"],

@@ -1,4 +1,4 @@
-"""The address that was checked is the address that Chromium opens."""
+"""The validated address is the address that Chromium opens."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PARSE = "(texts) => texts.map((text) => URL.canParse(text) ? new URL(text).href 
 
 
 def as_chromium_reads(read: Reader, page_server: PageServer, urls: list[str]) -> list[str | None]:
-    """Return what the browser makes of each address; null where it is none."""
+    """Return the browser's parse of each address; null where it is invalid."""
 
     async def ask() -> list[str | None]:
         async with read.session.tab() as tab:
@@ -26,7 +26,7 @@ def as_chromium_reads(read: Reader, page_server: PageServer, urls: list[str]) ->
     return read.wait(ask())
 
 
-def test_chromium_reads_a_checked_address_as_it_was_checked(
+def test_chromium_parses_a_validated_address_as_the_validator_does(
     read: Reader, page_server: PageServer
 ) -> None:
     urls = [
@@ -62,7 +62,7 @@ def test_chromium_reads_a_checked_address_as_it_was_checked(
     "url",
     ["http://ⓛocalhost/", "http://127。0。0。1/", "http://%6c%6fcalhost/", "http:\\\\127.0.0.1/"],
 )
-def test_what_chromium_would_mend_to_another_host_is_refused(
+def test_an_address_that_chromium_would_rewrite_to_another_host_is_rejected(
     read: Reader, page_server: PageServer, url: str
 ) -> None:
     (mended,) = as_chromium_reads(read, page_server, [url])

@@ -1,6 +1,4 @@
-"""Credentials are nowhere: no row, file, log line, event, answer or page has them, however a login
-run ends.
-"""
+"""No row, file, log line, event, answer or page contains credentials, however a login run ends."""
 
 from __future__ import annotations
 
@@ -38,7 +36,7 @@ ECHOED = "canary-code-88213"
 
 
 def every_answer(api: httpx.Client, principal: Principal, run_id: str) -> str:
-    """Return all that REST and MCP tell of a run."""
+    """Return all that REST and MCP return about a run."""
     answers = [
         api.get(f"/api/v1/runs/{run_id}{part}").text for part in ("", "/events", "/artifacts")
     ]
@@ -63,7 +61,7 @@ def every_answer(api: httpx.Client, principal: Principal, run_id: str) -> str:
 def everywhere(
     api: httpx.Client, boss: Client, principal: Principal
 ) -> Callable[[str, list[str]], dict[str, str | bytes]]:
-    """Return all places where a run may have left something."""
+    """Return all places where a run may have stored data."""
 
     def look(run_id: str, said: list[str]) -> dict[str, str | bytes]:
         return {
@@ -91,7 +89,7 @@ Everywhere = Callable[[str, list[str]], dict[str, str | bytes]]
     ],
     ids=["in", "refused", "short", "no form", "a site that leaks"],
 )
-def test_no_way_of_a_login_leaves_its_credentials_anywhere(
+def test_no_outcome_of_a_login_stores_its_credentials(
     log_in: LogIn,
     place: WorkerProcess,
     everywhere: Everywhere,
@@ -111,7 +109,7 @@ def test_no_way_of_a_login_leaves_its_credentials_anywhere(
     assert seen(username, places) == []
 
 
-def test_a_login_that_leaks_and_succeeds_tells_nothing_of_it(
+def test_a_login_that_leaks_and_succeeds_exposes_no_credentials(
     log_in: LogIn, place: WorkerProcess, everywhere: Everywhere
 ) -> None:
     with overhearing() as said:
@@ -126,7 +124,7 @@ def test_a_login_that_leaks_and_succeeds_tells_nothing_of_it(
     assert seen(ODD, places) == []
 
 
-def test_a_canceled_login_leaves_nothing(
+def test_a_canceled_login_stores_nothing(
     log_in: LogIn,
     place: WorkerProcess,
     everywhere: Everywhere,
@@ -162,7 +160,7 @@ def test_a_login_that_never_starts_keeps_its_credentials_sealed(
 
 
 @pytest.mark.parametrize("tool", ["submit_form", "wait_for"])
-def test_a_form_that_a_person_confirmed_and_the_page_echoes_tells_no_flagged_value(
+def test_a_confirmed_form_that_the_page_echoes_exposes_no_flagged_value(
     hand_in: Callable[..., str],
     place: WorkerProcess,
     site: Site,
@@ -189,7 +187,7 @@ def test_a_form_that_a_person_confirmed_and_the_page_echoes_tells_no_flagged_val
     assert seen(ECHOED, places) == []
 
 
-def test_a_refusal_echoes_no_credential(
+def test_a_rejected_request_echoes_no_credential(
     api: httpx.Client, everywhere: Everywhere, members_site: str
 ) -> None:
     for wrong in (

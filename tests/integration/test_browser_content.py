@@ -1,4 +1,4 @@
-"""The text of a page, as an agent gets it."""
+"""The text of a page, as an agent receives it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def text_of(read: Reader, page_server: PageServer, body: str, **extract: Any) ->
     return "\n\n".join(section["text"] for section in sections)
 
 
-def test_text_stands_in_sections_under_its_headings(read: Reader, page_server: PageServer) -> None:
+def test_text_is_in_sections_under_its_headings(read: Reader, page_server: PageServer) -> None:
     body = "<p>Before.<h1>One</h1><p>First<h2>Two <em>b</em></h2><p>Second.<p>Third.<h2>Three</h2>"
     assert content_of(read, page_server, body) == {
         "sections": [
@@ -66,19 +66,19 @@ def test_text_stands_in_sections_under_its_headings(read: Reader, page_server: P
         ("<p>soft\u00adware\u200b and\u00a0space", "software and space"),
     ],
 )
-def test_markup_becomes_thrifty_markdown(
+def test_markup_becomes_compact_markdown(
     read: Reader, page_server: PageServer, markup: str, text: str
 ) -> None:
     assert text_of(read, page_server, markup) == text
 
 
-def test_a_table_of_data_becomes_rows(read: Reader, page_server: PageServer) -> None:
+def test_a_data_table_becomes_rows(read: Reader, page_server: PageServer) -> None:
     table = "<table><tr><th>Name<th>Sum<tr><td>a|b<td><a href=/x>1</a><tr><td>c<td>2</table>"
     expected = "| Name | Sum |\n|---|---|\n| a\\|b | [1](x) |\n| c | 2 |"
     assert text_of(read, page_server, table) == expected
 
 
-def test_a_table_that_only_lays_out_is_read_as_text(read: Reader, page_server: PageServer) -> None:
+def test_a_layout_table_is_read_as_text(read: Reader, page_server: PageServer) -> None:
     assert text_of(read, page_server, "<table><tr><td><p>a<p>b<td><p>c</table>") == "a\n\nb\n\nc"
 
 
@@ -95,23 +95,21 @@ FRAME = f"""
 <footer>Copyright</footer>"""
 
 
-def test_navigation_cookie_bars_scripts_fields_and_hidden_things_are_left_out(
+def test_navigation_cookie_banners_scripts_fields_and_hidden_elements_are_left_out(
     read: Reader, page_server: PageServer
 ) -> None:
     sections = content_of(read, page_server, FRAME)["sections"]
     assert sections == [{"heading": "Title", "level": 1, "text": f"{LOREM.strip()}\n\nMore"}]
 
 
-def test_inside_main_a_remark_is_text_and_around_it_nothing_is(
+def test_a_remark_inside_main_is_text_and_one_outside_is_not(
     read: Reader, page_server: PageServer
 ) -> None:
     body = f"<div>around</div><main><h1>T</h1><p>{LOREM}<aside>A remark.</aside></main><p>after"
     assert text_of(read, page_server, body) == f"{LOREM.strip()}\n\nA remark."
 
 
-def test_a_page_that_is_all_navigation_is_read_all_the_same(
-    read: Reader, page_server: PageServer
-) -> None:
+def test_a_page_that_is_all_navigation_is_still_read(read: Reader, page_server: PageServer) -> None:
     links = "".join(f"<li><a href=/{n}>Chapter number {n}</a>" for n in range(20))
     text = text_of(read, page_server, f"<nav><ul>{links}</ul></nav>")
     assert "[Chapter number 7](7)" in text
@@ -136,7 +134,7 @@ def test_chinese_text_stays_whole(read: Reader, page_server: PageServer) -> None
 
 
 @pytest.mark.parametrize("limit", [1, 10, 11, 12, 13, 16, 17, 20])
-def test_content_is_cut_on_whole_characters(
+def test_content_is_truncated_at_whole_characters(
     read: Reader, page_server: PageServer, limit: int
 ) -> None:
     text = "👩‍👩‍👧‍👦é🇨🇳中👍🏽" * 20
@@ -158,12 +156,12 @@ def test_sections_beyond_the_limit_are_counted(read: Reader, page_server: PageSe
     assert total == 500
 
 
-def test_text_that_no_database_takes_is_cleaned(read: Reader, page_server: PageServer) -> None:
+def test_text_that_no_database_accepts_is_cleaned(read: Reader, page_server: PageServer) -> None:
     body = "<p id=p></p><script>p.textContent = 'a\\u0000b\\ud800c\\u001bd'</script>"
     assert text_of(read, page_server, body) == "ab\ufffdcd"
 
 
-def test_what_is_not_asked_for_is_null(read: Reader, page_server: PageServer) -> None:
+def test_fields_that_are_not_requested_are_null(read: Reader, page_server: PageServer) -> None:
     url = page_server.url("/plain")
     only_info = read(url, extract={"content": False})
     only_content = read(url, extract={"pageInfo": False})
@@ -184,21 +182,21 @@ def test_what_is_not_asked_for_is_null(read: Reader, page_server: PageServer) ->
         ("<h1>Hello</h1>", "page"),
     ],
 )
-def test_the_type_of_a_page_is_guessed_from_its_markup(
+def test_the_type_of_a_page_is_inferred_from_its_markup(
     read: Reader, page_server: PageServer, body: str, kind: str
 ) -> None:
     page = read(page_server.add("/kind", f"<!doctype html><title>T</title>{body}"))
     assert page["pageType"] == page["pageInfo"]["page"]["type"] == kind
 
 
-def test_a_page_of_search_results_is_told_by_its_address(
+def test_a_page_of_search_results_is_recognized_by_its_address(
     read: Reader, page_server: PageServer
 ) -> None:
     page_server.add("/find", "<input type=search>" + "<p><a href=/r>Result</a>" * 5)
     assert read(page_server.url("/find?q=x"))["pageType"] == "search"
 
 
-def test_the_summary_is_the_description_else_the_first_words(
+def test_the_summary_is_the_description_or_else_the_first_words(
     read: Reader, page_server: PageServer
 ) -> None:
     described = "<meta name=description content='What it is about.'><p>Text."

@@ -1,4 +1,4 @@
-"""Answers that are no ordinary page: errors, text, data, pictures, downloads."""
+"""Responses that are no ordinary page: errors, text, data, images, downloads."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ from tests.support.pages import Answer, PageServer, html
 pytest_plugins = ["tests.support.browser_fixtures"]
 
 
-def test_a_page_is_returned_in_the_shape_that_is_promised(
-    read: Reader, page_server: PageServer
-) -> None:
+def test_a_page_is_returned_in_the_promised_format(read: Reader, page_server: PageServer) -> None:
     page = read(page_server.url("/plain"))
     assert page == {
         "url": page_server.url("/plain"),
@@ -49,7 +47,7 @@ def test_a_page_is_returned_in_the_shape_that_is_promised(
 @pytest.mark.parametrize(
     ("path", "status", "title"), [("/missing", 404, "Gone"), ("/broken", 500, "Oops")]
 )
-def test_an_error_page_is_read_and_its_status_is_named(
+def test_an_error_page_is_read_and_its_status_is_reported(
     read: Reader, page_server: PageServer, path: str, status: int, title: str
 ) -> None:
     page = read(page_server.url(path))
@@ -73,7 +71,7 @@ def test_an_error_status_without_a_page_is_an_empty_page(
         ("/feed.xml", "<rss><item>News</item></rss>"),
     ],
 )
-def test_text_and_data_are_read_as_they_stand(
+def test_text_and_data_are_read_unchanged(
     read: Reader, page_server: PageServer, path: str, text: str
 ) -> None:
     page = read(page_server.url(path))
@@ -81,7 +79,7 @@ def test_text_and_data_are_read_as_they_stand(
     assert (page["pageType"], page["title"]) == ("document", path.lstrip("/"))
 
 
-def test_a_long_text_is_cut(read: Reader, page_server: PageServer) -> None:
+def test_a_long_text_is_truncated(read: Reader, page_server: PageServer) -> None:
     url = page_server.add(
         "/log", Answer("日志\n".encode() * 200_000, mime="text/plain; charset=utf-8")
     )
@@ -111,12 +109,12 @@ def test_a_download_fails_and_leaves_nothing_on_disk(
 
 
 def files_of_the_browser() -> set[Path]:
-    """Return the files beside profiles and caches, where downloads would lie."""
+    """Return the files beside profiles and caches, where downloads would be stored."""
     homes = Path(tempfile.gettempdir()).glob("continuity-browser-*/playwright-artifacts-*")
     return {path for home in homes for path in home.rglob("*") if path.is_file()}
 
 
-def test_a_picture_has_no_text_to_read(read: Reader, page_server: PageServer) -> None:
+def test_an_image_has_no_text_to_read(read: Reader, page_server: PageServer) -> None:
     failure = read.failure(page_server.url("/pixel.png"))
     assert failure.details["reason"] == "unreadable_document"
     assert failure.details["contentType"] == "image/png"
@@ -130,7 +128,7 @@ def test_a_picture_has_no_text_to_read(read: Reader, page_server: PageServer) ->
         ("/no-content", "ERR_ABORTED"),
     ],
 )
-def test_what_the_network_refuses_is_told_in_plain_words(
+def test_a_refused_connection_is_reported_with_a_plain_message(
     read: Reader, page_server: PageServer, path: str, net_error: str
 ) -> None:
     failure = read.failure(page_server.url(path))
@@ -149,23 +147,21 @@ def test_what_the_network_refuses_is_told_in_plain_words(
         ("http://127.0.0.1:9/", "ERR_UNSAFE_PORT"),
     ],
 )
-def test_hosts_and_ports_that_cannot_be_reached_are_named(
-    read: Reader, url: str, net_error: str
-) -> None:
+def test_unreachable_hosts_and_ports_are_named(read: Reader, url: str, net_error: str) -> None:
     assert read.failure(url).details["netError"] == net_error
 
 
-def test_a_server_without_tls_is_no_server_to_trust(read: Reader, page_server: PageServer) -> None:
+def test_a_server_without_tls_is_not_trusted(read: Reader, page_server: PageServer) -> None:
     failure = read.failure(page_server.url("/plain").replace("http:", "https:"))
     assert failure.details["netError"].startswith("ERR_SSL_")
     assert "TLS" in failure.message
 
 
-def test_an_address_that_is_none_is_refused_before_anything_happens(read: Reader) -> None:
+def test_an_invalid_address_is_rejected_before_any_request(read: Reader) -> None:
     assert isinstance(read.failure("file:///etc/passwd"), InvalidTarget)
 
 
-def test_a_remote_caller_is_not_sent_to_the_local_network(
+def test_a_remote_caller_cannot_open_the_local_network(
     open_reader: Callable[..., Reader], page_server: PageServer
 ) -> None:
     failure = open_reader(trust="remote").failure(page_server.url("/plain"))
@@ -179,7 +175,7 @@ def test_a_page_under_a_strict_policy_is_read(read: Reader, page_server: PageSer
     assert page["screenshotArtifactId"]
 
 
-def test_other_encodings_than_utf_8_are_read(read: Reader, page_server: PageServer) -> None:
+def test_encodings_other_than_utf_8_are_read(read: Reader, page_server: PageServer) -> None:
     body = "<title>简体</title><p>中文内容".encode("gb18030")
     page = read(page_server.add("/gbk", Answer(body, mime="text/html; charset=gb18030")))
     assert (page["title"], page["content"]["sections"][0]["text"]) == ("简体", "中文内容")

@@ -1,4 +1,4 @@
-"""The elements of a page that can be used, and the secrets among them."""
+"""The usable elements of a page, and the secrets among them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.pages import PageServer
 pytest_plugins = ["tests.support.browser_fixtures"]
 
 
-def test_elements_come_from_top_to_bottom_with_type_label_box_and_state(
+def test_elements_are_listed_from_top_to_bottom_with_type_label_box_and_state(
     read: Reader, page_server: PageServer
 ) -> None:
     body = """<!doctype html><body style='margin:0'>
@@ -102,7 +102,7 @@ def test_elements_come_from_top_to_bottom_with_type_label_box_and_state(
         ("<div onclick='x()'>Press</div>", "clickable", "Press", {}),
     ],
 )
-def test_each_kind_of_element_says_what_it_is(
+def test_each_kind_of_element_has_its_type(
     read: Reader, page_server: PageServer, *, markup: str, kind: str, label: str, state: object
 ) -> None:
     url = page_server.add("/kind", f"<!doctype html><meta charset=utf-8>{markup}")
@@ -110,7 +110,7 @@ def test_each_kind_of_element_says_what_it_is(
     assert (element["type"], element["label"], element["state"]) == (kind, label, state)
 
 
-def test_what_cannot_be_used_is_not_listed(read: Reader, page_server: PageServer) -> None:
+def test_unusable_elements_are_not_listed(read: Reader, page_server: PageServer) -> None:
     body = """<input type=hidden><button hidden>a</button><a>no target</a>
       <button style='visibility:hidden'>b</button><div style='display:none'><button>c</button></div>
       <div inert><button>d</button></div><a href=/x style='position:absolute;left:-9999px'>e</a>
@@ -119,7 +119,7 @@ def test_what_cannot_be_used_is_not_listed(read: Reader, page_server: PageServer
     assert labels == ["f", "g"]
 
 
-def test_shadow_roots_and_frames_of_the_same_origin_are_looked_into(
+def test_shadow_roots_and_frames_of_the_same_origin_are_read(
     read: Reader, page_server: PageServer
 ) -> None:
     body = """<!doctype html><body style='margin:0'><div id=host></div>
@@ -197,7 +197,7 @@ def test_other_fields_show_their_value(read: Reader, page_server: PageServer, ma
     assert field["state"]["value"] == "Zq7xKv2m"
 
 
-def test_a_short_secret_does_not_blot_out_words_that_contain_it(
+def test_a_short_secret_does_not_mask_words_that_contain_it(
     read: Reader, page_server: PageServer
 ) -> None:
     url = page_server.add("/pin", "<input name=pin value=2024><p>In 2024: item 120245, PIN-2024.")

@@ -1,4 +1,4 @@
-"""A step that failed on a page shows what the page looked like."""
+"""A step that failed on a page stores a screenshot of the page."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def start_in(
     return made.run_id
 
 
-def test_a_field_that_is_not_there_is_shown_by_the_page(
+def test_a_missing_field_stores_a_screenshot_of_the_page(
     principal: Principal, ended: Ended, pages: PageServer
 ) -> None:
     url = pages.add("/no-field", "<title>Bare</title><h1>Nothing to fill in</h1>")
@@ -77,7 +77,7 @@ def frame(markup: str) -> str:
 
 
 def pictured(reader: Reader, pages: PageServer, markup: str) -> bool:
-    """Tell whether a picture was kept of a page, in a run whose secret is the canary."""
+    """Return whether a screenshot of a page was stored, in a run whose secret is the canary."""
     context = replace(reader.context(), mask=Masker([CANARY]).text)
     url = pages.add("/page", f"<title>Page</title><h1>Page</h1>{markup}")
     assert reader.call("open_page", url=url).ok
@@ -96,7 +96,7 @@ def pictured(reader: Reader, pages: PageServer, markup: str) -> bool:
         f"<p role=textbox><b>{CANARY}</b></p>",
     ],
 )
-def test_a_field_that_holds_a_secret_is_emptied_wherever_it_is(
+def test_a_field_that_holds_a_secret_is_emptied_in_every_frame_and_shadow_root(
     open_reader: Callable[..., Reader],
     page_server: PageServer,
     field: str,
@@ -112,7 +112,7 @@ def test_a_field_that_holds_a_secret_is_emptied_wherever_it_is(
 
 @pytest.mark.parametrize("wrap", [str, shadow, frame, lambda markup: frame(shadow(markup))])
 @pytest.mark.parametrize("text", [CANARY, f"<p>{CANARY}", f"<button>{CANARY}</button>"])
-def test_a_page_that_says_a_secret_is_not_shown(
+def test_a_page_that_displays_a_secret_has_no_screenshot(
     open_reader: Callable[..., Reader],
     page_server: PageServer,
     text: str,
@@ -122,7 +122,7 @@ def test_a_page_that_says_a_secret_is_not_shown(
 
 
 @pytest.mark.parametrize("template_id", ["submit_and_verify", "batch_extract_pages"])
-def test_a_run_that_is_denied_its_first_page_shows_no_earlier_runs_page(
+def test_a_run_that_is_denied_its_first_page_has_no_screenshot_of_an_earlier_run(
     principal: Principal, ended: Ended, pages: PageServer, settings: Any, template_id: str
 ) -> None:
     settings.TRACE = "always"
@@ -138,7 +138,7 @@ def test_a_run_that_is_denied_its_first_page_shows_no_earlier_runs_page(
     assert not Artifact.objects.filter(run_id=denied.id, kind__in=["screenshot", "trace"]).exists()
 
 
-def test_an_address_that_leads_nowhere_has_no_picture(principal: Principal, ended: Ended) -> None:
+def test_an_unreachable_address_has_no_screenshot(principal: Principal, ended: Ended) -> None:
     run = ended(start(principal, "batch_extract_pages", urls=["http://127.0.0.1:9/", "file:///x"]))
     assert run.status == "failed"
     assert not Artifact.objects.filter(run_id=run.id, kind="screenshot").exists()

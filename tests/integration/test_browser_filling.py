@@ -12,7 +12,7 @@ from tests.support.template_sites import css, words
 pytest_plugins = ["tests.support.browser_fixtures"]
 
 
-def test_text_is_typed_in_place_of_what_was_there(read: Reader, page_server: PageServer) -> None:
+def test_typed_text_replaces_the_previous_value(read: Reader, page_server: PageServer) -> None:
     show(read, page_server, "<input id=a value=before><input id=b>")
     fill(read, css("#a"), "after 后")
     assert evaluate(read, "a.value") == "after 后"
@@ -42,7 +42,7 @@ def test_text_is_typed_in_place_of_what_was_there(read: Reader, page_server: Pag
         ("<input id=f type=email>", "名@例子.公司", "名@例子.公司"),
     ],
 )
-def test_each_kind_of_field_takes_its_value(
+def test_each_kind_of_field_accepts_its_value(
     read: Reader, page_server: PageServer, *, markup: str, value: str, shown: str
 ) -> None:
     show(read, page_server, markup)
@@ -55,7 +55,7 @@ def test_each_kind_of_field_takes_its_value(
     ("before", "value", "after"),
     [("", "true", True), ("checked", "true", True), ("checked", "否", False), ("", "no", False)],
 )
-def test_a_box_is_pressed_only_when_it_must(
+def test_a_checkbox_is_clicked_only_when_its_state_must_change(
     read: Reader, page_server: PageServer, *, before: str, value: str, after: bool
 ) -> None:
     show(read, page_server, f"<label><input id=c type=checkbox {before}> Agree</label>")
@@ -65,7 +65,7 @@ def test_a_box_is_pressed_only_when_it_must(
     assert pressed is (after != bool(before))
 
 
-def test_a_box_behind_its_label_is_pressed_by_its_label(
+def test_a_checkbox_behind_its_label_is_clicked_by_its_label(
     read: Reader, page_server: PageServer
 ) -> None:
     show(read, page_server, "<input id=c type=checkbox style=display:none><label for=c>Yes</label>")
@@ -73,7 +73,7 @@ def test_a_box_behind_its_label_is_pressed_by_its_label(
     assert evaluate(read, "c.checked") is True
 
 
-def test_a_radio_is_chosen_by_itself_or_by_its_groups_option(
+def test_a_radio_is_selected_by_itself_or_by_the_option_of_its_group(
     read: Reader, page_server: PageServer
 ) -> None:
     radios = "".join(
@@ -87,7 +87,7 @@ def test_a_radio_is_chosen_by_itself_or_by_its_groups_option(
     assert evaluate(read, "[red.checked, blue.checked]") == [False, True]
 
 
-def test_a_switch_made_of_a_div_is_pressed(read: Reader, page_server: PageServer) -> None:
+def test_a_switch_made_of_a_div_is_clicked(read: Reader, page_server: PageServer) -> None:
     show(
         read,
         page_server,
@@ -98,13 +98,13 @@ def test_a_switch_made_of_a_div_is_pressed(read: Reader, page_server: PageServer
     assert evaluate(read, "s.ariaChecked") == "true"
 
 
-def test_a_rich_editor_is_written_into(read: Reader, page_server: PageServer) -> None:
+def test_a_rich_editor_accepts_text(read: Reader, page_server: PageServer) -> None:
     show(read, page_server, "<div id=e contenteditable=true aria-label=Note><b>old</b></div>")
     fill(read, words("note"), "new 文字")
     assert evaluate(read, "e.innerText.trim()") == "new 文字"
 
 
-def test_fields_in_shadow_roots_and_frames_are_typed_into(
+def test_fields_in_shadow_roots_and_frames_accept_typed_text(
     read: Reader, page_server: PageServer
 ) -> None:
     show(
@@ -123,14 +123,16 @@ def test_fields_in_shadow_roots_and_frames_are_typed_into(
     assert evaluate(read, "i.contentDocument.querySelector('#b').textContent") == "1"
 
 
-def test_what_a_page_makes_of_a_value_is_warned_of(read: Reader, page_server: PageServer) -> None:
+def test_a_value_that_the_page_changes_causes_a_warning(
+    read: Reader, page_server: PageServer
+) -> None:
     show(read, page_server, "<input id=a maxlength=3 aria-label=Code>")
     assert fill(read, css("#a"), "12345")["warnings"] == [
         "The field “Code” changed the value to: 123"
     ]
 
 
-def test_secret_values_are_masked_in_what_is_told(read: Reader, page_server: PageServer) -> None:
+def test_secret_values_are_masked_in_the_output(read: Reader, page_server: PageServer) -> None:
     show(read, page_server, "<input id=p type=password maxlength=4><input id=t aria-label=Name>")
     told = fill(read, css("#p"), "hunter22")
     assert told["value"] == "***"
@@ -157,7 +159,7 @@ def test_secret_values_are_masked_in_what_is_told(read: Reader, page_server: Pag
         ("<div id=f>no field</div>", "x", "ELEMENT_NOT_FOUND"),
     ],
 )
-def test_a_value_that_a_field_does_not_take_is_refused(
+def test_a_value_that_a_field_does_not_accept_is_rejected(
     read: Reader, page_server: PageServer, *, markup: str, value: str, code: str
 ) -> None:
     show(read, page_server, markup)

@@ -1,4 +1,4 @@
-"""Pages that mean harm to their reader, or do it."""
+"""Pages that are hostile or harmful to their reader."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytest_plugins = ["tests.support.browser_fixtures"]
         ("/popups", "too_many_popups"),
     ],
 )
-def test_a_page_that_floods_its_reader_fails_at_once_and_the_next_page_works(
+def test_a_page_that_floods_the_reader_fails_at_once_and_the_next_page_works(
     read: Reader, page_server: PageServer, path: str, reason: str
 ) -> None:
     read(page_server.url("/plain"))
@@ -38,14 +38,14 @@ def test_a_few_dialogs_are_dismissed(read: Reader, page_server: PageServer) -> N
     assert "false," in read.text(page_server.url("/few-dialogs"))
 
 
-def test_dialogs_are_counted_page_by_page(read: Reader, page_server: PageServer) -> None:
+def test_dialogs_are_counted_per_page(read: Reader, page_server: PageServer) -> None:
     url = page_server.add(
         "/dozen", "<title>D</title><p>x<script>for (i = 0; i < 12; i++) alert(i)</script>"
     )
     assert [read(url)["title"] for _ in range(3)] == ["D", "D", "D"]
 
 
-def test_a_page_that_asks_whether_to_leave_is_left(read: Reader, page_server: PageServer) -> None:
+def test_a_page_with_a_beforeunload_dialog_is_left(read: Reader, page_server: PageServer) -> None:
     script = "<script>onbeforeunload = (event) => event.preventDefault()</script>"
     body = f"<title>Stay</title><button>b</button>{script}"
 
@@ -69,7 +69,7 @@ def test_a_popup_is_closed_and_the_page_is_read(read: Reader, page_server: PageS
     read.wait(wait_for_its_end())
 
 
-def test_broken_built_ins_and_shadowed_properties_do_not_stop_the_reader(
+def test_replaced_built_ins_and_shadowed_properties_do_not_stop_the_reader(
     read: Reader, page_server: PageServer
 ) -> None:
     page = read(page_server.url("/broken-builtins"))
@@ -83,7 +83,7 @@ def test_broken_built_ins_and_shadowed_properties_do_not_stop_the_reader(
     assert "hijacked" not in json.dumps(page)
 
 
-def test_a_page_cannot_take_the_readers_world_for_its_own(
+def test_a_page_cannot_change_the_javascript_world_of_the_reader(
     read: Reader, page_server: PageServer
 ) -> None:
     body = """<title>T</title><p>Real text of the page.</p><script>
@@ -96,7 +96,7 @@ def test_a_page_cannot_take_the_readers_world_for_its_own(
     assert page["content"]["sections"][0]["text"] == "Real text of the page."
 
 
-def test_a_page_nested_deeper_than_any_parser_would_is_read(
+def test_a_page_nested_deeper_than_any_parser_allows_is_read(
     read: Reader, page_server: PageServer
 ) -> None:
     body = """<title>Deep</title><p>top</p><div id=d></div><script>let at = d;
@@ -105,7 +105,7 @@ def test_a_page_nested_deeper_than_any_parser_would_is_read(
     assert "top" in read.text(page_server.add("/deep", body))
 
 
-def test_a_frame_that_floods_or_hangs_does_not_take_the_page_along(
+def test_a_frame_that_floods_or_hangs_does_not_stop_the_page(
     read: Reader, page_server: PageServer
 ) -> None:
     url = page_server.add(

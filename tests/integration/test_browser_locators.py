@@ -1,4 +1,5 @@
-"""Locators: which element words and selectors mean, in English and Chinese, wherever it stands."""
+"""Locators: which element a text or selector finds, in English and Chinese, in any part of a
+page."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from tests.support.pages import PageServer, serve_pages
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 
-# (words, purpose, id of the element that a person would take, by which property)
+# (words, purpose, id of the element that a person would choose, by which property)
 IN_ENGLISH = [
     ("User name", "field", "user", "label"),
     ("username", "field", "user", "label"),
@@ -112,7 +113,7 @@ ID_OF_TARGET = "() => continuityTarget.id"
 
 
 class Finder:
-    """Finds elements on the pages, kept open from one case to the next."""
+    """Find elements on the pages, which stay open from one case to the next."""
 
     def __init__(self, read: Reader, server: PageServer) -> None:
         self.read, self.server = read, server
@@ -126,7 +127,7 @@ class Finder:
     def find(
         self, page: str, locator: Mapping[str, Any], purpose: str = "any"
     ) -> tuple[str, Mapping[str, Any]]:
-        """Return the id of what was found, and its match."""
+        """Return the id of the element, and its match."""
         self.show(page)
         result = self.read.call("find_element", locator=locator, purpose=purpose, timeoutMs=0)
         assert result.output is not None, result.error
@@ -165,7 +166,7 @@ def selector(css: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("page", "words", "purpose", "wanted", "by"), CASES)
-def test_words_mean_what_a_person_would_take(
+def test_a_text_finds_the_element_that_a_person_would_choose(
     finder: Finder, *, page: str, words: str, purpose: str, wanted: str, by: str
 ) -> None:
     found, match = finder.find(page, semantic(words), purpose)
@@ -190,7 +191,7 @@ def test_there_are_enough_cases() -> None:
         ("/zh", "打印发票", "clickable"),
     ],
 )
-def test_words_for_what_is_not_there_find_nothing(
+def test_a_text_without_a_matching_element_finds_nothing(
     finder: Finder, *, page: str, words: str, purpose: str
 ) -> None:
     error = finder.miss(page, semantic(words), purpose)
@@ -215,7 +216,7 @@ def test_words_for_what_is_not_there_find_nothing(
         ("/en", selector("nav"), "field", "not_a_field"),
     ],
 )
-def test_what_cannot_be_used_is_not_taken_and_told_why(
+def test_an_unusable_element_is_not_chosen_and_the_reason_is_reported(
     finder: Finder, *, page: str, locator: dict[str, str], purpose: str, reason: str
 ) -> None:
     details = finder.miss(page, locator, purpose)["details"]
@@ -223,7 +224,7 @@ def test_what_cannot_be_used_is_not_taken_and_told_why(
     assert details["locator"] == locator
 
 
-def test_of_equals_the_first_of_the_document_is_taken_and_their_number_told(
+def test_of_equal_matches_the_first_of_the_document_is_chosen_and_their_number_reported(
     finder: Finder,
 ) -> None:
     found, match = finder.find("/en", semantic("edit"), "clickable")
@@ -232,7 +233,7 @@ def test_of_equals_the_first_of_the_document_is_taken_and_their_number_told(
     assert (found, match["equals"]) == ("shsave", 3)
 
 
-def test_a_purpose_narrows_what_is_looked_at(finder: Finder) -> None:
+def test_a_purpose_narrows_the_candidates(finder: Finder) -> None:
     assert finder.find("/zh", semantic("搜索"), "clickable")[0] == "go"
     assert finder.find("/zh", semantic("搜索"), "field")[0] == "q"
 
@@ -248,7 +249,7 @@ def test_a_purpose_narrows_what_is_looked_at(finder: Finder) -> None:
         ("/zh", "[placeholder*=手机]", "field", "mobile"),
     ],
 )
-def test_a_selector_takes_the_first_that_can_be_used(
+def test_a_selector_chooses_the_first_usable_element(
     finder: Finder, *, page: str, css: str, purpose: str, wanted: str
 ) -> None:
     found, match = finder.find(page, selector(css), purpose)
@@ -256,11 +257,11 @@ def test_a_selector_takes_the_first_that_can_be_used(
 
 
 @pytest.mark.parametrize("css", ["a[[", ">>", "div:has(", "::", "1"])
-def test_a_selector_that_is_none_is_an_invalid_parameter(finder: Finder, css: str) -> None:
+def test_an_invalid_selector_is_an_invalid_parameter(finder: Finder, css: str) -> None:
     assert finder.miss("/en", selector(css))["errorCode"] == "INVALID_PARAMETER"
 
 
-def test_a_page_whose_fields_have_the_names_of_properties_is_searched_all_the_same(
+def test_a_page_whose_fields_have_the_names_of_properties_is_still_searched(
     finder: Finder,
 ) -> None:
     traps = "".join(
@@ -271,7 +272,7 @@ def test_a_page_whose_fields_have_the_names_of_properties_is_searched_all_the_sa
     finder.page = ""
 
 
-def test_no_page_that_was_opened_is_a_failure(
+def test_a_search_without_an_open_page_is_a_failure(
     browser_loop: LoopThread, browser_runtime: BrowserRuntime
 ) -> None:
     opening = browser_runtime.open_session(run_id="run_test", trust="local")

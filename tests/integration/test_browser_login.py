@@ -1,4 +1,4 @@
-"""Logging in by a form at a real site, and what later runs have of it."""
+"""Logging in by a form at a real site, and the session in later runs."""
 
 from __future__ import annotations
 
@@ -59,17 +59,17 @@ def test_a_login_keeps_its_session_for_the_next_run(
     assert second.warnings == []
 
 
-def test_words_find_the_fields_too(log_in: LogIn, ended: Ended) -> None:
+def test_a_text_finds_the_fields_too(log_in: LogIn, ended: Ended) -> None:
     run = ended(log_in(fields=SEMANTIC).run_id)
     assert run.status == "succeeded", run.error
 
 
-def test_without_an_indicator_nobody_can_tell(log_in: LogIn, ended: Ended) -> None:
+def test_without_an_indicator_the_result_is_unknown(log_in: LogIn, ended: Ended) -> None:
     run = ended(log_in(password="wrong-password", successIndicator=None).run_id)
     assert (run.status, run.result["loginState"]) == ("succeeded", "unknown")
 
 
-def test_a_wrong_password_is_explained_and_shown_and_the_session_stays(
+def test_a_wrong_password_is_explained_and_shown_and_the_session_remains(
     log_in: LogIn, ended: Ended, principal: Principal
 ) -> None:
     made = log_in(
@@ -87,7 +87,7 @@ def test_a_wrong_password_is_explained_and_shown_and_the_session_stays(
     assert get_session(principal=principal, session_id=made.session_id)["cookies"] > 0
 
 
-def test_a_field_that_is_not_there_is_named(log_in: LogIn, ended: Ended) -> None:
+def test_a_missing_field_is_named(log_in: LogIn, ended: Ended) -> None:
     run = ended(log_in(path="/no_form").run_id)
     error = error_of(run)
     assert error["errorCode"] == "TPL_LOGIN_FIELD_NOT_FOUND"
@@ -98,7 +98,7 @@ def test_a_field_that_is_not_there_is_named(log_in: LogIn, ended: Ended) -> None
     assert run.next_actions[0]["args"]["sessionId"] == run.session_id
 
 
-def test_credentials_are_gone_once_the_form_is_sent(
+def test_credentials_are_deleted_once_the_form_is_sent(
     log_in: LogIn, ended: Ended, principal: Principal
 ) -> None:
     run_id = log_in(password="wrong-password").run_id
@@ -110,7 +110,7 @@ def test_credentials_are_gone_once_the_form_is_sent(
         retry_run(principal=principal, run_id=run_id)
 
 
-def test_a_login_into_a_session_that_is_there_uses_it(
+def test_a_login_into_an_existing_session_uses_it(
     log_in: LogIn, ended: Ended, members_site: str, read_in: ReadIn
 ) -> None:
     first = log_in(path="/no_form")
@@ -119,7 +119,7 @@ def test_a_login_into_a_session_that_is_there_uses_it(
     assert (run.session_id, run.status) == (first.session_id, "succeeded")
 
 
-def test_a_session_is_restored_with_a_warning_when_its_pages_were_let_go(
+def test_a_session_is_restored_with_a_warning_when_its_pages_were_closed(
     log_in: LogIn, ended: Ended, read_in: ReadIn, members_site: str, settings: Any
 ) -> None:
     made = log_in()
@@ -133,7 +133,7 @@ def test_a_session_is_restored_with_a_warning_when_its_pages_were_let_go(
     assert "restored from its saved state" in run.warnings[0]
 
 
-def test_a_clone_goes_its_own_way(
+def test_a_clone_is_independent_of_its_origin(
     log_in: LogIn, ended: Ended, read_in: ReadIn, members_site: str, principal: Principal
 ) -> None:
     made = log_in()
@@ -168,7 +168,7 @@ def test_two_runs_in_one_session_work_one_after_the_other(
     assert times == sorted(times)  # type: ignore[type-var]
 
 
-def test_a_run_whose_session_was_closed_meanwhile_fails_for_want_of_it(
+def test_a_run_whose_session_was_closed_meanwhile_fails_without_it(
     log_in: LogIn, ended: Ended, read_in: ReadIn, members_site: str, principal: Principal
 ) -> None:
     made = log_in()

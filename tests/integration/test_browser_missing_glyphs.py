@@ -1,7 +1,5 @@
-"""Pages in scripts that no font of the machine has are read as fast as others.
-
-The browser here knows one font, which has Latin letters alone, whatever fonts the machine has.
-"""
+"""Pages in scripts that no font of the machine supports are read as fast as others. The browser
+here has one font, with Latin letters alone, whatever fonts the machine has."""
 
 from __future__ import annotations
 
@@ -37,8 +35,7 @@ def latin_reader(
     browser_loop: LoopThread, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Reader]:
     """Read with a browser on a machine in China whose only font has bold Latin letters: neither the
-    language nor the weight speaks for that font.
-    """
+    language nor the weight favors that font."""
     folder = tmp_path_factory.mktemp("fonts")
     font = box_font("Latin Boxes", LATIN, style="Bold", narrow=500)
     (folder / "latin.ttf").write_bytes(font)
@@ -59,7 +56,7 @@ def latin_reader(
 def test_a_long_text_without_a_font_is_read_in_time(
     latin_reader: Reader, page_server: PageServer, text: str
 ) -> None:
-    """Without the fallback font these take 20 s to 75 s on a machine at rest, with it 2 s."""
+    """Without the fallback font these take 20 s to 75 s on an idle machine, with it 2 s."""
     url = page_server.add("/log", Answer(text.encode() * 200_000, mime="text/plain; charset=utf-8"))
     content = latin_reader(url, extract={"maxContentLength": 100})["content"]
     assert content["truncated"]
@@ -79,14 +76,14 @@ def test_a_long_page_without_a_font_is_read_in_time(
 
 @pytest.mark.parametrize("language", ["", "en", "zh-CN", "ja", "th"])
 @pytest.mark.parametrize("style", ["", "font-family: 'PingFang SC', Arial, sans-serif"])
-def test_the_fallback_font_comes_after_the_fonts_of_the_machine(
+def test_the_fallback_font_is_used_after_the_fonts_of_the_machine(
     latin_reader: Reader, page_server: PageServer, language: str, style: str
 ) -> None:
-    """Where letters are as wide as the machine's font has them, they are taken from there."""
+    """Letters that have the width of the machine's font are taken from that font."""
     spans = "".join(f"<span lang='{language}'>{text}</span>" for text in TEXTS)
     url = page_server.add("/measured", MEASURED.format(style=style, spans=spans))
     assert json.loads(latin_reader(url)["title"]) == WIDTHS
 
 
-def test_the_fallback_font_is_what_its_maker_makes() -> None:
+def test_the_fallback_font_equals_the_output_of_its_generator() -> None:
     assert (FOLDER / "fallback.ttf").read_bytes() == box_font(FAMILY, EVERY_CHARACTER)

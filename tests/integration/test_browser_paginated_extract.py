@@ -40,7 +40,7 @@ def test_it_stops_where_there_is_no_next_page_and_skips_the_rest(
     assert (run.done_steps, run.total_steps) == (9, 9)
 
 
-def test_it_stops_at_the_most_pages_asked_for(carry_out: CarryOut, site: Site) -> None:
+def test_it_stops_at_the_requested_maximum_of_pages(carry_out: CarryOut, site: Site) -> None:
     run = carry_out(
         "paginated_extract", startUrl=site.url("/list"), pagination=paging(css("#next"), 2)
     )
@@ -49,7 +49,7 @@ def test_it_stops_at_the_most_pages_asked_for(carry_out: CarryOut, site: Site) -
     assert site.server.hits["/list"] == 2
 
 
-def test_a_page_that_repeats_ends_it_and_is_not_told_twice(carry_out: CarryOut, site: Site) -> None:
+def test_a_page_that_repeats_ends_it_and_is_returned_once(carry_out: CarryOut, site: Site) -> None:
     run = carry_out(
         "paginated_extract", startUrl=site.url("/circle"), pagination=paging(words("next"), 20)
     )
@@ -70,7 +70,7 @@ def test_a_list_that_a_script_fills_is_read_page_by_page(carry_out: CarryOut, si
     assert (result["stoppedReason"], len(told)) == ("next_unavailable", 3)
 
 
-def test_pages_that_were_read_are_kept_when_a_later_one_fails(
+def test_pages_that_were_read_remain_when_a_later_one_fails(
     carry_out: CarryOut, site: Site
 ) -> None:
     wait = {"type": "selector", "value": "#next", "timeoutMs": 1000}
@@ -96,7 +96,7 @@ def test_a_first_page_that_fails_fails_the_run(carry_out: CarryOut, site: Site) 
     assert error["step"] == {"step": 0, "name": "read page 1"}
 
 
-def test_words_that_lead_nowhere_on_the_first_page_are_warned_of(
+def test_a_text_that_finds_nothing_on_the_first_page_causes_a_warning(
     carry_out: CarryOut, site: Site
 ) -> None:
     run = carry_out(
@@ -106,7 +106,7 @@ def test_words_that_lead_nowhere_on_the_first_page_are_warned_of(
     assert any("No element on page 1" in warning for warning in run.warnings)
 
 
-def test_a_selector_that_is_none_is_told_as_such(carry_out: CarryOut, site: Site) -> None:
+def test_an_invalid_selector_is_reported(carry_out: CarryOut, site: Site) -> None:
     run = carry_out(
         "paginated_extract", startUrl=site.url("/list"), pagination=paging(css("a[[["), 3)
     )

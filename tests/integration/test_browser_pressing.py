@@ -1,4 +1,4 @@
-"""Pressing things on a page that moves, covers, hangs or goes on, and waiting for what comes."""
+"""Clicking on a page that moves, covers, hangs or navigates, and waiting for the result."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from tests.support.template_sites import css, words
 pytest_plugins = ["tests.support.browser_fixtures"]
 
 
-def test_a_press_reaches_what_is_far_down_the_page(read: Reader, page_server: PageServer) -> None:
+def test_a_click_reaches_an_element_far_down_the_page(
+    read: Reader, page_server: PageServer
+) -> None:
     show(read, page_server, "<p style='height:5000px'>long</p><button id=b>Far</button>")
     press(read, words("far"))
     assert evaluate(read, "log").count("click:b:true") == 1
 
 
-def test_what_something_lies_over_is_not_pressed(read: Reader, page_server: PageServer) -> None:
+def test_a_covered_element_is_not_clicked(read: Reader, page_server: PageServer) -> None:
     show(
         read,
         page_server,
@@ -29,7 +31,7 @@ def test_what_something_lies_over_is_not_pressed(read: Reader, page_server: Page
     assert not [entry for entry in evaluate(read, "log") if entry.startswith("click")]
 
 
-def test_an_overlay_that_goes_away_is_waited_for(read: Reader, page_server: PageServer) -> None:
+def test_an_overlay_that_disappears_is_waited_for(read: Reader, page_server: PageServer) -> None:
     show(
         read,
         page_server,
@@ -40,7 +42,7 @@ def test_an_overlay_that_goes_away_is_waited_for(read: Reader, page_server: Page
     assert "click:b:true" in evaluate(read, "log")
 
 
-def test_an_element_that_comes_late_or_moves_is_waited_for(
+def test_an_element_that_appears_late_or_moves_is_waited_for(
     read: Reader, page_server: PageServer
 ) -> None:
     show(
@@ -65,7 +67,7 @@ def test_a_button_that_is_enabled_late_is_waited_for(read: Reader, page_server: 
     assert evaluate(read, "log").count("click:b:true") == 1
 
 
-def test_a_press_that_would_miss_touches_nothing_else(
+def test_a_click_that_would_miss_hits_no_other_element(
     read: Reader, page_server: PageServer
 ) -> None:
     show(
@@ -82,9 +84,7 @@ def test_a_press_that_would_miss_touches_nothing_else(
     assert seen.count("click:b:true") == 1
 
 
-def test_a_link_for_a_tab_of_its_own_opens_in_this_one(
-    read: Reader, page_server: PageServer
-) -> None:
+def test_a_link_for_a_new_tab_opens_in_this_tab(read: Reader, page_server: PageServer) -> None:
     show(read, page_server, f"<a target=_blank href='{page_server.url('/plain')}'>Open</a>")
     press(read, words("open"))
     page = read.call("read_current_page").output
@@ -92,7 +92,9 @@ def test_a_link_for_a_tab_of_its_own_opens_in_this_one(
     assert page["title"] == "Plain"
 
 
-def test_a_form_without_a_button_is_sent_by_enter(read: Reader, page_server: PageServer) -> None:
+def test_a_form_without_a_button_is_submitted_by_enter(
+    read: Reader, page_server: PageServer
+) -> None:
     show(read, page_server, "<form action=/plain><input id=q name=q></form>")
     fill(read, css("#q"), "x")
     result = read.call("submit_form")
@@ -103,7 +105,7 @@ def test_a_form_without_a_button_is_sent_by_enter(read: Reader, page_server: Pag
     assert page["url"].endswith("/plain?q=x")
 
 
-def test_of_several_forms_the_one_that_was_filled_is_sent(
+def test_of_several_forms_the_filled_one_is_submitted(
     read: Reader, page_server: PageServer
 ) -> None:
     show(
@@ -119,13 +121,13 @@ def test_of_several_forms_the_one_that_was_filled_is_sent(
     assert page["title"] == "Plain"
 
 
-def test_a_page_without_a_form_has_nothing_to_send(read: Reader, page_server: PageServer) -> None:
+def test_a_page_without_a_form_has_nothing_to_submit(read: Reader, page_server: PageServer) -> None:
     show(read, page_server, "<p>Nothing here")
     error = failed(read, "submit_form")
     assert (error["errorCode"], error["details"]["reason"]) == ("ELEMENT_NOT_FOUND", "no_form")
 
 
-def test_a_question_of_the_page_is_answered_with_no_and_told(
+def test_a_dialog_of_the_page_is_dismissed_and_reported(
     read: Reader, page_server: PageServer
 ) -> None:
     show(read, page_server, "<button onclick=\"window.said = confirm('Really?')\">Ask</button>")
@@ -135,7 +137,7 @@ def test_a_question_of_the_page_is_answered_with_no_and_told(
     assert evaluate(read, "said") is False
 
 
-def test_a_press_after_which_the_page_hangs_may_have_had_its_effect(
+def test_a_click_after_which_the_page_hangs_may_have_had_its_effect(
     read: Reader, page_server: PageServer
 ) -> None:
     show(read, page_server, '<button onclick="for(;;){}">Hang</button>')
@@ -145,7 +147,9 @@ def test_a_press_after_which_the_page_hangs_may_have_had_its_effect(
     assert result.error["details"].get("effect") == "unknown"
 
 
-def test_a_wait_that_is_not_met_is_an_answer(read: Reader, page_server: PageServer) -> None:
+def test_a_wait_condition_that_is_not_met_is_a_result(
+    read: Reader, page_server: PageServer
+) -> None:
     show(read, page_server, "<p id=p>Here</p>")
     never = {"type": "selector", "value": "#never", "timeoutMs": 200}
     output = read.call("wait_for", condition=never).output
@@ -156,7 +160,7 @@ def test_a_wait_that_is_not_met_is_an_answer(read: Reader, page_server: PageServ
     assert output["met"] is True
 
 
-def test_a_next_page_that_is_slow_is_waited_for(read: Reader, page_server: PageServer) -> None:
+def test_a_slow_next_page_is_waited_for(read: Reader, page_server: PageServer) -> None:
     slow = page_server.add("/later", html("<title>Later</title>", delay=4.5))
     show(read, page_server, f"<a href='{slow}'>On</a>")
     press(read, words("on"))
@@ -165,7 +169,7 @@ def test_a_next_page_that_is_slow_is_waited_for(read: Reader, page_server: PageS
     assert page["title"] == "Later"
 
 
-def test_a_page_that_a_script_sends_on_after_a_while_is_followed(
+def test_a_page_that_a_script_redirects_after_a_while_is_followed(
     read: Reader, page_server: PageServer
 ) -> None:
     slow = page_server.add("/later", html("<title>Later</title>", delay=4.0))
@@ -180,7 +184,7 @@ def test_a_page_that_a_script_sends_on_after_a_while_is_followed(
     assert page["title"] == "Later"
 
 
-def test_the_page_of_a_session_is_no_page_of_its_next_run(
+def test_the_page_of_a_session_is_not_used_in_its_next_run(
     read: Reader, page_server: PageServer
 ) -> None:
     show(read, page_server, "<input id=a>")
@@ -193,7 +197,7 @@ def test_the_page_of_a_session_is_no_page_of_its_next_run(
     fill(read, css("#a"), "x")
 
 
-def test_a_page_that_came_long_ago_is_still_given_its_time(
+def test_a_page_that_was_opened_long_ago_still_gets_its_wait_time(
     read: Reader, page_server: PageServer
 ) -> None:
     show(read, page_server, "<p id=p>Here")

@@ -1,6 +1,5 @@
-"""Pages that are refused for their address in a run of calls that goes on over failed ones: each is
-that call's failed result and one row of the audit log, and the next calls are made.
-"""
+"""Pages whose address is rejected in a run of calls that continues after failed calls: each is a
+failed result of its call and one row of the audit log, and the next calls are made."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ Ended = Callable[..., Run]
 
 @pytest.fixture
 def made(place: WorkerProcess, browser_closed: None, principal: Principal) -> Ended:
-    """Make calls as a run that goes on over failed ones, and return it."""
+    """Submit calls as a run that continues after failed calls, work it, and return it."""
 
     def make(*calls: tuple[str, dict[str, Any]], caller: Principal = principal) -> Run:
         inputs = {
@@ -47,7 +46,7 @@ def made(place: WorkerProcess, browser_closed: None, principal: Principal) -> En
 
 @pytest.fixture
 def developing(project: Path) -> Iterator[Path]:
-    """The project's folder, in developer mode."""
+    """Return the project's folder, in developer mode."""
     set_local_folder(LocalFolder(project, is_named=True, developer=True))
     yield project
     set_local_folder(None)
@@ -55,20 +54,20 @@ def developing(project: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def outside() -> Iterator[str]:
-    """A page at another address than those of the two names; nobody may come."""
+    """Serve a page at an address other than those of the two names; no request may arrive."""
     with serve_pages("127.0.0.2") as server:
         yield server.add("/outside", "<title>Outside</title>")
         assert server.hits.total() == 0
 
 
 def came_of(run: Run) -> list[str]:
-    """Return what each call came to: ok, or its code."""
+    """Return the outcome of each call: ok, or its code."""
     assert run.result is not None, run.error
     return [one["error"]["code"] if "error" in one else "ok" for one in run.result["results"]]
 
 
 def refused(run: Run) -> list[tuple[int, str]]:
-    """Return what the audit log says was refused for its address: the step and the host."""
+    """Return the rejected addresses of the audit log: the step and the host."""
     rows = AuditEntry.objects.filter(action="address.refused", resource_id=run.id).order_by("id")
     return [(row.metadata["step"], row.metadata["host"]) for row in rows]
 
@@ -77,7 +76,7 @@ def act(action: str, **args: Any) -> tuple[str, dict[str, Any]]:
     return "browser_action", {"action": action, **args}
 
 
-def test_an_address_that_is_refused_stops_no_later_action(
+def test_a_rejected_address_stops_no_later_action(
     made: Ended, developing: Path, page_server: PageServer, outside: str
 ) -> None:
     gone = page_server.add("/out", Answer(status=302, headers={"Location": outside}))
@@ -95,7 +94,7 @@ def test_an_address_that_is_refused_stops_no_later_action(
     assert (developing / "a.png").exists()
 
 
-def test_a_page_that_a_press_tried_to_leave_is_not_taken_for_open(
+def test_a_page_that_a_click_tried_to_leave_does_not_count_as_open(
     made: Ended, developing: Path, page_server: PageServer, outside: str
 ) -> None:
     game = page_server.add("/game", f"<title>Game</title><a id=go href='{outside}'>go</a>")
@@ -104,7 +103,7 @@ def test_a_page_that_a_press_tried_to_leave_is_not_taken_for_open(
     assert not (developing / "a.png").exists()
 
 
-def test_a_remote_callers_refused_page_is_audited_though_the_run_goes_on(
+def test_a_rejected_page_of_a_remote_caller_is_audited_though_the_run_continues(
     made: Ended, project: Path, page_server: PageServer, principal: Principal
 ) -> None:
     here = page_server.add("/secret", "<title>Inside</title>")

@@ -1,4 +1,4 @@
-"""The template `replay_success_path`: checked whole before it begins, then step by step."""
+"""The template `replay_success_path`: validated whole before it starts, then run step by step."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SEARCH = [
 
 @pytest.fixture
 def keep(principal: Principal) -> Keep:
-    """Write a success path of alice's and return its id: `keep(steps, "url", "query")`."""
+    """Store a success path of alice's and return its id: `keep(steps, "url", "query")`."""
 
     def write(procedure: Any, *slots: str, user_id: str = "alice", **changed: Any) -> str:
         path = {
@@ -68,7 +68,7 @@ def refusal(principal: Principal, **inputs: Any) -> InvalidInput:
     return refused.value
 
 
-def test_a_stored_search_is_done_again_with_other_words(
+def test_a_stored_search_runs_again_with_other_values(
     carry_out: CarryOut, site: Site, keep: Keep
 ) -> None:
     object_id = keep(SEARCH, "url", "query")
@@ -82,7 +82,7 @@ def test_a_stored_search_is_done_again_with_other_words(
     assert RunStep.objects.get(run=run, index=2).effect == "once"
 
 
-def test_steps_that_share_no_page_are_not_done_twice(
+def test_steps_that_share_no_page_are_not_run_twice(
     carry_out: CarryOut, site: Site, keep: Keep
 ) -> None:
     read = {"tool": "read_page", "args": {"url": "${url}"}, "name": "look"}
@@ -109,7 +109,7 @@ def test_the_first_step_that_fails_ends_the_run(
     assert (error["step"]["step"], error["details"]["done"]) == (1, 1)
 
 
-def test_a_run_keeps_to_the_version_that_it_was_submitted_with(
+def test_a_run_uses_the_version_that_it_was_submitted_with(
     principal: Principal, site: Site, keep: Keep, place: WorkerProcess
 ) -> None:
     object_id = keep([{"tool": "read_page", "args": {"url": "http://nowhere.invalid/"}}])
@@ -133,9 +133,7 @@ def test_missing_slots_are_named(principal: Principal, keep: Keep) -> None:
 
 
 @pytest.mark.parametrize("more", ["querry", "url "])
-def test_a_slot_that_the_path_does_not_know_is_refused(
-    principal: Principal, keep: Keep, more: str
-) -> None:
+def test_an_unknown_slot_is_rejected(principal: Principal, keep: Keep, more: str) -> None:
     object_id = keep(SEARCH[:1], "url")
     told = refusal(principal, objectId=object_id, slots={"url": "http://x.test/", more: "y"})
     assert "has no slot" in told.message
@@ -150,7 +148,7 @@ def test_a_slot_that_the_path_does_not_know_is_refused(
         ({"tool": "read_page", "args": {"url": ["${url}"]}}, "read_page: url"),
     ],
 )
-def test_a_step_that_cannot_be_done_is_found_before_the_first_is(
+def test_an_invalid_step_is_found_before_the_first_step_runs(
     principal: Principal, keep: Keep, step: dict[str, Any], named: str
 ) -> None:
     object_id = keep([SEARCH[0], step], "url")
@@ -187,11 +185,11 @@ def test_unknown_foreign_and_other_objects_read_the_same(
         {"objectId": "x", "version": 0},
     ],
 )
-def test_inputs_are_closed(principal: Principal, inputs: dict[str, Any]) -> None:
+def test_unknown_inputs_are_rejected(principal: Principal, inputs: dict[str, Any]) -> None:
     assert refusal(principal, **inputs).details["errors"]
 
 
-def test_a_slot_that_stands_alone_keeps_its_type(principal: Principal, keep: Keep) -> None:
+def test_a_slot_that_is_the_whole_value_keeps_its_type(principal: Principal, keep: Keep) -> None:
     until = {"type": "selector", "value": "#${id}", "timeoutMs": "${ms}"}
     wait = {"tool": "wait_for", "args": {"condition": until}}
     object_id = keep([SEARCH[0], wait], "url", "id", "ms")
@@ -207,7 +205,7 @@ def test_a_slot_that_stands_alone_keeps_its_type(principal: Principal, keep: Kee
     assert plan[1].input["args"] == {"condition": told}
 
 
-def test_policy_is_asked_before_each_step(carry_out: CarryOut, site: Site, keep: Keep) -> None:
+def test_policy_is_evaluated_before_each_step(carry_out: CarryOut, site: Site, keep: Keep) -> None:
     create_rule(
         RuleFields("deny", tool="fill_field", reason="Nothing is typed here."), actor="test"
     )
@@ -222,7 +220,7 @@ def test_policy_is_asked_before_each_step(carry_out: CarryOut, site: Site, keep:
     assert not site.server.hits["/api/find"]
 
 
-def test_a_step_waits_for_a_person_and_goes_on_where_it_stood(
+def test_a_step_waits_for_a_person_and_continues_from_there(
     hand_in: Callable[..., str], site: Site, keep: Keep, place: WorkerProcess, browser_closed: None
 ) -> None:
     create_rule(RuleFields("confirm", tool="submit_form", reason="Look first."), actor="test")

@@ -1,4 +1,4 @@
-"""The browser of a process: started when needed and when it died, and nothing left behind."""
+"""The browser of a process: started on demand and after a crash, without leftovers."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ get_loop().submit(hold()).result()
 
 @pytest.fixture
 def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A temporary directory of this test's own, so that it sees what is left there."""
+    """Return a temporary directory of this test alone, so that the test finds all leftovers."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return tmp_path
 
 
 @pytest.fixture
 def runtime(browser_loop: LoopThread, base: Path) -> Iterator[BrowserRuntime]:
-    """A browser of this test's own, to be killed."""
+    """Return a browser of this test alone, which the test may kill."""
     runtime = BrowserRuntime()
     yield runtime
     browser_loop.submit(runtime.close()).result(30)
@@ -64,7 +64,7 @@ def reader(browser_loop: LoopThread, runtime: BrowserRuntime) -> Reader:
 
 
 def processes(base: Path) -> dict[str, psutil.Process]:
-    """Return the driver and the browser that live below `base`, by name."""
+    """Return the driver and the browser that run below `base`, by name."""
     found = {}
     for process in psutil.process_iter():
         try:
@@ -80,7 +80,7 @@ def processes(base: Path) -> dict[str, psutil.Process]:
 
 
 def living(base: Path) -> list[int]:
-    """Return every process that has to do with `base`: browsers' children bear no profile."""
+    """Return every process that uses `base`: browsers' children have no profile argument."""
     return [
         process.pid
         for process in psutil.process_iter()
@@ -141,7 +141,7 @@ def test_a_killed_browser_or_driver_is_a_crashed_page_and_the_retry_has_a_new_on
 
 
 @pytest.mark.parametrize("victim", ["browser", "driver"])
-def test_a_browser_that_died_while_nobody_looked_is_replaced_for_the_next_session(
+def test_a_browser_that_crashed_while_idle_is_replaced_for_the_next_session(
     browser_loop: LoopThread,
     runtime: BrowserRuntime,
     reader: Reader,
@@ -187,7 +187,7 @@ def test_close_leaves_no_process_and_no_file(
 
 
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM])
-def test_a_killed_owner_leaves_no_process_and_what_it_leaves_on_disk_is_swept(
+def test_a_killed_owner_leaves_no_process_and_its_files_are_swept(
     page_server: PageServer, base: Path, ending: signal.Signals
 ) -> None:
     owner = subprocess.Popen(
@@ -207,7 +207,7 @@ def test_a_killed_owner_leaves_no_process_and_what_it_leaves_on_disk_is_swept(
     assert list(base.iterdir()) == []
 
 
-def test_a_missing_browser_is_told_with_the_way_out(
+def test_a_missing_browser_is_reported_with_the_remedy(
     browser_loop: LoopThread, page_server: PageServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CONTINUITY_CHROMIUM", "/nowhere/chromium")
@@ -218,7 +218,7 @@ def test_a_missing_browser_is_told_with_the_way_out(
     assert "/nowhere" not in str(failure.as_dict())
 
 
-def test_a_browser_that_does_not_start_is_a_failure_that_leaves_nothing(
+def test_a_browser_that_does_not_start_is_a_failure_without_leftovers(
     browser_loop: LoopThread, page_server: PageServer, base: Path
 ) -> None:
     runtime = BrowserRuntime(lambda: Chromium(Path("/bin/false"), "configured"))

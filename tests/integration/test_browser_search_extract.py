@@ -39,9 +39,7 @@ def test_a_result_is_opened_in_the_same_tab_and_read(carry_out: CarryOut, site: 
     assert "Read me to the end" in str(run.result["content"])
 
 
-def test_what_was_taken_for_what_was_meant_is_told_with_its_score(
-    carry_out: CarryOut, site: Site
-) -> None:
+def test_an_approximate_match_is_reported_with_its_score(carry_out: CarryOut, site: Site) -> None:
     run = carry_out("search_extract", **asked(site, openResult=css("li.result a")))
     events = RunEvent.objects.filter(run=run, type="step.succeeded").order_by("seq")
     told = {event.data["name"]: event.data.get("match") for event in events}
@@ -62,9 +60,7 @@ def test_the_button_may_be_named(carry_out: CarryOut, site: Site) -> None:
     assert run.result["pageInfo"] is None
 
 
-def test_a_field_that_is_not_there_fails_with_those_that_are(
-    carry_out: CarryOut, site: Site
-) -> None:
+def test_a_missing_field_fails_with_the_existing_ones(carry_out: CarryOut, site: Site) -> None:
     run = carry_out("search_extract", **asked(site, searchField=words("postal code")))
     error = error_of(run)
     assert (run.status, error["errorCode"]) == ("failed", "ELEMENT_NOT_FOUND")
@@ -78,14 +74,14 @@ def test_a_field_that_is_not_there_fails_with_those_that_are(
     )
 
 
-def test_a_result_that_is_not_there_fails_with_the_results(carry_out: CarryOut, site: Site) -> None:
+def test_a_missing_result_fails_with_the_existing_results(carry_out: CarryOut, site: Site) -> None:
     run = carry_out("search_extract", **asked(site, openResult=css("li.result a.missing")))
     error = error_of(run)
     assert error["errorCode"] == "ELEMENT_NOT_FOUND"
     assert error["step"]["name"] == "open a result and read it"
 
 
-def test_results_that_do_not_come_are_a_timeout(carry_out: CarryOut, site: Site) -> None:
+def test_results_that_do_not_appear_are_a_timeout(carry_out: CarryOut, site: Site) -> None:
     never = {"type": "selector", "value": ".never", "timeoutMs": 300}
     run = carry_out("search_extract", **asked(site, waitForResults=never))
     error = error_of(run)
@@ -96,7 +92,7 @@ def test_results_that_do_not_come_are_a_timeout(carry_out: CarryOut, site: Site)
     assert run.next_actions[0]["args"]["inputs"]["query"] == "queues 队列"
 
 
-def test_a_wait_that_the_runs_end_cuts_short_is_the_runs_timeout(
+def test_a_wait_that_the_end_of_the_run_cuts_short_is_a_timeout_of_the_run(
     carry_out: CarryOut, site: Site
 ) -> None:
     never = {"type": "selector", "value": ".never", "timeoutMs": 60_000}
@@ -107,6 +103,6 @@ def test_a_wait_that_the_runs_end_cuts_short_is_the_runs_timeout(
     assert run.next_actions[0]["args"]["options"]["timeoutMs"] > 6000
 
 
-def test_an_address_that_is_none_of_the_web_is_refused(carry_out: CarryOut, site: Site) -> None:
+def test_an_address_outside_the_web_is_rejected(carry_out: CarryOut, site: Site) -> None:
     run = carry_out("search_extract", **asked(site, startUrl="file:///etc/passwd"))
     assert error_of(run)["errorCode"] == "INVALID_PARAMETER"

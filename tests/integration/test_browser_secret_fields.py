@@ -1,4 +1,4 @@
-"""Fields of a form that are flagged secret: typed into the page, kept nowhere."""
+"""Fields of a form that are flagged secret: typed into the page, stored nowhere."""
 
 from __future__ import annotations
 

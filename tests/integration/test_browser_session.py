@@ -1,4 +1,4 @@
-"""A run's session: tabs that are leased, shared out, given back and never left behind."""
+"""A run's session: its tabs are leased, shared, released and always closed."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_tabs_of_a_session_share_cookies_and_sessions_do_not(
     assert "cookie: ." in other.text(page_server.url("/show"))
 
 
-def test_a_cancelled_reading_leaves_a_session_that_works(
+def test_a_canceled_read_leaves_a_session_that_works(
     open_reader: Callable[..., Reader], page_server: PageServer
 ) -> None:
     read = open_reader(max_tabs=1)
@@ -82,7 +82,7 @@ def test_a_cancelled_reading_leaves_a_session_that_works(
     assert read.wait(pages_of(read)) == 1
 
 
-def test_a_page_whose_closing_the_browser_lost_is_closed_again(
+def test_a_page_whose_close_the_browser_lost_is_closed_again(
     open_reader: Callable[..., Reader], page_server: PageServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = open_reader(max_tabs=1)
@@ -103,7 +103,7 @@ def test_a_page_whose_closing_the_browser_lost_is_closed_again(
     assert read(page_server.url("/other"))["title"] == "Other"
 
 
-def test_a_crashed_page_is_told_as_such_and_replaced(read: Reader, page_server: PageServer) -> None:
+def test_a_crashed_page_is_reported_and_replaced(read: Reader, page_server: PageServer) -> None:
     async def crash_while_reading() -> None:
         reading = asyncio.create_task(read.reading(page_server.url("/long-poll")))
         while not page_server.hits["/api/never"]:
@@ -128,7 +128,7 @@ def test_a_closed_session_gives_no_tab_and_may_be_closed_again(
     assert isinstance(read.failure(page_server.url("/plain")), PageCrashed)
 
 
-def test_closing_a_session_ends_what_it_still_reads(read: Reader, page_server: PageServer) -> None:
+def test_closing_a_session_ends_its_reads(read: Reader, page_server: PageServer) -> None:
     async def close_while_reading() -> float:
         reading = asyncio.create_task(read.reading(page_server.url("/half")))
         await asyncio.sleep(0.3)
@@ -141,7 +141,7 @@ def test_closing_a_session_ends_what_it_still_reads(read: Reader, page_server: P
     assert read.wait(close_while_reading()) < 5
 
 
-def test_a_page_that_hangs_after_it_was_read_costs_the_next_one_a_retry_and_no_more(
+def test_a_page_that_hangs_after_it_was_read_costs_the_next_one_only_a_retry(
     open_reader: Callable[..., Reader], page_server: PageServer
 ) -> None:
     read = open_reader(max_tabs=1)
@@ -153,7 +153,7 @@ def test_a_page_that_hangs_after_it_was_read_costs_the_next_one_a_retry_and_no_m
     assert read(page_server.url("/plain"))["title"] == "Plain"
 
 
-def test_a_screenshot_is_kept_when_asked_for(read: Reader, page_server: PageServer) -> None:
+def test_a_screenshot_is_stored_when_requested(read: Reader, page_server: PageServer) -> None:
     assert "screenshotArtifactId" not in read(page_server.url("/plain"))
     page = read(page_server.url("/plain"), screenshot=True)
     ((kind, mime_type, data),) = read.saved
@@ -162,7 +162,7 @@ def test_a_screenshot_is_kept_when_asked_for(read: Reader, page_server: PageServ
     assert data.endswith(b"\xff\xd9")
 
 
-def test_a_screenshot_covers_secret_fields_and_leaves_the_page_as_it_was(
+def test_a_screenshot_masks_secret_fields_and_leaves_the_page_unchanged(
     read: Reader, page_server: PageServer
 ) -> None:
     def page(name: str, value: str) -> str:
@@ -177,7 +177,7 @@ def test_a_screenshot_covers_secret_fields_and_leaves_the_page_as_it_was(
     assert read.elements(secret)[0]["state"] == {"value": "***"}
 
 
-def test_service_workers_run_where_their_requests_are_judged_too(
+def test_service_workers_run_where_their_requests_are_checked_too(
     open_reader: Callable[..., Reader],
     remote_with: Callable[[EgressPolicy], Reader],
     page_server: PageServer,

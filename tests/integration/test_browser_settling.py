@@ -1,4 +1,4 @@
-"""When a page is read: complete where it rests, as it stands where it never does."""
+"""When a page is read: complete once it is idle, in its current state if it never is."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_a_page_that_scripts_fill_in_is_read_complete(
     assert "fetched at last" in read.text(page_server.url(path))
 
 
-def test_a_page_whose_script_comes_in_pieces_is_read_complete(
+def test_a_page_whose_script_arrives_in_pieces_is_read_complete(
     read: Reader, page_server: PageServer
 ) -> None:
     script = b"document.getElementById('app').textContent = 'the piece has come, and filled it'"
@@ -46,7 +46,7 @@ def test_what_load_listeners_and_zero_timers_write_is_read(
     assert read.text(page_server.add("/late", body)).split()[:2] == ["A", "B"]
 
 
-def test_a_page_at_rest_is_not_waited_for(read: Reader, page_server: PageServer) -> None:
+def test_an_idle_page_is_not_waited_for(read: Reader, page_server: PageServer) -> None:
     page_server.add("/static", "<title>S</title>" + "<p>Text that needs no script at all." * 20)
     timed(read, page_server.url("/static"))
     assert min(timed(read, page_server.url("/static"))[1] for _ in range(3)) < 0.3
@@ -60,7 +60,7 @@ def test_a_page_at_rest_is_not_waited_for(read: Reader, page_server: PageServer)
         ("/endless-requests", "still requesting"),
     ],
 )
-def test_a_page_that_never_rests_is_read_after_three_seconds_with_a_warning(
+def test_a_page_that_is_never_idle_is_read_after_three_seconds_with_a_warning(
     read: Reader, page_server: PageServer, path: str, what: str
 ) -> None:
     page, seconds = timed(read, page_server.url(path))
@@ -77,25 +77,25 @@ def test_a_page_whose_timers_never_end_is_read_without_a_warning(
     assert seconds < 3.0
 
 
-def test_a_page_that_clears_all_timers_does_not_stop_its_reader(
+def test_a_page_that_clears_all_timers_does_not_stop_the_reader(
     read: Reader, page_server: PageServer
 ) -> None:
     assert "new" in read.text(page_server.url("/clears-timers"))
 
 
 @pytest.mark.parametrize("path", ["/redirect", "/script-redirect", "/meta-refresh"])
-def test_a_page_that_sends_its_reader_on_is_read_where_it_leads(
+def test_a_page_that_redirects_is_read_at_its_final_address(
     read: Reader, page_server: PageServer, path: str
 ) -> None:
     page = read(page_server.url(path))
     assert (page["url"], page["title"]) == (page_server.url("/plain"), "Plain")
 
 
-def test_a_page_that_reloads_without_end_ends(read: Reader, page_server: PageServer) -> None:
+def test_a_page_that_reloads_without_end_fails(read: Reader, page_server: PageServer) -> None:
     began = time.monotonic()
     told = []
     try:
-        told = read(page_server.url("/reload-loop"))["warnings"]  # caught between two documents
+        told = read(page_server.url("/reload-loop"))["warnings"]  # read between two documents
     except NavigationFailed as failure:
         told = [failure.message]
     assert ["navigating to other" in line for line in told] == [True]
@@ -105,7 +105,7 @@ def test_a_page_that_reloads_without_end_ends(read: Reader, page_server: PageSer
 @pytest.mark.parametrize(
     ("path", "seconds"), [("/never", 4.0), ("/half", 4.0), ("/busy-loop", 5.0)]
 )
-def test_a_page_that_does_not_arrive_fails_within_the_callers_time(
+def test_a_page_that_does_not_load_fails_within_the_timeout_of_the_caller(
     read: Reader, page_server: PageServer, path: str, seconds: float
 ) -> None:
     began = time.monotonic()
@@ -147,7 +147,7 @@ def test_a_condition_is_waited_for(
     assert "here now" in read.text(url, waitFor=condition)
 
 
-def test_a_page_can_be_waited_for_until_it_rests(read: Reader, page_server: PageServer) -> None:
+def test_the_caller_can_wait_until_a_page_is_idle(read: Reader, page_server: PageServer) -> None:
     body = """<p id=p>0</p><script>let n = 0;
       const t = setInterval(() => { p.textContent = ++n; if (n === 8) clearInterval(t) }, 200)
       </script>"""
@@ -155,7 +155,7 @@ def test_a_page_can_be_waited_for_until_it_rests(read: Reader, page_server: Page
     assert "8" in read.text(url, waitFor={"type": "stable"})
 
 
-def test_a_condition_is_met_on_the_page_that_the_first_one_leads_to(
+def test_a_condition_is_met_on_the_page_that_the_first_one_redirects_to(
     read: Reader, page_server: PageServer
 ) -> None:
     url = page_server.add(
@@ -174,7 +174,7 @@ def test_a_condition_is_met_on_the_page_that_the_first_one_leads_to(
         {"type": "urlContains", "value": "never"},
     ],
 )
-def test_a_condition_that_is_not_met_in_its_time_is_a_timeout(
+def test_a_condition_that_is_not_met_in_time_is_a_timeout(
     read: Reader, page_server: PageServer, condition: dict[str, str]
 ) -> None:
     url = page_server.add("/unmet", "<p>text<p hidden>x")
@@ -183,15 +183,13 @@ def test_a_condition_that_is_not_met_in_its_time_is_a_timeout(
     assert failure.details["waitFor"] == {**condition, "timeoutMs": 300}
 
 
-def test_a_selector_that_is_none_is_an_invalid_parameter(
-    read: Reader, page_server: PageServer
-) -> None:
+def test_an_invalid_selector_is_an_invalid_parameter(read: Reader, page_server: PageServer) -> None:
     condition = {"type": "selector", "value": "p[["}
     failure = read.failure(page_server.url("/plain"), waitFor=condition)
     assert isinstance(failure, InvalidTarget)
 
 
-def test_a_page_keeps_native_looking_functions_that_work(
+def test_functions_that_scripts_patch_still_look_native_and_work(
     read: Reader, page_server: PageServer
 ) -> None:
     body = """<p id=p></p><script>(async () => {

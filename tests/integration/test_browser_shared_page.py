@@ -1,6 +1,5 @@
-"""The page that a run's steps share, when it is lost with its worker: what is done again, and what
-never is.
-"""
+"""The page that a run's steps share, when its worker crashes: which steps are repeated, and which
+never are."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ GoOn = Callable[..., Run]
 
 @pytest.fixture
 def go_on(place: WorkerProcess, browser_closed: None) -> GoOn:
-    """Carry a run on as after a worker that was lost: its steps so far, with what they left."""
+    """Continue a run after its worker crashed: its steps so far, with their outputs."""
 
     def work(run_id: str, *left: tuple[str, dict[str, Any] | None]) -> Run:
         for index, (status, output) in enumerate(left):
@@ -38,7 +37,7 @@ def go_on(place: WorkerProcess, browser_closed: None) -> GoOn:
 
 @pytest.fixture
 def form(hand_in: HandIn, site: Site) -> str:
-    """A run that fills one field and submits."""
+    """Create a run that fills one field and submits."""
     field = {"name": "name", "value": "Ada", "locator": words("your name")}
     return hand_in(
         "submit_and_verify",
@@ -51,7 +50,7 @@ def form(hand_in: HandIn, site: Site) -> str:
 DONE: tuple[str, dict[str, Any]] = ("succeeded", {"warnings": []})
 
 
-def test_steps_before_a_submit_are_done_again_so_that_the_page_is_there(
+def test_steps_before_a_submit_are_repeated_to_restore_the_page(
     form: str, go_on: GoOn, site: Site
 ) -> None:
     run = go_on(form, DONE, DONE)
@@ -72,9 +71,7 @@ def test_a_flagged_value_is_filled_in_again_for_the_submit(
     assert [sent["name"] for _, sent in site.server.forms] == ["Ada"]
 
 
-def test_a_submit_that_was_done_is_not_done_again_to_verify_it(
-    form: str, go_on: GoOn, site: Site
-) -> None:
+def test_a_finished_submit_is_not_repeated_to_verify_it(form: str, go_on: GoOn, site: Site) -> None:
     run = go_on(form, DONE, DONE, DONE)
     error = error_of(run)
     assert (run.status, error["errorCode"]) == ("failed", "STEP_EXECUTION_FAILED")
@@ -85,7 +82,7 @@ def test_a_submit_that_was_done_is_not_done_again_to_verify_it(
     assert run.next_actions[0]["args"]["templateId"] == "batch_extract_pages"
 
 
-def test_a_submit_that_was_under_way_is_not_repeated(form: str, go_on: GoOn, site: Site) -> None:
+def test_a_submit_in_flight_is_not_repeated(form: str, go_on: GoOn, site: Site) -> None:
     run = go_on(form, DONE, DONE, ("started", None))
     error = error_of(run)
     assert (error["errorCode"], error["details"]["effect"]) == ("STEP_EXECUTION_FAILED", "unknown")
@@ -93,9 +90,7 @@ def test_a_submit_that_was_under_way_is_not_repeated(form: str, go_on: GoOn, sit
     assert (site.server.hits["/contact"], site.server.forms) == (0, [])
 
 
-def test_a_page_that_cannot_be_brought_back_says_at_which_step(
-    form: str, go_on: GoOn, site: Site
-) -> None:
+def test_a_page_that_cannot_be_restored_names_the_step(form: str, go_on: GoOn, site: Site) -> None:
     site.server.add("/contact", "<title>Closed</title><h1>The form is closed</h1>")
     error = error_of(go_on(form, DONE, DONE))
     assert error["errorCode"] == "ELEMENT_NOT_FOUND"
@@ -104,7 +99,7 @@ def test_a_page_that_cannot_be_brought_back_says_at_which_step(
     assert error["details"]["submitted"] == "no"
 
 
-def test_a_list_is_paged_through_again_and_keeps_what_was_read(
+def test_a_list_is_paged_through_again_and_keeps_the_read_pages(
     hand_in: HandIn, go_on: GoOn, site: Site
 ) -> None:
     run_id = hand_in(

@@ -1,4 +1,5 @@
-"""The template `submit_and_verify`: what is filled, sent once, and told of it."""
+"""The template `submit_and_verify`: fields are filled, the form is sent once, the result is
+reported."""
 
 from __future__ import annotations
 
@@ -83,7 +84,7 @@ def test_an_indicator_that_is_not_met_keeps_the_page_and_is_no_success(
     assert len(site.server.forms) == 1
 
 
-def test_a_form_with_errors_says_which_field_is_wrong(carry_out: CarryOut, site: Site) -> None:
+def test_a_form_with_errors_names_the_invalid_field(carry_out: CarryOut, site: Site) -> None:
     run = carry_out("submit_and_verify", startUrl=site.url("/refusing"), fields=[NAME])
     assert run.status == "partial_success", run.error
     assert (run.result["success"], run.result["indicatorMatched"]) == (False, None)
@@ -91,7 +92,7 @@ def test_a_form_with_errors_says_which_field_is_wrong(carry_out: CarryOut, site:
     assert site.server.forms == []
 
 
-def test_a_field_that_the_browser_itself_refuses_is_named(carry_out: CarryOut, site: Site) -> None:
+def test_a_field_that_the_browser_itself_rejects_is_named(carry_out: CarryOut, site: Site) -> None:
     mail = field("mail", "nobody", words("e-mail"))
     run = carry_out("submit_and_verify", startUrl=site.url("/contact"), fields=[NAME, mail])
     assert run.status == "partial_success", run.error
@@ -99,9 +100,7 @@ def test_a_field_that_the_browser_itself_refuses_is_named(carry_out: CarryOut, s
     assert site.server.forms == []
 
 
-def test_a_submit_that_lands_on_an_error_page_is_no_success(
-    carry_out: CarryOut, site: Site
-) -> None:
+def test_a_submit_that_ends_on_an_error_page_is_no_success(carry_out: CarryOut, site: Site) -> None:
     run = carry_out("submit_and_verify", startUrl=site.url("/crashing"), fields=[NAME])
     assert run.status == "partial_success", run.error
     assert run.result["success"] is False
@@ -109,7 +108,7 @@ def test_a_submit_that_lands_on_an_error_page_is_no_success(
     assert run.warnings == ["The server answered with HTTP status 500."]
 
 
-def test_a_page_that_never_answers_is_a_timeout_that_is_not_to_be_repeated(
+def test_a_page_that_never_answers_is_a_timeout_that_must_not_be_retried(
     carry_out: CarryOut, site: Site
 ) -> None:
     run = carry_out(
@@ -123,7 +122,7 @@ def test_a_page_that_never_answers_is_a_timeout_that_is_not_to_be_repeated(
     )
 
 
-def test_a_field_that_is_not_there_sends_nothing(carry_out: CarryOut, site: Site) -> None:
+def test_a_missing_field_sends_nothing(carry_out: CarryOut, site: Site) -> None:
     fields = [NAME, field("fax", "1", words("fax number"))]
     run = carry_out("submit_and_verify", startUrl=site.url("/contact"), fields=fields)
     error = error_of(run)
@@ -134,13 +133,13 @@ def test_a_field_that_is_not_there_sends_nothing(carry_out: CarryOut, site: Site
     assert site.server.forms == []
 
 
-def test_an_option_that_is_not_there_names_those_that_are(carry_out: CarryOut, site: Site) -> None:
+def test_a_missing_option_names_the_existing_options(carry_out: CarryOut, site: Site) -> None:
     topic = field("topic", "Complaints", words("topic"))
     run = carry_out("submit_and_verify", startUrl=site.url("/contact"), fields=[topic])
     assert error_of(run)["details"]["options"] == ["Sales", "Support"]
 
 
-def test_a_button_that_is_disabled_is_not_pressed(carry_out: CarryOut, site: Site) -> None:
+def test_a_disabled_button_is_not_clicked(carry_out: CarryOut, site: Site) -> None:
     run = carry_out(
         "submit_and_verify",
         startUrl=site.url("/contact"),
@@ -153,7 +152,7 @@ def test_a_button_that_is_disabled_is_not_pressed(carry_out: CarryOut, site: Sit
     assert site.server.forms == []
 
 
-def test_flagged_values_are_kept_for_their_steps_and_for_what_is_told_of_the_page() -> None:
+def test_flagged_values_are_stored_for_their_steps_and_for_the_report_of_the_page() -> None:
     template = SubmitAndVerify()
     fields = [NAME, field("code", "***", words("code"), secret=True)]
     inputs = {"startUrl": "https://example.org/", "fields": fields}

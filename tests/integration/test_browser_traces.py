@@ -1,4 +1,4 @@
-"""A step that failed on a page leaves a Playwright trace of it, in which no secret stands."""
+"""A step that failed on a page stores a Playwright trace of it, which contains no secret."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def lines_of(files: dict[str, bytes], name: str = "trace.trace") -> list[Line]:
 
 
 def left_on_disk() -> list[Path]:
-    """Return what the driver's folder for recordings holds."""
+    """Return the files in the driver's folder for recordings."""
     folder = get_runtime()._traces.path
     assert folder is not None
     return list(folder.rglob("*"))
@@ -107,7 +107,7 @@ def nodes_in(html_of: Any) -> Iterator[list[Any]]:
             yield from nodes_in(child)
 
 
-def test_a_failed_step_names_a_trace_that_ends_with_the_page_as_it_was(
+def test_a_failed_step_names_a_trace_that_ends_with_the_page_at_that_time(
     principal: Principal, ended: Ended, search: Callable[..., str]
 ) -> None:
     run = ended(search(searchField=NOWHERE))
@@ -126,7 +126,7 @@ def test_a_failed_step_names_a_trace_that_ends_with_the_page_as_it_was(
 
 
 @pytest.mark.parametrize("trace", ["retry", "always"])
-def test_no_canary_of_the_page_stands_in_its_trace(
+def test_no_canary_of_the_page_is_in_its_trace(
     principal: Principal,
     ended: Ended,
     search: Callable[..., str],
@@ -144,7 +144,7 @@ def test_no_canary_of_the_page_stands_in_its_trace(
     assert not any(name.endswith(".stacks") for name in files)
 
 
-def test_a_whole_story_tells_steps_requests_and_complaints(
+def test_a_full_trace_contains_steps_requests_and_console_messages(
     principal: Principal, ended: Ended, search: Callable[..., str], settings: Any
 ) -> None:
     settings.TRACE = "always"
@@ -176,7 +176,7 @@ def test_a_retry_of_a_failed_run_is_recorded_from_its_first_page(
     assert titles == ["enter the query", "enter the query: ELEMENT_NOT_FOUND"]
     network = lines_of(trace_of(principal, again), "trace.network")
     asked = {line["snapshot"]["request"]["url"].rpartition("/")[2] for line in network}
-    assert "leaky" in asked  # in the order in which they were answered
+    assert "leaky" in asked  # in the order of their responses
 
 
 def test_a_run_with_secret_inputs_is_never_traced(
@@ -218,7 +218,7 @@ def test_traces_can_be_turned_off_and_batches_have_none(
 
 
 @pytest.mark.parametrize("trace", ["retry", "always"])
-def test_nothing_of_a_recording_is_left_on_disk(
+def test_no_recording_is_left_on_disk(
     ended: Ended, search: Callable[..., str], settings: Any, trace: str
 ) -> None:
     settings.TRACE = trace
@@ -227,7 +227,7 @@ def test_nothing_of_a_recording_is_left_on_disk(
     assert not left_on_disk()
 
 
-def test_a_recording_leaves_no_lines_on_disk_while_another_goes_on(
+def test_a_recording_leaves_no_lines_on_disk_while_another_continues(
     open_reader: Callable[..., Reader], page_server: PageServer, browser_runtime: BrowserRuntime
 ) -> None:
     going_on, ending, dropping = open_reader(), open_reader(), open_reader()
@@ -242,7 +242,7 @@ def test_a_recording_leaves_no_lines_on_disk_while_another_goes_on(
     assert {name.partition("-")[0] for name in left} == {going_on.session.tracer._file_name}
 
 
-def test_nothing_is_recorded_while_a_run_waits_for_a_person(
+def test_a_run_that_waits_for_a_person_records_nothing(
     search: Callable[..., str], settings: Any, place: WorkerProcess
 ) -> None:
     settings.TRACE = "always"
@@ -256,7 +256,7 @@ def test_nothing_is_recorded_while_a_run_waits_for_a_person(
     assert fresh(run).status == "succeeded", fresh(run).error
 
 
-def test_a_page_that_hangs_costs_its_trace_and_not_the_run(
+def test_a_page_that_hangs_loses_its_trace_but_does_not_fail_the_run(
     ended: Ended, search: Callable[..., str], pages: PageServer
 ) -> None:
     hangs = "<title>H</title><input name=q><button onclick='for(;;);'>Go</button>"
@@ -267,7 +267,7 @@ def test_a_page_that_hangs_costs_its_trace_and_not_the_run(
     assert not left_on_disk()
 
 
-def test_the_admin_shows_a_trace_and_its_time_ends_with_the_others(
+def test_the_admin_lists_a_trace_and_it_expires_with_the_other_artifacts(
     principal: Principal, ended: Ended, search: Callable[..., str], boss: Client
 ) -> None:
     run = ended(search(searchField=NOWHERE))

@@ -1,4 +1,4 @@
-"""The live page of a run that waits for a person: kept, gone on with, closed, or missed."""
+"""The held page of a run that waits for a person: held, used again, closed, or lost."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PATIENCE_S = 30.0
 def waiting(
     hand_in: Callable[..., str], place: WorkerProcess, site: Site, browser_closed: None
 ) -> Iterator[Run]:
-    """A run that has filled its form and waits before it sends it."""
+    """Create a run that has filled its form and waits for confirmation before it submits."""
     create_rule(RuleFields("confirm", tool="submit_form"), actor="t")
     field = {"name": "name", "value": "Ada", "locator": words("your name")}
     run_id = hand_in(
@@ -46,7 +46,7 @@ def waiting(
     held_pages.close_unneeded_pages("w1")
 
 
-def test_the_form_is_sent_once_from_the_page_that_waited(
+def test_the_form_is_submitted_once_from_the_held_page(
     waiting: Run, place: WorkerProcess, site: Site
 ) -> None:
     assert (waiting.status, waiting.ready, waiting.pinned_worker) == ("running", False, "w1")
@@ -59,7 +59,7 @@ def test_the_form_is_sent_once_from_the_page_that_waited(
     assert not held_pages._held
 
 
-def test_a_page_that_was_lost_meanwhile_ends_the_run_with_nothing_sent(
+def test_a_page_that_was_lost_meanwhile_ends_the_run_without_a_submit(
     waiting: Run, place: WorkerProcess, site: Site, principal: Principal
 ) -> None:
     place.close()
@@ -75,7 +75,7 @@ def test_a_page_that_was_lost_meanwhile_ends_the_run_with_nothing_sent(
     assert site.server.forms == []
 
 
-def test_a_refused_form_is_not_sent_and_its_page_is_closed(
+def test_a_rejected_form_is_not_submitted_and_its_page_is_closed(
     waiting: Run, place: WorkerProcess, site: Site
 ) -> None:
     say(waiting, refuse)
@@ -85,7 +85,7 @@ def test_a_refused_form_is_not_sent_and_its_page_is_closed(
     assert not held_pages._held
 
 
-def test_a_refusal_is_told_as_one_also_where_the_page_was_lost(
+def test_a_rejection_is_reported_as_one_also_where_the_page_was_lost(
     waiting: Run, place: WorkerProcess, principal: Principal
 ) -> None:
     held = held_pages.take_held_page(waiting.id)
@@ -97,7 +97,7 @@ def test_a_refusal_is_told_as_one_also_where_the_page_was_lost(
     assert error["details"]["causeCode"] == "POLICY_DENIED", error
 
 
-def test_a_page_is_left_to_its_own_worker_between_claim_and_first_step(waiting: Run) -> None:
+def test_a_held_page_stays_with_its_worker_between_claim_and_first_step(waiting: Run) -> None:
     run = Run.objects.filter(id=waiting.id)
     run.update(epoch=F("epoch") + 1, lease_owner="w1")
     held_pages.close_unneeded_pages("w1")
@@ -108,7 +108,7 @@ def test_a_page_is_left_to_its_own_worker_between_claim_and_first_step(waiting: 
     run.update(lease_owner=None)
 
 
-def test_a_page_too_many_makes_no_room_among_those_that_wait(waiting: Run) -> None:
+def test_a_worker_at_its_limit_holds_no_further_page(waiting: Run) -> None:
     with override_settings(MAX_WAITING_PAGES=1):
         assert not held_pages.can_hold_page()
     assert held_pages.can_hold_page()

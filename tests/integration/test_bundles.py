@@ -1,4 +1,4 @@
-"""Exports prove themselves offline: any changed, added, missing or moved line is found."""
+"""Exports are verified offline: any changed, added, missing or moved line is found."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ pytest_plugins = ["tests.support.rest_fixtures"]
 
 
 @pytest.mark.usefixtures("principal")  # whose threads may use the database
-def test_a_stream_hands_over_so_many_lines_or_so_many_bytes() -> None:
+def test_a_stream_sends_batches_of_so_many_lines_or_bytes() -> None:
     made: list[int] = []
 
     def lines() -> Iterator[bytes]:
@@ -59,7 +59,7 @@ def evidence(
     make_artifact: Callable[..., str],
     tmp_path: Path,
 ) -> Path:
-    """The evidence of a canceled run with an artifact, contents and all."""
+    """Return the evidence of a canceled run with an artifact, with contents."""
     run_id = submit("ok", "ok")
     make_artifact(b"kept\n" * 100_000, run_id=run_id)
     cancel_run(principal=principal, run_id=run_id)
@@ -74,16 +74,16 @@ def records(path: Path) -> list[dict[str, Any]]:
 
 
 def after(path: Path, change: Callable[[list[bytes]], object]) -> BundleReport:
-    """Return what the check says once the file's lines were changed."""
+    """Return the message of the check after the file's lines were changed."""
     lines = path.read_bytes().splitlines(keepends=True)
     change(lines)
     path.write_bytes(b"".join(lines))
     return check_bundle(path)
 
 
-def test_the_evidence_of_a_run_tells_all_of_it_and_is_whole(evidence: Path) -> None:
+def test_the_evidence_of_a_run_is_complete_and_valid(evidence: Path) -> None:
     report, run = check_bundle(evidence), Run.objects.get()
-    # The row that tells of the export itself is committed first, and was not sealed in time.
+    # The row about the export itself is committed first, and was not sealed in time.
     assert (report.faults, report.unsealed) == (0, 1), report.messages
     audit = AuditEntry.objects.filter(resource_id=run.id).count()
     assert dict(report.lines) == {
@@ -98,7 +98,7 @@ def test_the_evidence_of_a_run_tells_all_of_it_and_is_whole(evidence: Path) -> N
     }
 
 
-def test_evidence_comes_over_rest_as_a_file(
+def test_evidence_is_downloaded_over_rest_as_a_file(
     api: httpx.Client, evidence: Path, client_with: Callable[..., httpx.Client]
 ) -> None:
     address = f"/api/v1/runs/{Run.objects.get().id}/evidence"
@@ -114,7 +114,7 @@ def test_evidence_comes_over_rest_as_a_file(
     assert refusal(poor.get(address), 403)["details"] == {"scope": "runs:read"}
 
 
-def test_nothing_secret_is_in_the_evidence(evidence: Path) -> None:
+def test_no_secret_is_in_the_evidence(evidence: Path) -> None:
     told = evidence.read_text()
     assert "token_digest" not in told
     assert "deedKey" not in told
@@ -143,18 +143,20 @@ def test_a_line_that_was_tampered_with_is_named(
         assert report.messages[0].startswith(f"line {line}: ")
 
 
-def test_another_installation_can_vouch_for_no_line(evidence: Path) -> None:
+def test_another_installation_can_verify_no_line(evidence: Path) -> None:
     with override_settings(CONTINUITY_SECRET_KEYS=["n" * 40]):
         assert check_bundle(evidence).faults > len(records(evidence))
 
 
-def test_a_file_that_is_no_bundle_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_bundle_is_reported(tmp_path: Path) -> None:
     for content in (b"", b"\n", b"hello", b"{}\n", bytes(100)):
         (tmp_path / "x").write_bytes(content)
         assert check_bundle(tmp_path / "x").faults >= 1, content
 
 
-def test_expired_bytes_are_told_by_their_digest_alone(evidence: Path, principal: Principal) -> None:
+def test_expired_bytes_are_listed_by_their_digest_alone(
+    evidence: Path, principal: Principal
+) -> None:
     Artifact.objects.update(expired_at=Run.objects.get().created_at)
     lines = list(export_evidence(principal=principal, run_id=Run.objects.get().id, contents=True))
     told = [json.loads(line) for line in lines]
@@ -162,7 +164,7 @@ def test_expired_bytes_are_told_by_their_digest_alone(evidence: Path, principal:
     assert "content" not in {one["type"] for one in told}
 
 
-def test_anothers_run_has_no_evidence(evidence: Path, stranger: Principal) -> None:
+def test_a_run_of_another_workspace_has_no_evidence(evidence: Path, stranger: Principal) -> None:
     with pytest.raises(RunNotFound):
         export_evidence(principal=stranger, run_id=Run.objects.get().id)
 
@@ -175,12 +177,12 @@ def test_evidence_needs_its_scopes(evidence: Path, principal: Principal) -> None
             export_evidence(principal=poor, run_id=Run.objects.get().id)
 
 
-def test_that_evidence_was_taken_is_audited(evidence: Path) -> None:
+def test_an_export_of_evidence_is_audited(evidence: Path) -> None:
     taken = AuditEntry.objects.get(action="run.evidence_exported")
     assert (taken.resource_id, taken.metadata) == (Run.objects.get().id, {"contents": True})
 
 
-def test_the_commands_export_and_check(principal: Principal, tmp_path: Path) -> None:
+def test_the_commands_export_and_verify(principal: Principal, tmp_path: Path) -> None:
     for number in range(1200):
         record(
             AuditEvent("run.started", "local", "run", f"run_{number}", "t", "w", {"float": 1e20})
@@ -210,7 +212,7 @@ def test_the_evidence_command_needs_a_run(evidence: Path, tmp_path: Path) -> Non
     assert not [one for one in records(path) if one["type"] == "content"]
 
 
-def test_a_runs_decisions_are_in_its_evidence_and_keep_their_secrets(
+def test_the_decisions_of_a_run_are_in_its_evidence_and_keep_their_secrets(
     submit: Callable[..., str], principal: Principal, tmp_path: Path
 ) -> None:
     run_id = submit("ok")

@@ -1,4 +1,4 @@
-"""Policy: which rule wins, and from when on."""
+"""Policy: which rule applies, and when a changed rule takes effect."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def said(principal: Principal, tool: str = "fill_field", target_id: str | None =
     ).decision
 
 
-def test_without_rules_our_own_tools_are_allowed(principal: Principal) -> None:
+def test_without_rules_built_in_tools_are_allowed(principal: Principal) -> None:
     assert said(principal) == "allow"
 
 
 @pytest.mark.parametrize("tool", ["bash.exec", "http.request", "file.write"])
-def test_without_rules_the_high_risk_tools_need_a_person(principal: Principal, tool: str) -> None:
+def test_without_rules_high_risk_tools_need_confirmation(principal: Principal, tool: str) -> None:
     assert said(principal, tool) == "confirm"
     assert said(principal, tool, "target_1") == "confirm"
 
@@ -47,7 +47,7 @@ def test_without_rules_other_tools_of_a_target_are_denied(principal: Principal) 
     assert said(principal, "fetch", "target_1") == "deny"
 
 
-def test_a_rule_holds_from_the_next_call_on(principal: Principal) -> None:
+def test_a_new_rule_applies_to_the_next_call(principal: Principal) -> None:
     assert said(principal) == "allow"
     rule = create_rule(RuleFields("deny", tool="fill_field"), **RULE)
     assert said(principal) == "deny"
@@ -55,7 +55,7 @@ def test_a_rule_holds_from_the_next_call_on(principal: Principal) -> None:
     assert said(principal) == "allow"
 
 
-def test_any_rule_that_denies_wins(principal: Principal) -> None:
+def test_a_deny_rule_always_wins(principal: Principal) -> None:
     create_rule(RuleFields("deny", tool="*"), **RULE)
     create_rule(RuleFields("allow", "agent", principal.id, "fill_field"), **RULE)
     assert said(principal) == "deny"
@@ -84,7 +84,7 @@ def test_within_a_scope_the_narrowest_match_wins(principal: Principal) -> None:
     assert said(principal, "fetch", "target_2") == "confirm"
 
 
-def test_a_rule_for_everything_of_a_target_includes_its_high_risk_tools(
+def test_a_wildcard_rule_of_a_target_includes_its_high_risk_tools(
     principal: Principal,
 ) -> None:
     create_rule(RuleFields("allow", tool="*", target_id="target_1"), **RULE)
@@ -92,14 +92,14 @@ def test_a_rule_for_everything_of_a_target_includes_its_high_risk_tools(
     assert said(principal, "bash.exec") == "confirm"
 
 
-def test_a_rule_of_one_workspace_says_nothing_of_another(
+def test_a_rule_does_not_apply_to_another_workspace(
     principal: Principal, stranger: Principal
 ) -> None:
     create_rule(RuleFields("deny", "workspace", principal.workspace_id), **RULE)
     assert (said(principal), said(stranger)) == ("deny", "allow")
 
 
-def test_the_verdict_names_its_rule_and_why(principal: Principal) -> None:
+def test_the_verdict_has_the_rule_and_its_reason(principal: Principal) -> None:
     rule = create_rule(RuleFields("deny", tool="fill_field", reason="not here"), **RULE)
     verdict = evaluate(
         principal_id=principal.id, tenant_id="t", workspace_id="w", tool="fill_field"
@@ -107,7 +107,7 @@ def test_the_verdict_names_its_rule_and_why(principal: Principal) -> None:
     assert (verdict.rule, verdict.reason) == (f"{rule.key} v1", "not here")
 
 
-def test_a_changed_rule_keeps_what_it_said_before(principal: Principal) -> None:
+def test_a_changed_rule_keeps_its_previous_version(principal: Principal) -> None:
     rule = create_rule(RuleFields("deny", tool="fill_field"), **RULE)
     change_rule(rule.key, RuleFields("confirm", tool="fill_field"), actor="admin:bob")
     assert said(principal) == "confirm"
@@ -121,7 +121,7 @@ def test_a_changed_rule_keeps_what_it_said_before(principal: Principal) -> None:
     assert (entry.metadata["verdict"], entry.metadata["before"]["verdict"]) == ("confirm", "deny")
 
 
-def test_two_rules_about_just_the_same_cannot_be_in_force(principal: Principal) -> None:
+def test_two_active_rules_cannot_have_the_same_conditions(principal: Principal) -> None:
     first = create_rule(RuleFields("deny", tool="fill_field"), **RULE)
     with pytest.raises(Conflict) as told:
         create_rule(RuleFields("allow", tool="fill_field"), **RULE)
@@ -142,14 +142,14 @@ def test_two_rules_about_just_the_same_cannot_be_in_force(principal: Principal) 
         RuleFields("deny", tool=" "),
     ],
 )
-def test_a_rule_about_nothing_is_refused(principal: Principal, says: RuleFields) -> None:
+def test_an_invalid_rule_is_refused(principal: Principal, says: RuleFields) -> None:
     with pytest.raises(InvalidInput):
         create_rule(says, **RULE)
     assert not PolicyRule.objects.exists()
     assert not AuditEntry.objects.filter(action__startswith="policy_rule").exists()
 
 
-def test_of_many_changes_at_once_one_version_is_in_force(principal: Principal) -> None:
+def test_concurrent_changes_leave_one_active_version(principal: Principal) -> None:
     rule = create_rule(RuleFields("deny", tool="fill_field"), **RULE)
 
     def change() -> str:
@@ -165,7 +165,7 @@ def test_of_many_changes_at_once_one_version_is_in_force(principal: Principal) -
     assert said(principal) == "confirm"
 
 
-def test_rules_are_read_once_for_as_long_as_none_changes(
+def test_rules_are_cached_until_one_changes(
     principal: Principal, django_assert_num_queries: Any
 ) -> None:
     create_rule(RuleFields("deny", tool="fill_field"), **RULE)

@@ -1,4 +1,4 @@
-"""Every call at every door that changes something asks policy first, under its own name."""
+"""Every call that changes something, over REST and MCP, is checked by policy under its own name."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ BYTES = b"a,b"
 
 @dataclass(frozen=True)
 class Write:
-    """A call of REST that changes something; `{…}` in its path and body stands for a fact."""
+    """A REST call that changes something; `{…}` in its path and body is replaced by a fact."""
 
     tool: str
     route: str
@@ -99,7 +99,7 @@ WRITES = (
     Write("continuity_put_success_path", "user/alice/objects/success-path", PATH),
 )
 BY_TOOL = {write.tool: write for write in WRITES}
-ELSEWHERE = {  # what changes nothing, or is asked about in a test of its own
+ELSEWHERE = {  # routes that change nothing, and routes that a separate test covers
     "page-content": "reads",
     "tasks/{}/ticket": "opens what reads, or asks by itself",
     "runs/{}/answer": "below",
@@ -111,7 +111,7 @@ ELSEWHERE = {  # what changes nothing, or is asked about in a test of its own
 
 @pytest.fixture
 def token(principal: Principal) -> str:
-    """A token with every scope, that of targets too."""
+    """A token with every scope, including the scopes for targets."""
     scopes = DEFAULT_SCOPES | {"targets:admin"}
     return create_token(name="test", scopes=scopes, trust="local")
 
@@ -123,7 +123,7 @@ def facts(
     make_run: Callable[..., Any],
     make_task: Callable[..., str],
 ) -> Mapping[str, str]:
-    """What the calls are about, there before any rule is."""
+    """Create the rows that the calls refer to, before any rule exists."""
     hook = create_webhook(principal=principal, url=URL)["webhookId"]
     off = create_webhook(principal=principal, url=URL)["webhookId"]
     disable_webhook(principal=principal, webhook_id=off)
@@ -159,7 +159,7 @@ def facts(
 
 
 def written() -> list[int]:
-    """How much there is of everything that the calls write."""
+    """Count the rows of every kind that the calls write."""
     tables = (
         BrowserSession,
         Webhook,
@@ -200,7 +200,7 @@ def test_every_call_that_changes_something_is_in_the_table() -> None:
 
 
 @pytest.mark.parametrize("write", WRITES, ids=lambda write: f"{write.method} {write.route}")
-def test_what_a_rule_denies_is_not_done(
+def test_a_denied_call_changes_nothing(
     write: Write, api: httpx.Client, facts: Mapping[str, str]
 ) -> None:
     create_rule(RuleFields("deny", tool="*", reason="closed"), actor="t")
@@ -214,7 +214,7 @@ def test_what_a_rule_denies_is_not_done(
 
 
 @pytest.mark.parametrize("tool", BY_TOOL)
-def test_what_a_person_confirmed_is_done_once(
+def test_a_confirmed_call_is_performed_once(
     tool: str, api: httpx.Client, facts: Mapping[str, str]
 ) -> None:
     create_rule(RuleFields("confirm", tool=tool), actor="t")
@@ -228,7 +228,7 @@ def test_what_a_person_confirmed_is_done_once(
     assert asked.used_at is not None
 
 
-def test_what_was_done_under_a_key_is_answered_again_whatever_the_rules_say_now(
+def test_a_repeated_key_returns_the_first_answer_whatever_the_rules_are_now(
     api: httpx.Client, facts: Mapping[str, str]
 ) -> None:
     for tool in ("continuity_put_shell", "continuity_report_outcome", "continuity_chat"):
@@ -243,7 +243,9 @@ def test_what_was_done_under_a_key_is_answered_again_whatever_the_rules_say_now(
         assert (second.status_code, second.json()) == (200, first)
 
 
-def test_an_answer_to_a_run_is_asked_about(api: httpx.Client, make_run: Callable[..., Any]) -> None:
+def test_answering_a_run_is_checked_by_policy(
+    api: httpx.Client, make_run: Callable[..., Any]
+) -> None:
     run = make_run(waiting_for={"type": "answer", "question": "Which?"}, ready=False)
     create_rule(RuleFields("deny", tool="answer_task_run"), actor="t")
     answer = api.post(f"/api/v1/runs/{run.id}/answer", json={"answer": "this"})
@@ -260,7 +262,7 @@ MCP = {
 
 
 @pytest.mark.parametrize("tool", MCP)
-def test_over_mcp_the_same_is_asked(tool: str, token: str) -> None:
+def test_mcp_calls_are_checked_by_the_same_policy(tool: str, token: str) -> None:
     create_rule(RuleFields("deny", tool=tool), actor="t")
     with closing(StdioHost(PrincipalTransport(authenticate(token)))) as host:
         result = host.call(tool, json.dumps(MCP[tool]).encode())["result"]
@@ -270,7 +272,7 @@ def test_over_mcp_the_same_is_asked(tool: str, token: str) -> None:
 
 
 @pytest.mark.parametrize("verdict", ["deny", "confirm"])
-def test_no_rule_keeps_people_from_confirming(
+def test_no_rule_prevents_people_from_confirming(
     verdict: str, principal: Principal, api: httpx.Client
 ) -> None:
     decision = decision_of(principal, mode="confirm")

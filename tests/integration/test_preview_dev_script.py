@@ -1,4 +1,4 @@
-"""The project's own dev script as its preview, for developers: started, kept, and ended."""
+"""A project's own dev script as its preview server, for developers: started, reused and ended."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.waiting import until
 pytest_plugins = ["tests.support.browser_fixtures", "tests.support.project_fixtures"]
 
 PYTHON = shlex.quote(sys.executable)
-# A dev server as projects have them: it says where it listens, once it does.
+# A dev server as projects have them: it prints its address once it listens.
 SERVE = """
 import http.server, sys
 class Page(http.server.BaseHTTPRequestHandler):
@@ -33,7 +33,7 @@ server.serve_forever()
 
 @pytest.fixture
 def develops(shown_game: Project, closed_port: int) -> Callable[..., Project]:
-    """A project with a dev script, and no other preview server."""
+    """A project with a dev script and no other preview server."""
 
     def make(dev: str = f"{PYTHON} serve.py", **scripts: str) -> Project:
         shown_game.write("serve.py", SERVE)
@@ -45,7 +45,7 @@ def develops(shown_game: Project, closed_port: int) -> Callable[..., Project]:
 
 
 def servers_of(game: Project) -> list[psutil.Process]:
-    """Return the project's processes."""
+    """Return the processes of the project's dev server."""
     found = []
     for process in psutil.process_iter(["cwd", "status"]):
         is_own_folder = process.info["cwd"] == str(game.root)
@@ -54,12 +54,14 @@ def servers_of(game: Project) -> list[psutil.Process]:
     return found
 
 
-def test_a_developers_own_dev_script_is_the_other_way(develops: Callable[..., Project]) -> None:
+def test_a_developer_can_preview_with_the_dev_script_of_the_project(
+    develops: Callable[..., Project],
+) -> None:
     game = develops(predev="touch prepared")
     first = game.output("preview_scene")
     assert "served by dev" in first["logs"][0]
     assert (game.root / "prepared").exists()
-    assert game.output("preview_scene")["url"] == first["url"]  # it runs on
+    assert game.output("preview_scene")["url"] == first["url"]  # the server is still running
     game.output("browser_action", action="open", url=first["url"])
     assert game.loop is not None
     assert game.browser is not None
@@ -67,7 +69,7 @@ def test_a_developers_own_dev_script_is_the_other_way(develops: Callable[..., Pr
     until(lambda: not servers_of(game))
 
 
-def test_a_dev_server_that_died_is_started_again(develops: Callable[..., Project]) -> None:
+def test_a_dev_server_that_died_is_restarted(develops: Callable[..., Project]) -> None:
     game = develops()
     game.output("preview_scene")
     for process in servers_of(game):
@@ -76,7 +78,7 @@ def test_a_dev_server_that_died_is_started_again(develops: Callable[..., Project
     assert "served by dev" in game.output("preview_scene")["logs"][0]
 
 
-def test_each_project_of_a_run_has_a_dev_server_and_a_page_of_its_own(
+def test_each_project_of_a_run_has_its_own_dev_server_and_page(
     develops: Callable[..., Project], tmp_path: Path
 ) -> None:
     game = develops()
@@ -90,7 +92,7 @@ def test_each_project_of_a_run_has_a_dev_server_and_a_page_of_its_own(
     assert (again["url"], "served by dev" in again["logs"][0]) == (first["url"], True)
 
 
-def test_a_page_that_one_project_opened_is_not_another_ones(
+def test_a_page_opened_by_one_project_is_not_used_by_another(
     develops: Callable[..., Project], tmp_path: Path
 ) -> None:
     game = develops()
@@ -110,7 +112,7 @@ def test_a_page_that_one_project_opened_is_not_another_ones(
         ("echo http://evil.test/; sleep 3600", "E_TIMEOUT"),
     ],
 )
-def test_a_dev_script_that_serves_nothing_is_ended(
+def test_a_dev_script_that_serves_nothing_is_terminated(
     develops: Callable[..., Project], dev: str, wanted: str
 ) -> None:
     game = develops(dev)
@@ -120,7 +122,7 @@ def test_a_dev_script_that_serves_nothing_is_ended(
 
 
 @pytest.mark.parametrize("policy", [{"developer": False}, {"allowed_commands": ("build",)}])
-def test_others_start_no_dev_script(
+def test_a_dev_script_is_not_started_for_other_callers(
     develops: Callable[..., Project], policy: dict[str, Any]
 ) -> None:
     game = develops("touch done")

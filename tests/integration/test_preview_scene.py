@@ -1,4 +1,4 @@
-"""Looking at a scene in the project's local preview, with a real server and a real Chromium."""
+"""`preview_scene` in the local preview of a project, with a real server and a real Chromium."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PLAYER = "<title>Preview</title><h1>Scene</h1>"
 
 @pytest.fixture
 def terre(shown_game: Project, page_server: PageServer) -> PageServer:
-    """A server that answers as WebGAL Terre does, and a project with one scene."""
+    """A server that responds as WebGAL Terre does, and a project with one scene."""
     shown_game.write(SCENE, "雪乃: 海风真舒服呢;\n")
     shown_game.write("game/config.txt", CONFIG)
     shown_game.policy = {"preview_url": page_server.url("")}
@@ -34,23 +34,23 @@ def terre(shown_game: Project, page_server: PageServer) -> PageServer:
 
 
 def preview(game: Project, **args: Any) -> dict[str, Any]:
-    """Preview a scene; what comes back is as the seed says."""
+    """Preview a scene and check that the result has the fields of the S2 seed."""
     told = game.output("preview_scene", **args)
     Draft202012Validator(dict(RESPONSE)).validate(told)
     return told
 
 
-def test_a_scene_is_shown_at_the_preview(shown_game: Project, terre: PageServer) -> None:
+def test_a_scene_is_displayed_in_the_preview(shown_game: Project, terre: PageServer) -> None:
     told = preview(shown_game, scenePath=SCENE)
     assert told["url"] == terre.url("/preview#scene=beach_date")
     assert (terre.hits["/api/test"], terre.hits["/preview"]) == (1, 2)
 
 
-def test_without_a_path_it_is_the_start_scene(shown_game: Project, terre: PageServer) -> None:
+def test_the_start_scene_is_the_default(shown_game: Project, terre: PageServer) -> None:
     assert preview(shown_game)["url"].endswith("/preview#scene=start")
 
 
-def test_names_of_scenes_keep_their_folders_and_letters(
+def test_scene_names_keep_folders_and_non_ascii_letters(
     shown_game: Project, terre: PageServer
 ) -> None:
     shown_game.write("public/game/scene/第一章/a b.txt", ";")
@@ -58,26 +58,28 @@ def test_names_of_scenes_keep_their_folders_and_letters(
     assert url.endswith("#scene=%E7%AC%AC%E4%B8%80%E7%AB%A0/a%20b")
 
 
-def test_a_game_that_terre_serves_is_shown_itself(shown_game: Project, terre: PageServer) -> None:
+def test_a_game_that_terre_serves_is_opened_directly(
+    shown_game: Project, terre: PageServer
+) -> None:
     terre.add("/games/game_project/game/config.txt", Answer(CONFIG.encode(), mime="text/plain"))
     terre.add("/games/game_project/", PLAYER)
     assert preview(shown_game)["url"] == terre.url("/games/game_project/#scene=start")
 
 
-def test_a_game_of_the_same_name_that_is_another_is_not_shown(
+def test_a_different_game_of_the_same_name_is_not_opened(
     shown_game: Project, terre: PageServer
 ) -> None:
     terre.add("/games/game_project/game/config.txt", "Game_name:Another;")
     assert "/games/" not in preview(shown_game)["url"]
 
 
-def test_a_dev_server_is_shown_at_its_root(shown_game: Project, terre: PageServer) -> None:
+def test_a_dev_server_is_opened_at_its_root(shown_game: Project, terre: PageServer) -> None:
     terre.add("/api/test", PLAYER)
     terre.add("/", PLAYER)
     assert preview(shown_game)["url"] == terre.url("/#scene=start")
 
 
-def test_the_console_and_the_line_of_the_first_error_come_back(
+def test_console_messages_and_the_line_of_the_first_error_are_returned(
     shown_game: Project, terre: PageServer
 ) -> None:
     shown_game.secrets = ("hunter2",)
@@ -91,7 +93,8 @@ def test_the_console_and_the_line_of_the_first_error_come_back(
     assert told["logs"][0] == f"[log] loaded ({address}:3)"
     assert told["logs"][1].startswith("[warning] *** (")
     assert told["logs"][2].startswith("[error] Uncaught Cannot read properties of null")
-    assert "firstErrorLine" not in told  # where the page's own script failed is no line of a scene
+    # an error of the page's own script has no line of a scene
+    assert "firstErrorLine" not in told
 
 
 @pytest.mark.parametrize(
@@ -104,7 +107,7 @@ def test_the_console_and_the_line_of_the_first_error_come_back(
         ("no JSON at position 5 (line 1 column 6)", 99),
     ],
 )
-def test_a_line_that_the_error_names_is_taken(
+def test_the_line_number_is_read_from_the_error(
     shown_game: Project, terre: PageServer, message: str, line: int
 ) -> None:
     page = "<title>P</title>\n<script>console.error('{}'); console.error('line 99')</script>"
@@ -112,9 +115,7 @@ def test_a_line_that_the_error_names_is_taken(
     assert preview(shown_game)["firstErrorLine"] == line
 
 
-def test_what_cannot_be_loaded_is_an_error_without_a_line(
-    shown_game: Project, terre: PageServer
-) -> None:
+def test_a_load_failure_is_an_error_without_a_line(shown_game: Project, terre: PageServer) -> None:
     terre.add("/preview", "<title>P</title><img src=/none.webp>")
     told = preview(shown_game)
     assert "firstErrorLine" not in told
@@ -124,7 +125,7 @@ def test_what_cannot_be_loaded_is_an_error_without_a_line(
     ]
 
 
-def test_what_is_asked_for_elsewhere_is_refused_and_told(
+def test_a_request_to_another_host_is_blocked_and_logged(
     shown_game: Project, terre: PageServer
 ) -> None:
     terre.add("/preview", "<title>P</title><script src='http://cdn.example/x.js'></script>")
@@ -132,7 +133,7 @@ def test_what_is_asked_for_elsewhere_is_refused_and_told(
     assert any("Blocked: the page requested cdn.example" in line for line in logs)
 
 
-def test_a_flood_of_messages_is_cut(shown_game: Project, terre: PageServer) -> None:
+def test_a_large_number_of_messages_is_truncated(shown_game: Project, terre: PageServer) -> None:
     script = "for (let i = 0; i < 700; i++) console.log('m' + i + 'x'.repeat(i == 3 ? 9999 : 0))"
     terre.add("/preview", f"<title>P</title><script>{script}</script>")
     logs = preview(shown_game)["logs"]
@@ -141,7 +142,7 @@ def test_a_flood_of_messages_is_cut(shown_game: Project, terre: PageServer) -> N
     assert logs[-1] == "[… 200 more messages left out …]"
 
 
-def test_the_same_scene_is_loaded_anew_each_time(shown_game: Project, terre: PageServer) -> None:
+def test_the_same_scene_is_reloaded_each_time(shown_game: Project, terre: PageServer) -> None:
     preview(shown_game)
     terre.add("/preview", "<title>P</title><script>console.log('changed')</script>")
     assert "changed" in preview(shown_game)["logs"][0]
@@ -154,13 +155,13 @@ def test_the_page_stays_open_for_browser_action(shown_game: Project, terre: Page
     assert (shown_game.root / "preview.png").is_file()
 
 
-def test_nobody_listens(shown_game: Project, closed_port: int) -> None:
+def test_a_closed_port_fails(shown_game: Project, closed_port: int) -> None:
     shown_game.policy = {"preview_url": f"http://127.0.0.1:{closed_port}"}
     error = shown_game.error("preview_scene")
     assert error["errorCode"] == "E_PREVIEW_FAIL"
 
 
-def test_without_a_browser_the_address_alone_is_told(
+def test_without_a_browser_only_the_address_is_returned(
     shown_game: Project, terre: PageServer
 ) -> None:
     shown_game.browser = None
@@ -170,9 +171,7 @@ def test_without_a_browser_the_address_alone_is_told(
 
 
 @pytest.mark.parametrize("path", ["/api/test", "/preview"])
-def test_a_server_that_hangs_is_not_waited_for(
-    shown_game: Project, terre: PageServer, path: str
-) -> None:
+def test_a_hanging_server_times_out(shown_game: Project, terre: PageServer, path: str) -> None:
     shown_game.policy |= {"browser_timeout_ms": 1500}
     terre.add(path, html("late", delay=3600.0))
     assert shown_game.code("preview_scene") == "E_TIMEOUT"
@@ -187,7 +186,7 @@ def test_a_server_that_hangs_is_not_waited_for(
     ],
     ids=["an error", "nothing", "a download"],
 )
-def test_a_preview_that_shows_nothing_fails(
+def test_an_empty_preview_page_fails(
     shown_game: Project, terre: PageServer, answer: Answer
 ) -> None:
     terre.add("/preview", answer)
@@ -197,7 +196,7 @@ def test_a_preview_that_shows_nothing_fails(
 @pytest.mark.parametrize(
     "said", [b"220 mail.example ESMTP\r\n\r\n", b"\x16\x03\x01", b"HTTP/1.1 200", b"x" * 100_000]
 )
-def test_what_is_no_web_server_fails(shown_game: Project, said: bytes) -> None:
+def test_a_port_that_does_not_speak_http_fails(shown_game: Project, said: bytes) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
         threading.Thread(target=_answer, args=(server, said), daemon=True).start()
         shown_game.policy = {"preview_url": f"http://127.0.0.1:{server.getsockname()[1]}"}
@@ -209,7 +208,7 @@ def _answer(server: socket.socket, said: bytes) -> None:
         caller.sendall(said)
 
 
-def test_a_redirect_to_elsewhere_is_not_followed(shown_game: Project, terre: PageServer) -> None:
+def test_a_redirect_to_another_host_is_not_followed(shown_game: Project, terre: PageServer) -> None:
     gone = Answer(status=302, headers={"Location": "https://example.com/"})
     terre.add("/preview", gone)
     assert shown_game.code("preview_scene") == "E_POLICY_VIOLATION"
@@ -229,9 +228,7 @@ def test_a_redirect_to_elsewhere_is_not_followed(shown_game: Project, terre: Pag
         "http://localhost:99999",
     ],
 )
-def test_a_preview_that_is_not_on_this_machine_is_against_the_policy(
-    shown_game: Project, url: str
-) -> None:
+def test_a_preview_on_another_machine_is_refused_by_policy(shown_game: Project, url: str) -> None:
     shown_game.policy = {"preview_url": url}
     assert shown_game.code("preview_scene") == "E_POLICY_VIOLATION"
 
@@ -252,7 +249,7 @@ def test_a_preview_that_is_not_on_this_machine_is_against_the_policy(
         ("game/scene/.txt", "E_BAD_ARGS"),
     ],
 )
-def test_what_is_no_scene_is_refused_before_anybody_is_asked(
+def test_an_invalid_scene_path_is_refused_before_any_request(
     shown_game: Project, terre: PageServer, tmp_path: Path, path: str, wanted: str
 ) -> None:
     (shown_game.root / "link").symlink_to(tmp_path)

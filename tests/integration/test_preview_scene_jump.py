@@ -1,4 +1,6 @@
-"""WebGAL's engine is led to the scene that is previewed: pages that speak as its versions do."""
+"""WebGAL's engine is made to jump to the previewed scene: test pages follow the protocol of its
+versions.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from tests.support.waiting import until
 pytest_plugins = ["tests.support.browser_fixtures", "tests.support.project_fixtures"]
 
 SCENE = "game/scene/第一章/beach date.txt"
-# What an engine does with a jump: it fetches the scene, and logs what it runs of it.
+# The engine's reaction to a jump: it fetches the scene and logs the lines that it executes.
 GOES = """
 let scene = '';
 let run = async (name, sentence) => {
@@ -47,7 +49,7 @@ line.onmessage = e => { const told = JSON.parse(e.data).data;
   if (told.command === 0) run(told.sceneMsg.scene, told.sceneMsg.sentence); };
 """
 )
-# Nothing is obeyed before it is registered, and a stage is told when it has changed.
+# The engine ignores commands before it is registered, and the stage is notified of changes.
 AS_REQUESTS = """
 const line = socket('webgal-editor-preview-sync.v1');
 const say = told => line.send(JSON.stringify(told));
@@ -68,7 +70,7 @@ line.onmessage = async e => { const told = JSON.parse(e.data);
 def terre(
     shown_game: Project, page_server: PageServer, monkeypatch: pytest.MonkeyPatch
 ) -> PageServer:
-    """A server that answers as WebGAL Terre does, with a scene."""
+    """A server that responds as WebGAL Terre does, with a scene."""
     shown_game.write(SCENE, "雪乃: 海风真舒服呢;\n")
     shown_game.policy = {"preview_url": page_server.url(""), "browser_timeout_ms": 60_000}
     monkeypatch.setattr(scene_jump, "ARRIVE_SECONDS", 60.0)
@@ -87,14 +89,14 @@ def logs(game: Project, **args: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("engine", [BARE, IN_ENVELOPE, AS_REQUESTS])
-def test_an_engine_is_led_to_the_scene(shown_game: Project, terre: PageServer, engine: str) -> None:
+def test_an_engine_jumps_to_the_scene(shown_game: Project, terre: PageServer, engine: str) -> None:
     shows(terre, engine)
     runs = logs(shown_game, scenePath=SCENE)
     assert set(runs) == {"[log] runs 1 of 第一章/beach date.txt: a line;"}
-    assert set(logs(shown_game)) == {"[log] runs 1 of start.txt: a line;"}  # on the same tab
+    assert set(logs(shown_game)) == {"[log] runs 1 of start.txt: a line;"}  # in the same tab
 
 
-def test_an_engine_whose_own_first_scene_comes_late_is_led_again(
+def test_an_engine_whose_own_first_scene_loads_late_jumps_again(
     shown_game: Project, terre: PageServer
 ) -> None:
     shows(
@@ -116,7 +118,7 @@ def test_an_engine_whose_own_first_scene_comes_late_is_led_again(
         ),
     ],
 )
-def test_a_page_that_is_not_seen_to_show_the_scene_is_doubted(
+def test_a_page_that_does_not_confirm_the_scene_gets_a_warning(
     shown_game: Project, terre: PageServer, monkeypatch: pytest.MonkeyPatch, script: str, said: str
 ) -> None:
     monkeypatch.setattr(scene_jump, "ARRIVE_SECONDS", 1.0)
@@ -126,32 +128,32 @@ def test_a_page_that_is_not_seen_to_show_the_scene_is_doubted(
     assert said in doubt
 
 
-def test_the_start_scene_of_a_page_that_is_no_engine_is_not_doubted(
+def test_the_start_scene_of_a_page_without_an_engine_gets_no_warning(
     shown_game: Project, terre: PageServer
 ) -> None:
     shows(terre, "")
     assert logs(shown_game) == []
 
 
-def test_a_page_that_the_server_shows_at_any_address_is_doubted(
+def test_a_page_that_the_server_returns_for_any_path_gets_a_warning(
     shown_game: Project, terre: PageServer
 ) -> None:
     shows(terre, "")
     terre.pages = AnyPage(terre.pages)
     assert logs(shown_game)[0].startswith("[warning] The server returns this page for any path")
-    shows(terre, IN_ENVELOPE)  # here it is the game after all
+    shows(terre, IN_ENVELOPE)  # here the server does run the game
     assert set(logs(shown_game)) == {"[log] runs 1 of start.txt: a line;"}
 
 
 class AnyPage(dict[str, Any]):
-    """Pages of a server that shows its one page wherever it has nothing else."""
+    """Pages of a server that returns one page for every unknown path."""
 
     def get(self, path: str, default: Any = None) -> Any:
         is_nowhere = re.fullmatch(r"/[0-9a-f]{16}", path)
         return self["/preview"] if is_nowhere else super().get(path, default)
 
 
-def test_what_is_opened_there_later_speaks_to_its_own_server(
+def test_a_page_opened_later_connects_to_its_own_server(
     shown_game: Project, terre: PageServer
 ) -> None:
     shows(terre, IN_ENVELOPE)

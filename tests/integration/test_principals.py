@@ -1,4 +1,4 @@
-"""Who calls, and what a credential is worth."""
+"""Principals: the caller of a request, and the rights of its token."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from decisions.models import AuditEntry, Tenant, Token, User, Workspace
 from tests.integration.racing import at_once
 
 
-def test_a_token_is_its_workspaces_with_its_scopes_and_trust(principal: Principal) -> None:
+def test_a_token_has_its_workspace_scopes_and_trust(principal: Principal) -> None:
     secret = create_token(
         name="ci", workspace="elsewhere", users=["ann"], scopes=frozenset({"runs:read"})
     )
@@ -34,7 +34,7 @@ def test_a_token_is_its_workspaces_with_its_scopes_and_trust(principal: Principa
     assert caller.id == f"token:{Token.objects.get().id}"
 
 
-def test_a_token_that_names_users_acts_for_these_alone(principal: Principal) -> None:
+def test_a_token_that_names_users_acts_only_for_them(principal: Principal) -> None:
     caller = authenticate(create_token(name="ci", users=["ann", " bo ", "ann"]))
     assert [caller.may_act_for(one) for one in ("ann", "bo", "cy", "", " bo ")] == [
         True,
@@ -43,11 +43,13 @@ def test_a_token_that_names_users_acts_for_these_alone(principal: Principal) -> 
         False,
         False,
     ]
-    assert caller.user_id is None  # which of them is not for us to guess
+    assert caller.user_id is None  # the token names two users, so none of them is the default
     assert set(User.objects.values_list("user_id", flat=True)) == {"ann", "bo"}
 
 
-def test_a_token_without_users_and_this_machine_act_for_any(principal: Principal) -> None:
+def test_a_token_without_users_and_the_local_principal_act_for_any_user(
+    principal: Principal,
+) -> None:
     caller = authenticate(create_token(name="ci"))
     assert caller.may_act_for("ann")
     assert local_principal().may_act_for("ann")
@@ -59,19 +61,19 @@ def test_a_token_without_users_and_this_machine_act_for_any(principal: Principal
     "user_id",
     ["x" * 129, "a\0b", "a\nb", "\u202ea", "Alice Smith", "a\u2003b", "a/b", "a\\b", ".x"],
 )
-def test_a_user_id_that_is_none_makes_no_token(principal: Principal, user_id: str) -> None:
+def test_an_invalid_user_id_creates_no_token(principal: Principal, user_id: str) -> None:
     with pytest.raises(InvalidInput):
         create_token(name="ci", users=["ann", user_id])
     assert not Token.objects.exists()
 
 
-def test_a_user_is_made_once_however_many_ask(principal: Principal) -> None:
+def test_concurrent_requests_create_a_user_once(principal: Principal) -> None:
     ask = partial(ensure_user, workspace_id=principal.workspace_id, user_id="ann")
     assert len({user.id for user in at_once([ask] * 8)}) == 1
     assert User.objects.count() == 1
 
 
-def test_only_a_keyed_digest_of_a_token_is_kept(principal: Principal) -> None:
+def test_only_a_keyed_digest_of_a_token_is_stored(principal: Principal) -> None:
     secret = create_token(name="ci")
     row = Token.objects.get()
     assert secret.startswith("cty_")
@@ -97,14 +99,16 @@ def test_only_a_keyed_digest_of_a_token_is_kept(principal: Principal) -> None:
         "cty_\ud800",
     ],
 )
-def test_anything_else_is_refused_with_the_same_words(principal: Principal, secret: str) -> None:
+def test_every_invalid_token_is_refused_with_the_same_message(
+    principal: Principal, secret: str
+) -> None:
     create_token(name="ci")
     with pytest.raises(NotAuthenticated) as refused:
         authenticate(secret)
     assert refused.value.message == "The bearer token is not valid here."
 
 
-def test_a_revoked_token_ends_at_once_and_is_revoked_once(principal: Principal) -> None:
+def test_a_revoked_token_is_refused_at_once_and_revoked_once(principal: Principal) -> None:
     secret = create_token(name="ci")
     token_id = Token.objects.get().id
     revoked = at_once([partial(revoke_token, token_id=token_id, actor="admin:ann")] * 4)
@@ -127,14 +131,14 @@ def test_unknown_scopes_are_refused_by_name(principal: Principal) -> None:
     assert refused.value.details == {"unknown": ["runs:fly"]}
 
 
-def test_a_new_token_may_neither_confirm_nor_manage_targets_nor_watch_over_all(
+def test_a_new_token_lacks_the_confirm_targets_and_metrics_scopes(
     principal: Principal,
 ) -> None:
     assert not {"confirm", "targets:admin", "metrics:read"} & DEFAULT_SCOPES
     assert "confirm" not in local_principal().scopes
 
 
-def test_a_token_that_names_users_reads_the_audit_log_only_where_it_was_meant_to(
+def test_a_token_that_names_users_needs_an_explicit_audit_scope(
     principal: Principal,
 ) -> None:
     assert "audit:read" in authenticate(create_token(name="ci")).scopes
@@ -143,13 +147,13 @@ def test_a_token_that_names_users_reads_the_audit_log_only_where_it_was_meant_to
     assert authenticate(meant).scopes == {"audit:read"}
 
 
-def test_a_missing_scope_is_named(principal: Principal) -> None:
+def test_a_missing_scope_is_named_in_the_error(principal: Principal) -> None:
     with pytest.raises(Forbidden) as refused:
         principal.require("confirm")
     assert refused.value.details == {"scope": "confirm"}
 
 
-def test_a_workspace_is_made_once_however_many_ask(principal: Principal) -> None:
+def test_concurrent_requests_create_a_workspace_once(principal: Principal) -> None:
     made = at_once([partial(ensure_workspace, "new", "tenant of its own")] * 8)
     assert len({place.id for place in made}) == 1
     assert Workspace.objects.filter(name="new").count() == 1

@@ -1,5 +1,5 @@
-"""What happens to the runs of a worker that is lost, hands back, or does not know that it was
-lost.
+"""What happens to the runs of a worker that is lost, that releases them, or that does not know
+that it was lost.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Submit = Callable[..., str]
 
 
 class Clock:
-    """A monotonic clock that a test turns."""
+    """A monotonic clock that the test sets."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -62,7 +62,7 @@ def slots_taken() -> int:
     return len(taken_slots())
 
 
-def test_a_lost_workers_run_is_anybodys_and_rings_again(submit: Submit) -> None:
+def test_the_run_of_a_lost_worker_is_requeued_with_a_new_wakeup(submit: Submit) -> None:
     held = held_by(register("w1"), submit)
     assert end_leases_of_worker("w1", beat=0, reason="gone") == [held.run.id]
     run = Run.objects.get()
@@ -75,14 +75,14 @@ def test_a_lost_workers_run_is_anybodys_and_rings_again(submit: Submit) -> None:
     assert again.run.id == run.id
 
 
-def test_a_worker_that_beats_meanwhile_keeps_everything(submit: Submit) -> None:
+def test_a_worker_whose_heartbeat_advances_meanwhile_keeps_its_leases(submit: Submit) -> None:
     held_by(register("w1"), submit)
     Worker.objects.update(beat=F("beat") + 1)
     assert end_leases_of_worker("w1", beat=0, reason="looked dead") == []
     assert (Run.objects.get().lease_owner, slots_taken()) == ("w1", 1)
 
 
-def test_two_reapers_lose_a_worker_once(submit: Submit) -> None:
+def test_concurrent_reapers_end_the_leases_of_a_worker_once(submit: Submit) -> None:
     held_by(register("w1"), submit)
     lost = at_once([partial(end_leases_of_worker, "w1", beat=0, reason="gone")] * 4)
     assert sorted(map(len, lost)) == [0, 0, 0, 1]
@@ -90,7 +90,7 @@ def test_two_reapers_lose_a_worker_once(submit: Submit) -> None:
     assert AuditEntry.objects.filter(action="run.worker_lost").count() == 1
 
 
-def test_the_third_loss_fails_the_run(submit: Submit) -> None:
+def test_the_third_lost_worker_fails_the_run(submit: Submit) -> None:
     submit()
     for n in range(MAX_TIMES_LOST):
         assert take(register(f"w{n}"))
@@ -106,7 +106,7 @@ def test_the_third_loss_fails_the_run(submit: Submit) -> None:
     assert last.type == "run.failed"
 
 
-def test_a_run_pinned_to_the_lost_worker_rings_on_the_shared_queue(submit: Submit) -> None:
+def test_a_run_pinned_to_the_lost_worker_is_announced_on_the_shared_queue(submit: Submit) -> None:
     submit()
     Run.objects.update(pinned_worker="w1")
     assert take(register("w1"))
@@ -115,7 +115,7 @@ def test_a_run_pinned_to_the_lost_worker_rings_on_the_shared_queue(submit: Submi
     assert Run.objects.get().pinned_worker is None
 
 
-def test_a_pinned_run_that_is_handed_back_rings_on_the_shared_queue(submit: Submit) -> None:
+def test_a_released_pinned_run_is_announced_on_the_shared_queue(submit: Submit) -> None:
     submit()
     Run.objects.update(pinned_worker="w1")
     held = take(register("w1"))
@@ -125,7 +125,7 @@ def test_a_pinned_run_that_is_handed_back_rings_on_the_shared_queue(submit: Subm
     assert take(register("w2"))
 
 
-def test_handing_back_keeps_the_clock_and_costs_no_attempt(submit: Submit) -> None:
+def test_releasing_a_run_keeps_its_clock_and_costs_no_attempt(submit: Submit) -> None:
     held = held_by(register("w1"), submit)
     assert release_lease(held, reason="draining", active_ms=1234)
     run = Run.objects.get()
@@ -135,19 +135,19 @@ def test_handing_back_keeps_the_clock_and_costs_no_attempt(submit: Submit) -> No
     assert Run.objects.get().active_ms == 1234
 
 
-def test_losing_a_worker_frees_the_slot_of_a_run_canceled_under_it(
+def test_the_slot_of_a_canceled_run_is_freed_when_its_worker_is_lost(
     submit: Submit, principal: Principal
 ) -> None:
     held = held_by(register("w1"), submit)
     cancel_run(principal=principal, run_id=held.run.id)
-    assert slots_taken() == 1  # its worker gives it back when it has let go
+    assert slots_taken() == 1  # the worker frees it after it has released the run
     end_leases_of_worker("w1", beat=0, reason="gone")
     assert slots_taken() == 0
     assert Run.objects.get().status == "canceled"
 
 
-def test_a_lease_taken_by_a_worker_given_up_before_is_ended(submit: Submit) -> None:
-    """Between its loss and its noticing, a worker that was paused may claim."""
+def test_a_lease_claimed_by_a_lost_worker_is_ended(submit: Submit) -> None:
+    """A paused worker may claim a run between its loss and its own detection of it."""
     register("w1")
     end_leases_of_worker("w1", beat=0, reason="paused")
     held = held_by("w1", submit)
@@ -157,20 +157,20 @@ def test_a_lease_taken_by_a_worker_given_up_before_is_ended(submit: Submit) -> N
     assert (run.lease_owner, run.times_lost, slots_taken()) == (None, 1, 0)
 
 
-def test_the_reaper_ends_stray_leases_too(submit: Submit) -> None:
+def test_the_reaper_also_ends_stray_leases(submit: Submit) -> None:
     held_by("never registered", submit)
     HeartbeatMonitor().end_expired_leases()
     assert Run.objects.get().lease_owner is None
 
 
-def test_the_runs_of_living_workers_are_not_strays(submit: Submit) -> None:
+def test_leases_of_live_workers_are_not_stray(submit: Submit) -> None:
     held_by(register("w1"), submit)
     assert end_stray_leases() == []
     assert Run.objects.get().lease_owner == "w1"
 
 
 @override_settings(LEASE_LOST_S=30)
-def test_a_beat_that_stands_still_for_the_lease_loses_the_worker(
+def test_a_worker_is_lost_when_its_heartbeat_stops_for_the_lease_duration(
     submit: Submit, clock: Clock
 ) -> None:
     held_by(register("w1"), submit)
@@ -185,19 +185,19 @@ def test_a_beat_that_stands_still_for_the_lease_loses_the_worker(
 
 
 @override_settings(LEASE_LOST_S=30)
-def test_time_in_which_nobody_could_look_is_held_against_no_worker(
+def test_time_without_a_heartbeat_check_counts_against_no_worker(
     submit: Submit, clock: Clock
 ) -> None:
     held_by(register("w1"), submit)
     monitor = HeartbeatMonitor()
     monitor.end_expired_leases()
-    clock.now += 35  # the database was away, from worker and scheduler alike
+    clock.now += 35  # the database was unavailable to the worker and the scheduler alike
     monitor.end_expired_leases()
     assert Run.objects.get().lease_owner == "w1"
 
 
 @override_settings(LEASE_LOST_S=30)
-def test_a_reaper_that_just_started_gives_every_worker_its_time(
+def test_a_reaper_that_just_started_gives_every_worker_the_full_lease(
     submit: Submit, clock: Clock
 ) -> None:
     held_by(register("w1"), submit)
@@ -206,7 +206,7 @@ def test_a_reaper_that_just_started_gives_every_worker_its_time(
     assert Run.objects.get().lease_owner == "w1"
 
 
-def test_a_process_known_to_be_gone_is_not_waited_for(submit: Submit) -> None:
+def test_a_worker_whose_process_has_ended_is_lost_at_once(submit: Submit) -> None:
     process = subprocess.Popen(["sleep", "60"])
     mark = _identity(process.pid)
     assert mark
@@ -219,13 +219,13 @@ def test_a_process_known_to_be_gone_is_not_waited_for(submit: Submit) -> None:
     assert Run.objects.get().lease_owner is None
 
 
-def test_a_worker_of_another_machine_is_judged_by_its_beat_alone(submit: Submit) -> None:
+def test_a_worker_on_another_machine_is_judged_by_its_heartbeat_only(submit: Submit) -> None:
     held_by(register("w1", process="other-boot:4026531836:999999:1"), submit)
     HeartbeatMonitor().end_expired_leases()
     assert Run.objects.get().lease_owner == "w1"
 
 
-def test_a_stale_slot_is_freed_and_a_held_one_is_not(submit: Submit, principal: Principal) -> None:
+def test_stale_slots_are_freed_and_held_ones_are_not(submit: Submit, principal: Principal) -> None:
     living, canceled = (held_by(worker, submit) for worker in (register("w1"), register("w2")))
     cancel_run(principal=principal, run_id=canceled.run.id)
     Slot.objects.filter(number=4).update(run_id="run_of_nobody", worker_id="w1", epoch=3)
@@ -234,7 +234,9 @@ def test_a_stale_slot_is_freed_and_a_held_one_is_not(submit: Submit, principal: 
     assert Slot.objects.get(run_id__isnull=False).run_id == living.run.id
 
 
-def test_slot_release_against_reaper_never_frees_the_next_holders_slot(submit: Submit) -> None:
+def test_a_slot_release_racing_a_reaper_never_frees_the_slot_of_the_next_holder(
+    submit: Submit,
+) -> None:
     for n in range(5):
         old = held_by(register(f"old{n}"), submit)
         new = register(f"new{n}")
@@ -254,7 +256,7 @@ def test_slot_release_against_reaper_never_frees_the_next_holders_slot(submit: S
         Run.objects.all().delete()
 
 
-def test_steps_that_were_under_way_are_done_again_but_never_a_once_step(submit: Submit) -> None:
+def test_interrupted_steps_are_repeated_except_once_steps(submit: Submit) -> None:
     for effect, read in (("read", "pending"), ("at_least_once", "pending"), ("once", "started")):
         submit("ok", "ok", effect=effect)
         held = take(register(f"w-{effect}"))
@@ -263,8 +265,8 @@ def test_steps_that_were_under_way_are_done_again_but_never_a_once_step(submit: 
         assert [step.status for step in read_journal(held.run)] == [read, "pending"]
 
 
-def test_submits_and_losses_at_once_leave_no_run_behind(submit: Submit) -> None:
-    """Claims, losses and hand-backs at the same moments; then every run is claimable or leased."""
+def test_concurrent_submits_and_losses_leave_no_run_behind(submit: Submit) -> None:
+    """Claims, losses and releases run concurrently; then every run is claimable or leased."""
 
     def claim_and_lose(n: int) -> None:
         worker = register(f"w{n}")

@@ -1,5 +1,5 @@
-"""Calls that are refused for want of a right, or for what is not there: one row each, at every
-door; tokens that are none leave a few rows a minute, whoever floods.
+"""Refused calls (a missing right or an unknown object) write one audit event each, over REST
+and MCP; invalid tokens write a limited number of events a minute.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ pytest_plugins = ["tests.support.rest_fixtures"]
 
 @pytest.fixture
 def reader(principal: Principal) -> Iterator[StdioHost]:
-    """A host over MCP whose token has the scope runs:read alone."""
+    """An MCP host whose token has only the scope runs:read."""
     token = create_token(name="reader", trust="local", scopes=frozenset({"runs:read"}))
     with closing(StdioHost(PrincipalTransport(authenticate(token)))) as host:
         yield host
@@ -58,7 +58,7 @@ def rows() -> list[AuditEntry]:
         ),
     ],
 )
-def test_over_mcp_a_missing_scope_is_told(
+def test_over_mcp_a_missing_scope_is_audited(
     reader: StdioHost, tool: str, args: dict[str, Any], scope: str
 ) -> None:
     assert reader.call(tool, json.dumps(args).encode())["result"]["isError"]
@@ -67,14 +67,14 @@ def test_over_mcp_a_missing_scope_is_told(
     assert row.actor.startswith("token:")
 
 
-def test_a_resource_without_its_scope_is_told(reader: StdioHost) -> None:
+def test_a_resource_read_without_its_scope_is_audited(reader: StdioHost) -> None:
     asked = {"uri": "continuity://artifacts/art_1"}
     assert "error" in reader.request("resources/read", asked)
     (row,) = rows()
     assert (row.resource_id, row.metadata["scope"]) == ("resources/read", "artifacts:read")
 
 
-def test_a_user_that_is_not_ones_own_is_told_once_over_mcp(principal: Principal) -> None:
+def test_a_forbidden_user_id_is_audited_once_over_mcp(principal: Principal) -> None:
     token = create_token(name="bobs", trust="local", users=["bob"])
     with closing(StdioHost(PrincipalTransport(authenticate(token)))) as host:
         host.call("continuity_get_state", b'{"user_id": "alice"}')
@@ -89,7 +89,7 @@ def test_a_user_that_is_not_ones_own_is_told_once_over_mcp(principal: Principal)
         ({"sessionId": "sess_x"}, "SESSION_NOT_FOUND"),
     ],
 )
-def test_a_submit_for_what_is_not_there_is_told_at_both_doors(
+def test_a_submit_with_an_unknown_object_is_audited_over_rest_and_mcp(
     api: httpx.Client, token: str, changed: dict[str, Any], code: str
 ) -> None:
     call = {**submission(), **changed}
@@ -102,7 +102,7 @@ def test_a_submit_for_what_is_not_there_is_told_at_both_doors(
     assert "no_such" not in str([row.metadata for row in rows()])
 
 
-def test_a_template_that_is_not_for_this_trust_is_told_once(
+def test_a_template_that_this_trust_level_may_not_use_is_audited_once(
     client_with: Callable[..., httpx.Client],
 ) -> None:
     call = {**submission(), "templateId": "call_tools", "inputs": {"calls": []}}
@@ -114,21 +114,21 @@ def test_a_template_that_is_not_for_this_trust_is_told_once(
     )
 
 
-def test_a_scope_that_only_the_service_asks_for_is_told(api: httpx.Client) -> None:
+def test_a_missing_scope_that_only_the_service_checks_is_audited(api: httpx.Client) -> None:
     hook = {"url": "https://hooks.example.test/", "confirmations": True}
     assert api.post("/api/v1/webhooks", json=hook).status_code == 403
     (row,) = rows()
     assert (row.action, row.metadata["scope"]) == ("access.refused", "confirm")
 
 
-def test_reading_what_is_not_there_and_plain_wrong_input_leave_no_row(api: httpx.Client) -> None:
+def test_not_found_reads_and_invalid_input_are_not_audited(api: httpx.Client) -> None:
     assert api.get("/api/v1/artifacts/art_x").status_code == 404
     assert api.post("/api/v1/runs", json={"templateId": 1}).status_code == 400
     assert not rows()
 
 
 @pytest.mark.parametrize("path", ["/api/v1/runs", "/mcp"])
-def test_a_flood_of_wrong_tokens_writes_a_few_rows_and_no_token(
+def test_many_invalid_tokens_write_a_few_events_without_the_token(
     anonymous: httpx.Client, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(drf, "_unknown_tokens", RowLimiter())
@@ -136,12 +136,12 @@ def test_a_flood_of_wrong_tokens_writes_a_few_rows_and_no_token(
         bad = {"Authorization": f"Bearer cty_hunter2hunter2_{number}"}
         assert anonymous.post(path, headers=bad, json={}).status_code == 401
     told = rows()
-    assert 1 <= len(told) <= 2 * ROWS_PER_MINUTE  # the minute may end meanwhile
+    assert 1 <= len(told) <= 2 * ROWS_PER_MINUTE  # the minute may have ended meanwhile
     assert {(row.actor, row.resource_id) for row in told} == {("unknown", path)}
     assert "hunter2" not in str([row.metadata for row in told])
 
 
-def test_a_row_says_how_many_calls_it_stands_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_event_has_the_number_of_calls_it_stands_for(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr("decisions.api.throttle.time.monotonic", lambda: now[0])
     few = RowLimiter()

@@ -1,5 +1,5 @@
-"""Direct calls of tools that are refused before anything begins: one row of the audit log each, at
-both doors, that says who, which tool and which code, and nothing of the arguments.
+"""Direct tool calls that are refused before they start: each writes one audit event, over REST
+and MCP, with the caller, the tool and the error code, and without the arguments.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ JSON = {"Content-Type": "application/json"}
 
 @pytest.fixture
 def rows() -> Callable[[], list[AuditEntry]]:
-    """What the log tells since the test began, without the token that was made."""
+    """Return the audit events since the test began, without the one of the token it created."""
     begun = set(AuditEntry.objects.values_list("id", flat=True))
 
     def since() -> list[AuditEntry]:
@@ -40,7 +40,7 @@ def told(row: AuditEntry) -> tuple[str, str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("over", DOORS)
-def test_a_missing_scope_is_told(
+def test_a_missing_scope_is_audited(
     over: str, web: str, project: Path, rows: Callable[[], list[AuditEntry]]
 ) -> None:
     token = create_token(name="reader", trust="local", scopes=frozenset({"tools:read"}))
@@ -53,7 +53,7 @@ def test_a_missing_scope_is_told(
     assert row.actor.startswith("token:")
 
 
-def test_a_token_without_any_scope_of_tools_is_told_with_the_tool(
+def test_a_token_without_any_tool_scope_is_audited_with_the_tool(
     client_with: Callable[..., httpx.Client], project: Path, rows: Callable[[], list[AuditEntry]]
 ) -> None:
     nobody = client_with(scopes={"runs:write"})
@@ -63,9 +63,7 @@ def test_a_token_without_any_scope_of_tools_is_told_with_the_tool(
     assert (row.action, row.metadata["tool"]) == ("access.refused", "write_to_file")
 
 
-def test_a_tool_that_is_not_there_is_told(
-    door: ToolDoor, rows: Callable[[], list[AuditEntry]]
-) -> None:
+def test_an_unknown_tool_is_audited(door: ToolDoor, rows: Callable[[], list[AuditEntry]]) -> None:
     if door.over == "mcp":
         assert door.call("no_such_tool", WRITE)[0] == "RPC_-32602"
     else:
@@ -76,7 +74,7 @@ def test_a_tool_that_is_not_there_is_told(
     assert told(row) == ("tool.refused", "no_such_tool", why)
 
 
-def test_what_looks_like_a_secret_in_a_tools_name_is_not_kept(
+def test_a_tool_name_that_looks_like_a_secret_is_not_stored(
     api: httpx.Client, project: Path, rows: Callable[[], list[AuditEntry]]
 ) -> None:
     key = "sk-" + "a1" * 20
@@ -89,7 +87,7 @@ def test_what_looks_like_a_secret_in_a_tools_name_is_not_kept(
 @pytest.mark.parametrize(
     "args", [WRITE | {"dryRun": SECRET}, b'{"path":"a","path":"hunter2-of-nobody"}']
 )
-def test_wrong_arguments_are_told_without_what_they_were(
+def test_wrong_arguments_are_audited_without_their_values(
     door: ToolDoor, args: Any, rows: Callable[[], list[AuditEntry]]
 ) -> None:
     assert door.call("write_to_file", args)[0] == "E_BAD_ARGS"
@@ -99,7 +97,7 @@ def test_wrong_arguments_are_told_without_what_they_were(
 
 
 @pytest.mark.parametrize("body", ["[1]", '{"args": [], "x": 1}', "{", '{"timeoutMs": 0}'])
-def test_a_body_that_is_no_call_is_told_too(
+def test_an_invalid_body_is_audited(
     api: httpx.Client, project: Path, body: str, rows: Callable[[], list[AuditEntry]]
 ) -> None:
     answer = api.post("/api/v1/tools/write_to_file/call", content=body, headers=JSON)
@@ -108,7 +106,7 @@ def test_a_body_that_is_no_call_is_told_too(
     assert told(row)[2] == {"tool": "write_to_file", "code": "E_BAD_ARGS"}
 
 
-def test_what_is_not_for_callers_of_this_trust_is_told(
+def test_a_tool_that_this_trust_level_may_not_call_is_audited(
     client_with: Callable[..., httpx.Client],
     project: Path,
     rows: Callable[[], list[AuditEntry]],
@@ -126,7 +124,7 @@ def test_what_is_not_for_callers_of_this_trust_is_told(
     )
 
 
-def test_a_flood_writes_a_row_a_call_and_no_more(
+def test_many_refused_calls_write_one_event_each(
     api: httpx.Client, project: Path, rows: Callable[[], list[AuditEntry]]
 ) -> None:
     big = {"args": {"path": "x" * 500_000, "content": 1}}

@@ -1,4 +1,6 @@
-"""Which runner a call goes to, what it is called with, and the command that adds one."""
+"""Runner selection for a call, the parameters of the request, and the command that adds a
+runner.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ pytest_plugins = ["tests.support.runner_fixtures"]
 pytestmark = pytest.mark.usefixtures("open_loopback")
 
 
-def test_the_named_one_goes_before_the_workspaces_and_that_before_the_tenants(
+def test_a_named_runner_precedes_the_workspace_default_and_that_the_tenant_default(
     principal: Principal, make_runner: MakeRunner
 ) -> None:
     caller = Caller.of(principal)
@@ -37,7 +39,7 @@ def test_the_named_one_goes_before_the_workspaces_and_that_before_the_tenants(
     assert find_runner(caller, named.id) == named
 
 
-def test_a_runner_of_another_workspace_is_not_there(
+def test_a_runner_of_another_workspace_is_not_found(
     stranger: Principal, make_runner: MakeRunner
 ) -> None:
     theirs = make_runner(is_default=True)
@@ -54,7 +56,7 @@ def test_a_disabled_runner_is_denied(principal: Principal, make_runner: MakeRunn
         assert denied.value.details == {"targetId": off.id}
 
 
-def test_a_runner_is_called_with_its_own_token_and_time(
+def test_a_runner_is_called_with_its_own_token_and_timeout(
     principal: Principal, make_runner: MakeRunner
 ) -> None:
     made = make_runner(auth_token="s3cret", config={"timeoutMs": 2_000})
@@ -63,7 +65,7 @@ def test_a_runner_is_called_with_its_own_token_and_time(
     assert (runner.endpoint, runner.workspace_id) == (ENDPOINT, principal.workspace_id)
 
 
-def test_a_runner_of_every_workspace_is_told_whom_it_works_for(
+def test_a_shared_runner_is_called_for_the_workspace_of_the_caller(
     principal: Principal, make_runner: MakeRunner
 ) -> None:
     shared = make_runner(workspace_id=None, endpoint=None, config={"endpoint": ENDPOINT})
@@ -72,7 +74,7 @@ def test_a_runner_of_every_workspace_is_told_whom_it_works_for(
     assert (runner.auth_token, runner.timeout_ms) == (None, 15_000)
 
 
-def test_a_token_whose_key_is_gone_fails_the_call(
+def test_a_token_that_cannot_be_decrypted_fails_the_call(
     principal: Principal, make_runner: MakeRunner, settings: Any
 ) -> None:
     made = make_runner(auth_token="s3cret")
@@ -81,7 +83,7 @@ def test_a_token_whose_key_is_gone_fails_the_call(
         runner_of(made, Caller.of(principal))
 
 
-def test_a_target_does_not_become_another_kind(
+def test_the_kind_of_a_target_cannot_change(
     principal: Principal, make_runner: MakeRunner, tmp_path: Any, settings: Any
 ) -> None:
     settings.WORKSPACE_ROOTS = (tmp_path,)
@@ -93,7 +95,7 @@ def test_a_target_does_not_become_another_kind(
 
 
 def add(*arguments: str) -> tuple[str, str]:
-    """Return what `manage.py add_target` printed, on stdout and on stderr."""
+    """Return what `manage.py add_target` printed on stdout and stderr."""
     out, err = io.StringIO(), io.StringIO()
     call_command("add_target", *arguments, stdout=out, stderr=err)
     return out.getvalue(), err.getvalue()
@@ -109,7 +111,7 @@ def decided(principal: Principal, tool: str, target_id: str) -> str:
     ).decision
 
 
-def test_the_command_makes_a_target_and_its_rules(principal: Principal) -> None:
+def test_the_command_creates_a_target_and_its_rules(principal: Principal) -> None:
     out, err = add(
         "--id",
         "target_laptop",
@@ -131,13 +133,15 @@ def test_the_command_makes_a_target_and_its_rules(principal: Principal) -> None:
     assert decided(principal, "bash.exec", "target_other") == "confirm"
 
 
-def test_a_star_allows_every_tool_of_that_target_alone(principal: Principal) -> None:
+def test_a_star_allows_every_tool_of_that_target_only(principal: Principal) -> None:
     add("--id", "target_a", "--endpoint", ENDPOINT, "--allow", "*")
     assert {decided(principal, tool, "target_a") for tool in ("bash.exec", "any")} == {"allow"}
     assert decided(principal, "any", "target_b") == "deny"
 
 
-def test_the_command_again_is_the_next_version_and_keeps_the_token(principal: Principal) -> None:
+def test_repeating_the_command_creates_the_next_version_and_keeps_the_token(
+    principal: Principal,
+) -> None:
     told = ("--id", "target_a", "--endpoint", ENDPOINT, "--allow", "echo")
     add(*told, "--auth-token", "s3cret")
     _, err = add(*told, "--name", "renamed")
@@ -160,7 +164,7 @@ def test_the_command_again_is_the_next_version_and_keeps_the_token(principal: Pr
         (("--kind", "browser"), "kind"),
     ],
 )
-def test_what_no_target_can_be_is_one_sentence(
+def test_an_invalid_target_is_refused_with_a_one_sentence_error(
     principal: Principal, arguments: tuple[str, ...], why: str
 ) -> None:
     with pytest.raises(CommandError, match=why):
@@ -168,14 +172,14 @@ def test_what_no_target_can_be_is_one_sentence(
     assert not ExecutionTarget.objects.exists()
 
 
-def test_an_id_of_another_workspace_is_not_taken_over(principal: Principal) -> None:
+def test_the_target_id_of_another_workspace_cannot_be_reused(principal: Principal) -> None:
     add("--id", "target_a", "--endpoint", ENDPOINT, "--workspace", "elsewhere")
     with pytest.raises(CommandError, match="another workspace"):
         add("--id", "target_a", "--endpoint", ENDPOINT)
     assert ExecutionTarget.objects.get().version == 1
 
 
-def test_the_agents_own_goes_before_the_defaults(
+def test_a_runner_assigned_to_the_agent_precedes_the_defaults(
     principal: Principal, make_runner: MakeRunner
 ) -> None:
     caller = Caller.of(principal)

@@ -1,4 +1,4 @@
-"""Who may call over REST: tokens, scopes, trust, rate; and what of it is audited."""
+"""Access over REST: tokens, scopes, trust and rate limits, and which refusals are audited."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def test_without_a_valid_token_there_is_no_access(anonymous: httpx.Client, heade
     assert response.headers["www-authenticate"].startswith('Bearer realm="continuity"')
 
 
-def test_the_scheme_is_read_in_any_case(anonymous: httpx.Client, token: str) -> None:
+def test_the_authorization_scheme_is_case_insensitive(anonymous: httpx.Client, token: str) -> None:
     assert anonymous.get(PROFILE, headers={"Authorization": f"bEARER {token}"}).is_success
 
 
-def test_a_revoked_token_is_no_token(api: httpx.Client) -> None:
+def test_a_revoked_token_is_refused(api: httpx.Client) -> None:
     Token.objects.update(revoked_at=datetime.now(UTC))
     assert refusal(api.get(PROFILE), 401)["errorCode"] == "UNAUTHENTICATED"
 
@@ -81,7 +81,7 @@ def test_bad_input_leaves_no_audit_row(api: httpx.Client) -> None:
     assert AuditEntry.objects.count() == before
 
 
-def test_a_method_that_a_route_does_not_have_is_named(api: httpx.Client) -> None:
+def test_an_unsupported_method_answers_405_with_the_allowed_ones(api: httpx.Client) -> None:
     for method in ("DELETE", "PUT", "OPTIONS", "TRACE"):
         response = api.request(method, "/api/v1/runs")
         assert refusal(response, 405)["errorCode"] == "METHOD_NOT_ALLOWED"
@@ -97,7 +97,7 @@ def test_a_method_that_a_route_does_not_have_is_named(api: httpx.Client) -> None
         {"X-Forwarded-Proto": "https"},
     ],
 )
-def test_a_local_token_behind_a_proxy_is_seen_as_remote(
+def test_a_local_token_behind_a_proxy_is_treated_as_remote(
     api: httpx.Client, headers: dict[str, str]
 ) -> None:
     assert told(api.get(PROFILE))["trustLevel"] == "local"
@@ -121,13 +121,13 @@ def test_a_remote_caller_is_refused_a_local_template(
     assert AuditEntry.objects.filter(action="run.refused").count() == 1
 
 
-def test_a_host_that_is_not_ours_is_refused(api: httpx.Client, anonymous: httpx.Client) -> None:
+def test_an_unknown_host_header_is_refused(api: httpx.Client, anonymous: httpx.Client) -> None:
     for client, path in ((api, PROFILE), (anonymous, "/healthz"), (anonymous, "/api/schema")):
         assert refusal(client.get(path, headers={"Host": "evil.test"}), 400)
     assert anonymous.get("/admin/", headers={"Host": "evil.test"}).status_code == 400
 
 
-def test_a_burst_is_throttled_and_told_when_to_come_back(web: str, token: str) -> None:
+def test_a_burst_is_throttled_with_a_retry_after_header(web: str, token: str) -> None:
     client = httpx.Client(base_url=web, headers=bearer(token), timeout=60)
     with client, ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda _: client.get("/api/v1/runs/run_x"), range(1000)))
@@ -137,7 +137,7 @@ def test_a_burst_is_throttled_and_told_when_to_come_back(web: str, token: str) -
     assert refused[0].headers["retry-after"] == "1"
 
 
-def test_one_callers_burst_does_not_throttle_another(
+def test_the_burst_of_one_caller_does_not_throttle_another(
     api: httpx.Client, client_with: Callable[..., httpx.Client], settings: Any
 ) -> None:
     settings.THROTTLE_PER_SECOND = 1
@@ -147,6 +147,6 @@ def test_one_callers_burst_does_not_throttle_another(
     assert other.get(PROFILE).status_code == 200
 
 
-def test_a_submit_that_is_refused_writes_no_run(api: httpx.Client) -> None:
+def test_a_refused_submit_writes_no_run(api: httpx.Client) -> None:
     refusal(api.post("/api/v1/runs", json=submission(timeoutMs=0)), 400)
     assert not Run.objects.exists()

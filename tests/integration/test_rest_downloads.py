@@ -26,7 +26,7 @@ def content(artifact_id: str) -> str:
     return f"/api/v1/artifacts/{artifact_id}/content"
 
 
-def test_text_comes_as_text_and_the_rest_as_base64(
+def test_text_is_returned_as_text_and_other_content_as_base64(
     api: httpx.Client, make_artifact: Callable[..., str]
 ) -> None:
     text = told(api.get(f"/api/v1/artifacts/{make_artifact('héé'.encode())}?limit=2"))
@@ -37,7 +37,7 @@ def test_text_comes_as_text_and_the_rest_as_base64(
     assert (chunk["totalSize"], chunk["offset"], chunk["length"]) == (len(BYTES), 10, 5)
 
 
-def test_an_offset_at_the_end_is_empty_and_beyond_it_refused(
+def test_an_offset_at_the_end_is_empty_and_one_past_it_is_refused(
     api: httpx.Client, make_artifact: Callable[..., str]
 ) -> None:
     artifact_id = make_artifact(b"abc")
@@ -47,7 +47,7 @@ def test_an_offset_at_the_end_is_empty_and_beyond_it_refused(
     assert beyond["details"] == {"totalSize": 3}
 
 
-def test_a_download_is_the_bytes_under_the_hash_that_names_them(
+def test_a_download_has_the_stored_bytes_and_their_hash_as_etag(
     api: httpx.Client, make_artifact: Callable[..., str]
 ) -> None:
     response = api.get(content(make_artifact(BYTES, mime_type="image/png", name="a.png")))
@@ -57,7 +57,7 @@ def test_a_download_is_the_bytes_under_the_hash_that_names_them(
     assert response.headers["accept-ranges"] == "bytes"
 
 
-def test_a_page_that_was_kept_is_never_served_as_a_page(
+def test_a_stored_html_page_is_downloaded_and_never_rendered(
     api: httpx.Client, make_artifact: Callable[..., str]
 ) -> None:
     page = make_artifact(b"<script>alert(1)</script>", mime_type="text/html", name="p.html")
@@ -67,7 +67,7 @@ def test_a_page_that_was_kept_is_never_served_as_a_page(
     assert headers["content-security-policy"] == "default-src 'none'; sandbox"
 
 
-def test_a_name_in_chinese_is_sent_encoded(
+def test_a_chinese_file_name_is_sent_encoded(
     api: httpx.Client, make_artifact: Callable[..., str]
 ) -> None:
     headers = api.get(content(make_artifact(b"x", name="截图.png"))).headers
@@ -87,7 +87,7 @@ def test_a_range_is_sent_as_partial_content(
     assert response.headers["content-length"] == str(stop - start)
 
 
-def test_a_range_outside_is_refused_with_the_size(
+def test_a_range_outside_the_content_is_refused_with_the_size(
     api: httpx.Client, make_artifact: Callable[..., str]
 ) -> None:
     response = api.get(content(make_artifact(b"abc")), headers={"Range": "bytes=3-"})
@@ -95,7 +95,9 @@ def test_a_range_outside_is_refused_with_the_size(
     assert response.headers["content-range"] == "bytes */3"
 
 
-def test_who_has_the_bytes_is_told_so(api: httpx.Client, make_artifact: Callable[..., str]) -> None:
+def test_conditional_requests_compare_the_etag(
+    api: httpx.Client, make_artifact: Callable[..., str]
+) -> None:
     where = content(make_artifact(b"abc"))
     etag = api.get(where).headers["etag"]
     assert api.get(where, headers={"If-None-Match": f'"x", W/{etag}'}).status_code == 304
@@ -105,7 +107,7 @@ def test_who_has_the_bytes_is_told_so(api: httpx.Client, make_artifact: Callable
     assert api.get(where, headers={**part, "If-Range": '"x"'}).content == b"abc"
 
 
-def test_a_head_request_tells_everything_but_the_bytes(
+def test_a_head_request_returns_all_headers_and_no_body(
     api: httpx.Client, make_artifact: Callable[..., str]
 ) -> None:
     response = api.head(content(make_artifact(BYTES)))
@@ -113,7 +115,7 @@ def test_a_head_request_tells_everything_but_the_bytes(
     assert response.headers["content-length"] == str(len(BYTES))
 
 
-def test_an_empty_artifact_is_downloaded_empty(
+def test_an_empty_artifact_downloads_as_empty(
     api: httpx.Client, make_artifact: Callable[..., str]
 ) -> None:
     response = api.get(content(make_artifact(b"")))
@@ -121,7 +123,7 @@ def test_an_empty_artifact_is_downloaded_empty(
 
 
 @pytest.mark.parametrize("path", ["", "/content"])
-def test_an_artifact_that_cannot_be_read_says_why(
+def test_an_unreadable_artifact_answers_the_reason(
     api: httpx.Client,
     client_with: Callable[..., httpx.Client],
     make_artifact: Callable[..., str],
@@ -141,7 +143,7 @@ def test_an_artifact_that_cannot_be_read_says_why(
         assert refusal(response, status)["errorCode"] == code
 
 
-def test_a_large_artifact_is_never_in_memory_as_a_whole(
+def test_a_large_artifact_is_never_read_into_memory_as_a_whole(
     api: httpx.Client, make_artifact: Callable[..., str]
 ) -> None:
     size = 24 * 1024 * 1024
@@ -171,7 +173,7 @@ def test_every_file_is_closed_after_its_download(
     where = content(make_artifact(b"x" * 3_000_000))
     assert len(api.get(where).content) == 3_000_000
     with api.stream("GET", where) as response:
-        next(response.iter_raw(1024))  # and hang up
+        next(response.iter_raw(1024))  # and close the connection
     api.get("/api/v1/templates")
     assert len(opened) == 2
     assert eventually(lambda: all(file.closed for file in opened))

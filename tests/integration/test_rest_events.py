@@ -1,4 +1,4 @@
-"""A run's events over REST: pages, the live stream, and coming back to it."""
+"""A run's events over REST: pages, the live stream, and resuming the stream."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def events_path(run_id: str) -> str:
 def stream(
     api: httpx.Client, run_id: str, **headers: str
 ) -> Iterator[tuple[httpx.Response, Iterator[dict[str, Any]]]]:
-    """Open a run's stream; gives the answer and its events as they come."""
+    """Open a run's stream; yield the response and its events as they arrive."""
     with api.stream("GET", events_path(run_id), headers={**STREAM, **headers}) as response:
         yield response, _events(response.iter_lines())
 
@@ -61,7 +61,9 @@ def test_events_come_in_pages(api: httpx.Client, submit: Callable[..., str]) -> 
     assert last["terminal"] is True
 
 
-def test_a_page_can_wait_for_the_next_event(api: httpx.Client, submit: Callable[..., str]) -> None:
+def test_a_page_request_can_wait_for_the_next_event(
+    api: httpx.Client, submit: Callable[..., str]
+) -> None:
     run_id = submit()
     timer = cancel_soon(api, run_id)
     page = told(api.get(events_path(run_id), params={"after": 1, "waitMs": 20_000}))
@@ -69,7 +71,7 @@ def test_a_page_can_wait_for_the_next_event(api: httpx.Client, submit: Callable[
     timer.join()
 
 
-def test_a_stream_sends_what_happens_and_ends_with_the_run(
+def test_a_stream_sends_new_events_and_ends_with_the_run(
     api: httpx.Client, submit: Callable[..., str]
 ) -> None:
     run_id = submit()
@@ -85,7 +87,7 @@ def test_a_stream_sends_what_happens_and_ends_with_the_run(
     timer.join()
 
 
-def test_a_reader_that_comes_back_gets_the_rest_and_nothing_twice(
+def test_a_reader_that_reconnects_gets_the_remaining_events_once(
     api: httpx.Client, submit: Callable[..., str]
 ) -> None:
     run_id = submit()
@@ -96,7 +98,7 @@ def test_a_reader_that_comes_back_gets_the_rest_and_nothing_twice(
         assert [event["type"] for event in events] == ["run.canceled"]
 
 
-def test_a_reader_that_has_everything_is_told_not_to_come_back(
+def test_a_reader_that_has_every_event_is_answered_204(
     api: httpx.Client, make_run: Callable[..., Run]
 ) -> None:
     run = make_run(status="succeeded", last_seq=0)
@@ -104,7 +106,7 @@ def test_a_reader_that_has_everything_is_told_not_to_come_back(
     assert (response.status_code, response.content) == (204, b"")
 
 
-def test_a_quiet_stream_sends_comments(
+def test_an_idle_stream_sends_comments(
     api: httpx.Client, submit: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sse, "KEEP_ALIVE_S", 0.05)
@@ -115,7 +117,7 @@ def test_a_quiet_stream_sends_comments(
         assert next(comments)
 
 
-def test_a_stream_is_refused_before_it_begins_in_the_one_shape(
+def test_a_stream_is_refused_in_the_common_error_shape_before_it_starts(
     api: httpx.Client, anonymous: httpx.Client, submit: Callable[..., str]
 ) -> None:
     assert refusal(api.get(events_path("run_missing"), headers=STREAM), 404)
@@ -123,7 +125,7 @@ def test_a_stream_is_refused_before_it_begins_in_the_one_shape(
 
 
 @pytest.mark.parametrize("last", [b"x", b"-1", b"1.5", b"9" * 16, b"\xb2"])
-def test_an_id_that_no_event_has_is_refused(
+def test_an_invalid_last_event_id_is_refused(
     api: httpx.Client, submit: Callable[..., str], last: bytes
 ) -> None:
     headers = [(b"Accept", b"text/event-stream"), (b"Last-Event-ID", last)]
@@ -131,14 +133,14 @@ def test_an_id_that_no_event_has_is_refused(
     assert "Last-Event-ID" in problem["message"]
 
 
-def test_a_head_request_of_a_stream_answers_at_once(
+def test_a_head_request_for_a_stream_returns_at_once(
     api: httpx.Client, submit: Callable[..., str]
 ) -> None:
     response = api.head(events_path(submit()), headers=STREAM)
     assert (response.status_code, response.content) == (200, b"")
 
 
-def test_many_listeners_hold_no_thread_each_and_all_hear_the_end(
+def test_many_listeners_hold_no_thread_each_and_all_receive_the_end(
     api: httpx.Client, web: str, token: str, submit: Callable[..., str]
 ) -> None:
     run_id, many = submit(), 40
@@ -151,14 +153,14 @@ def test_many_listeners_hold_no_thread_each_and_all_hear_the_end(
         listening = [open_streams.enter_context(stream(client, run_id)) for _ in range(many)]
         for _, events in listening:
             assert next(events)["seq"] == 1
-        # The database's few threads may have been started meanwhile; a listener has none.
+        # The database's few threads may have started meanwhile; a listener has none.
         assert threading.active_count() < before + 15
         told(api.post(f"/api/v1/runs/{run_id}/cancel"))
         for _, events in listening:
             assert [event["type"] for event in events] == ["run.canceled"]
 
 
-def test_a_reader_that_hangs_up_is_forgotten(
+def test_the_listener_of_a_closed_connection_is_removed(
     api: httpx.Client, submit: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left: list[str] = []

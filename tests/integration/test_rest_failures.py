@@ -1,4 +1,4 @@
-"""When we fail ourselves: the caller gets an error id, the log all the rest."""
+"""Internal errors: the caller gets an error id, and the log has the details."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def failing(error: Exception) -> Callable[..., NoReturn]:
     return fail
 
 
-def test_a_defect_is_answered_with_an_id_that_the_log_explains(
+def test_an_internal_error_answers_an_id_that_is_in_the_log(
     api: httpx.Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(runs, "get_run", failing(ZeroDivisionError(SECRET)))
@@ -39,7 +39,7 @@ def test_a_defect_is_answered_with_an_id_that_the_log_explains(
     assert str(logged.exc_info[1]) == SECRET
 
 
-def test_a_defect_of_a_call_that_waits_is_answered_alike(
+def test_an_internal_error_of_a_waiting_call_answers_the_same_way(
     api: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runs, "get_run_and_seq", failing(KeyError(SECRET)))
@@ -48,7 +48,7 @@ def test_a_defect_of_a_call_that_waits_is_answered_alike(
     assert "hunter2" not in response.text
 
 
-def test_a_database_that_is_away_is_a_reason_to_try_again(
+def test_an_unavailable_database_answers_a_retryable_error(
     api: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runs, "get_run", failing(OperationalError(SECRET)))
@@ -59,7 +59,7 @@ def test_a_database_that_is_away_is_a_reason_to_try_again(
     assert response.headers["retry-after"] == "1"
 
 
-def test_a_defect_outside_of_any_call_is_answered_alike(
+def test_an_internal_error_outside_any_call_answers_the_same_way(
     api: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
@@ -70,7 +70,9 @@ def test_a_defect_outside_of_any_call_is_answered_alike(
     assert "hunter2" not in response.text
 
 
-def test_calls_go_on_after_a_defect(api: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_calls_succeed_after_an_internal_error(
+    api: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with monkeypatch.context() as broken:
         broken.setattr("runs.submission.services.submit_run", failing(RuntimeError(SECRET)))
         refusal(api.post("/api/v1/runs", json=submission()), 500)

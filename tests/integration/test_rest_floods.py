@@ -1,4 +1,6 @@
-"""What is refused before any call sees it: heads, bodies, and what is no HTTP call at all."""
+"""Requests that are refused before a call handles them: large headers, large bodies and invalid
+HTTP.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,13 @@ MEBIBYTE = 1024 * 1024
 
 
 @pytest.mark.parametrize("size", [65_537, 300_000])
-def test_a_head_over_64_kib_is_refused(api: httpx.Client, size: int) -> None:
+def test_headers_over_64_kib_are_refused(api: httpx.Client, size: int) -> None:
     response = api.get("/api/v1/runs", headers={"X-Flood": "x" * size})
     assert refusal(response, 431)["errorCode"] == "INVALID_PARAMETER"
 
 
 @pytest.mark.parametrize("http", ["httptools", "h11"])
-def test_any_server_refuses_a_large_head(http: str) -> None:
+def test_every_server_refuses_large_headers(http: str) -> None:
     config = uvicorn.Config(
         application, http=http, log_config=None, h11_max_incomplete_event_size=MEBIBYTE
     )
@@ -36,12 +38,12 @@ def test_any_server_refuses_a_large_head(http: str) -> None:
         assert httpx.get(f"{address}/healthz", headers={"X": "x" * 60_000}).status_code == 200
 
 
-def test_a_body_over_one_mebibyte_is_refused_by_the_call(api: httpx.Client) -> None:
+def test_a_body_over_one_mebibyte_is_refused(api: httpx.Client) -> None:
     call = submission("x" * MEBIBYTE)
     assert refusal(api.post("/api/v1/runs", json=call), 413)["errorCode"] == "INVALID_PARAMETER"
 
 
-def test_a_body_that_declares_itself_huge_is_not_even_read(web: str, token: str) -> None:
+def test_a_body_with_a_huge_content_length_is_not_read(web: str, token: str) -> None:
     place = urlsplit(web)
     with socket.create_connection((str(place.hostname), int(place.port or 0)), timeout=20) as line:
         line.sendall(
@@ -62,7 +64,7 @@ def test_a_body_without_a_length_is_cut_off(api: httpx.Client) -> None:
             "/api/v1/runs", content=flood(), headers={"Content-Type": "application/json"}
         )
     except httpx.WriteError:
-        return  # the server hung up while we were still sending
+        return  # the server closed the connection while the client was still sending
     assert refusal(response, 413)
 
 
@@ -86,7 +88,7 @@ def test_a_body_in_chunks_is_read_like_any_other(api: httpx.Client) -> None:
         {"Content-Type": "application/json", "Content-Encoding": "gzip"},
     ],
 )
-def test_only_plain_json_is_taken(api: httpx.Client, headers: dict[str, str]) -> None:
+def test_only_plain_json_is_accepted(api: httpx.Client, headers: dict[str, str]) -> None:
     raw = json.dumps(submission()).encode()
     assert refusal(api.post("/api/v1/runs", content=raw, headers=headers), 415)
 
@@ -99,7 +101,7 @@ def test_a_call_without_arguments_needs_no_body_and_no_type(api: httpx.Client, t
     assert refusal(unknown, 400)["errorCode"] == "INVALID_PARAMETER"
 
 
-def test_a_websocket_is_turned_away(web: str) -> None:
+def test_a_websocket_request_is_refused(web: str) -> None:
     place = urlsplit(web)
     with socket.create_connection((str(place.hostname), int(place.port or 0)), timeout=20) as line:
         line.sendall(

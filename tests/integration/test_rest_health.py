@@ -1,4 +1,4 @@
-"""The open routes: health and documentation; and what they keep to themselves."""
+"""The public routes (health and documentation) and what they do not reveal."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def parts(response: httpx.Response, status: int) -> dict[str, Any]:
     return found
 
 
-def test_a_process_that_lives_says_so_without_asking_anybody(
+def test_the_liveness_route_answers_without_checking_dependencies(
     anonymous: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def nobody(*args: object, **kwargs: object) -> None:
@@ -34,13 +34,13 @@ def test_a_process_that_lives_says_so_without_asking_anybody(
     assert told(anonymous.get("/healthz")) == {"status": "ok"}
 
 
-def test_an_installation_with_a_living_worker_is_ready(
+def test_an_installation_with_a_live_worker_is_ready(
     anonymous: httpx.Client, place: WorkerProcess
 ) -> None:
     assert all(part["ok"] for part in parts(anonymous.get("/readyz"), 200).values())
 
 
-def test_an_installation_without_a_worker_is_not_and_says_what_to_do(
+def test_an_installation_without_a_worker_is_not_ready_and_says_what_to_do(
     anonymous: httpx.Client,
 ) -> None:
     found = parts(anonymous.get("/readyz"), 503)
@@ -48,7 +48,7 @@ def test_an_installation_without_a_worker_is_not_and_says_what_to_do(
     assert "manage.py worker" in found["worker"]["reason"]
 
 
-def test_a_worker_whose_beat_stands_still_is_not_living(
+def test_a_worker_whose_heartbeat_stops_is_not_live(
     anonymous: httpx.Client, place: WorkerProcess, settings: Any
 ) -> None:
     settings.LEASE_LOST_S = 30
@@ -60,7 +60,7 @@ def test_a_worker_whose_beat_stands_still_is_not_living(
 
 
 @pytest.mark.usefixtures("place")
-def test_a_redis_that_is_away_is_named_without_its_address(
+def test_an_unavailable_redis_is_reported_without_its_address(
     anonymous: httpx.Client, settings: Any
 ) -> None:
     settings.REDIS_URL = "redis://:hunter2@127.0.0.1:1/0"
@@ -71,15 +71,15 @@ def test_a_redis_that_is_away_is_named_without_its_address(
 
 
 @pytest.mark.usefixtures("place")
-def test_a_part_that_hangs_is_given_up(
+def test_a_hanging_check_times_out(
     anonymous: httpx.Client, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(health, "CHECK_S", 0.2)
-    settings.REDIS_URL = "redis://192.0.2.1:6379/0"  # answers nobody
+    settings.REDIS_URL = "redis://192.0.2.1:6379/0"  # an address that never answers
     assert not parts(anonymous.get("/readyz"), 503)["redis"]["ok"]
 
 
-def test_a_database_that_is_away_is_named(
+def test_an_unavailable_database_is_reported(
     anonymous: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def away(*args: object) -> None:
@@ -91,7 +91,7 @@ def test_a_database_that_is_away_is_named(
     assert "10.1.2.3" not in response.text
 
 
-def test_the_documentation_needs_no_other_host(anonymous: httpx.Client) -> None:
+def test_the_documentation_loads_nothing_from_other_hosts(anonymous: httpx.Client) -> None:
     page = anonymous.get("/api/docs")
     assert page.status_code == 200
     assert "://" not in page.text.replace("http://www.w3.org", "")
@@ -115,7 +115,7 @@ def test_the_documentation_needs_no_other_host(anonymous: httpx.Client) -> None:
         "/static/" + "x" * 5000,
     ],
 )
-def test_only_static_files_are_served_as_such(anonymous: httpx.Client, path: str) -> None:
+def test_only_static_files_are_served_as_static_files(anonymous: httpx.Client, path: str) -> None:
     assert anonymous.get(path).status_code == 404
 
 

@@ -1,4 +1,4 @@
-"""How many statements a call costs the database, its authentication included."""
+"""The number of database statements of a call, authentication included."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NO_QUERY = ("BEGIN", "SELECT 1", "SAVEPOINT", "RELEASE", "PRAGMA", "SET ")
 
 @pytest.fixture
 def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The statements of all threads, but those that keep a connection."""
+    """The statements of all threads, except transaction control and connection set-up."""
     seen: list[str] = []
     for name in ("execute", "executemany"):
         original = getattr(CursorWrapper, name)
@@ -33,7 +33,7 @@ def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return seen
 
 
-def test_reading_a_run_costs_three(
+def test_reading_a_run_takes_three_statements(
     api: httpx.Client, make_run: Callable[..., Run], statements: list[str]
 ) -> None:
     run = make_run(status="succeeded", result={})
@@ -43,7 +43,7 @@ def test_reading_a_run_costs_three(
 
 
 @pytest.mark.parametrize("count", [1, 20])
-def test_a_list_costs_four_however_long_it_is(
+def test_a_list_takes_four_statements_however_long_it_is(
     api: httpx.Client,
     make_run: Callable[..., Run],
     make_artifact: Callable[..., str],
@@ -54,17 +54,17 @@ def test_a_list_costs_four_however_long_it_is(
         make_artifact(b"x", run_id=make_run(status="succeeded", result={}).id)
     statements.clear()
     assert len(api.get("/api/v1/runs").json()["runs"]) == count
-    # Who asks, how many there are (counted beforehand), the page, its artifacts.
+    # The token, the count (read from totals), the page, and its artifacts.
     assert len(statements) <= 4, statements
 
 
-def test_a_submit_costs_at_most_ten(api: httpx.Client, statements: list[str]) -> None:
+def test_a_submit_takes_at_most_ten_statements(api: httpx.Client, statements: list[str]) -> None:
     statements.clear()
     assert api.post("/api/v1/runs", json=submission(idempotencyKey="k")).is_success
     assert len(statements) <= 10, statements
 
 
-def test_a_chunk_costs_two(
+def test_a_chunk_takes_two_statements(
     api: httpx.Client, make_artifact: Callable[..., str], statements: list[str]
 ) -> None:
     artifact_id = make_artifact(b"x")
@@ -73,11 +73,11 @@ def test_a_chunk_costs_two(
     assert len(statements) <= 2, statements
 
 
-def test_a_refused_token_costs_one(
+def test_a_refused_token_takes_one_statement(
     anonymous: httpx.Client, principal: object, statements: list[str]
 ) -> None:
     bad = {"Authorization": "Bearer cty_unknown"}
-    for _ in range(ROWS_PER_MINUTE):  # the first of a minute are told to the audit log
+    for _ in range(ROWS_PER_MINUTE):  # the first refusals of a minute write an audit event
         anonymous.get("/api/v1/runs", headers=bad)
     statements.clear()
     assert anonymous.get("/api/v1/runs", headers=bad).status_code == 401

@@ -22,7 +22,7 @@ pytest_plugins = ["tests.support.rest_fixtures"]
 def worker(
     place: WorkerProcess, in_background: Callable[[Callable[[], object]], threading.Thread]
 ) -> Iterator[None]:
-    """A worker that takes what is submitted."""
+    """A worker that executes the submitted runs."""
     over = threading.Event()
 
     def work() -> None:
@@ -34,7 +34,9 @@ def worker(
     over.set()
 
 
-def test_an_async_submit_is_accepted_with_the_handle_and_its_place(api: httpx.Client) -> None:
+def test_an_async_submit_answers_202_with_the_handle_and_the_queue_position(
+    api: httpx.Client,
+) -> None:
     response = api.post("/api/v1/runs", json=submission())
     handle = told(response, 202)
     assert set(handle) == {"runId", "sessionId", "status", "mode", "deduplicated"}
@@ -43,7 +45,7 @@ def test_an_async_submit_is_accepted_with_the_handle_and_its_place(api: httpx.Cl
 
 
 @pytest.mark.usefixtures("worker")
-def test_a_sync_submit_answers_the_run_that_ended(api: httpx.Client) -> None:
+def test_a_sync_submit_returns_the_ended_run(api: httpx.Client) -> None:
     run = told(api.post("/api/v1/runs", json=submission("ok", "ok", mode="sync")))
     assert (run["status"], run["result"], run["mode"]) == ("succeeded", {"done": 2}, "sync")
     assert run["deduplicated"] is False
@@ -51,13 +53,13 @@ def test_a_sync_submit_answers_the_run_that_ended(api: httpx.Client) -> None:
 
 
 @pytest.mark.usefixtures("worker")
-def test_a_failed_run_is_a_successful_call(api: httpx.Client) -> None:
+def test_a_failed_run_is_answered_with_status_200(api: httpx.Client) -> None:
     run = told(api.post("/api/v1/runs", json=submission("fail", mode="sync")))
     assert (run["status"], run["result"]) == ("failed", None)
     assert run["error"]["errorCode"] == "STEP_EXECUTION_FAILED"
 
 
-def test_the_same_key_again_answers_200_with_the_first_run(api: httpx.Client) -> None:
+def test_a_repeated_key_answers_200_with_the_first_run(api: httpx.Client) -> None:
     call = submission(idempotencyKey="once")
     first, second = (api.post("/api/v1/runs", json=call) for _ in range(2))
     assert (first.status_code, second.status_code) == (202, 200)
@@ -65,13 +67,13 @@ def test_the_same_key_again_answers_200_with_the_first_run(api: httpx.Client) ->
     assert (second.json()["deduplicated"], second.json()["inputsMatch"]) == (True, True)
 
 
-def test_a_sync_submit_that_nobody_works_on_answers_the_run_as_it_is(api: httpx.Client) -> None:
+def test_a_sync_submit_without_a_worker_returns_the_run_still_queued(api: httpx.Client) -> None:
     run = told(api.post("/api/v1/runs", json=submission(mode="sync", timeoutMs=1)), 202)
     assert run["status"] == "queued"
     assert run["queue"]["position"] == 1
 
 
-def test_a_run_that_is_read_has_the_fields_of_the_contract(
+def test_a_run_has_the_fields_of_the_contract(
     api: httpx.Client, make_run: Callable[..., Run]
 ) -> None:
     run = make_run(status="succeeded", result={"done": 1}, result_summary="1 done")
@@ -94,7 +96,7 @@ def test_a_list_is_filtered_counted_and_paged(
     assert (other["runs"], other["total"], other["hasMore"]) == ([], 0, False)
 
 
-def test_a_page_behind_the_end_is_empty_and_counts_all_the_same(
+def test_a_page_past_the_end_is_empty_and_has_the_total(
     api: httpx.Client, make_run: Callable[..., Run]
 ) -> None:
     make_run()
@@ -102,7 +104,7 @@ def test_a_page_behind_the_end_is_empty_and_counts_all_the_same(
     assert (page["runs"], page["total"], page["hasMore"]) == ([], 1, False)
 
 
-def test_another_workspaces_run_reads_as_missing_everywhere(
+def test_a_run_of_another_workspace_is_not_found_by_any_call(
     client_with: Callable[..., httpx.Client], make_run: Callable[..., Run]
 ) -> None:
     foreign, run = client_with(workspace="elsewhere"), make_run()
@@ -132,14 +134,14 @@ def test_a_wait_returns_when_the_run_ends(api: httpx.Client, submit: Callable[..
     timer.join()
 
 
-def test_a_wait_returns_the_run_as_it_is_when_the_time_is_up(
+def test_a_wait_returns_the_unfinished_run_when_its_time_has_expired(
     api: httpx.Client, submit: Callable[..., str]
 ) -> None:
     run = told(api.get(f"/api/v1/runs/{submit()}/wait", params={"waitMs": 50}))
     assert run["status"] == "queued"
 
 
-def test_a_wait_returns_at_once_for_a_run_that_waits_for_a_person(
+def test_a_wait_returns_at_once_for_a_suspended_run(
     api: httpx.Client, make_run: Callable[..., Run]
 ) -> None:
     run = make_run(status="running", ready=False, waiting_for={"type": "answer", "question": "?"})
@@ -147,7 +149,7 @@ def test_a_wait_returns_at_once_for_a_run_that_waits_for_a_person(
     assert shown["waitingFor"]["question"] == "?"
 
 
-def test_a_cancel_is_seen_at_once_and_a_second_changes_nothing(
+def test_a_cancel_takes_effect_at_once_and_a_second_changes_nothing(
     api: httpx.Client, submit: Callable[..., str]
 ) -> None:
     run_id = submit()
@@ -177,9 +179,7 @@ def test_a_run_that_has_not_ended_cannot_be_retried(
     assert problem["errorCode"] == "CONFLICT"
 
 
-def test_an_answer_lets_a_waiting_run_go_on(
-    api: httpx.Client, make_run: Callable[..., Run]
-) -> None:
+def test_an_answer_resumes_a_suspended_run(api: httpx.Client, make_run: Callable[..., Run]) -> None:
     run = make_run(status="running", ready=False, waiting_for={"type": "answer", "question": "?"})
     given = told(api.post(f"/api/v1/runs/{run.id}/answer", json={"answer": "yes"}))
     assert given["success"] is True
@@ -189,7 +189,7 @@ def test_an_answer_lets_a_waiting_run_go_on(
     assert again["errorCode"] == "INVALID_PARAMETER"
 
 
-def test_a_runs_artifacts_are_listed_the_whole_result_first(
+def test_artifacts_of_a_run_are_listed_with_the_whole_result_first(
     api: httpx.Client, make_run: Callable[..., Run], make_artifact: Callable[..., str]
 ) -> None:
     run = make_run(status="succeeded")
@@ -200,7 +200,7 @@ def test_a_runs_artifacts_are_listed_the_whole_result_first(
     assert listed[0]["sizeBytes"] == 2
 
 
-def test_artifacts_are_listed_when_their_run_is_past_its_time(
+def test_artifacts_are_listed_after_their_run_has_expired(
     api: httpx.Client,
     make_run: Callable[..., Run],
     make_artifact: Callable[..., str],
@@ -216,7 +216,7 @@ def test_artifacts_are_listed_when_their_run_is_past_its_time(
     refusal(api.get(f"/api/v1/runs/{run.id}/artifacts"), 404)
 
 
-def test_templates_and_profile_say_what_this_caller_may(api: httpx.Client) -> None:
+def test_templates_and_profile_show_what_the_caller_may_use(api: httpx.Client) -> None:
     templates = told(api.get("/api/v1/templates"))["templates"]
     assert "batch_extract_pages" in [template["templateId"] for template in templates]
     profile = told(api.get("/api/v1/runtime/profile"))

@@ -1,4 +1,4 @@
-"""Targets over REST: made, changed, probed and deleted, each in its own workspace."""
+"""Targets over REST: created, changed, probed and deleted, each in its own workspace."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NEW = {"kind": "docker-runner", "name": "runner", "endpoint": ENDPOINT}
 
 @pytest.fixture
 def admin(client_with: Callable[..., httpx.Client]) -> httpx.Client:
-    """A caller who may write targets."""
+    """A client whose token may write targets."""
     return client_with(scopes=ADMIN, trust="local")
 
 
@@ -37,7 +37,9 @@ def made(admin: httpx.Client, **more: Any) -> dict[str, Any]:
     return told(admin.post(TARGETS, json={**NEW, **more}), 201)
 
 
-def test_a_target_is_made_and_read_as_it_was_made(admin: httpx.Client, api: httpx.Client) -> None:
+def test_a_created_target_is_returned_as_it_was_sent(
+    admin: httpx.Client, api: httpx.Client
+) -> None:
     config = {"timeoutMs": 60_000, "onUnreachable": "fallback_local", "region": "here"}
     target = made(admin, config=config, isDefault=True)
     assert re.fullmatch("target_[a-z0-9]{26}", target["targetId"])
@@ -54,7 +56,7 @@ def test_a_target_is_made_and_read_as_it_was_made(admin: httpx.Client, api: http
     assert told(api.get(TARGETS, params={"kind": "workspace"}))["targets"] == []
 
 
-def test_a_token_goes_in_and_never_comes_out(admin: httpx.Client, principal: Principal) -> None:
+def test_a_token_is_accepted_and_never_returned(admin: httpx.Client, principal: Principal) -> None:
     target = made(admin, authToken="s3cret-token-value")
     assert target["hasAuthToken"] is True
     row = ExecutionTarget.objects.get()
@@ -68,7 +70,7 @@ def test_a_token_goes_in_and_never_comes_out(admin: httpx.Client, principal: Pri
 @pytest.mark.parametrize(
     ("change", "kept"), [({}, True), ({"authToken": None}, False), ({"authToken": "new"}, True)]
 )
-def test_a_token_stays_until_it_is_changed(
+def test_a_token_is_unchanged_until_it_is_replaced(
     admin: httpx.Client, change: dict[str, Any], kept: bool
 ) -> None:
     target = made(admin, authToken="first")
@@ -76,7 +78,9 @@ def test_a_token_stays_until_it_is_changed(
     assert told(put)["hasAuthToken"] is kept
 
 
-def test_every_change_raises_the_version_and_tells_what_was_before(admin: httpx.Client) -> None:
+def test_every_change_raises_the_version_and_audits_the_previous_values(
+    admin: httpx.Client,
+) -> None:
     target = made(admin)
     place = f"{TARGETS}/{target['targetId']}"
     again = told(admin.put(place, json={"name": "b", "endpoint": ENDPOINT, "version": 1}))
@@ -87,7 +91,7 @@ def test_every_change_raises_the_version_and_tells_what_was_before(admin: httpx.
     assert (entry.metadata["version"], entry.metadata["before"]["name"]) == (2, "runner")
 
 
-def test_a_workspace_has_one_default_of_a_kind(admin: httpx.Client) -> None:
+def test_a_workspace_has_one_default_target_per_kind(admin: httpx.Client) -> None:
     first = made(admin, isDefault=True)
     second = admin.post(TARGETS, json={**NEW, "isDefault": True})
     assert refusal(second, 409)["details"] == {"targetId": first["targetId"]}
@@ -121,7 +125,7 @@ def test_a_workspace_has_one_default_of_a_kind(admin: httpx.Client) -> None:
         {"isDefault": "yes"},
     ],
 )
-def test_what_no_target_can_be_is_refused_and_nothing_is_kept(
+def test_an_invalid_target_is_refused_and_not_stored(
     admin: httpx.Client, wrong: dict[str, Any]
 ) -> None:
     answer = admin.post(TARGETS, json={**NEW, **wrong})
@@ -130,7 +134,7 @@ def test_what_no_target_can_be_is_refused_and_nothing_is_kept(
     assert not ExecutionTarget.objects.exists()
 
 
-def test_what_is_not_open_says_how_to_open_it(admin: httpx.Client) -> None:
+def test_a_blocked_address_error_names_the_setting_that_allows_it(admin: httpx.Client) -> None:
     answer = admin.post(TARGETS, json={**NEW, "endpoint": "http://10.0.0.7:8080/execute"})
     assert "CONTINUITY_EGRESS_ALLOW" in refusal(answer, 400)["message"]
 
@@ -139,7 +143,7 @@ def test_what_is_not_open_says_how_to_open_it(admin: httpx.Client) -> None:
     ("method", "path"),
     [("POST", ""), ("PUT", "/target_x"), ("DELETE", "/target_x"), ("POST", "/target_x/probe")],
 )
-def test_writing_takes_its_own_scope(api: httpx.Client, method: str, path: str) -> None:
+def test_writing_targets_needs_its_own_scope(api: httpx.Client, method: str, path: str) -> None:
     problem = refusal(api.request(method, TARGETS + path, json={}), 403)
     assert problem["details"] == {"scope": "targets:admin"}
 
@@ -147,7 +151,7 @@ def test_writing_takes_its_own_scope(api: httpx.Client, method: str, path: str) 
 @pytest.mark.parametrize(
     ("method", "path"), [("GET", ""), ("PUT", ""), ("DELETE", ""), ("POST", "/probe")]
 )
-def test_what_is_anothers_reads_as_missing(
+def test_a_target_of_another_workspace_is_not_found(
     admin: httpx.Client, client_with: Callable[..., httpx.Client], method: str, path: str
 ) -> None:
     target_id = made(admin)["targetId"]
@@ -161,7 +165,7 @@ def test_what_is_anothers_reads_as_missing(
     assert ExecutionTarget.objects.get().name == "runner"
 
 
-def test_a_target_of_every_workspace_is_seen_and_not_changed(
+def test_a_shared_target_is_readable_and_not_writable(
     admin: httpx.Client, principal: Principal
 ) -> None:
     says = TargetFields(principal.tenant_id, None, "shared", "docker-runner", endpoint=ENDPOINT)
@@ -172,9 +176,7 @@ def test_a_target_of_every_workspace_is_seen_and_not_changed(
     assert refusal(admin.delete(place), 403)["errorCode"] == "FORBIDDEN"
 
 
-def test_a_deleted_target_takes_the_rules_about_it_along(
-    admin: httpx.Client, principal: Principal
-) -> None:
+def test_deleting_a_target_deletes_its_rules(admin: httpx.Client, principal: Principal) -> None:
     target_id = made(admin)["targetId"]
     about = RuleFields("allow", "workspace", principal.workspace_id, "bash.exec", target_id)
     kept = create_rule(RuleFields("deny", tool="bash.exec"), actor="test")
@@ -187,7 +189,7 @@ def test_a_deleted_target_takes_the_rules_about_it_along(
 
 
 @pytest.mark.parametrize("status", [200, 401, 404, 500])
-def test_any_answer_says_that_a_runner_is_up(admin: httpx.Client, status: int) -> None:
+def test_a_probe_succeeds_with_any_http_response(admin: httpx.Client, status: int) -> None:
     with stub_runner(saying({"ok": True}, status)) as runner:
         target = made(admin, endpoint=runner.url, authToken="t0ken")
         probed = told(admin.post(f"{TARGETS}/{target['targetId']}/probe"))
@@ -198,7 +200,7 @@ def test_any_answer_says_that_a_runner_is_up(admin: httpx.Client, status: int) -
     assert (probed["version"], probed["updatedAt"]) == (1, target["updatedAt"])
 
 
-def test_a_runner_that_is_away_keeps_when_it_was_seen_last(admin: httpx.Client) -> None:
+def test_a_failed_probe_keeps_the_time_of_the_last_success(admin: httpx.Client) -> None:
     with stub_runner(saying({})) as runner:
         place = f"{TARGETS}/{made(admin, endpoint=runner.url)['targetId']}"
         seen = told(admin.post(f"{place}/probe"))["lastSeenAt"]
@@ -224,7 +226,7 @@ def test_only_runners_are_probed(
     assert refusal(admin.post(f"{place}/probe"), 400)["errorCode"] == "INVALID_PARAMETER"
 
 
-def test_a_folders_place_is_for_local_callers(
+def test_the_path_of_a_folder_is_returned_to_local_callers_only(
     client_with: Callable[..., httpx.Client], admin: httpx.Client, tmp_path: Any, settings: Any
 ) -> None:
     settings.WORKSPACE_ROOTS = (tmp_path,)

@@ -1,4 +1,6 @@
-"""Webhooks over REST: made, shown without their secret, refused in the one shape, replayed."""
+"""Webhooks over REST: created, returned without the secret, refused in the common error shape,
+replayed.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,13 @@ URL = "https://example.com/hook"
 
 @pytest.fixture
 def made(api: httpx.Client) -> dict[str, Any]:
-    """A webhook as the answer that made it shows it."""
+    """The response to the request that creates a webhook."""
     return told(api.post(HOOKS, json={"url": URL, "name": "billing"}), 201)
 
 
 @pytest.fixture
 def delivery(api: httpx.Client, made: dict[str, Any]) -> str:
-    """The place of a delivery of a run that was canceled."""
+    """The path of a delivery for a canceled run."""
     run_id = told(api.post("/api/v1/runs", json=submission()), 202)["runId"]
     api.post(f"/api/v1/runs/{run_id}/cancel")
     [row] = told(api.get(f"{HOOKS}/{made['webhookId']}/deliveries"))["deliveries"]
@@ -33,7 +35,7 @@ def delivery(api: httpx.Client, made: dict[str, Any]) -> str:
     return f"{HOOKS}/{made['webhookId']}/deliveries/{row['deliveryId']}"
 
 
-def test_the_secret_is_shown_once(api: httpx.Client, made: dict[str, Any]) -> None:
+def test_the_secret_is_returned_once(api: httpx.Client, made: dict[str, Any]) -> None:
     assert made["secret"].startswith("whsec_")
     shown = told(api.get(f"{HOOKS}/{made['webhookId']}"))
     assert shown == {name: value for name, value in made.items() if name != "secret"}
@@ -60,20 +62,20 @@ def test_the_secret_is_shown_once(api: httpx.Client, made: dict[str, Any]) -> No
         [],
     ],
 )
-def test_a_webhook_that_cannot_be_is_refused(api: httpx.Client, body: Any) -> None:
+def test_an_invalid_webhook_is_refused(api: httpx.Client, body: Any) -> None:
     assert refusal(api.post(HOOKS, json=body), 400)["errorCode"] == "INVALID_PARAMETER"
     assert told(api.get(HOOKS)) == {"webhooks": []}
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "192.168.0.1", "2130706433", "[::1]"])
-def test_a_remote_token_registers_nothing_private(
+def test_a_remote_token_cannot_register_a_private_address(
     client_with: Callable[..., httpx.Client], host: str
 ) -> None:
     answer = client_with(trust="remote").post(HOOKS, json={"url": f"http://{host}/"})
     assert refusal(answer, 400)["errorCode"] == "TRUST_LEVEL_NOT_ALLOWED"
 
 
-def test_anothers_webhook_reads_as_missing(
+def test_a_webhook_of_another_workspace_is_not_found(
     client_with: Callable[..., httpx.Client], made: dict[str, Any], delivery: str
 ) -> None:
     other = client_with(workspace="elsewhere")
@@ -90,7 +92,7 @@ def test_anothers_webhook_reads_as_missing(
         assert refusal(answer, 404)["errorCode"] == "WEBHOOK_NOT_FOUND"
 
 
-def test_a_delivery_that_failed_is_found_and_replayed(
+def test_a_failed_delivery_is_listed_and_replayed(
     api: httpx.Client, made: dict[str, Any], delivery: str
 ) -> None:
     [claim] = claim_due_deliveries(limit=1)
@@ -106,19 +108,19 @@ def test_a_delivery_that_failed_is_found_and_replayed(
     assert refusal(missing, 404)["errorCode"] == "WEBHOOK_NOT_FOUND"
 
 
-def test_a_page_of_deliveries_is_bounded(api: httpx.Client, made: dict[str, Any]) -> None:
+def test_a_page_of_deliveries_has_a_maximum_size(api: httpx.Client, made: dict[str, Any]) -> None:
     place = f"{HOOKS}/{made['webhookId']}/deliveries"
     for query in ({"limit": 0}, {"limit": 201}, {"offset": -1}, {"status": "odd"}, {"x": "y"}):
         assert refusal(api.get(place, params=query), 400)["errorCode"] == "INVALID_PARAMETER"
 
 
-def test_a_submit_that_names_no_webhook_of_ours_is_refused(api: httpx.Client) -> None:
+def test_a_submit_that_names_an_unknown_webhook_is_refused(api: httpx.Client) -> None:
     for webhook_id in ("hook_missing", "", 5, "x" * 65):
         answer = api.post("/api/v1/runs", json=submission(webhookId=webhook_id))
         assert refusal(answer, 400)["errorCode"] == "INVALID_PARAMETER"
 
 
-def test_a_deleted_webhook_is_gone(api: httpx.Client, made: dict[str, Any]) -> None:
+def test_a_deleted_webhook_is_not_found(api: httpx.Client, made: dict[str, Any]) -> None:
     place = f"{HOOKS}/{made['webhookId']}"
     assert told(api.delete(place)) == {"success": True, "webhookId": made["webhookId"]}
     assert refusal(api.get(place), 404)

@@ -1,5 +1,5 @@
-"""A restored installation goes on where its backup was made; what does not fit is refused, and what
-fails on the way is undone.
+"""A restored installation continues from its backup; an incompatible backup is refused, and a
+failed restore is rolled back.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import pytest
 from tests.support.installations import LOOK, ON_POSTGRESQL, SUBMIT, USE, Place, copy_of, keys_of
 
 pytest_plugins = ["tests.support.installation_fixtures"]
-# Each command is a process of its own: a dozen of them take their time on a busy machine.
+# Each command is a process of its own and takes seconds on a busy machine.
 pytestmark = pytest.mark.timeout(600)
 
 
-def test_a_restored_installation_goes_on_where_the_backup_was_made(
+def test_a_restored_installation_continues_from_the_backup(
     old: Place, new: Place, whole: Path
 ) -> None:
     run, artifact, token = old.made
@@ -31,7 +31,7 @@ def test_a_restored_installation_goes_on_where_the_backup_was_made(
     assert "installation.restored" in told_by_audit
 
 
-def test_what_holds_something_already_is_replaced_only_when_asked(
+def test_existing_data_are_replaced_only_with_force(
     old: Place, tmp_path: Path, servers: dict[str, str], whole: Path
 ) -> None:
     count = "from runs.models import Run; print(*Run.objects.values_list('id', flat=True))"
@@ -47,7 +47,7 @@ def test_what_holds_something_already_is_replaced_only_when_asked(
         assert (aside / "continuity.sqlite3").exists() is not ON_POSTGRESQL
 
 
-def test_a_restore_that_fails_on_its_way_leaves_what_was_there(
+def test_a_failed_restore_leaves_the_existing_data(
     old: Place, tmp_path: Path, servers: dict[str, str], kept: Path
 ) -> None:
     database = next(kept.glob("database.*"))
@@ -87,7 +87,7 @@ def test_a_damaged_backup_is_refused_and_changes_nothing(new: Place, kept: Path,
         assert "lacks" in new.home.run("verify_audit").stderr  # every migration
 
 
-def test_other_keys_are_refused_unless_the_loss_is_taken(
+def test_a_backup_made_with_other_keys_is_refused_unless_the_loss_is_accepted(
     old: Place, new: Place, keyless: Path
 ) -> None:
     other = {"CONTINUITY_SECRET_KEYS": "another-key-" + "z" * 40}
@@ -98,7 +98,7 @@ def test_other_keys_are_refused_unless_the_loss_is_taken(
     assert "NOT intact" in new.refused("verify_audit", **other)
 
 
-def test_keys_that_are_configured_beside_newer_ones_will_do(
+def test_a_restore_works_when_the_old_keys_are_configured_beside_newer_ones(
     old: Place, new: Place, keyless: Path
 ) -> None:
     both = {"CONTINUITY_SECRET_KEYS": f"a-newer-key-{'n' * 40},{keys_of(old)}"}
@@ -106,7 +106,7 @@ def test_keys_that_are_configured_beside_newer_ones_will_do(
     assert "is intact" in new.run("verify_audit", **both)
 
 
-def test_a_database_that_somebody_uses_is_not_replaced(new: Place, whole: Path) -> None:
+def test_a_database_in_use_is_not_replaced(new: Place, whole: Path) -> None:
     new.run("restore", str(whole))
     using = new.home.start("shell", "--no-imports", "-c", USE)
     using.until("USES")

@@ -1,4 +1,4 @@
-"""What goes when its time is over, and what stays."""
+"""Retention: what is deleted when it expires, and what is kept."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def ended(make_run: MakeRun, **ago: int) -> Run:
     return make_run(status="succeeded", ended_at=datetime.now(UTC) - timedelta(**ago))
 
 
-def test_a_run_past_its_ttl_is_gone_from_the_api_before_the_scheduler_hides_it(
+def test_an_expired_run_is_not_found_by_the_api_before_the_scheduler_hides_it(
     make_run: MakeRun, principal: Principal
 ) -> None:
     old, new = ended(make_run, minutes=31), ended(make_run, minutes=29)
@@ -41,7 +41,7 @@ def test_a_run_past_its_ttl_is_gone_from_the_api_before_the_scheduler_hides_it(
         cancel_run(principal=principal, run_id=old.id)
 
 
-def test_hiding_keeps_the_row_for_the_admin_and_happens_once(make_run: MakeRun) -> None:
+def test_hiding_happens_once_and_keeps_the_row_for_the_admin(make_run: MakeRun) -> None:
     old = ended(make_run, minutes=31)
     ended(make_run, minutes=29)
     make_run(status="running", created_at=datetime.now(UTC) - timedelta(days=9))
@@ -49,7 +49,7 @@ def test_hiding_keeps_the_row_for_the_admin_and_happens_once(make_run: MakeRun) 
     assert fresh(old.id).hidden_at is not None
 
 
-def test_a_hidden_run_stays_hidden_when_the_clock_goes_back(
+def test_a_hidden_run_stays_hidden_when_the_clock_is_set_back(
     make_run: MakeRun, principal: Principal
 ) -> None:
     old = ended(make_run, minutes=31)
@@ -59,7 +59,7 @@ def test_a_hidden_run_stays_hidden_when_the_clock_goes_back(
         get_run(principal=principal, run_id=old.id)
 
 
-def test_after_the_retention_a_run_goes_with_its_rows_and_its_audit_stays(
+def test_after_its_retention_a_run_is_deleted_and_its_audit_events_are_kept(
     submit: Submit, principal: Principal
 ) -> None:
     old, new = (submit(options={"idempotencyKey": key}) for key in ("a", "b"))
@@ -81,7 +81,7 @@ def test_a_run_that_has_not_ended_is_never_deleted(make_run: MakeRun) -> None:
     assert delete_old_runs() == 0
 
 
-def test_a_sync_run_that_waits_in_the_queue_for_all_its_time_fails(
+def test_a_sync_run_that_is_queued_for_its_whole_timeout_fails(
     submit: Submit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = SimpleNamespace(now=0.0)
@@ -97,7 +97,7 @@ def test_a_sync_run_that_waits_in_the_queue_for_all_its_time_fails(
     assert fresh(patient).status == "queued"
 
 
-def test_a_run_that_started_after_all_is_not_timed_out_of_the_queue(submit: Submit) -> None:
+def test_a_run_that_started_meanwhile_does_not_time_out_in_the_queue(submit: Submit) -> None:
     run_id = submit()
     stale = fresh(run_id)
     must_take("w1")
@@ -105,7 +105,7 @@ def test_a_run_that_started_after_all_is_not_timed_out_of_the_queue(submit: Subm
     assert fresh(run_id).status == "running"
 
 
-def test_a_list_counts_all_that_match_and_pages_through_ties(
+def test_a_list_counts_every_match_and_pages_through_ties(
     make_run: MakeRun, principal: Principal, stranger: Principal
 ) -> None:
     at = datetime.now(UTC)
@@ -123,7 +123,7 @@ def test_a_list_counts_all_that_match_and_pages_through_ties(
     assert list_runs(principal=principal, offset=2**53 - 1)["runs"] == []
 
 
-def test_a_list_asks_as_much_for_fifty_runs_as_for_one(
+def test_a_list_takes_as_many_statements_for_fifty_runs_as_for_one(
     make_run: MakeRun, principal: Principal, django_assert_max_num_queries: Callable[..., object]
 ) -> None:
     for many in (1, 50):

@@ -1,4 +1,6 @@
-"""A retry is a new run that takes over what succeeded; asked twice it is the same one."""
+"""A retry is a new run that takes over the succeeded steps; a second retry request returns the
+same run.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,11 @@ Ended = Callable[[str], Run]
 
 
 def failed_run(odd: Callable[..., str], ended: Ended, file: Path) -> Run:
-    """Carry out a run whose first step leaves a mark and whose second one fails."""
+    """Execute a run whose first step writes a mark and whose second step fails."""
     return ended(odd("mark one", "fail nul", "mark three", file=str(file), effect="once"))
 
 
-def test_what_succeeded_is_taken_over_and_not_done_again(
+def test_succeeded_steps_are_taken_over_and_not_repeated(
     odd: Callable[..., str], ended: Ended, principal: Principal, tmp_path: Path
 ) -> None:
     old = failed_run(odd, ended, tmp_path / "f")
@@ -36,7 +38,7 @@ def test_what_succeeded_is_taken_over_and_not_done_again(
     assert RunStep.objects.get(run=run, index=0).status == "succeeded"
 
 
-def test_asked_twice_it_is_the_same_run(
+def test_a_second_retry_request_returns_the_same_run(
     odd: Callable[..., str], ended: Ended, principal: Principal, tmp_path: Path
 ) -> None:
     old = failed_run(odd, ended, tmp_path / "f")
@@ -47,7 +49,7 @@ def test_asked_twice_it_is_the_same_run(
     assert RunEvent.objects.filter(run_id=made[0].run_id).count() == 1
 
 
-def test_a_canceled_run_can_be_retried_to_its_end(
+def test_a_canceled_run_can_be_retried_and_completed(
     submit: Callable[..., str], principal: Principal, place: WorkerProcess
 ) -> None:
     run_id = submit("ok")
@@ -59,7 +61,7 @@ def test_a_canceled_run_can_be_retried_to_its_end(
 
 
 @pytest.mark.parametrize("status", ["queued", "running", "succeeded", "partial_success"])
-def test_a_run_that_has_not_ended_badly_is_not_retried(
+def test_only_a_failed_or_canceled_run_can_be_retried(
     make_run: Callable[..., Run], principal: Principal, status: str
 ) -> None:
     run = make_run(status=status)
@@ -68,7 +70,7 @@ def test_a_run_that_has_not_ended_badly_is_not_retried(
     assert Run.objects.count() == 1
 
 
-def test_another_workspaces_run_cannot_be_retried(
+def test_a_run_of_another_workspace_cannot_be_retried(
     make_run: Callable[..., Run], stranger: Principal
 ) -> None:
     run = make_run(status="failed")
@@ -76,10 +78,10 @@ def test_another_workspaces_run_cannot_be_retried(
         retry_run(principal=stranger, run_id=run.id)
 
 
-def test_a_person_at_the_admin_site_does_not_lend_a_remote_callers_run_their_trust(
+def test_a_retry_by_an_operator_keeps_the_trust_of_the_remote_caller(
     make_run: Callable[..., Run], principal: Principal
 ) -> None:
-    """Else a remote caller's private address would be read on the second try."""
+    """Otherwise the second try would read a private address that the remote caller named."""
     place = {"tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id}
     run = make_run(
         status="failed",
@@ -104,7 +106,7 @@ def test_a_retry_can_be_retried(
     assert Run.objects.filter(retry_of__isnull=False).count() == 2
 
 
-def test_a_run_whose_steps_had_all_succeeded_ends_at_once(
+def test_a_retry_of_a_run_whose_steps_all_succeeded_ends_at_once(
     submit: Callable[..., str], ended: Ended, principal: Principal, make_run: Callable[..., Run]
 ) -> None:
     run_id = submit("ok", "ok")
@@ -114,7 +116,7 @@ def test_a_run_whose_steps_had_all_succeeded_ends_at_once(
     assert (run.status, run.done_steps) == ("succeeded", 2)
 
 
-def test_a_retry_does_not_take_the_key_again(principal: Principal) -> None:
+def test_a_retry_does_not_reuse_the_idempotency_key(principal: Principal) -> None:
     call = {"principal": principal, "template_id": "test_stepwise", "inputs": {"do": ["ok"]}}
     options = {"mode": "async", "idempotencyKey": "k"}
     first = submit_run(**call, options=options)  # type: ignore[arg-type]

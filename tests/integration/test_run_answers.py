@@ -1,4 +1,6 @@
-"""Answers to what an agent asks: each question is answered once, and its answer to no other."""
+"""Answers to an agent's questions: each question is answered once, and an answer applies to one
+question only.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ def asks(question: str, **more: Any) -> Turn:
 
 @pytest.fixture
 def asking(model: ModelServer, goal: Goal, place: WorkerProcess) -> Run:
-    """A run that asks for a colour, and would ask for a size next."""
+    """A run that asks for a colour and then for a size."""
     colours = [" red ", "blue", "red", "", 5, "x" * 201]
     model.script = [asks("Which colour?", suggestions=colours), asks("Which size?"), complete()]
     run_id = goal()
@@ -42,18 +44,18 @@ def asking(model: ModelServer, goal: Goal, place: WorkerProcess) -> Run:
 
 
 def refused(principal: Principal, run: Run, **more: Any) -> str:
-    """Answer, and return why that was not taken."""
+    """Answer, and return why the answer is refused."""
     with pytest.raises(InvalidInput) as caught:
         answer_run(principal=principal, run_id=run.id, answer="too late", **more)
     return caught.value.message
 
 
-def test_a_question_may_suggest_answers_and_what_is_none_is_left_out(asking: Run) -> None:
+def test_a_question_may_suggest_answers_and_invalid_ones_are_left_out(asking: Run) -> None:
     assert asking.waiting_for["question"] == "Which colour?"
     assert asking.waiting_for["suggestions"] == ["red", "blue"]
 
 
-def test_a_second_answer_is_told_that_there_was_a_first(asking: Run, principal: Principal) -> None:
+def test_a_second_answer_is_refused_as_already_answered(asking: Run, principal: Principal) -> None:
     answer_run(principal=principal, run_id=asking.id, answer="red")
     assert "answered already" in refused(principal, asking)
     assert Run.objects.get().options["answer"] == "red"
@@ -62,7 +64,7 @@ def test_a_second_answer_is_told_that_there_was_a_first(asking: Run, principal: 
     assert answered.metadata == {"characters": 3}
 
 
-def test_of_two_answers_at_once_one_is_taken(asking: Run, principal: Principal) -> None:
+def test_one_of_two_concurrent_answers_is_accepted(asking: Run, principal: Principal) -> None:
     told: list[str] = []
 
     def say(word: str) -> None:
@@ -77,7 +79,7 @@ def test_of_two_answers_at_once_one_is_taken(asking: Run, principal: Principal) 
     assert AuditEntry.objects.filter(action="run.answered").count() == 1
 
 
-def test_an_answer_to_one_question_is_none_to_the_next(
+def test_an_answer_to_one_question_does_not_answer_the_next(
     asking: Run, principal: Principal, place: WorkerProcess
 ) -> None:
     until = asking.waiting_for["expiresAt"]
@@ -88,14 +90,14 @@ def test_an_answer_to_one_question_is_none_to_the_next(
     assert Run.objects.get().waiting_for["question"] == "Which size?"
 
 
-def test_a_run_that_ended_meanwhile_says_so(asking: Run, principal: Principal) -> None:
+def test_an_answer_to_an_ended_run_is_refused(asking: Run, principal: Principal) -> None:
     cancel_run(principal=principal, run_id=asking.id)
     assert "it has ended (canceled)" in refused(principal, asking)
     assert Run.objects.get().status == "canceled"
 
 
 @pytest.mark.usefixtures("project", "agent_settings")
-def test_a_task_keeps_question_and_answer_also_of_other_doors(
+def test_a_task_stores_an_answer_that_was_sent_directly_to_the_run(
     model: ModelServer, principal: Principal, place: WorkerProcess
 ) -> None:
     model.script = [asks("Which colour?"), complete("It is red."), complete("Red, as you said.")]

@@ -1,5 +1,5 @@
-"""The total of a list is the number of its rows: whoever writes them, however a transaction ends,
-also while it is folded.
+"""The total of a list equals the number of its rows, whichever process writes them, however a
+transaction ends, and while the changes are folded.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def drop_triggers() -> None:
 
 
 @pytest.mark.parametrize("folds", [False, True])
-def test_a_total_follows_a_run_through_its_life(
+def test_a_total_follows_a_run_through_its_status_changes(
     submit: Submit, principal: Principal, folds: bool
 ) -> None:
     run_id = submit()
@@ -72,7 +72,7 @@ def test_a_total_follows_a_run_through_its_life(
 
 
 @pytest.mark.parametrize("filters", FILTERS, ids=str)
-def test_a_total_counts_what_its_filter_keeps_and_no_other_workspace(
+def test_a_total_counts_only_matching_runs_of_its_workspace(
     make_run: MakeRun, principal: Principal, stranger: Principal, filters: dict[str, Any]
 ) -> None:
     for workspace_id in (principal.workspace_id, stranger.workspace_id):
@@ -87,7 +87,7 @@ def test_a_total_counts_what_its_filter_keeps_and_no_other_workspace(
     assert total(principal, **filters) == wanted
 
 
-def test_what_is_rolled_back_was_never_counted(make_run: MakeRun, principal: Principal) -> None:
+def test_rolled_back_rows_are_not_counted(make_run: MakeRun, principal: Principal) -> None:
     with transaction.atomic():
         make_run()
         transaction.set_rollback(True)
@@ -95,33 +95,35 @@ def test_what_is_rolled_back_was_never_counted(make_run: MakeRun, principal: Pri
     assert count_inconsistent_totals() == 0
 
 
-def test_a_hidden_run_leaves_the_total_once_and_its_deletion_changes_nothing(
+def test_hiding_a_run_lowers_the_total_once_and_deleting_it_changes_nothing(
     make_run: MakeRun, principal: Principal
 ) -> None:
     old = make_run(status="succeeded", ended_at=datetime.now(UTC) - timedelta(hours=1))
     make_run()
-    assert total(principal) == 1  # past its time, though nobody has hidden it yet
+    assert total(principal) == 1  # expired, though the scheduler has not hidden it yet
     hide_runs()
     assert total(principal) == 1
     old.delete()
     assert (total(principal), count_inconsistent_totals()) == (1, 0)
 
 
-def test_a_run_deleted_before_it_was_hidden_leaves_the_total(
+def test_deleting_a_run_that_was_not_hidden_lowers_the_total(
     make_run: MakeRun, principal: Principal
 ) -> None:
     make_run().delete()
     assert (total(principal), count_inconsistent_totals()) == (0, 0)
 
 
-def test_progress_writes_no_line(make_run: MakeRun) -> None:
+def test_progress_updates_write_no_total_change(make_run: MakeRun) -> None:
     run = make_run()
     fold_totals()
     Run.objects.filter(id=run.id).update(done_steps=1, active_ms=5, status=run.status)
     assert not RunTotalChange.objects.exists()
 
 
-def test_writers_and_folders_at_once_lose_nothing(make_run: MakeRun, principal: Principal) -> None:
+def test_concurrent_writers_and_folders_lose_no_change(
+    make_run: MakeRun, principal: Principal
+) -> None:
     def live() -> None:
         run = make_run()
         Run.objects.filter(id=run.id).update(status="running")
@@ -135,7 +137,7 @@ def test_writers_and_folders_at_once_lose_nothing(make_run: MakeRun, principal: 
     assert RunTotal.objects.get(status="running").number == 6
 
 
-def test_folding_goes_on_in_portions(
+def test_folding_continues_in_batches(
     make_run: MakeRun, principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(totals, "FOLD_BATCH", 3)
@@ -145,7 +147,7 @@ def test_folding_goes_on_in_portions(
     assert (total(principal), RunTotalChange.objects.count()) == (7, 0)
 
 
-def test_triggers_that_went_are_put_back_by_the_next_migrate_and_the_count_with_them(
+def test_the_next_migrate_restores_missing_triggers_and_the_totals(
     make_run: MakeRun, principal: Principal
 ) -> None:
     make_run()
@@ -158,7 +160,9 @@ def test_triggers_that_went_are_put_back_by_the_next_migrate_and_the_count_with_
     assert (total(principal), count_inconsistent_totals(), missing_triggers()) == (2, 0, set())
 
 
-def test_mending_corrects_too_many_and_too_few(make_run: MakeRun, principal: Principal) -> None:
+def test_repair_corrects_totals_that_are_too_high_or_too_low(
+    make_run: MakeRun, principal: Principal
+) -> None:
     make_run()
     RunTotalChange.objects.create(workspace_id="gone", template_id="t", became="failed", number=7)
     RunTotalChange.objects.update(number=5)
@@ -169,18 +173,18 @@ def test_mending_corrects_too_many_and_too_few(make_run: MakeRun, principal: Pri
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="sqlite3's")
-def test_mending_counts_in_a_turkish_locale(
+def test_repair_counts_in_a_turkish_locale(
     principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     RunTotalChange.objects.create(workspace_id="gone", template_id="t", became="failed", number=7)
-    # What `rowcount` is there after an INSERT, with Python 3.11; few machines have that locale.
+    # The `rowcount` after an INSERT in that locale with Python 3.11; few machines have it.
     monkeypatch.setattr(SQLiteCursorWrapper, "rowcount", -1, raising=False)
     assert (repair_totals(), repair_totals()) == (1, 0)
 
 
 @pytest.mark.parametrize("offset", [0, 2, 5, 8, 9, 10, 2**53 - 1])
 @pytest.mark.parametrize("overdue", [0, 3])
-def test_a_page_is_the_same_from_whichever_end_it_is_reached(
+def test_a_page_is_the_same_whichever_end_it_is_read_from(
     make_run: MakeRun, principal: Principal, offset: int, overdue: int
 ) -> None:
     began = datetime.now(UTC)
@@ -196,7 +200,7 @@ def test_a_page_is_the_same_from_whichever_end_it_is_reached(
 
 
 @pytest.mark.parametrize("filters", FILTERS, ids=str)
-def test_every_filter_of_the_list_has_an_index_of_its_own(
+def test_every_filter_of_the_list_has_its_own_index(
     make_run: MakeRun, principal: Principal, filters: dict[str, Any]
 ) -> None:
     one = make_run(status="succeeded")

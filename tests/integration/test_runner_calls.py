@@ -1,4 +1,4 @@
-"""Tools that runners perform: in a run and directly, policy first, told as they go, audited."""
+"""Tools on runners, called in a run and directly: policy check, progress events and audit."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HELLO = {"updates": ["hel", "lo"], "result": {"ok": True, "output": "hello"}}
 
 @pytest.fixture
 def runner() -> Iterator[StubRunner]:
-    """A runner that says hello in two pieces."""
+    """A runner that sends "hello" in two chunks."""
     with stub_runner(saying(HELLO)) as made:
         yield made
 
@@ -40,7 +40,7 @@ MakeTarget = Callable[..., ExecutionTarget]
 
 @pytest.fixture
 def target_at(principal: Principal) -> MakeTarget:
-    """Make a runner's target on which these tools are allowed: `target_at(url, "echo")`."""
+    """Create a runner target on which these tools are allowed: `target_at(url, "echo")`."""
 
     def make(endpoint: str, *allowed: str, **more: Any) -> ExecutionTarget:
         says = TargetFields(
@@ -62,7 +62,7 @@ def target_at(principal: Principal) -> MakeTarget:
 def done(
     idle_place: WorkerProcess, principal: Principal, *calls: dict[str, Any], **more: Any
 ) -> Run:
-    """Return the run of these calls once a worker is done with it."""
+    """Submit a run of these calls, let a worker execute it, and return the run."""
     submitted = submit_run(
         principal=principal,
         template_id="call_tools",
@@ -77,7 +77,7 @@ def told_of(action: str) -> list[dict[str, Any]]:
     return [entry.metadata for entry in AuditEntry.objects.filter(action=action).order_by("id")]
 
 
-def test_a_run_has_a_runner_perform_a_call_and_tells_its_updates(
+def test_a_run_calls_a_runner_and_publishes_its_progress(
     idle_place: WorkerProcess, principal: Principal, runner: StubRunner, target_at: MakeTarget
 ) -> None:
     target = target_at(runner.url, "bash.exec")
@@ -100,7 +100,7 @@ def test_a_run_has_a_runner_perform_a_call_and_tells_its_updates(
     ]
 
 
-def test_policy_comes_first_and_nothing_is_sent(
+def test_a_denied_call_is_not_sent_to_the_runner(
     idle_place: WorkerProcess, principal: Principal, runner: StubRunner, target_at: MakeTarget
 ) -> None:
     target = target_at(runner.url)
@@ -109,7 +109,7 @@ def test_policy_comes_first_and_nothing_is_sent(
     assert runner.asked == []
 
 
-def test_a_high_risk_tool_waits_for_a_person(
+def test_a_high_risk_tool_waits_for_confirmation(
     idle_place: WorkerProcess, principal: Principal, runner: StubRunner, target_at: MakeTarget
 ) -> None:
     target = target_at(runner.url)
@@ -118,7 +118,7 @@ def test_a_high_risk_tool_waits_for_a_person(
     assert runner.asked == []
 
 
-def test_a_failure_of_the_runner_is_the_runs_with_its_cause(
+def test_a_failure_of_the_runner_fails_the_run_with_its_cause(
     idle_place: WorkerProcess, principal: Principal, target_at: MakeTarget
 ) -> None:
     error = {"code": "EXIT_1", "message": "it ended with 1", "retryable": True}
@@ -128,10 +128,11 @@ def test_a_failure_of_the_runner_is_the_runs_with_its_cause(
     details = run.error["details"]
     assert (run.status, details["causeCode"]) == ("failed", "TOOL_EXEC_FAILED")
     assert (details["reason"], details["runnerCode"]) == ("runner", "EXIT_1")
-    assert len(runner.asked) == 1  # what a runner's tool did is not known: it is never repeated
+    # the effect of a runner's tool is unknown: the call is never repeated
+    assert len(runner.asked) == 1
 
 
-def test_a_runner_that_breaks_off_is_not_asked_again(
+def test_a_call_whose_connection_breaks_is_not_repeated(
     idle_place: WorkerProcess, principal: Principal, target_at: MakeTarget
 ) -> None:
     with stub_runner(Line.reset) as runner:
@@ -141,7 +142,7 @@ def test_a_runner_that_breaks_off_is_not_asked_again(
     assert len(runner.asked) == 1
 
 
-def test_the_longest_call_is_ended_by_the_gateway_and_not_by_its_step(
+def test_the_gateway_ends_the_longest_call_before_its_step_times_out(
     idle_place: WorkerProcess,
     principal: Principal,
     target_at: MakeTarget,
@@ -156,7 +157,7 @@ def test_the_longest_call_is_ended_by_the_gateway_and_not_by_its_step(
     assert (details["causeCode"], details["reason"]) == ("TOOL_EXEC_FAILED", "timeout")
 
 
-def test_a_large_output_is_whole_in_an_artifact(
+def test_a_large_output_is_stored_whole_in_an_artifact(
     idle_place: WorkerProcess, principal: Principal, target_at: MakeTarget
 ) -> None:
     with stub_runner(saying({"ok": True, "output": "a" * 200_000})) as runner:
@@ -167,7 +168,7 @@ def test_a_large_output_is_whole_in_an_artifact(
     assert result["artifactId"].startswith("art_")
 
 
-def test_a_default_runner_performs_what_is_none_of_our_tools(
+def test_a_default_runner_performs_tools_that_are_not_built_in(
     idle_place: WorkerProcess, principal: Principal, runner: StubRunner, target_at: MakeTarget
 ) -> None:
     target = target_at(runner.url, "*", is_default=True)
@@ -177,7 +178,7 @@ def test_a_default_runner_performs_what_is_none_of_our_tools(
     assert (step.input["targetId"], step.effect) == (target.id, "once")
 
 
-def test_what_nobody_offers_is_refused_when_it_is_submitted(
+def test_a_tool_without_a_runner_is_refused_at_submission(
     principal: Principal, stranger: Principal, runner: StubRunner, target_at: MakeTarget
 ) -> None:
     theirs = target_at(runner.url, "*")
@@ -188,7 +189,7 @@ def test_what_nobody_offers_is_refused_when_it_is_submitted(
     assert not Run.objects.exists()
 
 
-def test_a_disabled_runner_is_denied_when_it_is_submitted(
+def test_a_disabled_runner_is_denied_at_submission(
     principal: Principal, runner: StubRunner, target_at: MakeTarget
 ) -> None:
     off = target_at(runner.url, "*", enabled=False)
@@ -212,7 +213,7 @@ def test_a_direct_call_is_performed_by_a_runner(
     assert all(row["argsDigest"] for row in rows)
 
 
-def test_a_direct_call_that_policy_says_nothing_of_is_denied(
+def test_a_direct_call_without_a_matching_rule_is_denied(
     api: httpx.Client, runner: StubRunner, target_at: MakeTarget
 ) -> None:
     target = target_at(runner.url)
@@ -225,7 +226,7 @@ def test_a_direct_call_that_policy_says_nothing_of_is_denied(
     assert runner.asked == []
 
 
-def test_a_deny_wins_over_what_was_allowed(
+def test_a_deny_rule_overrides_an_allow_rule(
     api: httpx.Client, runner: StubRunner, target_at: MakeTarget
 ) -> None:
     target = target_at(runner.url, "*")
@@ -244,9 +245,7 @@ def test_a_direct_call_of_a_disabled_runner_is_denied_and_audited(
     assert told_of("tool.refused") == [{"tool": "echo", "code": "POLICY_DENIED"}]
 
 
-def test_a_direct_call_that_fails_out_there_says_why(
-    api: httpx.Client, target_at: MakeTarget
-) -> None:
+def test_a_failed_direct_call_reports_the_cause(api: httpx.Client, target_at: MakeTarget) -> None:
     target = target_at(f"http://127.0.0.1:{free_port()}/execute", "*")
     answer = api.post("/api/v1/tools/echo/call", json={"targetId": target.id})
     problem = refusal(answer, 502)
@@ -255,14 +254,16 @@ def test_a_direct_call_that_fails_out_there_says_why(
     assert told_of("tool.failed")[0]["code"] == "TOOL_EXEC_FAILED"
 
 
-def test_a_direct_call_to_nowhere_is_not_found(api: httpx.Client, principal: Principal) -> None:
+def test_a_direct_call_to_an_unknown_tool_or_target_is_not_found(
+    api: httpx.Client, principal: Principal
+) -> None:
     unknown = api.post("/api/v1/tools/echo/call", json={})
     assert refusal(unknown, 404)["errorCode"] == "TOOL_NOT_FOUND"
     elsewhere = api.post("/api/v1/tools/echo/call", json={"targetId": "target_x"})
     assert refusal(elsewhere, 404)["errorCode"] == "TARGET_NOT_FOUND"
 
 
-def test_a_large_output_of_a_direct_call_is_whole_in_an_artifact(
+def test_a_large_output_of_a_direct_call_is_stored_whole_in_an_artifact(
     api: httpx.Client, target_at: MakeTarget
 ) -> None:
     with stub_runner(saying({"ok": True, "output": {"text": "a" * 200_000}})) as runner:

@@ -1,4 +1,4 @@
-"""Traces: what a request brought goes on to the runner, a new span with every call."""
+"""Traces: the runner receives the trace context of the request, with a new span for each call."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ pytestmark = pytest.mark.usefixtures("open_loopback")
 
 @pytest.fixture
 def runner() -> Iterator[StubRunner]:
-    """A runner that is content with everything."""
+    """A runner that accepts every call."""
     with stub_runner(saying({"ok": True, "output": 1})) as made:
         yield made
 
 
 @pytest.fixture
 def target(principal: Principal, runner: StubRunner) -> ExecutionTarget:
-    """Its target, on which echo is allowed."""
+    """The runner's target, on which echo is allowed."""
     place = principal.tenant_id, principal.workspace_id
     says = TargetFields(*place, "runner", "docker-runner", endpoint=runner.url)
     target = create_target_row(says, actor="test")
@@ -56,7 +56,7 @@ def traces(runner: StubRunner) -> list[str]:
     return [asked.headers["traceparent"] for asked in runner.asked]
 
 
-def test_a_run_is_part_of_the_trace_that_its_request_brought(
+def test_a_run_continues_the_trace_of_its_request(
     api: httpx.Client, idle_place: WorkerProcess, runner: StubRunner, target: ExecutionTarget
 ) -> None:
     call = {"name": "echo", "args": {}, "targetId": target.id}
@@ -74,7 +74,7 @@ def test_a_run_is_part_of_the_trace_that_its_request_brought(
 
 
 @pytest.mark.parametrize("brought", [None, "00-1-2-3", TRACE.upper()])
-def test_a_run_without_a_trace_gets_one_of_its_own(
+def test_a_run_without_a_trace_starts_one(
     idle_place: WorkerProcess,
     principal: Principal,
     runner: StubRunner,
@@ -90,7 +90,7 @@ def test_a_run_without_a_trace_gets_one_of_its_own(
     assert one != two
 
 
-def test_a_direct_call_passes_its_trace_on(
+def test_a_direct_call_continues_the_trace_of_its_request(
     api: httpx.Client, runner: StubRunner, target: ExecutionTarget
 ) -> None:
     for headers in ({"traceparent": TRACE}, {}):

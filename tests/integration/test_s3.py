@@ -1,4 +1,4 @@
-"""Artifacts in a bucket: kept once, read in ranges, collected only when nobody wants them."""
+"""Artifacts in a bucket: stored once, read in ranges, collected only when unreferenced."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MakeArtifact = Callable[..., str]
 
 @pytest.fixture
 def everything_is_old(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let an hour pass for the collector: what was written until now is old."""
+    """Make everything written until now old enough for the collector."""
     monkeypatch.setattr(blobs, "GRACE_PERIOD", timedelta(seconds=-5))
 
 
@@ -50,7 +50,7 @@ def expire(artifact_id: str) -> None:
     assert expire_artifacts() == 1
 
 
-def test_bytes_are_sent_once_and_found_afterwards(
+def test_bytes_are_uploaded_once_and_found_afterwards(
     bucket: Bucket, principal: Principal, make_artifact: MakeArtifact
 ) -> None:
     first = make_artifact(b"the same")
@@ -61,7 +61,7 @@ def test_bytes_are_sent_once_and_found_afterwards(
     assert read_chunk(principal=principal, artifact_id=first)["data"] == "the same"
 
 
-def test_a_thread_that_kept_bytes_is_left_without_a_connection(
+def test_a_thread_that_stored_bytes_keeps_no_database_connection(
     bucket: Bucket, principal: Principal
 ) -> None:
     with ThreadPoolExecutor(1) as pool:
@@ -69,7 +69,7 @@ def test_a_thread_that_kept_bytes_is_left_without_a_connection(
         assert pool.submit(lambda: connection.connection).result(60) is None
 
 
-def test_a_chunk_fetches_its_own_bytes_alone(
+def test_a_chunk_fetches_only_its_own_bytes(
     bucket: Bucket, principal: Principal, make_artifact: MakeArtifact
 ) -> None:
     artifact_id = make_artifact(bytes(range(256)) * 4096, mime_type="image/png")
@@ -80,7 +80,7 @@ def test_a_chunk_fetches_its_own_bytes_alone(
     assert ranges == ["bytes=1000-1299"]
 
 
-def test_whoever_reads_on_is_given_more_at_once(
+def test_sequential_reads_fetch_growing_ranges(
     bucket: Bucket, principal: Principal, make_artifact: MakeArtifact
 ) -> None:
     data = os.urandom(20 << 20)
@@ -98,7 +98,7 @@ def test_whoever_reads_on_is_given_more_at_once(
 
 
 @pytest.mark.parametrize("at", [0, 5, 3999, 4000, 9000])
-def test_any_read_answers_what_a_file_would(
+def test_any_read_returns_the_same_bytes_as_a_file(
     bucket: Bucket, principal: Principal, make_artifact: MakeArtifact, at: int
 ) -> None:
     data = os.urandom(4000)
@@ -112,7 +112,7 @@ def test_any_read_answers_what_a_file_would(
         assert file.read() == data[at:]
 
 
-def test_bytes_that_are_lost_or_cut_short_read_as_not_found(
+def test_missing_or_truncated_bytes_are_not_found(
     bucket: Bucket, api: httpx.Client, make_artifact: MakeArtifact
 ) -> None:
     artifact_id = make_artifact(b"x" * 100)
@@ -126,7 +126,7 @@ def test_bytes_that_are_lost_or_cut_short_read_as_not_found(
     assert refusal(api.get(f"/api/v1/artifacts/{artifact_id}"), 404)
 
 
-def test_old_bytes_that_no_row_names_go_and_the_others_stay(
+def test_only_old_unreferenced_bytes_are_deleted(
     bucket: Bucket, make_artifact: MakeArtifact, everything_is_old: None
 ) -> None:
     gone, shared, stays = (make_artifact(data) for data in (b"gone", b"shared", b"shared"))
@@ -136,13 +136,13 @@ def test_old_bytes_that_no_row_names_go_and_the_others_stay(
     assert bucket.keys() == ["kept/here/" + blob_path(Artifact.objects.get(id=stays).sha256)]
 
 
-def test_young_bytes_stay(bucket: Bucket, make_artifact: MakeArtifact) -> None:
+def test_recent_bytes_are_not_deleted(bucket: Bucket, make_artifact: MakeArtifact) -> None:
     expire(make_artifact(b"young"))
     assert collect_blobs() == 0
     assert len(bucket.keys()) == 1
 
 
-def test_a_writer_waits_for_a_collector_and_then_finds_nothing_to_rely_on(
+def test_a_writer_waits_for_a_collector_and_then_uploads_again(
     bucket: Bucket,
     principal: Principal,
     make_artifact: MakeArtifact,
@@ -150,7 +150,7 @@ def test_a_writer_waits_for_a_collector_and_then_finds_nothing_to_rely_on(
     monkeypatch: pytest.MonkeyPatch,
     in_background: Callable[[Callable[[], object]], threading.Thread],
 ) -> None:
-    """Between the collector's look and its deletion somebody keeps the same bytes."""
+    """A writer stores the same bytes between the collector's check and its deletion."""
     expire(make_artifact(b"wanted again"))
     genuine, made = bucket.storage.delete, list[str]()
 
@@ -167,14 +167,14 @@ def test_a_writer_waits_for_a_collector_and_then_finds_nothing_to_rely_on(
     assert read_chunk(principal=principal, artifact_id=made[0])["data"] == "wanted again"
 
 
-def test_many_who_keep_the_same_bytes_at_once_do_no_harm(
+def test_concurrent_writes_of_the_same_bytes_store_one_object(
     bucket: Bucket, principal: Principal
 ) -> None:
     at_once([partial(store_blob, b"same", name="n", mime_type="a/b")] * 6)
     assert len(bucket.keys()) == 1
 
 
-def test_a_storage_that_is_gone_refuses_without_a_secret(
+def test_an_unavailable_storage_is_reported_without_secrets(
     bucket: Bucket,
     api: httpx.Client,
     make_artifact: MakeArtifact,
@@ -194,14 +194,14 @@ def test_a_storage_that_is_gone_refuses_without_a_secret(
     assert SECRET not in "".join(record.getMessage() + str(record.exc_info) for record in ours)
 
 
-QUIET = {"boto3", "botocore", "urllib3"}  # the settings keep their finer levels out of every log
+QUIET = {"boto3", "botocore", "urllib3"}  # the settings suppress their debug levels in every log
 
 
-def test_the_libraries_that_log_requests_are_kept_quiet(bucket: Bucket) -> None:
+def test_libraries_that_log_requests_are_silenced(bucket: Bucket) -> None:
     assert {logging.getLogger(name).getEffectiveLevel() for name in QUIET} == {logging.WARNING}
 
 
-def test_a_run_whose_result_cannot_be_kept_fails_with_storage_as_the_cause(
+def test_a_run_whose_result_cannot_be_stored_fails_with_cause_storage(
     bucket: Bucket, submit: Callable[..., str], ended: Callable[[str], Run]
 ) -> None:
     run_id = submit("ok")
@@ -218,7 +218,7 @@ def test_doctor_writes_reads_and_deletes(bucket: Bucket) -> None:
     assert bucket.keys() == []
 
 
-def test_doctor_says_what_is_wrong(bucket: Bucket) -> None:
+def test_doctor_reports_the_error(bucket: Bucket) -> None:
     bucket.storage.bucket_name = "no-such-bucket-" + "x" * 10
     finding = check_artifacts()
     assert finding.verdict == "bad"
@@ -252,7 +252,7 @@ def test_boto3_is_not_loaded_before_the_first_artifact() -> None:
 
 
 @override_settings(MAX_CONCURRENT_RUNS=1)
-def test_a_whole_download_comes_from_the_bucket(
+def test_a_whole_download_is_read_from_the_bucket(
     bucket: Bucket, api: httpx.Client, make_artifact: MakeArtifact
 ) -> None:
     data = os.urandom(3_000_000)

@@ -1,4 +1,4 @@
-"""The sealer puts every committed row into the chain, whoever else writes, waits or seals."""
+"""The sealer adds every committed audit row to the chain while others write, wait or seal."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ on_postgresql = pytest.mark.skipif(
 
 @pytest.fixture(autouse=True)
 def fresh_checkpoints(principal: Principal) -> Iterator[Path]:
-    """No checkpoint of another test's chain."""
+    """Remove the checkpoints of other tests' chains."""
     folder = Path(settings.CONTINUITY_HOME) / "audit"
     shutil.rmtree(folder, ignore_errors=True)
     yield folder
@@ -41,13 +41,13 @@ def a_deed(about: str) -> AuditEvent:
 
 
 def sealed() -> list[str]:
-    """Return what the sealed rows are about, in the order of the chain."""
+    """Return the resources of the sealed rows, in the order of the chain."""
     about = dict(AuditEntry.objects.values_list("id", "resource_id"))
     order = AuditSeal.objects.order_by("position").values_list("entry_id", flat=True)
     return [about[entry_id] for entry_id in order]
 
 
-def test_rows_are_sealed_once_in_a_dense_chain() -> None:
+def test_rows_are_sealed_once_in_a_gap_free_chain() -> None:
     record_all([a_deed(f"run_{number}") for number in range(2 * BATCH_SIZE + 7)])
     sealer = Sealer()
     assert sealer.seal_all() == 2 * BATCH_SIZE + 7
@@ -57,16 +57,16 @@ def test_rows_are_sealed_once_in_a_dense_chain() -> None:
     assert check_audit_log().faults == 0
 
 
-def test_the_newest_head_is_kept_outside_the_database() -> None:
+def test_the_newest_head_is_stored_outside_the_database() -> None:
     for number in range(3):
         record(a_deed(f"run_{number}"))
         Sealer().seal_all()
     assert list_heads()[-1] == head_of_chain()
-    assert [head.position for head in list_heads()] == [1, 3]  # the first, and the newest
+    assert [head.position for head in list_heads()] == [1, 3]  # the first checkpoint and the newest
 
 
 @on_postgresql
-def test_a_row_that_is_committed_late_is_sealed_late(
+def test_a_row_that_commits_late_is_sealed_late(
     in_background: Callable[[Callable[[], object]], threading.Thread],
 ) -> None:
     written, go_on = threading.Event(), threading.Event()
@@ -92,7 +92,7 @@ def test_a_row_that_is_committed_late_is_sealed_late(
 
 
 @on_postgresql
-def test_the_mark_passes_gaps_that_a_rollback_left() -> None:
+def test_the_settled_position_passes_gaps_of_rolled_back_rows() -> None:
     sealer = Sealer()
     with transaction.atomic():
         record(a_deed("undone"))
@@ -104,7 +104,7 @@ def test_the_mark_passes_gaps_that_a_rollback_left() -> None:
     assert sealed() == ["done"]
 
 
-def test_many_sealers_at_once_make_one_chain() -> None:
+def test_concurrent_sealers_create_one_chain() -> None:
     record_all([a_deed(f"run_{number}") for number in range(300)])
     at_once([Sealer().seal_all for _ in range(8)])
     Sealer().seal_all()
@@ -112,7 +112,7 @@ def test_many_sealers_at_once_make_one_chain() -> None:
     assert check_audit_log().faults == 0
 
 
-def test_a_sealer_that_starts_later_finds_what_was_left() -> None:
+def test_a_sealer_that_starts_later_seals_the_remaining_rows() -> None:
     record(a_deed("first"))
     Sealer().seal_all()
     record(a_deed("second"))
@@ -120,7 +120,7 @@ def test_a_sealer_that_starts_later_finds_what_was_left() -> None:
     assert sealed() == ["first", "second"]
 
 
-def test_it_seals_on_its_own_while_others_write() -> None:
+def test_the_sealer_thread_seals_while_others_write() -> None:
     sealer = Sealer()
     sealer.start()
     try:
@@ -132,7 +132,7 @@ def test_it_seals_on_its_own_while_others_write() -> None:
     assert sorted(sealed()) == sorted(f"run_{number}" for number in range(20))
 
 
-def test_a_home_that_cannot_be_written_stops_no_sealing(fresh_checkpoints: Path) -> None:
+def test_an_unwritable_home_directory_does_not_stop_sealing(fresh_checkpoints: Path) -> None:
     fresh_checkpoints.write_text("in the way")
     sealer = Sealer()
     record(a_deed("one"))

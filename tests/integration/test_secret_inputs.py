@@ -1,4 +1,4 @@
-"""Secret inputs: sealed apart, handed to the steps that need them, gone in time."""
+"""Secret inputs: encrypted separately, passed to the steps that need them, and deleted on time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def submit_login(principal: Principal, **options: Any) -> SubmittedRun:
     )
 
 
-def test_secrets_are_split_off_and_sealed(principal: Principal) -> None:
+def test_secrets_are_removed_from_the_inputs_and_encrypted(principal: Principal) -> None:
     run = Run.objects.get(id=submit_login(principal).run_id)
     assert run.inputs["credentials"] == {"username": "***", "password": "***"}
     assert run.inputs["startUrl"] == INPUTS["startUrl"]
@@ -45,7 +45,7 @@ def test_secrets_are_split_off_and_sealed(principal: Principal) -> None:
     assert "hunter" not in repr(secrets)
 
 
-def test_what_was_given_is_not_changed() -> None:
+def test_the_inputs_of_the_caller_are_not_modified() -> None:
     template = get_template("login_keep_session")
     assert template is not None
     shown, secrets = split_secrets(template, INPUTS)
@@ -53,13 +53,13 @@ def test_what_was_given_is_not_changed() -> None:
     assert (shown["credentials"]["password"], len(secrets)) == ("***", 2)
 
 
-def test_the_end_of_a_run_deletes_them_in_the_same_commit(principal: Principal) -> None:
+def test_the_end_of_a_run_deletes_its_secrets_in_the_same_commit(principal: Principal) -> None:
     made = submit_login(principal)
     cancel_run(principal=principal, run_id=made.run_id)
     assert not RunSecret.objects.exists()
 
 
-def test_the_sweeper_deletes_what_an_end_left_behind(principal: Principal) -> None:
+def test_the_sweeper_deletes_secrets_that_remain_after_the_end(principal: Principal) -> None:
     first, second = submit_login(principal), submit_login(principal)
     sealed = RunSecret.objects.get(run_id=first.run_id).sealed
     cancel_run(principal=principal, run_id=first.run_id)
@@ -68,7 +68,7 @@ def test_the_sweeper_deletes_what_an_end_left_behind(principal: Principal) -> No
     assert RunSecret.objects.get().run_id == second.run_id
 
 
-def test_inputs_match_whatever_the_credentials_are(principal: Principal) -> None:
+def test_repeated_inputs_match_even_with_other_credentials(principal: Principal) -> None:
     first = submit_login(principal, idempotencyKey="k")
     changed = {**INPUTS, "credentials": {"username": "alice", "password": "other"}}
     again = submit_run(
@@ -110,7 +110,7 @@ def test_inputs_match_whatever_the_credentials_are(principal: Principal) -> None
         ({"properties": {"a": {}}}, {"a": "x"}, set()),
     ],
 )
-def test_marked_fields_are_found_wherever_the_schema_puts_them(
+def test_marked_fields_are_found_anywhere_in_the_schema(
     schema: dict[str, Any], value: Any, paths: set[tuple[str | int, ...]]
 ) -> None:
     assert secret_paths(schema, value) == paths

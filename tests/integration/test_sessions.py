@@ -1,4 +1,6 @@
-"""Named sessions: one run at a time, in the worker that holds them, for nobody but their owner."""
+"""Named sessions: one run at a time, in the worker that holds the session, for the session's
+owner only.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ STORAGE = {"cookies": [{"name": "sessionid", "value": "c00kie-value", "expires":
 
 @pytest.fixture
 def session_id(principal: Principal) -> str:
-    """An open session of the local principal."""
+    """The id of an open session of the local principal."""
     return str(sessions.create_session(principal=principal, name="shop")["sessionId"])
 
 
@@ -52,7 +54,7 @@ def submit_in(principal: Principal) -> SubmitIn:
     return make
 
 
-def test_a_second_run_waits_for_the_first_and_says_why(
+def test_a_second_run_waits_for_the_first_and_reports_the_reason(
     submit_in: SubmitIn, session_id: str, principal: Principal
 ) -> None:
     first, second = submit_in(session_id), submit_in(session_id)
@@ -64,7 +66,7 @@ def test_a_second_run_waits_for_the_first_and_says_why(
     assert must_take("w1").run.id == second
 
 
-def test_a_run_that_waits_for_its_session_lets_others_pass(
+def test_a_run_that_waits_for_its_session_does_not_block_other_runs(
     submit_in: SubmitIn, session_id: str, submit: Callable[..., str]
 ) -> None:
     submit_in(session_id)
@@ -74,7 +76,9 @@ def test_a_run_that_waits_for_its_session_lets_others_pass(
     assert must_take("w1").run.id == other
 
 
-def test_of_many_claims_at_once_one_gets_the_session(submit_in: SubmitIn, session_id: str) -> None:
+def test_one_of_many_concurrent_claims_gets_the_session(
+    submit_in: SubmitIn, session_id: str
+) -> None:
     for _ in range(4):
         submit_in(session_id)
     workers = [register(f"w{number}") for number in range(4)]
@@ -101,7 +105,9 @@ def test_a_run_goes_to_the_worker_that_holds_its_session(
     assert take("w1") is not None
 
 
-def test_a_session_whose_worker_is_gone_is_anybodys(submit_in: SubmitIn, session_id: str) -> None:
+def test_a_session_of_a_lost_worker_can_move_to_any_worker(
+    submit_in: SubmitIn, session_id: str
+) -> None:
     run_id = submit_in(session_id)
     must_take("w1")
     end_leases_of_worker("w1", beat=0, reason="gone")
@@ -111,7 +117,7 @@ def test_a_session_whose_worker_is_gone_is_anybodys(submit_in: SubmitIn, session
     assert BrowserSession.objects.get().worker_id == "w2"
 
 
-def test_a_session_in_use_is_not_let_go(submit_in: SubmitIn, session_id: str) -> None:
+def test_a_session_in_use_is_not_released(submit_in: SubmitIn, session_id: str) -> None:
     submit_in(session_id)
     must_take("w1")
     assert release_session(session_id, "w1") is False
@@ -121,7 +127,7 @@ def test_a_session_in_use_is_not_let_go(submit_in: SubmitIn, session_id: str) ->
 
 
 @pytest.mark.parametrize("how", ["unknown", "closed", "another's", "elsewhere"])
-def test_what_is_not_the_callers_own_open_session_is_not_found(
+def test_only_an_open_session_of_the_caller_is_found(
     submit_in: SubmitIn, session_id: str, principal: Principal, stranger: Principal, how: str
 ) -> None:
     caller = principal
@@ -147,14 +153,14 @@ def test_what_is_not_the_callers_own_open_session_is_not_found(
     assert not Run.objects.exists()
 
 
-def test_a_remote_caller_does_not_get_a_local_callers_session(
+def test_a_remote_caller_cannot_use_the_session_of_a_local_caller(
     submit_in: SubmitIn, session_id: str, remote: Principal
 ) -> None:
     with pytest.raises(TrustNotAllowed):
         submit_in(session_id, caller=remote)
 
 
-def test_an_operator_closes_anybodys_session(session_id: str, principal: Principal) -> None:
+def test_an_operator_can_close_any_session(session_id: str, principal: Principal) -> None:
     operator = admin_principal(
         "boss", tenant_id=principal.tenant_id, workspace_id=principal.workspace_id
     )
@@ -174,7 +180,7 @@ def test_a_session_in_use_is_not_closed(
     assert BrowserSession.objects.get().closed_at is None
 
 
-def test_closing_deletes_the_state_and_fails_the_runs_that_waited(
+def test_closing_deletes_the_state_and_fails_the_waiting_runs(
     submit_in: SubmitIn, session_id: str, principal: Principal, ended: Callable[[str], Run]
 ) -> None:
     BrowserSession.objects.update(worker_id="w1")
@@ -188,7 +194,7 @@ def test_closing_deletes_the_state_and_fails_the_runs_that_waited(
     assert run.steps.get().status == "failed"
 
 
-def test_a_state_is_sealed_and_saved_by_its_worker_alone(session_id: str) -> None:
+def test_a_state_is_encrypted_and_saved_by_its_worker_only(session_id: str) -> None:
     BrowserSession.objects.update(worker_id="w1")
     assert save_state(session_id, worker_id="w2", storage=STORAGE, urls=[]) is False
     assert save_state(session_id, worker_id="w1", storage=STORAGE, urls=["http://a/"]) is True
@@ -199,7 +205,7 @@ def test_a_state_is_sealed_and_saved_by_its_worker_alone(session_id: str) -> Non
     assert (state.storage, state.urls) == (STORAGE, ["http://a/"])
 
 
-def test_a_state_that_no_key_opens_is_no_silent_new_page(
+def test_a_state_that_cannot_be_decrypted_fails_the_run(
     submit_in: SubmitIn, session_id: str, ended: Callable[[str], Run]
 ) -> None:
     BrowserSession.objects.update(worker_id="w0")
@@ -210,7 +216,9 @@ def test_a_state_that_no_key_opens_is_no_silent_new_page(
     assert (run.status, error_of(run)["errorCode"]) == ("failed", "SESSION_NOT_FOUND")
 
 
-def test_a_clone_has_the_state_and_a_life_of_its_own(session_id: str, principal: Principal) -> None:
+def test_a_clone_has_the_same_state_and_its_own_lifetime(
+    session_id: str, principal: Principal
+) -> None:
     BrowserSession.objects.update(worker_id="w1")
     save_state(session_id, worker_id="w1", storage=STORAGE, urls=[])
     clone = sessions.clone_session(principal=principal, session_id=session_id)
@@ -222,9 +230,7 @@ def test_a_clone_has_the_state_and_a_life_of_its_own(session_id: str, principal:
     assert entry.metadata == {"name": "copy of shop", "clonedFrom": session_id}
 
 
-def test_what_nobody_used_for_long_expires_and_nothing_else(
-    submit_in: SubmitIn, principal: Principal
-) -> None:
+def test_only_sessions_unused_for_long_expire(submit_in: SubmitIn, principal: Principal) -> None:
     made = [sessions.create_session(principal=principal)["sessionId"] for _ in range(3)]
     submit_in(made[1])
     long_ago = datetime.now(UTC) - timedelta(days=8)
@@ -258,7 +264,7 @@ def test_closed_sessions_are_deleted_after_their_retention(
         ([("sid", 1e18, False)], None),
     ],
 )
-def test_logged_in_until_is_the_first_end_of_a_login_cookie(
+def test_logged_in_until_is_the_earliest_expiry_of_a_login_cookie(
     cookies: list[tuple[str, float, bool]], until: int | None
 ) -> None:
     made = [{"name": name, "expires": ends, "httpOnly": kept} for name, ends, kept in cookies]

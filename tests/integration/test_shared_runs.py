@@ -1,4 +1,6 @@
-"""A large batch is shared among workers: nothing is done twice, and nobody waits for the dead."""
+"""Work sharing: several workers execute a large batch; no step runs twice, and no run waits for
+a lost worker.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ Background = Callable[[Callable[[], object]], threading.Thread]
 
 @pytest.fixture
 def second(principal: Principal, settings: Any) -> Iterator[WorkerProcess]:
-    """Another worker's place."""
+    """A second worker."""
     settings.LEASE_BEAT_S, settings.SWEEP_AFTER_S = 0.1, 60
     made = WorkerProcess("w2")
     made.open()
@@ -39,7 +41,7 @@ def is_going(run_id: str) -> bool:
 
 
 def help_with(worker_id: str, count: int) -> tuple[Lease, list[RunStep]]:
-    """Take steps as a helper does that is then never heard of again."""
+    """Take steps as a helper that is lost afterwards."""
     share = work_sharing.find_shared_run(register(worker_id))
     assert share is not None
     with work_sharing.lock_run(share):
@@ -55,14 +57,14 @@ def lose(worker_id: str) -> None:
 
 
 def check_events(run_id: str) -> None:
-    """The events of a run stand in one gap-free line, each step over once."""
+    """The events of a run are numbered without gaps, and each step ends once."""
     events = list(RunEvent.objects.filter(run_id=run_id).order_by("seq"))
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
     over = [e.data["step"] for e in events if e.type in ("step.succeeded", "step.failed")]
     assert len(over) == len(set(over))
 
 
-def test_two_workers_work_one_run_off(
+def test_two_workers_complete_one_run(
     submit: Submit,
     place: WorkerProcess,
     second: WorkerProcess,
@@ -84,7 +86,7 @@ def test_two_workers_work_one_run_off(
     check_events(run_id)
 
 
-def test_a_run_that_is_not_shared_is_left_to_its_worker(
+def test_a_run_that_is_not_shared_stays_with_its_worker(
     submit: Submit, place: WorkerProcess, in_background: Background
 ) -> None:
     run_id = submit(*["sleep:0.05"] * 5)
@@ -95,7 +97,7 @@ def test_a_run_that_is_not_shared_is_left_to_its_worker(
     assert fresh(run_id).status == "succeeded"
 
 
-def test_nobody_helps_himself_nor_where_no_step_is_pending(submit: Submit) -> None:
+def test_a_worker_does_not_share_its_own_run_or_a_run_without_pending_steps(submit: Submit) -> None:
     submit("ok", shared=True)
     held = must_take("w1")
     assert work_sharing.find_shared_run("w1") is None
@@ -104,7 +106,7 @@ def test_nobody_helps_himself_nor_where_no_step_is_pending(submit: Submit) -> No
     assert held.run.shared
 
 
-def test_steps_of_a_helper_that_is_gone_are_done_again(
+def test_steps_of_a_lost_helper_are_repeated(
     submit: Submit, place: WorkerProcess, in_background: Background
 ) -> None:
     run_id = submit("sleep:3", "ok", "ok", shared=True)
@@ -112,7 +114,7 @@ def test_steps_of_a_helper_that_is_gone_are_done_again(
     until(lambda: is_going(run_id))
     _, steps = help_with("w9", 1)
     until(lambda: fresh(run_id).done_steps == 2)
-    assert not fresh(run_id).ended_at  # the helper may still be at it
+    assert not fresh(run_id).ended_at  # the helper may still be executing them
     lose("w9")
     assert work_sharing.release_steps_of_lost_helpers() == 1
     until(lambda: fresh(run_id).ended_at)
@@ -121,7 +123,7 @@ def test_steps_of_a_helper_that_is_gone_are_done_again(
     check_events(run_id)
 
 
-def test_what_a_helper_writes_late_is_refused(submit: Submit) -> None:
+def test_a_late_write_of_a_lost_helper_is_refused(submit: Submit) -> None:
     run_id = submit("ok", "ok", shared=True)
     must_take("w1")
     share, steps = help_with("w2", 1)
@@ -134,7 +136,7 @@ def test_what_a_helper_writes_late_is_refused(submit: Submit) -> None:
     assert RunStep.objects.get(run_id=run_id, index=0).status == "pending"
 
 
-def test_a_step_that_costs_three_helpers_is_given_up_and_the_others_are_kept(
+def test_a_step_that_loses_three_helpers_fails_and_the_others_succeed(
     submit: Submit, place: WorkerProcess
 ) -> None:
     run_id = submit("ok", "ok", shared=True)
@@ -152,7 +154,7 @@ def test_a_step_that_costs_three_helpers_is_given_up_and_the_others_are_kept(
     check_events(run_id)
 
 
-def test_a_new_lease_does_the_helpers_steps_again_and_refuses_theirs(
+def test_a_new_lease_repeats_the_steps_of_helpers_and_refuses_their_writes(
     submit: Submit, place: WorkerProcess
 ) -> None:
     run_id = submit("ok", "ok", shared=True)
@@ -165,7 +167,7 @@ def test_a_new_lease_does_the_helpers_steps_again_and_refuses_theirs(
         pass
 
 
-def test_a_cancel_stops_the_helper_too(
+def test_a_cancel_also_stops_the_helper(
     submit: Submit,
     place: WorkerProcess,
     second: WorkerProcess,
@@ -184,7 +186,7 @@ def test_a_cancel_stops_the_helper_too(
     assert fresh(run_id).done_steps == 0
 
 
-def test_a_helper_that_drains_puts_its_steps_back(
+def test_a_draining_helper_returns_its_steps(
     submit: Submit, place: WorkerProcess, second: WorkerProcess, in_background: Background
 ) -> None:
     run_id = submit("sleep:2", "sleep:30", "ok", shared=True, options={"timeoutMs": 60000})
@@ -199,7 +201,7 @@ def test_a_helper_that_drains_puts_its_steps_back(
     place.drain()
 
 
-def test_the_runs_time_ends_the_helpers_steps_as_well(
+def test_the_timeout_of_the_run_also_ends_the_steps_of_helpers(
     submit: Submit, place: WorkerProcess, second: WorkerProcess, in_background: Background
 ) -> None:
     run_id = submit(*["sleep:30"] * 3, shared=True, options={"timeoutMs": 3000})

@@ -1,4 +1,6 @@
-"""A worker that lives but does not work is noticed: by its beat, by doorbells left unheard."""
+"""The stack detects a worker that is alive but does not work: by its heartbeat and by wake-ups
+that it does not receive.
+"""
 
 from __future__ import annotations
 
@@ -29,25 +31,25 @@ def _register(process: str) -> None:
     )
 
 
-def test_a_worker_is_known_by_its_process() -> None:
+def test_a_worker_is_identified_by_its_process() -> None:
     assert not WorkerProbe().is_registered(os.getpid())
     _register(process_identity())
     assert WorkerProbe().heartbeat(os.getpid()) == ("wrk_1", 7)
     assert not WorkerProbe().is_registered(os.getpid() + 1)
 
 
-def test_a_worker_that_only_has_the_same_number_is_another() -> None:
+def test_another_process_with_the_same_pid_is_a_different_worker() -> None:
     _register(process_identity() + "9")
     assert not WorkerProbe().is_registered(os.getpid())
 
 
-def test_a_worker_that_was_given_up_is_not_there() -> None:
+def test_a_lost_worker_is_not_registered() -> None:
     _register(process_identity())
     Worker.objects.update(lost_at=datetime.now(UTC))
     assert not WorkerProbe().is_registered(os.getpid())
 
 
-def test_a_beat_that_stands_still_is_an_ailment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_heartbeat_is_unhealthy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(liveness, "HEARTBEAT_TIMEOUT_S", 0.0)
     _register(process_identity())
     watch = WorkerLiveness(WorkerProbe())
@@ -57,7 +59,7 @@ def test_a_beat_that_stands_still_is_an_ailment(monkeypatch: pytest.MonkeyPatch)
     assert watch.unhealthy_reason(os.getpid()) is None
 
 
-def test_a_worker_that_was_given_up_and_does_not_come_back_is_ill(
+def test_a_lost_worker_that_does_not_register_again_is_unhealthy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(liveness, "HEARTBEAT_TIMEOUT_S", 0.0)
@@ -71,7 +73,7 @@ def test_a_worker_that_was_given_up_and_does_not_come_back_is_ill(
 
 @pytest.fixture
 def socket_path(tmp_path: Path, settings: Any) -> Iterator[Path]:
-    """A private server on a socket, as the stack runs it."""
+    """A private server on a Unix socket, as the stack runs it."""
     settings.REDIS_SOCKET = tmp_path / "r.sock"
     binary = redis_server.find_binary()
     assert binary
@@ -83,7 +85,7 @@ def socket_path(tmp_path: Path, settings: Any) -> Iterator[Path]:
         server.kill()
 
 
-def test_a_doorbell_that_nobody_takes_is_an_ailment(
+def test_a_wakeup_that_no_worker_receives_is_unhealthy(
     monkeypatch: pytest.MonkeyPatch, socket_path: Path, settings: Any
 ) -> None:
     monkeypatch.setattr(liveness, "WAKEUP_TIMEOUT_S", 0.0)

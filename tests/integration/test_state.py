@@ -1,4 +1,4 @@
-"""Every pair of statuses, through the one function that moves a run."""
+"""Every pair of statuses, through the one function that changes the status of a run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def values_for(to: RunStatus) -> dict[str, object]:
     return {**WHY} if to in (RunStatus.FAILED, RunStatus.CANCELED) else {}
 
 
-def test_a_run_moves_along_legal_pairs_and_along_no_other(make_run: MakeRun) -> None:
+def test_a_run_changes_status_only_along_legal_pairs(make_run: MakeRun) -> None:
     for start, to in itertools.product(RunStatus, RunStatus):
         run, is_legal = make_run(status=start), (start, to) in LEGAL
         change = Transition(run, {"status": start}, values_for(to))
@@ -41,14 +41,12 @@ def test_a_run_moves_along_legal_pairs_and_along_no_other(make_run: MakeRun) -> 
         assert AuditEntry.objects.filter(resource_id=run.id).count() == is_legal
 
 
-def test_the_table_of_moves_says_what_the_spec_says() -> None:
+def test_the_table_of_transitions_matches_the_spec() -> None:
     assert {(start, to) for start, ends in ALLOWED.items() for to in ends} == LEGAL
 
 
 @pytest.mark.parametrize("to", sorted(TERMINAL))
-def test_a_move_that_somebody_else_was_faster_with_writes_nothing(
-    make_run: MakeRun, to: RunStatus
-) -> None:
+def test_a_transition_that_loses_a_race_writes_nothing(make_run: MakeRun, to: RunStatus) -> None:
     run = make_run(status="running")
     Run.objects.filter(id=run.id).update(status="succeeded", ended_at=datetime.now(UTC))
     with pytest.raises(InvalidTransition):
@@ -58,7 +56,7 @@ def test_a_move_that_somebody_else_was_faster_with_writes_nothing(
     assert not AuditEntry.objects.filter(resource_id=run.id).exists()
 
 
-def test_an_end_leaves_no_lease_no_wait_and_no_doorbell(make_run: MakeRun) -> None:
+def test_an_ended_run_has_no_lease_wait_or_wakeup(make_run: MakeRun) -> None:
     run = make_run(status="running", lease_owner="w", pinned_worker="w", waiting_for={"type": "x"})
     OutboxEntry.objects.create(run_id=run.id, queue="runs", rung_at=datetime.now(UTC))
     move(Transition(run, {"status": run.status}), RunStatus.SUCCEEDED, actor="w")
@@ -68,7 +66,7 @@ def test_an_end_leaves_no_lease_no_wait_and_no_doorbell(make_run: MakeRun) -> No
     assert not OutboxEntry.objects.exists()
 
 
-def test_a_move_tells_its_event_last_and_audits_who_moved(make_run: MakeRun) -> None:
+def test_a_transition_records_its_event_last_and_audits_the_actor(make_run: MakeRun) -> None:
     run = make_run(status="running", last_seq=4)
     change = Transition(run, {"status": run.status}, events=[NewEvent("step.succeeded", {"n": 1})])
     move(change, RunStatus.SUCCEEDED, actor="worker:w", data={"summary": "done"})
@@ -82,7 +80,7 @@ def test_a_move_tells_its_event_last_and_audits_who_moved(make_run: MakeRun) -> 
     assert (entry.tenant_id, entry.workspace_id) == (run.tenant_id, run.workspace_id)
 
 
-def test_times_never_go_back_when_the_clock_does(make_run: MakeRun) -> None:
+def test_timestamps_never_decrease_when_the_clock_does(make_run: MakeRun) -> None:
     future = datetime.now(UTC) + timedelta(minutes=10)
     run = make_run(status="running", created_at=future, updated_at=future)
     move(Transition(run, {"status": run.status}), RunStatus.SUCCEEDED, actor="w")
@@ -103,7 +101,7 @@ def test_times_never_go_back_when_the_clock_does(make_run: MakeRun) -> None:
         {"status": "canceled", "ended_at": datetime(2026, 1, 1, tzinfo=UTC), "error": None},
     ],
 )
-def test_the_database_itself_refuses_a_run_that_makes_no_sense(
+def test_the_database_refuses_an_inconsistent_run(
     make_run: MakeRun, nonsense: dict[str, object]
 ) -> None:
     run = make_run(status="running")
@@ -111,7 +109,7 @@ def test_the_database_itself_refuses_a_run_that_makes_no_sense(
         Run.objects.filter(id=run.id).update(**nonsense)
 
 
-def test_a_move_within_a_transaction_that_fails_leaves_nothing(make_run: MakeRun) -> None:
+def test_a_transition_in_a_rolled_back_transaction_leaves_nothing(make_run: MakeRun) -> None:
     run = make_run(status="running")
     with transaction.atomic():
         move(Transition(run, {"status": run.status}), RunStatus.SUCCEEDED, actor="w")
@@ -122,7 +120,7 @@ def test_a_move_within_a_transaction_that_fails_leaves_nothing(make_run: MakeRun
     assert not AuditEntry.objects.filter(resource_id=run.id).exists()
 
 
-def test_a_move_is_one_statement_on_postgresql(
+def test_a_transition_is_one_statement_on_postgresql(
     make_run: MakeRun, django_assert_max_num_queries: Callable[..., object]
 ) -> None:
     run = make_run(status="running")

@@ -1,4 +1,4 @@
-"""A submit is durable with all that belongs to it, or leaves nothing."""
+"""A submit commits the run and all its rows, or leaves nothing."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ rung: list[tuple[str, str]] = []
 
 
 def note(queue: str, run_id: str) -> None:
-    """Stand in for the broker: note the bell, and that its run is there for everybody."""
+    """Stand in for the broker: record the wake-up, and that its run is committed."""
     assert not connection.in_atomic_block
     assert Run.objects.filter(id=run_id).exists()
     rung.append((queue, run_id))
 
 
 def no_broker(queue: str, run_id: str) -> None:
-    """Stand in for a broker that is down."""
+    """Stand in for an unavailable broker."""
     raise ConnectionRefusedError
 
 
-def test_one_submit_writes_everything_that_belongs_to_the_run(submit: Submit) -> None:
+def test_one_submit_writes_every_row_of_the_run(submit: Submit) -> None:
     run_id = submit("ok", "ok", options={"idempotencyKey": "k"})
     run = Run.objects.get(id=run_id)
     assert (run.status, run.total_steps, run.last_seq, run.epoch) == ("queued", 2, 1, 0)
@@ -61,7 +61,7 @@ def test_one_submit_writes_everything_that_belongs_to_the_run(submit: Submit) ->
     assert is_genuine(entry)
 
 
-def test_the_key_is_not_kept_among_the_options(submit: Submit) -> None:
+def test_the_idempotency_key_is_not_stored_in_the_options(submit: Submit) -> None:
     run_id = submit(options={"idempotencyKey": "secret-like", "timeoutMs": 5000})
     assert Run.objects.get(id=run_id).options == {"mode": "async", "timeoutMs": 5000}
 
@@ -78,7 +78,7 @@ BREAKS = {
 
 @pytest.fixture
 def broken() -> Any:
-    """Make a table refuse every insert, by a trigger of its own, until the test is over."""
+    """Make a table refuse every insert, with a trigger, for the rest of the test."""
     made: list[str] = []
 
     def break_table(table: str) -> None:
@@ -107,7 +107,7 @@ def broken() -> Any:
 
 
 @pytest.mark.parametrize("table", sorted(BREAKS))
-def test_where_any_part_fails_nothing_is_left(
+def test_a_failure_of_any_insert_leaves_no_rows(
     submit: Submit, broken: Callable[[str], None], table: str
 ) -> None:
     broken(table)
@@ -119,14 +119,14 @@ def test_where_any_part_fails_nothing_is_left(
 
 
 @override_settings(CONTINUITY_NOTIFY_WORKERS="tests.integration.test_submission.note")
-def test_the_doorbell_rings_once_after_the_commit(submit: Submit) -> None:
+def test_one_wakeup_is_sent_after_the_commit(submit: Submit) -> None:
     rung.clear()
     run_id = submit()
     assert rung == [("runs", run_id)]
 
 
 @override_settings(CONTINUITY_NOTIFY_WORKERS="tests.integration.test_submission.no_broker")
-def test_a_broker_that_is_down_does_not_refuse_a_submit(submit: Submit) -> None:
+def test_a_submit_succeeds_while_the_broker_is_unavailable(submit: Submit) -> None:
     run_id = submit()
     assert Run.objects.get(id=run_id).status == "queued"
     assert OutboxEntry.objects.filter(run_id=run_id).exists()
@@ -163,12 +163,12 @@ def test_a_refused_submit_leaves_no_run(principal: Principal, number: int) -> No
     with pytest.raises(Refused) as refused:
         submit_run(principal=principal, **{**base, **call})
     assert type(refused.value) is refusal
-    assert len(refused.value.message) < 700  # nothing is echoed whole
+    assert len(refused.value.message) < 700  # the error does not repeat the whole value
     assert not Run.objects.exists()
     assert not RunKey.objects.exists()
 
 
-def test_a_session_of_another_workspace_or_closed_is_not_found(
+def test_a_closed_session_or_one_of_another_workspace_is_not_found(
     principal: Principal, stranger: Principal
 ) -> None:
     for name, place, closed in (("a", stranger, None), ("b", principal, "2026-01-01T00:00:00Z")):
@@ -188,14 +188,16 @@ def test_a_session_of_another_workspace_or_closed_is_not_found(
             )
 
 
-def test_a_remote_caller_is_refused_a_local_template_and_it_is_audited(remote: Principal) -> None:
+def test_a_remote_caller_cannot_use_a_local_template_and_the_refusal_is_audited(
+    remote: Principal,
+) -> None:
     with pytest.raises(TrustNotAllowed):
         submit_run(principal=remote, template_id="test_local_only", inputs={"do": ["ok"]})
     assert not Run.objects.exists()
     assert AuditEntry.objects.get(action="run.refused").metadata["trustLevel"] == "remote"
 
 
-def test_without_the_scope_nothing_is_submitted(principal: Principal) -> None:
+def test_a_submit_without_the_scope_is_refused(principal: Principal) -> None:
     reader = Principal(
         "token:r", principal.tenant_id, principal.workspace_id, frozenset({"runs:read"}), "local"
     )
@@ -203,7 +205,7 @@ def test_without_the_scope_nothing_is_submitted(principal: Principal) -> None:
         submit_run(principal=reader, template_id="test_stepwise", inputs={"do": ["ok"]})
 
 
-def test_inputs_keep_what_was_sent_and_a_whole_number_written_with_a_point_is_one(
+def test_inputs_are_stored_as_sent_except_whole_floats_which_become_integers(
     principal: Principal,
 ) -> None:
     made = submit_run(
@@ -212,14 +214,14 @@ def test_inputs_keep_what_was_sent_and_a_whole_number_written_with_a_point_is_on
     assert Run.objects.get(id=made.run_id).inputs == {"do": ["ok"], "concurrency": 3}
 
 
-def test_auto_waits_only_while_a_slot_is_free(principal: Principal) -> None:
+def test_auto_mode_waits_only_while_a_slot_is_free(principal: Principal) -> None:
     call: dict[str, Any] = {"template_id": "test_stepwise", "inputs": {"do": ["ok"]}}
     assert submit_run(principal=principal, **call).mode == "sync"
     with override_settings(MAX_CONCURRENT_RUNS=0):
         assert submit_run(principal=principal, **call).mode == "async"
 
 
-def test_modes_have_their_own_default_time(principal: Principal) -> None:
+def test_each_mode_has_its_own_default_timeout(principal: Principal) -> None:
     for mode, timeout_ms in (("sync", 300_000), ("async", 600_000)):
         made = submit_run(
             principal=principal,
@@ -230,9 +232,7 @@ def test_modes_have_their_own_default_time(principal: Principal) -> None:
         assert (made.mode, made.timeout_ms) == (mode, timeout_ms)
 
 
-def test_another_workspaces_run_is_as_if_it_were_not_there(
-    submit: Submit, stranger: Principal
-) -> None:
+def test_a_run_of_another_workspace_is_not_found(submit: Submit, stranger: Principal) -> None:
     run_id = submit()
     with pytest.raises(Refused) as foreign:
         get_run(principal=stranger, run_id=run_id)
@@ -252,7 +252,7 @@ def test_a_submit_takes_few_statements(
         submit("ok", "ok", "ok")
 
 
-def test_wrong_inputs_are_answered_with_an_example_that_is_right(principal: Principal) -> None:
+def test_invalid_inputs_are_answered_with_a_valid_example(principal: Principal) -> None:
     wrong = {"startUrl": "https://example.com/", "pagination": {"next": "Next page"}}
     with pytest.raises(InvalidInput) as found:
         submit_run(principal=principal, template_id="paginated_extract", inputs=wrong, options={})
@@ -263,7 +263,7 @@ def test_wrong_inputs_are_answered_with_an_example_that_is_right(principal: Prin
     assert Run.objects.filter(id=made.run_id, status="queued").exists()
 
 
-def test_an_unknown_template_is_answered_with_those_that_there_are(principal: Principal) -> None:
+def test_an_unknown_template_is_answered_with_the_existing_ones(principal: Principal) -> None:
     with pytest.raises(TemplateNotFound) as found:
         submit_run(principal=principal, template_id="search_extrac", inputs={}, options={})
     assert "search_extract" in found.value.as_dict()["details"]["templateIds"]

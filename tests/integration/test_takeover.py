@@ -1,4 +1,6 @@
-"""A person takes the page over: nothing more is called, the clock stands, and it goes on after."""
+"""Takeover: a person takes over the page; no further tool is called, the run's clock stops, and
+the run resumes afterwards.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ def status(task_id: str) -> str:
 
 @pytest.fixture
 def notes(tmp_path: Path) -> Path:
-    """Where the stand-in's tool notes."""
+    """The file that the stand-in's tool writes to."""
     return tmp_path / "notes"
 
 
@@ -46,7 +48,7 @@ def taken(
     tmp_path: Path,
     in_background: Background,
 ) -> str:
-    """A task that was taken over between two calls of its run, which waits now."""
+    """A task that was taken over between two calls of its run, which is now suspended."""
     gate = tmp_path / "gate"
     task_id = make_task(f"note {notes} a; until {gate}; note {notes} b; say all noted")
     working = in_background(place.work)
@@ -57,7 +59,7 @@ def taken(
     return task_id
 
 
-def test_what_is_in_flight_ends_and_nothing_more_is_called(taken: str, notes: Path) -> None:
+def test_a_call_in_flight_ends_and_no_further_tool_is_called(taken: str, notes: Path) -> None:
     run = Run.objects.get()
     assert notes.read_text() == "a"
     assert (run.status, run.ready, run.lease_owner) == ("running", False, None)
@@ -66,11 +68,11 @@ def test_what_is_in_flight_ends_and_nothing_more_is_called(taken: str, notes: Pa
     assert (status(taken), events(run)[-1]) == ("takeover", "run.waiting")
 
 
-def test_the_clock_stands_until_the_page_is_given_back(
+def test_the_clock_of_the_run_stops_until_the_page_is_returned(
     taken: str, principal: Principal, place: WorkerProcess, notes: Path
 ) -> None:
     before = Run.objects.get().active_ms
-    place.work()  # nothing is eligible
+    place.work()  # no run can be claimed
     assert Run.objects.get().active_ms == before
     assert resume_task(principal=principal, task_id=taken)["status"] == "running"
     place.work()
@@ -78,7 +80,7 @@ def test_the_clock_stands_until_the_page_is_given_back(
     assert status(taken) == "completed"
 
 
-def test_a_run_that_had_not_begun_does_not_begin(
+def test_a_run_that_has_not_started_does_not_start_during_a_takeover(
     principal: Principal, place: WorkerProcess, make_task: Make
 ) -> None:
     task_id = make_task("say hi")
@@ -90,7 +92,7 @@ def test_a_run_that_had_not_begun_does_not_begin(
     assert (Run.objects.get().status, status(task_id)) == ("succeeded", "completed")
 
 
-def test_a_message_meanwhile_waits_until_the_page_is_given_back(
+def test_a_message_during_a_takeover_waits_until_the_page_is_returned(
     principal: Principal, place: WorkerProcess, make_task: Make, say: Say
 ) -> None:
     task_id = make_task()
@@ -103,7 +105,7 @@ def test_a_message_meanwhile_waits_until_the_page_is_given_back(
     assert status(task_id) == "completed"
 
 
-def test_a_run_that_ends_meanwhile_leaves_the_page_with_the_person(
+def test_a_run_that_ends_during_a_takeover_leaves_the_page_with_the_person(
     principal: Principal,
     place: WorkerProcess,
     make_task: Make,
@@ -125,7 +127,7 @@ def test_a_run_that_ends_meanwhile_leaves_the_page_with_the_person(
     assert Run.objects.get(id=second["runId"]).ready
 
 
-def test_a_page_given_back_before_the_run_came_to_wait_keeps_it_going(
+def test_a_page_returned_before_the_run_suspends_keeps_the_run_running(
     principal: Principal,
     place: WorkerProcess,
     make_task: Make,
@@ -136,7 +138,7 @@ def test_a_page_given_back_before_the_run_came_to_wait_keeps_it_going(
     task = Task.objects.filter(id=task_id)
 
     def give_back_first(name: str) -> None:
-        if name == "before_waiting":  # a call was held up, and is about to be written down
+        if name == "before_waiting":  # a call was stopped and is about to be recorded
             resume_task(principal=principal, task_id=task_id)
         if name == "step_started" and not notes.exists() and Run.objects.get().epoch == 1:
             take_over_task(principal=principal, task_id=task_id)
@@ -151,7 +153,7 @@ def test_a_page_given_back_before_the_run_came_to_wait_keeps_it_going(
     assert task.get().status == "completed"
 
 
-def test_taken_over_twice_is_once_and_given_back_twice_is_refused(
+def test_a_second_takeover_changes_nothing_and_a_second_return_is_refused(
     principal: Principal, make_task: Make
 ) -> None:
     task_id = make_task()
@@ -171,7 +173,7 @@ def later(minutes: int) -> None:
     Task.objects.update(taken_over_at=F("taken_over_at") - timedelta(minutes=minutes))
 
 
-def test_a_page_that_nobody_gives_back_fails_its_run_and_the_next_begins(
+def test_a_page_that_is_not_returned_fails_its_run_and_starts_the_next(
     taken: str, say: Say, place: WorkerProcess
 ) -> None:
     second = say(taken, "say hi")
@@ -186,7 +188,7 @@ def test_a_page_that_nobody_gives_back_fails_its_run_and_the_next_begins(
     assert status(taken) == "completed"
 
 
-def test_a_forgotten_takeover_with_nothing_to_do_just_ends(
+def test_an_expired_takeover_of_an_idle_task_only_ends(
     taken: str, principal: Principal, make_task: Make
 ) -> None:
     idle = make_task()
@@ -197,15 +199,13 @@ def test_a_forgotten_takeover_with_nothing_to_do_just_ends(
     assert TaskEvent.objects.filter(task_id=taken).latest("seq").data["status"] == "error"
 
 
-def test_a_task_is_deleted_after_its_runs_and_not_before(
-    place: WorkerProcess, make_task: Make
-) -> None:
+def test_a_task_is_deleted_after_its_runs(place: WorkerProcess, make_task: Make) -> None:
     task_id = make_task("say hi")
     place.work()
     fresh = make_task()
     month = timedelta(days=31)
     Task.objects.filter(id=task_id).update(updated_at=F("updated_at") - month)
-    assert delete_old_tasks() == 0  # its run is still there
+    assert delete_old_tasks() == 0  # its run still exists
     Run.objects.update(created_at=F("created_at") - month, ended_at=F("ended_at") - month)
     delete_old_runs()
     assert delete_old_tasks() == 1

@@ -1,4 +1,4 @@
-"""What is shown of a task costs as many statements however long the talk is."""
+"""Reading a task takes the same number of statements however long its conversation is."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Show = Callable[[str], object]
 
 @pytest.fixture
 def shows(boss: Client, principal: Principal, stand_in: None) -> dict[str, Show]:
-    """Ways to look at a task, or to say something in it, by name."""
+    """Ways to read a task, or to add a message to it, by name."""
     return {
         "page": lambda task_id: boss.get(f"/admin/runs/task/{task_id}/change/"),
         "task": lambda task_id: get_task(principal=principal, task_id=task_id),
@@ -32,7 +32,7 @@ def shows(boss: Client, principal: Principal, stand_in: None) -> dict[str, Show]
 
 
 @pytest.mark.parametrize("what", ["page", "task", "list", "say"])
-def test_a_long_talk_costs_no_more_statements_than_a_short_one(
+def test_a_long_conversation_takes_no_more_statements_than_a_short_one(
     principal: Principal, make_task: Make, say: Say, shows: dict[str, Show], what: str
 ) -> None:
     counts = []

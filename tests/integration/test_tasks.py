@@ -1,4 +1,4 @@
-"""Tasks: each message one run, one after the other, and a status that follows them."""
+"""Tasks: each message becomes one run, runs execute in order, and the task status follows them."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def talk(principal: Principal, task_id: str) -> list[tuple[str, str]]:
     return [(said["role"], said["content"]) for said in shown["messages"]]
 
 
-def test_a_number_of_the_log_is_taken_with_its_event_or_not_at_all(make_task: Make) -> None:
+def test_an_event_number_and_its_event_commit_together_or_not_at_all(make_task: Make) -> None:
     task_id = make_task()
     with pytest.raises(TypeError):
         append_events(task_id, [NewEvent("chatDelta", {"content": object()})])
-    assert types(task_id) == []  # its reader would wait for it for ever
+    assert types(task_id) == []  # otherwise a reader waits forever for the missing number
 
 
 def test_a_task_without_a_message_waits_for_its_first(
@@ -62,7 +62,7 @@ def test_a_task_without_a_message_waits_for_its_first(
     assert not Run.objects.exists()
 
 
-def test_a_message_is_a_run_and_its_answer_a_message(
+def test_a_message_becomes_a_run_and_its_answer_becomes_a_message(
     principal: Principal, place: WorkerProcess, make_task: Make
 ) -> None:
     task_id = make_task("say it is done")
@@ -74,7 +74,7 @@ def test_a_message_is_a_run_and_its_answer_a_message(
     assert (run.task_id, run.inputs) == (task_id, {"goal": "say it is done", "taskId": task_id})
 
 
-def test_the_log_has_what_was_said_what_the_run_told_and_where_the_task_is(
+def test_the_log_has_messages_run_events_and_status_updates(
     place: WorkerProcess, make_task: Make
 ) -> None:
     task_id = make_task("say it; use browser_click; output 42")
@@ -106,7 +106,7 @@ def test_the_log_has_what_was_said_what_the_run_told_and_where_the_task_is(
         ("use browser_click; fail", "error"),
     ],
 )
-def test_how_a_run_ends_is_where_its_task_is(
+def test_the_outcome_of_a_run_sets_the_status_of_its_task(
     place: WorkerProcess, make_task: Make, message: str, ends: str
 ) -> None:
     task_id = make_task(message)
@@ -114,7 +114,7 @@ def test_how_a_run_ends_is_where_its_task_is(
     assert status(task_id) == ends
 
 
-def test_a_browser_that_an_earlier_run_used_says_nothing_of_the_next(
+def test_browser_use_of_an_earlier_run_does_not_affect_the_next_status(
     place: WorkerProcess, make_task: Make, say: Say
 ) -> None:
     task_id = make_task("use browser_click")
@@ -124,7 +124,7 @@ def test_a_browser_that_an_earlier_run_used_says_nothing_of_the_next(
     assert status(task_id) == "completed"
 
 
-def test_a_second_message_waits_for_the_first_ones_end(
+def test_a_second_message_waits_for_the_end_of_the_first_run(
     place: WorkerProcess, make_task: Make, say: Say, principal: Principal
 ) -> None:
     task_id = make_task("say one")
@@ -142,7 +142,7 @@ def test_a_second_message_waits_for_the_first_ones_end(
     assert status(task_id) == "completed"
 
 
-def test_a_failed_run_lets_the_next_message_have_its_turn(
+def test_a_failed_run_starts_the_run_of_the_next_message(
     place: WorkerProcess, make_task: Make, say: Say
 ) -> None:
     task_id = make_task("fail")
@@ -154,14 +154,14 @@ def test_a_failed_run_lets_the_next_message_have_its_turn(
     ]
 
 
-def test_a_message_may_refuse_to_wait(make_task: Make, say: Say) -> None:
+def test_a_message_can_refuse_to_wait(make_task: Make, say: Say) -> None:
     task_id = make_task("say one")
     with pytest.raises(TaskBusy):
         say(task_id, "say two", on_busy="refuse")
     assert (Run.objects.count(), TaskMessage.objects.count()) == (1, 1)
 
 
-def test_a_message_may_interrupt_what_is_before_it(
+def test_a_message_can_interrupt_the_runs_before_it(
     place: WorkerProcess, make_task: Make, say: Say
 ) -> None:
     task_id = make_task("say one")
@@ -174,7 +174,7 @@ def test_a_message_may_interrupt_what_is_before_it(
     assert (Run.objects.get(id=told["runId"]).status, status(task_id)) == ("succeeded", "completed")
 
 
-def test_the_same_key_is_the_same_message_and_another_text_under_it_is_refused(
+def test_a_repeated_key_returns_the_same_message_and_conflicts_with_another_text(
     make_task: Make, say: Say
 ) -> None:
     task_id = make_task()
@@ -187,12 +187,12 @@ def test_the_same_key_is_the_same_message_and_another_text_under_it_is_refused(
     assert Run.objects.count() == 1
 
 
-def test_the_same_key_makes_one_task(make_task: Make) -> None:
+def test_a_repeated_key_creates_one_task(make_task: Make) -> None:
     assert make_task("say one", key="k") == make_task("say one", key="k")
     assert (Task.objects.count(), Run.objects.count()) == (1, 1)
 
 
-def test_a_key_of_a_task_is_no_good_for_one_that_begins_otherwise(make_task: Make) -> None:
+def test_a_repeated_key_with_another_first_message_is_a_conflict(make_task: Make) -> None:
     make_task("say one", key="k")
     make_task(key="silent")
     for key in ("k", "silent"):
@@ -201,7 +201,7 @@ def test_a_key_of_a_task_is_no_good_for_one_that_begins_otherwise(make_task: Mak
     assert (Task.objects.count(), Run.objects.count()) == (2, 1)
 
 
-def test_stop_ends_what_is_under_way_and_what_waits(
+def test_stop_ends_the_running_run_and_the_queued_ones(
     place: WorkerProcess, principal: Principal, make_task: Make, say: Say
 ) -> None:
     task_id = make_task("say one")
@@ -214,7 +214,7 @@ def test_stop_ends_what_is_under_way_and_what_waits(
     assert status(task_id) == "completed"
 
 
-def test_a_canceled_run_lets_the_next_begin(
+def test_a_canceled_run_starts_the_next_one(
     principal: Principal, make_task: Make, say: Say
 ) -> None:
     task_id = make_task("say one")
@@ -224,7 +224,7 @@ def test_a_canceled_run_lets_the_next_begin(
     assert status(task_id) == "running"
 
 
-def test_a_tasks_run_is_tried_again_by_saying_so_in_the_task(
+def test_a_run_of_a_task_cannot_be_retried_outside_the_task(
     principal: Principal, place: WorkerProcess, make_task: Make
 ) -> None:
     task_id = make_task("fail")
@@ -234,16 +234,16 @@ def test_a_tasks_run_is_tried_again_by_saying_so_in_the_task(
     assert (refused.value.details, Run.objects.count()) == ({"taskId": task_id}, 1)
 
 
-def test_a_run_that_was_passed_over_is_found_later(make_task: Make, say: Say) -> None:
+def test_a_run_whose_start_was_missed_is_started_later(make_task: Make, say: Say) -> None:
     task_id = make_task("say one")
     second = say(task_id, "say two")
-    assert start_waiting_runs() == 0  # its turn has not come
+    assert start_waiting_runs() == 0  # the run before it has not ended
     Run.objects.filter(inputs__goal="say one").delete()
     assert start_waiting_runs() == 1
     assert Run.objects.get(id=second["runId"]).ready
 
 
-def test_another_workspaces_task_reads_as_missing(stranger: Principal, make_task: Make) -> None:
+def test_a_task_of_another_workspace_is_not_found(stranger: Principal, make_task: Make) -> None:
     task_id = make_task("say one")
     calls: list[Callable[[], Any]] = [
         lambda: get_task(principal=stranger, task_id=task_id),
@@ -257,7 +257,7 @@ def test_another_workspaces_task_reads_as_missing(stranger: Principal, make_task
     assert list_tasks(principal=stranger)["total"] == 0
 
 
-def test_what_the_template_refuses_leaves_nothing_behind(
+def test_a_message_that_the_template_refuses_leaves_no_rows(
     principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("runs.conversations.services.TEMPLATE", "test_none")
@@ -266,7 +266,7 @@ def test_what_the_template_refuses_leaves_nothing_behind(
     assert not Task.objects.exists()
 
 
-def test_a_run_reads_what_was_said_before_it(
+def test_a_run_reads_the_messages_before_it(
     place: WorkerProcess, make_task: Make, say: Say
 ) -> None:
     task_id = make_task("say one")
@@ -280,7 +280,7 @@ def test_a_run_reads_what_was_said_before_it(
     ]
 
 
-def test_a_step_is_told_what_was_said_before(
+def test_a_step_reads_the_messages_before_it(
     place: WorkerProcess, make_task: Make, say: Say
 ) -> None:
     task_id = make_task("say one")
@@ -288,10 +288,10 @@ def test_a_step_is_told_what_was_said_before(
     place.work()
     told = TaskEvent.objects.filter(task_id=task_id, type="chatDelta").order_by("seq")
     words = "".join(data["content"] for data in told.values_list("data", flat=True))
-    assert words == "one say one, one "  # its own words, then what was recalled
+    assert words == "one say one, one "  # the step's own words, then the earlier ones
 
 
-def test_deeds_and_moves_of_a_task_are_audited(
+def test_actions_and_status_changes_of_a_task_are_audited(
     place: WorkerProcess, principal: Principal, make_task: Make
 ) -> None:
     task_id = make_task("say one")

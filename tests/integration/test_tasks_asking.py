@@ -1,4 +1,4 @@
-"""A task whose run waits for a person: what the next messages are, and where the task is then."""
+"""Tasks whose run waits for a person: how the next messages are used, and the task status."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def talk(principal: Principal, task_id: str) -> list[tuple[str, str]]:
 
 @pytest.fixture
 def asking(place: WorkerProcess, make_task: Make) -> str:
-    """A task whose run asked something."""
+    """A task whose run has asked its user a question."""
     task_id = make_task("ask when?; say thanks")
     place.work()
     assert Run.objects.get().waiting_for["question"] == "when?"
@@ -48,7 +48,7 @@ def asking(place: WorkerProcess, make_task: Make) -> str:
 
 @pytest.fixture
 def confirming(place: WorkerProcess, make_task: Make, tmp_path: Path) -> str:
-    """A task whose run waits for a call to be confirmed."""
+    """A task whose run waits for the confirmation of a call."""
     create_rule(RuleFields("confirm", tool="test_note"), actor="t")
     task_id = make_task(f"note {tmp_path / 'notes'} a; say noted")
     place.work()
@@ -56,7 +56,7 @@ def confirming(place: WorkerProcess, make_task: Make, tmp_path: Path) -> str:
     return task_id
 
 
-def test_of_messages_at_once_one_is_the_answer_and_the_others_have_runs_of_their_own(
+def test_one_of_many_concurrent_messages_is_the_answer_and_the_others_start_runs(
     place: WorkerProcess, asking: str, say: Say
 ) -> None:
     told = at_once([partial(say, asking, f"say {n}") for n in range(6)])
@@ -66,7 +66,7 @@ def test_of_messages_at_once_one_is_the_answer_and_the_others_have_runs_of_their
     assert (Run.objects.count(), status(asking)) == (6, "completed")
 
 
-def test_a_message_that_comes_as_somebody_else_answers_is_a_run_of_its_own(
+def test_a_message_that_comes_after_another_answer_becomes_a_run(
     principal: Principal,
     place: WorkerProcess,
     asking: str,
@@ -76,7 +76,7 @@ def test_a_message_that_comes_as_somebody_else_answers_is_a_run_of_its_own(
     run_id = Run.objects.get().id
     answer = partial(answer_run, principal=principal, run_id=run_id, answer="now")
 
-    def late(**options: Any) -> Any:  # whoever answers at the run's own door is first
+    def late(**options: Any) -> Any:  # the answer sent directly to the run comes first
         monkeypatch.setattr("runs.conversations.services.answer_run", answer_run)
         answer()
         return answer_run(**options)
@@ -88,7 +88,7 @@ def test_a_message_that_comes_as_somebody_else_answers_is_a_run_of_its_own(
     assert Run.objects.get(id=told["runId"]).status == "succeeded"
 
 
-def test_who_does_not_want_to_wait_still_may_answer(
+def test_a_message_that_refuses_to_wait_can_still_be_the_answer(
     place: WorkerProcess, asking: str, say: Say
 ) -> None:
     assert say(asking, "at two", on_busy="refuse")["runId"] == Run.objects.get().id
@@ -96,9 +96,7 @@ def test_who_does_not_want_to_wait_still_may_answer(
     assert Run.objects.get().status == "succeeded"
 
 
-def test_an_answer_that_asks_for_a_shape_is_refused_and_answers_nothing(
-    asking: str, say: Say
-) -> None:
+def test_an_answer_with_an_output_schema_is_refused(asking: str, say: Say) -> None:
     with pytest.raises(InvalidInput, match="outputSchema") as refused:
         say(asking, "at two", output_schema={"type": "object"})
     waiting = Run.objects.get()
@@ -107,7 +105,7 @@ def test_an_answer_that_asks_for_a_shape_is_refused_and_answers_nothing(
     assert TaskMessage.objects.filter(task_id=asking, content="at two").count() == 0
 
 
-def test_a_page_that_is_lost_while_a_question_waits_is_told_as_lost(
+def test_a_page_lost_while_a_question_waits_is_reported_as_lost(
     principal: Principal, asking: str
 ) -> None:
     assert no_page_reason(asking) == NO_PAGE
@@ -119,7 +117,7 @@ def test_a_page_that_is_lost_while_a_question_waits_is_told_as_lost(
     assert no_page_reason(asking) == f"{CLOSED} {GIVE_BACK}"
 
 
-def test_a_question_is_among_what_was_said(
+def test_a_question_is_stored_as_a_message(
     principal: Principal, place: WorkerProcess, asking: str, say: Say
 ) -> None:
     assert talk(principal, asking)[1:] == [("assistant", "when?")]
@@ -132,7 +130,7 @@ def test_a_question_is_among_what_was_said(
     ]
 
 
-def test_an_answer_at_the_runs_own_door_is_among_what_was_said(
+def test_an_answer_sent_directly_to_the_run_is_stored_as_a_message(
     principal: Principal, place: WorkerProcess, asking: str
 ) -> None:
     answer_run(principal=principal, run_id=Run.objects.get().id, answer="at two")
@@ -141,7 +139,7 @@ def test_an_answer_at_the_runs_own_door_is_among_what_was_said(
     assert status(asking) == "completed"
 
 
-def test_a_task_waits_for_its_user_whatever_is_said_behind_the_run_that_waits(
+def test_a_queued_message_does_not_change_the_status_of_a_waiting_task(
     principal: Principal, confirming: str, say: Say
 ) -> None:
     assert status(confirming) == "ongoing"
@@ -151,7 +149,7 @@ def test_a_task_waits_for_its_user_whatever_is_said_behind_the_run_that_waits(
     assert (shown["waitingFor"]["type"], shown["queued"]) == ("confirmation", 1)
 
 
-def test_a_task_given_back_while_its_run_waits_for_its_user_waits_too(
+def test_a_task_resumed_while_its_run_waits_for_the_user_is_ongoing(
     principal: Principal, asking: str
 ) -> None:
     take_over_task(principal=principal, task_id=asking)
@@ -159,7 +157,7 @@ def test_a_task_given_back_while_its_run_waits_for_its_user_waits_too(
 
 
 @pytest.mark.parametrize("how", [resume_task, stop_task])
-def test_a_run_that_failed_while_a_person_had_the_page_leaves_an_error(
+def test_a_run_that_failed_during_a_takeover_sets_the_status_error(
     principal: Principal,
     place: WorkerProcess,
     make_task: Make,
@@ -178,7 +176,7 @@ def test_a_run_that_failed_while_a_person_had_the_page_leaves_an_error(
     assert how(principal=principal, task_id=task_id)["status"] == "error"
 
 
-def test_an_interrupt_begins_nothing_that_it_then_ends(
+def test_an_interrupt_starts_no_run_that_it_then_cancels(
     make_task: Make, say: Say, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task_id = make_task("say one")
@@ -195,7 +193,7 @@ def test_an_interrupt_begins_nothing_that_it_then_ends(
     assert woken == [told["runId"]]
 
 
-def test_messages_are_numbered_without_gaps_however_they_come(
+def test_concurrent_messages_are_numbered_without_gaps(
     place: WorkerProcess, asking: str, say: Say
 ) -> None:
     at_once([partial(say, asking, f"say {n}") for n in range(4)])

@@ -1,4 +1,4 @@
-"""Many callers in one task at the same moment: one turn each, no gap in the log."""
+"""Concurrent calls in one task: each message gets one answer, and the log has no gap."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def status(task_id: str) -> str:
     return Task.objects.get(id=task_id).status
 
 
-def test_messages_at_once_have_one_turn_each(
+def test_concurrent_messages_each_get_one_answer(
     place: WorkerProcess, make_task: Make, say: Say
 ) -> None:
     task_id = make_task()
@@ -40,7 +40,7 @@ def test_messages_at_once_have_one_turn_each(
     check_log(task_id)
 
 
-def test_one_key_at_once_is_one_message(make_task: Make, say: Say) -> None:
+def test_concurrent_messages_with_one_key_are_one_message(make_task: Make, say: Say) -> None:
     task_id = make_task()
     told = at_once([lambda: say(task_id, "say one", key="k")] * 8)
     assert len({one["message"]["id"] for one in told}) == 1
@@ -48,7 +48,7 @@ def test_one_key_at_once_is_one_message(make_task: Make, say: Say) -> None:
     assert Run.objects.count() == 1
 
 
-def test_talking_stopping_and_taking_over_at_once_leaves_a_task_that_goes_on(
+def test_a_task_still_works_after_concurrent_messages_stops_and_takeovers(
     place: WorkerProcess, principal: Principal, make_task: Make, say: Say, in_background: Background
 ) -> None:
     task_id = make_task("say one")

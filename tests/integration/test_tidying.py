@@ -1,4 +1,4 @@
-"""What is over is forgotten all of it, however much came since the last time; the rest stays."""
+"""Cleanup deletes all expired rows, even more than one batch, and no others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def ago(**time: int) -> datetime:
     return datetime.now(UTC) - timedelta(**time)
 
 
-def test_all_answers_that_are_over_go_at_once_and_no_other() -> None:
+def test_all_expired_answers_are_deleted_at_once_and_no_others() -> None:
     old, young = ago(hours=25), ago(hours=23)
     ChatAnswer.objects.bulk_create(
         ChatAnswer(
@@ -37,7 +37,7 @@ def test_all_answers_that_are_over_go_at_once_and_no_other() -> None:
     assert ChatAnswer.objects.get().idempotency_key == "0"
 
 
-def test_all_uploads_that_were_abandoned_go_at_once_and_no_other(principal: Principal) -> None:
+def test_all_abandoned_uploads_are_deleted_at_once_and_no_others(principal: Principal) -> None:
     place = {"tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id}
     ArtifactUpload.objects.bulk_create(
         ArtifactUpload(
@@ -57,7 +57,7 @@ def test_all_uploads_that_were_abandoned_go_at_once_and_no_other(principal: Prin
     assert ArtifactUpload.objects.get().id == "upl_0"
 
 
-def test_conversations_of_long_ago_go_and_those_that_go_on_stay() -> None:
+def test_idle_conversations_are_deleted_and_active_ones_are_not() -> None:
     Conversation.objects.bulk_create(
         Conversation(
             tenant_id="t",

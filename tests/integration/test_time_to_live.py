@@ -1,5 +1,5 @@
-"""Runs, keys and artifacts to the end of their time, as the doors and the admin see them. Time is
-moved by moving what it is counted from.
+"""Runs, keys and artifacts until they expire, as the API and the admin site see them. The tests
+advance time by moving the timestamps that it is counted from.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Submit = Callable[..., str]
 
 
 def let_pass(run_id: str, **time: float) -> None:
-    """Put the end of a run, and all that counts from it, this much further back."""
+    """Move the end of a run, and all timestamps that depend on it, back by this time."""
     run = Run.objects.get(id=run_id)
     assert run.ended_at is not None
     passed = timedelta(**time)
@@ -39,7 +39,7 @@ def let_pass(run_id: str, **time: float) -> None:
 
 @pytest.fixture
 def ended_run(submit: Submit, principal: Principal, make_artifact: MakeArtifact) -> str:
-    """A run that was canceled just now and kept an artifact."""
+    """A run that was just canceled and has stored an artifact."""
     run_id = submit()
     make_artifact(b"kept", run_id=run_id)
     cancel_run(principal=principal, run_id=run_id)
@@ -47,7 +47,7 @@ def ended_run(submit: Submit, principal: Principal, make_artifact: MakeArtifact)
 
 
 @pytest.mark.parametrize("hidden", [False, True])
-def test_past_its_time_a_run_is_unknown_to_every_call_of_the_api(
+def test_an_expired_run_is_unknown_to_every_api_call(
     api: httpx.Client, ended_run: str, hidden: bool
 ) -> None:
     place = f"/api/v1/runs/{ended_run}"
@@ -76,7 +76,9 @@ def test_past_its_time_a_run_is_unknown_to_every_call_of_the_api(
     }
 
 
-def test_the_admin_shows_a_run_to_the_end_of_its_retention(boss: Client, ended_run: str) -> None:
+def test_the_admin_displays_a_run_until_the_end_of_its_retention(
+    boss: Client, ended_run: str
+) -> None:
     page = f"/admin/runs/run/{ended_run}/change/"
     let_pass(ended_run, days=29, hours=23)
     assert (hide_runs(), delete_old_runs()) == (1, 0)
@@ -87,7 +89,7 @@ def test_the_admin_shows_a_run_to_the_end_of_its_retention(boss: Client, ended_r
     assert boss.get(page).status_code == 404
 
 
-def test_a_person_may_retry_a_run_that_the_api_no_longer_knows(
+def test_an_operator_can_retry_a_run_that_has_expired_for_the_api(
     boss: Client, ended_run: str
 ) -> None:
     let_pass(ended_run, days=2)
@@ -96,7 +98,7 @@ def test_a_person_may_retry_a_run_that_the_api_no_longer_knows(
     assert Run.objects.get(retry_of=ended_run).status == "queued"
 
 
-def test_a_key_is_taken_while_its_run_lives_and_free_afterwards(
+def test_a_key_is_in_use_while_its_run_exists_and_free_afterwards(
     api: httpx.Client, principal: Principal
 ) -> None:
     body = submission(idempotencyKey="k")
@@ -111,7 +113,7 @@ def test_a_key_is_taken_while_its_run_lives_and_free_afterwards(
 
 
 @pytest.mark.parametrize("swept", [False, True])
-def test_an_artifact_is_read_for_a_day_and_then_says_that_it_expired(
+def test_an_artifact_is_readable_for_a_day_and_then_answers_expired(
     api: httpx.Client, ended_run: str, swept: bool
 ) -> None:
     row = Artifact.objects.get(run_id=ended_run)
@@ -128,7 +130,7 @@ def test_an_artifact_is_read_for_a_day_and_then_says_that_it_expired(
 
 
 @override_settings(RUN_RETENTION_DAYS=1, ARTIFACT_TTL_MS=7 * 24 * 3600 * 1000)
-def test_what_is_left_of_a_removed_run_are_tombstones_and_its_audit(
+def test_a_removed_run_leaves_tombstones_and_its_audit_events(
     api: httpx.Client, submit: Submit, principal: Principal, make_artifact: MakeArtifact
 ) -> None:
     run_id = submit()
@@ -141,11 +143,11 @@ def test_what_is_left_of_a_removed_run_are_tombstones_and_its_audit(
     assert AuditEntry.objects.get(action="artifact.expired").resource_id == artifact_id
     assert AuditEntry.objects.filter(resource_id=run_id).count() == 2
     assert not Run.objects.exists()
-    assert collect_blobs() == 0  # its bytes are young; they go an hour later
+    assert collect_blobs() == 0  # its bytes are recent; they are deleted an hour later
 
 
 @override_settings(RUN_RETENTION_DAYS=0)
-def test_more_runs_than_one_portion_are_hidden_and_removed_in_one_round(
+def test_one_round_hides_and_removes_more_runs_than_one_batch(
     make_run: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("runs.scheduler.retention.BATCH_SIZE", 3)

@@ -1,4 +1,4 @@
-"""A run's own time: what counts, and what is left of the run when it is over."""
+"""The timeout of a run: which time counts, and what remains of the run when it expires."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Submit = Callable[..., str]
 Ended = Callable[[str], Run]
 
 
-def test_a_run_that_takes_longer_than_its_time_fails_with_what_it_has(
+def test_a_run_that_times_out_fails_with_its_partial_results(
     submit: Submit, ended: Ended, principal: Principal
 ) -> None:
     run = ended(submit("ok", "sleep:60", "ok", options={"timeoutMs": 15_000}))
@@ -49,13 +49,13 @@ def test_a_run_that_takes_longer_than_its_time_fails_with_what_it_has(
     assert orjson.loads(whole["data"]) == {"done": 1}
 
 
-def test_time_in_the_queue_does_not_count_for_async(submit: Submit, ended: Ended) -> None:
+def test_time_in_the_queue_does_not_count_in_async_mode(submit: Submit, ended: Ended) -> None:
     run_id = submit("ok", options={"timeoutMs": 2000})
     Run.objects.filter(id=run_id).update(created_at=datetime.now(UTC) - timedelta(hours=1))
     assert ended(run_id).status == "succeeded"
 
 
-def test_time_in_the_queue_counts_for_sync_and_then_no_step_begins(
+def test_time_in_the_queue_counts_in_sync_mode_and_an_expired_run_starts_no_step(
     odd: Submit, ended: Ended, tmp_path: Path
 ) -> None:
     file = tmp_path / "f"
@@ -67,7 +67,7 @@ def test_time_in_the_queue_counts_for_sync_and_then_no_step_begins(
     assert RunStep.objects.get(run=run).status == "pending"
 
 
-def test_the_clock_goes_on_where_the_last_lease_left_it(submit: Submit, ended: Ended) -> None:
+def test_the_clock_continues_from_the_last_lease(submit: Submit, ended: Ended) -> None:
     run_id = submit("sleep:600", options={"timeoutMs": 300_000})
     Run.objects.filter(id=run_id).update(active_ms=299_800)
     began = time.monotonic()
@@ -77,7 +77,7 @@ def test_the_clock_goes_on_where_the_last_lease_left_it(submit: Submit, ended: E
     assert run.active_ms >= 300_000
 
 
-def test_a_run_whose_time_was_used_up_by_lost_workers_begins_no_step(
+def test_a_run_whose_time_was_used_up_by_lost_workers_starts_no_step(
     odd: Submit, ended: Ended, tmp_path: Path
 ) -> None:
     file = tmp_path / "f"
@@ -87,7 +87,7 @@ def test_a_run_whose_time_was_used_up_by_lost_workers_begins_no_step(
     assert not file.exists()
 
 
-def test_a_step_has_its_own_time_and_the_run_goes_on(
+def test_a_step_has_its_own_timeout_and_the_run_continues(
     submit: Submit, ended: Ended, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Stepwise, "step_timeout_ms", 200)
@@ -98,7 +98,7 @@ def test_a_step_has_its_own_time_and_the_run_goes_on(
     assert (error["errorCode"], error["retryable"]) == ("STEP_EXECUTION_FAILED", True)
 
 
-def test_what_ended_at_the_very_moment_of_the_timeout_is_in_the_journal(
+def test_a_step_that_ends_at_the_timeout_is_in_the_journal(
     submit: Submit, place: WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_id = submit("ok", "ok", "sleep:30", options={"timeoutMs": 60_000}, concurrency=3)
@@ -117,7 +117,7 @@ def test_what_ended_at_the_very_moment_of_the_timeout_is_in_the_journal(
     assert not RunStep.objects.filter(run_id=run_id, status="started").exists()
 
 
-def test_a_storage_that_is_full_does_not_hide_the_timeout(
+def test_a_full_storage_does_not_hide_the_timeout(
     submit: Submit, ended: Ended, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*args: object, **kwargs: object) -> None:
@@ -128,10 +128,10 @@ def test_a_storage_that_is_full_does_not_hide_the_timeout(
     assert error_of(run)["errorCode"] == "RUN_TIMEOUT"
 
 
-def test_a_storage_that_is_full_at_the_end_fails_the_run_and_keeps_its_steps(
+def test_a_full_storage_at_the_end_fails_the_run_and_keeps_its_steps(
     odd: Submit, ended: Ended, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """So that a retry, once there is room again, takes over what must not be done twice."""
+    """The step succeeded, so a later retry does not repeat it."""
 
     def full(*args: object, **kwargs: object) -> None:
         raise OSError(28, "No space left on device")

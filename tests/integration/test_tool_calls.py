@@ -1,4 +1,4 @@
-"""Direct calls of tools: who may, what people are asked, what the audit log says, at both doors."""
+"""Direct tool calls over REST and MCP: scopes, confirmations and audit events."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PREVIEW, WRITE = SCENE | {"dryRun": True}, SCENE | {"dryRun": False}
 
 
 def audited(action: str) -> list[dict[str, Any]]:
-    """Return what the audit log says of calls, oldest first."""
+    """Return the audit events of tool calls, oldest first."""
     rows = AuditEntry.objects.filter(action=action, resource_type="tool").order_by("id")
     return list(rows.values_list("metadata", flat=True))
 
@@ -47,14 +47,14 @@ def test_a_call_is_audited_before_and_after(door: ToolDoor, project: Path) -> No
     assert "a:b" not in str(AuditEntry.objects.values_list("metadata", flat=True))
 
 
-def test_a_call_that_failed_says_so(door: ToolDoor, project: Path) -> None:
+def test_a_failed_call_is_audited_as_failed(door: ToolDoor, project: Path) -> None:
     code, error = door.call("validate_script", {"path": "game/scene/absent.txt"})
     assert (code, error["recoverable"]) == ("E_NOT_FOUND", True)
     (ended,) = audited("tool.failed")
     assert (ended["code"], ended["ok"]) == ("E_NOT_FOUND", False)
 
 
-def test_wrong_arguments_are_refused_before_anything_begins(door: ToolDoor, project: Path) -> None:
+def test_wrong_arguments_are_refused_before_the_call_starts(door: ToolDoor, project: Path) -> None:
     code, error = door.call("write_to_file", {"path": "a.txt", "content": 1, "dryRun": True})
     assert (code, error["details"]["errors"][0]["path"]) == ("E_BAD_ARGS", "content")
     assert error["hint"] == "请按照工具的参数说明修改。"
@@ -85,7 +85,7 @@ def test_a_call_that_a_person_confirmed_is_performed_by_the_same_call(
     assert (project / "game/scene/new.txt").read_text() == "a:b;\n"
 
 
-def test_what_a_person_refused_stays_undone(door: ToolDoor, project: Path) -> None:
+def test_a_call_that_a_person_refused_is_not_performed(door: ToolDoor, project: Path) -> None:
     rule("confirm", "replace_in_file")
     args = {"path": "game/scene/start.txt", "find": "none", "replace": "x.png"}
     _, error = door.call("replace_in_file", args)
@@ -95,7 +95,7 @@ def test_what_a_person_refused_stays_undone(door: ToolDoor, project: Path) -> No
     assert "none" in (project / "game/scene/start.txt").read_text()
 
 
-def test_over_rest_a_waiting_call_is_202_and_its_key_names_it(
+def test_over_rest_a_waiting_call_answers_202_and_its_key_identifies_it(
     api: httpx.Client, project: Path
 ) -> None:
     rule("confirm", "replace_in_file")
@@ -115,13 +115,15 @@ def test_over_rest_a_waiting_call_is_202_and_its_key_names_it(
     assert Decision.objects.count() == 2
 
 
-def test_an_unknown_tool_has_the_shape_that_all_else_has(api: httpx.Client, project: Path) -> None:
+def test_an_unknown_tool_answers_in_the_common_error_shape(
+    api: httpx.Client, project: Path
+) -> None:
     problem = refusal(api.post("/api/v1/tools/nope/call", json={}), 404)
     assert problem["errorCode"] == "TOOL_NOT_FOUND"
 
 
 @pytest.mark.parametrize("body", ["[1]", '{"args": [], "x": 1}', "{", '{"args": {}, "args": {}}'])
-def test_a_body_that_is_no_call_is_refused_in_the_tools_words(
+def test_an_invalid_body_is_refused_in_the_error_shape_of_the_tool(
     api: httpx.Client, project: Path, body: str
 ) -> None:
     head = {"Content-Type": "application/json"}
@@ -129,7 +131,9 @@ def test_a_body_that_is_no_call_is_refused_in_the_tools_words(
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "E_BAD_ARGS")
 
 
-def test_another_method_is_told_in_the_tools_words(api: httpx.Client, project: Path) -> None:
+def test_another_http_method_is_refused_in_the_error_shape_of_the_tool(
+    api: httpx.Client, project: Path
+) -> None:
     answer = api.get("/api/v1/tools/read_file/call")
     assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
     error = answer.json()["error"]
@@ -139,7 +143,7 @@ def test_another_method_is_told_in_the_tools_words(api: httpx.Client, project: P
     assert problem["errorCode"] == "METHOD_NOT_ALLOWED"
 
 
-def test_a_database_that_is_away_is_a_reason_to_try_again(
+def test_an_unavailable_database_answers_a_retryable_error(
     api: httpx.Client, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: Any, **__: Any) -> None:
@@ -152,7 +156,7 @@ def test_a_database_that_is_away_is_a_reason_to_try_again(
     assert error["hint"]
 
 
-def test_reading_needs_one_scope_and_writing_the_other(
+def test_read_tools_need_the_read_scope_and_write_tools_the_write_scope(
     client_with: Callable[..., httpx.Client], project: Path
 ) -> None:
     reader = client_with(scopes={"tools:read"})
@@ -165,12 +169,12 @@ def test_reading_needs_one_scope_and_writing_the_other(
     assert nobody.get("/api/v1/tools").status_code == 403
 
 
-def test_a_remote_caller_works_on_targets_of_its_workspace_alone(
+def test_a_remote_caller_can_only_use_targets_of_its_workspace(
     client_with: Callable[..., httpx.Client], project: Path, settings: Any, tmp_path: Path
 ) -> None:
     remote = client_with(trust="remote")
     info = remote.post("/api/v1/tools/get_runtime_info/call", json={}).json()["output"]
-    assert info["projectRoot"] == project.name  # never a path of the server
+    assert info["projectRoot"] == project.name  # the response never contains a path of the server
     elsewhere = client_with(trust="local", workspace="elsewhere")
     named = {"targetId": ExecutionTarget.objects.get().id}
     answer = elsewhere.post("/api/v1/tools/get_runtime_info/call", json=named)
@@ -180,7 +184,7 @@ def test_a_remote_caller_works_on_targets_of_its_workspace_alone(
     assert answer.json()["error"]["code"] == "E_TOOL_DISABLED"
 
 
-def test_a_disabled_workspace_is_refused_before_a_person_is_asked(
+def test_a_disabled_workspace_is_refused_before_a_confirmation_is_requested(
     door: ToolDoor, project: Path, principal: Principal
 ) -> None:
     rule("confirm", "write_to_file")
@@ -198,7 +202,7 @@ def test_a_disabled_workspace_is_refused_before_a_person_is_asked(
     assert not Decision.objects.exists()
 
 
-def test_a_named_target_is_the_one_that_is_worked_on(
+def test_a_call_uses_the_target_that_it_names(
     api: httpx.Client, project: Path, principal: Principal
 ) -> None:
     other = project.parent / "other"
@@ -215,7 +219,7 @@ def test_a_named_target_is_the_one_that_is_worked_on(
     assert output["projectRoot"] == str(other)
 
 
-def test_scripts_and_pages_are_for_developer_mode_and_local_callers(
+def test_scripts_and_pages_need_developer_mode_and_a_local_caller(
     door: ToolDoor, project: Path
 ) -> None:
     assert door.call("execute_command", {"scriptName": "lint"})[0] == "E_TOOL_DISABLED"
@@ -223,7 +227,7 @@ def test_scripts_and_pages_are_for_developer_mode_and_local_callers(
 
 
 @pytest.mark.usefixtures("developer")
-def test_a_remote_caller_runs_no_scripts_in_developer_mode_either(
+def test_a_remote_caller_cannot_run_scripts_in_developer_mode(
     client_with: Callable[..., httpx.Client], project: Path
 ) -> None:
     call = {"args": {"scriptName": "lint"}}
@@ -231,14 +235,12 @@ def test_a_remote_caller_runs_no_scripts_in_developer_mode_either(
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "E_TOOL_DISABLED")
 
 
-def test_no_call_of_a_file_tool_makes_a_run(door: ToolDoor, project: Path) -> None:
+def test_file_tool_calls_create_no_run(door: ToolDoor, project: Path) -> None:
     assert door.call("list_project_resources", {})[0] == "OK"
     assert not Run.objects.exists()
 
 
-def test_what_a_server_tells_of_itself_holds_no_secret(
-    door: ToolDoor, project: Path, settings: Any
-) -> None:
+def test_runtime_info_contains_no_secret(door: ToolDoor, project: Path, settings: Any) -> None:
     code, info = door.call("get_runtime_info", {})
     assert (code, info["projectRoot"]) == ("OK", str(project))
     assert {"execution", "browser"} & set(info) == set()
@@ -247,14 +249,16 @@ def test_what_a_server_tells_of_itself_holds_no_secret(
 
 
 @pytest.mark.usefixtures("developer")
-def test_developer_mode_shows_what_may_be_run_and_opened(door: ToolDoor, project: Path) -> None:
+def test_developer_mode_lists_the_scripts_and_pages_that_are_allowed(
+    door: ToolDoor, project: Path
+) -> None:
     _, info = door.call("get_runtime_info", {})
     assert info["execution"]["allowedCommands"] == ["dev", "build", "lint"]
     assert info["browser"]["allowedHosts"] == ["localhost", "127.0.0.1"]
 
 
 @pytest.mark.usefixtures("developer", "project")
-def test_what_is_not_offered_is_not_told_as_enabled(web: str, settings: Any) -> None:
+def test_runtime_info_does_not_list_tools_that_are_not_offered(web: str, settings: Any) -> None:
     settings.CONTINUITY_MCP_TOOLSETS = ["workspace"]
     token = create_token(name="door", trust="local", scopes=DEFAULT_SCOPES)
     with closing(ToolDoor(web, token, over="mcp")) as door:
@@ -263,7 +267,7 @@ def test_what_is_not_offered_is_not_told_as_enabled(web: str, settings: Any) -> 
 
 
 @pytest.mark.usefixtures("developer")
-def test_a_policy_file_that_is_wrong_is_told_and_nothing_else_works(
+def test_an_invalid_policy_file_is_reported_and_every_other_tool_fails(
     door: ToolDoor, project: Path
 ) -> None:
     (project / "continuity.workspace.json").write_text('{"policies": {"forbidenDirs": ["x"]}}')

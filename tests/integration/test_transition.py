@@ -1,5 +1,5 @@
-"""A transition leaves the same rows whichever way it is written, and none at all where its guard
-misses.
+"""Both implementations of a transition leave the same rows, and none when the guard does not
+match.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def _appending(run: Run, row: RunStep, *, begins: bool) -> StepChange:
 
 
 def rows() -> Rows:
-    """Return every row that a transition may touch, without what no two writes share."""
+    """Return every row that a transition may change, without columns that differ in every write."""
     own = {"id", "mac", "created_at"}
     found: Rows = {}
     for model in (*TOUCHED, Artifact, AuditEntry):
@@ -168,7 +168,7 @@ def rows() -> Rows:
 
 
 def outcome(write: Callable[[], int | None]) -> tuple[object, Rows]:
-    """Return what the write answers and what it leaves, and undo it."""
+    """Return the result of the write and the rows it leaves, then roll it back."""
     with transaction.atomic():
         try:
             with transaction.atomic():
@@ -184,7 +184,7 @@ def outcome(write: Callable[[], int | None]) -> tuple[object, Rows]:
 
 
 def a_leased_run(make_run: MakeRun) -> Run:
-    """Write a running run with steps, events, a doorbell, webhooks and an artifact."""
+    """Create a running run with steps, events, a wake-up, webhooks and an artifact."""
     named = {"webhookId": "hook_named"}
     run = make_run(
         status="running", epoch=1, lease_owner="worker", total_steps=4, last_seq=2, options=named
@@ -230,7 +230,7 @@ def a_leased_run(make_run: MakeRun) -> Run:
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="one statement is PostgreSQL's")
 @pytest.mark.parametrize("slots", ["free", "held", "none"])
-def test_both_forms_leave_the_same_rows(make_run: MakeRun, slots: str) -> None:
+def test_both_implementations_leave_the_same_rows(make_run: MakeRun, slots: str) -> None:
     run = a_leased_run(make_run)
     if slots == "held":
         Slot.objects.filter(number=1).update(run_id=run.id, worker_id="worker", epoch=1)
@@ -258,7 +258,7 @@ def test_both_forms_leave_the_same_rows(make_run: MakeRun, slots: str) -> None:
         {"status": "running", "ready": False},
     ],
 )
-def test_a_guard_that_misses_leaves_every_row_as_it_was(
+def test_a_guard_that_does_not_match_changes_no_row(
     make_run: MakeRun, missed: dict[str, Any]
 ) -> None:
     run = a_leased_run(make_run)
@@ -283,7 +283,7 @@ def test_a_guard_that_misses_leaves_every_row_as_it_was(
     assert rows() == before
 
 
-def test_without_a_free_slot_a_lease_leaves_every_row_as_it_was(make_run: MakeRun) -> None:
+def test_a_lease_without_a_free_slot_changes_no_row(make_run: MakeRun) -> None:
     run = a_leased_run(make_run)
     for slot in Slot.objects.all():
         Slot.objects.filter(number=slot.number).update(run_id=f"other{slot.number}")

@@ -1,4 +1,6 @@
-"""Of a burst of doorbells one rings, and nobody waits for the sweeper because of it."""
+"""Wake-up deduplication: a burst of wake-ups is sent as one, and no run has to wait for the
+sweeper.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ rung: list[str] = []
 
 
 def bell(queue: str, run_id: str) -> None:
-    """Ring as config.celery does, at no broker."""
+    """Record a wake-up as config.celery sends it, without a broker."""
     if wakeup_dedup.should_send(queue):
         rung.append(run_id)
 
@@ -36,7 +38,7 @@ def broker(settings: Any) -> Iterator[None]:
     wakeup_dedup.mark_received()
 
 
-def test_while_a_bell_is_under_way_no_other_rings(
+def test_no_second_wakeup_is_sent_while_one_is_in_flight(
     monkeypatch: pytest.MonkeyPatch, submit: Submit
 ) -> None:
     monkeypatch.setattr(wakeup_dedup, "MARK_MS", 60_000)
@@ -48,24 +50,24 @@ def test_while_a_bell_is_under_way_no_other_rings(
     assert rung == [first, third]
 
 
-def test_a_bell_that_nobody_hears_keeps_no_other_from_ringing_for_long() -> None:
+def test_an_undelivered_wakeup_blocks_others_only_for_a_short_time() -> None:
     assert wakeup_dedup.should_send(QUEUE)
     until(lambda: wakeup_dedup.should_send(QUEUE))
 
 
-def test_a_workers_own_bell_always_rings() -> None:
+def test_a_wakeup_on_the_queue_of_a_worker_is_always_sent() -> None:
     assert wakeup_dedup.should_send(outbox.worker_queue("w1"))
     assert wakeup_dedup.should_send(outbox.worker_queue("w1"))
 
 
-def test_without_redis_every_run_rings_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_redis_every_wakeup_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wakeup_dedup, "_redis", SharedRedis("every run rings for itself"))
     with override_settings(REDIS_URL="redis://127.0.0.1:1/0"):
         assert wakeup_dedup.should_send(QUEUE)
         assert wakeup_dedup.should_send(QUEUE)
 
 
-def test_the_sweeper_rings_whatever_is_under_way(
+def test_the_sweeper_sends_wakeups_even_while_one_is_in_flight(
     monkeypatch: pytest.MonkeyPatch, submit: Submit
 ) -> None:
     monkeypatch.setattr(wakeup_dedup, "MARK_MS", 60_000)
@@ -76,7 +78,7 @@ def test_the_sweeper_rings_whatever_is_under_way(
     assert rung == runs
 
 
-def test_a_worker_that_is_busy_rings_for_the_next_run_that_waits(
+def test_a_busy_worker_sends_a_wakeup_for_the_next_queued_run(
     submit: Submit, place: WorkerProcess, in_background: Background
 ) -> None:
     runs = [submit("sleep:600"), submit("sleep:600")]
@@ -87,7 +89,7 @@ def test_a_worker_that_is_busy_rings_for_the_next_run_that_waits(
     place.drain()
 
 
-def test_it_rings_for_nobody_while_no_slot_is_free(
+def test_a_worker_sends_no_wakeup_while_no_slot_is_free(
     submit: Submit, place: WorkerProcess, in_background: Background
 ) -> None:
     with override_settings(MAX_CONCURRENT_RUNS=1):
@@ -96,6 +98,6 @@ def test_it_rings_for_nobody_while_no_slot_is_free(
         until(lambda: Run.objects.filter(id=runs[0], status="running").exists())
         wakeup_dedup.mark_received()
         rung.clear()
-        time.sleep(0.5)  # several looks
+        time.sleep(0.5)  # several polls
         assert rung == []
         place.drain()

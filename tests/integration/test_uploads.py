@@ -1,4 +1,4 @@
-"""Artifacts that callers bring: what was announced becomes one, and nothing else does."""
+"""Uploads: an announced upload becomes an artifact, and nothing else does."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ DATA = b"id,street\n1,Way\n"
 
 @pytest.fixture(params=["files", "s3"])
 def storage(request: pytest.FixtureRequest) -> str:
-    """Both storages, one after the other."""
+    """Run the test with both storages."""
     if request.param == "s3":
         request.getfixturevalue("bucket")
-    else:  # what other tests left is not collected here
+    else:  # do not collect the files of other tests
         shutil.rmtree(Path(settings.CONTINUITY_HOME) / "artifacts", ignore_errors=True)
     return str(request.param)
 
@@ -60,7 +60,7 @@ def complete(api: httpx.Client, upload: dict[str, Any]) -> httpx.Response:
     return api.post(f"{UPLOADS}/{upload['uploadId']}/complete", json={})
 
 
-def test_what_was_announced_and_sent_becomes_an_artifact(api: httpx.Client, storage: str) -> None:
+def test_an_announced_and_sent_upload_becomes_an_artifact(api: httpx.Client, storage: str) -> None:
     upload = start(api)
     assert set(upload) == {"uploadId", "method", "url", "headers", "expiresAt"}
     assert send(upload).is_success
@@ -81,21 +81,21 @@ def blobs_at(place: str) -> bool:
     return True
 
 
-def test_a_size_in_floating_point_opens_the_same_door(api: httpx.Client) -> None:
+def test_a_size_sent_as_a_float_is_accepted(api: httpx.Client) -> None:
     upload = start(api, sizeBytes=float(len(DATA)))
     assert upload["headers"]["Content-Length"] == str(len(DATA))
     assert send(upload).status_code == 204
     assert told(complete(api, upload))["sizeBytes"] == len(DATA)
 
 
-def test_an_upload_is_sent_to_where_this_server_is_reached(api: httpx.Client) -> None:
+def test_an_upload_uses_the_address_of_the_request(api: httpx.Client) -> None:
     assert start(api)["url"].startswith(str(api.base_url.join("/api/v1/artifacts/upload/upl_")))
     with override_settings(PUBLIC_URL="https://continuity.example"):
         url = start(api)["url"]
     assert url.startswith("https://continuity.example/api/v1/artifacts/upload/upl_")
 
 
-def test_nothing_is_an_artifact_before_it_was_completed(api: httpx.Client, storage: str) -> None:
+def test_an_incomplete_upload_is_not_an_artifact(api: httpx.Client, storage: str) -> None:
     upload = start(api)
     assert refusal(complete(api, upload), 409)["retryable"]
     send(upload)
@@ -103,7 +103,7 @@ def test_nothing_is_an_artifact_before_it_was_completed(api: httpx.Client, stora
 
 
 @pytest.mark.parametrize("sent", [b"other bytes 16!!", DATA + b"x", DATA[:-1]])
-def test_other_bytes_than_announced_are_refused_and_can_be_sent_again(
+def test_bytes_that_differ_from_the_announcement_are_refused_and_can_be_resent(
     api: httpx.Client, storage: str, sent: bytes
 ) -> None:
     upload = start(api)
@@ -115,7 +115,7 @@ def test_other_bytes_than_announced_are_refused_and_can_be_sent_again(
 
 
 @pytest.mark.parametrize("sent", [DATA + b"x", DATA[:-1], b""])
-def test_our_door_takes_no_other_length_and_keeps_nothing_of_it(
+def test_the_upload_route_accepts_no_other_length_and_stores_nothing_of_it(
     api: httpx.Client, sent: bytes
 ) -> None:
     upload = start(api)
@@ -124,12 +124,12 @@ def test_our_door_takes_no_other_length_and_keeps_nothing_of_it(
     assert refusal(complete(api, upload), 409)
 
 
-def test_our_door_takes_no_other_type(api: httpx.Client) -> None:
+def test_the_upload_route_accepts_no_other_content_type(api: httpx.Client) -> None:
     upload = start(api)
     assert refusal(send(upload | {"headers": {"Content-Type": "text/html"}}), 400)
 
 
-def test_more_than_a_calls_body_can_be_sent_with_a_ticket_and_not_without(
+def test_the_ticket_of_an_upload_raises_the_body_limit(
     api: httpx.Client,
 ) -> None:
     data = os.urandom(9 << 20)
@@ -142,9 +142,7 @@ def test_more_than_a_calls_body_can_be_sent_with_a_ticket_and_not_without(
 
 
 @pytest.mark.parametrize("change", ["proof", "size", "expiry", "nothing", "too late"])
-def test_a_ticket_that_was_altered_or_is_too_old_lets_nothing_in(
-    api: httpx.Client, change: str
-) -> None:
+def test_an_altered_or_expired_ticket_is_refused(api: httpx.Client, change: str) -> None:
     upload = start(api)
     row = ArtifactUpload.objects.get()
     parts = create_ticket(row).split(".")
@@ -161,14 +159,14 @@ def test_a_ticket_that_was_altered_or_is_too_old_lets_nothing_in(
     assert refusal(send(upload | {"url": url}), 404)["errorCode"] == "ARTIFACT_NOT_FOUND"
 
 
-def test_a_complete_upload_takes_nothing_more(api: httpx.Client) -> None:
+def test_a_completed_upload_accepts_no_more_bytes(api: httpx.Client) -> None:
     upload = start(api)
     send(upload)
     complete(api, upload)
     assert refusal(send(upload), 409)
 
 
-def test_two_who_complete_at_once_get_the_same_artifact(api: httpx.Client, storage: str) -> None:
+def test_concurrent_completions_return_the_same_artifact(api: httpx.Client, storage: str) -> None:
     upload = start(api)
     send(upload)
     made = at_once([partial(complete, api, upload)] * 4)
@@ -177,7 +175,7 @@ def test_two_who_complete_at_once_get_the_same_artifact(api: httpx.Client, stora
     assert Artifact.objects.count() == 1
 
 
-def test_anothers_upload_reads_as_missing(
+def test_an_upload_of_another_workspace_is_not_found(
     api: httpx.Client, client_with: Callable[..., httpx.Client]
 ) -> None:
     upload = start(api)
@@ -185,7 +183,7 @@ def test_anothers_upload_reads_as_missing(
     assert refusal(complete(foreign, upload), 404)["errorCode"] == "ARTIFACT_NOT_FOUND"
 
 
-def test_a_workspace_has_so_many_uploads_open_and_no_more(
+def test_a_workspace_has_a_limit_of_open_uploads(
     api: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("artifacts.uploads.OPEN_MAX", 2)
@@ -215,15 +213,13 @@ def test_a_workspace_has_so_many_uploads_open_and_no_more(
     ],
     ids=str,
 )
-def test_an_announcement_that_cannot_be_kept_is_refused(
-    api: httpx.Client, wrong: dict[str, Any]
-) -> None:
+def test_an_invalid_announcement_is_refused(api: httpx.Client, wrong: dict[str, Any]) -> None:
     answer = refusal(api.post(UPLOADS, json=announced(**wrong)), 400)
     assert answer["errorCode"] == "INVALID_PARAMETER"
     assert not ArtifactUpload.objects.exists()
 
 
-def test_an_abandoned_upload_goes_with_its_bytes_and_one_in_progress_stays(
+def test_an_abandoned_upload_is_deleted_with_its_bytes_and_an_active_one_is_not(
     api: httpx.Client, storage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left, going = start(api), start(api)
@@ -240,18 +236,18 @@ def test_an_abandoned_upload_goes_with_its_bytes_and_one_in_progress_stays(
     assert collect_blobs() == 0
 
 
-def test_bytes_that_are_sent_after_all_for_an_upload_that_is_gone_are_collected(
+def test_bytes_sent_for_a_deleted_upload_are_collected(
     api: httpx.Client, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     upload = start(api)
     ArtifactUpload.objects.all().delete()
-    assert send(upload).is_success  # S3 knows nothing of our rows
+    assert send(upload).is_success  # S3 does not know the rows of the database
     monkeypatch.setattr(blobs, "GRACE_PERIOD", timedelta(seconds=-5))
     assert collect_blobs() == 1
     assert bucket.keys() == []
 
 
-def test_a_presigned_address_binds_size_type_and_hash_and_tells_no_key(
+def test_a_presigned_url_binds_size_type_and_hash_and_contains_no_key(
     api: httpx.Client, bucket: Bucket
 ) -> None:
     upload = start(api)
@@ -264,7 +260,7 @@ def test_a_presigned_address_binds_size_type_and_hash_and_tells_no_key(
     assert "X-Amz-Signature" not in str(list(AuditEntry.objects.values_list("metadata")))
 
 
-def test_bytes_that_change_while_they_are_read_do_not_become_the_artifact(
+def test_bytes_that_change_during_completion_do_not_become_the_artifact(
     api: httpx.Client, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     upload = start(api)
@@ -282,7 +278,7 @@ def test_bytes_that_change_while_they_are_read_do_not_become_the_artifact(
 
 
 @override_settings(ARTIFACT_REDIRECT_BYTES=1000)
-def test_a_large_download_is_handed_to_the_bucket_as_a_file_to_save(
+def test_a_large_download_is_redirected_to_the_bucket_as_an_attachment(
     api: httpx.Client, bucket: Bucket, make_artifact: Callable[..., str]
 ) -> None:
     small, large = (
@@ -303,7 +299,7 @@ def test_a_large_download_is_handed_to_the_bucket_as_a_file_to_save(
 
 
 @override_settings(ARTIFACT_REDIRECT_BYTES=1000)
-def test_files_are_never_handed_elsewhere(
+def test_downloads_from_file_storage_are_not_redirected(
     api: httpx.Client, make_artifact: Callable[..., str]
 ) -> None:
     where = f"/api/v1/artifacts/{make_artifact(b'x' * 5000)}/content"

@@ -1,4 +1,4 @@
-"""Shell and success paths: the rules of writing, versions, keys, and who was first."""
+"""Shells and success paths: write rules, versions, idempotency keys and concurrent writes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ def put(principal: Principal, **changed: Any) -> dict[str, Any]:
     return item
 
 
-def test_a_shell_is_written_over_and_its_versions_stay(principal: Principal) -> None:
+def test_a_new_shell_replaces_the_current_one_and_old_versions_are_kept(
+    principal: Principal,
+) -> None:
     first, second = put(principal), put(principal, confidence="low")
     assert (first["object_type"], first["name"], first["version"]) == ("shell", "shell", 1)
     assert first["payload"] == {k: SHELL[k] for k in ("social_interface", "narratives", "source")}
@@ -55,7 +57,9 @@ def test_a_success_path_of_the_same_name_is_a_new_version(principal: Principal) 
     assert [item["name"] for item in listed["items"]] == ["other", "read the notes"]
 
 
-def test_a_list_is_the_users_own_newest_first_and_bounded(principal: Principal) -> None:
+def test_a_list_has_the_objects_of_the_user_newest_first_up_to_a_limit(
+    principal: Principal,
+) -> None:
     put(principal)
     put_success_path(principal=principal, call=ALICE_PATH)
     put_success_path(principal=principal, call={**ALICE_PATH, "user_id": "bob"})
@@ -66,7 +70,7 @@ def test_a_list_is_the_users_own_newest_first_and_bounded(principal: Principal) 
 
 
 @pytest.mark.parametrize("evidence", [None, "", "  "])
-def test_an_inferred_shell_says_what_from(principal: Principal, evidence: str | None) -> None:
+def test_an_inferred_shell_needs_its_evidence(principal: Principal, evidence: str | None) -> None:
     said = {} if evidence is None else {"evidence": evidence}
     with pytest.raises(InvalidInput, match="evidence"):
         put(principal, source="inferred", **said)
@@ -88,7 +92,7 @@ def test_an_inferred_shell_says_what_from(principal: Principal, evidence: str | 
         ({"name": "  "}, "name"),
     ],
 )
-def test_a_success_path_that_is_not_whole_is_refused(
+def test_an_incomplete_success_path_is_refused(
     principal: Principal, changed: dict[str, Any], named: str
 ) -> None:
     with pytest.raises(InvalidInput, match=named):
@@ -102,7 +106,7 @@ def test_an_object_that_is_too_large_is_refused(principal: Principal) -> None:
 
 
 @pytest.mark.parametrize("tags", ["1", '"1"', '"9", "1"', "*"])
-def test_a_write_that_names_the_version_there_is_done(principal: Principal, tags: str) -> None:
+def test_a_write_that_names_the_current_version_succeeds(principal: Principal, tags: str) -> None:
     put(principal)
     assert put(principal, if_match=tags)["version"] == 2
 
@@ -117,13 +121,13 @@ def test_a_write_that_names_another_version_changes_nothing(
     assert ObjectVersion.objects.get().confidence == "high"
 
 
-def test_there_is_no_version_to_replace_before_the_first(principal: Principal) -> None:
+def test_a_first_write_cannot_require_an_existing_version(principal: Principal) -> None:
     with pytest.raises(VersionConflict):
         put(principal, if_match="*")
     assert not UserObject.objects.exists()
 
 
-def test_the_same_key_writes_once_and_answers_alike(principal: Principal) -> None:
+def test_a_repeated_key_writes_once_and_returns_the_same_answer(principal: Principal) -> None:
     first = put(principal, idempotency_key="k")
     put(principal, confidence="low", idempotency_key="another")
     assert put(principal, idempotency_key="k") == first
@@ -131,7 +135,7 @@ def test_the_same_key_writes_once_and_answers_alike(principal: Principal) -> Non
     assert ObjectVersion.objects.count() == 2
 
 
-def test_a_key_stands_for_one_call(principal: Principal) -> None:
+def test_a_key_reused_for_a_different_write_is_a_conflict(principal: Principal) -> None:
     put(principal, idempotency_key="k")
     with pytest.raises(IdempotencyConflict):
         put(principal, confidence="low", idempotency_key="k")
@@ -140,7 +144,7 @@ def test_a_key_stands_for_one_call(principal: Principal) -> None:
     assert path["item"]["version"] == 1
 
 
-def test_a_key_is_forgotten_after_a_day(principal: Principal) -> None:
+def test_a_key_expires_after_a_day(principal: Principal) -> None:
     put(principal, idempotency_key="k")
     ObjectVersion.objects.update(created_at=F("created_at") - KEY_LIFETIME - timedelta(minutes=1))
     assert put(principal, confidence="low", idempotency_key="k")["version"] == 2
@@ -152,13 +156,13 @@ def test_a_blank_key_is_refused(principal: Principal, key: str) -> None:
         put(principal, idempotency_key=key)
 
 
-def test_of_many_writes_with_one_key_one_is_done(principal: Principal) -> None:
+def test_one_of_many_concurrent_writes_with_one_key_is_performed(principal: Principal) -> None:
     items = at_once([partial(put, principal, idempotency_key="k")] * 8)
     assert {item["version"] for item in items} == {1}
     assert ObjectVersion.objects.count() == 1
 
 
-def test_of_many_writes_of_one_version_one_is_done(principal: Principal) -> None:
+def test_one_of_many_concurrent_writes_of_one_version_is_performed(principal: Principal) -> None:
     put(principal)
 
     def write() -> str:
@@ -171,13 +175,13 @@ def test_of_many_writes_of_one_version_one_is_done(principal: Principal) -> None
     assert sorted(told) == ["2"] + ["version_conflict"] * 7
 
 
-def test_writes_at_once_leave_one_current_version(principal: Principal) -> None:
+def test_concurrent_writes_leave_one_current_version(principal: Principal) -> None:
     at_once([partial(put, principal)] * 8)
     assert sorted(ObjectVersion.objects.values_list("version", flat=True)) == list(range(1, 9))
     assert ObjectVersion.objects.get(is_current=True).version == 8
 
 
-def test_a_write_is_audited_and_a_refused_user_too(principal: Principal) -> None:
+def test_a_write_and_a_refused_user_are_audited(principal: Principal) -> None:
     item = put(principal)
     entry = AuditEntry.objects.get(action="object.written")
     assert entry.resource_id == item["object_id"]
@@ -188,9 +192,7 @@ def test_a_write_is_audited_and_a_refused_user_too(principal: Principal) -> None
     assert AuditEntry.objects.filter(action="access.refused", resource_id="alice").count() == 1
 
 
-def test_another_workspace_has_objects_of_its_own(
-    principal: Principal, stranger: Principal
-) -> None:
+def test_another_workspace_has_its_own_objects(principal: Principal, stranger: Principal) -> None:
     put(principal)
     assert list_objects(principal=stranger, user_id="alice")["count"] == 0
     assert put(stranger)["version"] == 1

@@ -1,4 +1,4 @@
-"""A user's state: where it starts, how evidence moves it, and that nothing else does."""
+"""A user's state: its initial values, how evidence changes them, and that nothing else does."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from tests.integration.racing import at_once
 from tests.support.continuity import owner_named
 
 
-def test_a_user_of_whom_nothing_is_known_has_the_values_to_start_from(principal: Principal) -> None:
+def test_a_user_without_evidence_has_the_initial_values(principal: Principal) -> None:
     told = get_state(principal=principal, user_id="alice")
     assert told["axes"]["money"] == {"value": 0.5, "confidence": 0.3, "updated_at": None}
     assert told["axes"]["reliability"] == {"value": 0.8, "confidence": 0.5, "updated_at": None}
     assert (told["user_id"], told["main_constraint"]) == ("alice", "money")
     assert list(told["axes"]) == ["money", "time", "energy", "asset", "reliability", "identity"]
-    assert not User.objects.exists()  # looking makes nobody
+    assert not User.objects.exists()  # reading creates no user
 
 
-def test_an_axis_moves_by_a_quarter_of_the_told_change_times_its_confidence(
+def test_an_axis_changes_by_a_quarter_of_the_change_times_its_confidence(
     principal: Principal,
 ) -> None:
     alice = owner_named(principal)
@@ -37,7 +37,7 @@ def test_an_axis_moves_by_a_quarter_of_the_told_change_times_its_confidence(
     assert read_state(alice).main_constraint == "time"
 
 
-def test_moves_of_one_call_add_up(principal: Principal) -> None:
+def test_changes_of_one_call_add_up(principal: Principal) -> None:
     alice = owner_named(principal)
     apply_changes(
         alice, [AxisChange("energy", -1, 1.0, "chat"), AxisChange("energy", -1, 1.0, "chat")]
@@ -54,35 +54,37 @@ def test_a_value_stays_within_0_and_1(principal: Principal, delta: float, end: f
     assert read_state(alice).axes["money"].value == end
 
 
-def test_a_move_that_says_nothing_leaves_no_trace(principal: Principal) -> None:
+def test_a_change_without_effect_writes_no_rows(principal: Principal) -> None:
     assert apply_changes(owner_named(principal), [AxisChange("money", 0, 1, "chat")]) == []
     assert apply_changes(owner_named(principal), [AxisChange("money", 1, 0, "chat")]) == []
     assert not AxisValue.objects.exists()
     assert not Evidence.objects.exists()
 
 
-def test_a_ceiling_holds_a_move_back_and_never_lowers(principal: Principal) -> None:
+def test_a_maximum_limits_a_change_and_never_lowers_a_value(principal: Principal) -> None:
     alice = owner_named(principal)
     apply_changes(alice, [AxisChange("reliability", 1, 0.8, "chat")])
     apply_changes(alice, [AxisChange("reliability", 1, 1.0, "streak", at_most=0.9)])
     assert read_state(alice).axes["reliability"].value == 1.0
 
 
-def test_moves_at_once_are_all_counted(principal: Principal) -> None:
+def test_concurrent_changes_are_all_counted(principal: Principal) -> None:
     alice = owner_named(principal)
     at_once([partial(apply_changes, alice, [AxisChange("asset", 0.1, 1.0, "chat")])] * 8)
     assert Evidence.objects.count() == 8
     assert read_state(alice).axes["asset"].value == pytest.approx(0.5 + 8 * 0.025)
 
 
-def test_users_of_one_name_in_two_workspaces_are_two(
+def test_the_same_user_id_in_two_workspaces_is_two_users(
     principal: Principal, stranger: Principal
 ) -> None:
     apply_changes(owner_named(principal), [AxisChange("money", -1, 1, "chat")])
     assert read_state(owner_named(stranger)).axes["money"].value == 0.5
 
 
-def test_a_cost_is_what_is_scarce_and_five_times_that_for_good(principal: Principal) -> None:
+def test_a_cost_weighs_scarce_axes_and_is_five_times_higher_if_irreversible(
+    principal: Principal,
+) -> None:
     state = read_state(owner_named(principal))
     assert cost_of({"money": -0.4, "reliability": 0.5}, state, irreversible=False) == 0.3
     assert cost_of({"money": -0.4, "reliability": 0.5}, state, irreversible=True) == 1.5
@@ -91,7 +93,7 @@ def test_a_cost_is_what_is_scarce_and_five_times_that_for_good(principal: Princi
 
 
 @pytest.mark.parametrize("user_id", ["bob", "nobody"])
-def test_another_user_reads_the_same_whether_there_is_one_or_not(
+def test_reading_another_user_is_refused_the_same_whether_it_exists_or_not(
     principal: Principal, user_id: str
 ) -> None:
     create_token(name="b", users=["bob"])

@@ -1,4 +1,6 @@
-"""Waiting for runs: woken at once, whole without Redis, and no thread held meanwhile."""
+"""Waiting for runs: notifications wake waiters at once, polling works without Redis, and
+waiters hold no thread.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ Submit = Callable[..., str]
 
 
 def later(seconds: float, function: Callable[[], object]) -> threading.Thread:
-    """Call the function from another thread in a while, as another process would."""
+    """Call the function on another thread after a delay, as another process would."""
 
     def go() -> None:
         time.sleep(seconds)
@@ -95,7 +97,7 @@ def test_an_event_wakes_its_waiter_at_once(submit: Submit, principal: Principal)
     assert min(delays) < 0.2
 
 
-def test_without_redis_the_rows_themselves_are_asked(
+def test_without_redis_waiters_poll_the_database(
     submit: Submit, principal: Principal, no_redis: None
 ) -> None:
     run_id = submit()
@@ -106,7 +108,7 @@ def test_without_redis_the_rows_themselves_are_asked(
     assert seconds < 3
 
 
-def test_a_wake_up_that_was_lost_is_made_good(
+def test_a_lost_notification_is_covered_by_the_poll(
     submit: Submit, principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_id = submit()
@@ -118,16 +120,12 @@ def test_a_wake_up_that_was_lost_is_made_good(
     assert seconds < hub.POLL_S + 2
 
 
-def test_what_happened_before_the_wait_is_returned_at_once(
-    submit: Submit, principal: Principal
-) -> None:
+def test_events_before_the_wait_are_returned_at_once(submit: Submit, principal: Principal) -> None:
     page, seconds = timed(wait_events(principal=principal, run_id=submit(), wait_s=30))
     assert (page["lastSeq"], seconds < 2) == (1, True)
 
 
-def test_when_the_time_is_up_the_answer_is_an_empty_page(
-    submit: Submit, principal: Principal
-) -> None:
+def test_a_timed_out_wait_returns_an_empty_page(submit: Submit, principal: Principal) -> None:
     run_id = submit()
     page, seconds = timed(wait_events(principal=principal, run_id=run_id, after=1, wait_s=0.4))
     assert page == {"events": [], "lastSeq": 1, "terminal": False}
@@ -142,7 +140,7 @@ def test_a_wait_ends_with_the_run(submit: Submit, principal: Principal) -> None:
     assert (run["status"], seconds < 3) == ("canceled", True)
 
 
-def test_a_wait_ends_when_the_run_waits_for_a_person(
+def test_a_wait_ends_when_the_run_is_suspended(
     make_run: Callable[..., Run], principal: Principal
 ) -> None:
     run = make_run(status="running", ready=False, waiting_for={"type": "answer", "question": "?"})
@@ -150,7 +148,7 @@ def test_a_wait_ends_when_the_run_waits_for_a_person(
     assert (shown["waitingFor"]["type"], seconds < 2) == ("answer", True)
 
 
-def test_nobody_waits_for_what_is_not_theirs(submit: Submit, stranger: Principal) -> None:
+def test_a_caller_cannot_wait_for_the_run_of_another(submit: Submit, stranger: Principal) -> None:
     run_id = submit()
     with pytest.raises(RunNotFound):
         timed(wait_run(principal=stranger, run_id=run_id, wait_s=5))
@@ -158,7 +156,9 @@ def test_nobody_waits_for_what_is_not_theirs(submit: Submit, stranger: Principal
         timed(wait_events(principal=stranger, run_id=run_id, wait_s=5))
 
 
-def test_progress_is_told_while_the_run_goes_on(submit: Submit, principal: Principal) -> None:
+def test_progress_is_reported_while_the_run_is_running(
+    submit: Submit, principal: Principal
+) -> None:
     run_id = submit("ok", "ok")
     told: list[tuple[int, int, str]] = []
 
@@ -173,7 +173,7 @@ def test_progress_is_told_while_the_run_goes_on(submit: Submit, principal: Princ
     assert told[0] == (0, 2, "running")
 
 
-def test_hundreds_wait_on_a_handful_of_threads(submit: Submit, principal: Principal) -> None:
+def test_hundreds_of_waiters_share_a_few_threads(submit: Submit, principal: Principal) -> None:
     run_id = submit()
     before = threading.active_count()
     most: list[int] = []
@@ -194,7 +194,9 @@ def test_hundreds_wait_on_a_handful_of_threads(submit: Submit, principal: Princi
     assert seconds < 15
 
 
-def test_nothing_is_left_when_nobody_waits_any_more(submit: Submit, principal: Principal) -> None:
+def test_no_asyncio_task_or_subscription_is_left_without_waiters(
+    submit: Submit, principal: Principal
+) -> None:
     run_id = submit()
 
     async def come_and_go() -> tuple[int, int, int]:
@@ -225,7 +227,7 @@ def test_nothing_is_left_when_nobody_waits_any_more(submit: Submit, principal: P
         '{"runId": "RUN", "seq": 9, "types": [[]]}',
     ],
 )
-def test_garbage_on_the_channel_deafens_nobody(
+def test_an_invalid_message_on_the_channel_does_not_stop_notifications(
     submit: Submit, principal: Principal, message: str
 ) -> None:
     run_id = submit()
@@ -244,10 +246,10 @@ def test_garbage_on_the_channel_deafens_nobody(
     thread.join()
     client.close()
     assert len(page["events"]) == 1
-    assert woken_at - told_at[0] < 1.5  # and not by the poll
+    assert woken_at - told_at[0] < 1.5  # a notification woke the waiter, not the poll
 
 
-def test_a_database_that_is_away_for_a_moment_deafens_nobody(
+def test_a_short_database_outage_does_not_stop_notifications(
     submit: Submit, principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_id = submit()
@@ -268,7 +270,7 @@ def test_a_database_that_is_away_for_a_moment_deafens_nobody(
     assert (len(page["events"]), fails, seconds < 6) == (1, [0], True)
 
 
-def test_a_redis_that_is_down_delays_no_commit(submit: Submit, no_redis: None) -> None:
+def test_an_unavailable_redis_does_not_delay_commits(submit: Submit, no_redis: None) -> None:
     run_id = submit()
     began = time.monotonic()
     for _ in range(10):
@@ -276,7 +278,7 @@ def test_a_redis_that_is_down_delays_no_commit(submit: Submit, no_redis: None) -
     assert time.monotonic() - began < 2
 
 
-def test_a_redis_that_hangs_delays_commits_by_little(
+def test_a_hanging_redis_delays_commits_only_briefly(
     submit: Submit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_id = submit()
@@ -305,7 +307,7 @@ def test_a_sync_submit_answers_with_the_run_that_ended(principal: Principal) -> 
     assert (run["status"], run["mode"], run["result"]) == ("succeeded", "sync", {"done": 1})
 
 
-def test_auto_gives_up_waiting_and_answers_with_the_handle(
+def test_auto_mode_stops_waiting_and_returns_the_handle(
     principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(long_poll, "AUTO_WAIT_S", 0.3)

@@ -1,4 +1,4 @@
-"""What people say to a waiting run, or do not say in time, and what becomes of it."""
+"""Answers to a suspended run: approved, refused, late or missing, and the effect on the run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.support.people import asked, fresh, say
 pytest_plugins = ["tests.support.people_fixtures"]
 
 
-def test_a_refused_step_fails_and_says_who_said_no(
+def test_a_refused_step_fails_and_names_the_decision(
     place: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
     run = call("note:a", "risk:b")
@@ -45,7 +45,7 @@ def test_a_refused_step_fails_and_says_who_said_no(
     assert error["details"]["decisionId"] == number
 
 
-def test_a_step_that_nobody_confirmed_in_time_fails_as_such(
+def test_a_step_not_confirmed_in_time_fails_as_expired(
     place: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
     run = call("risk:b")
@@ -58,7 +58,7 @@ def test_a_step_that_nobody_confirmed_in_time_fails_as_such(
     assert notes() == ""
 
 
-def test_a_denied_step_is_not_asked_about(
+def test_no_confirmation_is_requested_for_a_denied_step(
     place: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
     create_rule(RuleFields("deny", scope="agent", scope_id="local", tool="test_risk"), actor="t")
@@ -70,7 +70,7 @@ def test_a_denied_step_is_not_asked_about(
     assert AuditEntry.objects.filter(action="policy.denied", resource_id=run.id).exists()
 
 
-def test_a_rule_that_denies_meanwhile_outdoes_the_approval(
+def test_a_deny_rule_created_later_overrides_the_approval(
     place: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
     run = call("risk:b")
@@ -81,7 +81,7 @@ def test_a_rule_that_denies_meanwhile_outdoes_the_approval(
     assert ((fresh(run).error or {})["errorCode"], notes()) == ("POLICY_DENIED", "")
 
 
-def test_changed_arguments_make_the_approval_stale(
+def test_changed_arguments_invalidate_the_approval(
     place: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str], tmp_path: Path
 ) -> None:
     source = tmp_path / "source"
@@ -100,7 +100,7 @@ def test_changed_arguments_make_the_approval_stale(
     assert notes() == "harmful"
 
 
-def test_a_run_can_be_canceled_while_it_waits(
+def test_a_suspended_run_can_be_canceled(
     place: WorkerProcess, principal: Principal, call: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
     run = call("risk:b")
@@ -114,7 +114,7 @@ def test_a_run_can_be_canceled_while_it_waits(
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has one writer at a time")
-def test_a_question_that_comes_while_its_run_is_canceled_is_withdrawn_too(
+def test_a_confirmation_requested_during_a_cancel_is_withdrawn(
     principal: Principal, asks: str, submit: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_id = submit("ok")
@@ -133,7 +133,7 @@ def test_a_question_that_comes_while_its_run_is_canceled_is_withdrawn_too(
     assert Confirmation.objects.get().status == "withdrawn"
 
 
-def test_cancel_and_confirm_at_once_end_one_way(
+def test_a_concurrent_cancel_and_confirm_have_one_outcome(
     place: WorkerProcess, principal: Principal, call: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
     run = call("risk:b")
@@ -149,7 +149,7 @@ def test_cancel_and_confirm_at_once_end_one_way(
     assert (fresh(run).status, notes()) == ("canceled", "")
 
 
-def test_a_lost_signal_is_made_good_by_the_scheduler(
+def test_the_scheduler_resumes_a_confirmed_run_whose_signal_was_lost(
     place: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
     run = call("risk:b")
@@ -163,7 +163,7 @@ def test_a_lost_signal_is_made_good_by_the_scheduler(
     assert (fresh(run).status, notes()) == ("succeeded", "b")
 
 
-def test_a_refusal_holds_also_when_its_rule_is_retired_meanwhile(
+def test_a_refusal_holds_after_its_rule_is_retired(
     place: WorkerProcess, call: Callable[..., Run], asks: str, notes: Callable[[], str]
 ) -> None:
     run = call("risk:b")
@@ -174,7 +174,7 @@ def test_a_refusal_holds_also_when_its_rule_is_retired_meanwhile(
     assert ((fresh(run).error or {})["errorCode"], notes()) == ("POLICY_DENIED", "")
 
 
-def test_an_answer_is_no_confirmation(
+def test_an_answer_does_not_confirm_a_call(
     place: WorkerProcess, principal: Principal, call: Callable[..., Run]
 ) -> None:
     run = call("risk:b")

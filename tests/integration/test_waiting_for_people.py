@@ -1,4 +1,4 @@
-"""Runs that need a person: they wait without a worker, and go on exactly there."""
+"""Suspended runs: they wait for a person without a worker, and resume at the same step."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.people import events, fresh, say
 pytest_plugins = ["tests.support.people_fixtures"]
 
 
-def test_a_step_that_needs_a_person_is_not_done_and_holds_nothing(
+def test_a_step_that_needs_confirmation_is_not_performed_and_holds_no_slot(
     place: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
     run = call("note:a", "risk:b", "note:c")
@@ -29,7 +29,7 @@ def test_a_step_that_needs_a_person_is_not_done_and_holds_nothing(
     assert events(run)[-1] == "run.waiting"
 
 
-def test_the_run_says_what_it_waits_for(
+def test_a_suspended_run_reports_what_it_waits_for(
     place: WorkerProcess, principal: Principal, call: Callable[..., Run]
 ) -> None:
     run = call("risk:b")
@@ -43,7 +43,7 @@ def test_the_run_says_what_it_waits_for(
     assert decision.arguments["text"] == "b"
 
 
-def test_a_confirmed_run_goes_on_exactly_there(
+def test_a_confirmed_run_resumes_at_the_same_step(
     place: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
     run = call("note:a", "note:b,risk:c,note:d", "note:e", effect="once")
@@ -57,7 +57,7 @@ def test_a_confirmed_run_goes_on_exactly_there(
     }
 
 
-def test_a_step_may_need_a_person_twice(
+def test_a_step_can_need_confirmation_twice(
     place: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
     run = call("risk:a,note:b,risk:c")
@@ -69,7 +69,7 @@ def test_a_step_may_need_a_person_twice(
     assert Decision.objects.count() == 2
 
 
-def test_a_failed_call_before_the_wait_is_not_made_again(
+def test_a_call_that_failed_before_the_wait_is_not_repeated(
     place: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
     run = call("note:fail,risk:b")
@@ -78,7 +78,7 @@ def test_a_failed_call_before_the_wait_is_not_made_again(
     assert not Decision.objects.exists()
 
 
-def test_it_goes_on_in_another_process_after_everything_was_restarted(
+def test_a_suspended_run_resumes_in_another_process_after_a_restart(
     place: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
     run = call("note:a,risk:b", effect="once")
@@ -89,7 +89,9 @@ def test_it_goes_on_in_another_process_after_everything_was_restarted(
     assert (fresh(run).status, notes()) == ("succeeded", "ab")
 
 
-def test_its_clock_stands_while_it_waits(place: WorkerProcess, call: Callable[..., Run]) -> None:
+def test_the_clock_of_a_run_stops_while_it_is_suspended(
+    place: WorkerProcess, call: Callable[..., Run]
+) -> None:
     run = call("risk:b", mode="sync")
     place.work()
     waited = fresh(run).active_ms
@@ -101,10 +103,10 @@ def test_its_clock_stands_while_it_waits(place: WorkerProcess, call: Callable[..
     assert fresh(run).active_ms - waited < 60_000
 
 
-def test_a_waiting_run_leaves_its_place_to_others(
+def test_suspended_runs_leave_their_slots_to_other_runs(
     place: WorkerProcess, call: Callable[..., Run], submit: Callable[..., str]
 ) -> None:
-    waiting = [call("risk:b") for _ in range(6)]  # more than there are slots
+    waiting = [call("risk:b") for _ in range(6)]  # more than the number of slots
     place.work()
     other = submit("ok")
     place.work()
@@ -112,7 +114,7 @@ def test_a_waiting_run_leaves_its_place_to_others(
     assert {fresh(run).status for run in waiting} == {"running"}
 
 
-def test_steps_beside_the_one_that_asks_finish_first(
+def test_steps_running_beside_the_waiting_one_finish_first(
     place: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
     run = call("note:a", "risk:b", "note:c", "risk:d", concurrency=4, effect="once")
@@ -123,7 +125,7 @@ def test_steps_beside_the_one_that_asks_finish_first(
     assert (fresh(run).status, sorted(notes())) == ("succeeded", ["a", "b", "c", "d"])
 
 
-def test_a_worker_that_fails_right_after_it_asked_changes_nothing(
+def test_a_crash_right_after_suspending_changes_nothing(
     place: WorkerProcess,
     call: Callable[..., Run],
     failpoint: Callable[[str, str], Path],
@@ -137,7 +139,7 @@ def test_a_worker_that_fails_right_after_it_asked_changes_nothing(
     assert (fresh(run).status, notes()) == ("succeeded", "b")
 
 
-def test_a_worker_that_fails_right_before_it_asks_leaves_no_question(
+def test_a_failure_right_before_suspending_leaves_no_decision(
     place: WorkerProcess, call: Callable[..., Run], failpoint: Callable[[str, str], Path]
 ) -> None:
     run = call("risk:b")
@@ -147,7 +149,7 @@ def test_a_worker_that_fails_right_before_it_asks_leaves_no_question(
     assert not Decision.objects.exists()
 
 
-def test_a_shared_run_asks_once_and_goes_on(
+def test_a_shared_run_requests_confirmation_once_and_resumes(
     place: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
     run = call("note:a", "risk:b", "note:c", shared=True)

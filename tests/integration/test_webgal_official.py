@@ -1,4 +1,4 @@
-"""The grammar against the official parser itself: our corpus, and scripts made up of pieces."""
+"""The WebGAL grammar compared with the official parser: on our corpus and on generated scripts."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ PIECES = [
 
 @pytest.fixture(scope="module")
 def ask() -> Callable[[list[str]], list[list[tuple[int, Compared]]]]:
-    """The official parser; where it cannot be run, its tests are skipped and say why."""
+    """The official parser; where it cannot run, the tests are skipped with the reason."""
     try:
         official([""])
     except NotToBeHad as why:
@@ -102,12 +102,12 @@ def ask() -> Callable[[list[str]], list[list[tuple[int, Compared]]]]:
 
 
 def made_up(count: int) -> list[str]:
-    """Return scripts of random pieces, the same in every run."""
+    """Return scripts of random pieces, identical in every run."""
     chance = random.Random(20261122)
     return ["".join(chance.choices(PIECES, k=chance.randint(0, 30))) for _ in range(count)]
 
 
-def test_the_kept_answers_are_what_the_official_parser_says(
+def test_the_stored_answers_match_the_official_parser(
     ask: Callable[[list[str]], list[list[tuple[int, Compared]]]],
 ) -> None:
     scenes = corpus()
@@ -116,7 +116,7 @@ def test_the_kept_answers_are_what_the_official_parser_says(
     assert now == json.loads(EXPECTED.read_text())
 
 
-def test_scripts_made_up_of_pieces_are_read_alike(
+def test_generated_scripts_are_parsed_alike(
     ask: Callable[[list[str]], list[list[tuple[int, Compared]]]],
 ) -> None:
     scripts = made_up(6000)
@@ -125,10 +125,10 @@ def test_scripts_made_up_of_pieces_are_read_alike(
         assert ours == [one for _, one in told], script
 
 
-def test_statements_stand_on_the_lines_where_the_official_parser_has_them(
+def test_statements_have_the_line_numbers_of_the_official_parser(
     ask: Callable[[list[str]], list[list[tuple[int, Compared]]]],
 ) -> None:
-    # What may make the parser drop a line, which moves all that follow, is left out.
+    # Left out: pieces that can make the parser drop a line, which shifts all later lines.
     scripts = [one for one in made_up(6000) if not {"\\", "\r"} & set(one) and "\n " not in one]
     scripts += ["a;\nchoose:b:c\n |d:e\n -next;\n\nf;", "a\n -b\n -c;\nd;\n |e;"]
     for script, told in zip(scripts, ask(scripts), strict=True):

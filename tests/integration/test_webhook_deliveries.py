@@ -1,4 +1,6 @@
-"""Deliveries of webhooks: tried until they are taken, by one deliverer at a time, and replayed."""
+"""Webhook deliveries: retried until they are accepted, sent by one deliverer at a time, and
+replayed.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ Submit = Callable[..., str]
 Make = Callable[..., dict[str, Any]]
 
 
-def test_what_is_not_taken_is_tried_again_later_and_with_the_same_message(
+def test_a_refused_delivery_is_retried_later_with_the_same_message(
     hook: Make, submit: Submit, principal: Principal, receiver: Receiver
 ) -> None:
     receiver.statuses = [500, 302, 204]
@@ -47,7 +49,7 @@ def test_what_is_not_taken_is_tried_again_later_and_with_the_same_message(
     assert (row.status, row.attempts, row.status_code) == ("delivered", 3, 204)
 
 
-def test_a_webhook_whose_secret_cannot_be_read_keeps_no_other_from_its_messages(
+def test_a_webhook_with_an_unreadable_secret_does_not_block_others(
     hook: Make, submit: Submit, principal: Principal, receiver: Receiver
 ) -> None:
     broken, _ = hook(), hook()
@@ -60,7 +62,7 @@ def test_a_webhook_whose_secret_cannot_be_read_keeps_no_other_from_its_messages(
     assert "cannot be read" in row.error
 
 
-def test_the_delays_grow_to_a_day_and_differ() -> None:
+def test_the_delays_grow_to_a_day_and_vary() -> None:
     delays = [retry_delay_s(attempt) for attempt in range(1, MAX_ATTEMPTS)]
     assert delays == sorted(delays)
     assert 15 * 0.8 <= delays[0] <= 15 * 1.2
@@ -68,7 +70,7 @@ def test_the_delays_grow_to_a_day_and_differ() -> None:
     assert len({retry_delay_s(1) for _ in range(20)}) > 10
 
 
-def test_no_jump_of_the_clock_ends_a_try_or_starts_a_second_one(
+def test_clock_jumps_neither_end_an_attempt_nor_start_a_second_one(
     hook: Make, submit: Submit, principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hook()
@@ -82,7 +84,7 @@ def test_no_jump_of_the_clock_ends_a_try_or_starts_a_second_one(
     assert settle(claim, WebhookResponse(200))
 
 
-def test_a_try_that_nobody_settled_is_due_again_by_the_watchers_own_clock(
+def test_an_abandoned_attempt_becomes_due_again_by_the_monotonic_clock(
     hook: Make, submit: Submit, principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = hook()
@@ -101,7 +103,7 @@ def test_a_try_that_nobody_settled_is_due_again_by_the_watchers_own_clock(
     assert deliveries.release_lost(watch) == 0
 
 
-def test_after_the_last_try_it_is_given_up(
+def test_a_delivery_is_given_up_after_the_last_attempt(
     hook: Make, submit: Submit, principal: Principal
 ) -> None:
     hook()
@@ -117,7 +119,7 @@ def test_after_the_last_try_it_is_given_up(
     assert actions()[-1] == "webhook_delivery.failed"
 
 
-def test_an_address_that_is_gone_is_told_nothing_more(
+def test_an_address_that_answers_gone_receives_nothing_more(
     hook: Make, submit: Submit, principal: Principal, receiver: Receiver
 ) -> None:
     receiver.statuses = [410]
@@ -134,14 +136,14 @@ def test_an_address_that_is_gone_is_told_nothing_more(
     assert "webhook.disabled" in actions()
 
 
-def test_one_deliverer_works_a_delivery(hook: Make, submit: Submit, principal: Principal) -> None:
+def test_one_deliverer_sends_a_delivery(hook: Make, submit: Submit, principal: Principal) -> None:
     hook()
     canceled(submit, principal)
     claims = at_once([lambda: claim_due_deliveries(limit=5)] * 8)
     assert sum(len(one) for one in claims) == 1
 
 
-def test_a_deliverer_that_was_killed_is_followed_by_another_and_refused_if_it_wakes(
+def test_a_killed_deliverer_is_replaced_and_its_late_result_is_refused(
     hook: Make, submit: Submit, principal: Principal, receiver: Receiver
 ) -> None:
     hook()
@@ -149,14 +151,14 @@ def test_a_deliverer_that_was_killed_is_followed_by_another_and_refused_if_it_wa
     [lost] = claim_due_deliveries(limit=1)
     deliver(0.2)
     assert receiver.got == []
-    make_due()  # its time is over
+    make_due()  # its lease has expired
     deliver()
     assert len(receiver.got) == 1
     assert not settle(lost, WebhookResponse(500, "answered 500"))
     assert WebhookDelivery.objects.get().status == "delivered"
 
 
-def test_a_slow_address_holds_up_no_other(
+def test_a_slow_address_does_not_delay_others(
     hook: Make, submit: Submit, principal: Principal, receiver: Receiver
 ) -> None:
     hook()
@@ -171,7 +173,7 @@ def test_a_slow_address_holds_up_no_other(
     assert (receiver.most_at_once, len(receiver.got) < 5) == (1, True)
 
 
-def test_a_delivery_is_replayed_from_the_start_under_its_id(
+def test_a_replayed_delivery_starts_again_under_the_same_id(
     hook: Make, submit: Submit, principal: Principal, receiver: Receiver
 ) -> None:
     made = hook()
@@ -189,7 +191,7 @@ def test_a_delivery_is_replayed_from_the_start_under_its_id(
         services.replay_delivery(**asked)
 
 
-def test_a_replay_takes_the_row_from_a_try_under_way(
+def test_a_replay_takes_over_a_delivery_whose_attempt_is_in_flight(
     hook: Make, submit: Submit, principal: Principal
 ) -> None:
     made = hook()

@@ -1,4 +1,4 @@
-"""Webhooks: who is told of which run, what is told, and to which addresses."""
+"""Webhooks: which runs they receive, what is sent, and to which addresses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Submit = Callable[..., str]
 Make = Callable[..., dict[str, Any]]
 
 
-def test_the_end_of_a_run_is_told_once_and_signed(
+def test_the_end_of_a_run_is_sent_once_and_signed(
     hook: Make, receiver: Receiver, submit: Submit, principal: Principal
 ) -> None:
     made = hook()
@@ -46,7 +46,7 @@ def test_the_end_of_a_run_is_told_once_and_signed(
 
 
 @pytest.mark.parametrize("status", ["succeeded", "failed", "partial_success", "canceled"])
-def test_every_end_is_told(
+def test_every_final_status_is_sent(
     hook: Make, receiver: Receiver, make_run: Callable[..., Run], status: str
 ) -> None:
     hook()
@@ -57,7 +57,7 @@ def test_every_end_is_told(
     assert [json.loads(one.body)["type"] for one in receiver.got] == [f"run.{status}"]
 
 
-def test_a_run_that_does_not_end_after_all_leaves_no_delivery(
+def test_a_run_whose_end_is_rolled_back_leaves_no_delivery(
     hook: Make, make_run: Callable[..., Run]
 ) -> None:
     hook()
@@ -69,7 +69,7 @@ def test_a_run_that_does_not_end_after_all_leaves_no_delivery(
     assert WebhookDelivery.objects.count() == 0
 
 
-def test_a_webhook_may_be_told_of_the_runs_that_name_it_alone(
+def test_a_webhook_can_be_limited_to_runs_that_name_it(
     hook: Make, receiver: Receiver, submit: Submit, principal: Principal
 ) -> None:
     named = hook(every_run=False)["webhookId"]
@@ -81,7 +81,7 @@ def test_a_webhook_may_be_told_of_the_runs_that_name_it_alone(
     assert WebhookDelivery.objects.filter(run_id=retried).count() == 1
 
 
-def test_a_submit_that_names_no_working_webhook_is_refused(
+def test_a_submit_that_names_an_unusable_webhook_is_refused(
     hook: Make, submit: Submit, principal: Principal, stranger: Principal, receiver: Receiver
 ) -> None:
     foreign = services.create_webhook(principal=stranger, url=receiver.url)["webhookId"]
@@ -93,7 +93,7 @@ def test_a_submit_that_names_no_working_webhook_is_refused(
     assert Run.objects.count() == 0
 
 
-def test_others_webhooks_are_told_nothing(
+def test_webhooks_of_other_workspaces_receive_nothing(
     stranger: Principal, receiver: Receiver, submit: Submit, principal: Principal
 ) -> None:
     services.create_webhook(principal=stranger, url=receiver.url)
@@ -101,7 +101,7 @@ def test_others_webhooks_are_told_nothing(
     assert WebhookDelivery.objects.count() == 0
 
 
-def test_the_secret_is_in_no_row_and_no_answer_but_the_first(
+def test_the_secret_is_in_no_row_and_only_in_the_first_answer(
     hook: Make, submit: Submit, principal: Principal
 ) -> None:
     made = hook()
@@ -125,7 +125,7 @@ def test_the_secret_is_in_no_row_and_no_answer_but_the_first(
             assert secret not in str(rows)
 
 
-def test_a_remote_caller_names_public_addresses_alone(remote: Principal) -> None:
+def test_a_remote_caller_can_only_name_public_addresses(remote: Principal) -> None:
     for url in (
         "http://127.0.0.1/x",
         "http://localhost/",
@@ -142,14 +142,14 @@ def test_a_remote_caller_names_public_addresses_alone(remote: Principal) -> None
     assert Webhook.objects.get().trust == "remote"
 
 
-def test_a_workspace_has_a_bounded_number_of_webhooks(hook: Make) -> None:
+def test_a_workspace_has_a_limit_of_webhooks(hook: Make) -> None:
     for _ in range(services.MAX_WEBHOOKS):
         hook()
     with pytest.raises(Conflict):
         hook()
 
 
-def test_a_deleted_webhook_is_gone_with_its_deliveries(
+def test_deleting_a_webhook_deletes_its_deliveries(
     hook: Make, submit: Submit, principal: Principal, stranger: Principal
 ) -> None:
     webhook_id = hook()["webhookId"]

@@ -1,4 +1,4 @@
-"""How a worker's place behaves when it is stopped, given up, cut off, or asked to cancel."""
+"""How a worker behaves when it is drained, given up, disconnected, or has to cancel a run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def started_steps() -> int:
     return RunStep.objects.filter(status="started").count()
 
 
-def test_a_drain_hands_back_at_once_and_another_goes_on(
+def test_a_drain_releases_the_run_at_once_and_another_worker_continues_it(
     submit: Submit, place: WorkerProcess, in_background: Background
 ) -> None:
     run_id = submit("ok", "sleep:30")
@@ -48,7 +48,7 @@ def test_a_drain_hands_back_at_once_and_another_goes_on(
     assert AuditEntry.objects.filter(action="run.handed_back").count() == 1
 
 
-def test_a_drain_lets_a_once_step_end(
+def test_a_drain_waits_for_a_once_step_to_end(
     odd: Submit, place: WorkerProcess, in_background: Background, tmp_path: Path
 ) -> None:
     odd("mark first", file=str(tmp_path / "f"), effect="once")
@@ -59,10 +59,10 @@ def test_a_drain_lets_a_once_step_end(
     assert RunStep.objects.get().status == "succeeded"
 
 
-def test_what_ended_at_the_very_moment_of_a_drain_is_in_the_journal(
+def test_a_step_that_ends_during_a_drain_is_in_the_journal(
     submit: Submit, place: WorkerProcess, in_background: Background, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The step's end and the order to drain lie in the inbox together."""
+    """The end of the step and the request to drain are in the inbox together."""
     run_id = submit("sleep:0.3", "sleep:30", effect="once", concurrency=2)
     take_up = engine.Execution._process
 
@@ -79,7 +79,7 @@ def test_what_ended_at_the_very_moment_of_a_drain_is_in_the_journal(
     assert fresh(run_id).done_steps == 1
 
 
-def test_a_once_step_that_a_drain_cut_short_is_not_done_again(
+def test_a_once_step_interrupted_by_a_drain_is_not_repeated(
     odd: Submit,
     place: WorkerProcess,
     in_background: Background,
@@ -123,15 +123,15 @@ def test_a_worker_given_up_stops_its_runs_and_takes_another_name(
     while not lease_expiry.end_leases_of_worker("w1", beat=row.beat, reason="paused"):
         row.refresh_from_db()
     until(lambda: place.worker_id != "w1")
-    until(lambda: fresh(run_id).lease_owner == place.worker_id)  # its own thread went on with it
+    until(lambda: fresh(run_id).lease_owner == place.worker_id)  # its own thread continued with it
     assert (fresh(run_id).epoch, fresh(run_id).times_lost) == (3, 1)
     place.drain()
 
 
-def test_a_run_claimed_under_a_name_that_was_given_up_is_not_left_behind(
+def test_a_run_claimed_under_a_lost_name_is_released(
     submit: Submit, place: WorkerProcess, in_background: Background
 ) -> None:
-    """Claimed between the loss and the worker's noticing it; the worker itself lets go of it."""
+    """A run claimed between the loss and its detection by the worker is released by the worker."""
     run_id = submit("sleep:30")
     in_background(place.work)
     until(started_steps)
@@ -175,7 +175,7 @@ def test_a_new_lease_of_the_same_run_is_watched_while_the_old_one_closes(
 
 
 @override_settings(LEASE_GIVE_UP_S=0.5)
-def test_a_worker_without_a_heartbeat_gives_its_runs_back(
+def test_a_worker_without_a_heartbeat_releases_its_runs(
     submit: Submit, place: WorkerProcess, in_background: Background, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_id = submit("sleep:30")
@@ -193,7 +193,7 @@ def test_a_worker_without_a_heartbeat_gives_its_runs_back(
 
 
 @override_settings(LEASE_GIVE_UP_S=0.5)
-def test_a_heartbeat_that_hangs_in_the_database_gives_up_all_the_same(
+def test_a_heartbeat_that_hangs_in_the_database_still_releases_the_runs(
     submit: Submit, place: WorkerProcess, in_background: Background, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_id = submit("sleep:30")
@@ -206,10 +206,10 @@ def test_a_heartbeat_that_hangs_in_the_database_gives_up_all_the_same(
     hangs.set()
 
 
-def test_a_database_that_goes_away_under_a_run_costs_the_run_nothing(
+def test_a_database_outage_during_a_run_does_not_fail_the_run(
     submit: Submit, place: WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Handing back fails twice as well before the database answers again."""
+    """Releasing fails twice as well before the database answers again."""
     run_id = submit("ok", "ok")
     genuine, fails = leases.release_lease, [2]
 
@@ -231,7 +231,7 @@ def test_a_database_that_goes_away_under_a_run_costs_the_run_nothing(
     assert (fresh(run_id).status, fresh(run_id).times_lost) == ("succeeded", 0)
 
 
-def test_a_place_that_could_not_open_opens_with_the_next_doorbell(
+def test_a_worker_that_failed_to_open_can_be_opened_again(
     principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = WorkerProcess("w1")
@@ -244,14 +244,14 @@ def test_a_place_that_could_not_open_opens_with_the_next_doorbell(
     made.close()
 
 
-def test_closing_says_goodbye_so_that_nobody_waits(place: WorkerProcess) -> None:
+def test_closing_marks_the_worker_as_gone_at_once(place: WorkerProcess) -> None:
     place.close()
     assert Worker.objects.get(id="w1").lost_at is not None
     time.sleep(0.3)
     assert Worker.objects.filter(lost_at__isnull=True).count() == 0
 
 
-def test_a_session_that_does_not_close_keeps_no_slot(
+def test_a_session_that_fails_to_close_keeps_no_slot(
     submit: Submit,
     place: WorkerProcess,
     principal: Principal,
@@ -267,7 +267,7 @@ def test_a_session_that_does_not_close_keeps_no_slot(
     assert taken_slots() == []
 
 
-def test_a_template_that_vanished_after_the_claim_fails_the_run(
+def test_a_run_whose_template_is_missing_after_the_claim_fails(
     submit: Submit, place: WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_id = submit("ok")
@@ -279,14 +279,12 @@ def test_a_template_that_vanished_after_the_claim_fails_the_run(
 
 
 @override_settings(SWEEP_AFTER_S=0.2)
-def test_work_that_no_doorbell_announced_is_taken_all_the_same(
-    submit: Submit, place: WorkerProcess
-) -> None:
+def test_a_run_without_a_wakeup_is_still_claimed(submit: Submit, place: WorkerProcess) -> None:
     run_id = submit("ok")
     until(lambda: fresh(run_id).status == "succeeded")
 
 
-def test_the_clock_of_a_long_step_is_kept_with_the_heartbeat(
+def test_the_heartbeat_saves_the_clock_of_a_long_step(
     submit: Submit, place: WorkerProcess, in_background: Background
 ) -> None:
     run_id = submit("sleep:30")
@@ -295,7 +293,7 @@ def test_the_clock_of_a_long_step_is_kept_with_the_heartbeat(
     place.drain()
 
 
-def test_a_worker_that_starts_anew_says_which_bells_it_hears_from_now_on(
+def test_a_worker_that_registers_again_reports_its_new_name(
     principal: Principal,
 ) -> None:
     names: list[str] = []

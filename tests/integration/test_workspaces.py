@@ -89,9 +89,8 @@ def test_a_folder_on_the_command_line_has_priority(
     mine = Path(folder(tmp_path, "mine"))
     set_local_folder(LocalFolder(mine, is_named=True))
     assert open_workspace(Caller.of(principal)).root == mine
-    set_local_folder(
-        LocalFolder(mine)
-    )  # the process merely started in a folder: the default target is used
+    # the process merely started in this folder: the default target is used
+    set_local_folder(LocalFolder(mine))
     assert open_workspace(Caller.of(principal)).root == roots / "a"
 
 

@@ -1,4 +1,4 @@
-"""Workers as the database sees them: a row, and claims made in its name, without a process."""
+"""Workers as the database sees them: a row, and claims under its name, without a process."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from runs.queue.leases import ClaimedSteps, Lease
 
 
 def register(worker_id: str, *, process: str = "elsewhere:1:1:1") -> str:
-    """Write a living worker's row; its process cannot be judged from here."""
+    """Create the row of a live worker whose process cannot be checked from this machine."""
     now = datetime.now(UTC)
     Worker.objects.create(id=worker_id, process=process, host="h", started_at=now)
     return worker_id
 
 
 def take(worker_id: str) -> Lease | None:
-    """Claim the run whose turn it is; no step starts with the claim."""
+    """Claim the next run in dispatch order; the claim starts no step."""
     return leases.claim_run(worker_id, lambda run: ClaimedSteps(leases.read_journal(run), []))
 
 
 def must_take(worker_id: str) -> Lease:
-    """Claim the run whose turn it is, registering the worker if it is new."""
+    """Claim the next run in dispatch order, registering the worker if it is new."""
     if not Worker.objects.filter(id=worker_id).exists():
         register(worker_id)
     held = take(worker_id)
@@ -38,7 +38,7 @@ def taken_slots() -> list[str]:
 
 
 def fresh(run_id: str) -> Run:
-    """Return the run as the database has it now."""
+    """Return the run as it is now in the database."""
     return Run.objects.get(id=run_id)
 
 

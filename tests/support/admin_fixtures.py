@@ -19,13 +19,13 @@ MakeClient = Callable[..., Client]
 
 @pytest.fixture
 def boss(principal: Principal) -> Client:
-    """A superuser who is signed in."""
+    """Return a client that is signed in as a superuser."""
     return _signed_in(User.objects.create_superuser("boss"))
 
 
 @pytest.fixture
 def staff(principal: Principal) -> MakeClient:
-    """Sign in somebody who may only what is named: `staff("runs.view_run")`."""
+    """Sign in a staff user with only these permissions: `staff("runs.view_run")`."""
 
     def make(*permissions: str) -> Client:
         user = User.objects.create_user(f"staff-{User.objects.count()}", is_staff=True)
@@ -40,7 +40,7 @@ def staff(principal: Principal) -> MakeClient:
 
 
 def _signed_in(user: User) -> Client:
-    forget_last_day()  # the dashboard shares its numbers for a while
+    forget_last_day()  # the dashboard caches its numbers for a while
     client = Client()
     client.force_login(user)
     return client
@@ -48,7 +48,7 @@ def _signed_in(user: User) -> Client:
 
 @pytest.fixture
 def make_story(make_run: Callable[..., Run]) -> Callable[..., Run]:
-    """Write a run with its steps and events: `make_story(["succeeded", "failed", "started"])`."""
+    """Create a run with steps and events: `make_story(["succeeded", "failed", "started"])`."""
 
     def make(steps: list[str], **columns: Any) -> Run:
         began = datetime.now(UTC) - timedelta(seconds=30)

@@ -1,4 +1,4 @@
-"""Fixtures for runs of the agent: a scripted model, a project to work in, and a way to hand in a
+"""Fixtures for runs of the agent: a scripted model, a project folder and a function that submits a
 goal. A test module names this one in `pytest_plugins`, with workspace_fixtures and model_fixtures.
 """
 
@@ -21,7 +21,7 @@ from tests.support.model_server import ModelServer
 
 @pytest.fixture
 def place(principal: Principal) -> Iterator[WorkerProcess]:
-    """A worker that works when it is told to."""
+    """Yield a worker in this process; it claims runs only when the test calls `work`."""
     place = WorkerProcess()
     yield place
     place.close()
@@ -30,7 +30,7 @@ def place(principal: Principal) -> Iterator[WorkerProcess]:
 
 @pytest.fixture
 def agent_settings(settings: Any, model: ModelServer) -> Any:
-    """Settings whose model is the scripted one."""
+    """Configure the scripted model as the agent's model."""
     settings.LLM = LlmSettings(
         "openai", "scripted", f"{model.url}/v1", "sk-of-a-test-of-agents", price=Price(1.0, 2.0)
     )
@@ -39,7 +39,7 @@ def agent_settings(settings: Any, model: ModelServer) -> Any:
 
 @pytest.fixture
 def goal(principal: Principal, project: Path, agent_settings: Any) -> Callable[..., str]:
-    """Hand in a goal and return the run's id: `goal("Do it", maxSteps=3)`."""
+    """Submit a goal and return the run's id: `goal("Do it", maxSteps=3)`."""
 
     def make(text: str = "Do it.", options: dict[str, Any] | None = None, **inputs: Any) -> str:
         return submit_run(

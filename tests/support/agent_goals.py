@@ -1,4 +1,4 @@
-"""What tests of the agent hand in, and how they look at what came of it."""
+"""Goals that tests of the agent submit, and functions that read the results of their runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCHEMA = {
 
 
 def ended(run_id: str, place: WorkerProcess) -> Run:
-    """Work until nothing is left to do, and return the run."""
+    """Let the worker run until it finds no more work, and return the run."""
     place.work()
     return Run.objects.get(id=run_id)
 
@@ -34,6 +34,6 @@ def events(run_id: str, type_: str) -> list[dict[str, Any]]:
 
 
 def results(asked: Asked) -> list[dict[str, Any]]:
-    """Return the results of tools that a request told the model."""
+    """Return the tool results that a request sent to the model."""
     told = [one for one in asked.body["messages"] if one["role"] == "tool"]
     return [json.loads(one["content"]) for one in told]

@@ -1,5 +1,5 @@
-"""Runners for runs of the agent. A test module names this one in `pytest_plugins`, with
-agent_fixtures and what that needs.
+"""Fixtures: runners for runs of the agent. A test module names this one in `pytest_plugins`, with
+agent_fixtures and the fixtures that it requires.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ MakeTarget = Callable[..., ExecutionTarget]
 
 @pytest.fixture
 def runner() -> Iterator[StubRunner]:
-    """A runner that says hello in two pieces."""
+    """Yield a stub runner whose output is `hello`, sent in two updates."""
     with stub_runner(saying(HELLO)) as made:
         yield made
 
 
 @pytest.fixture
 def target_at(principal: Principal) -> MakeTarget:
-    """Make a runner's target that offers these tools: `target_at(url, BASH, allow=["*"])`."""
+    """Create a runner target that offers these tools: `target_at(url, BASH, allow=["*"])`."""
 
     def make(endpoint: str, *tools: Any, allow: tuple[str, ...] = (), **more: Any) -> Any:
         config = {"tools": list(tools), **more.pop("config", {})}

@@ -1,4 +1,4 @@
-"""What runners offer to runs of the agent, what the model was told of it, what came to a runner."""
+"""The tools that runners offer to the agent, as the model receives them, and the calls they get."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ MakeTarget = Callable[..., ExecutionTarget]
 
 
 def offered(asked: Asked) -> dict[str, dict[str, Any]]:
-    """Return what a request told the model of each tool, by its name."""
+    """Return the tool definitions that a request sent to the model, by name."""
     told = [dict(one["function"]) for one in asked.body["tools"]]
     return {str(one["name"]): one for one in told}
 
 
 def heard(runner: StubRunner) -> list[dict[str, Any]]:
-    """Return the calls that came to a runner."""
+    """Return the calls that a runner received."""
     return [dict(asked.json["call"]) for asked in runner.asked]

@@ -1,4 +1,4 @@
-"""What somebody with the database owner's rights can do to the audit log: guards lifted, SQL."""
+"""Attack the audit log with the rights of the database owner: drop the triggers, then run SQL."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WORDS = {
 
 @contextmanager
 def guards_lifted() -> Iterator[None]:
-    """Take the triggers off both tables, and put them back."""
+    """Drop the triggers that protect both tables, and create them again after the block."""
     sqlite = connection.vendor == "sqlite"
     off, on = ("SQLITE_UNDO", "SQLITE") if sqlite else ("POSTGRESQL_UNDO", "POSTGRESQL")
     _execute([statement for guard in _GUARDS for statement in getattr(guard, off)])
@@ -44,8 +44,10 @@ def _execute(statements: list[str]) -> None:
 
 
 def attack(*statements: str, **params: Any) -> None:
-    """Run statements past every guard; `{rows}` and `{seals}` stand for the tables, `{copied}`
-    for a row's columns, `{forged}` for these with a wrong MAC, `%(name)s` for parameters.
+    """Run SQL statements without the protecting triggers.
+
+    `{rows}` and `{seals}` are replaced by the names of the tables, `{copied}` by a row's columns,
+    `{forged}` by the same columns with a wrong MAC, and `%(name)s` by parameters.
     """
     with guards_lifted(), connection.cursor() as cursor:
         for statement in statements:

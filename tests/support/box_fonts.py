@@ -1,6 +1,6 @@
-"""Make fonts that show a box for each character: the product's fallback font, and fonts for tests.
+"""Create fonts that draw a box for each character: the fallback font and fonts for tests.
 
-`python -m tests.support.box_fonts` writes the product's.
+`python -m tests.support.box_fonts` writes the fallback font of the product.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from runners.browser.pool.fallback_font import FAMILY, FOLDER
 
 EM = 1000
-SPACE, NARROW, WIDE = 1, 2, 3  # glyph 0, of characters that the font has not, is a narrow box
-# First and last character, and their glyph. Left out are other spaces, which browsers derive from
-# U+0020, and combining marks that are used with letters of any script: one box would take the place
-# of letter and mark together.
+SPACE, NARROW, WIDE = 1, 2, 3  # glyph 0, for characters not in the font, is a narrow box
+# First character, last character, glyph. The ranges leave out other spaces, which browsers derive
+# from U+0020, and combining marks that are used with letters of any script: one box would replace
+# letter and mark together.
 EVERY_CHARACTER = (
     (0x0020, 0x0020, SPACE),
     (0x0021, 0x009F, NARROW),
@@ -41,7 +41,10 @@ def box_font(
     style: str = "Regular",
     narrow: int = 600,
 ) -> bytes:
-    """Return a TrueType font with a box for each character; `narrow` is in thousandths of an em."""
+    """Return a TrueType font with a box for each character.
+
+    `narrow` is the width of a narrow box in thousandths of an em.
+    """
     widths = [narrow, 300, narrow, EM]
     outlines = [_box(narrow), b"", _box(narrow), _box(EM)]
     offsets = [sum(map(len, outlines[:n])) // 2 for n in range(len(outlines) + 1)]
@@ -73,7 +76,7 @@ def box_font(
 
 
 def _box(width: int) -> bytes:
-    """Return the outline of a frame: its outer edge, and its inner one the other way round."""
+    """Return the outline of a frame: its outer edge, and its inner edge in opposite direction."""
     left, bottom, right, top, line = 60, -120, width - 60, 780, 40
     inner = (left + line, bottom + line, right - line, top - line)
     corners = [(left, bottom), (left, top), (right, top), (right, bottom)]
@@ -87,7 +90,7 @@ def _box(width: int) -> bytes:
 
 
 def _cmap(characters: Sequence[tuple[int, int, int]]) -> bytes:
-    """Return the table of characters, in the format that has one glyph for a range (13)."""
+    """Return the `cmap` table in format 13, which maps a range of characters to one glyph."""
     ranges = b"".join(struct.pack(">3I", *one) for one in characters)
     table = struct.pack(">2H3I", 13, 0, 16 + len(ranges), 0, len(characters)) + ranges
     return struct.pack(">4HI", 0, 1, 3, 10, 12) + table

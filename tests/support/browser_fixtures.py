@@ -19,7 +19,7 @@ from tests.support.pages import PageServer, serve_pages
 
 @pytest.fixture(scope="session")
 def browser_loop() -> Iterator[LoopThread]:
-    """A loop thread for all browser tests of this process."""
+    """Yield a thread with an event loop, shared by all browser tests of this process."""
     loop = LoopThread("browser-tests")
     yield loop
     loop.close()
@@ -27,7 +27,7 @@ def browser_loop() -> Iterator[LoopThread]:
 
 @pytest.fixture(scope="session")
 def browser_runtime(browser_loop: LoopThread) -> Iterator[BrowserRuntime]:
-    """The browser of this process."""
+    """Yield the browser of this process."""
     runtime = BrowserRuntime()
     yield runtime
     browser_loop.submit(runtime.close()).result(30)
@@ -35,7 +35,7 @@ def browser_runtime(browser_loop: LoopThread) -> Iterator[BrowserRuntime]:
 
 @pytest.fixture
 def page_server() -> Iterator[PageServer]:
-    """A web server with the awkward pages."""
+    """Yield a web server with the pages that are difficult to read."""
     with serve_pages() as server:
         yield server
 
@@ -44,7 +44,7 @@ def page_server() -> Iterator[PageServer]:
 def open_reader(
     browser_loop: LoopThread, browser_runtime: BrowserRuntime
 ) -> Iterator[Callable[..., Reader]]:
-    """Make readers with sessions of their own: `open_reader(trust="remote", max_tabs=2)`."""
+    """Create readers, each with its own session: `open_reader(trust="remote", max_tabs=2)`."""
     sessions: list[OpenBrowserSession] = []
 
     def make(*, trust: TrustLevel = "local", max_tabs: int = 20) -> Reader:
@@ -60,5 +60,5 @@ def open_reader(
 
 @pytest.fixture
 def read(open_reader: Callable[..., Reader]) -> Reader:
-    """Read pages in a session of this test's own."""
+    """Return a reader with its own session."""
     return open_reader()

@@ -1,4 +1,4 @@
-"""Reading pages in tests as the engine does, on a loop thread and a session."""
+"""Call browser tools in tests as the engine does, with a session on an event loop thread."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Answer = TypeVar("Answer")
 
 @dataclass
 class Reader:
-    """Calls read_page on a session, as the engine does, and keeps what it saved."""
+    """Call tools on a session, as the engine does, and collect the artifacts that they save."""
 
     loop: LoopThread
     session: OpenBrowserSession
@@ -36,17 +36,17 @@ class Reader:
     async def reading(
         self, url: str, *, seconds: float = 40.0, **options: Any
     ) -> Mapping[str, Any]:
-        """Read a page from a coroutine on the loop."""
+        """Read a page; awaited by a coroutine on the loop."""
         context = self.context(seconds)
         return await read_page.function(ReadPage.model_validate({"url": url, **options}), context)
 
     def call(self, name: str, *, seconds: float = 80.0, **args: Any) -> ToolResult:
-        """Call a tool on the session, as a step of a run does; the first starts the browser."""
+        """Call a tool on the session, as a run's step does; the first call starts the browser."""
         context = self.context(seconds)
         return self.wait(invoke(ToolCall(name, args), context))
 
     def context(self, seconds: float = 40.0) -> ToolContext:
-        """Return the context of a call that may last so long."""
+        """Return the context of a tool call with this timeout."""
         return ToolContext(
             run_id="run_test",
             trust=self.trust,
@@ -58,7 +58,7 @@ class Reader:
         )
 
     def failure(self, url: str, **options: Any) -> ToolFailed:
-        """Read a page that must fail, and return the failure."""
+        """Read a page whose reading must fail, and return the error."""
         with pytest.raises(ToolFailed) as caught:
             self(url, **options)
         return caught.value

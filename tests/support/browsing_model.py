@@ -1,4 +1,4 @@
-"""A model that works on pages: it opens a form, fills it, presses its button, and answers."""
+"""A scripted model that works on pages: opens a form, fills it, clicks its button and answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WORD = "chair 你好"
 
 
 def shop(server: PageServer) -> str:
-    """Serve a shop: a start, a search, its results; return where it begins."""
+    """Serve a shop (start, search, results) and return the address of its start page."""
     server.add(
         "/results",
         f"{HEAD}<title>Results</title><main><h1>Results</h1><p>There are 7 chairs.</p></main>",
@@ -32,9 +32,7 @@ def shop(server: PageServer) -> str:
 
 
 def catalogue(server: PageServer) -> str:
-    """Serve a longer way: a start, a search, a list of what was found, and a page of the thing that
-    was meant; return where it begins.
-    """
+    """Serve a catalogue (start, search, results, product) and return its start page's address."""
     server.add(
         "/chair",
         f"{HEAD}<title>Chair</title><main><h1>Chair</h1><p>There are 7 chairs.</p></main>",
@@ -57,13 +55,13 @@ def catalogue(server: PageServer) -> str:
 
 
 class Browsing:
-    """Says the next turn by what it was told so far."""
+    """Choose the next turn from the tool results that the model received so far."""
 
     def __init__(self, url: str) -> None:
         self.url = url
 
     def __call__(self, asked: Asked) -> Turn:
-        """Open, follow the link, type, press, answer."""
+        """Return the next turn: open the page, follow the link, type, click, or answer."""
         told = results(asked)
         if not told:
             return Turn("I open the shop.", [Call("task_start", {"url": self.url}, "open")])

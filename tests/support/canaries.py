@@ -1,4 +1,4 @@
-"""Looking everywhere for a text that must be nowhere."""
+"""Search logs, Redis, database, files and pages for a secret that must appear in none of them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OVER = "nothing more is listened to"
 
 
 class Overheard(logging.Handler):
-    """Everything that is logged, as the product writes it."""
+    """A log handler that collects all log lines in the format of the product."""
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
@@ -36,15 +36,13 @@ class Overheard(logging.Handler):
         self.lines: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep the line."""
+        """Store the line."""
         self.lines.append(self.format(record))
 
 
 @contextmanager
 def overhearing() -> Iterator[list[str]]:
-    """Collect the log at its most talkative, and what goes through Redis, for the length of a
-    block.
-    """
+    """Collect all log lines at level DEBUG, and all Redis commands, for the length of the block."""
     said, root = Overheard(), logging.getLogger()
     loggers = [root, *map(logging.getLogger, QUIET)]
     levels = [one.level for one in loggers]
@@ -74,7 +72,7 @@ def overhearing() -> Iterator[list[str]]:
 
 
 def every_row() -> str:
-    """Return all that any table holds, as text."""
+    """Return all rows of all tables as text."""
     told = []
     with connection.cursor() as cursor:
         for table in connection.introspection.table_names(cursor):
@@ -91,13 +89,13 @@ def _plain(row: Iterable[Any]) -> list[str]:
 
 
 def every_file() -> bytes:
-    """Return all bytes below CONTINUITY_HOME, the database and its journal among them."""
+    """Return the bytes of all files below CONTINUITY_HOME, including database and journal files."""
     files = [path for path in Path(settings.CONTINUITY_HOME).rglob("*") if path.is_file()]
     return b"\n".join(path.read_bytes() for path in files)
 
 
 def every_page(boss: Client, run_id: str) -> str:
-    """Return all that the admin site shows of a run and of its session."""
+    """Return all admin pages that show a run or its session."""
     places = [
         "/admin/",
         "/admin/runs/run/",
@@ -128,14 +126,14 @@ def every_page(boss: Client, run_id: str) -> str:
 
 
 def forms_of(secret: str) -> set[str]:
-    """Return a secret as texts, addresses, JSON and HTML would hold it."""
+    """Return the secret as it appears in text, URLs, JSON and HTML."""
     once = json.dumps(secret)[1:-1]
     twice = json.dumps(once)[1:-1]
     return {secret, quote(secret), quote_plus(secret), html.escape(secret), once, twice}
 
 
 def seen(secret: str, places: dict[str, str | bytes]) -> list[str]:
-    """Return the places in which the secret stands, in whatever form."""
+    """Return the names of the places that contain the secret in any form."""
     found = []
     for name, told in places.items():
         for form in forms_of(secret):

@@ -1,4 +1,4 @@
-"""A user who says something to POST /chat's service. A test module names this one in
+"""Fixture: send chat messages to the service of POST /chat. A test module names this one in
 `pytest_plugins`.
 """
 
@@ -16,7 +16,7 @@ from tests.support.continuity import KNOWN, Say
 
 @pytest.fixture
 def tell(principal: Principal) -> Say:
-    """Say something as alice, who knows an execution's slots: `tell("…", slots={})`."""
+    """Send a message as user alice, with the slots of an execution: `tell("…", slots={})`."""
     count = iter(range(1000))
 
     def send(message: str, **changed: Any) -> dict[str, Any]:

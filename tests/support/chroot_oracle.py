@@ -1,8 +1,8 @@
-"""What a path means inside a tree, asked of the kernel: this process is shut into it by chroot.
+"""Resolve paths inside a folder with the kernel: this process confines itself to it by chroot.
 
-`python -m tests.support.chroot_oracle ROOT` reads a JSON list of paths from stdin and prints a list
-of the true paths of the regular files that they open, null where one opens none. Without the right
-to chroot, it walks the tree itself.
+`python -m tests.support.chroot_oracle ROOT` reads a JSON list of paths from stdin. It prints a list
+of the real paths of the regular files that they open, or null where a path opens none. Without the
+privilege to chroot, it resolves the paths itself.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import sys
 from pathlib import Path
 
-MAX_LINKS = 40  # the kernel's: a path with more of them opens nothing
+MAX_LINKS = 40  # the kernel's limit: a path with more links cannot be opened
 
 
 def _meaning(path: str) -> str | None:
@@ -25,12 +25,15 @@ def _meaning(path: str) -> str | None:
 def _walked_to(path: str) -> str | None:
     try:
         return _walked(path)
-    except (OSError, ValueError):  # a name that is too long, or holds a NUL
+    except (OSError, ValueError):  # a name that is too long or contains NUL
         return None
 
 
 def _walked(path: str) -> str | None:
-    """Return what `_meaning` would inside, from outside: `..` stops at the root, links turn."""
+    """Return what `_meaning` returns inside the chroot, computed outside of it.
+
+    `..` stops at the root, and absolute links start at the root.
+    """
     here: list[str] = []
     left = path.split("/")[::-1]
     links = 0
@@ -53,7 +56,7 @@ def _walked(path: str) -> str | None:
 
 
 def main(root: str) -> None:
-    """Answer for every path."""
+    """Print the result for every path."""
     paths = json.load(sys.stdin)
     os.chdir(root)
     if os.getuid() == 0:

@@ -1,4 +1,4 @@
-"""What tests of the Continuity API send, and how they make what it is about."""
+"""Requests that tests of the Continuity API send, and functions that create their rows."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def decision_of(
     mode: str = DecisionMode.ACT,
     pk: int | None = None,
 ) -> Decision:
-    """Write a decision on words."""
+    """Create a decision on a chat message."""
     return Decision.objects.create(
         pk=pk,
         tenant_id=principal.tenant_id,
@@ -71,7 +71,7 @@ def decide(
     mode: str = DecisionMode.ACT,
     forecast: Forecast = FORECAST,
 ) -> Outcome:
-    """Write a decision on words as chat does, with the outcome that waits for it."""
+    """Create a decision on a chat message as chat does, with its pending outcome."""
     decision = decision_of(principal, user_id=user_id, mode=mode)
     if mode == DecisionMode.CONFIRM:
         open_confirmation(decision, delivery="inline")

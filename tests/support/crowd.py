@@ -1,4 +1,4 @@
-"""Many readers of event streams in one process: bare sockets, each noting the seqs that it got."""
+"""Many readers of event streams in one process; each records the seqs that it received."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ import time
 from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
-AT_ONCE = 50  # connections being opened
+AT_ONCE = 50  # connections that are opened at the same time
 
 
 def allow_sockets(number: int) -> None:
-    """Raise this process's limit of open files if it is below that."""
+    """Raise this process's limit of open files to `number` if it is lower."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < number:
         resource.setrlimit(resource.RLIMIT_NOFILE, (number, max(hard, number)))
 
 
 class Reader:
-    """One connection to a stream; it comes back with its last seq when it is cut off."""
+    """A reader of one stream; it reconnects with its last seq when the connection breaks."""
 
     def __init__(self, url: str, token: str, path: str) -> None:
         place = urlsplit(url)
         self._host, self._port = str(place.hostname), int(place.port or 80)
         self._token, self._path = token, path
         self.got: list[int] = []
-        self.times = 0  # that it connected
+        self.times = 0  # number of connections
         self.is_over = False
         self._writer: asyncio.StreamWriter | None = None
 
     async def read(self, gate: asyncio.Semaphore) -> None:
-        """Read until the stream ends after the run's last event, whatever happens between."""
+        """Read until the stream ends after the run's last event; reconnect after every error."""
         while not self.is_over:
             try:
                 async with gate:
@@ -67,7 +67,7 @@ class Reader:
                 return
 
     def hang_up(self) -> None:
-        """Cut the connection without a word."""
+        """Abort the connection."""
         if self._writer is not None:
             self._writer.transport.abort()
 
@@ -81,11 +81,11 @@ class Crowd:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Let all of them connect and read."""
+        """Start all readers."""
         self._tasks = [asyncio.create_task(one.read(self._gate)) for one in self.readers]
 
     async def until(self, is_so: Callable[[Reader], bool], within_s: float = 120) -> None:
-        """Wait until something is so for every reader."""
+        """Wait until the condition is true for every reader."""
         deadline = time.monotonic() + within_s
         while not all(map(is_so, self.readers)):
             if time.monotonic() > deadline:
@@ -94,7 +94,7 @@ class Crowd:
             await asyncio.sleep(0.002)
 
     async def leave(self) -> None:
-        """End every reader that is not over."""
+        """Stop every reader that has not finished."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -1,6 +1,6 @@
-"""A stand-in of a Docker engine: its HTTP API on a Unix socket, with processes for containers.
+"""A fake Docker engine: the engine's HTTP API on a Unix socket, with processes as containers.
 
-It keeps what it was told of each container; what it is asked for out of turn, it refuses.
+It stores the create request of each container and refuses requests for unknown containers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ IMAGE = "debian:bookworm-slim"
 
 @dataclass(slots=True)
 class Container:
-    """A container: what it was made from, and the process that stands for it."""
+    """A container: its create request, and the process that replaces it."""
 
     id: str
     asked: dict[str, Any]
@@ -35,7 +35,7 @@ class Container:
     started: threading.Event = field(default_factory=threading.Event)
 
     def start(self) -> None:
-        """Run its command."""
+        """Start the container's command."""
         self.process = subprocess.Popen(
             self.asked["Cmd"],
             stdout=subprocess.PIPE,
@@ -47,7 +47,7 @@ class Container:
         self.started.set()
 
     def kill(self) -> None:
-        """End it."""
+        """Kill the process group of the container."""
         if self.process is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
@@ -56,7 +56,7 @@ class Container:
 
 
 class Engine(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
-    """The engine; `containers` are those that were not removed, `made` all there ever were."""
+    """The engine; `containers` holds those that were not removed, `made` all that were created."""
 
     daemon_threads = True
     request_queue_size = 64
@@ -69,7 +69,7 @@ class Engine(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
         self.fails_at: str | None = None
 
     def get_request(self) -> tuple[Any, Any]:
-        """A Unix socket's peer has no name, and the handler wants one."""
+        """Accept a connection and add an address: a Unix socket's peer has none."""
         return super().get_request()[0], ("engine", 0)
 
 
@@ -78,7 +78,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     server: Engine
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-        """Be quiet."""
+        """Log nothing."""
 
     def do_GET(self) -> None:
         path = self._path()
@@ -141,7 +141,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self._say(201, {"Id": made.id, "Warnings": []})
 
     def _attach(self, container: Container) -> None:
-        """Answer with both streams in frames, as they come, until the container's end."""
+        """Send stdout and stderr of the container as frames until the container exits."""
         self.close_connection = True
         self.wfile.write(
             b"HTTP/1.1 101 UPGRADED\r\nContent-Type: application/vnd.docker.multiplexed-stream\r\n"
@@ -183,7 +183,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 @contextmanager
 def docker_engine(folder: Path) -> Iterator[Engine]:
-    """Run a stand-in for the length of the block; `folder` has to have a short path."""
+    """Run a fake engine for the length of the block; the path of `folder` must be short."""
     with Engine(folder / "engine.sock") as engine:
         serving = threading.Thread(target=engine.serve_forever, args=(0.05,))
         serving.start()

@@ -1,4 +1,4 @@
-"""Fixtures of the tests that send a remote caller's browser to places where it may not go.
+"""Fixtures of tests that open forbidden addresses in the browser of a remote caller.
 
 A test module names this one in `pytest_plugins`, beside `tests.support.browser_fixtures`.
 """
@@ -20,7 +20,7 @@ from tests.support.pages import Page, PageServer
 
 @pytest.fixture
 def forbidden() -> Iterator[ForbiddenPlace]:
-    """A place on loopback that counts its visits."""
+    """Yield a server on loopback that counts its visits."""
     with forbidden_place() as place:
         yield place
 
@@ -29,7 +29,7 @@ def forbidden() -> Iterator[ForbiddenPlace]:
 def remote_with(
     browser_loop: LoopThread, browser_runtime: BrowserRuntime
 ) -> Iterator[Callable[[EgressPolicy], Reader]]:
-    """Make readers of trust remote under a rule of the test's own."""
+    """Create readers with trust level remote and the test's own egress policy."""
     sessions: list[OpenBrowserSession] = []
 
     def make(egress: EgressPolicy) -> Reader:
@@ -46,13 +46,13 @@ def remote_with(
 
 @pytest.fixture
 def outside(remote_with: Callable[[EgressPolicy], Reader], page_server: PageServer) -> Reader:
-    """A remote caller to whom the page server is the one public site."""
+    """Return a reader of a remote caller for whom only the page server is public."""
     return remote_with(egress_open_to(page_server.server_port, {"inside.example": "127.0.0.1"}))
 
 
 @pytest.fixture
 def publish(page_server: PageServer) -> Callable[[str, Page | str], str]:
-    """Put a page on the public site and return its address there."""
+    """Publish a page on the public site and return its address."""
 
     def add(path: str, page: Page | str) -> str:
         return page_server.add(path, page).replace("127.0.0.1", PUBLIC)

@@ -1,8 +1,8 @@
-"""A process that submits runs and writes their events, as a worker would.
+"""A process that submits runs and writes their events, as a worker does.
 
-`python -m tests.support.event_writer RUNS EVENTS`: prints the run ids as one line of JSON; after a
-line on stdin it writes that many events over all runs, cancels the runs, and prints each one's last
-seq.
+`python -m tests.support.event_writer RUNS EVENTS` prints the run ids as one line of JSON. When it
+reads a line from stdin, it writes EVENTS events, distributed over the runs, cancels the runs and
+prints the last seq of each.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 django.setup()
 
-from decisions.identity.principals import local_principal  # noqa: E402  (Django has to be set up first)
+from decisions.identity.principals import local_principal  # noqa: E402  (Django must be set up first)
 from runs.lifecycle.changes import NewEvent, Transition  # noqa: E402
 from runs.lifecycle.transition import apply  # noqa: E402
 from runs.models import Run  # noqa: E402
@@ -26,7 +26,7 @@ from runs.submission.services import cancel_run, submit_run  # noqa: E402
 
 
 def main(runs: int, events: int) -> None:
-    """Submit, wait for the word, write, cancel."""
+    """Submit the runs, wait for a line on stdin, write the events, cancel the runs."""
     principal, chance = local_principal(), random.Random(1)
     ids = [
         submit_run(

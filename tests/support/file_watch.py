@@ -1,4 +1,4 @@
-"""Watch with the kernel's help which files and folders are opened, by whatever process."""
+"""Record with inotify which files and folders any process opens."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _EVENT = struct.Struct("iIII")
 
 @contextlib.contextmanager
 def watching(paths: Iterable[Path]) -> Iterator[set[Path]]:
-    """Fill a set with those of the paths that are opened in the block; it is whole at its end."""
+    """Yield a set that contains, after the block, the paths that were opened in the block."""
     libc = ctypes.CDLL(None, use_errno=True)
     watch = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
     try:
@@ -24,7 +24,7 @@ def watching(paths: Iterable[Path]) -> Iterator[set[Path]]:
             raise OSError(ctypes.get_errno(), "nothing can be watched")
         opened: set[Path] = set()
         yield opened
-        # The kernel queues an event before the call that it tells of returns.
+        # The kernel queues the event before the `open` call returns.
         opened |= {known[number] for number in _read(watch)}
     finally:
         os.close(watch)

@@ -1,5 +1,5 @@
-"""A folder that tools write in, as a target with two snapshots; a test module names this one in
-`pytest_plugins`.
+"""Fixtures: a folder that tools write to, as a target with two snapshots. A test module names this
+one in `pytest_plugins`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.support.writing import FIRST, SCENE
 
 @pytest.fixture
 def folder(principal: Principal, tmp_path: Path, settings: Any) -> ExecutionTarget:
-    """A folder of the caller's workspace."""
+    """Return a target whose root is a folder of the caller's workspace."""
     settings.WORKSPACE_ROOTS = (tmp_path,)
     (tmp_path / "game").mkdir()
     says = TargetFields(
@@ -34,7 +34,7 @@ def folder(principal: Principal, tmp_path: Path, settings: Any) -> ExecutionTarg
 
 @pytest.fixture
 def written(principal: Principal, folder: ExecutionTarget) -> ProjectWorkspace:
-    """The folder after a scene was made and written once more."""
+    """Return the folder after a scene was created and then changed."""
     workspace = open_workspace(Caller.of(principal), folder.id)
     write_text(workspace, SCENE, FIRST)
     changed = FIRST.replace("第 5 句", "第五句").replace("雪乃: 第 20 句;\n", "")

@@ -1,6 +1,7 @@
-"""A place that remote callers must not reach, which counts whoever comes, and a site that they may.
+"""A server that remote callers must not reach, which counts visits, and a site that they may reach.
 
-Both are on 127.0.0.1. What is open is said by exact address and port; the rest is the shipped rule.
+Both listen on 127.0.0.1. The test's policy opens one exact address and port; all else follows the
+shipped policy.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ ANSWER = (
 
 
 class ForbiddenPlace:
-    """Counts TCP connections and UDP packets on one port; `tcp` and `udp` are the counts."""
+    """Count TCP connections and UDP packets on one port; `tcp` and `udp` are the counts."""
 
     def __init__(self) -> None:
         self.tcp = self.udp = 0
@@ -37,11 +38,11 @@ class ForbiddenPlace:
 
     @property
     def visits(self) -> int:
-        """Connections and packets together."""
+        """Return the sum of connections and packets."""
         return self.tcp + self.udp
 
     def url(self, host: str = "127.0.0.1", path: str = "/") -> str:
-        """Return an address of the place under this spelling of its host."""
+        """Return the server's address with this spelling of the host."""
         return f"http://{host}:{self.port}{path}"
 
     def close(self) -> None:
@@ -73,7 +74,7 @@ class ForbiddenPlace:
 
 @contextmanager
 def forbidden_place() -> Iterator[ForbiddenPlace]:
-    """Open a place for the time of the block."""
+    """Yield a forbidden server that listens for the length of the block."""
     place = ForbiddenPlace()
     try:
         yield place
@@ -82,9 +83,10 @@ def forbidden_place() -> Iterator[ForbiddenPlace]:
 
 
 def egress_open_to(port: int, names: Mapping[str, str] | None = None) -> EgressPolicy:
-    """Return the shipped rule, but for one port of loopback that counts as public.
+    """Return the shipped policy, except that one port of loopback counts as public.
 
-    `names` gives further names their addresses; PUBLIC is loopback's. No real name is looked up.
+    `names` maps further host names to addresses; PUBLIC resolves to loopback. The policy sends no
+    DNS queries.
     """
     known = {PUBLIC: "127.0.0.1", **(names or {})}
 

@@ -1,4 +1,4 @@
-"""The labelled messages of the gate: our own set, and one that was written blind of its rules."""
+"""Labelled messages for the gate: our own set, and a set written without knowledge of the rules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DATA = Path(__file__).parent.parent / "data"
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """A message, and what it is; `before` is the message before it in its session."""
+    """A message and its label; `before` is the previous message of its session."""
 
     text: str
     risky: bool
@@ -25,7 +25,7 @@ class Labelled:
 
     @property
     def found(self) -> str | None:
-        """The rule that hits it, or None."""
+        """Return the rule that matches the message, or None."""
         finding = find_risk(self.text, previous=self.before)
         return str(finding.rule) if finding else None
 
@@ -46,7 +46,7 @@ def own_set() -> list[Labelled]:
 
 
 def blind_set() -> list[Labelled]:
-    """Return the messages that were written before the rules were, by somebody else."""
+    """Return the messages that another author wrote before the rules existed."""
     return [
         Labelled(row["message"], row["risky"], None, row["task_type"], "")
         for row in _rows("gate_blind.jsonl")
@@ -58,7 +58,7 @@ def _rows(name: str) -> list[dict[str, Any]]:
 
 
 def measured(messages: list[Labelled]) -> dict[str, Any]:
-    """Return how many are found, missed and falsely found, precision and recall."""
+    """Return the true positives, false negatives, false positives, precision and recall."""
     hits = [(one.risky, one.found is not None) for one in messages]
     found, false = hits.count((True, True)), hits.count((False, True))
     missed = hits.count((True, False))

@@ -1,4 +1,4 @@
-"""What has to be true of a goal over several pages, whichever door it was handed in at."""
+"""Checks for a goal that spans several pages, whichever API or transport submitted it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ Event = Mapping[str, Any]
 
 
 def check_reached(run: Run, server: PageServer, *, output: Any = OUTPUT) -> None:
-    """Make sure that the goal was reached, by way of every page, each visited once. `output` is
-    None where no shape was asked for.
+    """Check that the run reached the goal and visited every page once.
+
+    `output` is None if the goal requested no structured output.
     """
     assert run.status == "succeeded", run.error
     assert run.result is not None
@@ -27,12 +28,12 @@ def check_reached(run: Run, server: PageServer, *, output: Any = OUTPUT) -> None
     assert (verified["pass"], verified["missingFields"]) == (True, [])
     assert [server.hits[path] for path in ("/start", "/catalogue", "/found", "/chair")] == [1] * 4
     kept = Artifact.objects.filter(run_id=run.id)
-    assert kept.filter(kind="screenshot").count() == 4  # one of each page
+    assert kept.filter(kind="screenshot").count() == 4  # one per page
     assert kept.filter(kind="result").count() == 1
 
 
 def check_events(events: Sequence[Event], *, output: Any = OUTPUT) -> None:
-    """Make sure that a log without gaps tells the way in the order in which it was gone."""
+    """Check that the events have no gaps and list the tool calls in order of execution."""
     seqs = [event["seq"] for event in events]
     assert seqs == list(range(seqs[0], seqs[0] + len(seqs)))
     assert "I open the shop." in "".join(_data(events, "chatDelta", "content"))
@@ -52,8 +53,8 @@ def check_events(events: Sequence[Event], *, output: Any = OUTPUT) -> None:
     ]
     for begun, ended in zip(phases[::2], phases[1::2], strict=True):
         assert (begun[0], ended) == ("start", ("end", *begun[1:]))
-    # Not that each was ok: on a machine that stands still an action's time may be up though it was
-    # done, which the model is told. What it led to is looked at in `check_reached`.
+    # Do not require that each call succeeded: on a slow machine an action may time out although it
+    # took effect; the model receives the timeout. `check_reached` checks the effect.
     assert WORD not in str(used)
     last_used = len(types) - 1 - types[::-1].index("toolUsed")
     assert last_used < types.index("run.succeeded")

@@ -1,4 +1,4 @@
-"""A real docker-runner, and commands under its isolations."""
+"""Start a real docker-runner, and run commands under its isolations."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PATIENCE_S = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What came of a command; status None when it was late."""
+    """The outcome of a command; status is None if it timed out."""
 
     status: int | None
     stdout: str
@@ -43,7 +43,7 @@ def run_line(
     folder: str = ".",
     env: Mapping[str, str] | None = None,
 ) -> Ran:
-    """Run a command line to its end, or to its deadline."""
+    """Run a command line until it exits or its deadline expires."""
     return asyncio.run(_run(isolation, Command(line, folder, env or {}, timeout_s)))
 
 
@@ -64,7 +64,7 @@ async def _run(isolation: Isolation, command: Command) -> Ran:
 
 
 def sleepers(name: str) -> list[psutil.Process]:
-    """Return the living processes that run a program of this (unique) name."""
+    """Return the running processes of a program with this (unique) name."""
     found = []
     for process in psutil.process_iter(["cmdline", "status"]):
         line = process.info["cmdline"] or []
@@ -74,14 +74,14 @@ def sleepers(name: str) -> list[psutil.Process]:
 
 
 def make_nap(root: Path) -> str:
-    """Put a program under a name of its own into the folder that sleeps as long as it is told."""
+    """Link /bin/sleep into the folder under a unique name and return the name."""
     name = f"nap-{os.urandom(6).hex()}"
     (root / name).symlink_to("/bin/sleep")
     return name
 
 
 def envelope(name: str, args: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a request as a gateway sends it (S3 §3)."""
+    """Return a request body as a gateway sends it (S3 §3)."""
     return {
         "call": {"name": name, "args": dict(args)},
         "ctx": {
@@ -100,7 +100,7 @@ def envelope(name: str, args: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Hands:
-    """A docker-runner in a process of its own."""
+    """A docker-runner in a separate process."""
 
     def __init__(self, process: subprocess.Popen[str], port: int, root: Path) -> None:
         self.process, self.port, self.root = process, port, root
@@ -108,14 +108,14 @@ class Hands:
     def open(
         self, method: str, path: str, body: bytes | None = None, **headers: str
     ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
-        """Send a request; return the connection and the answer's head as soon as it is there."""
+        """Send a request; return the connection and the response when its headers arrived."""
         connection = self.send(method, path, body, **headers)
         return connection, connection.getresponse()
 
     def send(
         self, method: str, path: str, body: bytes | None = None, **headers: str
     ) -> http.client.HTTPConnection:
-        """Send a request and wait for nothing."""
+        """Send a request without waiting for the response."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
         told = {name.replace("_", "-"): value for name, value in headers.items()}
         connection.request(method, path, body=body, headers=told)
@@ -124,14 +124,14 @@ class Hands:
     def ask(
         self, method: str, path: str, body: bytes | None = None, **headers: str
     ) -> tuple[int, Any]:
-        """Return status and JSON of an answer."""
+        """Send a request and return status and JSON of the response."""
         connection, answer = self.open(method, path, body, **headers)
         data = answer.read()
         connection.close()
         return answer.status, json.loads(data) if data else None
 
     def post(self, body: bytes, **headers: str) -> tuple[int, Any]:
-        """Post bytes to /execute as JSON, unless headers say otherwise."""
+        """Post bytes to /execute, with content type JSON unless headers override it."""
         return self.ask("POST", "/execute", body, **{"content_type": "application/json", **headers})
 
     def call(self, name: str, **args: Any) -> dict[str, Any]:
@@ -142,14 +142,14 @@ class Hands:
         return result
 
     def output(self, name: str, **args: Any) -> dict[str, Any]:
-        """Call a tool that has to succeed and return its output."""
+        """Call a tool that must succeed and return its output."""
         result = self.call(name, **args)
         assert result["ok"], result
         output: dict[str, Any] = result["output"]
         return output
 
     def error(self, name: str, **args: Any) -> dict[str, Any]:
-        """Call a tool that has to fail and return its error."""
+        """Call a tool that must fail and return its error."""
         result = self.call(name, **args)
         assert not result["ok"], result
         error: dict[str, Any] = result["error"]
@@ -157,7 +157,7 @@ class Hands:
 
 
 def best_isolation(root: Path) -> str:
-    """Return the name of the strongest isolation that this machine has without an engine."""
+    """Return the strongest isolation that this machine supports without a container engine."""
     try:
         asyncio.run(BubblewrapIsolation(RunnerFolder(root)).check())
     except IsolationMissing:
@@ -199,7 +199,7 @@ def hands_at(root: Path, *options: str, **env: str) -> Iterator[Hands]:
 
 
 def refused_start(root: Path, *options: str, **env: str) -> str:
-    """Start a runner that has to refuse, and return what it says."""
+    """Start a runner that must refuse to start, and return its error message."""
     done = subprocess.run(
         command_of(root, *options),
         cwd=PROJECT,

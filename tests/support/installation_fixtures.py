@@ -1,4 +1,4 @@
-"""Fixtures of the tests that back up and restore."""
+"""Fixtures of the tests of backup and restore."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.installations import ON_POSTGRESQL, Place, installation, work
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[dict[str, str]]:
-    """What a fleet has outside; an embedded installation has nothing."""
+    """Start Redis and, on PostgreSQL, a database server; yield their addresses."""
     with ExitStack() as stack:
         if not ON_POSTGRESQL:
             yield {"REDIS_URL": stack.enter_context(redis_server()).url}
@@ -28,14 +28,14 @@ def servers() -> Iterator[dict[str, str]]:
 
 @pytest.fixture(scope="module")
 def old(tmp_path_factory: pytest.TempPathFactory, servers: dict[str, str]) -> Iterator[Place]:
-    """An installation to make backups of, and nothing else."""
+    """Yield an installation to create backups of; tests must not change it."""
     with working(tmp_path_factory.mktemp("old"), servers, "old") as place:
         yield place
 
 
 @pytest.fixture(scope="module")
 def whole(old: Place, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A backup of it with its keys; not to be changed."""
+    """Create a backup of `old` with its keys; tests must not change it."""
     folder = tmp_path_factory.mktemp("backups") / "whole"
     assert "artifacts   1, 10 bytes" in old.run("backup", str(folder), "--with-keys")
     return folder
@@ -43,13 +43,13 @@ def whole(old: Place, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def kept(whole: Path, tmp_path: Path) -> Path:
-    """A copy of it, to be changed."""
+    """Return a copy of the backup `whole` that the test may change."""
     return Path(shutil.copytree(whole, tmp_path / "kept"))
 
 
 @pytest.fixture(scope="module")
 def keyless(old: Place, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A backup of it as it is made unasked; not to be changed."""
+    """Create a backup of `old` with default options (without keys); tests must not change it."""
     folder = tmp_path_factory.mktemp("backups") / "keyless"
     assert "keys        not in it" in old.run("backup", str(folder))
     return folder
@@ -57,6 +57,6 @@ def keyless(old: Place, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def new(tmp_path: Path, servers: dict[str, str]) -> Iterator[Place]:
-    """An empty one."""
+    """Yield an empty installation."""
     with installation(tmp_path, servers, "new") as place:
         yield place

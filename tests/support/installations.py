@@ -1,4 +1,4 @@
-"""Installations of their own, on either database, and backups of them."""
+"""Separate installations on either database, for tests of backup and restore."""
 
 from __future__ import annotations
 
@@ -63,20 +63,20 @@ time.sleep(120)
 
 
 class Place:
-    """An installation of its own: a home, and a database and Redis where it is a fleet's."""
+    """A separate installation: a home, Redis and, on PostgreSQL, a database."""
 
     def __init__(self, home: OwnHome) -> None:
         self.home = home
-        self.made: list[str] = []  # a run, an artifact, a token
+        self.made: list[str] = []  # ids of a run and an artifact, and a token
 
     def run(self, *arguments: str, **env: str) -> str:
-        """Run a command that has to succeed."""
+        """Run a command that must succeed and return its output."""
         done = self.home.run(*arguments, **env)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
     def refused(self, *arguments: str, **env: str) -> str:
-        """Run a command that has to refuse, in a sentence."""
+        """Run a command that must be refused and return the message on stderr."""
         done = self.home.run(*arguments, **env)
         assert done.returncode == 1, done.stdout + done.stderr
         assert "Traceback" not in done.stderr, done.stderr
@@ -88,7 +88,7 @@ class Place:
 
 
 def keys_of(place: Place) -> str:
-    """Return what the installation's secrets are sealed with."""
+    """Return the keys that encrypt the installation's secrets."""
     return KEYS if ON_POSTGRESQL else (place.home.at.home / "keys").read_text().strip()
 
 
@@ -96,7 +96,7 @@ def keys_of(place: Place) -> str:
 def installation(
     folder: Path, servers: dict[str, str], name: str, *, like: str = "template1"
 ) -> Iterator[Place]:
-    """An installation without a database yet; on PostgreSQL with one like another."""
+    """Yield an installation without tables; on PostgreSQL its database is a copy of `like`."""
     told = {"REDIS_URL": servers["REDIS_URL"], "CONTINUITY_TEMPLATE_MODULES": "tests.templates"}
     if ON_POSTGRESQL:
         with psycopg.connect(f"{servers['server']}/postgres", autocommit=True) as server:
@@ -109,7 +109,7 @@ def installation(
 
 @contextmanager
 def working(folder: Path, servers: dict[str, str], name: str) -> Iterator[Place]:
-    """An installation in which something was done."""
+    """Yield a migrated installation with a run, an artifact and a token."""
     with installation(folder, servers, name) as place:
         place.made = place.python(MIGRATE + SUBMIT)[1:]
         yield place
@@ -117,7 +117,7 @@ def working(folder: Path, servers: dict[str, str], name: str) -> Iterator[Place]
 
 @contextmanager
 def copy_of(old: Place, folder: Path, servers: dict[str, str], name: str) -> Iterator[Place]:
-    """The same once more, to be changed; made much faster than another one."""
+    """Yield a copy of an installation, to be changed; copying is faster than creating one."""
     with installation(folder, servers, name, like="old") as place:
         shutil.copytree(old.home.at.home, place.home.at.home)
         place.made = old.made

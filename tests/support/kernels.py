@@ -1,4 +1,4 @@
-"""A kernel that knows no openat2, as a container has it that filters calls."""
+"""Simulate a kernel without openat2, as in a container that filters system calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class _Program(ctypes.Structure):
 
 
 def refuse_openat2(code: int) -> None:
-    """Let every openat2 of this process fail with an errno, from now on."""
+    """Make every later openat2 call of this process fail with an errno."""
     steps = [
         (0x20, 0, 0, 0),  # load the call's number
         (0x15, 0, 1, OPENAT2),  # is it openat2?

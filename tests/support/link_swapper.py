@@ -1,6 +1,7 @@
-"""Swap names of a folder with each other, as fast as it goes: `python -m … FOLDER A B C D`.
+"""Swap pairs of names in a folder as fast as possible: `python -m … FOLDER A B C D`.
 
-A with B and C with D, each in one step, until stdin is closed; then it prints how often.
+It swaps A with B and C with D, each atomically, until stdin is closed. Then it prints the number of
+swaps.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ EXCHANGE = 2
 
 
 def main(folder: str, *names: str) -> None:
-    """Swap."""
+    """Swap the names until stdin is closed, then print the number of swaps."""
     libc = ctypes.CDLL(None, use_errno=True)
     here = os.open(folder, os.O_RDONLY)
     pairs = [(a.encode(), b.encode()) for a, b in zip(names[::2], names[1::2], strict=True)]

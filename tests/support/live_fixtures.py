@@ -1,5 +1,5 @@
-"""A model whose form a person signs in to; a test module names this one in `pytest_plugins`, with
-those of models and pages.
+"""Fixture: a model that opens a form which a person signs in to. A test module names this one in
+`pytest_plugins`, with the fixtures of models and pages.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tests.support.pages import PageServer
 
 @pytest.fixture
 def model_that_signs_in(model: ModelServer, page_server: PageServer) -> Signing:
-    """The scripted model, and the pages that it works on."""
+    """Configure the scripted model and serve the pages that it works on."""
     page_server.add("/inside", INSIDE)
     page_server.add("/other", "<!doctype html><title>Other</title><h1>Other</h1>")
     signing = Signing(page_server.add("/form", FORM))

@@ -1,4 +1,4 @@
-"""A form that a person signs in to on the agent's page, and a visitor at the admin site."""
+"""A form that a person signs in to on the agent's page, and actions of a user of the admin site."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.model_server import Asked
 from tests.support.model_turns import Call, Turn, complete
 from tests.support.visiting import Visitor
 
-SECRET = "geheim-4711"  # typed by a person: it has to be nowhere
+SECRET = "geheim-4711"  # typed by a person; it must not be stored anywhere
 FORM = """<!doctype html><title>Sign in</title><style>
 body{margin:0;font:20px sans-serif}
 input,button{position:absolute;left:40px;width:400px;height:40px}
@@ -28,14 +28,14 @@ INSIDE = "<!doctype html><title>Inside</title><main><h1>Inside</h1><p>Your numbe
 
 
 class Signing:
-    """A model that opens the form, asks to read it, and answers with what it sees in the end."""
+    """A model that opens the form, reads it, and answers with the text of the final page."""
 
     def __init__(self, url: str) -> None:
         self.url = url
         self.told: list[dict[str, Any]] = []
 
     def __call__(self, asked: Asked) -> Turn:
-        """Say what comes next."""
+        """Return the next turn."""
         self.told = results(asked)
         if not self.told:
             return Turn("I open the form.", [Call("task_start", {"url": self.url}, "open")])
@@ -45,12 +45,12 @@ class Signing:
         if "newTab" in self.told[-1].get("page", {}):
             return complete("It had been closed.")
         call = Call("browser_dom_index", {"tabId": tab}, f"index{len(self.told)}")
-        thinks = len(self.told) == 1  # until the test lets it go on
+        thinks = len(self.told) == 1  # until the test resumes the stream
         return Turn("I look at it.", [call], stall_at=0 if thinks else None)
 
 
 def show(visitor: Visitor, name: str) -> None:
-    """Leave a picture where somebody asked for one."""
+    """Save a screenshot if CONTINUITY_PICTURES names a folder."""
     if folder := os.environ.get("CONTINUITY_PICTURES"):
         visitor.do(visitor.page.screenshot(path=str(Path(folder) / f"{name}.png"), full_page=True))
 
@@ -63,7 +63,7 @@ def begin(visitor: Visitor, principal: Principal) -> str:
 
 
 def click_at(visitor: Visitor, x: int, y: int) -> None:
-    """Click on a place of the agent's page, in its own pixels."""
+    """Click on a position of the agent's page, in pixels of that page."""
     box = visitor.do(visitor.page.locator("[data-live-picture]").bounding_box())
     left, top = box["x"] + x * box["width"] / 1280, box["y"] + y * box["height"] / 720
     visitor.do(visitor.page.mouse.click(left, top))
@@ -82,8 +82,8 @@ def give_back(visitor: Visitor) -> None:
 
 
 class Stopping:
-    """A model that opens the form, stops for a person with its second turn, and answers with what
-    it sees once that is over.
+    """A model that opens the form, waits for a person in its second turn, and then answers with the
+    text of the page.
     """
 
     def __init__(self, url: str, stop: tuple[str, Mapping[str, Any]]) -> None:
@@ -91,7 +91,7 @@ class Stopping:
         self.told: list[dict[str, Any]] = []
 
     def __call__(self, asked: Asked) -> Turn:
-        """Say what comes next."""
+        """Return the next turn."""
         self.told = results(asked)
         if not self.told:
             return Turn("", [Call("task_start", {"url": self.url}, "open")])

@@ -18,14 +18,14 @@ WELCOME = {"type": "textIncludes", "value": "Log out", "timeoutMs": 5000}
 
 @pytest.fixture(scope="session")
 def members_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a site with a login."""
+    """Yield the address of a site with a login."""
     with login_site(tmp_path_factory.mktemp("site")) as address:
         yield address
 
 
 @pytest.fixture
 def log_in(members_site: str, principal: Principal) -> Callable[..., SubmittedRun]:
-    """Submit a login: `log_in(password="wrong", path="/leaky")`."""
+    """Submit a run that logs in: `log_in(password="wrong", path="/leaky")`."""
 
     def make(
         *,

@@ -1,5 +1,6 @@
-"""A site with a login, made with Django itself: a process of its own, since this one's Django is
-the product's (login_site_app.py).
+"""A site with a login, written with Django (login_site_app.py).
+
+It runs in a separate process, because Django in this process is configured for the product.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 @contextlib.contextmanager
 def login_site(folder: Path) -> Iterator[str]:
-    """Yield the address of a running site; its database lies in the folder."""
+    """Yield the address of a running site; its database is stored in the folder."""
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.support.login_site_app", str(folder), USERNAME, PASSWORD],
         cwd=ROOT,

@@ -1,4 +1,4 @@
-"""The site with a login itself: CSRF, session cookies, a page for members only, and one that leaks.
+"""A site with a login: CSRF, session cookies, a members page, and a page that leaks the password.
 
 `python -m tests.support.login_site_app FOLDER USERNAME PASSWORD` prints its address and serves.
 """
@@ -34,14 +34,14 @@ MEMBERS = """<h1>Members</h1><p>Visit {{ visits }}</p><p id="kept"></p><a href="
 
 
 def page(request: HttpRequest, title: str, source: str, **told: Any) -> HttpResponse:
-    """Return a page made of a title and a template."""
+    """Render a page with a title and a template."""
     template = engines["django"].from_string(PAGE % (title, source))
     return HttpResponse(template.render(told, request))
 
 
 def log_in(request: HttpRequest) -> HttpResponse:
-    """The form, and what comes of it."""
-    from django.contrib.auth import authenticate, login  # once the applications are there
+    """Show the login form, or log the user in."""
+    from django.contrib.auth import authenticate, login  # after the applications are loaded
 
     told = {"method": "post", "kind": "password", "typed": request.POST.get("username", "")}
     if request.method == "POST":
@@ -55,7 +55,7 @@ def log_in(request: HttpRequest) -> HttpResponse:
 
 
 def leaky(request: HttpRequest) -> HttpResponse:
-    """Do with a password all that a site should not."""
+    """Show the password in title, address and page, as no site should."""
     typed = request.GET.get("password", "")
     told = {"method": "get", "kind": "text", "typed": request.GET.get("username", "")}
     title = f"You typed {typed}" if typed else "Log in"
@@ -63,7 +63,7 @@ def leaky(request: HttpRequest) -> HttpResponse:
 
 
 def members(request: HttpRequest) -> HttpResponse:
-    """Only for who is logged in; counts the visits of the session."""
+    """Show the members page to a logged-in user; count the visits of the session."""
     if not request.user.is_authenticated:
         return HttpResponseRedirect("/login")
     visits = request.session["visits"] = request.session.get("visits", 0) + 1
@@ -72,7 +72,7 @@ def members(request: HttpRequest) -> HttpResponse:
 
 
 def leave(request: HttpRequest) -> HttpResponse:
-    """Log out."""
+    """Log the user out."""
     from django.contrib.auth import logout
 
     logout(request)
@@ -80,7 +80,7 @@ def leave(request: HttpRequest) -> HttpResponse:
 
 
 def no_form(request: HttpRequest) -> HttpResponse:
-    """A page with nothing to fill in."""
+    """Return a page without a form."""
     return page(request, "Nothing", "<h1>Nothing to fill in</h1>")
 
 
@@ -94,7 +94,7 @@ urlpatterns = [
 
 
 def serve(folder: Path, username: str, password: str) -> None:
-    """Be the site until killed."""
+    """Serve the site until the process is killed."""
     settings.configure(
         SECRET_KEY="site",
         ALLOWED_HOSTS=["*"],

@@ -11,6 +11,6 @@ from tests.support.model_server import ModelServer, model_server
 
 @pytest.fixture
 def model() -> Iterator[ModelServer]:
-    """A server that says what the test puts into its script."""
+    """Yield a model server that answers with the turns of the test's script."""
     with model_server() as server:
         yield server

@@ -1,7 +1,7 @@
-"""A real local HTTP server that speaks as models' servers do and says what a test tells it to.
+"""A local HTTP server with the APIs of model providers that sends the turns of a test's script.
 
-`POST /v1/chat/completions` streams as OpenAI does, `POST /v1/messages` as Anthropic does. It serves
-from a thread of its own, so the side under test may use any loop.
+`POST /v1/chat/completions` streams as OpenAI does, `POST /v1/messages` as Anthropic does. It runs
+in its own thread, so the code under test may use any event loop.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WAIT_S = 60.0
 
 @dataclass
 class Asked:
-    """One request: what was sent, and whether the asker left before the answer was whole."""
+    """One request, and whether the client disconnected before the response was complete."""
 
     path: str
     headers: Mapping[str, str]
@@ -31,7 +31,7 @@ class Asked:
 
     @property
     def tools(self) -> list[str]:
-        """The names of the tools that the model was offered."""
+        """Return the names of the tools that the request offers to the model."""
         return [str((one.get("function") or one)["name"]) for one in self.body.get("tools", [])]
 
 
@@ -39,13 +39,13 @@ Answer = Callable[[Asked], Turn]
 
 
 class ModelServer:
-    """Answers each request with the next turn of its script, or with what `answer` says.
+    """Answer each request with the next turn of its script, or with the result of `answer`.
 
     Attributes:
-        script: turns to come; a request that finds none is answered 500.
-        answer: asked instead of the script, where it is set; may look at the request.
-        asked: every request so far.
-        go_on: set it to let a stalled stream go on.
+        script: the remaining turns; if none is left, the response is a 500.
+        answer: if set, called with the request instead of the script.
+        asked: all requests so far.
+        go_on: set this event to resume a stalled stream.
     """
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class ModelServer:
         self._loop = asyncio.new_event_loop()
 
     def wait_for(self, number: int) -> Asked:
-        """Wait until so many requests have come, and return the last of them."""
+        """Wait until this number of requests was received, and return the last of them."""
         with self._news:
             assert self._news.wait_for(lambda: len(self.asked) >= number, WAIT_S), "nobody asked"
             return self.asked[number - 1]
@@ -73,7 +73,7 @@ class ModelServer:
     async def _reply(
         self, asked: Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> bool:
-        """Answer; tell whether the connection goes on."""
+        """Send the response; return whether the connection stays open."""
         with self._news:
             self.asked.append(asked)
             turn = self._turn(asked)
@@ -95,7 +95,7 @@ class ModelServer:
         try:
             whole = await self._stream(turn, events, writer)
         except ConnectionError:
-            asked.gone.set()  # they had left before the first byte: `leaving` may never have run
+            asked.gone.set()  # disconnected before the first byte: `leaving` may never have run
             raise
         finally:
             leaving.cancel()
@@ -112,7 +112,7 @@ class ModelServer:
         return self.script.pop(0) if self.script else Turn(status=500, body="the script is over")
 
     async def _stream(self, turn: Turn, events: list[bytes], writer: asyncio.StreamWriter) -> bool:
-        """Send the events as chunks; tell whether all were sent."""
+        """Send the events as chunks; return whether all were sent."""
         sent = 0
         for event in events:
             stalls = turn.stall_at is not None and sent <= turn.stall_at < sent + len(event)
@@ -137,7 +137,7 @@ class ModelServer:
     async def _stall(
         self, turn: Turn, event: bytes, sent: int, writer: asyncio.StreamWriter
     ) -> bytes:
-        """Send what comes before the stall, wait, and return the rest of the event."""
+        """Send the bytes before the stall, wait, and return the rest of the event."""
         head = event[: (turn.stall_at or 0) - sent]
         if head:
             writer.write(f"{len(head):x}\r\n".encode() + head + b"\r\n")
@@ -189,7 +189,7 @@ async def _read(reader: asyncio.StreamReader) -> Asked | None:
 
 
 async def _left(reader: asyncio.StreamReader, asked: Asked) -> None:
-    """Note that the asker closed the connection while it was answered."""
+    """Record that the client closed the connection during the response."""
     with suppress(ConnectionError):
         while await reader.read(1024):
             pass

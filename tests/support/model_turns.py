@@ -1,4 +1,4 @@
-"""What the scripted model says, and how both providers' servers put it into a stream."""
+"""The scripted model's turns, and their encoding in the streams of both providers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Call:
-    """A tool call; `arguments` as text goes over the wire as it is, broken or not."""
+    """A tool call; `arguments` that are text are sent unchanged, even if they are invalid JSON."""
 
     name: str
     arguments: Mapping[str, Any] | str = field(default_factory=dict)
@@ -18,25 +18,25 @@ class Call:
 
     @property
     def text(self) -> str:
-        """The arguments as they are sent."""
+        """Return the arguments as they are sent."""
         given = self.arguments
         return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
 
 
 @dataclass(frozen=True)
 class Turn:
-    """One answer of the model, and what goes wrong with it.
+    """One answer of the model, and the faults of its response.
 
     Attributes:
-        cut_at: the connection is closed behind so many bytes of the stream.
-        cut_cleanly: as if that had been all; else in the middle of a chunk.
-        stall_at: nothing comes behind so many bytes until the server is told to go on.
-        status: other than 200: an answer with `body` and `headers` instead of a stream.
-        says_usage: whether the server counts tokens.
-        junk: sent as one more event of the stream, before its end.
-        stop: what the stream says instead of what fits; "" says nothing.
-        pause_s: between the pieces.
-        piece: characters of a piece of text or of arguments.
+        cut_at: close the connection after this number of bytes of the stream.
+        cut_cleanly: end the stream regularly at `cut_at`; otherwise in the middle of a chunk.
+        stall_at: pause after this number of bytes until the test sets `ModelServer.go_on`.
+        status: if not 200, send `body` and `headers` instead of a stream.
+        says_usage: whether the stream reports the token usage.
+        junk: the data of an additional event before the end of the stream.
+        stop: the stop reason, if not the one that fits the turn; "" sends none.
+        pause_s: the pause between events, in seconds.
+        piece: the number of characters in each piece of text or arguments.
     """
 
     text: str = ""
@@ -56,7 +56,7 @@ class Turn:
 
 
 def pieces_of(text: str, length: int) -> Iterator[str]:
-    """Cut a text as models' servers do: into little bits."""
+    """Split a text into short pieces, as providers' servers do."""
     for start in range(0, len(text), length):
         yield text[start : start + length]
 
@@ -147,11 +147,11 @@ def _event(name: str, data: Mapping[str, Any] | str) -> bytes:
 
 
 def complete(result: str = "Done.", **more: Any) -> Turn:
-    """A turn in which the model says that it is done."""
+    """Return a turn in which the model completes the task."""
     return Turn("", [Call("attempt_completion", {"result": result, **more})])
 
 
 def write(path: str, content: str, *, id_: str = "w", dry: bool = False) -> Call:
-    """A call that appends to a file."""
+    """Return a call that appends to a file."""
     args = {"path": path, "content": content, "mode": "append", "dryRun": dry}
     return Call("write_to_file", args, id_)

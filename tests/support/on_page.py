@@ -1,4 +1,4 @@
-"""Working on the page of a session in tests: show one, fill it, press it, look at it."""
+"""Functions that open a page in a session, fill its fields, click and read it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ for (const kind of ["pointerdown", "click", "input", "change", "keydown", "keyup
 
 
 def show(read: Reader, server: PageServer, markup: str) -> None:
-    """Open a page with this markup; it keeps a log of its events."""
+    """Open a page with this markup; the page logs its events."""
     url = server.add("/hand", f"{HEAD}<title>Hand</title>{LOG}{markup}")
     assert read.call("open_page", url=url).ok
 
 
 def evaluate(read: Reader, expression: str) -> Any:
-    """Return what an expression is in the page's own world."""
+    """Return the value of a JavaScript expression in the page's main world."""
 
     async def ask() -> Any:
         async with read.session.run_tab() as tab:
@@ -34,7 +34,7 @@ def evaluate(read: Reader, expression: str) -> Any:
 
 
 def fill(read: Reader, locator: dict[str, str], value: str) -> Mapping[str, Any]:
-    """Fill a field and return what the tool told."""
+    """Fill a field and return the tool's output."""
     result = read.call("fill_field", locator=locator, value=value)
     assert result.output is not None, result.error
     return dict(result.output)
@@ -48,7 +48,7 @@ def failed(read: Reader, tool: str, **args: Any) -> dict[str, Any]:
 
 
 def press(read: Reader, locator: dict[str, str], **args: Any) -> Mapping[str, Any]:
-    """Press something and return what the tool told."""
+    """Click an element and return the tool's output."""
     result = read.call("click_element", locator=locator, **args)
     assert result.output is not None, result.error
     return dict(result.output)

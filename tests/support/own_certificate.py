@@ -1,4 +1,4 @@
-"""A certificate that nobody but its maker signed."""
+"""A self-signed certificate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Markup of the awkward pages, by path."""
+"""Markup of pages that are difficult to read, by path."""
 
 from __future__ import annotations
 

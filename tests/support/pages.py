@@ -1,7 +1,7 @@
-"""A small local web server with awkward pages, for tests that drive a real browser.
+"""A local web server with pages that are difficult to read, for tests that drive a real browser.
 
-`PageServer` answers on a free port of 127.0.0.1. A test adds its own pages with `add`; the awkward
-ones stand in `PAGES` (markup by path) and `ODD` (answers that are not just markup).
+`PageServer` listens on a free port of 127.0.0.1. A test adds its own pages with `add`. The
+difficult pages are in `PAGES` (markup by path) and `ODD` (responses that are more than markup).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.support.page_texts import PAGES
 
 @dataclass(frozen=True)
 class Answer:
-    """What the server sends, `delay` seconds late and pausing `hang` seconds in its middle."""
+    """A response, sent after `delay` seconds, with a pause of `hang` seconds in the middle."""
 
     body: bytes = b""
     status: int = 200
@@ -32,14 +32,14 @@ class Answer:
 
 
 def html(markup: str, **options: Any) -> Answer:
-    """Return an answer with this markup, in UTF-8."""
+    """Return a response with this markup, in UTF-8."""
     return Answer(markup.encode(), **options)
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
-    wbufsize = 1 << 20  # one write per answer: no delayed acknowledgement of 40 ms
+    wbufsize = 1 << 20  # one write per response avoids TCP's delayed acknowledgement of 40 ms
     server: PageServer
 
     def do_GET(self) -> None:
@@ -76,14 +76,14 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.close_connection = True
 
     def log_message(self, *args: Any) -> None:
-        """Stay quiet."""
+        """Log nothing."""
 
 
 Page = Answer | Callable[[str], Answer]
 
 
 class PageServer(http.server.ThreadingHTTPServer):
-    """The server; `hits` counts requests by path, `forms` keeps what was posted where."""
+    """The server; `hits` counts requests by path, `forms` lists posted forms with their paths."""
 
     daemon_threads = True
     block_on_close = False
@@ -98,21 +98,21 @@ class PageServer(http.server.ThreadingHTTPServer):
         self.pages.update(ODD)
 
     def url(self, path: str) -> str:
-        """Return the full address of a path."""
+        """Return the URL of a path."""
         return f"http://{self.server_address[0]!s}:{self.server_port}{path}"
 
     def add(self, path: str, page: Page | str) -> str:
-        """Serve markup, an Answer, or a function of the query string; return its address."""
+        """Serve markup, an Answer, or a function of the query string; return the page's URL."""
         self.pages[path] = html(page) if isinstance(page, str) else page
         return self.url(path)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore readers that went away."""
+        """Ignore clients that disconnect."""
 
 
 @contextmanager
 def serve_pages(host: str = "127.0.0.1") -> Iterator[PageServer]:
-    """Run a server on a thread of its own for the time of the block."""
+    """Run a server in its own thread for the length of the block."""
     server = PageServer(host)
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()

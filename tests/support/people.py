@@ -1,4 +1,4 @@
-"""What there is to see of a run that waits for a person, and what people say to it."""
+"""Read the state of a run that waits for a person's confirmation, and answer it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs whose steps have people asked; a test module names this one in `pytest_plugins`."""
+"""Fixtures: runs that need confirmation. A test module names this one in `pytest_plugins`."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from runs.submission.services import submit_run
 
 @pytest.fixture
 def asks(principal: Principal) -> str:
-    """A rule that has people asked about the risky tool."""
+    """Create a policy rule that requires confirmation of the tool `test_risk`."""
     return create_rule(RuleFields("confirm", tool="test_risk", reason="it is risky"), actor="t").key
 
 
 @pytest.fixture
 def call(principal: Principal, asks: str, tmp_path: Path) -> Callable[..., Run]:
-    """Submit a run that makes these calls and return it: `call("note:a", "risk:b")`."""
+    """Submit a run with these tool calls and return it: `call("note:a", "risk:b")`."""
 
     def make(*do: str, **inputs: Any) -> Run:
         options = {"mode": inputs.pop("mode", "async")}
@@ -37,6 +37,6 @@ def call(principal: Principal, asks: str, tmp_path: Path) -> Callable[..., Run]:
 
 @pytest.fixture
 def notes(tmp_path: Path) -> Callable[[], str]:
-    """What was noted so far."""
+    """Return a function that reads the text that the tools have written so far."""
     file = tmp_path / "notes"
     return lambda: file.read_text() if file.exists() else ""

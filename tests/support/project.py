@@ -1,4 +1,4 @@
-"""A project of a developer, as workspace tools see it: a folder, a policy, calls."""
+"""A developer's project for tests of workspace tools: a folder, a policy and tool calls."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from runners.workspace.workspace import ProjectWorkspace, WorkspacePolicy
 
 @dataclass
 class Project:
-    """A folder with package.json and scenes, and who calls tools on it.
+    """A folder with package.json and scenes, and functions that call tools on it.
 
     Attributes:
-        policy: changes of the shipped policy; developer mode is on.
-        saved: the artifacts that were kept: kind, MIME type, bytes.
+        policy: changes to the shipped policy; developer mode is on.
+        saved: the artifacts that tools saved: kind, MIME type, bytes.
     """
 
     root: Path
@@ -38,19 +38,19 @@ class Project:
         (self.root / "package.json").write_text(json.dumps(told))
 
     def write(self, path: str, data: str | bytes = "") -> Path:
-        """Write a file, its folders too; return where it is."""
+        """Write a file and create its parent folders; return its path."""
         file = self.root / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(data.encode() if isinstance(data, str) else data)
         return file
 
     def call(self, tool: str, *, seconds: float = 90.0, **args: Any) -> ToolResult:
-        """Call a tool, as a step of a run does."""
+        """Call a tool, as a run's step does."""
         work = invoke(ToolCall(tool, args), self.context(seconds))
         return asyncio.run(work) if self.loop is None else self.loop.submit(work).result(150)
 
     def output(self, tool: str, **args: Any) -> dict[str, Any]:
-        """Call a tool that must not fail and return what it answers."""
+        """Call a tool that must succeed and return its output."""
         result = self.call(tool, **args)
         assert result.ok, result.error
         return dict(result.output or {})
@@ -66,7 +66,7 @@ class Project:
         return str(self.error(tool, **args)["errorCode"])
 
     def context(self, seconds: float = 90.0) -> ToolContext:
-        """Return the context of a call that may last so long."""
+        """Return the context of a tool call with this timeout."""
         told = {"developer": True, "language": "EN", **self.policy}
         policy = WorkspacePolicy(**told)
         state = self.root.parent / "state"

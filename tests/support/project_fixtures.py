@@ -16,7 +16,7 @@ from tests.support.project import Project
 
 @pytest.fixture
 def game(tmp_path: Path) -> Project:
-    """A project with nothing in it yet, in developer mode."""
+    """Return an empty project in developer mode."""
     root = tmp_path / "game_project"
     root.mkdir()
     return Project(root)
@@ -26,7 +26,7 @@ def game(tmp_path: Path) -> Project:
 def shown_game(
     game: Project, browser_loop: LoopThread, browser_runtime: BrowserRuntime
 ) -> Iterator[Project]:
-    """The project of a run that has a browser; names the fixtures of a real Chromium too."""
+    """Yield the project of a run with a browser session; needs the fixtures of a real Chromium."""
     opening = browser_runtime.open_session(run_id="run_test", trust="local")
     session = browser_loop.submit(opening).result(30)
     game.loop, game.browser = browser_loop, session
@@ -36,7 +36,7 @@ def shown_game(
 
 @pytest.fixture
 def closed_port() -> Iterator[int]:
-    """A port where nothing listens: it is taken, and not listened on."""
+    """Yield a port that refuses connections: a socket is bound to it but does not listen."""
     with closing(socket.socket()) as taken:
         taken.bind(("127.0.0.1", 0))
         yield taken.getsockname()[1]

@@ -1,4 +1,4 @@
-"""A receiver of webhooks: a real HTTP server on this machine that answers as it is told."""
+"""A receiver of webhooks: a local HTTP server that answers with the statuses of the test."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """One POST as it came."""
+    """One received POST request."""
 
     path: str
     headers: dict[str, str]
@@ -20,7 +20,7 @@ class Received:
 
 
 class Receiver:
-    """What came, and what to answer: the statuses in turn, the last of them from then on."""
+    """The received requests, and the statuses to answer in order; the last status is repeated."""
 
     def __init__(self, *statuses: int) -> None:
         self.statuses = list(statuses or (200,))
@@ -33,7 +33,7 @@ class Receiver:
         self._lock = threading.Lock()
 
     def take(self, received: Received) -> int:
-        """Note a POST and return what to answer."""
+        """Record a POST and return the status to answer."""
         with self._lock:
             self._now += 1
             self.most_at_once = max(self.most_at_once, self._now)
@@ -47,7 +47,7 @@ class Receiver:
 
 @contextlib.contextmanager
 def receiving(*statuses: int) -> Iterator[Receiver]:
-    """A receiver for the length of a block."""
+    """Yield a receiver that listens for the length of the block."""
     receiver = Receiver(*statuses)
 
     class Handler(BaseHTTPRequestHandler):
@@ -63,7 +63,7 @@ def receiving(*statuses: int) -> Iterator[Receiver]:
                 self.wfile.write(b"ok")
 
         def log_message(self, *args: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True

@@ -1,6 +1,4 @@
-"""A small TCP relay in front of runners: one address with several of them behind it, as a load
-balancer has it, and an ear for what went to them.
-"""
+"""A TCP relay in front of several runners that acts as a load balancer and records the traffic."""
 
 from __future__ import annotations
 
@@ -13,12 +11,12 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Relay:
-    """Connections that go to the runners in turn, and on to the next one where nobody answers.
+    """Forward each connection to the next runner (round robin); skip runners that refuse it.
 
     Attributes:
-        ports: of the runners behind it, on this machine.
-        heard: what callers sent, a connection each.
-        chosen: the port that each connection went to.
+        ports: the ports of the runners, on this machine.
+        heard: the bytes that the caller sent, for each connection.
+        chosen: the runner's port, for each connection.
     """
 
     ports: Sequence[int]
@@ -29,15 +27,15 @@ class Relay:
 
     @property
     def endpoint(self) -> str:
-        """Return where targets call it."""
+        """Return the endpoint for targets."""
         return f"http://127.0.0.1:{self.port}/execute"
 
     def times_heard(self, words: bytes) -> int:
-        """Return how often something was sent through it."""
+        """Return how often callers sent these bytes."""
         return sum(bytes(one).count(words) for one in self.heard)
 
     def take(self, caller: socket.socket) -> None:
-        """Pass a connection on; end it where no runner answers."""
+        """Forward a connection; close it if no runner accepts it."""
         runner = self._reached()
         if runner is None:
             caller.close()
@@ -49,7 +47,7 @@ class Relay:
             threading.Thread(target=_pass_on, args=args, daemon=True).start()
 
     def close(self) -> None:
-        """End every connection."""
+        """Close every connection."""
         for one in self._open:
             _end(one)
 
@@ -66,7 +64,7 @@ class Relay:
 
 @contextlib.contextmanager
 def relay_to(*ports: int) -> Iterator[Relay]:
-    """A relay for the length of the block."""
+    """Yield a relay that listens for the length of the block."""
     relay = Relay(ports)
     with socket.create_server(("127.0.0.1", 0)) as server:
         relay.port = server.getsockname()[1]

@@ -1,4 +1,4 @@
-"""What tests over REST say of answers."""
+"""Requests and checks of responses for tests over REST."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Any
 import httpx
 from django.conf import settings
 
-# A client reads this machine's certificates when it is made (0.05 s) unless it is given a context;
-# all of ours speak plain HTTP to this process.
+# A new client loads this machine's certificates (0.05 s) unless it gets a context; the clients of
+# the tests use plain HTTP to this process.
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 SHAPE = {"errorCode", "message", "details", "retryable", "recovery"}
 STEPWISE = {"templateId": "test_stepwise", "inputs": {"do": ["ok"]}}
-# What no answer may hold: our tracebacks, paths and SQL.
+# Text that no response may contain: tracebacks, paths and SQL.
 _INSIDES = ("Traceback", 'File "', "/usr/lib", "SELECT ", "INSERT ", "sqlite", "psycopg")
 
 
 def bearer(token: str) -> dict[str, str]:
-    """Return the header that carries a token."""
+    """Return the header with a bearer token."""
     return {"Authorization": f"Bearer {token}"}
 
 
 def submission(*do: str, **options: Any) -> dict[str, Any]:
-    """Return the body of a submit of the test template; async unless the options say otherwise."""
+    """Return a request body that submits a run of the test template; by default with mode async."""
     return {
         "templateId": "test_stepwise",
         "inputs": {"do": list(do or ("ok",))},
@@ -33,7 +33,10 @@ def submission(*do: str, **options: Any) -> dict[str, Any]:
 
 
 def refusal(response: httpx.Response, status: int) -> dict[str, Any]:
-    """Return the body of a refusal with this status; it has the one shape and tells no insides."""
+    """Return the body of an error response with this status.
+
+    Checks that it has the shape of all errors and contains no internal details.
+    """
     problem = _problem(response, status)
     assert set(problem) - {"nextActions"} == SHAPE
     assert problem.get("nextActions") != []
@@ -41,7 +44,7 @@ def refusal(response: httpx.Response, status: int) -> dict[str, Any]:
 
 
 def refusal_in_s2(response: httpx.Response, status: int) -> dict[str, Any]:
-    """Return the same of a call of the Continuity API."""
+    """Do the same for an error of the Continuity API."""
     problem = _problem(response, status)
     assert set(problem) == {"code", "detail"}
     return problem
@@ -57,14 +60,14 @@ def _problem(response: httpx.Response, status: int) -> dict[str, Any]:
 
 
 def code_of(response: httpx.Response) -> str:
-    """Return what an answer says in the words of the rows: an errorCode, or OK."""
+    """Return the errorCode of a response, or OK."""
     if response.is_success:
         return "OK"
     return str(refusal(response, response.status_code)["errorCode"])
 
 
 def told(response: httpx.Response, status: int = 200) -> dict[str, Any]:
-    """Return the JSON of a successful answer."""
+    """Return the JSON of a successful response."""
     assert response.status_code == status, response.text
     answer: dict[str, Any] = response.json()
     return answer

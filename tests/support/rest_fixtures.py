@@ -1,4 +1,4 @@
-"""Fixtures for tests over REST: the real server on a port of its own, in a thread of this process.
+"""Fixtures for tests over REST: the real server on a free port, in a thread of this process.
 
 A test module names this one in `pytest_plugins`.
 """
@@ -22,9 +22,9 @@ MakeClient = Callable[..., httpx.Client]
 
 @pytest.fixture(scope="session")
 def web(django_db_setup: None) -> Iterator[str]:
-    """The address of a server that sees this process's database."""
+    """Yield the address of a server that uses this process's database."""
     with running(web_config()) as address:
-        # Its toolsets are read at the first call of MCP: now, before a test has others.
+        # The server reads its toolsets at the first MCP request: before a test changes them.
         httpx.get(f"{address}/mcp", timeout=PATIENCE_S, verify=NO_TLS)
         yield address
     close_pooled_connections()
@@ -32,21 +32,21 @@ def web(django_db_setup: None) -> Iterator[str]:
 
 @pytest.fixture
 def anonymous(web: str, principal: Principal) -> Iterator[httpx.Client]:
-    """A caller without a token."""
+    """Yield a client without a token."""
     with httpx.Client(base_url=web, timeout=PATIENCE_S, verify=NO_TLS) as client:
         yield client
 
 
 @pytest.fixture
 def api(web: str, token: str) -> Iterator[httpx.Client]:
-    """A caller with every default scope, trust local, in the local workspace."""
+    """Yield a client with every default scope and trust level local, in the local workspace."""
     with _client(web, token) as client:
         yield client
 
 
 @pytest.fixture
 def client_with(web: str, principal: Principal) -> Iterator[MakeClient]:
-    """Make callers: `client_with(scopes={"runs:read"}, trust="remote", workspace="w")`."""
+    """Create clients: `client_with(scopes={"runs:read"}, trust="remote", workspace="w")`."""
     with contextlib.ExitStack() as made:
 
         def make(*, scopes: frozenset[str] = DEFAULT_SCOPES, **options: Any) -> httpx.Client:

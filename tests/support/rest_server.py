@@ -1,4 +1,4 @@
-"""A real server in a thread of this process, so that it sees the test's database."""
+"""Run the real server in a thread of this process, so that it uses the test's database."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PATIENCE_S = 60.0
 
 @contextlib.contextmanager
 def running(config: uvicorn.Config) -> Iterator[str]:
-    """Serve on a free port for the length of a block; gives the address."""
+    """Serve on a free port for the length of the block; yield the address."""
     listener = listen(None)
     server = WebServer(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="web")
@@ -37,7 +37,7 @@ def running(config: uvicorn.Config) -> Iterator[str]:
 
 
 def close_pooled_connections() -> None:
-    """Close what the doors' threads keep open, so that the test database can be dropped."""
+    """Close the database connections of the server's threads, so that pytest can drop it."""
     pool = threads._pool
     if not pool._threads:
         return
@@ -45,7 +45,7 @@ def close_pooled_connections() -> None:
 
     def close() -> None:
         connections.close_all()
-        together.wait(PATIENCE_S)  # so that every thread of the pool takes one of these
+        together.wait(PATIENCE_S)  # so that every thread of the pool runs `close` once
 
     for closing in [pool.submit(close) for _ in range(together.parties)]:
         closing.result()

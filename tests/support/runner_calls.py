@@ -1,4 +1,4 @@
-"""Calls of the gateway as a worker makes them, for tests."""
+"""Call runners through the gateway, as a worker does."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from runners.gateway.connections import close_pool
 from runners.gateway.request import RunnerCallContext, RunnerTarget, Update
 from runners.tools.base import ToolCall, ToolResult
 
-PATIENT_MS = 60_000  # the time of calls that are to end by themselves
+PATIENT_MS = 60_000  # for calls that must end before the timeout
 
 
 def target_at(endpoint: str | None, **more: Any) -> RunnerTarget:
@@ -23,7 +23,7 @@ def target_at(endpoint: str | None, **more: Any) -> RunnerTarget:
 
 
 def context(on_update: Callable[[Update], None] | None = None, **more: Any) -> RunnerCallContext:
-    """Return whose call it is: a run of a local caller, with time enough."""
+    """Return the context of a call: a run of a local caller, with a distant deadline."""
     made = RunnerCallContext(
         run_id="run_a",
         session_id="sess_a",
@@ -43,7 +43,7 @@ def call(
     args: dict[str, Any] | None = None,
     **target: Any,
 ) -> ToolResult:
-    """Call `bash.exec` on a runner, several times one after the other; return the last result."""
+    """Call `bash.exec` on a runner `times` times in sequence; return the last result."""
 
     async def calls() -> ToolResult:
         try:
@@ -61,7 +61,7 @@ def call(
 
 
 def failure(result: ToolResult) -> dict[str, Any]:
-    """Return the details of a call that failed as every failed call of a runner does."""
+    """Return the details of a failed runner call; check that its code is TOOL_EXEC_FAILED."""
     error = dict(result.error or {})
     assert (result.ok, error.get("errorCode")) == (False, "TOOL_EXEC_FAILED"), error
     details: dict[str, Any] = error["details"]

@@ -20,13 +20,13 @@ MakeRunner = Callable[..., ExecutionTarget]
 
 @pytest.fixture
 def open_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have the operator open this machine to servers' requests."""
+    """Allow the gateway to call addresses of this machine (an operator's setting)."""
     monkeypatch.setenv("CONTINUITY_EGRESS_ALLOW", "127.0.0.1,::1")
 
 
 @pytest.fixture
 def make_runner(principal: Principal) -> MakeRunner:
-    """Make a runner of the caller's workspace: `make_runner(name="a", is_default=True)`."""
+    """Create a runner in the caller's workspace: `make_runner(name="a", is_default=True)`."""
 
     def make(**more: Any) -> ExecutionTarget:
         says: dict[str, Any] = {

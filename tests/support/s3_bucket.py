@@ -1,4 +1,4 @@
-"""What tests say of a bucket."""
+"""The S3 bucket of a test, and the requests that it received."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SECRET = "canary-secret-key"
 
 @dataclass
 class Bucket:
-    """The bucket of a test, and what the product asks of it."""
+    """The bucket of a test, and the S3 operations that the product requests."""
 
     endpoint: str
     name: str
@@ -21,23 +21,23 @@ class Bucket:
 
     @property
     def storage(self) -> BlobS3Storage:
-        """The storage that the product uses now."""
+        """Return the storage backend that the product uses."""
         storage: Any = blob_storage()
         assert isinstance(storage, BlobS3Storage)
         return storage
 
     @property
     def url(self) -> str:
-        """The value for CONTINUITY_ARTIFACT_STORAGE."""
+        """Return the value for CONTINUITY_ARTIFACT_STORAGE."""
         return f"s3://{self.name}/kept/here?endpoint={self.endpoint}"
 
     def keys(self) -> list[str]:
-        """Return the name of everything in the bucket."""
+        """Return the keys of all objects in the bucket."""
         answer = self.storage.connection.meta.client.list_objects_v2(Bucket=self.name)
         return [one["Key"] for one in answer.get("Contents", [])]
 
     def deeds(self) -> list[str]:
-        """Return the operations asked of S3 since the last time, and forget them."""
+        """Return the S3 operations since the last call of this method, and clear the list."""
         told = [name for name, _ in self.calls]
         self.calls.clear()
         return told

@@ -1,4 +1,4 @@
-"""Fixtures with a server that speaks like S3, in this process. A test module names this one in
+"""Fixtures: a server with the S3 API in this process. A test module names this one in
 `pytest_plugins`.
 """
 
@@ -20,7 +20,7 @@ from tests.support.s3_bucket import SECRET, Bucket
 
 @pytest.fixture(scope="session")
 def s3_endpoint() -> Iterator[str]:
-    """The address of the server."""
+    """Yield the address of the server."""
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
@@ -31,7 +31,7 @@ def s3_endpoint() -> Iterator[str]:
 
 @pytest.fixture
 def bucket(s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
-    """Keep artifacts in a fresh bucket for the length of a test."""
+    """Store artifacts in a new bucket for the length of a test."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "canary-key-id")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
     made = Bucket(s3_endpoint, new_id("bucket-").replace("_", "-"))

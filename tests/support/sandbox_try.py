@@ -1,7 +1,7 @@
-"""Try a sandbox in a process of its own: `python -m tests.support.sandbox_try ROOT UID ERRNO`.
+"""Try a sandbox in a separate process: `python -m tests.support.sandbox_try ROOT UID ERRNO`.
 
-With a UID, as that user; with an ERRNO, on a kernel whose openat2 fails with it. Prints JSON: what
-came of each path, and whether openat2 was used.
+With a UID, the process runs as that user; with an ERRNO, openat2 fails with it. It prints JSON: the
+result for each path, and whether openat2 was used.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _came(sandbox: Sandbox, path: str, *, write: bool) -> str:
 
 
 def main(root: str, uid: str, errno: str) -> None:
-    """Read and write what the lines of stdin name: `r path` or `w path`."""
+    """Read or write the path in each line of stdin: `r path` or `w path`."""
     if int(uid):
         os.setgroups([])
         os.setgid(int(uid))

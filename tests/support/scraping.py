@@ -1,4 +1,4 @@
-"""Asking /metrics as Prometheus does."""
+"""Read and change the metrics that /metrics exposes."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
 def forget() -> None:
-    """Have no numbers, here and in Redis."""
+    """Reset the metrics of this process and in Redis."""
     metrics.drain()
     publisher._redis._closed_until = 0.0
     publisher._redis.execute(lambda redis: redis.delete(publisher._key("")))
 
 
 def figure(samples: Samples, name: str, **labels: str) -> float:
-    """Return the value of one series; it has to be there."""
+    """Return the value of one time series, which must exist."""
     return samples[f"continuity_{name}", frozenset(labels.items())]
 
 
 def failed(reason: str) -> ToolResult:
-    """Return what a runner call comes to that failed."""
+    """Return the result of a failed runner call."""
     return ToolResult(ok=False, error={"message": "m", "details": {"reason": reason}})
 
 
 def call_runner(*results: ToolResult) -> list[ToolResult]:
-    """Count calls that came to these results; return what the callers got."""
+    """Count runner calls with these results; return the results that the callers received."""
 
     async def answer(result: ToolResult) -> ToolResult:
         return result
@@ -43,7 +43,7 @@ def call_runner(*results: ToolResult) -> list[ToolResult]:
 
 
 def turn_of_model(failed: ToolFailed | None = None) -> None:
-    """Count a turn of a model that took 100 tokens and said 20, or one that failed."""
+    """Count a model turn with 100 input tokens and 20 output tokens, or a failed turn."""
     with suppress(ToolFailed), metrics.model_turn() as took:
         if failed is not None:
             raise failed
@@ -51,5 +51,5 @@ def turn_of_model(failed: ToolFailed | None = None) -> None:
 
 
 def runs(samples: Samples, status: str) -> float:
-    """Return how many runs of the test template are told in a status."""
+    """Return how many runs of the test template the metrics report in a status."""
     return figure(samples, "runs", template="test_stepwise", status=status)

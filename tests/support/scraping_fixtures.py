@@ -1,4 +1,4 @@
-"""Fixtures of the tests that ask /metrics."""
+"""Fixture of the tests that scrape /metrics."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.scraping import Samples, forget
 
 @pytest.fixture
 def scrape(anonymous: httpx.Client) -> Callable[[], Samples]:
-    """Ask for the figures as Prometheus does; there are none of processes to begin with."""
+    """Return a function that scrapes the metrics as Prometheus does; reset the metrics first."""
     forget()
 
     def ask() -> Samples:

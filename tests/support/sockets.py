@@ -1,4 +1,4 @@
-"""A page's end of a task's WebSocket."""
+"""A WebSocket client of a task, as a web page is."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Frame = dict[str, Any]
 
 
 class Page:
-    """An open connection."""
+    """An open WebSocket connection."""
 
     def __init__(self, line: ClientConnection) -> None:
         self.line = line
 
     def put(self, frame: Any) -> None:
-        """Send a frame; a text as it is."""
+        """Send a frame; text is sent unchanged."""
         self.line.send(frame if isinstance(frame, str | bytes) else json.dumps(frame))
 
     def get(self) -> Frame:
@@ -32,24 +32,24 @@ class Page:
         return frame
 
     def until(self, is_it: Callable[[Frame], object]) -> list[Frame]:
-        """Return the frames up to the first that is it."""
+        """Return the frames up to and including the first that satisfies the condition."""
         got = [self.get()]
         while not is_it(got[-1]):
             got.append(self.get())
         return got
 
     def ask(self, frame: Any) -> Frame:
-        """Send a frame and return the answer to it, past whatever happens meanwhile."""
+        """Send a frame and return the answer to it; skip other frames."""
         self.put(frame)
         return self.until(lambda got: got["type"] in ("ack", "pong"))[-1]
 
     def say(self, content: str, frame_id: str = "m1", **more: Any) -> Frame:
-        """Say something."""
+        """Send a user message and return the answer."""
         message = {"type": "user_message", "content": content, **more}
         return self.ask({"v": 1, "type": "frontend_message", "id": frame_id, "message": message})
 
     def rest(self) -> Iterator[Frame]:
-        """Yield the frames up to the end of the connection."""
+        """Yield the frames until the connection closes."""
         with suppress(ConnectionClosed):
             while True:
                 yield self.get()
@@ -73,5 +73,5 @@ def page(
 
 
 def is_event(type_: str) -> Callable[[Frame], bool]:
-    """Return the question whether a frame tells an event of this type."""
+    """Return a predicate: whether a frame carries an event of this type."""
     return lambda frame: frame["type"] == "frontend_event" and frame["event"]["type"] == type_

@@ -1,4 +1,4 @@
-"""A runner made of bytes: a server on this machine that does with each request what a test says."""
+"""A stub runner: a local server whose response to each request the test writes byte by byte."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-STALL_S = 60.0  # far above any deadline of a test; no test waits for it
+STALL_S = 60.0  # longer than any deadline in tests; no test waits this long
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One request as it came."""
+    """One received request."""
 
     line: str
     headers: dict[str, str]
@@ -25,16 +25,16 @@ class Asked:
 
     @property
     def json(self) -> Any:
-        """The body's value."""
+        """Return the body, parsed as JSON."""
         return json.loads(self.body)
 
 
 @dataclass(slots=True)
 class Line:
-    """A connection to a caller, on which a test answers byte by byte.
+    """A connection to a caller, on which a test writes the response byte by byte.
 
     Attributes:
-        over: set when the test is over: nothing waits any longer.
+        over: set when the test has ended, so that no thread waits any longer.
     """
 
     sock: socket.socket
@@ -42,27 +42,28 @@ class Line:
     asked: Asked | None = None
 
     def send(self, data: bytes) -> None:
-        """Send bytes as they are."""
+        """Send bytes unchanged."""
         self.sock.sendall(data)
 
     def head(self, status: int = 200, *, body: bytes = b"", **headers: str) -> None:
-        """Send the head of an answer, its length or encoding as the headers say, and what comes
-        with it in the same packet.
+        """Send status line and headers, and `body` in the same packet.
+
+        The caller passes the headers for length or encoding.
         """
         lines = [f"HTTP/1.1 {status} Said", "content-type: application/json"]
         lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
         self.send(("\r\n".join(lines) + "\r\n\r\n").encode() + body)
 
     def answer(self, body: bytes, status: int = 200, **headers: str) -> None:
-        """Send a whole answer."""
+        """Send a complete response."""
         self.head(status, body=body, content_length=str(len(body)), **headers)
 
     def chunk(self, data: bytes) -> None:
-        """Send a chunk of an answer whose head says transfer-encoding chunked."""
+        """Send a chunk of a response with transfer-encoding chunked."""
         self.send(f"{len(data):x}\r\n".encode() + data + b"\r\n")
 
     def hang(self) -> None:
-        """Say nothing more until the test is over or the caller is gone."""
+        """Send nothing until the test has ended or the caller disconnects."""
         self.sock.settimeout(0.05)
         while not self.over.is_set():
             with contextlib.suppress(TimeoutError):
@@ -70,12 +71,12 @@ class Line:
                     return
 
     def reset(self) -> None:
-        """Break the connection (RST)."""
+        """Reset the connection (RST)."""
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         os.close(self.sock.detach())
 
     def end(self) -> None:
-        """End the connection (FIN)."""
+        """Close the connection (FIN)."""
         self.sock.shutdown(socket.SHUT_RDWR)
 
 
@@ -84,7 +85,7 @@ Answering = Callable[[Line], None]
 
 @dataclass(slots=True)
 class StubRunner:
-    """What came, and how it is answered."""
+    """The received requests, and the function that answers them."""
 
     do: Answering
     tls: ssl.SSLContext | None = None
@@ -95,7 +96,7 @@ class StubRunner:
     over: threading.Event = field(default_factory=threading.Event)
 
     def serve(self, sock: socket.socket) -> None:
-        """Answer what comes on one connection until it ends."""
+        """Answer the requests of one connection until it closes."""
         with (
             contextlib.suppress(OSError),
             self._opened(sock) as opened,
@@ -120,7 +121,7 @@ class StubRunner:
 
 @contextlib.contextmanager
 def stub_runner(do: Answering, tls: ssl.SSLContext | None = None) -> Iterator[StubRunner]:
-    """A runner for the length of a block; `do` answers each request on its connection."""
+    """Yield a stub runner for the length of the block; `do` answers each request."""
     stub = StubRunner(do, tls)
     threads: list[threading.Thread] = []
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -143,7 +144,7 @@ def stub_runner(do: Answering, tls: ssl.SSLContext | None = None) -> Iterator[St
         finally:
             stub.over.set()
             server.shutdown(socket.SHUT_RDWR)
-            for kept in stub.open:  # or callers that keep their connections hold up the end
+            for kept in stub.open:  # else open connections of callers delay the shutdown
                 with contextlib.suppress(OSError):
                     kept.shutdown(socket.SHUT_RDWR)
     acceptor.join(10)
@@ -152,7 +153,7 @@ def stub_runner(do: Answering, tls: ssl.SSLContext | None = None) -> Iterator[St
 
 
 def saying(body: Any, status: int = 200, **headers: str) -> Answering:
-    """Answer with this value as JSON, or with these bytes."""
+    """Return a function that answers with this value as JSON, or with these bytes."""
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
     return lambda line: line.answer(raw, status, **headers)
 

@@ -1,5 +1,5 @@
-"""Tasks whose messages are runs of the stand-in template. A test module names this one in
-`pytest_plugins`.
+"""Fixtures: tasks whose messages start runs of the template `test_talk`. A test module names this
+one in `pytest_plugins`.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ Say = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have messages be runs of the stand-in."""
+    """Make each message start a run of the template `test_talk`."""
     monkeypatch.setattr(services, "TEMPLATE", Talk.template_id)
 
 
 @pytest.fixture
 def make_task(principal: Principal, stand_in: None) -> Make:
-    """Make a task and return its id: `make_task("say hello")`."""
+    """Create a task and return its id: `make_task("say hello")`."""
 
     def make(message: str | None = None, **options: Any) -> str:
         task, _ = create_task(principal=principal, message=message, **options)
@@ -37,7 +37,7 @@ def make_task(principal: Principal, stand_in: None) -> Make:
 
 @pytest.fixture
 def say(principal: Principal, stand_in: None) -> Say:
-    """Say something in a task: `say(task_id, "fail", on_busy="refuse")`."""
+    """Send a message to a task: `say(task_id, "fail", on_busy="refuse")`."""
 
     def add(task_id: str, content: str, **options: Any) -> dict[str, Any]:
         return add_message(principal=principal, task_id=task_id, content=content, **options)

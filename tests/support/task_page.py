@@ -1,4 +1,4 @@
-"""Acting on a task's page in tests, as the agent's loop does."""
+"""Call browser actions on a task's page, as the agent's loop does."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from tests.support.template_sites import HEAD
 
 
 class TaskPage:
-    """A task's tab; actions are called by their names without `browser_`."""
+    """A task's tab; the caller names actions without the prefix `browser_`."""
 
     def __init__(self, read: Reader, tab_id: int) -> None:
         self.read, self.tab_id = read, tab_id
 
     def __call__(self, name: str, **params: Any) -> Mapping[str, Any]:
-        """Do an action that has to succeed, and return its result."""
+        """Call an action that must succeed, and return its output."""
         result = self.read.call(f"browser_{name}", tabId=self.tab_id, **params)
         assert isinstance(result.output, dict), result.error
         return result.output
 
     def error(self, name: str, **params: Any) -> dict[str, Any]:
-        """Do an action that has to fail, and return its error."""
+        """Call an action that must fail, and return its error."""
         result = self.read.call(f"browser_{name}", tabId=self.tab_id, **params)
         assert result.error is not None, result.output
         return dict(result.error)
 
     def index(self, **params: Any) -> dict[str, int]:
-        """Return the clickIds of what can be used, by what it says."""
+        """Return the clickIds of the interactive elements, by text."""
         elements = self("dom_index", **params)["elements"]
         return {one.get("text", ""): one["clickId"] for one in elements}
 
     def click(self, text: str, **params: Any) -> Mapping[str, Any]:
-        """Index the page and click what says this."""
+        """Index the page and click the element with this text."""
         return self("click", clickId=self.index()[text], **params)
 
     def evaluate(self, expression: str) -> Any:
-        """Return what an expression is in the page's own world."""
+        """Return the value of a JavaScript expression in the page's main world."""
 
         async def ask() -> Any:
             async with self.read.session.run_tab() as tab:
@@ -49,22 +49,22 @@ class TaskPage:
 
     @property
     def log(self) -> list[str]:
-        """The page's events: kind:id:isTrusted."""
+        """Return the page's events as kind:id:isTrusted."""
         return list(self.evaluate("log"))
 
     def saved(self) -> tuple[str, str, bytes]:
-        """Return kind, mime type and bytes of what was kept last."""
+        """Return kind, MIME type and bytes of the artifact that was saved last."""
         return self.read.saved[-1]
 
 
 def start(read: Reader, server: PageServer, markup: str, path: str = "/task") -> TaskPage:
-    """Start a task on a page with this markup; it keeps a log of its events."""
+    """Start a task on a page with this markup; the page logs its events."""
     url = server.add(path, f"{HEAD}<title>Task</title>{LOG}{markup}")
     return started(read, url)
 
 
 def started(read: Reader, url: str, **params: Any) -> TaskPage:
-    """Start a task on an address."""
+    """Start a task on a URL."""
     result = read.call("task_start", url=url, **params)
     assert result.output is not None, result.error
     return TaskPage(read, int(result.output["tabId"]))

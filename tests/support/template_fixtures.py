@@ -1,4 +1,4 @@
-"""Fixtures for tests that carry out templates in a real browser, on sites of the test's own."""
+"""Fixtures for tests that execute templates in a real browser, on local sites."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tests.support.template_sites import CarryOut, Site
 
 @pytest.fixture
 def site() -> Iterator[Site]:
-    """A server with the templates' sites."""
+    """Yield a server with the sites for the templates."""
     with serve_pages() as server:
         yield Site(server).open()
 
 
 @pytest.fixture(scope="session")
 def browser_closed() -> Iterator[None]:
-    """Close this process's browser when its last test is over."""
+    """Close this process's browser after its last test."""
     yield
     get_loop().submit(get_runtime().close()).result(30)
 
@@ -47,7 +47,7 @@ def hand_in(principal: Principal) -> Callable[..., str]:
 
 @pytest.fixture
 def carry_out(hand_in: Callable[..., str], place: WorkerProcess, browser_closed: None) -> CarryOut:
-    """Submit a run of a template, carry it out, and return it; it must have ended."""
+    """Submit a run of a template, execute it, and return it; it must have ended."""
 
     def make(template_id: str, **inputs: Any) -> Run:
         run_id = hand_in(template_id, **inputs)

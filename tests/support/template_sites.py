@@ -1,4 +1,4 @@
-"""Sites for the templates that work on one page: a shop's list, a search, a contact form."""
+"""Sites for the templates that work on one page: a product list, a search, a contact form."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ HEAD = "<!doctype html><html><head><meta charset=utf-8>"
 
 
 def numbered(query: str, name: str, default: int = 1) -> int:
-    """Return a number of a query string."""
+    """Return a number from a query string."""
     return int(parse_qs(query).get(name, [str(default)])[0])
 
 
 def listing(last: int, *, repeats: bool = False, fails_at: int = 0) -> Page:
-    """Return pages ?p=1 … `last`, each with a link to the next; `repeats`: the last leads on to
-    itself; `fails_at`: that one never answers.
+    """Return a function that serves the pages ?p=1 to `last`, each with a link to the next.
+
+    With `repeats`, pages after the last repeat its items and link on. The page `fails_at` never
+    responds.
     """
 
     def page(query: str) -> Answer:
@@ -68,7 +70,7 @@ setTimeout(() => {{
 
 
 def found(query: str) -> Answer:
-    """Answer a search with two articles about what was asked."""
+    """Return a search result page with two articles about the search term."""
     words = parse_qs(query).get("q", [""])[0]
     text = (
         f'[{{"title": "All about {words}", "url": "/article"}},'
@@ -107,12 +109,12 @@ f.addEventListener("submit", (event) => {
 
 @dataclass
 class Site:
-    """What the server of a test offers, and what was sent to it."""
+    """The sites of a test's server, and the requests that it received."""
 
     server: PageServer
 
     def open(self) -> Site:
-        """Put the pages there."""
+        """Add the pages to the server."""
         pages: dict[str, Page | str] = {
             "/list": listing(4),
             "/circle": listing(3, repeats=True),
@@ -132,12 +134,12 @@ class Site:
         return self
 
     def url(self, path: str) -> str:
-        """Return the address of a page."""
+        """Return the URL of a page."""
         return self.server.url(path)
 
 
 def words(query: str) -> dict[str, str]:
-    """Return a locator by words."""
+    """Return a locator by text."""
     return {"mode": "semantic", "query": query}
 
 

@@ -1,4 +1,4 @@
-"""One caller's end of either door, for calls of workspace tools."""
+"""A client that calls workspace tools over REST or over MCP."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from tests.support.rest import NO_TLS, bearer
 from tests.support.rest_server import PATIENCE_S
 
 DOORS = ("rest", "mcp")
-Told = tuple[str, dict[str, Any]]  # a code or OK, and the output or the error object
+Told = tuple[str, dict[str, Any]]  # (error code or OK, output or error object)
 
 
 class ToolDoor:
-    """One caller's end of REST or of MCP, for calls of workspace tools."""
+    """A client of one principal that calls workspace tools over REST or over MCP."""
 
     def __init__(self, web: str, token: str, *, over: str) -> None:
         self.over = over
-        # A server of its own, which offers what this test's settings say.
+        # A separate MCP server, which offers the toolsets of this test's settings.
         self._host = StdioHost(PrincipalTransport(authenticate(token))) if over == "mcp" else None
         self.client = httpx.Client(
             base_url=web, headers=bearer(token), timeout=PATIENCE_S, verify=NO_TLS
         )
 
     def call(self, tool: str, args: Mapping[str, Any] | bytes) -> Told:
-        """Call a tool, whose arguments may be raw JSON."""
+        """Call a tool; the arguments may be raw JSON."""
         raw = args if isinstance(args, bytes) else encode(args)
         return self._over_rest(tool, raw) if self._host is None else self._over_mcp(tool, raw)
 
@@ -56,14 +56,14 @@ class ToolDoor:
         return _told(json.loads(result["content"][0]["text"]))
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the client and the MCP server."""
         if self._host is not None:
             self._host.close()
         self.client.close()
 
 
 def _told(body: dict[str, Any]) -> Told:
-    """Return an error, which has S4's shape and no other."""
+    """Return code and error object; check that the error has exactly the shape of S4."""
     assert set(body) == {"error"}, body
     error = body["error"]
     assert {"code", "message", "recoverable"} <= set(error)

@@ -1,4 +1,4 @@
-"""A person at a browser, who looks at pages of the product."""
+"""A user with a browser who opens pages of the product."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PATIENCE_MS = 60_000
 
 
 class Visitor:
-    """A person at a browser; what pages complain about is kept."""
+    """A user with a browser; `complaints` collects the errors of pages."""
 
     def __init__(self, loop: LoopThread, page: Page, address: str) -> None:
         self._loop, self.page, self.address = loop, page, address
@@ -29,40 +29,40 @@ class Visitor:
         page.on("dialog", lambda dialog: dialog.accept())
 
     def do(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Wait for something to be done in the browser."""
+        """Run a coroutine on the browser's loop and return its result."""
         return self._loop.submit(work).result(60)
 
     def sign_in(self, path: str) -> None:
-        """Come in by a one-time link, and look at nothing yet."""
+        """Sign in with a one-time link, then open a blank page."""
         self.open(path)
         self.do(self.page.wait_for_url("**/admin/"))
         self.do(self.page.goto("about:blank"))
 
     def open(self, path: str) -> None:
-        """Go to a page."""
+        """Open a page."""
         self.do(self.page.goto(self.address + path))
 
     def sees(self, selector: str) -> None:
-        """Wait until something is there to be seen."""
+        """Wait until the element is visible."""
         self.do(self.page.wait_for_selector(selector))
 
     def click(self, selector: str) -> None:
-        """Click on something."""
+        """Click the element."""
         self.do(self.page.click(selector))
 
     def fill(self, selector: str, text: str) -> None:
-        """Write into a field."""
+        """Fill a field."""
         self.do(self.page.fill(selector, text))
 
     def reads(self, selector: str) -> list[str]:
-        """Return the texts of all that is there under a selector."""
+        """Return the texts of all elements that match the selector."""
         texts: list[str] = self.do(self.page.locator(selector).all_inner_texts())
         return texts
 
 
 @contextmanager
 def visiting(loop: LoopThread, address: str) -> Iterator[Visitor]:
-    """Somebody at a browser of their own, whom no page gave cause to complain in the end."""
+    """Yield a user with a separate browser; check at the end that no page reported an error."""
 
     async def launch() -> tuple[Any, Browser, Visitor]:
         driver = await async_playwright().start()

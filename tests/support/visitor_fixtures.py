@@ -1,5 +1,5 @@
-"""Somebody who is signed in to the admin site; a test module names this one in `pytest_plugins`,
-with those of the browser and of REST.
+"""Fixture: a user who is signed in to the admin site. A test module names this one in
+`pytest_plugins`, with the fixtures of the browser and of REST.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.support.visiting import Visitor, visiting
 
 @pytest.fixture
 def visitor(principal: Principal, web: str, browser_loop: LoopThread) -> Iterator[Visitor]:
-    """Somebody who came in by a one-time link."""
+    """Yield a user who signed in with a one-time link."""
     with visiting(browser_loop, web) as person:
         with override_settings(ONE_TIME_LOGIN=True):
             person.sign_in(create_login_path())

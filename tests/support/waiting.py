@@ -1,4 +1,4 @@
-"""Wait for what other threads and processes do."""
+"""Wait for the effects of other threads and processes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 def eventually(is_so: Callable[[], object], within_s: float = 30.0) -> bool:
-    """Tell whether something becomes so; asked no more once it was."""
+    """Return whether the condition becomes true in time; stop polling once it is."""
     deadline = time.monotonic() + within_s
     while not is_so():
         if time.monotonic() > deadline:
@@ -17,5 +17,5 @@ def eventually(is_so: Callable[[], object], within_s: float = 30.0) -> bool:
 
 
 def until(is_so: Callable[[], object], within_s: float = 60.0) -> None:
-    """Wait until something is so; fail when it never is."""
+    """Wait until the condition is true; fail if it does not become true in time."""
     assert eventually(is_so, within_s), "it never came true"

@@ -1,4 +1,4 @@
-"""Games to check scripts in: a copy of the sample game, or one with the files that a test names."""
+"""Games for tests of scripts: a copy of the sample game, or a game with files of the test."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def game_with(folder: Path, files: Iterable[str] = (), **policy: Any) -> Project
 
 
 def diagnostics(game: ProjectWorkspace, content: str) -> list[dict[str, Any]]:
-    """Return what validate_script says of a text."""
+    """Return the diagnostics of validate_script for a script."""
     return list(call(game, "validate_script", {"content": content})["diagnostics"])
 
 
 def found(game: ProjectWorkspace, content: str, kind: str) -> list[tuple[int, str, str]]:
-    """Return (line, message, fixHint) of what it says of one kind."""
+    """Return (line, message, fixHint) of the diagnostics of one kind."""
     return [
         (one["line"], one["message"], one["fixHint"])
         for one in diagnostics(game, content)

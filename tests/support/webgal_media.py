@@ -1,7 +1,8 @@
-"""Makes the pictures and sounds of the sample game in tests/data/webgal/game: tiny, and always the
-same bytes.
+"""Generate the pictures and sounds of the sample game in tests/data/webgal/game.
 
-    python -m tests.support.webgal_media     writes them anew
+The files are tiny, and their bytes are the same each time.
+
+    python -m tests.support.webgal_media     writes the files again
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
 
 
 def sound(hertz: int) -> bytes:
-    """Return a WAV of a twentieth of a second."""
+    """Return a WAV file with a tone of 50 ms."""
     kept = BytesIO()
     with wave.open(kept, "wb") as file:
         file.setnchannels(1)

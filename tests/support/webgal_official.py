@@ -1,8 +1,8 @@
-"""What the engine's own parser, webgal-parser from npm, makes of scenes.
+"""Parse scenes with the engine's own parser, webgal-parser from npm.
 
-The corpus in tests/data/webgal/corpus is ours; its expected statements were made with that parser:
+The scenes in tests/data/webgal/corpus are our own; that parser generated their expected statements:
 
-    python -m tests.support.webgal_official     makes them anew (needs node, npm and its registry)
+    python -m tests.support.webgal_official     generates them again (needs node and npm's registry)
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from runners.workspace.webgal.grammar import Statement, Value
 VERSION = "4.5.18"
 DATA = Path(__file__).parent.parent / "data" / "webgal"
 CORPUS, EXPECTED = DATA / "corpus", DATA / "expected.json"
-# A statement as it is compared: command, content, arguments, comment.
+# A statement in the form for comparison: command, content, arguments, comment.
 Compared = list[Any]
-# The parser leaves such a comment in place of each line that it joined to the one above.
+# The parser replaces each line that it joined to the previous line by this comment.
 PLACEHOLDER = "_WEBGAL_LINE_BREAK_"
 _PROGRAM = """
 import Parser, {SCRIPT_CONFIG, ADD_NEXT_ARG_LIST, sceneTextPreProcess} from './parser.mjs';
@@ -45,15 +45,16 @@ for await (const line of readline.createInterface({input: process.stdin})) {
 
 
 class NotToBeHad(Exception):
-    """The official parser cannot be run here; the message says why."""
+    """The official parser cannot run on this machine; the message contains the reason."""
 
 
 def official(scenes: Sequence[str]) -> list[list[tuple[int, Compared]]]:
-    """Return the statements of each scene as the official parser reads them, with their places from
-    1: the lines, where it has dropped none.
+    """Return the statements of each scene as the official parser reads them, with their positions.
+
+    Positions start at 1; they are line numbers if the parser dropped no line.
 
     Raises:
-        NotToBeHad: There is no node or npm, or npm cannot fetch the parser.
+        NotToBeHad: node or npm is missing, or npm cannot fetch the parser.
     """
     lines = "".join(json.dumps(scene) + "\n" for scene in scenes)
     ran = subprocess.run(
@@ -69,7 +70,7 @@ def official(scenes: Sequence[str]) -> list[list[tuple[int, Compared]]]:
 
 
 def is_placeholder(one: Compared) -> bool:
-    """Whether this stands for a line that was joined to the one above."""
+    """Return whether this statement replaces a line that was joined to the previous line."""
     return one[0] == "comment" and str(one[1]).startswith(PLACEHOLDER)
 
 
@@ -94,7 +95,7 @@ def _told(value: Value) -> Value:
 
 @functools.cache
 def _program() -> Path:
-    """Fetch the parser into a folder of this process and return the program that asks it."""
+    """Fetch the parser into a folder of this process and return the program that runs it."""
     for binary in ("node", "npm"):
         if shutil.which(binary) is None:
             raise NotToBeHad(f"{binary} is not installed")
@@ -127,12 +128,12 @@ def _program() -> Path:
 
 
 def corpus() -> dict[str, str]:
-    """Return the scenes of the corpus by name, bytes kept as they are."""
+    """Return the scenes of the corpus by name, with unchanged line endings."""
     return {path.stem: path.read_bytes().decode() for path in sorted(CORPUS.glob("*.txt"))}
 
 
 def main() -> None:
-    """Make the corpus' expected statements anew."""
+    """Generate the expected statements of the corpus again."""
     scenes = corpus()
     answers = dict(zip(scenes, official(list(scenes.values())), strict=True))
     lines = [

@@ -1,4 +1,4 @@
-"""A webhook and who receives it, for tests; a module names this one in `pytest_plugins`."""
+"""Fixtures: a webhook and its receiver. A test module names this one in `pytest_plugins`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def receiver() -> Iterator[Receiver]:
 
 @pytest.fixture
 def hook(principal: Principal, receiver: Receiver) -> Make:
-    """Make a webhook of the receiver's: `hook(every_run=False)`."""
+    """Create a webhook with the receiver's URL: `hook(every_run=False)`."""
 
     def make(**more: Any) -> dict[str, Any]:
         return services.create_webhook(principal=principal, **{"url": receiver.url, **more})

@@ -1,4 +1,4 @@
-"""What tests of webhooks do and look at."""
+"""Actions and checks for tests of webhooks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Submit = Callable[..., str]
 
 
 def deliver(seconds: float = 0.5) -> None:
-    """Let a deliverer work for a while."""
+    """Run a deliverer for some time."""
 
     async def work() -> None:
         one = Deliverer()
@@ -47,7 +47,7 @@ def canceled(submit: Submit, principal: Principal, **options: Any) -> str:
 
 
 def is_signed(received: Received, secret: str) -> bool:
-    """Check a message as docs/webhooks.md tells receivers to."""
+    """Verify a message's signature as docs/webhooks.md describes for receivers."""
     message, at = received.headers["webhook-id"], received.headers["webhook-timestamp"]
     key = base64.b64decode(secret.removeprefix("whsec_"))
     signed = f"{message}.{at}.".encode() + received.body

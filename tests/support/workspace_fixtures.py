@@ -1,4 +1,4 @@
-"""Fixtures for tests of workspace tools: a project's folder as the default target, and callers.
+"""Fixtures for tests of workspace tools: a project folder as the default target, and clients.
 
 A test module names this one in `pytest_plugins`, after rest_fixtures.
 """
@@ -19,7 +19,7 @@ from tests.support.tool_door import DOORS, ToolDoor
 
 @pytest.fixture
 def project(tmp_path: Path, settings: Any, principal: Principal) -> Path:
-    """A project's folder, the default target of the local workspace."""
+    """Create a project folder, the default target of the local workspace; return its path."""
     root = tmp_path / "roots" / "game project"
     (root / "game" / "scene").mkdir(parents=True)
     (root / "game" / "scene" / "start.txt").write_text("changeBg:none;\n", "utf-8")
@@ -39,13 +39,13 @@ def project(tmp_path: Path, settings: Any, principal: Principal) -> Path:
 
 @pytest.fixture
 def developer(settings: Any) -> None:
-    """Developer mode, as CONTINUITY_DEVELOPER=1 makes it."""
+    """Turn on developer mode, as CONTINUITY_DEVELOPER=1 does."""
     settings.WORKSPACE_POLICY = replace(settings.WORKSPACE_POLICY, developer=True)
 
 
 @pytest.fixture(params=DOORS)
 def door(request: pytest.FixtureRequest, web: str, project: Path) -> Iterator[ToolDoor]:
-    """A caller of trust level local with every default scope, over each door."""
+    """Yield a client of trust level local with every default scope, over REST and over MCP."""
     token = create_token(name="door", trust="local", scopes=DEFAULT_SCOPES)
     made = ToolDoor(web, token, over=request.param)
     yield made

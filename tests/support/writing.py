@@ -1,4 +1,4 @@
-"""A workspace to write in, and its tools called as every door calls them."""
+"""A workspace to write to, and its tools, called as REST and MCP call them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FIRST = "".join(f"雪乃: 第 {number} 句;\n" for number in range(1, 31))
 
 
 def workspace_at(folder: Path, *, principal: str = "local", **policy: Any) -> ProjectWorkspace:
-    """Return a workspace in a folder: its root, and beside it its state."""
+    """Return a workspace in a folder that contains its root and its state, side by side."""
     (folder / "root").mkdir(exist_ok=True)
     allowed = WorkspacePolicy(**{"language": "EN", **policy})
     return ProjectWorkspace("target_1", folder / "root", folder / "state", allowed, principal)
@@ -27,7 +27,7 @@ def workspace_at(folder: Path, *, principal: str = "local", **policy: Any) -> Pr
 def call(
     workspace: ProjectWorkspace | None, name: str, args: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """Call a workspace tool; what it raises comes through."""
+    """Call a workspace tool; its exceptions propagate."""
     found = get_tool(name)
     assert found is not None, name
 
@@ -52,5 +52,5 @@ async def _called(work: Any) -> Mapping[str, Any]:
 
 
 def files_in(folder: Path) -> list[str]:
-    """Return the paths of all files below a folder, hidden ones too."""
+    """Return the paths of all files below a folder, including hidden files."""
     return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())

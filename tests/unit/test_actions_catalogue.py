@@ -1,4 +1,4 @@
-"""The browser actions as the seed has them, whatever kind of browser carries them out."""
+"""The browser action catalogue matches the seed, for every kind of browser."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from runners.actions.catalogue import ACTIONS, CLICK, TYPE
 from runners.actions.results import Clicked, TaskStarted
 from runners.tools.registry import get_tool, list_actions, list_tools
 
-# Parameters (required ones first) and times of agent.md and S1 §4.2.
+# Required parameters, optional parameters and timeouts from agent.md and S1 §4.2.
 SEED: dict[str, tuple[list[str], list[str], int]] = {
     "task_start": ([], ["groupTitle", "reuseExistingTab", "url"], 20_000),
     "browser_debugger_attach": (["tabId"], [], 5_000),
@@ -53,7 +53,7 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize("name", SEED)
-def test_an_action_takes_what_the_seed_says_and_nothing_else(name: str) -> None:
+def test_an_action_has_exactly_the_parameters_and_timeout_of_the_seed(name: str) -> None:
     required, optional, timeout_ms = SEED[name]
     schema = schema_of(ACTIONS[name].parameters)
     assert sorted(schema.get("required", [])) == required
@@ -62,7 +62,7 @@ def test_an_action_takes_what_the_seed_says_and_nothing_else(name: str) -> None:
     assert ACTIONS[name].timeout_ms == timeout_ms
 
 
-def test_the_seeds_actions_are_all_there_are() -> None:
+def test_the_catalogue_has_exactly_the_seeds_actions() -> None:
     assert set(ACTIONS) == set(SEED)
 
 
@@ -72,12 +72,12 @@ def test_wrong_parameters_are_refused(name: str, args: dict[str, Any]) -> None:
         ACTIONS[name].parameters.model_validate(args)
 
 
-def test_whole_numbers_of_json_are_taken_however_they_are_written() -> None:
+def test_integers_written_as_json_floats_are_accepted() -> None:
     taken = CLICK.parameters.model_validate({"tabId": 7.0, "clickId": 3.0})
     assert taken.model_dump(by_alias=True)["clickId"] == 3
 
 
-def test_results_are_camel_case_without_what_they_do_not_have() -> None:
+def test_results_are_camel_case_without_empty_fields() -> None:
     assert Clicked(strategy="cdp_mouse").as_output() == {"clicked": True, "strategy": "cdp_mouse"}
     started = TaskStarted(tabId=7, windowId=1, url="about:blank", warnings=["w"])
     assert started.as_output() == {
@@ -88,7 +88,7 @@ def test_results_are_camel_case_without_what_they_do_not_have() -> None:
     }
 
 
-def test_every_action_has_a_hand_in_our_own_browser_with_its_effect_and_time() -> None:
+def test_every_action_has_a_browser_tool_with_its_effect_and_timeout() -> None:
     hands = {tool.name: tool for tool in list_actions("browser")}
     assert set(hands) == set(ACTIONS)
     for name, spec in ACTIONS.items():
@@ -98,18 +98,18 @@ def test_every_action_has_a_hand_in_our_own_browser_with_its_effect_and_time() -
         assert tool.description
 
 
-def test_doors_do_not_list_an_action() -> None:
+def test_actions_are_registered_but_not_listed_as_tools() -> None:
     assert not {tool.name for tool in list_tools()} & set(ACTIONS)
     assert get_tool("browser_click") is not None
 
 
-def test_only_a_click_and_a_submit_may_not_be_done_twice() -> None:
+def test_only_a_click_and_a_submit_are_not_idempotent() -> None:
     once = {name for name, spec in ACTIONS.items() if not spec.is_idempotent({"submit": True})}
     assert once == {CLICK.name, TYPE.name}
     assert TYPE.is_idempotent({"text": "x"})
 
 
-def test_the_actions_load_no_browser() -> None:
+def test_the_actions_import_neither_playwright_nor_django() -> None:
     probe = (
         "import sys; from runners.tools.registry import list_actions; print(len(list_actions()),"
         " 'playwright' in sys.modules, 'django' in sys.modules)"

@@ -1,4 +1,4 @@
-"""Which addresses are the product's own."""
+"""The check for the product's own addresses."""
 
 from __future__ import annotations
 
@@ -50,16 +50,16 @@ def _places(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("url", OWN)
-def test_a_page_of_the_product_is_known(url: str) -> None:
+def test_a_page_of_the_product_is_recognized(url: str) -> None:
     assert is_own_page(url)
 
 
 @pytest.mark.parametrize("url", OTHERS)
-def test_a_page_of_somebody_else_is_let_be(url: str) -> None:
+def test_a_page_of_another_site_is_not_an_own_page(url: str) -> None:
     assert not is_own_page(url)
 
 
-def test_every_address_and_the_name_of_this_machine_are_its_own() -> None:
+def test_the_addresses_and_the_host_name_of_this_machine_are_own() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
         try:
             asking.connect(("192.0.2.1", 9))  # sends nothing
@@ -71,7 +71,7 @@ def test_every_address_and_the_name_of_this_machine_are_its_own() -> None:
     assert not is_own_page(f"http://{address}:3000/")
 
 
-def test_the_usual_port_is_known_without_any_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_port_is_own_without_any_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("OWN_PORTS", "PUBLIC_URL", "ALLOWED_HOSTS"):
         monkeypatch.delenv(f"CONTINUITY_{name}")
     assert is_own_page("http://localhost:8000/")

@@ -1,4 +1,4 @@
-"""What is tried again when a browser action fails, and how a page is prepared."""
+"""Retries of failed browser actions, and the preparation of a page."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LATE = PluginExecTimeout("late")
 
 
 class Script:
-    """Stands where actions are carried out: gives out what was laid in for each, in order."""
+    """A fake action executor: returns the scripted answers of each action, in order."""
 
     def __init__(self, **answers: Sequence[ToolFailed | dict[str, Any]]) -> None:
         self._answers = {name: list(laid_in) for name, laid_in in answers.items()}
@@ -36,7 +36,7 @@ class Script:
         self.pauses: list[float] = []
 
     async def act(self, name: str, args: Mapping[str, Any]) -> ToolResult:
-        """Answer as laid in, and with {} where nothing is."""
+        """Return the next scripted answer, or {} if none is left."""
         self.calls.append(name)
         left = self._answers.get(name.removeprefix("browser_"), [])
         answer = left.pop(0) if left else {}
@@ -45,7 +45,7 @@ class Script:
         return ToolResult(ok=True, output=answer)
 
     async def pause(self, seconds: float) -> None:
-        """Take note of a pause."""
+        """Record a pause."""
         self.pauses.append(seconds)
 
     def prepare(self) -> ToolResult:
@@ -53,11 +53,11 @@ class Script:
         return asyncio.run(prepare_page(self.act, 7, pause=self.pause))
 
     def retry(self, name: str, **args: Any) -> ToolResult:
-        """Do an action, with a second try where that is allowed."""
+        """Run an action, with a retry where that is allowed."""
         return asyncio.run(with_retry(self.act, name, args, pause=self.pause))
 
 
-def test_a_retryable_failure_is_tried_once_more_after_a_second() -> None:
+def test_a_retryable_failure_is_retried_once_after_a_second() -> None:
     script = Script(screenshot=[LATE, LATE, {"artifactId": "a"}])
     assert not script.retry("browser_screenshot", tabId=7).ok
     assert (script.calls, script.pauses) == (["browser_screenshot"] * 2, [1.0])
@@ -78,13 +78,13 @@ def test_a_retryable_failure_is_tried_once_more_after_a_second() -> None:
         ("task_start", {}, OwnPage("x"), False),
     ],
 )
-def test_nothing_is_tried_again_that_may_do_harm_or_cannot_help(
+def test_only_safe_actions_with_retryable_failures_are_retried(
     name: str, args: dict[str, Any], failed: ToolFailed, allowed: bool
 ) -> None:
     assert may_retry(name, args, failed.as_dict()) is allowed
 
 
-def test_a_prepared_page_has_a_picture_and_a_text() -> None:
+def test_a_prepared_page_has_a_screenshot_and_a_text() -> None:
     script = Script(screenshot=[{"artifactId": "a"}], readability_extract=[{"markdown": "m"}])
     assert script.prepare().output == {
         "screenshot": {"artifactId": "a"},
@@ -95,7 +95,7 @@ def test_a_prepared_page_has_a_picture_and_a_text() -> None:
     assert script.pauses == []
 
 
-def test_what_failed_once_is_tried_once_more_between_half_a_second_and_one_and_a_half() -> None:
+def test_a_failed_part_is_retried_once_after_half_a_second_to_one_and_a_half() -> None:
     script = Script(screenshot=[LATE, {"artifactId": "a"}])
     output = script.prepare().output or {}
     assert output["missing"] == []
@@ -106,7 +106,7 @@ def test_what_failed_once_is_tried_once_more_between_half_a_second_and_one_and_a
 
 
 @pytest.mark.parametrize("part", ["screenshot", "readability_extract"])
-def test_a_page_with_one_of_both_is_prepared_with_a_warning(part: str) -> None:
+def test_a_page_with_only_one_part_is_prepared_with_a_warning(part: str) -> None:
     script = Script(**{part: [LATE, LATE]})
     output = script.prepare().output or {}
     assert output["missing"] == [part.removesuffix("_extract")]
@@ -114,7 +114,7 @@ def test_a_page_with_one_of_both_is_prepared_with_a_warning(part: str) -> None:
     assert script.calls.count(f"browser_{part}") == 2
 
 
-def test_a_page_with_neither_is_not_prepared_and_may_be_tried_again() -> None:
+def test_a_page_without_both_parts_fails_with_a_retryable_error() -> None:
     script = Script(screenshot=[LATE, LATE], readability_extract=[LATE, LATE])
     error = script.prepare().error or {}
     assert (error["errorCode"], error["retryable"]) == ("PAGE_PREP_FAILED", True)
@@ -126,28 +126,28 @@ def test_a_page_with_neither_is_not_prepared_and_may_be_tried_again() -> None:
     assert len(script.pauses) == 1
 
 
-def test_a_text_that_is_too_large_is_not_asked_for_again() -> None:
+def test_a_text_that_is_too_large_is_not_requested_again() -> None:
     script = Script(readability_extract=[ReadabilityTooLarge("too long")])
     assert (script.prepare().output or {})["missing"] == ["readability"]
     assert script.calls.count("browser_readability_extract") == 1
     assert script.pauses == []
 
 
-def test_a_page_that_never_loads_wholly_is_taken_as_it_is() -> None:
+def test_a_page_that_never_finishes_loading_is_used_as_it_is() -> None:
     script = Script(wait_for_loaded=[NavigationTimeout("not yet")])
     assert (script.prepare().output or {})["warnings"] == ["The page is used as it is: not yet"]
 
 
 @pytest.mark.parametrize("part", ["wait_for_loaded", "screenshot", "readability_extract"])
 @pytest.mark.parametrize("lost", [TaskTabClosed, InvalidTaskTab, OwnPage])
-def test_without_a_page_nothing_more_is_tried(part: str, lost: type[ToolFailed]) -> None:
+def test_a_lost_page_ends_the_preparation(part: str, lost: type[ToolFailed]) -> None:
     script = Script(**{part: [lost("gone")]})
     assert (script.prepare().error or {})["errorCode"] == lost.code
     assert script.calls[-1] == f"browser_{part}"
     assert script.pauses == []
 
 
-def test_a_text_is_inline_below_one_threshold_and_refused_above_the_other() -> None:
+def test_a_text_is_inline_below_a_threshold_and_refused_above_a_larger_one() -> None:
     assert is_inline(0)
     assert is_inline(262_143)
     assert not is_inline(262_144)

@@ -1,4 +1,4 @@
-"""What the agent's model is told of a journal, and how an answer is judged."""
+"""Messages that the agent builds from a journal, and the check of its output."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SCHEMA = {
 
 
 def turn(number: int, *calls: dict[str, Any]) -> StepView:
-    """A turn of the model that asked for calls."""
+    """Return the step of a model turn that requested tool calls."""
     usage = {"inputTokens": 1, "outputTokens": 1, "costUsd": None}
     said = {"content": "", "stop": "tool_calls", "usage": usage, "calls": list(calls)}
     return StepView(number, "turn", {"kind": "turn", "turn": number}, True, said, None)
@@ -34,13 +34,13 @@ def asked(id_: str, **args: Any) -> dict[str, Any]:
 
 
 def call(turn_: int, id_: str, output: dict[str, Any] | None, **error: Any) -> StepView:
-    """A call that was made for a turn."""
+    """Return the step of a tool call that a turn requested."""
     told = {"kind": "call", "turn": turn_, "tool": "read_file", "args": {}, "toolCallId": id_}
     return StepView(0, "call", told, not error, output, error or None, Effect.READ)
 
 
 def long_journal(turns: int) -> list[StepView]:
-    """Turns with a long argument and a long result each."""
+    """Return turns that each have a long argument and a long result."""
     lines = []
     for n in range(1, turns + 1):
         lines.append(turn(n, asked(f"c{n}", path="p" * 1000)))
@@ -53,13 +53,13 @@ def size(messages: list[Any]) -> int:
     return sum(len(m.content) for m in messages) + sum(len(str(one.arguments)) for one in calls)
 
 
-def test_a_short_talk_is_told_whole() -> None:
+def test_a_short_conversation_is_sent_in_full() -> None:
     told = build_messages(INPUTS, long_journal(3), size=300_000)
     assert [message.role for message in told] == ["system", "user", *["assistant", "tool"] * 3]
     assert not any("shortened" in message.content for message in told)
 
 
-def test_of_a_long_talk_the_old_results_are_shortened_and_the_last_stay_whole() -> None:
+def test_a_long_conversation_has_its_old_results_shortened_and_the_latest_sent_in_full() -> None:
     told = build_messages(INPUTS, long_journal(30), size=36_000)
     results = [message.content for message in told if message.role == "tool"]
     assert size(told) <= 36_000
@@ -68,7 +68,7 @@ def test_of_a_long_talk_the_old_results_are_shortened_and_the_last_stay_whole() 
     assert all(json.loads(one)["toolCallId"] == f"c{n}" for n, one in enumerate(results, 1))
 
 
-def test_every_call_has_a_result_also_one_that_was_lost() -> None:
+def test_every_call_has_a_result_even_a_lost_or_refused_one() -> None:
     lost = {"errorCode": "STEP_EXECUTION_FAILED", "message": "m", "details": {"effect": "unknown"}}
     refused = {**asked("c2"), "refused": "no such tool"}
     journal = [turn(1, asked("c1"), refused), call(1, "c1", None, **lost)]
@@ -81,7 +81,7 @@ def test_every_call_has_a_result_also_one_that_was_lost() -> None:
     assert told[0]["error"]["details"] == {"effect": "unknown"}
 
 
-def test_calls_of_a_turn_come_one_after_another_then_the_next_turn() -> None:
+def test_calls_of_a_turn_run_in_order_before_the_next_turn() -> None:
     journal = [turn(1, asked("a"), {**asked("x"), "refused": "broken"}, asked("b"))]
     first = next_step(INPUTS, journal)
     second = next_step(INPUTS, [*journal, call(1, "a", {"ok": True})])
@@ -102,7 +102,7 @@ def test_calls_of_a_turn_come_one_after_another_then_the_next_turn() -> None:
         (None, 0.0, [], 1),
     ],
 )
-def test_an_output_is_judged_by_its_fields(
+def test_an_output_is_scored_by_its_fields(
     output: Any, score: float, missing: list[str], mismatched: int
 ) -> None:
     verdict = verify_output(output, SCHEMA)
@@ -111,7 +111,7 @@ def test_an_output_is_judged_by_its_fields(
     assert verdict["pass"] == (score == 1.0)
 
 
-def test_a_talk_begins_with_the_user() -> None:
+def test_a_conversation_starts_with_a_user_message() -> None:
     before = [
         HistoryMessage("user", "x" * 5000),
         HistoryMessage("assistant", "Yes."),
@@ -121,7 +121,7 @@ def test_a_talk_begins_with_the_user() -> None:
     assert [(one.role, one.content) for one in told[1:]] == [("user", "And?"), ("user", "Do it.")]
 
 
-def test_where_nothing_else_helps_the_last_results_and_words_are_shortened_too() -> None:
+def test_the_latest_results_are_shortened_when_nothing_else_fits() -> None:
     lines = [turn(1, *(asked(f"c{n}", path="p" * 50_000) for n in range(3)))]
     lines += [call(1, f"c{n}", {"ok": True, "result": "r" * 20_000}) for n in range(3)]
     told = build_messages(INPUTS, lines, size=20_000)
@@ -129,7 +129,7 @@ def test_where_nothing_else_helps_the_last_results_and_words_are_shortened_too()
     assert [message.role for message in told][2:] == ["assistant", "tool", "tool", "tool"]
 
 
-def test_a_page_that_is_shortened_can_still_be_read_on() -> None:
+def test_a_shortened_page_result_keeps_its_artifact_id() -> None:
     lines = long_journal(8)
     page = {"ok": True, "result": {"preview": "x" * 9000}, "artifactId": "art_page"}
     lines.insert(2, StepView(9, "page", {"kind": "page", "turn": 1}, True, page, None))

@@ -1,4 +1,4 @@
-"""How many tabs a batch uses at once."""
+"""The number of tabs that a batch uses at the same time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from runners.browser.pool.cpu import CpuLoad, cpu_seconds, usable_cores
 
 
 class Machine:
-    """A clock and a processor that a test turns by hand."""
+    """A clock and a CPU load that the test controls."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -34,7 +34,7 @@ def after(machine: Machine, batch: AdaptiveConcurrency, *, busy: float, pages: i
     return batch.current()
 
 
-def test_a_batch_begins_with_what_was_asked_for() -> None:
+def test_a_batch_starts_with_the_requested_number_of_tabs() -> None:
     assert [Machine().batch(asked).current() for asked in (1, 3, 5)] == [1, 3, 5]
 
 
@@ -44,14 +44,14 @@ def test_a_saturated_machine_keeps_two_tabs_a_core() -> None:
     assert after(machine, machine.batch(5, cores=8), busy=1.0) == 5
 
 
-def test_pages_that_wait_for_the_network_get_every_tab_back() -> None:
+def test_a_batch_that_waits_for_the_network_gets_all_its_tabs_back() -> None:
     machine = Machine()
     batch = machine.batch(5)
     assert after(machine, batch, busy=1.0) == 4
     assert after(machine, batch, busy=0.3) == 5
 
 
-def test_between_spare_and_saturated_nothing_changes() -> None:
+def test_the_number_of_tabs_does_not_change_at_a_moderate_load() -> None:
     machine = Machine()
     batch = machine.batch(5)
     assert after(machine, batch, busy=0.9) == 5
@@ -67,7 +67,7 @@ def test_batches_of_one_process_share_its_cores() -> None:
     assert after(machine, batches[0], busy=0.1) == 5
 
 
-def test_the_number_changes_by_one_in_the_time_of_a_page() -> None:
+def test_the_number_of_tabs_changes_by_at_most_one_per_page_duration() -> None:
     machine = Machine()
     batch = machine.batch(5, cores=1)
     machine.run(0.6, busy=1.0)
@@ -79,7 +79,7 @@ def test_the_number_changes_by_one_in_the_time_of_a_page() -> None:
     assert batch.current() == 4
 
 
-def test_where_the_load_is_unknown_the_batch_keeps_what_it_asked_for() -> None:
+def test_a_batch_keeps_its_requested_tabs_when_the_load_is_unknown() -> None:
     machine = Machine()
     machine.load = CpuLoad(lambda: None, lambda: machine.now)
     assert after(machine, machine.batch(5), busy=1.0) == 5
@@ -101,7 +101,7 @@ def quota(folder: Path, line: str) -> Path:
     return folder
 
 
-def test_a_containers_quota_counts_before_the_machines_processors(tmp_path: Path) -> None:
+def test_a_container_cpu_quota_takes_precedence_over_the_machines_cores(tmp_path: Path) -> None:
     limited = quota(tmp_path, "150000 100000\n")
     used, _ = cpu_seconds(limited) or (0, 0)
     assert used == 2.5
@@ -115,11 +115,11 @@ def test_without_a_quota_the_machine_is_measured(tmp_path: Path, line: str) -> N
     assert cpu_seconds(quota(tmp_path, line), stat) == (150.0, 1000.0)
 
 
-def test_where_nothing_is_told_nothing_is_known(tmp_path: Path) -> None:
+def test_the_cpu_time_is_unknown_without_cgroup_and_proc_files(tmp_path: Path) -> None:
     assert cpu_seconds(tmp_path / "none", tmp_path / "none") is None
 
 
-def test_the_real_machine_answers() -> None:
+def test_the_measurement_works_on_this_machine() -> None:
     measure: Callable[[], tuple[float, float] | None] = cpu_seconds
     first, second = measure(), measure()
     assert usable_cores() >= 1

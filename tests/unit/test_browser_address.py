@@ -1,4 +1,4 @@
-"""Which addresses a browser may be sent to, judged by their words alone."""
+"""Which addresses a browser may open, decided from their text without DNS lookups."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def code_of(url: str, trust: str = "remote") -> str:
         f"http://example.test/{'a' * 8192}",
     ],
 )
-def test_what_is_no_plain_web_address_is_an_invalid_parameter(url: str) -> None:
+def test_an_invalid_web_address_is_an_invalid_parameter(url: str) -> None:
     assert code_of(url, "remote") == code_of(url, "local") == "INVALID_PARAMETER"
 
 
@@ -132,7 +132,7 @@ def test_what_is_no_plain_web_address_is_an_invalid_parameter(url: str) -> None:
         "http://nas.home.arpa/",
     ],
 )
-def test_a_remote_caller_reaches_no_address_that_is_not_public(url: str) -> None:
+def test_a_remote_caller_reaches_only_public_addresses(url: str) -> None:
     assert code_of(url, "remote") == "TRUST_LEVEL_NOT_ALLOWED"
     assert code_of(url, "local") == "OK"
 
@@ -159,7 +159,7 @@ def test_a_remote_caller_reaches_no_address_that_is_not_public(url: str) -> None
         ("http://example.test/%20%E4%B8%AD?a=%2B", "http://example.test/%20%E4%B8%AD?a=%2B"),
     ],
 )
-def test_a_public_address_comes_back_as_the_browser_will_open_it(url: str, normal: str) -> None:
+def test_a_public_address_is_returned_in_normal_form(url: str, normal: str) -> None:
     assert check_address(url, "remote") == normal
 
 
@@ -175,7 +175,7 @@ def test_every_item_of_the_shared_list_gets_its_code() -> None:
 
 
 def spellings_of(number: int) -> list[str]:
-    """Return ways in which a browser lets one write an IPv4 address."""
+    """Return the spellings of an IPv4 address that browsers accept."""
     address = ipaddress.IPv4Address(number)
     a, b, c, d = address.packed
     return [
@@ -190,7 +190,7 @@ def spellings_of(number: int) -> list[str]:
 
 
 def carriers_of(number: int) -> list[str]:
-    """Return IPv6 addresses whose packets end at an IPv4 address."""
+    """Return IPv6 addresses whose packets are routed to an IPv4 address."""
     address = ipaddress.IPv4Address(number)
     a, b, c, d = address.packed
     sixtofour = f"[2002:{a:02x}{b:02x}:{c:02x}{d:02x}::1]"
@@ -204,14 +204,14 @@ private_numbers = st.sampled_from([ipaddress.IPv4Network(net) for net in PRIVATE
 
 
 @given(private_numbers)
-def test_no_spelling_of_a_private_address_gets_through(number: int) -> None:
+def test_every_spelling_of_a_private_address_is_refused(number: int) -> None:
     for host in spellings_of(number) + carriers_of(number):
         with pytest.raises(AddressNotAllowed):
             check_address(f"http://{host}/", "remote")
 
 
 @given(st.integers(0, 2**32 - 1))
-def test_every_short_spelling_is_read_as_the_address_that_it_means(number: int) -> None:
+def test_every_spelling_is_normalized_to_its_address(number: int) -> None:
     address = ipaddress.IPv4Address(number)
     for host in spellings_of(number):
         assert check_address(f"http://{host}/", "local") == f"http://{address}/"
@@ -220,7 +220,7 @@ def test_every_short_spelling_is_read_as_the_address_that_it_means(number: int) 
 @given(st.text() | st.text(alphabet="htps:/@.[]%0x1279local#?\\ ⓛ。\t", max_size=30))
 @example("http://[")
 @example("http://xn--\u0080/")
-def test_any_text_is_either_an_address_or_refused(text: str) -> None:
+def test_any_text_is_either_a_valid_address_or_refused(text: str) -> None:
     for url in (text, f"http://{text}", f"https://{text}.example/"):
         try:
             normal = check_address(url, "remote")

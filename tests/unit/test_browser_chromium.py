@@ -1,4 +1,4 @@
-"""Which Chromium is used, and how one is had where there is none."""
+"""Which Chromium is used, and how a missing one is installed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ printf '#!/bin/sh\\n' > "$TMPDIR/chromium"; chmod +x "$TMPDIR/chromium"
 
 
 def program(folder: Path, name: str, text: str = "#!/bin/sh\n") -> Path:
-    """Put an executable into a folder."""
+    """Create an executable in a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / name
     path.write_text(text)
@@ -29,7 +29,7 @@ def program(folder: Path, name: str, text: str = "#!/bin/sh\n") -> Path:
 
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A machine with nothing on it but what the test puts on its PATH."""
+    """Return the only folder on PATH, which holds only what the test adds."""
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
@@ -39,14 +39,14 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_a_configured_browser_comes_first(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_configured_browser_is_preferred(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program(path, "chromium-headless-shell")
     mine = program(path.parent / "mine", "browser")
     monkeypatch.setenv("CONTINUITY_CHROMIUM", str(mine))
     assert (find_chromium().path, find_chromium().source) == (mine, "configured")
 
 
-def test_a_configured_browser_that_is_not_there_is_an_error_that_names_the_variable(
+def test_a_missing_configured_browser_is_an_error_that_names_the_variable(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program(path, "chromium")
@@ -63,7 +63,7 @@ def test_the_headless_shell_is_preferred_to_the_full_browsers(path: Path) -> Non
         assert (find_chromium().path, find_chromium().source) == (found, "path")
 
 
-def test_debians_wrapper_is_replaced_by_what_it_wraps() -> None:
+def test_debians_wrapper_script_is_replaced_by_its_binary() -> None:
     wrapper, binary = (Path(f"/usr/{d}/chromium-headless-shell") for d in ("bin", "lib/chromium"))
     expected = binary if os.access(binary, os.X_OK) else wrapper
     assert chromium._unwrapped(wrapper) == expected
@@ -79,7 +79,7 @@ def test_playwrights_newest_download_is_found(path: Path, monkeypatch: pytest.Mo
     assert (find_chromium().path, find_chromium().source) == (found, "playwright")
 
 
-def test_where_there_is_none_the_error_names_the_way_out(path: Path) -> None:
+def test_the_error_for_a_missing_browser_names_the_package_to_install(path: Path) -> None:
     for attempt in (find_chromium, lambda: obtain_chromium(lambda line: None)):
         with pytest.raises(ChromiumMissing, match="apt-get install chromium-headless-shell"):
             attempt()
@@ -93,7 +93,7 @@ def test_the_error_has_the_shape_of_a_failed_tool(path: Path) -> None:
     assert "CONTINUITY_CHROMIUM" in told["recovery"]
 
 
-def test_where_npm_is_the_browser_comes_from_it_and_is_found_again(path: Path) -> None:
+def test_a_missing_browser_is_installed_with_npm_and_found_again(path: Path) -> None:
     program(path, "npm", f"{NPM}".replace("mkdir", "/bin/mkdir"))
     program(path, "node", f"{NODE}".replace("chmod +x", "/bin/chmod +x"))
     said: list[str] = []
@@ -106,9 +106,7 @@ def test_where_npm_is_the_browser_comes_from_it_and_is_found_again(path: Path) -
 
 
 @pytest.mark.parametrize("broken", ["npm", "node"])
-def test_an_install_that_fails_leaves_nothing_that_looks_like_a_browser(
-    path: Path, broken: str
-) -> None:
+def test_a_failed_install_leaves_no_browser_to_find(path: Path, broken: str) -> None:
     program(path, "npm", NPM.replace("mkdir", "/bin/mkdir"))
     program(path, "node", NODE.replace("chmod +x", "/bin/chmod +x"))
     program(path, broken, "#!/bin/sh\nexit 1\n")
@@ -118,9 +116,7 @@ def test_an_install_that_fails_leaves_nothing_that_looks_like_a_browser(
         find_chromium()
 
 
-def test_debians_package_is_installed_by_root_alone(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_root_installs_the_debian_package(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install = f'#!/bin/sh\n[ "$1" = install ] || exit 0\n/bin/cp {path}/apt-get {path}/chromium\n'
     program(path, "apt-get", install)
     monkeypatch.setattr(chromium, "wants_sandbox", lambda: True)
@@ -131,6 +127,6 @@ def test_debians_package_is_installed_by_root_alone(
         assert obtain_chromium(lambda line: None).path == path / "chromium"
 
 
-def test_the_sandbox_is_off_for_root_alone() -> None:
+def test_the_sandbox_is_disabled_only_for_root() -> None:
     assert chromium.wants_sandbox() is (os.geteuid() != 0)
     assert "--no-sandbox" not in chromium.launch_args()

@@ -1,4 +1,4 @@
-"""What the browser's errors become."""
+"""The mapping of the browser's errors to tool failures."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ URL = "http://example.test:8080/a?token=t"
         ("something at /usr/lib/secret/place.js:3\nCall log:", NavigationFailed),
     ],
 )
-def test_each_error_of_the_browser_becomes_one_failure(told: str, kind: type[ToolFailed]) -> None:
+def test_each_browser_error_maps_to_one_failure(told: str, kind: type[ToolFailed]) -> None:
     failure = navigation_failure(told, URL)
     assert type(failure) is kind
     assert "/usr" not in failure.message
@@ -44,7 +44,7 @@ def test_a_network_failure_names_the_browsers_own_error_and_the_host() -> None:
     assert failure.message == "example.test:8080 refused the connection: nothing answers there."
 
 
-def test_a_document_that_gave_way_to_another_is_told_from_a_page_that_died() -> None:
+def test_a_replaced_document_is_distinguished_from_a_crashed_page() -> None:
     assert is_context_lost(Error("Protocol error: Execution context was destroyed."))
     assert is_context_lost(Error("Inspected target navigated or closed"))
     assert not is_context_lost(Error("Target page, context or browser has been closed"))

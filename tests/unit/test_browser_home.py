@@ -1,4 +1,4 @@
-"""The browser's temporary directory, and what becomes of it."""
+"""The browser's temporary directory and its removal."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_removing_a_home_deletes_it_and_may_be_done_twice(base: Path) -> None:
     assert list(base.iterdir()) == []
 
 
-def test_children_started_meanwhile_put_their_files_there_and_nobody_else_does(base: Path) -> None:
+def test_only_child_processes_use_the_home_as_their_temporary_directory(base: Path) -> None:
     home = BrowserHome()
     before = os.environ.get("TMPDIR")
     with home.as_tmpdir():
@@ -61,7 +61,7 @@ def test_children_started_meanwhile_put_their_files_there_and_nobody_else_does(b
     home.remove()
 
 
-def test_the_home_of_a_living_owner_is_left_alone(base: Path) -> None:
+def test_the_home_of_a_running_owner_is_not_removed(base: Path) -> None:
     mine, other = BrowserHome(), start_owner(base)
     assert other.stdout is not None
     theirs = Path(other.stdout.readline().strip())
@@ -72,7 +72,7 @@ def test_the_home_of_a_living_owner_is_left_alone(base: Path) -> None:
     mine.remove()
 
 
-def test_the_home_of_a_killed_owner_is_swept(base: Path) -> None:
+def test_the_home_of_a_killed_owner_is_removed(base: Path) -> None:
     owner = start_owner(base)
     assert owner.stdout is not None
     left = Path(owner.stdout.readline().strip())
@@ -82,13 +82,13 @@ def test_the_home_of_a_killed_owner_is_swept(base: Path) -> None:
     assert list(base.iterdir()) == []
 
 
-def test_a_directory_without_an_owners_lock_is_not_ours(base: Path) -> None:
+def test_a_directory_without_a_lock_is_not_removed(base: Path) -> None:
     (base / f"{PREFIX}other").mkdir()
     assert sweep_homes() == 0
     assert (base / f"{PREFIX}other").is_dir()
 
 
-def test_processes_that_live_in_a_home_end_with_it(base: Path) -> None:
+def test_removing_a_home_kills_the_browser_processes_that_use_it(base: Path) -> None:
     home = BrowserHome()
     stuck = subprocess.Popen(["sh", "-c", "sleep 60; :", f"--user-data-dir={home.path}/profile"])
     bystander = subprocess.Popen(["sleep", "60"], env={**os.environ, "TMPDIR": str(home.path)})

@@ -1,4 +1,4 @@
-"""The browser's modules stay light until a browser is needed, and know nothing of the apps."""
+"""Importing the browser's modules loads neither Playwright nor any app."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ print(sorted({name.partition(".")[0] for name in sys.modules} & set(heavy)))
 """
 
 
-def test_no_module_of_the_browser_loads_playwright_or_an_app() -> None:
+def test_no_browser_module_imports_playwright_or_an_app() -> None:
     loaded = subprocess.check_output([sys.executable, "-c", PROBE], text=True)
     assert loaded.strip() == "[]"
 

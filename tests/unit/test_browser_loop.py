@@ -1,4 +1,4 @@
-"""The one event loop of a process."""
+"""The shared event loop thread of a process."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ async def answer() -> str:
     return threading.current_thread().name
 
 
-def test_a_coroutine_runs_on_the_loop_thread_and_its_result_comes_back(loop: LoopThread) -> None:
+def test_a_coroutine_runs_on_the_loop_thread_and_its_result_is_returned(loop: LoopThread) -> None:
     assert loop.submit(answer()).result(5) == "loop-test"
 
 
-def test_an_exception_comes_back_to_who_submitted(loop: LoopThread) -> None:
+def test_an_exception_is_raised_to_the_submitter(loop: LoopThread) -> None:
     async def fail() -> None:
         raise ValueError("no")
 
@@ -52,7 +52,7 @@ def test_cancelling_the_future_cancels_the_task(loop: LoopThread) -> None:
     assert ended.wait(5)
 
 
-def test_ping_tells_a_loop_that_hangs_from_one_that_answers(loop: LoopThread) -> None:
+def test_ping_detects_a_loop_that_hangs(loop: LoopThread) -> None:
     hangs = threading.Event()
 
     async def hang() -> None:
@@ -67,7 +67,7 @@ def test_ping_tells_a_loop_that_hangs_from_one_that_answers(loop: LoopThread) ->
     assert loop.ping(5)
 
 
-def test_a_closed_loop_cancels_its_tasks_and_takes_no_more(loop: LoopThread) -> None:
+def test_a_closed_loop_cancels_its_tasks_and_accepts_no_more(loop: LoopThread) -> None:
     sleeping = loop.submit(asyncio.sleep(60))
     loop.close()
     loop.close()
@@ -87,7 +87,7 @@ def test_a_process_has_one_loop_and_a_closed_one_is_replaced() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork.*:DeprecationWarning")
-def test_a_forked_child_gets_a_loop_of_its_own() -> None:
+def test_a_forked_child_gets_its_own_loop() -> None:
     assert get_loop().submit(answer()).result(5)
     child = os.fork()
     if child == 0:

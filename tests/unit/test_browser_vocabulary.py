@@ -1,4 +1,4 @@
-"""What callers may ask of a page reading."""
+"""The parameters of the read_page tool."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from runners.browser.parameters import ExtractOptions, WaitCondition
 from runners.browser.tools.read_page import ReadPage, read_page
 
 
-def test_without_options_the_defaults_of_the_contract_hold() -> None:
+def test_without_options_the_defaults_of_the_contract_apply() -> None:
     asked = ReadPage.model_validate({"url": "http://example.test/"})
     assert asked.extract.model_dump(by_alias=True) == {
         "pageInfo": True,
@@ -23,7 +23,7 @@ def test_without_options_the_defaults_of_the_contract_hold() -> None:
 
 
 @pytest.mark.parametrize("value", [1, 1000, 5.0])
-def test_whole_numbers_in_range_are_taken(value: float) -> None:
+def test_whole_numbers_in_range_are_accepted(value: float) -> None:
     assert ExtractOptions.model_validate({"maxElements": value}).max_elements == value
 
 
@@ -44,7 +44,7 @@ def test_whole_numbers_in_range_are_taken(value: float) -> None:
         {"unknown": 1},
     ],
 )
-def test_other_extract_options_are_refused(options: dict[str, Any]) -> None:
+def test_invalid_extract_options_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         ExtractOptions.model_validate(options)
 
@@ -61,17 +61,17 @@ def test_other_extract_options_are_refused(options: dict[str, Any]) -> None:
         {},
     ],
 )
-def test_conditions_without_sense_are_refused(condition: dict[str, Any]) -> None:
+def test_invalid_wait_conditions_are_refused(condition: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         WaitCondition.model_validate(condition)
 
 
-def test_a_page_that_rests_needs_no_value() -> None:
+def test_the_stable_condition_needs_no_value() -> None:
     condition = WaitCondition.model_validate({"type": "stable", "timeoutMs": 120_000})
     assert (condition.value, condition.timeout_ms) == (None, 120_000)
 
 
-def test_the_schema_speaks_camel_case_and_is_closed() -> None:
+def test_the_schema_is_camel_case_and_allows_no_other_properties() -> None:
     schema = read_page.input_model.model_json_schema()
     assert set(schema["properties"]) == {"url", "extract", "waitFor", "screenshot"}
     assert schema["additionalProperties"] is False

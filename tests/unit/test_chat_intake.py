@@ -1,4 +1,4 @@
-"""Intake: kinds of tasks, what a message says of itself, and answers to questions."""
+"""Chat intake: task types, the slots that a message names, and answers to questions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.gate_sets import own_set
 ASKED = ["environment", "target", "success_criteria"]
 
 
-def test_the_labelled_messages_are_taken_for_what_they_are() -> None:
+def test_labelled_messages_are_classified_with_few_errors() -> None:
     messages = own_set()
     wrong = [
         one.text
@@ -36,7 +36,7 @@ def test_at_most_three_questions_are_asked_in_the_language_of_the_message() -> N
     assert [language_of(text) for text in (*english, *chinese)] == ["en"] * 3 + ["zh"] * 3
 
 
-def test_an_exploration_is_never_held_up() -> None:
+def test_a_concept_exploration_has_no_missing_slots() -> None:
     assert missing_slots("concept_exploration", {}) == []
 
 
@@ -68,12 +68,12 @@ def test_a_message_names_its_own_slots(message: str, slots: dict[str, str]) -> N
         "staging, the job, no errors",
     ],
 )
-def test_answers_are_told_apart_by_number_line_or_label(message: str) -> None:
+def test_answers_are_separated_by_number_line_or_label(message: str) -> None:
     said = dict(zip(ASKED, ["staging", "the job", "no errors"], strict=True))
     assert answers_in(message, ASKED) == said
 
 
-def test_one_answer_is_for_the_question_it_fits_or_else_the_first() -> None:
+def test_a_single_answer_goes_to_the_question_it_fits_or_else_the_first() -> None:
     assert answers_in("the nightly job", ["target", "success_criteria"]) == {
         "target": "the nightly job"
     }
@@ -82,7 +82,7 @@ def test_one_answer_is_for_the_question_it_fits_or_else_the_first() -> None:
     }
 
 
-def test_a_new_request_is_no_answer() -> None:
+def test_a_new_request_is_not_an_answer() -> None:
     assert is_new_request("Run the unit tests instead")
     assert is_new_request("What is a slot?")
     assert not is_new_request("staging")

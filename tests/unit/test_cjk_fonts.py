@@ -1,4 +1,4 @@
-"""Fonts for Chinese, Japanese and Korean: when the set-up installs them, and what doctor says."""
+"""CJK fonts: when the setup script installs them, and what `manage.py doctor` reports."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SENTENCE = "No font for Chinese, Japanese or Korean was found: screenshots show 
 
 
 class Machine:
-    """A Linux with no programs but those that a test puts there."""
+    """A Linux machine whose PATH has only the programs that a test adds."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -41,7 +41,7 @@ class Machine:
         path.chmod(0o755)
 
     def was_asked_for(self) -> list[str]:
-        """Return the packages that apt-get was to install, in order."""
+        """Return the packages that apt-get was called to install, in order."""
         log = self.folder / "installed"
         return log.read_text().split() if log.exists() else []
 
@@ -60,7 +60,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 @pytest.fixture
 def setup_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The set-up's module."""
+    """Return the setup script as a module."""
     spec = importlib.util.spec_from_file_location("setup_script", ROOT / ".ci" / "setup.py")
     assert spec is not None
     assert spec.loader is not None
@@ -70,7 +70,7 @@ def setup_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
-def test_where_a_font_is_there_nothing_is_installed_or_said(
+def test_nothing_is_installed_or_printed_when_a_cjk_font_exists(
     setup_script: ModuleType, machine: Machine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     machine.has("fc-list", FC_LIST)
@@ -79,7 +79,7 @@ def test_where_a_font_is_there_nothing_is_installed_or_said(
     assert (machine.was_asked_for(), capsys.readouterr().out) == ([], "")
 
 
-def test_where_only_other_fonts_are_one_is_installed_in_one_line(
+def test_a_missing_cjk_font_is_installed_and_reported_in_one_line(
     setup_script: ModuleType, machine: Machine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     machine.has("fc-list", FC_LIST)
@@ -90,7 +90,7 @@ def test_where_only_other_fonts_are_one_is_installed_in_one_line(
 
 
 @pytest.mark.parametrize("has_font", [False, True])
-def test_without_fc_list_that_is_installed_first(
+def test_fontconfig_is_installed_first_when_fc_list_is_missing(
     setup_script: ModuleType, machine: Machine, has_font: bool
 ) -> None:
     if has_font:
@@ -99,7 +99,7 @@ def test_without_fc_list_that_is_installed_first(
     assert machine.was_asked_for() == ["fontconfig"] + ["fonts-wqy-microhei"] * (not has_font)
 
 
-def test_where_nothing_may_be_installed_one_sentence_says_what_is_missing(
+def test_without_root_one_line_reports_the_missing_font(
     setup_script: ModuleType,
     machine: Machine,
     monkeypatch: pytest.MonkeyPatch,
@@ -111,7 +111,7 @@ def test_where_nothing_may_be_installed_one_sentence_says_what_is_missing(
     assert (machine.was_asked_for(), SENTENCE in told, told.count("\n")) == ([], True, 1)
 
 
-def test_what_cannot_be_installed_is_tried_once_and_does_not_end_the_setup(
+def test_a_failed_install_is_tried_once_and_does_not_fail_the_setup(
     setup_script: ModuleType, machine: Machine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     machine.has("fc-list", FC_LIST)
@@ -132,7 +132,7 @@ def test_what_cannot_be_installed_is_tried_once_and_does_not_end_the_setup(
         ([], "note", "fc-list is missing"),
     ],
 )
-def test_doctor_says_whether_screenshots_show_chinese(
+def test_doctor_reports_whether_screenshots_show_chinese(
     machine: Machine, installed: list[str], verdict: str, text: str
 ) -> None:
     for name in installed:

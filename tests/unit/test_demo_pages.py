@@ -1,4 +1,4 @@
-"""The pages of the shipped site: whole, offline, awkward where promised, and true to the code."""
+"""The pages of the demo site: well-formed, offline, and consistent with the code."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ RUN_CODES = {
     "ARTIFACT_EXPIRED",
     "TPL_LOGIN_FIELD_NOT_FOUND",
 }
-# Codes of several causes, each with a way out of its own.
+# Codes with several causes, each with its own recovery.
 SHARED_CODES = {
     "STEP_EXECUTION_FAILED",
     "INVALID_PARAMETER",
@@ -54,12 +54,12 @@ def _coded(module: ModuleType) -> list[type[Any]]:
 
 
 FAILED = [*_coded(runners.errors), *_coded(runners.actions.errors)]
-# CdpLost has the code of its kind, but is never tried again: the row says so in words.
+# CdpLost shares its parent's code but is never retried; the row explains that in words.
 FAILURES = [kind for kind in FAILED if kind.code not in SHARED_CODES and kind is not CdpLost]
 
 
 class Outline(HTMLParser):
-    """Collects what the tests ask of a page, and fails on tags that do not match."""
+    """Collects tags, ids and addresses of a page, and fails on tags that do not match."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -88,7 +88,7 @@ class Outline(HTMLParser):
 
 
 @pytest.mark.parametrize("file", HTML_FILES, ids=lambda file: file.name)
-def test_a_page_is_whole(file: Path) -> None:
+def test_a_page_is_well_formed(file: Path) -> None:
     page = file.read_text("utf-8")
     outline = Outline(page)
     assert page.startswith("<!doctype html>\n<html lang=")
@@ -99,27 +99,27 @@ def test_a_page_is_whole(file: Path) -> None:
 
 
 @pytest.mark.parametrize("file", HTML_FILES, ids=lambda file: file.name)
-def test_a_page_names_only_addresses_of_the_site_that_exist(file: Path) -> None:
+def test_a_page_links_only_to_existing_pages_of_the_site(file: Path) -> None:
     addresses = set(Outline(file.read_text("utf-8")).addresses)
     assert all(address.startswith("/") and not address.startswith("//") for address in addresses)
     known = {f"/{page.relative_to(PAGES).as_posix()}" for page in PAGES.rglob("*.*")}
     assert addresses <= known | {"/", "/start"}
 
 
-def test_the_scripts_and_the_style_sheet_ask_nothing_of_the_outside() -> None:
+def test_the_scripts_and_the_style_sheet_load_nothing_from_other_sites() -> None:
     texts = [file.read_text("utf-8") for file in (PAGES / "assets").glob("*.[cj]s*")]
     assert len(texts) == 3
     assert not re.search(r"https?://|url\(|@import", "".join(texts))
 
 
-def test_the_events_are_written_by_a_script_only() -> None:
+def test_the_events_are_inserted_only_by_a_script() -> None:
     page = (PAGES / "events.html").read_text("utf-8")
     data = json.loads((PAGES / "data" / "events.json").read_text("utf-8"))
     assert "run.queued" not in page
     assert {"run.queued", "step.succeeded", "run.canceled"} <= {event["type"] for event in data}
 
 
-def test_the_handbook_is_very_long_and_holds_every_chapter() -> None:
+def test_the_handbook_is_very_long_and_contains_every_chapter() -> None:
     page = whole_handbook()
     outline = Outline(page)
     assert len(re.sub(r"<[^>]+>|\s+", " ", page)) > 25_000
@@ -135,7 +135,7 @@ def test_the_form_has_secrets_to_mask() -> None:
     assert re.search(r'name="access_token" type="text" value="[^"]{8,}"', page)
 
 
-def test_the_variables_on_the_page_of_operations_are_those_that_are_read() -> None:
+def test_the_operations_page_lists_only_variables_that_the_settings_read() -> None:
     page = (PAGES / "operations.html").read_text("utf-8")
     variables = re.findall(r'<th scope="row"><code>([A-Z_]+)</code>', page)
     read = "".join(file.read_text("utf-8") for file in (PAGES.parents[3] / "config").glob("*.py"))
@@ -143,7 +143,7 @@ def test_the_variables_on_the_page_of_operations_are_those_that_are_read() -> No
     assert [name for name in variables if name not in read] == []
 
 
-def test_the_page_of_error_codes_has_a_row_for_every_code() -> None:
+def test_the_error_codes_page_has_a_row_for_every_code() -> None:
     page = (PAGES / "error-codes.html").read_text("utf-8")
     ours = {kind.code for kind in [*_coded(decisions.errors), *FAILED]}
     rows = set(re.findall(r'<tr><th scope="row"><code>([A-Za-z_]+)</code>', page))
@@ -151,7 +151,7 @@ def test_the_page_of_error_codes_has_a_row_for_every_code() -> None:
 
 
 @pytest.mark.parametrize("kind", FAILURES, ids=lambda kind: kind.__name__)
-def test_the_way_out_on_the_page_is_the_way_out_of_the_code(kind: type[ToolFailed]) -> None:
+def test_the_error_codes_page_has_the_recovery_of_each_code(kind: type[ToolFailed]) -> None:
     page = (PAGES / "error-codes.html").read_text("utf-8")
     row = page.partition(f'<th scope="row"><code>{kind.code}</code>')[2].partition("</tr>")[0]
     assert kind.recovery in row

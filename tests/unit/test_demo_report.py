@@ -1,4 +1,4 @@
-"""What the first run prints: readable on a terminal and in a pipe, whatever a page calls itself."""
+"""The report that the demo prints: readable on a terminal and in a pipe, for any page title."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def test_a_failed_page_shows_its_code_in_place_of_its_title(piped: Console) -> N
     assert printed(piped)[-1].split() == ["/audit.html", "NAVIGATION_TIMEOUT", "30012"]
 
 
-def test_a_failed_page_without_an_error_is_shown_all_the_same(piped: Console) -> None:
+def test_a_failed_page_without_an_error_is_still_displayed(piped: Console) -> None:
     show_pages(piped, [{"url": SITE + "/x", "success": False, "error": None}], {})
     assert printed(piped)[-1].split() == ["/x", "not", "read"]
 
 
-def test_rows_keep_within_a_hundred_columns_in_a_pipe(piped: Console) -> None:
+def test_rows_are_at_most_a_hundred_columns_wide_in_a_pipe(piped: Console) -> None:
     long = read_page(
         "/life-of-a-run.html", "A title that goes on and on and on " * 9, pageType="search"
     )
@@ -64,7 +64,7 @@ def test_rows_keep_within_a_hundred_columns_in_a_pipe(piped: Console) -> None:
     assert len(lines) == 4
 
 
-def test_wide_letters_do_not_push_the_columns_about(piped: Console) -> None:
+def test_wide_characters_do_not_shift_the_columns(piped: Console) -> None:
     pages = [read_page(), read_page(title="中文标题" * 20), read_page(title="中")]
     show_pages(piped, pages, {0: 1, 1: 2, 2: 3})
     columns = {cell_len(line.partition("article")[0]) for line in printed(piped)[2:5]}
@@ -78,7 +78,7 @@ def test_a_title_cannot_write_markup_or_control_the_terminal(piped: Console) -> 
     assert not set(text) & {"\x1b", "\x07", "\r"}
 
 
-def test_a_terminal_that_knows_only_ascii_is_spared_the_rest() -> None:
+def test_characters_that_an_ascii_terminal_lacks_are_replaced() -> None:
     raw = io.BytesIO()
     console = Console(file=io.TextIOWrapper(raw, encoding="ascii"))
     show_pages(console, [read_page(title="Continuity 是什么")], {0: 5})
@@ -91,7 +91,7 @@ def test_sections_may_be_a_list_or_a_number(piped: Console) -> None:
     assert [line.split()[-1] for line in printed(piped)[2:4]] == ["3", "0"]
 
 
-def test_notes_tell_of_redirects_and_warnings(piped: Console) -> None:
+def test_notes_mention_redirects_and_warnings(piped: Console) -> None:
     moved = read_page("/start", pageInfo={"page": {"url": SITE + "/quick-start.html"}})
     show_notes(piped, [moved, read_page(), failed_page()], ["/missing answered 404."])
     assert printed(piped) == [
@@ -101,7 +101,7 @@ def test_notes_tell_of_redirects_and_warnings(piped: Console) -> None:
     ]
 
 
-def test_addresses_are_never_broken_over_lines(piped: Console) -> None:
+def test_addresses_are_never_wrapped(piped: Console) -> None:
     base_url = "http://127.0.0.1:8000/" + "prefix" * 20
     run = {"runId": "run_1", "status": "succeeded", "artifactIds": ["art_1"], "resultSummary": "ok"}
     show_addresses(piped, run, base_url=base_url, login_path="/admin/once/T/")
@@ -111,7 +111,7 @@ def test_addresses_are_never_broken_over_lines(piped: Console) -> None:
     assert "manage.py mcp_config" in text
 
 
-def test_where_links_are_not_made_the_way_in_is_a_password(piped: Console) -> None:
+def test_without_a_login_link_the_report_mentions_createsuperuser(piped: Console) -> None:
     run = {"runId": "run_1", "status": "succeeded", "artifactIds": []}
     show_addresses(piped, run, base_url="http://127.0.0.1:8000", login_path=None)
     text = "\n".join(printed(piped))
@@ -119,7 +119,7 @@ def test_where_links_are_not_made_the_way_in_is_a_password(piped: Console) -> No
     assert "None" not in text
 
 
-def test_a_failure_is_one_sentence_and_a_way_out(piped: Console) -> None:
+def test_a_failure_is_a_sentence_and_its_recovery(piped: Console) -> None:
     show_failure(piped, "the [bold]worker[/bold] is gone.", "start it.")
     assert printed(piped) == [
         "  Failed: the [bold]worker[/bold] is gone.",
@@ -146,7 +146,7 @@ def test_in_a_pipe_every_page_is_one_plain_line(piped: Console) -> None:
     assert reading.milliseconds == {1: 413}
 
 
-def test_events_that_are_no_page_are_passed_over(piped: Console) -> None:
+def test_events_that_belong_to_no_page_are_ignored(piped: Console) -> None:
     reading = ReadingProgress([SITE + "/"])
     with display_on(piped, 1) as display:
         reading.handle({"seq": 1, "type": "run.queued", "at": 0, "data": {}}, display)
@@ -162,7 +162,7 @@ def test_a_worker_that_takes_over_is_mentioned(piped: Console) -> None:
     assert printed(piped) == ["         Another worker continues where the last one stopped."]
 
 
-def test_on_a_terminal_a_bar_goes_and_leaves_nothing_behind() -> None:
+def test_the_progress_bar_is_cleared_on_a_terminal() -> None:
     console = Console(file=io.StringIO(), force_terminal=True, width=100)
     with display_on(console, 2) as display:
         display.start()

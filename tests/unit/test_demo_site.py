@@ -1,4 +1,4 @@
-"""The shipped site as a server: what it answers, what it refuses, how it ends."""
+"""The server of the demo site: its responses, what it refuses, and its shutdown."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def client(site: DemoSite) -> Iterator[httpx.Client]:
 
 
 def raw_answer(site: DemoSite, request: bytes) -> bytes:
-    """Send bytes as they are (a client library would tidy them up) and read to the end."""
+    """Send raw bytes, which a client library would normalize, and read until the end."""
     with socket.create_connection(("127.0.0.1", int(site.address.rpartition(":")[2]))) as wire:
         wire.sendall(request)
         return b"".join(iter(lambda: wire.recv(65536), b""))
@@ -46,45 +46,47 @@ def raw_answer(site: DemoSite, request: bytes) -> bytes:
         "/pages/",
     ],
 )
-def test_a_path_out_of_the_pages_reads_as_missing(site: DemoSite, path: str) -> None:
+def test_a_path_outside_the_pages_is_not_found(site: DemoSite, path: str) -> None:
     answer = raw_answer(site, f"GET {path} HTTP/1.1\r\nConnection: close\r\n\r\n".encode())
     assert answer.startswith(b"HTTP/1.1 404 ")
     assert b"There is no page here" in answer
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "BREW"])
-def test_only_reading_is_allowed(client: httpx.Client, method: str) -> None:
+def test_only_get_and_head_are_allowed(client: httpx.Client, method: str) -> None:
     answer = client.request(method, "/", content=b"GET /glossary.html HTTP/1.1\r\n\r\n")
     assert answer.status_code == 405
     assert answer.headers["Allow"] == "GET, HEAD"
     assert answer.headers["Connection"] == "close"
 
 
-def test_nonsense_on_the_wire_is_refused_and_the_site_lives_on(site: DemoSite) -> None:
+def test_an_invalid_request_is_refused_and_the_site_keeps_serving(site: DemoSite) -> None:
     assert b"400" in raw_answer(site, b"\x16\x03\x01 not http at all\r\n\r\n").split(b"\r\n")[0]
     assert httpx.get(site.address, trust_env=False).status_code == 200
 
 
-def test_every_address_is_answered_and_only_the_last_one_is_missing(site: DemoSite) -> None:
+def test_every_address_but_the_last_is_found(site: DemoSite) -> None:
     with httpx.Client(follow_redirects=True, trust_env=False) as client:
         statuses = [client.get(url).status_code for url in site.urls]
     assert statuses == [200] * (len(site.urls) - 1) + [404]
     assert 14 <= len(site.urls) == len(set(site.urls)) <= 16
 
 
-def test_an_old_address_leads_elsewhere(client: httpx.Client) -> None:
+def test_an_old_address_redirects(client: httpx.Client) -> None:
     answer = client.get("/start")
     assert (answer.status_code, answer.headers["Location"]) == (302, "/quick-start.html")
 
 
-def test_head_tells_the_length_and_sends_no_body(client: httpx.Client) -> None:
+def test_head_returns_the_length_without_a_body(client: httpx.Client) -> None:
     head, full = client.head("/glossary.html"), client.get("/glossary.html")
     assert head.content == b""
     assert head.headers["Content-Length"] == str(len(full.content))
 
 
-def test_answers_on_a_kept_connection_do_not_wait_for_acknowledgements(site: DemoSite) -> None:
-    """Without a write buffer each body waits for the head's acknowledgement: 40 ms an answer."""
+def test_responses_on_a_persistent_connection_do_not_wait_for_acknowledgements(
+    site: DemoSite,
+) -> None:
+    """Without a write buffer each body waits for the ACK of the headers: 40 ms a response."""
     kept = http.client.HTTPConnection(site.address.removeprefix("http://"))
     started = time.monotonic()
     for _ in range(25):
@@ -100,13 +102,15 @@ def test_one_page_is_slow(client: httpx.Client) -> None:
     assert time.monotonic() - started >= 1.5
 
 
-def test_the_site_is_silent(site: DemoSite, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_site_prints_nothing(site: DemoSite, capfd: pytest.CaptureFixture[str]) -> None:
     httpx.get(site.address + "/no-such-page.html", trust_env=False)
     raw_answer(site, b"nonsense\r\n\r\n")
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_reader_that_hangs_up_early_leaves_no_trace(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_client_that_disconnects_early_causes_no_output(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     with DemoSite() as site:
         wire = socket.create_connection(("127.0.0.1", int(site.address.rpartition(":")[2])))
         wire.sendall(b"GET /operations.html HTTP/1.1\r\n\r\n")
@@ -117,7 +121,7 @@ def test_a_reader_that_hangs_up_early_leaves_no_trace(capfd: pytest.CaptureFixtu
     assert capfd.readouterr() == ("", "")
 
 
-def test_closing_ends_a_slow_answer_and_kept_connections_at_once() -> None:
+def test_closing_ends_slow_responses_and_persistent_connections_at_once() -> None:
     others = set(threading.enumerate())
     site = DemoSite()
     kept = http.client.HTTPConnection(site.address.removeprefix("http://"), timeout=5)
@@ -143,7 +147,7 @@ def _ask_and_ignore(url: str) -> None:
         return
 
 
-def test_closing_twice_is_safe_and_gives_the_port_back() -> None:
+def test_closing_twice_is_safe_and_frees_the_port() -> None:
     with DemoSite() as site:
         port = int(site.address.rpartition(":")[2])
     site.close()
@@ -151,13 +155,13 @@ def test_closing_twice_is_safe_and_gives_the_port_back() -> None:
         socket.create_connection(("127.0.0.1", port))
 
 
-def test_two_sites_live_side_by_side(site: DemoSite) -> None:
+def test_two_sites_can_run_at_the_same_time(site: DemoSite) -> None:
     with DemoSite() as other:
         assert other.address != site.address
         assert httpx.get(other.address, trust_env=False).status_code == 200
 
 
-def test_the_chinese_page_says_its_language_and_encoding(client: httpx.Client) -> None:
+def test_the_chinese_page_declares_its_language_and_encoding(client: httpx.Client) -> None:
     answer = client.get("/about.zh.html")
     assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
     assert '<html lang="zh-Hans">' in answer.text

@@ -1,4 +1,4 @@
-"""CONTINUITY_EGRESS_ALLOW: what it opens to remote callers, what it never opens, how it refuses."""
+"""CONTINUITY_EGRESS_ALLOW: what it opens to remote callers, what it never opens, its errors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def allow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONTINUITY_EGRESS_ALLOW", LIST)
 
 
-def test_a_list_reads_back_as_it_was_written() -> None:
+def test_a_parsed_list_prints_as_it_was_written() -> None:
     assert ",".join(map(str, parse_allowed_networks(LIST))) == LIST.replace(" ", "")
     assert parse_allowed_networks("") == parse_allowed_networks(" , ") == ()
 
@@ -60,7 +60,7 @@ def test_a_list_reads_back_as_it_was_written() -> None:
         "100.100.100.200/32",
     ],
 )
-def test_what_is_no_place_or_a_metadata_service_is_refused_by_name(entry: str) -> None:
+def test_an_invalid_or_metadata_entry_is_refused_and_named(entry: str) -> None:
     with pytest.raises(ValueError, match="is ") as refused:
         parse_allowed_networks(f"10.0.0.0/8,{entry}")
     assert repr(entry) in str(refused.value)
@@ -79,7 +79,7 @@ def test_what_is_no_place_or_a_metadata_service_is_refused_by_name(entry: str) -
         "http://router/",
     ],
 )
-def test_an_address_of_the_list_may_be_asked_for(allow: None, url: str) -> None:
+def test_an_address_in_the_list_is_allowed(allow: None, url: str) -> None:
     assert check_address(url, "remote")
 
 
@@ -96,13 +96,13 @@ def test_an_address_of_the_list_may_be_asked_for(allow: None, url: str) -> None:
         "http://[::1]/",
     ],
 )
-def test_an_address_beside_the_list_may_not(allow: None, url: str) -> None:
+def test_an_address_outside_the_list_is_refused(allow: None, url: str) -> None:
     with pytest.raises(AddressNotAllowed):
         check_address(url, "remote")
 
 
 @pytest.mark.parametrize("name", ["wiki.corp", "router", "localhost"])
-def test_a_private_name_is_judged_by_all_its_addresses(allow: None, name: str) -> None:
+def test_a_private_name_is_allowed_only_if_all_its_addresses_are(allow: None, name: str) -> None:
     answers: list[str] = ["10.20.0.1", "127.0.0.1"]
 
     async def resolve(_: str) -> list[ipaddress.IPv4Address]:
@@ -145,12 +145,12 @@ def test_metadata_services_stay_closed_when_everything_is_opened(
     assert is_allowed_for_remote(ADDRESS("10.0.0.1"), 80)
 
 
-def test_ports_that_no_browser_opens_stay_closed(allow: None) -> None:
+def test_ports_that_browsers_block_stay_closed(allow: None) -> None:
     assert is_allowed_for_remote(ADDRESS("10.20.0.1"), 6379)
     assert not is_allowed_for_remote(ADDRESS("10.20.0.1"), 25)
 
 
-def test_a_webhook_of_a_remote_caller_reaches_the_opened_place_and_no_other(
+def test_a_webhook_of_a_remote_caller_reaches_only_allowed_addresses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def send(url: str) -> WebhookResponse:
@@ -165,7 +165,7 @@ def test_a_webhook_of_a_remote_caller_reaches_the_opened_place_and_no_other(
         assert (len(receiver.got), forbidden.visits) == (1, 0)
 
 
-def test_no_command_starts_with_a_list_that_cannot_be_read(tmp_path: Path) -> None:
+def test_no_command_starts_with_an_invalid_list(tmp_path: Path) -> None:
     environment = {**os.environ, "CONTINUITY_HOME": str(tmp_path)}
     told = subprocess.run(
         [sys.executable, str(MANAGE), "status"],
@@ -188,7 +188,7 @@ def test_no_command_starts_with_a_list_that_cannot_be_read(tmp_path: Path) -> No
         ("::/0", "note", "remote callers also reach ::/0"),
     ],
 )
-def test_doctor_says_what_is_open(settings: Any, text: str, verdict: str, what: str) -> None:
+def test_doctor_reports_what_is_open(settings: Any, text: str, verdict: str, what: str) -> None:
     settings.CONTINUITY_EGRESS_ALLOW = parse_allowed_networks(text)
     finding = check_egress()
     assert (finding.verdict, finding.what) == (verdict, what)

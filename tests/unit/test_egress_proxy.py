@@ -1,4 +1,4 @@
-"""The proxy of a remote session, spoken to byte by byte."""
+"""The SOCKS5 egress proxy of a remote session, tested at the byte level."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from tests.support.forbidden import PUBLIC, egress_open_to
 
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Play = Callable[[EgressProxy, int], Awaitable[Any]]
-clients: list[asyncio.StreamWriter] = []  # of the test that runs; closed at its end
+clients: list[asyncio.StreamWriter] = []  # of the running test; closed when it ends
 GRANTED, NOT_ALLOWED, UNREACHABLE, REFUSED, NOT_SUPPORTED = 0, 2, 4, 5, 7
 
 
 async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Send back what comes, until its end."""
+    """Send received data back until the stream ends."""
     try:
         while data := await reader.read(65536):
             writer.write(data)
@@ -61,7 +61,7 @@ def play(test: Play, *, far: Callable[..., Any] = echo, rule: EgressPolicy | Non
             for visit in visits:
                 visit.cancel()
             await asyncio.gather(*visits, return_exceptions=True)
-            await asyncio.sleep(0)  # so that what was closed is gone
+            await asyncio.sleep(0)  # let the closed transports finish
 
     return asyncio.run(go())
 
@@ -79,7 +79,7 @@ def request(host: str, port: int, command: int = 1) -> bytes:
 
 
 async def ask(proxy: EgressProxy, host: str, port: int, **options: int) -> tuple[int, Stream]:
-    """Ask for a tunnel and return the proxy's answer."""
+    """Request a tunnel and return the proxy's reply code and the streams."""
     reader, writer = await greet(proxy)
     assert await reader.readexactly(2) == b"\x05\x00"
     writer.write(request(host, port, **options))
@@ -87,7 +87,7 @@ async def ask(proxy: EgressProxy, host: str, port: int, **options: int) -> tuple
     return answer[1], (reader, writer)
 
 
-def test_bytes_go_both_ways_unchanged_however_many() -> None:
+def test_any_amount_of_data_passes_unchanged_in_both_directions() -> None:
     sent = os.urandom(3_000_000)
 
     async def test(proxy: EgressProxy, port: int) -> bytes:
@@ -99,7 +99,7 @@ def test_bytes_go_both_ways_unchanged_however_many() -> None:
     assert play(test) == sent
 
 
-def test_a_far_end_that_does_not_read_holds_the_near_end_up() -> None:
+def test_a_server_that_does_not_read_slows_the_client_down() -> None:
     async def deaf(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             await asyncio.sleep(60)
@@ -132,7 +132,7 @@ def test_a_far_end_that_does_not_read_holds_the_near_end_up() -> None:
         ("nobody.example", UNREACHABLE, "ERR_NAME_NOT_RESOLVED"),
     ],
 )
-def test_what_is_not_reached_is_answered_and_noted(host: str, answer: int, outcome: str) -> None:
+def test_an_unreachable_host_is_answered_and_recorded(host: str, answer: int, outcome: str) -> None:
     async def test(proxy: EgressProxy, port: int) -> tuple[int, str | None]:
         told, (reader, _) = await ask(proxy, host, port)
         assert await reader.read() == b""
@@ -141,14 +141,14 @@ def test_what_is_not_reached_is_answered_and_noted(host: str, answer: int, outco
     assert play(test) == (answer, outcome)
 
 
-def test_the_same_place_on_another_port_is_closed() -> None:
+def test_an_allowed_host_is_closed_on_other_ports() -> None:
     async def test(proxy: EgressProxy, port: int) -> int:
         return (await ask(proxy, PUBLIC, port - 1))[0]
 
     assert play(test) == NOT_ALLOWED
 
 
-def test_a_place_where_nobody_listens_is_refused() -> None:
+def test_a_port_without_a_listener_is_refused() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
 
@@ -158,7 +158,7 @@ def test_a_place_where_nobody_listens_is_refused() -> None:
     assert play(test, rule=egress_open_to(port)) == REFUSED
 
 
-def test_it_connects_to_the_address_that_it_checked_whatever_the_name_says_next() -> None:
+def test_the_proxy_connects_to_the_checked_address_despite_dns_rebinding() -> None:
     lookups: list[str] = []
 
     async def resolve(host: str) -> Sequence[Address]:
@@ -170,7 +170,7 @@ def test_it_connects_to_the_address_that_it_checked_whatever_the_name_says_next(
 
     async def test(proxy: EgressProxy, port: int) -> list[int]:
         answers = [(await ask(proxy, "rebound.example", port))[0] for _ in range(3)]
-        proxy._names.clear()  # a minute later
+        proxy._names.clear()  # as after the cache lifetime of a minute
         return [*answers, (await ask(proxy, "rebound.example", port))[0]]
 
     rule = EgressPolicy(resolve=resolve, permits=permits)
@@ -195,7 +195,7 @@ def test_it_connects_to_the_address_that_it_checked_whatever_the_name_says_next(
         b"\x05\x01\x00\xff\xff\xff\xff",
     ],
 )
-def test_what_is_no_request_for_a_tunnel_gets_none(raw: bytes) -> None:
+def test_an_invalid_request_gets_no_tunnel(raw: bytes) -> None:
     async def test(proxy: EgressProxy, port: int) -> bytes:
         reader, writer = await greet(proxy, raw)
         writer.write_eof()
@@ -207,7 +207,7 @@ def test_what_is_no_request_for_a_tunnel_gets_none(raw: bytes) -> None:
     assert play(test) in (b"", b"\x05\x00", b"\x05\x00\x05\x07\x00\x01" + bytes(6))
 
 
-def test_a_request_that_trickles_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_that_arrives_too_slowly_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(network_proxy, "REQUEST_SECONDS", 0.2)
 
     async def test(proxy: EgressProxy, port: int) -> bytes:
@@ -217,7 +217,7 @@ def test_a_request_that_trickles_is_given_up(monkeypatch: pytest.MonkeyPatch) ->
     assert play(test) == b""
 
 
-def test_a_tunnel_where_nothing_moves_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_idle_tunnel_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(network_proxy, "IDLE_SECONDS", 0.2)
 
     async def test(proxy: EgressProxy, port: int) -> bytes:
@@ -227,7 +227,7 @@ def test_a_tunnel_where_nothing_moves_is_closed(monkeypatch: pytest.MonkeyPatch)
     assert play(test) == b""
 
 
-def test_there_is_a_limit_to_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_connections_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(network_proxy, "MAX_CONNECTIONS", 2)
 
     async def test(proxy: EgressProxy, port: int) -> None:
@@ -238,7 +238,7 @@ def test_there_is_a_limit_to_connections(monkeypatch: pytest.MonkeyPatch) -> Non
     play(test)
 
 
-def test_closing_it_breaks_its_tunnels_off_and_frees_its_port() -> None:
+def test_closing_the_proxy_closes_its_tunnels_and_frees_its_port() -> None:
     async def test(proxy: EgressProxy, port: int) -> None:
         _, (reader, _) = await ask(proxy, PUBLIC, port)
         was = proxy.port
@@ -281,7 +281,7 @@ def test_another_users_process_gets_no_answer(user: str, answer: str) -> None:
     assert sys.platform != "linux" or play(test) == answer
 
 
-def test_where_the_system_does_not_tell_whose_a_connection_is_nobody_is_turned_away(
+def test_a_connection_is_accepted_when_the_system_does_not_report_its_owner(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
     ends = ("127.0.0.1", 1), ("127.0.0.1", 2)

@@ -1,4 +1,4 @@
-"""Which addresses remote callers' pages may be connected to."""
+"""Which addresses the pages of remote callers may connect to."""
 
 from __future__ import annotations
 
@@ -60,19 +60,19 @@ def judge(rule: EgressPolicy, host: str, port: int = 80) -> Sequence[Address]:
         "2002:7f00:1::",
     ],
 )
-def test_a_name_with_such_an_address_is_closed_also_beside_a_public_one(text: str) -> None:
+def test_a_name_with_any_private_address_is_denied(text: str) -> None:
     with pytest.raises(EgressDenied):
         judge(rule_for(text), "name.example")
     with pytest.raises(EgressDenied):
         judge(rule_for("8.8.8.8", text), "name.example")
 
 
-def test_a_public_name_gives_the_addresses_that_were_checked() -> None:
+def test_a_public_name_returns_its_checked_addresses() -> None:
     found = judge(rule_for("8.8.8.8", "2606:4700::1111"), "name.example")
     assert found == (ADDRESS("8.8.8.8"), ADDRESS("2606:4700::1111"))
 
 
-def test_an_address_is_judged_as_it_stands_and_not_looked_up() -> None:
+def test_an_ip_address_is_checked_without_a_lookup() -> None:
     assert judge(rule_for("10.0.0.1"), "8.8.8.8") == (ADDRESS("8.8.8.8"),)
     with pytest.raises(EgressDenied):
         judge(rule_for("8.8.8.8"), "127.0.0.1")
@@ -81,7 +81,7 @@ def test_an_address_is_judged_as_it_stands_and_not_looked_up() -> None:
 @pytest.mark.parametrize(
     "host", ["localhost", "a.localhost", "router", "metadata.google.internal."]
 )
-def test_names_of_private_networks_are_not_even_looked_up(host: str) -> None:
+def test_private_names_are_denied_without_a_lookup(host: str) -> None:
     with pytest.raises(EgressDenied):
         judge(rule_for("8.8.8.8"), host)
 
@@ -92,13 +92,13 @@ def test_a_name_without_an_address_is_unknown() -> None:
 
 
 @pytest.mark.parametrize("port", [22, 25, 53, 6379 - 379, 6667])
-def test_ports_of_other_services_are_closed(port: int) -> None:
+def test_ports_of_other_services_are_denied(port: int) -> None:
     with pytest.raises(EgressDenied):
         judge(rule_for("8.8.8.8"), "name.example", port)
     assert judge(rule_for("8.8.8.8"), "name.example", 8080)
 
 
-def test_this_machines_own_public_address_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_this_machines_own_public_address_is_denied(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect(("192.0.2.1", 9))
         own = ADDRESS(probe.getsockname()[0])
@@ -108,12 +108,12 @@ def test_this_machines_own_public_address_is_closed(monkeypatch: pytest.MonkeyPa
     assert is_allowed_for_remote(ADDRESS("8.8.8.8"), 443)
 
 
-def test_the_systems_resolver_is_asked_for_every_address() -> None:
+def test_the_system_resolver_returns_addresses_or_none() -> None:
     assert ADDRESS("127.0.0.1") in asyncio.run(resolve_name("localhost"))
     assert asyncio.run(resolve_name("no-such-name.invalid")) == ()
     assert asyncio.run(resolve_name("a" * 70 + ".example")) == ()
 
 
-def test_a_resolver_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lookup_that_takes_too_long_returns_no_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(egress, "LOOKUP_SECONDS", 0.0)
     assert asyncio.run(resolve_name("localhost")) == ()

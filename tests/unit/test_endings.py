@@ -1,4 +1,4 @@
-"""How a run ends: whole as an artifact, shortened in the answer, failures explained."""
+"""How a run ends: the full result as an artifact, a shortened one in the response, errors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def whole(ending: Any) -> Any:
         return orjson.loads(file.read())
 
 
-def test_a_small_result_is_answered_as_it_is_and_kept() -> None:
+def test_a_small_result_is_returned_in_full_and_stored() -> None:
     ending = ending_of(Conclusion(RunStatus.SUCCEEDED, result={"done": 1}, summary="1 done"))
     assert (ending.status, ending.result, ending.summary) == ("succeeded", {"done": 1}, "1 done")
     assert whole(ending) == {"done": 1}
@@ -37,7 +37,7 @@ def test_a_small_result_is_answered_as_it_is_and_kept() -> None:
 
 
 @pytest.mark.parametrize("what", LARGE)
-def test_a_large_result_is_kept_whole_and_shortened_in_the_answer(what: str) -> None:
+def test_a_large_result_is_stored_in_full_and_shortened_in_the_response(what: str) -> None:
     ending = ending_of(Conclusion(RunStatus.SUCCEEDED, result=LARGE[what]))
     assert ending.result is not None
     assert len(orjson.dumps(ending.result)) <= RESULT_BYTES
@@ -46,7 +46,7 @@ def test_a_large_result_is_kept_whole_and_shortened_in_the_answer(what: str) -> 
     assert whole(ending) == LARGE[what]
 
 
-def test_a_shortened_result_names_the_call_that_reads_on() -> None:
+def test_a_shortened_result_names_the_call_that_reads_the_rest() -> None:
     ending = ending_of(Conclusion(RunStatus.SUCCEEDED, result=LARGE["one long text"]))
     (action,) = ending.next_actions
     asked = {"artifactId": ending.blobs[0].artifact_id, "outline": True}
@@ -54,20 +54,20 @@ def test_a_shortened_result_names_the_call_that_reads_on() -> None:
     assert ending_of(Conclusion(RunStatus.SUCCEEDED, result={"a": 1})).next_actions == []
 
 
-def test_items_that_cannot_be_shortened_do_not_stay_whole() -> None:
+def test_an_error_with_items_that_cannot_be_shortened_fits_the_limit() -> None:
     items = [{"url": f"u{n}", "error": {str(n): {"n" * 900 + str(n): 1}}} for n in range(1000)]
     error = {"errorCode": "NAVIGATION_TIMEOUT", "message": "m", "details": {"items": items}}
     ending = ending_of(Conclusion(RunStatus.FAILED, error=error))
     assert len(orjson.dumps(ending.error)) <= RESULT_BYTES + 1000
 
 
-def test_warnings_are_few_and_short() -> None:
+def test_warnings_are_limited_in_number_and_length() -> None:
     many = ["w" * 9000] * 100
     ending = ending_of(Conclusion(RunStatus.SUCCEEDED, result={"a": 1}, warnings=many))
     assert (len(ending.warnings), max(map(len, ending.warnings))) == (50, 500)
 
 
-def test_the_items_of_a_failure_are_kept_and_shortened_too() -> None:
+def test_the_items_of_a_failure_are_stored_and_shortened() -> None:
     items = [{"url": f"u{n}", "error": {"message": "m" * 500}} for n in range(1000)]
     error = {"errorCode": "NAVIGATION_TIMEOUT", "message": "m", "details": {"items": items}}
     ending = ending_of(Conclusion(RunStatus.FAILED, error=error))
@@ -78,14 +78,14 @@ def test_the_items_of_a_failure_are_kept_and_shortened_too() -> None:
     assert ending.error["at"] > 0
 
 
-def test_every_failure_explains_itself() -> None:
+def test_every_error_has_a_recovery() -> None:
     for code in ("RUN_TIMEOUT", "RUN_CANCELED", "EXECUTION_ERROR", "STEP_EXECUTION_FAILED"):
         told = error_object(code, "why", details={"a": 1})
         assert told["recovery"]
         assert (told["errorCode"], told["message"], told["details"]) == (code, "why", {"a": 1})
 
 
-def test_a_failure_as_a_whole_has_no_result_but_what_it_had_got() -> None:
+def test_a_failed_run_stores_its_partial_result() -> None:
     ending = failed_ending(error_object("RUN_TIMEOUT", "why" * 400), partial={"done": 2})
     assert (ending.result, len(ending.summary)) == (None, 500)
     assert whole(ending) == {"done": 2}

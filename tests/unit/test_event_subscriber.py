@@ -1,5 +1,5 @@
-"""A log's listeners against an oracle: whatever is lost, forged, slow or late, each reads the log
-once and in order.
+"""Subscribers of an event log, compared with an oracle: with lost, forged, slow or late messages,
+each subscriber reads the log once and in order.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def events(first: int, last: int) -> list[dict[str, Any]]:
 
 
 class Rows:
-    """The truth: how many events the run has, and those who read them through a log."""
+    """The oracle: the number of events of the run, and the readers of its log."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -38,7 +38,7 @@ class Rows:
         self.unread = True
 
     def read(self) -> None:
-        """Do what the hub does when it was told of news."""
+        """Read new rows as the hub does after a notification."""
         if self.unread:
             self.unread = False
             after, upto = self.log.next_span()
@@ -46,7 +46,7 @@ class Rows:
 
 
 class Reader:
-    """A reader that notes what it got."""
+    """A subscriber that records the events it received."""
 
     def __init__(self, rows: Rows, after: int, page: int) -> None:
         self.rows, self.after, self.page, self.got = rows, after, page, list[int]()
@@ -54,7 +54,7 @@ class Reader:
         rows.log.subscribers.add(self.subscriber)
 
     def step(self) -> None:
-        """Page if behind, else take what is queued."""
+        """Read a page of rows if the subscriber is behind, else take its queued events."""
         if self.subscriber.is_behind:
             last = min(self.rows.count, self.after + self.page)
             is_full = last - self.after == self.page
@@ -71,7 +71,7 @@ class Reader:
 
 
 def do(rows: Rows, what: str, number: int) -> None:
-    """Let one thing happen."""
+    """Perform one operation of a sequence."""
     if what == "commit":
         rows.count += number % 7 + 1
     elif what == "hear":
@@ -94,14 +94,14 @@ story = st.lists(st.tuples(st.sampled_from(WHAT), st.integers(0, 1000)), max_siz
 
 
 def run_story(happenings: list[tuple[str, int]]) -> None:
-    """Let it all happen, then be quiet, and compare."""
+    """Perform a sequence of operations, let every reader catch up, and compare the results."""
     rows = Rows()
     began: dict[Reader, int] = {}
     for what, number in happenings:
         do(rows, what, number)
         began |= {one: one.after for one in rows.readers if one not in began}
     for _ in range(rows.count * 2 + 10):
-        rows.log.advance_to(rows.count)  # what the query every two seconds says
+        rows.log.advance_to(rows.count)  # as the query every two seconds does
         rows.read()
         for reader in rows.readers:
             reader.step()
@@ -115,7 +115,7 @@ def test_every_reader_reads_the_log_once_and_in_order(happenings: list[tuple[str
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_so_do_readers_with_queues_that_overflow(
+def test_readers_with_overflowing_queues_also_read_once_and_in_order(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(subscriber, "QUEUE_EVENTS", 3)
@@ -123,7 +123,7 @@ def test_so_do_readers_with_queues_that_overflow(
     run_story([(chance.choice(WHAT), chance.randrange(1000)) for _ in range(400)])
 
 
-def test_a_slow_listener_holds_a_bounded_number_of_events() -> None:
+def test_a_slow_subscriber_queues_a_bounded_number_of_events() -> None:
     log = EventLog("run_x", lambda _: None)
     slow = Subscriber(log.can_join_at)
     slow.mark_read(0, log_seq=0)
@@ -135,7 +135,7 @@ def test_a_slow_listener_holds_a_bounded_number_of_events() -> None:
     assert slow.is_behind
 
 
-def test_a_gap_sends_the_listener_to_the_rows() -> None:
+def test_a_gap_makes_the_subscriber_read_the_rows() -> None:
     log = EventLog("run_x", lambda _: None)
     reader = Subscriber(log.can_join_at)
     reader.mark_read(3, log_seq=3)
@@ -143,7 +143,7 @@ def test_a_gap_sends_the_listener_to_the_rows() -> None:
     assert (reader.is_behind, reader.take()) == (True, [])
 
 
-def test_a_seq_of_the_far_future_deafens_nobody_else() -> None:
+def test_a_subscriber_at_a_future_seq_does_not_affect_the_others() -> None:
     rows = Rows()
     rows.count = 3
     far = Subscriber(rows.log.can_join_at)
@@ -158,10 +158,10 @@ def test_a_seq_of_the_far_future_deafens_nobody_else() -> None:
     assert near.got == [1, 2, 3, 4, 5]
     assert not far.is_ready
     rows.log.distribute([event(6, "run.failed")])
-    assert far.is_behind  # it looks, and is told that the run is over
+    assert far.is_behind  # it reads the rows and learns that the run has ended
 
 
-def test_a_message_that_lies_is_forgotten() -> None:
+def test_a_message_with_a_wrong_seq_is_corrected_by_the_rows() -> None:
     rows = Rows()
     rows.count = 2
     Reader(rows, 2, 10).step()
@@ -170,7 +170,7 @@ def test_a_message_that_lies_is_forgotten() -> None:
     assert (rows.log.known_seq, rows.unread) == (2, False)
 
 
-def test_a_long_log_is_read_in_pieces() -> None:
+def test_a_long_log_is_read_in_batches() -> None:
     rows = Rows()
     reader = Reader(rows, 0, 10)
     reader.step()
@@ -183,7 +183,7 @@ def test_a_long_log_is_read_in_pieces() -> None:
     assert (reader.got, rows.unread) == (list(range(1, rows.count + 1)), False)
 
 
-def test_frames_are_what_an_event_source_reads() -> None:
+def test_frames_are_server_sent_events() -> None:
     assert frames_of([event(4)]) == (
         b'id: 4\ndata: {"seq":4,"type":"tool.update","at":0,"data":{}}\n\n'
     )

@@ -1,4 +1,4 @@
-"""The vocabulary of events: what the docs say, what the contract takes, what tools may tell."""
+"""Event types: those in the docs, those that the API contract accepts, those that tools emit."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from runs.models import TERMINAL, Run
 ROOT = Path(__file__).parent.parent.parent
 
 
-def test_the_docs_name_every_type_and_no_other() -> None:
+def test_the_docs_list_exactly_the_event_types() -> None:
     rows = re.findall(r"^\| `([a-zA-Z_.]+)` \|", (ROOT / "docs/events.md").read_text(), re.M)
     types = [name for name in rows if name not in ("seq", "type", "at", "data")]
     assert sorted(types) == sorted(EVENT_TYPES)
 
 
-def test_the_demo_names_no_type_that_does_not_exist() -> None:
+def test_the_demo_shows_only_existing_event_types() -> None:
     shown = json.loads((ROOT / "runs/installation/demo/pages/data/events.json").read_text())
     assert {row["type"] for row in shown} <= EVENT_TYPES
 
 
 @pytest.mark.parametrize("type_", sorted(EVENT_TYPES))
-def test_the_contract_takes_every_type(type_: str) -> None:
+def test_the_contract_accepts_every_event_type(type_: str) -> None:
     check(compile_schema(EVENT), {"seq": 1, "type": type_, "at": 0, "data": {}})
 
 
-def test_every_terminal_status_has_the_event_that_ends_a_run() -> None:
+def test_every_terminal_status_has_a_final_event() -> None:
     assert {f"run.{status}" for status in TERMINAL} == FINAL
 
 
-def test_a_tool_tells_events_of_known_types_alone() -> None:
+def test_a_tool_can_emit_only_known_event_types() -> None:
     told: list[Any] = []
     step = StepRun(
         run=Run(id="run_x"),

@@ -1,4 +1,4 @@
-"""Running the scripts of a project: which may be run, what they get, what comes back."""
+"""The execute_command tool: which scripts may run, their input, and their output."""
 
 from __future__ import annotations
 
@@ -16,60 +16,62 @@ pytest_plugins = ["tests.support.project_fixtures"]
 
 
 def run(game: Project, name: str = "build", **args: Any) -> dict[str, Any]:
-    """Run a script that is allowed."""
+    """Run an allowed script and return the tool's output."""
     return game.output("execute_command", scriptName=name, **args)
 
 
-def test_a_script_runs_in_the_root_and_says_what_it_printed(game: Project) -> None:
+def test_a_script_runs_in_the_project_root_and_its_output_is_returned(game: Project) -> None:
     game.scripts(build="pwd; echo to stderr >&2")
     told = run(game)
     assert told["ok"] is True
     assert told["logs"][1:] == [str(game.root), "to stderr"]
 
 
-def test_a_script_that_fails_is_an_answer_with_its_exit_status(game: Project) -> None:
+def test_a_failing_script_returns_its_exit_status(game: Project) -> None:
     game.scripts(lint="echo bad; exit 3")
     told = run(game, "lint")
     assert told["ok"] is False
     assert told["logs"][-2:] == ["bad", "> lint ended with exit status 3"]
 
 
-def test_a_script_that_is_killed_says_by_which_signal(game: Project) -> None:
+def test_a_killed_script_returns_its_signal(game: Project) -> None:
     game.scripts(lint="kill -9 $$")
     assert run(game, "lint")["logs"][-1] == "> lint ended with signal 9"
 
 
-def test_arguments_are_data(game: Project) -> None:
+def test_the_shell_does_not_interpret_arguments(game: Project) -> None:
     game.scripts(lint="printf '<%s>\\n'")
     given = ["$(id)", "`id`", "; id", "a  b", "'", '"', "$HOME", "-n", "*", "\n", "", "&& id", "寿"]
     printed = "\n".join(run(game, "lint", args=given)["logs"][1:])
     assert printed == "\n".join(f"<{arg}>" for arg in given)
 
 
-def test_arguments_reach_the_script_alone_not_what_goes_before_and_after(game: Project) -> None:
+def test_only_the_main_script_receives_arguments_not_its_pre_and_post_scripts(
+    game: Project,
+) -> None:
     game.scripts(prelint="echo before", lint="echo main", postlint="echo after")
     printed = [line for line in run(game, "lint", args=["x"])["logs"] if line[0] != ">"]
     assert printed == ["before", "main x", "after"]
 
 
-def test_nothing_goes_on_after_what_failed(game: Project) -> None:
+def test_nothing_runs_after_a_script_that_failed(game: Project) -> None:
     game.scripts(prebuild="false", build="echo never", postbuild="echo never")
     told = run(game)
     assert (told["ok"], "never" in told["logs"]) == (False, False)
 
 
-def test_programs_of_the_project_are_found(game: Project) -> None:
+def test_programs_in_node_modules_bin_are_found(game: Project) -> None:
     game.write("node_modules/.bin/webgal-lint", "#!/bin/sh\necho linted $1\n").chmod(0o755)
     game.scripts(lint="webgal-lint")
     assert run(game, "lint", args=["game"])["logs"][-1] == "linted game"
 
 
-def test_npm_says_the_same_of_a_script_as_we_do(game: Project) -> None:
+def test_npm_environment_variables_are_set(game: Project) -> None:
     game.scripts(build="echo $npm_lifecycle_event $npm_package_name $npm_package_version")
     assert run(game)["logs"][-1] == "build game 1.2.3"
 
 
-def test_secrets_of_our_environment_stay_with_us(
+def test_a_script_does_not_inherit_the_workers_secrets(
     game: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("CONTINUITY_SECRET_KEYS", "DATABASE_URL", "NPM_TOKEN", "HTTPS_PROXY", "BASH_ENV"):
@@ -83,20 +85,20 @@ def test_secrets_of_our_environment_stay_with_us(
     assert f"HOME={os.environ['HOME']}" in printed
 
 
-def test_secrets_of_the_run_are_taken_out_of_what_is_printed(game: Project) -> None:
+def test_secrets_of_the_run_are_masked_in_the_output(game: Project) -> None:
     game.secrets = ("hunter2",)
     game.scripts(build="printf token=%s")
     assert run(game, args=["hunter2"])["logs"] == ["> build: printf token=%s", "token=***"]
 
 
 @pytest.mark.parametrize("name", ["rm", "test", "", "build; id", "../build", "prebuild", "install"])
-def test_other_scripts_are_refused_also_when_the_project_has_them(game: Project, name: str) -> None:
+def test_scripts_that_the_policy_does_not_allow_are_refused(game: Project, name: str) -> None:
     game.scripts(**{"build": "echo", name: "touch done"})
     assert game.code("execute_command", scriptName=name) == "E_POLICY_VIOLATION"
     assert not (game.root / "done").exists()
 
 
-def test_a_policy_that_allows_more_is_held_to_package_json(game: Project) -> None:
+def test_a_script_needs_both_the_policy_and_package_json(game: Project) -> None:
     game.policy = {"allowed_commands": ("lint",)}
     game.scripts(build="touch done")
     for name in ("build", "lint"):
@@ -122,7 +124,9 @@ def test_a_policy_that_allows_more_is_held_to_package_json(game: Project) -> Non
         b'{"scripts": {"Build": "id"}}',
     ],
 )
-def test_without_a_script_of_that_name_nothing_is_run(game: Project, content: bytes | None) -> None:
+def test_a_script_missing_from_package_json_is_refused(
+    game: Project, content: bytes | None
+) -> None:
     if content is not None:
         game.write("package.json", content)
     error = game.error("execute_command", scriptName="build")
@@ -130,14 +134,14 @@ def test_without_a_script_of_that_name_nothing_is_run(game: Project, content: by
     assert str(game.root) not in error["message"]
 
 
-def test_a_package_json_that_is_a_link_is_not_read(game: Project, tmp_path: Path) -> None:
+def test_a_package_json_that_is_a_symlink_is_not_read(game: Project, tmp_path: Path) -> None:
     game.scripts(build="echo elsewhere")
     (game.root / "package.json").rename(tmp_path / "outside.json")
     (game.root / "package.json").symlink_to(tmp_path / "outside.json")
     assert game.code("execute_command", scriptName="build") == "E_DENY_PATH"
 
 
-def test_developer_mode_is_needed(game: Project) -> None:
+def test_execute_command_requires_developer_mode(game: Project) -> None:
     game.scripts(build="touch done")
     game.policy = {"developer": False}
     error = game.error("execute_command", scriptName="build")
@@ -150,18 +154,18 @@ def test_developer_mode_is_needed(game: Project) -> None:
     [["a\0b"], ["\ud800"], ["x"] * 101, ["y" * 70_000]],
     ids=["a NUL", "no text", "too many", "too long"],
 )
-def test_arguments_that_no_program_can_be_given_are_refused(game: Project, args: list[str]) -> None:
+def test_arguments_that_no_process_can_receive_are_refused(game: Project, args: list[str]) -> None:
     game.scripts(build="touch done")
     assert game.code("execute_command", scriptName="build", args=args) == "E_BAD_ARGS"
     assert not (game.root / "done").exists()
 
 
-def test_a_script_reads_nothing_from_us(game: Project) -> None:
+def test_a_script_gets_an_empty_standard_input(game: Project) -> None:
     game.scripts(build="cat; echo end")
     assert run(game)["logs"][-1] == "end"
 
 
-def test_a_flood_is_cut_in_its_middle_and_says_so(game: Project) -> None:
+def test_long_output_is_cut_in_the_middle_with_a_note(game: Project) -> None:
     game.scripts(build="echo first; yes $(printf %099d 0) | head -n 50000; echo last")
     logs = run(game)["logs"]
     assert (logs[1], logs[-1]) == ("first", "last")
@@ -181,13 +185,13 @@ def test_many_short_lines_and_one_long_line_are_cut_too(game: Project) -> None:
     assert any("bytes left out" in line for line in logs)
 
 
-def test_what_is_no_text_is_made_one(game: Project) -> None:
+def test_output_that_is_not_plain_text_is_cleaned(game: Project) -> None:
     game.write("out.bin", b"\x1b[31mred\x1b[0m \xff\x00end\n10%\r50%\rdone\r\n\x1b]0;title\x07t\n")
     game.scripts(build="cat out.bin")
     assert run(game)["logs"][1:] == ["red \ufffdend", "done", "t"]
 
 
-def test_the_end_of_the_call_comes_before_the_limit_of_the_policy(game: Project) -> None:
+def test_the_deadline_of_the_call_ends_a_script_before_the_policy_timeout(game: Project) -> None:
     game.policy = {"command_timeout_ms": 600_000}
     game.scripts(build="echo so far; sleep 600")
     began = time.monotonic()
@@ -197,12 +201,12 @@ def test_the_end_of_the_call_comes_before_the_limit_of_the_policy(game: Project)
     assert time.monotonic() - began < 120
 
 
-def test_a_folder_that_is_gone_is_told_as_such(game: Project) -> None:
+def test_a_missing_project_folder_is_reported_as_not_found(game: Project) -> None:
     game.root.rmdir()
     assert game.code("execute_command", scriptName="build") == "E_NOT_FOUND"
 
 
-def test_scripts_whose_names_are_no_text_are_not_told(game: Project) -> None:
+def test_scripts_with_unprintable_names_are_not_listed(game: Project) -> None:
     long = {f"{number}{'n' * 1000}": "true" for number in range(100)}
     game.scripts(**{"ok": "true", "\ud800": "true", "a\0b": "true", **long})
     told = game.error("execute_command", scriptName="build")["details"]["scripts"]

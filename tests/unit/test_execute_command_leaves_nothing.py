@@ -1,4 +1,4 @@
-"""A script ends with everything that it started: in time, late, cancelled, or with its worker."""
+"""No process of a script survives it: at success, timeout, cancellation or a killed worker."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Project(Path(sys.argv[1])).call("execute_command", scriptName="dev")
 
 @pytest.fixture
 def nap(game: Project) -> Iterator[str]:
-    """The command of a process that sleeps for longer than any test; none is left in the end."""
+    """Yield a command that sleeps longer than any test, and kill its leftover processes."""
     name = f"nap-{os.urandom(6).hex()}"
     (game.root / name).symlink_to("/bin/sleep")
     yield f"./{name} 86400"
@@ -43,7 +43,7 @@ def nap(game: Project) -> Iterator[str]:
 
 
 def sleepers(command: str) -> list[psutil.Process]:
-    """Return the processes that run the nap's command."""
+    """Return the processes that run the command."""
     name = command.split()[0]
     found = []
     for process in psutil.process_iter(["cmdline", "status"]):
@@ -54,13 +54,15 @@ def sleepers(command: str) -> list[psutil.Process]:
 
 
 def late(game: Project, script: str, **policy: Any) -> dict[str, Any]:
-    """Run a script that does not end in time."""
+    """Run a script that times out and return the error."""
     game.policy = {"command_timeout_ms": 1500, **policy}
     game.scripts(build=script)
     return game.error("execute_command", scriptName="build")
 
 
-def test_a_late_script_is_stopped_and_its_logs_so_far_are_told(game: Project, nap: str) -> None:
+def test_a_script_that_times_out_is_stopped_and_its_output_so_far_is_returned(
+    game: Project, nap: str
+) -> None:
     error = late(game, f"echo one; {nap}")
     assert error["errorCode"] == "E_TIMEOUT"
     assert error["details"]["logs"][-1] == "one"
@@ -68,30 +70,30 @@ def test_a_late_script_is_stopped_and_its_logs_so_far_are_told(game: Project, na
     assert sleepers(nap) == []
 
 
-def test_what_a_late_script_started_is_stopped_with_it(game: Project, nap: str) -> None:
+def test_child_processes_of_a_script_that_times_out_are_stopped(game: Project, nap: str) -> None:
     late(game, f"{nap} & {nap} & (setsid {nap} &) ; setsid sh -c '{nap} & {nap}'")
     assert sleepers(nap) == []
 
 
-def test_a_script_that_will_not_end_is_killed(game: Project, nap: str) -> None:
+def test_a_script_that_ignores_signals_is_killed(game: Project, nap: str) -> None:
     error = late(game, f"trap 'echo no' TERM INT HUP; while :; do {nap}; done")
     assert error["errorCode"] == "E_TIMEOUT"
     assert sleepers(nap) == []
 
 
-def test_a_script_is_asked_to_end_before_it_is_killed(game: Project) -> None:
+def test_a_script_gets_sigterm_before_sigkill(game: Project) -> None:
     error = late(game, "trap 'echo goodbye; exit 0' TERM; while :; do sleep 0.05; done")
     assert error["details"]["logs"][-1] == "goodbye"
 
 
-def test_what_a_script_left_in_the_background_ends_with_it(game: Project, nap: str) -> None:
+def test_background_processes_of_a_finished_script_are_stopped(game: Project, nap: str) -> None:
     game.scripts(build=f"{nap} & (setsid {nap} &) ; echo done")
     told = game.output("execute_command", scriptName="build")
     assert (told["ok"], told["logs"][-1]) == (True, "done")
     assert sleepers(nap) == []
 
 
-def test_a_script_may_kill_its_own_group(game: Project, nap: str) -> None:
+def test_a_script_that_kills_its_own_process_group_leaves_nothing(game: Project, nap: str) -> None:
     game.scripts(build=f"(setsid {nap} &) ; echo going; kill -9 0")
     told = game.output("execute_command", scriptName="build")
     assert (told["ok"], told["logs"][1]) == (False, "going")
@@ -109,7 +111,7 @@ async def _cancelled(game: Project, nap: str) -> None:
     assert sleepers(nap) == []
 
 
-def test_nothing_is_left_when_the_caller_is_cancelled(game: Project, nap: str) -> None:
+def test_no_process_is_left_when_the_caller_is_cancelled(game: Project, nap: str) -> None:
     game.scripts(dev=f"(setsid {nap} &) ; trap '' TERM; {nap}")
     asyncio.run(_cancelled(game, nap))
 
@@ -129,12 +131,12 @@ async def _cancelled_over_and_over(game: Project, nap: str) -> None:
     await asyncio.to_thread(until, lambda: not sleepers(nap))
 
 
-def test_a_cancel_at_any_moment_leaves_nothing(game: Project, nap: str) -> None:
+def test_no_process_is_left_after_a_cancel_at_any_moment(game: Project, nap: str) -> None:
     game.scripts(dev=f"(setsid {nap} &) ; {nap}")
     asyncio.run(_cancelled_over_and_over(game, nap))
 
 
-def test_nothing_is_left_when_the_worker_is_killed(game: Project, nap: str) -> None:
+def test_no_process_is_left_when_the_worker_is_killed(game: Project, nap: str) -> None:
     game.scripts(dev=f"(setsid {nap} &) ; trap '' TERM; {nap}")
     worker = subprocess.Popen([sys.executable, "-c", WORKER, str(game.root)])
     try:
@@ -147,16 +149,16 @@ def test_nothing_is_left_when_the_worker_is_killed(game: Project, nap: str) -> N
 
 @pytest.fixture
 def shared_root() -> Iterator[Path]:
-    """A project's folder that another user may work in."""
+    """Yield a project folder that every user may write to."""
     with tempfile.TemporaryDirectory(prefix="continuity-project-") as folder:
         Path(folder).chmod(0o777)
         yield Path(folder)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="root alone can become another user")
-def test_it_works_as_another_user_too(game: Project, shared_root: Path) -> None:
+def test_scripts_run_and_are_stopped_as_another_user(game: Project, shared_root: Path) -> None:
     game.scripts(build="true")
-    game.output("execute_command", scriptName="build")  # what is loaded late is loaded now
+    game.output("execute_command", scriptName="build")  # load lazy imports before the fork
     game.root = shared_root
     game.scripts(build="id -u; sleep 86400 & echo", lint="echo so far; sleep 86400")
     (shared_root / "package.json").chmod(0o644)
@@ -172,7 +174,7 @@ def test_it_works_as_another_user_too(game: Project, shared_root: Path) -> None:
 
 
 def _as_nobody(game: Project, writing: int) -> None:
-    """Be the forked child: call as user 65534, tell, and end."""
+    """Run in the forked child: call the tool as user 65534, write the results and exit."""
     try:
         os.setgroups([])
         os.setgid(NOBODY)

@@ -1,4 +1,4 @@
-"""The HTTP status of a call of a tool that is none of S4's."""
+"""The HTTP status of a failed call of a tool that S4 does not define."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from runners.invocation.workspace_errors import failed_call
         ("RUN_TIMEOUT", 504),
     ],
 )
-def test_a_failure_has_the_status_of_its_kind(code: str, status: int) -> None:
+def test_a_failure_has_the_http_status_of_its_error_code(code: str, status: int) -> None:
     told = failed_call({"errorCode": code, "message": "no"}, in_s4=False)
     assert (told.http_status, told.as_dict()["errorCode"]) == (status, code)
     beneath = {"errorCode": "STEP_EXECUTION_FAILED", "message": "", "details": {"causeCode": code}}

@@ -1,4 +1,4 @@
-"""A tool's error as every door can write it out, whatever the tool put in it."""
+"""A tool's error is serializable for every API and transport, whatever it contains."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from runners.invocation.workspace_errors import as_workspace_error, failed_call
 
 
 @pytest.mark.parametrize("in_s4", [True, False])
-def test_an_error_that_holds_no_text_is_told_as_text(in_s4: bool) -> None:
+def test_an_error_with_invalid_text_is_made_serializable(in_s4: bool) -> None:
     error = {"errorCode": "E_IO", "message": "m\ud800", "details": {"\udfff": ["a\0b"]}}
     failed = failed_call(error, in_s4=in_s4)
     told = json.dumps(failed.as_dict(), ensure_ascii=False).encode()
@@ -20,7 +20,7 @@ def test_an_error_that_holds_no_text_is_told_as_text(in_s4: bool) -> None:
     assert failed.as_dict()["errorCode"] == "E_IO"
 
 
-def test_of_a_carried_call_nothing_of_its_run_is_told() -> None:
+def test_the_error_of_a_direct_call_hides_the_details_of_its_run() -> None:
     details = {"causeCode": "E_TIMEOUT", "done": 0, "logs": ["a"]}
     error = {"errorCode": "STEP_EXECUTION_FAILED", "message": "m", "details": details, "step": 1}
     told = failed_call(error, in_s4=True).as_dict()
@@ -29,7 +29,7 @@ def test_of_a_carried_call_nothing_of_its_run_is_told() -> None:
 
 
 @pytest.mark.parametrize(("language", "begins"), [("EN", "Check what"), ("ZH", "请先查看")])
-def test_a_call_that_took_too_long_says_what_to_do(
+def test_a_call_that_timed_out_has_a_hint_in_the_configured_language(
     settings: Any, language: str, begins: str
 ) -> None:
     settings.WORKSPACE_POLICY = replace(settings.WORKSPACE_POLICY, language=language)

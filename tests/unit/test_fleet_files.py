@@ -1,5 +1,5 @@
-"""Dockerfile, compose.yaml, dashboards: what they name exists, and nothing secret is in them. No
-engine is needed; what only an engine can show is told in docs/operations.md.
+"""Dockerfile, compose.yaml and dashboards: what they refer to exists, and they hold no secrets.
+These tests need no Docker engine; docs/operations.md describes the checks that do.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SECRETS = {
     "S3_SECRET_KEY",
     "CONTINUITY_RUNNER_TOKEN",
 }
-# What a person may alert on is in the dashboard or the rules; the rest is for looking closer.
+# Metrics for alerts are in the dashboard or the rules; the other metrics are for diagnosis.
 METRIC = re.compile(r"\bcontinuity_[a-z0-9_]+")
 
 
@@ -52,16 +52,16 @@ def check_command(words: list[str]) -> None:
 
 
 @pytest.mark.parametrize("service", sorted(OURS - {"bucket"}))
-def test_every_command_of_the_fleet_is_one_of_ours(service: str) -> None:
+def test_every_service_runs_an_existing_management_command(service: str) -> None:
     check_command(SERVICES[service]["command"])
 
 
-def test_the_image_starts_the_web_unless_told_otherwise() -> None:
+def test_the_image_starts_the_web_server_by_default() -> None:
     assert json.loads(of("ENTRYPOINT")[0]) == ["tini", "--", "python", "manage.py"]
     check_command(json.loads(of("CMD")[-1]))
 
 
-def test_a_command_that_is_none_would_be_found() -> None:
+def test_the_check_rejects_unknown_commands_and_options() -> None:
     with pytest.raises(AssertionError):
         check_command(["serves"])
     with pytest.raises(CommandError):
@@ -69,14 +69,14 @@ def test_a_command_that_is_none_would_be_found() -> None:
 
 
 @pytest.mark.parametrize("service", sorted(OURS))
-def test_every_variable_is_one_that_the_settings_read(service: str) -> None:
+def test_the_settings_read_every_environment_variable_of_a_service(service: str) -> None:
     read = "".join((ROOT / "config" / name).read_text() for name in ("settings.py", "home.py"))
     read += "CONTINUITY_RUNNER_TOKEN AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY"
     for name in environment_of(service):
         assert re.search(rf"\b{name}\b", read), name
 
 
-def test_what_is_secret_has_to_be_given_and_is_in_no_file() -> None:
+def test_secrets_are_required_and_stored_in_no_file() -> None:
     text = (ROOT / "compose.yaml").read_text()
     for name in SECRETS:
         assert re.search(rf"\$\{{{name}:\?[^}}]+\}}", text), name
@@ -85,7 +85,7 @@ def test_what_is_secret_has_to_be_given_and_is_in_no_file() -> None:
     assert not re.search(r"(KEY|TOKEN|PASSWORD|SECRET)\w*=", DOCKERFILE)
 
 
-def test_the_runner_finds_no_secret_of_the_fleet_and_no_way_to_its_stores() -> None:
+def test_the_runner_has_no_other_secrets_and_no_network_to_the_stores() -> None:
     runner = SERVICES["docker-runner"]
     assert set(runner["environment"]) == {"CONTINUITY_RUNNER_TOKEN"}
     assert set(runner["networks"]) == {"runners"}
@@ -95,12 +95,12 @@ def test_the_runner_finds_no_secret_of_the_fleet_and_no_way_to_its_stores() -> N
     assert f":-{address}:18081}}" in environment_of("worker")["CONTINUITY_EGRESS_ALLOW"]
 
 
-def test_nothing_is_published_beyond_this_machine() -> None:
+def test_ports_are_published_on_loopback_only() -> None:
     for told in SERVICES.values():
         assert all(port.startswith("127.0.0.1:") for port in told.get("ports", []))
 
 
-def test_the_image_is_not_roots_and_has_what_the_parts_need() -> None:
+def test_the_image_runs_as_a_non_root_user_with_the_needed_packages() -> None:
     assert of("USER") == ["continuity"]
     assert STEPS.index(("USER", "continuity")) > max(
         number for number, (word, _) in enumerate(STEPS) if word == "RUN"
@@ -119,7 +119,7 @@ def test_the_image_is_not_roots_and_has_what_the_parts_need() -> None:
     assert "--no-sandbox" not in DOCKERFILE
 
 
-def test_the_image_holds_every_part_and_nothing_that_is_not_for_it() -> None:
+def test_the_image_contains_every_part_and_no_other_files() -> None:
     copied = {word for told in of("COPY") if "--from" not in told for word in told.split()[:-1]}
     assert copied == PARTS | {"manage.py", "requirements.lock"}
     lines = (ROOT / ".dockerignore").read_text().splitlines()
@@ -129,7 +129,7 @@ def test_the_image_holds_every_part_and_nothing_that_is_not_for_it() -> None:
     assert "**/.env" in ignored
 
 
-def test_no_address_of_a_package_index_is_in_the_image() -> None:
+def test_the_dockerfile_names_no_package_index() -> None:
     assert "://" not in DOCKERFILE.replace("http.client", "")
     assert "--require-hashes" in DOCKERFILE
 
@@ -141,7 +141,7 @@ def test_no_address_of_a_package_index_is_in_the_image() -> None:
         ("docker-runner", {"clone", "unshare", "mount", "umount2", "pivot_root", "setns"}),
     ],
 )
-def test_the_profiles_let_sandboxes_be_made_and_the_kernel_alone(
+def test_the_seccomp_profiles_allow_sandboxes_and_deny_kernel_calls(
     service: str, needed: set[str]
 ) -> None:
     options = SERVICES[service]["security_opt"]
@@ -157,7 +157,7 @@ def test_the_profiles_let_sandboxes_be_made_and_the_kernel_alone(
 
 
 @pytest.mark.skipif(shutil.which("docker-compose") is None, reason="needs docker-compose")
-def test_docker_compose_takes_the_file() -> None:
+def test_docker_compose_accepts_the_file() -> None:
     kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     command = ["docker-compose", "-f", "compose.yaml", "config"]
     given = dict.fromkeys(SECRETS, "w" * 40)
@@ -177,14 +177,14 @@ def test_docker_compose_takes_the_file() -> None:
 
 
 def expressions() -> list[str]:
-    """Return every expression of the dashboard and of the rules."""
+    """Return every PromQL expression of the dashboard and the alert rules."""
     board = json.loads((ROOT / "docs/dashboards/continuity.json").read_text())
     asked = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
     rules = yaml.safe_load((ROOT / "docs/dashboards/alerts.yaml").read_text())
     return asked + [rule["expr"] for group in rules["groups"] for rule in group["rules"]]
 
 
-def test_every_panel_has_its_place() -> None:
+def test_dashboard_panels_do_not_overlap() -> None:
     panels = json.loads((ROOT / "docs/dashboards/continuity.json").read_text())["panels"]
     places = {
         (x, y)
@@ -198,7 +198,7 @@ def test_every_panel_has_its_place() -> None:
     assert len({panel["id"] for panel in panels}) == len(panels)
 
 
-def test_the_documentation_names_only_commands_that_exist() -> None:
+def test_the_documentation_names_only_existing_commands() -> None:
     text = (ROOT / "docs/operations.md").read_text()
     named = re.findall(r"manage\.py ([a-z_]+)((?: [^`\n#|]*)?)", text)
     assert {name for name, _ in named} >= {"backup", "restore", "migrate", "verify_audit"}

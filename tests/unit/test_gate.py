@@ -1,4 +1,4 @@
-"""The one input gate: what bytes become values at any door."""
+"""JSON input validation: which bytes every API and transport accepts."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_is_no_acceptable_json_is_refused_quickly(what: str) -> None:
+def test_unacceptable_json_is_refused_quickly(what: str) -> None:
     began = time.monotonic()
     with pytest.raises(MalformedBody) as refused:
         load_json(REFUSED[what])
@@ -78,11 +78,11 @@ def test_what_is_no_acceptable_json_is_refused_quickly(what: str) -> None:
         {"a": {"b": [1, {"c": None}]}},
     ],
 )
-def test_json_comes_through_as_it_is(value: object) -> None:
+def test_valid_json_is_parsed_unchanged(value: object) -> None:
     assert load_json(json.dumps(value).encode()) == value
 
 
-def test_the_limits_themselves_are_taken() -> None:
+def test_input_at_the_limits_is_accepted() -> None:
     deep = b"[" * MAX_DEPTH + b"]" * MAX_DEPTH
     many = json.dumps([0] * (MAX_VALUES - 1)).encode()
     long = json.dumps("x" * (BODY_LIMIT - 2)).encode()
@@ -91,14 +91,14 @@ def test_the_limits_themselves_are_taken() -> None:
     assert len(load_json(long)) == BODY_LIMIT - 2
 
 
-def test_one_byte_too_many_is_refused_before_it_is_parsed() -> None:
+def test_a_body_over_the_limit_is_refused_before_it_is_parsed() -> None:
     with pytest.raises(BodyTooLarge) as refused:
         load_json(b"[" * (BODY_LIMIT + 1))
     assert refused.value.http_status == 413
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_give_a_value_or_a_refusal(raw: bytes) -> None:
+def test_any_bytes_are_parsed_or_refused(raw: bytes) -> None:
     try:
         value = load_json(raw)
     except InvalidInput:
@@ -123,6 +123,6 @@ def test_any_bytes_give_a_value_or_a_refusal(raw: bytes) -> None:
         max_leaves=20,
     )
 )
-def test_what_another_writer_wrote_is_read_back(value: object) -> None:
+def test_json_written_by_another_library_is_parsed(value: object) -> None:
     assert load_json(json.dumps(value).encode()) == value
     assert load_json(json.dumps(value, ensure_ascii=False, indent=1).encode()) == value

@@ -1,4 +1,4 @@
-"""A call on a runner, to the letter of the protocol (S3 §2, §3, §4)."""
+"""A call on a runner follows the runner protocol exactly (S3 §2, §3, §4)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OK = {"ok": True, "output": "hello"}
 CALL = ToolCall("bash.exec", {"cmd": "true"})
 
 
-def test_the_request_is_the_protocols_to_the_letter() -> None:
+def test_the_request_matches_the_protocol_exactly() -> None:
     with stub_runner(saying(OK)) as runner:
         call(runner.url)
     asked = runner.asked[0]
@@ -46,7 +46,7 @@ def test_the_request_is_the_protocols_to_the_letter() -> None:
     }
 
 
-def test_the_headers_ask_for_json_as_it_is() -> None:
+def test_the_headers_request_uncompressed_json() -> None:
     with stub_runner(saying(OK)) as runner:
         call(runner.url)
     headers = runner.asked[0].headers
@@ -56,7 +56,7 @@ def test_the_headers_ask_for_json_as_it_is() -> None:
     assert "traceparent" not in headers
 
 
-def test_a_token_and_a_trace_go_into_the_headers() -> None:
+def test_the_token_and_the_trace_are_sent_in_headers() -> None:
     trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     with stub_runner(saying(OK)) as runner:
         call(runner.url, auth_token="s3cret", ctx=context(traceparent=trace))
@@ -64,14 +64,14 @@ def test_a_token_and_a_trace_go_into_the_headers() -> None:
     assert (headers["authorization"], headers["traceparent"]) == ("Bearer s3cret", trace)
 
 
-def test_arguments_go_as_they_are_even_huge_numbers() -> None:
+def test_arguments_are_sent_unchanged_even_huge_numbers() -> None:
     with stub_runner(saying(OK)) as runner:
         call(runner.url, args={"n": 2**70, "text": "日本"})
     assert runner.asked[0].json["call"]["args"] == {"n": 2**70, "text": "日本"}
 
 
 @pytest.mark.parametrize("answer", [OK, {"result": OK}, {"updates": [], "result": OK}])
-def test_both_forms_of_an_answer_are_taken(answer: dict[str, Any]) -> None:
+def test_both_response_forms_are_accepted(answer: dict[str, Any]) -> None:
     with stub_runner(saying(answer)) as runner:
         result = call(runner.url)
     assert (result.ok, result.output, result.error) == (True, "hello", None)
@@ -97,7 +97,7 @@ def test_a_failure_of_the_tool_keeps_the_runners_own_code() -> None:
 
 
 @pytest.mark.parametrize("said", [True, False, None])
-def test_whether_to_try_again_is_the_runners_word(said: bool | None) -> None:
+def test_the_runner_decides_whether_a_failure_is_retryable(said: bool | None) -> None:
     error = {"code": "BUSY", "message": "later", "retryable": said}
     with stub_runner(saying({"result": {"ok": False, "error": error}})) as runner:
         result = call(runner.url)
@@ -127,14 +127,14 @@ def test_whether_to_try_again_is_the_runners_word(said: bool | None) -> None:
         {},
     ],
 )
-def test_what_is_neither_form_is_no_answer(answer: Any) -> None:
+def test_a_response_of_any_other_form_is_a_shape_failure(answer: Any) -> None:
     with stub_runner(saying(answer)) as runner:
         result = call(runner.url)
     assert failure(result) == {"reason": "shape", "effect": "unknown"}
     assert (result.error or {})["retryable"] is False
 
 
-def test_updates_are_told_in_order_whatever_comes_first() -> None:
+def test_updates_are_reported_in_order_even_after_the_result() -> None:
     told: list[Update] = []
     at = "2026-02-14T12:00:00.000Z"
     answer = {"result": OK, "updates": [{"delta": "1", "at": at}, "2", {"delta": "3"}]}
@@ -143,14 +143,14 @@ def test_updates_are_told_in_order_whatever_comes_first() -> None:
     assert told == [Update("1", at), Update("2", None), Update("3", None)]
 
 
-def test_updates_are_told_while_the_call_goes_on() -> None:
+def test_updates_are_reported_while_the_call_is_running() -> None:
     heard, told = threading.Semaphore(0), []
 
     def watched(line: Line) -> None:
         line.head(transfer_encoding="chunked")
         line.chunk(b'{"updates":[{"delta":"step-1","at":null},')
-        assert heard.acquire(timeout=60)  # nothing more is said before that one was heard
-        line.chunk(b'"step-2"')  # what ends it comes later
+        assert heard.acquire(timeout=60)  # wait until the update is received
+        line.chunk(b'"step-2"')  # its closing delimiter follows later
         line.chunk(b'],"result":{"ok":true,"output":"done"}}')
         line.send(b"0\r\n\r\n")
 
@@ -163,26 +163,28 @@ def test_updates_are_told_while_the_call_goes_on() -> None:
     assert (result.output, told) == ("done", ["step-1", "step-2"])
 
 
-def test_an_answer_that_names_its_updates_twice_is_none() -> None:
+def test_a_response_with_duplicate_updates_keys_is_a_shape_failure() -> None:
     raw = b'{"updates":["a","b"],"result":{"ok":true,"output":1},"updates":["a"]}'
     with stub_runner(saying(raw)) as runner:
         assert failure(call(runner.url))["reason"] == "shape"
 
 
-def test_calls_go_over_one_kept_connection() -> None:
+def test_calls_reuse_one_connection() -> None:
     with stub_runner(saying(OK)) as runner:
         assert call(runner.url, times=20).ok
     assert (len(runner.asked), runner.connections) == (20, 1)
 
 
-def test_a_connection_that_the_runner_closed_is_not_used_again() -> None:
+def test_a_connection_that_the_runner_closed_is_not_reused() -> None:
     def once(line: Line) -> None:
         line.answer(b'{"ok":true,"output":1}')
         line.end()
 
     async def twice(url: str) -> list[bool]:
         first = await call_runner(CALL, context(), target_at(url))
-        while (kept := pool().connections) and not kept[0].has_expired():  # its end is under way
+        while (kept := pool().connections) and not kept[
+            0
+        ].has_expired():  # its close has not arrived yet
             await asyncio.sleep(0.01)
         second = await call_runner(CALL, context(), target_at(url))
         await close_pool()
@@ -193,7 +195,7 @@ def test_a_connection_that_the_runner_closed_is_not_used_again() -> None:
     assert len(runner.asked) == runner.connections == 2
 
 
-def test_many_calls_at_once_each_get_their_own_answer() -> None:
+def test_concurrent_calls_each_get_their_own_response() -> None:
     def echo(line: Line) -> None:
         assert line.asked is not None
         line.answer(orjson.dumps({"ok": True, "output": line.asked.json["call"]["args"]}))

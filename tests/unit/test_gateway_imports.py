@@ -1,4 +1,4 @@
-"""Doors start without an HTTP client: runners are called by those that call them."""
+"""APIs and transports start without importing the HTTP client for runners."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ sys.exit("httpcore2" in sys.modules)
 """
 
 
-def test_no_door_pays_for_the_client_at_its_start() -> None:
+def test_no_api_or_transport_imports_the_http_client_at_start() -> None:
     assert subprocess.run([sys.executable, "-c", STARTED], check=False).returncode == 0

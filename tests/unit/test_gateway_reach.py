@@ -1,4 +1,4 @@
-"""Where a runner's calls go: to open addresses alone, over trusted TLS, past no proxy."""
+"""Calls to a runner go only to allowed addresses, over trusted TLS, and never through a proxy."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ pytestmark = pytest.mark.usefixtures("open_loopback")
 OK = b'{"ok":true,"output":"x"}'
 
 
-def test_a_certificate_that_nobody_signed_is_not_trusted(tmp_path: Path) -> None:
+def test_a_self_signed_certificate_is_not_trusted(tmp_path: Path) -> None:
     with stub_runner(saying(OK), self_signed(tmp_path)) as runner:
         result = call(runner.url)
     assert failure(result) == {"reason": "connect", "effect": "none"}
     assert "certificate" in (result.error or {})["message"]
 
 
-def test_a_runner_is_called_over_tls_where_its_certificate_is_trusted(
+def test_a_runner_with_a_trusted_certificate_is_called_over_tls(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     served = self_signed(tmp_path)
@@ -45,13 +45,13 @@ def test_a_runner_is_called_over_tls_where_its_certificate_is_trusted(
 @pytest.mark.parametrize(
     "endpoint", ["http://169.254.169.254/latest", "http://10.9.8.7/execute", "ftp://example.com/x"]
 )
-def test_an_endpoint_that_is_not_open_is_not_called(endpoint: str) -> None:
+def test_an_endpoint_that_is_not_allowed_is_not_called(endpoint: str) -> None:
     assert failure(call(endpoint)) == {"reason": "connect", "effect": "none"} | (
         {"cause": "URL_BLOCKED", "host": endpoint.split("/")[2]} if endpoint[0] == "h" else {}
     )
 
 
-def test_a_name_is_judged_by_every_address_that_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_is_allowed_only_if_all_its_addresses_are(monkeypatch: pytest.MonkeyPatch) -> None:
     async def look_up(host: str) -> Sequence[Address]:
         return (ip_address("127.0.0.1"), ip_address("10.1.1.1"))
 
@@ -62,7 +62,7 @@ def test_a_name_is_judged_by_every_address_that_it_has(monkeypatch: pytest.Monke
     assert runner.connections == 0
 
 
-def test_a_proxy_of_the_environment_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_from_the_environment_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     with stub_runner(saying(OK)) as runner, stub_runner(saying(OK)) as proxy:
         for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
             monkeypatch.setenv(name, proxy.url)
@@ -70,7 +70,7 @@ def test_a_proxy_of_the_environment_is_not_asked(monkeypatch: pytest.MonkeyPatch
     assert proxy.asked == []
 
 
-def test_the_token_stands_in_no_failure() -> None:
+def test_no_failure_contains_the_token() -> None:
     with stub_runner(saying(b"no", 500)) as runner:
         result = call(runner.url, auth_token="s3cret-token")
     assert "s3cret-token" not in str(result)

@@ -1,4 +1,4 @@
-"""Runners that misbehave: every way ends as one failure, in time, and nothing is sent twice."""
+"""Misbehaving runners: every case ends as one failure before its timeout, without a second send."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ def announce_for_ever(line: Line) -> None:
 @pytest.mark.parametrize(
     "do", [Line.hang, hang_after_head, hang_in_updates, trickle, trickle_head, announce_for_ever]
 )
-def test_whoever_is_too_slow_is_given_up_in_the_calls_time(do: Callable[[Line], None]) -> None:
+def test_a_slow_runner_fails_at_the_calls_timeout(do: Callable[[Line], None]) -> None:
     with stub_runner(do) as runner:
         result = call(runner.url, timeout_ms=SHORT_MS)
     assert failure(result) == {"reason": "timeout", "effect": "unknown"}
     assert len(runner.asked) == 1
 
 
-def test_the_runs_time_ends_a_call_before_the_targets() -> None:
+def test_the_runs_deadline_ends_a_call_before_the_targets_timeout() -> None:
     with stub_runner(Line.hang) as runner:
         result = call(runner.url, ctx=context(deadline=time.monotonic() + SHORT_MS / 1000))
     assert failure(result)["reason"] == "timeout"
@@ -72,20 +72,20 @@ def test_the_runs_time_ends_a_call_before_the_targets() -> None:
 @pytest.mark.parametrize(
     ("timeout_ms", "wanted_s"), [(999_999, TIMEOUT_MAX_MS / 1000), (2_000, 2.0), (-5, 0.001)]
 )
-def test_a_targets_time_is_clamped(timeout_ms: int, wanted_s: float) -> None:
+def test_a_targets_timeout_is_clamped(timeout_ms: int, wanted_s: float) -> None:
     target = RunnerTarget("target_a", "t", "w", None, timeout_ms=timeout_ms)
     before = time.monotonic()
     deadline = target.deadline(before + 10_000)
     assert before + wanted_s <= deadline <= time.monotonic() + wanted_s
 
 
-def test_a_target_that_says_no_time_has_fifteen_seconds() -> None:
+def test_the_default_timeout_of_a_target_is_fifteen_seconds() -> None:
     before = time.monotonic()
     deadline = RunnerTarget("target_a", "t", "w", None).deadline(before + 10_000)
     assert before + 15 <= deadline <= time.monotonic() + 15
 
 
-def test_a_call_that_is_interrupted_hangs_up() -> None:
+def test_a_cancelled_call_closes_its_connection() -> None:
     async def interrupted(url: str) -> None:
         calling = asyncio.create_task(
             call_runner(ToolCall("bash.exec", {}), context(), target_at(url))
@@ -103,7 +103,7 @@ def test_a_call_that_is_interrupted_hangs_up() -> None:
     gone: list[bool] = []
 
     def watch(line: Line) -> None:
-        line.hang()  # until the caller is gone
+        line.hang()  # until the caller disconnects
         gone.append(not line.over.is_set())
 
     with stub_runner(watch) as runner:
@@ -142,7 +142,7 @@ def endless_head(line: Line) -> None:
 @pytest.mark.parametrize(
     "do", [reset_at_once, reset_in_the_body, close_in_the_body, garbage, endless_head]
 )
-def test_a_connection_that_breaks_leaves_the_effect_unknown(do: Callable[[Line], None]) -> None:
+def test_a_broken_connection_leaves_the_effect_unknown(do: Callable[[Line], None]) -> None:
     with stub_runner(do) as runner:
         result = call(runner.url)
     assert failure(result) == {"reason": "connect", "effect": "unknown"}
@@ -150,7 +150,7 @@ def test_a_connection_that_breaks_leaves_the_effect_unknown(do: Callable[[Line],
     assert len(runner.asked) == 1  # never sent twice
 
 
-def test_a_refused_connection_has_no_effect_and_may_be_tried_again() -> None:
+def test_a_refused_connection_has_no_effect_and_is_retryable() -> None:
     result = call(f"http://127.0.0.1:{free_port()}/execute")
     assert failure(result) == {"reason": "connect", "effect": "none"}
     assert (result.error or {})["retryable"] is True
@@ -166,13 +166,13 @@ def test_a_target_without_an_endpoint_is_not_called(endpoint: str | None) -> Non
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 409, 500, 503])
-def test_a_failing_status_wins_over_the_body(status: int) -> None:
+def test_a_failing_status_takes_precedence_over_the_body(status: int) -> None:
     with stub_runner(saying(OK, status)) as runner:
         result = call(runner.url)
     assert failure(result) == {"reason": "status", "status": status, "effect": "unknown"}
 
 
-def test_a_refusals_code_is_told() -> None:
+def test_the_error_code_of_a_failing_status_is_reported() -> None:
     said = b'{"ok":false,"error":{"code":"UNAUTHORIZED","message":"who are you? token abc"}}'
     with stub_runner(saying(said, 401)) as runner:
         result = call(runner.url)
@@ -192,23 +192,23 @@ def test_a_redirect_is_a_failure_and_not_followed(status: int) -> None:
 
 
 @pytest.mark.parametrize("raw", [b"", b"<html>", b'{"ok":true,"output":', b"\xff", b'{"a":' * 5000])
-def test_what_is_no_json_is_no_answer(raw: bytes) -> None:
+def test_a_response_that_is_not_json_is_a_failure(raw: bytes) -> None:
     with stub_runner(saying(raw)) as runner:
         assert failure(call(runner.url)) == {"reason": "not_json", "effect": "unknown"}
 
 
-def test_an_answer_without_a_body_is_none() -> None:
+def test_a_response_without_a_body_is_a_failure() -> None:
     with stub_runner(lambda line: line.head(204)) as runner:
         assert failure(call(runner.url))["reason"] == "not_json"
 
 
-def test_an_answer_nested_deeper_than_can_be_kept_is_none() -> None:
+def test_a_response_nested_too_deep_to_store_is_a_failure() -> None:
     raw = b'{"ok":true,"output":' + b"[" * 400 + b"]" * 400 + b"}"
     with stub_runner(saying(raw)) as runner:
         assert failure(call(runner.url))["reason"] == "shape"
 
 
-def test_an_encoded_answer_is_not_decoded() -> None:
+def test_a_compressed_response_is_not_decompressed() -> None:
     bomb = gzip.compress(b'{"ok":true,"output":"' + b"a" * 50_000_000 + b'"}')
     with stub_runner(saying(bomb, content_encoding="gzip")) as runner:
         result = call(runner.url)
@@ -236,19 +236,19 @@ def announce_too_much(line: Line) -> None:
 
 
 @pytest.mark.parametrize("do", [flood, flood_without_content, announce_too_much])
-def test_an_answer_has_an_end(do: Callable[[Line], None]) -> None:
+def test_a_response_over_the_size_limit_is_a_failure(do: Callable[[Line], None]) -> None:
     with stub_runner(do) as runner:
         result = call(runner.url)
     assert failure(result) == {"reason": "too_large", "effect": "unknown"}
 
 
-def test_an_answer_just_below_the_limit_is_taken() -> None:
+def test_a_response_just_below_the_size_limit_is_accepted() -> None:
     size = MAX_WIRE_BYTES - 4096
     with stub_runner(saying({"ok": True, "output": "a" * size})) as runner:
         assert call(runner.url).output == "a" * size
 
 
-def test_an_update_too_many_ends_the_call() -> None:
+def test_too_many_updates_end_the_call() -> None:
     told: list[object] = []
     answer = {"updates": [f"u{n}" for n in range(100_001)], "result": {"ok": True, "output": "x"}}
     with stub_runner(saying(answer)) as runner:

@@ -1,4 +1,4 @@
-"""Updates are found in an answer while it comes, however its bytes are cut."""
+"""Updates are extracted from a streamed response, however its bytes are split."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VALUES = st.recursive(
 
 
 def cut(raw: bytes, size: int) -> list[bytes]:
-    """Return the elements that are found in an answer that comes in pieces of this size."""
+    """Return the elements found in a response that arrives in chunks of this size."""
     cutter = UpdateSplitter()
     return [one for at in range(0, len(raw), size) for one in cutter.feed(raw[at : at + size])]
 
@@ -35,7 +35,7 @@ def test_every_element_is_found_once_and_in_order(
 
 
 @pytest.mark.parametrize("element", ['"a"', '"\\\\"', '{"delta":"}"}', '{"a":{"b":[1]}}', "[[]]"])
-def test_an_element_is_found_with_its_own_last_byte(element: str) -> None:
+def test_an_element_is_returned_as_soon_as_its_last_byte_arrives(element: str) -> None:
     cutter = UpdateSplitter()
     assert cutter.feed(b'{"updates":[' + element[:-1].encode()) == []
     assert cutter.feed(element[-1:].encode()) == [element.encode()]
@@ -45,7 +45,7 @@ def test_an_element_is_found_with_its_own_last_byte(element: str) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 1000])
-def test_marks_inside_of_texts_end_nothing(size: int) -> None:
+def test_delimiters_inside_strings_end_no_element(size: int) -> None:
     updates = ['a",]}', "\\", '\\"', "[{", {"delta": '"],"result":'}]
     raw = orjson.dumps({"updates": updates, "result": {"updates": [1, 2]}})
     assert [orjson.loads(one) for one in cut(raw, size)] == updates
@@ -62,9 +62,9 @@ def test_marks_inside_of_texts_end_nothing(size: int) -> None:
         b"",
     ],
 )
-def test_what_begins_otherwise_is_left_alone(raw: bytes) -> None:
+def test_a_response_that_does_not_start_with_updates_is_ignored(raw: bytes) -> None:
     assert cut(raw, 7) == []
 
 
-def test_what_is_deeper_than_any_answer_is_left_alone() -> None:
+def test_elements_nested_too_deep_are_ignored() -> None:
     assert cut(b'{"updates":["a",' + b"[" * 100_000, 4096) == [b'"a"']

@@ -1,4 +1,4 @@
-"""The tool generate_character_profile: a definition is written whole, and can be taken back."""
+"""The generate_character_profile tool writes a definition atomically, with a snapshot for undo."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ NAME = "game/character/雪乃.json"
 
 @pytest.fixture
 def game(tmp_path: Path) -> ProjectWorkspace:
-    """A copy of the sample game."""
+    """Return a copy of the sample game."""
     return sample_game(tmp_path)
 
 
 def define(game: ProjectWorkspace, **args: Any) -> dict[str, Any]:
-    """Define a character, 雪乃 with her picture unless said otherwise."""
+    """Define a character, by default 雪乃 with her image."""
     return dict(
         call(
             game, "generate_character_profile", {"name": "雪乃", "imageFile": "yukino.png", **args}
@@ -55,7 +55,7 @@ def test_a_definition_is_written_and_snapshotted(game: ProjectWorkspace) -> None
 @pytest.mark.parametrize(
     "image", ["game/figure/yukino/smile.png", "yukino/smile.png", "./yukino//smile.png"]
 )
-def test_an_image_is_named_from_the_figures_folder(game: ProjectWorkspace, image: str) -> None:
+def test_an_image_path_is_relative_to_the_figure_folder(game: ProjectWorkspace, image: str) -> None:
     define(game, imageFile=image)
     assert kept(game)["image"] == "yukino/smile.png"
 
@@ -66,7 +66,7 @@ def test_the_same_definition_again_writes_nothing(game: ProjectWorkspace) -> Non
     assert len(list_snapshots(game.state)) == 1
 
 
-def test_another_definition_keeps_what_it_does_not_say_and_can_be_taken_back(
+def test_a_new_definition_keeps_unnamed_fields_and_can_be_undone(
     game: ProjectWorkspace,
 ) -> None:
     define(game, defaultExpression="smile")
@@ -83,7 +83,9 @@ def test_another_definition_keeps_what_it_does_not_say_and_can_be_taken_back(
 
 
 @pytest.mark.parametrize("content", ["", "not json", "[1]", '"雪乃"', "[" * 5000])
-def test_a_file_that_is_no_definition_is_left_alone(game: ProjectWorkspace, content: str) -> None:
+def test_a_file_that_is_not_a_definition_is_not_overwritten(
+    game: ProjectWorkspace, content: str
+) -> None:
     (game.root / NAME).parent.mkdir()
     (game.root / NAME).write_text(content)
     with pytest.raises(WriteConflict):
@@ -106,7 +108,7 @@ def test_a_file_that_is_no_definition_is_left_alone(game: ProjectWorkspace, cont
         ("game/figure/", BadArguments),
     ],
 )
-def test_the_image_must_be_a_file_of_the_figures_folder(
+def test_the_image_must_be_a_file_in_the_figure_folder(
     game: ProjectWorkspace, image: str, failure: type[Exception]
 ) -> None:
     (game.root / "game/figure/link.png").symlink_to(game.root / "game/figure/yukino.png")
@@ -120,7 +122,7 @@ def test_the_image_must_be_a_file_of_the_figures_folder(
     ("language", "hint"),
     [("EN", "The closest file: yukino.png"), ("ZH", "最接近的文件：yukino.png")],
 )
-def test_a_missing_image_is_told_with_the_closest_one(
+def test_the_error_for_a_missing_image_names_the_closest_file(
     tmp_path: Path, language: str, hint: str
 ) -> None:
     with pytest.raises(PathNotFound) as failed:
@@ -144,7 +146,7 @@ def test_a_missing_image_is_told_with_the_closest_one(
         ("海" * 90, BadArguments),
     ],
 )
-def test_a_name_must_be_one_that_a_file_can_have(
+def test_a_name_must_be_a_valid_file_name(
     game: ProjectWorkspace, name: str, failure: type[Exception]
 ) -> None:
     before = files_in(game.root)
@@ -164,19 +166,21 @@ def test_a_name_must_be_one_that_a_file_can_have(
         {"defaultExpression": 1},
     ],
 )
-def test_arguments_are_those_of_the_seed(game: ProjectWorkspace, args: dict[str, Any]) -> None:
+def test_arguments_that_violate_the_seeds_schema_are_refused(
+    game: ProjectWorkspace, args: dict[str, Any]
+) -> None:
     with pytest.raises(BadArguments):
         define(game, **args)
 
 
-def test_two_at_once_leave_one_whole_definition(game: ProjectWorkspace) -> None:
+def test_two_concurrent_calls_leave_one_complete_definition(game: ProjectWorkspace) -> None:
     with ThreadPoolExecutor(2) as both:
         done = [both.submit(define, game, imageFile=one) for one in ("yukino.png", "shore.png")]
         assert [one.result() for one in done] == [{"success": True}] * 2
     assert kept(game)["image"] in {"yukino.png", "shore.png"}
 
 
-def test_a_definition_is_no_figure_of_the_game(game: ProjectWorkspace) -> None:
+def test_a_definition_is_not_listed_as_a_figure(game: ProjectWorkspace) -> None:
     figures = call(game, "list_project_resources", {})["figures"]
     define(game)
     assert call(game, "list_project_resources", {})["figures"] == figures
@@ -187,7 +191,7 @@ def test_without_a_workspace_the_tool_is_disabled() -> None:
         call(None, "generate_character_profile", {"name": "a", "imageFile": "b"})
 
 
-def test_a_definition_that_another_makes_meanwhile_is_merged_and_not_written_over(
+def test_a_concurrently_created_definition_is_merged_and_not_overwritten(
     game: ProjectWorkspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read, file = Sandbox.read, game.root / NAME

@@ -1,4 +1,4 @@
-"""Ids sort by their time, are never the same, and fit everywhere."""
+"""Ids sort by creation time, are unique, and use only plain characters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def test_an_id_is_its_prefix_and_twenty_six_plain_characters() -> None:
     assert re.fullmatch(r"run_[0-9abcdefghjkmnpqrstvwxyz]{26}", new_id("run_"))
 
 
-def test_later_ids_sort_behind_earlier_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_later_ids_sort_after_earlier_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
     for at_ms in (0, 1, 2**40, 2**47, 2**48 - 1):
         monkeypatch.setattr(time, "time_ns", lambda at_ms=at_ms: at_ms * 1_000_000)
@@ -22,11 +22,11 @@ def test_later_ids_sort_behind_earlier_ones(monkeypatch: pytest.MonkeyPatch) -> 
     assert made == sorted(made)
 
 
-def test_no_two_ids_are_the_same() -> None:
+def test_ids_are_unique() -> None:
     assert len({new_id("") for _ in range(20_000)}) == 20_000
 
 
-def test_the_time_of_an_id_can_be_read_back() -> None:
+def test_an_id_contains_its_creation_time() -> None:
     digits = "0123456789abcdefghjkmnpqrstvwxyz"
     number = 0
     for character in new_id("")[:10]:

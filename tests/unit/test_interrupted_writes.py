@@ -1,5 +1,5 @@
-"""A write whose time is over, or whose caller is gone, is told as what it came to; a preview that
-nobody was shown is none.
+"""A write that times out or loses its caller reports its real outcome. A preview that the caller
+never received does not permit a write.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PREVIEW = ToolCall("write_to_file", {"path": "a.txt", "content": "two", "dryRun"
 
 
 class SlowDisk:
-    """A disk that says that it has a file only once it may; the file is there before."""
+    """Writes a file at once, but returns only when the test allows it."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.has_it, self.may_say_so = threading.Event(), threading.Event()
@@ -42,7 +42,7 @@ class SlowDisk:
 
 
 class SlowDiff:
-    """A diff that is not found before it may be."""
+    """Computes a diff only when the test allows it."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.has_begun, self.may_end = threading.Event(), threading.Event()
@@ -75,7 +75,7 @@ def project(tmp_path: Path) -> Project:
 
 
 class Clock(asyncio.SelectorEventLoop):
-    """An event loop whose time can be put forward."""
+    """An event loop whose clock the test can advance."""
 
     ahead_s = 0.0
 
@@ -83,7 +83,7 @@ class Clock(asyncio.SelectorEventLoop):
         return super().time() + self.ahead_s
 
 
-def test_a_write_that_took_longer_than_its_time_is_told_as_done(
+def test_a_write_that_finishes_after_its_deadline_is_reported_as_done(
     project: Project, disk: SlowDisk
 ) -> None:
     clock = Clock()
@@ -91,7 +91,7 @@ def test_a_write_that_took_longer_than_its_time_is_told_as_done(
     async def call() -> ToolResult:
         calling = asyncio.ensure_future(invoke(REPLACE, project.context(seconds=LONG_S)))
         await asyncio.to_thread(disk.has_it.wait, LONG_S)
-        clock.ahead_s = LONG_S  # its time is over
+        clock.ahead_s = LONG_S  # past the deadline
         await asyncio.sleep(0.05)
         disk.may_say_so.set()
         return await calling
@@ -102,7 +102,7 @@ def test_a_write_that_took_longer_than_its_time_is_told_as_done(
     assert (project.root / "a.txt").read_text() == "two"
 
 
-def test_a_write_whose_caller_is_gone_is_awaited_and_told_as_done(
+def test_a_write_whose_caller_is_cancelled_is_awaited_and_reported_as_done(
     project: Project, disk: SlowDisk
 ) -> None:
     told: list[ToolResult] = []
@@ -110,7 +110,7 @@ def test_a_write_whose_caller_is_gone_is_awaited_and_told_as_done(
     async def call() -> None:
         told.append(await invoke(REPLACE, project.context(seconds=LONG_S)))
         raise_if_interrupted()
-        told.clear()  # never: the interrupt was for this task
+        told.clear()  # not reached: this task was interrupted
 
     async def hang_up() -> None:
         calling = asyncio.ensure_future(call())
@@ -126,7 +126,7 @@ def test_a_write_whose_caller_is_gone_is_awaited_and_told_as_done(
     assert [one.output for one in told] == [{"count": 1}]
 
 
-def test_a_write_whose_time_was_over_before_it_began_is_not_done(project: Project) -> None:
+def test_a_write_whose_deadline_passed_before_it_started_is_not_done(project: Project) -> None:
     result = asyncio.run(invoke(REPLACE, project.context(seconds=0.0)))
     assert not result.ok
     assert result.error is not None
@@ -135,7 +135,7 @@ def test_a_write_whose_time_was_over_before_it_began_is_not_done(project: Projec
 
 
 @pytest.mark.parametrize(("seconds", "least", "most"), [(30.0, 1, 30_000), (90.0, 60_000, 60_000)])
-def test_a_preview_whose_time_is_over_did_nothing_and_says_how_long_it_had(
+def test_a_preview_that_times_out_has_no_effect_and_reports_its_time_limit(
     project: Project, monkeypatch: pytest.MonkeyPatch, seconds: float, least: int, most: int
 ) -> None:
     clock, has_it, may_go_on, at_once = Clock(), threading.Event(), threading.Event(), Sandbox.read
@@ -162,7 +162,7 @@ def test_a_preview_whose_time_is_over_did_nothing_and_says_how_long_it_had(
     assert least <= limit_ms <= most
 
 
-def test_a_read_that_is_interrupted_ends_at_once_as_an_interrupt(project: Project) -> None:
+def test_a_cancelled_read_ends_at_once(project: Project) -> None:
     async def interrupted() -> None:
         reading = ToolCall("search_files", {"path": ".", "regex": "one"})
         calling = asyncio.ensure_future(invoke(reading, project.context(seconds=LONG_S)))
@@ -174,7 +174,7 @@ def test_a_read_that_is_interrupted_ends_at_once_as_an_interrupt(project: Projec
         asyncio.run(interrupted())
 
 
-def test_a_preview_that_came_too_late_does_not_permit_the_write(
+def test_a_preview_that_timed_out_does_not_permit_the_write(
     project: Project, diff: SlowDiff
 ) -> None:
     clock = Clock()
@@ -195,7 +195,7 @@ def test_a_preview_that_came_too_late_does_not_permit_the_write(
     assert project.code("write_to_file", **WRITE, dryRun=False) == "E_POLICY_VIOLATION"
 
 
-def test_a_preview_whose_caller_hung_up_does_not_permit_the_write(
+def test_a_preview_whose_caller_was_cancelled_does_not_permit_the_write(
     project: Project, diff: SlowDiff
 ) -> None:
     async def hang_up() -> None:
@@ -206,7 +206,7 @@ def test_a_preview_whose_caller_hung_up_does_not_permit_the_write(
         await asyncio.wait({calling})
         diff.may_end.set()
 
-    asyncio.run(hang_up())  # and the thread's end
+    asyncio.run(hang_up())  # returns after the thread has ended
     assert project.code("write_to_file", **WRITE, dryRun=False) == "E_POLICY_VIOLATION"
     project.output("write_to_file", **WRITE, dryRun=True)
     assert project.output("write_to_file", **WRITE, dryRun=False)["applied"]

@@ -1,4 +1,4 @@
-"""The time of a tool that opens a browser begins when the browser is there."""
+"""The timeout of a tool that opens a browser starts when the browser is ready."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ START_SECONDS, TOOL_MS = 1.0, 300
 
 
 class SlowBrowser:
-    """A browser that takes its time to start, and what became of it."""
+    """A browser that starts slowly, and counts its starts."""
 
     def __init__(self, *, fails: bool = False) -> None:
         self.fails, self.starts = fails, 0
@@ -33,13 +33,13 @@ class SlowBrowser:
         self.starts += 1
         if self.fails:
             raise browser_lost()
-        return None  # type: ignore[return-value]  # nobody uses it here
+        return None  # type: ignore[return-value]  # unused here
 
 
 def call(
     monkeypatch: pytest.MonkeyPatch, browser: SlowBrowser, *, seconds: float = 60.0
 ) -> ToolResult:
-    """Call a tool that is done at once and has less time than the browser needs."""
+    """Call a tool that returns at once and whose timeout is shorter than the browser's start."""
 
     async def function(args: Any, ctx: ToolContext) -> Mapping[str, Any]:
         assert isinstance(args, TaskStart)
@@ -59,7 +59,7 @@ def call(
             browser=session,
         )
         result = await invoke(ToolCall("task_start", {}), context)
-        while browser.starts == 0:  # also where nobody waits for it any more
+        while browser.starts == 0:  # also after its caller has given up
             await asyncio.sleep(0.01)
         return result
 
@@ -68,20 +68,20 @@ def call(
     return asyncio.run(asyncio.wait_for(work(), 60))
 
 
-def test_a_browser_that_starts_slowly_takes_none_of_a_tools_time(
+def test_a_slow_browser_start_does_not_count_against_the_tools_timeout(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert call(monkeypatch, SlowBrowser()).output == {"startedAfter": 1}
 
 
-def test_a_browser_that_does_not_start_is_the_calls_failure(
+def test_a_browser_that_does_not_start_fails_the_call(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     error = call(monkeypatch, SlowBrowser(fails=True)).error or {}
     assert error["errorCode"] == "PAGE_CRASHED"
 
 
-def test_a_browser_that_comes_too_late_for_the_call_goes_on_starting(
+def test_a_browser_that_is_too_late_for_its_call_continues_to_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     error = call(monkeypatch, SlowBrowser(), seconds=0.2).error or {}

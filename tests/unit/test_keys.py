@@ -1,4 +1,4 @@
-"""Sealing, keyed digests and MACs, and what a change of keys means for them."""
+"""Sealing, keyed digests and MACs, and their behaviour after a key rotation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from decisions.security.keys import mac, mac_matches, macs, seal, unseal
 OLD, NEW = "o" * 40, "n" * 40
 
 
-def test_what_was_sealed_opens_and_tells_nothing() -> None:
+def test_a_sealed_value_can_be_unsealed_and_hides_its_content() -> None:
     sealed = seal(b"password")
     assert b"password" not in sealed
     assert seal(b"password") != sealed
@@ -20,7 +20,7 @@ def test_what_was_sealed_opens_and_tells_nothing() -> None:
 
 
 @pytest.mark.parametrize("damage", [b"", b"x", b"gAAAA", bytes(200)])
-def test_what_was_altered_or_never_sealed_does_not_open(damage: bytes) -> None:
+def test_altered_or_never_sealed_data_cannot_be_unsealed(damage: bytes) -> None:
     with pytest.raises(ValueError, match="modified"):
         unseal(damage)
     sealed = bytearray(seal(b"x"))
@@ -29,7 +29,7 @@ def test_what_was_altered_or_never_sealed_does_not_open(damage: bytes) -> None:
         unseal(bytes(sealed))
 
 
-def test_an_older_key_still_opens_and_checks_but_no_longer_seals() -> None:
+def test_an_older_key_unseals_and_verifies_but_does_not_seal() -> None:
     with override_settings(CONTINUITY_SECRET_KEYS=[OLD]):
         sealed, made = seal(b"x"), mac("audit", b"m")
     with override_settings(CONTINUITY_SECRET_KEYS=[NEW, OLD]):
@@ -43,12 +43,12 @@ def test_an_older_key_still_opens_and_checks_but_no_longer_seals() -> None:
             unseal(sealed)
 
 
-def test_a_mac_is_for_its_purpose_alone() -> None:
+def test_a_mac_is_valid_only_for_its_purpose() -> None:
     assert not mac_matches("token", b"m", mac("audit", b"m"))
 
 
 @pytest.mark.parametrize("given", ["", "0" * 64, "漢" * 64, "x" * 10_000])
-def test_anything_else_is_no_mac(given: str) -> None:
+def test_any_other_text_is_not_a_valid_mac(given: str) -> None:
     assert not mac_matches("audit", b"m", given)
 
 

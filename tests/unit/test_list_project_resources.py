@@ -1,4 +1,4 @@
-"""The tool list_project_resources: what a game has, as scripts name it."""
+"""The list_project_resources tool lists a game's resources by the names that scripts use."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tests.support.writing import call
 
 
 def listed(game: ProjectWorkspace) -> dict[str, list[str]]:
-    """Call the tool and return its answer, which fits the seed's schema."""
+    """Call the tool, validate its answer against the seed's schema, and return it."""
     answer = dict(call(game, "list_project_resources", {}))
     jsonschema_rs.Draft202012Validator(RESPONSE).validate(answer)
     return answer
 
 
-def test_the_sample_game_has_what_its_folders_hold(tmp_path: Path) -> None:
+def test_the_resources_of_the_sample_game_are_listed(tmp_path: Path) -> None:
     assert listed(sample_game(tmp_path)) == {
         "backgrounds": ["beach.png", "classroom.png", "night/rooftop.png"],
         "figures": ["live/shore.model3.json", "shore.png", "yukino.png", "yukino/smile.png"],
@@ -32,12 +32,12 @@ def test_the_sample_game_has_what_its_folders_hold(tmp_path: Path) -> None:
     }
 
 
-def test_the_media_of_the_sample_game_are_what_its_script_makes() -> None:
+def test_the_media_of_the_sample_game_match_their_generator() -> None:
     kept = {path: (GAME / "game" / path).read_bytes() for path in media()}
     assert kept == media()
 
 
-def test_a_folder_that_is_not_there_has_an_empty_list(tmp_path: Path) -> None:
+def test_a_missing_folder_has_an_empty_list(tmp_path: Path) -> None:
     empty: dict[str, list[str]] = {
         "backgrounds": [],
         "figures": [],
@@ -50,7 +50,7 @@ def test_a_folder_that_is_not_there_has_an_empty_list(tmp_path: Path) -> None:
     assert listed(game_with(tmp_path, ["bgm"])) == empty
 
 
-def test_other_formats_hidden_files_links_and_forbidden_folders_are_no_resources(
+def test_other_formats_hidden_files_links_and_forbidden_folders_are_not_listed(
     tmp_path: Path,
 ) -> None:
     game = game_with(
@@ -82,7 +82,7 @@ def test_other_formats_hidden_files_links_and_forbidden_folders_are_no_resources
     }
 
 
-def test_it_takes_no_arguments_and_needs_a_workspace(tmp_path: Path) -> None:
+def test_the_tool_accepts_no_arguments_and_needs_a_workspace(tmp_path: Path) -> None:
     with pytest.raises(BadArguments):
         call(game_with(tmp_path), "list_project_resources", {"path": "."})
     with pytest.raises(ToolDisabled):

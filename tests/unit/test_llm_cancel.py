@@ -1,4 +1,4 @@
-"""Whoever asks a model may leave at any moment: nothing is waited for, the connection closes."""
+"""A model request can be cancelled at any moment: it ends at once and its connection closes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BUSY_FOR_AN_HOUR = Turn(status=429, headers={"Retry-After": "3600"})
 
 @asynccontextmanager
 async def silent() -> AsyncIterator[tuple[str, asyncio.Event, asyncio.Event]]:
-    """A server that takes a request and says nothing: its address, when it was asked, when left."""
+    """Yield the address of a server that never responds, and events for request and disconnect."""
     asked, left = asyncio.Event(), asyncio.Event()
 
     async def hear(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -40,7 +40,7 @@ async def silent() -> AsyncIterator[tuple[str, asyncio.Event, asyncio.Event]]:
 
 
 async def leave(gateway: Gateway, moment: Callable[[], Any]) -> float:
-    """Ask, leave at a moment, and return the seconds that leaving took."""
+    """Start a request, cancel it after a moment, and return the seconds until it ended."""
 
     async def ask() -> None:
         async for _ in gateway.stream_chat(messages=HELLO, tools=(), timeout_ms=7_200_000):
@@ -56,11 +56,11 @@ async def leave(gateway: Gateway, moment: Callable[[], Any]) -> float:
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
-def test_one_who_leaves_before_the_first_byte_leaves_at_once(provider: Any) -> None:
+def test_a_cancel_before_the_first_byte_ends_at_once(provider: Any) -> None:
     async def check() -> None:
         async with silent() as (address, asked, left):
             gateway = Gateway(LlmSettings(provider, "m", address, timeout_ms=7_200_000))
-            assert await leave(gateway, asked.wait) < 60  # of two hours
+            assert await leave(gateway, asked.wait) < 60  # the timeout is two hours
             await asyncio.wait_for(left.wait(), 60)
             await gateway.close()
 
@@ -68,7 +68,9 @@ def test_one_who_leaves_before_the_first_byte_leaves_at_once(provider: Any) -> N
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
-def test_one_who_left_before_the_server_spoke_is_noticed(model: ModelServer, provider: Any) -> None:
+def test_a_cancel_before_the_response_closes_the_connection(
+    model: ModelServer, provider: Any
+) -> None:
     left = threading.Event()
     model.answer = lambda _: Turn("Hello", stall_at=10) if left.wait(60) else Turn(status=500)
 
@@ -79,7 +81,7 @@ def test_one_who_left_before_the_server_spoke_is_noticed(model: ModelServer, pro
             while not model.asked:
                 await asyncio.sleep(0.01)
 
-        assert await leave(gateway, asked) < 60  # of two hours
+        assert await leave(gateway, asked) < 60  # the timeout is two hours
         left.set()
         assert await asyncio.to_thread(model.asked[0].gone.wait, 60)
         await gateway.close()
@@ -87,7 +89,7 @@ def test_one_who_left_before_the_server_spoke_is_noticed(model: ModelServer, pro
     asyncio.run(check())
 
 
-def test_one_who_leaves_while_a_busy_server_is_waited_for_leaves_at_once(
+def test_a_cancel_during_the_retry_delay_ends_at_once(
     model: ModelServer,
 ) -> None:
     model.script = [BUSY_FOR_AN_HOUR, Turn("never asked for")]
@@ -98,16 +100,16 @@ def test_one_who_leaves_while_a_busy_server_is_waited_for_leaves_at_once(
         async def answered() -> None:
             await asyncio.to_thread(model.wait_for, 1)
             await asyncio.to_thread(model.asked[0].answered.wait, 60)
-            await asyncio.sleep(0.2)  # whichever way it is: before the wait or in it
+            await asyncio.sleep(0.2)  # cancel shortly before or during the retry delay
 
-        assert await leave(gateway, answered) < 60  # of an hour
+        assert await leave(gateway, answered) < 60  # the retry delay is an hour
         await gateway.close()
 
     asyncio.run(check())
     assert len(model.asked) == 1
 
 
-def test_one_who_leaves_a_slow_stream_leaves_at_once(model: ModelServer) -> None:
+def test_closing_a_slow_stream_ends_at_once(model: ModelServer) -> None:
     model.script = [Turn("x" * 10_000, piece=1, pause_s=0.3)]
 
     async def check() -> None:
@@ -116,7 +118,7 @@ def test_one_who_leaves_a_slow_stream_leaves_at_once(model: ModelServer) -> None
         assert isinstance(await anext(chat), Delta)
         began = time.monotonic()
         await chat.aclose()
-        assert time.monotonic() - began < 60  # of fifty minutes
+        assert time.monotonic() - began < 60  # the stream takes fifty minutes
         assert await asyncio.to_thread(model.asked[0].gone.wait, 60)
         await gateway.close()
 

@@ -1,5 +1,5 @@
-"""A stream that is cut, at every byte of a turn with three calls, both ways and for both providers:
-no call is ever made of a part.
+"""A stream of three tool calls, cut at every byte, cleanly or with an error, for both providers:
+an incomplete call is never made.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ RECORDED: dict[Name, bytes] = {
     "openai": b"".join(openai_stream(TURN)),
     "anthropic": b"".join(anthropic_stream(TURN)),
 }
-# Where the turn is closed: behind the event that says why it ends.
+# The offset where a turn is complete: after the event that holds its stop reason.
 CLOSED: dict[Name, int] = {
     "openai": RECORDED["openai"].index(b"\n\n", RECORDED["openai"].index(b'"tool_calls"}]')) + 2,
     "anthropic": len(RECORDED["anthropic"]),
@@ -41,7 +41,7 @@ CLOSED: dict[Name, int] = {
 
 
 class TruncatedStream(httpx2.AsyncByteStream):
-    """So many bytes of an answer, then nothing, or an error."""
+    """The given bytes of a response, then its end or an error."""
 
     def __init__(self, data: bytes, *, cleanly: bool) -> None:
         self._data, self._cleanly = data, cleanly
@@ -54,7 +54,7 @@ class TruncatedStream(httpx2.AsyncByteStream):
 
 
 class Recorded(httpx2.AsyncBaseTransport):
-    """Answers each request with the next of some cut answers."""
+    """Answers each request with the next truncated response."""
 
     def __init__(self) -> None:
         self.answers: list[TruncatedStream] = []
@@ -65,7 +65,7 @@ class Recorded(httpx2.AsyncBaseTransport):
 
 
 class Scene:
-    """A gateway whose server is a recording."""
+    """A gateway whose server replays a recorded turn."""
 
     def __init__(self, name: Name) -> None:
         self.name, self._transport = name, Recorded()
@@ -75,8 +75,8 @@ class Scene:
         self._gateway = Gateway(settings, lambda _: self._provider)
 
     async def try_once(self, at: int, *, cleanly: bool) -> list[Delta | TurnEnd]:
-        """Return what comes of one try at the turn that is cut there: the library reads the stream,
-        of a request that was not made, which would cost more than all else.
+        """Return the signals of one attempt whose stream is cut at a byte. The client library reads
+        the stream without making a request, which would take most of the time.
         """
         answer = httpx2.Response(
             200, request=REQUEST, stream=TruncatedStream(RECORDED[self.name][:at], cleanly=cleanly)
@@ -99,8 +99,8 @@ class Scene:
         return heard
 
     async def hear(self, at: int, *, cleanly: bool) -> list[Part]:
-        """Return what the gateway makes of an answer that is cut there, and whole when it asks
-        again.
+        """Return what the gateway yields when the first response is cut at a byte and the second is
+        complete.
         """
         whole = RECORDED[self.name]
         self._transport.answers = [
@@ -112,7 +112,7 @@ class Scene:
 
 
 def calls_of(heard: Sequence[LlmCall]) -> list[tuple[str, object, str]]:
-    """Return calls as they would be made."""
+    """Return each call's name, arguments and problem."""
     return [(call.name, call.arguments, call.problem) for call in heard]
 
 
@@ -124,11 +124,11 @@ WANTED = [(call.name, call.arguments, "") for call in CALLS]
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["openai", "anthropic"])
-def test_no_call_comes_of_a_turn_cut_at_any_byte_before_it_closed(name: Name) -> None:
+def test_a_turn_cut_at_any_byte_before_its_end_yields_no_call(name: Name) -> None:
     async def every_byte() -> None:
         scene = Scene(name)
         for at in range(len(RECORDED[name]) + 1):
-            # An end that looks like one is what could be taken for one; the other is an error.
+            # Mostly clean ends, which could be mistaken for a complete stream; the rest are errors.
             heard = await scene.try_once(at, cleanly=at % 8 > 0)
             closed = [signal for signal in heard if isinstance(signal, TurnEnd)]
             assert len(closed) == (at >= CLOSED[name]), at
@@ -138,7 +138,7 @@ def test_no_call_comes_of_a_turn_cut_at_any_byte_before_it_closed(name: Name) ->
 
 
 @pytest.mark.parametrize("name", ["openai", "anthropic"])
-def test_a_turn_that_was_cut_is_asked_again_and_makes_its_calls_once(name: Name) -> None:
+def test_a_turn_that_was_cut_is_requested_again_and_yields_its_calls_once(name: Name) -> None:
     async def some_bytes() -> None:
         scene = Scene(name)
         for at in range(0, len(RECORDED[name]), 41):
@@ -152,7 +152,7 @@ def test_a_turn_that_was_cut_is_asked_again_and_makes_its_calls_once(name: Name)
     asyncio.run(some_bytes())
 
 
-def test_a_recorded_turn_is_what_its_server_sends() -> None:
+def test_a_recorded_turn_ends_as_its_provider_ends_a_stream() -> None:
     assert RECORDED["openai"].endswith(b"data: [DONE]\n\n")
     assert RECORDED["anthropic"].endswith(b'data: {"type": "message_stop"}\n\n')
     assert all(len(recorded) > 1500 for recorded in RECORDED.values())

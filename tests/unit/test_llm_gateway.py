@@ -1,4 +1,4 @@
-"""Talks with a model's server, as both kinds of servers stream, and what goes wrong with them."""
+"""Streamed model turns through the gateway for both providers, and how they fail."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ HELLO = [Message("system", "Be brief."), Message("user", "Hello")]
 
 @pytest.fixture(params=["openai", "anthropic"])
 def settings(request: pytest.FixtureRequest, model: ModelServer) -> LlmSettings:
-    """Settings that lead to the scripted model."""
+    """Return settings that point to the scripted model server."""
     path = "/v1" if request.param == "openai" else ""
     return LlmSettings(request.param, "scripted", model.url + path, KEY, price=Price(2.0, 10.0))
 
@@ -42,7 +42,7 @@ def settings(request: pytest.FixtureRequest, model: ModelServer) -> LlmSettings:
 def hear(
     settings: LlmSettings, messages: list[Message] | None = None, *, timeout_ms: int = 60_000
 ) -> list[Part]:
-    """Return all that the model says to one turn."""
+    """Return all parts that the gateway yields for one turn."""
 
     async def ask() -> list[Part]:
         gateway = Gateway(settings)
@@ -60,12 +60,14 @@ def hear(
 
 
 def done(heard: list[Part]) -> Done:
-    """Return how a turn ended."""
+    """Return the final part of a turn."""
     assert isinstance(heard[-1], Done)
     return heard[-1]
 
 
-def test_words_come_piece_by_piece_and_add_up(model: ModelServer, settings: LlmSettings) -> None:
+def test_text_arrives_in_deltas_that_add_up_to_the_content(
+    model: ModelServer, settings: LlmSettings
+) -> None:
     model.script = [Turn("Good day, 你好 🙂, and so on.")]
     heard = hear(settings)
     pieces = [part.content for part in heard if isinstance(part, Delta)]
@@ -74,7 +76,9 @@ def test_words_come_piece_by_piece_and_add_up(model: ModelServer, settings: LlmS
     assert done(heard).stop == "stop"
 
 
-def test_calls_come_whole_behind_the_words(model: ModelServer, settings: LlmSettings) -> None:
+def test_tool_calls_arrive_complete_after_the_text(
+    model: ModelServer, settings: LlmSettings
+) -> None:
     model.script = [Turn("So:", [Call("read_file", {"path": "ü", "n": 1.5}), Call("list_files")])]
     calls = [part for part in hear(settings) if isinstance(part, LlmCall)]
     assert [(call.name, call.arguments, call.problem) for call in calls] == [
@@ -84,7 +88,9 @@ def test_calls_come_whole_behind_the_words(model: ModelServer, settings: LlmSett
     assert len({call.tool_call_id for call in calls}) == 2
 
 
-def test_a_whole_talk_goes_over_the_wire(model: ModelServer, settings: LlmSettings) -> None:
+def test_the_request_holds_the_conversation_and_the_tools_but_not_the_key_in_its_body(
+    model: ModelServer, settings: LlmSettings
+) -> None:
     model.script = [Turn("fine")]
     call = LlmCall("c1", "read_file", {"path": "a"})
     hear(settings, [*HELLO, Message("assistant", "", [call]), Message("tool", "{}", (), "c1")])
@@ -95,14 +101,14 @@ def test_a_whole_talk_goes_over_the_wire(model: ModelServer, settings: LlmSettin
     assert KEY not in told
 
 
-def test_usage_and_cost_are_told(model: ModelServer, settings: LlmSettings) -> None:
+def test_usage_and_cost_are_reported(model: ModelServer, settings: LlmSettings) -> None:
     model.script = [Turn("x", tokens=(1000, 200))]
     usage = done(hear(settings)).usage
     assert (usage.input_tokens, usage.output_tokens) == (1000, 200)
     assert usage.cost_usd == pytest.approx(0.004)
 
 
-def test_without_a_price_the_cost_is_unknown(model: ModelServer) -> None:
+def test_without_a_price_the_cost_is_none(model: ModelServer) -> None:
     model.script = [Turn("x", says_usage=False)]
     usage = done(hear(LlmSettings("openai", "scripted", f"{model.url}/v1"))).usage
     assert usage.cost_usd is None
@@ -120,7 +126,7 @@ def test_without_a_price_the_cost_is_unknown(model: ModelServer) -> None:
         ('{"a": "\\ud800"}', "not valid JSON"),
     ],
 )
-def test_broken_arguments_are_told_and_empty(
+def test_invalid_arguments_are_reported_and_replaced_by_an_empty_object(
     model: ModelServer, settings: LlmSettings, arguments: str, told: str
 ) -> None:
     model.script = [Turn("", [Call("read_file", arguments)])]
@@ -128,7 +134,7 @@ def test_broken_arguments_are_told_and_empty(
     assert [(call.arguments, told in call.problem) for call in calls] == [({}, True)]
 
 
-def test_of_two_calls_under_one_id_only_the_first_counts(
+def test_the_second_of_two_calls_with_the_same_id_is_rejected(
     model: ModelServer, settings: LlmSettings
 ) -> None:
     model.script = [Turn("", [Call("read_file", {"a": 1}, "x"), Call("read_file", {"a": 1}, "x")])]
@@ -138,13 +144,17 @@ def test_of_two_calls_under_one_id_only_the_first_counts(
     assert "not made" in second.problem
 
 
-def test_an_answer_that_was_too_long_says_so(model: ModelServer, settings: LlmSettings) -> None:
+def test_a_reply_over_the_token_limit_stops_with_length(
+    model: ModelServer, settings: LlmSettings
+) -> None:
     stop = "length" if settings.provider == "openai" else "max_tokens"
     model.script = [Turn("", [Call("read_file", {"a": 1})], stop=stop)]
     assert done(hear(settings)).stop == "length"
 
 
-def test_a_cut_stream_is_asked_for_once_more(model: ModelServer, settings: LlmSettings) -> None:
+def test_a_stream_that_was_cut_is_requested_once_more(
+    model: ModelServer, settings: LlmSettings
+) -> None:
     model.script = [Turn("abcdefghij", cut_at=400), Turn("whole")]
     heard = hear(settings)
     assert [type(part) for part in heard].count(Restarted) == 1
@@ -161,7 +171,7 @@ def test_a_stream_cut_twice_fails(model: ModelServer, settings: LlmSettings, cle
     assert len(model.asked) == 2
 
 
-def test_a_stream_with_broken_json_is_as_one_that_was_cut(
+def test_a_stream_with_invalid_json_is_requested_once_more(
     model: ModelServer, settings: LlmSettings
 ) -> None:
     model.script = [Turn("", [Call("read_file", {"a": 1})], junk='{"nope": '), Turn("whole")]
@@ -179,16 +189,16 @@ def test_a_stream_with_broken_json_is_as_one_that_was_cut(
         '{"type": "content_block_delta", "delta": null}',
     ],
 )
-def test_a_stream_of_another_shape_ends_in_an_answer_or_a_failure(
+def test_a_stream_with_unexpected_events_ends_in_a_reply_or_model_failed(
     model: ModelServer, settings: LlmSettings, junk: str
 ) -> None:
     model.script = [Turn("x", junk=junk)] * 2
-    with suppress(ModelFailed):  # as a stream that was cut twice, and as nothing else
+    with suppress(ModelFailed):  # the only failure allowed is that of a stream cut twice
         assert done(hear(settings)).content == "x"
 
 
 @pytest.mark.parametrize("status", [429, 500, 503, 529])
-def test_a_busy_server_is_asked_again_when_it_says(
+def test_a_busy_server_is_retried_after_its_retry_after_delay(
     model: ModelServer, settings: LlmSettings, status: int
 ) -> None:
     model.script = [Turn(status=status, headers={"Retry-After": "0.2"})] * 2 + [Turn("at last")]
@@ -197,7 +207,7 @@ def test_a_busy_server_is_asked_again_when_it_says(
     assert time.monotonic() - began >= 0.4
 
 
-def test_a_date_to_come_back_at_is_understood(model: ModelServer, settings: LlmSettings) -> None:
+def test_a_retry_after_date_is_understood(model: ModelServer, settings: LlmSettings) -> None:
     later = email.utils.formatdate(time.time() + 3600, usegmt=True)
     model.script = [Turn(status=429, headers={"Retry-After": later}), Turn("never asked for")]
     with pytest.raises(ModelFailed) as failed:
@@ -206,7 +216,9 @@ def test_a_date_to_come_back_at_is_understood(model: ModelServer, settings: LlmS
     assert len(model.asked) == 1
 
 
-def test_a_server_that_stays_busy_is_given_up(model: ModelServer, settings: LlmSettings) -> None:
+def test_a_server_that_stays_busy_fails_after_four_attempts(
+    model: ModelServer, settings: LlmSettings
+) -> None:
     model.script = [Turn(status=503, headers={"Retry-After": "0"})] * 9
     with pytest.raises(ModelFailed) as failed:
         hear(settings)
@@ -214,9 +226,7 @@ def test_a_server_that_stays_busy_is_given_up(model: ModelServer, settings: LlmS
     assert len(model.asked) == 4
 
 
-def test_a_stream_that_stands_still_ends_with_its_time(
-    model: ModelServer, settings: LlmSettings
-) -> None:
+def test_a_stalled_stream_ends_at_its_timeout(model: ModelServer, settings: LlmSettings) -> None:
     model.script = [Turn("abc", stall_at=10)]
     with pytest.raises(ModelFailed) as failed:
         hear(settings, timeout_ms=500)
@@ -225,7 +235,7 @@ def test_a_stream_that_stands_still_ends_with_its_time(
 
 
 @pytest.mark.parametrize("status", [401, 403])
-def test_a_refused_key_is_told_without_it(
+def test_the_error_for_a_rejected_key_does_not_contain_the_key(
     model: ModelServer, settings: LlmSettings, status: int
 ) -> None:
     model.script = [Turn(status=status, body=f'{{"error": {{"message": "bad key {KEY}"}}}}')]
@@ -236,7 +246,7 @@ def test_a_refused_key_is_told_without_it(
 
 
 @pytest.mark.parametrize("status", [400, 413, 422])
-def test_what_a_server_does_not_take_is_not_asked_again(
+def test_a_request_that_the_server_rejects_is_not_retried(
     model: ModelServer, settings: LlmSettings, status: int
 ) -> None:
     model.script = [Turn(status=status, body=f'{{"error": {{"message": "no, {KEY}"}}}}')] * 3
@@ -251,7 +261,7 @@ def test_what_a_server_does_not_take_is_not_asked_again(
     "wrong",
     [{"model": ""}, {"base_url": "http://127.0.0.1:9/v1"}, {"base_url": "http://no.invalid/v1"}],
 )
-def test_without_a_model_to_ask_the_failure_says_so(
+def test_a_missing_or_unreachable_model_fails_with_model_unavailable(
     model: ModelServer, settings: LlmSettings, wrong: dict[str, Any]
 ) -> None:
     values = {"provider": settings.provider, "model": "m", "base_url": settings.base_url, **wrong}
@@ -260,7 +270,7 @@ def test_without_a_model_to_ask_the_failure_says_so(
     assert failed.value.code == "MODEL_UNAVAILABLE"
 
 
-def test_a_redirect_is_not_followed_with_the_key(model: ModelServer, settings: LlmSettings) -> None:
+def test_a_redirect_is_not_followed(model: ModelServer, settings: LlmSettings) -> None:
     model.script = [Turn(status=307, headers={"Location": f"{model.url}/elsewhere"})] * 3
     with pytest.raises(ToolFailed):
         hear(settings)
@@ -286,5 +296,5 @@ def test_a_canceled_task_closes_the_connection_at_once(
     asyncio.run(leave())
 
 
-def test_settings_do_not_show_their_key() -> None:
+def test_the_repr_of_settings_hides_the_key() -> None:
     assert KEY not in repr(LlmSettings("openai", "m", "", KEY))

@@ -1,4 +1,4 @@
-"""Servers of models that say strange things: what of it is taken, and what never leaves us."""
+"""Unusual model servers: which of their replies are accepted, and what is never sent to them."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ def calls_of(heard: list[Any]) -> list[LlmCall]:
 
 
 def chunk(*calls: dict[str, Any], **delta: Any) -> str:
-    """A chunk of a chat completion as some local server sends it."""
+    """Return a chat completion chunk as some local servers send it."""
     whole = {**delta, **({"tool_calls": list(calls)} if calls else {})}
     return json.dumps({"id": "x", "choices": [{"index": 0, "delta": whole}]})
 
 
 def whole_call(id_: str | None, path: str, **more: Any) -> dict[str, Any]:
-    """A call that comes in one piece, as Ollama sends it."""
+    """Return a tool call in one piece, as Ollama sends it."""
     made = {"name": "read_file", "arguments": json.dumps({"path": path})}
     return {"type": "function", "function": made, **({"id": id_} if id_ else {}), **more}
 
 
 def local(model: ModelServer) -> LlmSettings:
-    """A server on this machine that wants no key."""
+    """Return settings for a local server that needs no key."""
     return LlmSettings("openai", "scripted", f"{model.url}/v1")
 
 
 @pytest.mark.parametrize("key", ["", "ours"])
-def test_nothing_that_the_libraries_find_in_the_environment_is_sent(
+def test_environment_variables_of_the_client_libraries_are_not_sent(
     model: ModelServer,
     settings: LlmSettings,  # noqa: F811
     key: str,
@@ -66,7 +66,7 @@ def test_nothing_that_the_libraries_find_in_the_environment_is_sent(
 
 
 @pytest.mark.parametrize("after", ["1e9", "1e20", "1e308", "Fri, 31 Dec 9999 23:59:59 GMT"])
-def test_a_wait_without_end_is_told_as_a_number_that_can_be_kept(
+def test_a_very_long_retry_after_is_reported_as_a_number_that_json_can_hold(
     model: ModelServer,
     settings: LlmSettings,  # noqa: F811
     after: str,
@@ -80,7 +80,7 @@ def test_a_wait_without_end_is_told_as_a_number_that_can_be_kept(
 
 
 @pytest.mark.parametrize("after", ["-5", "inf", "nan", "soon", "", "Thu, 01 Jan 1970 00:00:00 GMT"])
-def test_a_wait_that_is_none_is_no_wait_without_end(
+def test_an_invalid_retry_after_is_retried_soon(
     model: ModelServer,
     settings: LlmSettings,  # noqa: F811
     after: str,
@@ -90,7 +90,7 @@ def test_a_wait_that_is_none_is_no_wait_without_end(
 
 
 @pytest.mark.parametrize("tokens", [(-5, 3), (10**30, 3), (0, 3)])
-def test_a_count_of_tokens_that_is_none_is_estimated(
+def test_an_invalid_token_count_is_replaced_by_an_estimate(
     model: ModelServer,
     settings: LlmSettings,  # noqa: F811
     tokens: tuple[int, int],
@@ -101,7 +101,7 @@ def test_a_count_of_tokens_that_is_none_is_estimated(
     assert 0 < usage.input_tokens < 1000
 
 
-def test_of_very_many_calls_the_first_are_made_and_the_rest_told(
+def test_calls_over_the_limit_of_a_turn_are_reported_as_problems(
     model: ModelServer,
     settings: LlmSettings,  # noqa: F811
 ) -> None:
@@ -111,7 +111,7 @@ def test_of_very_many_calls_the_first_are_made_and_the_rest_told(
     assert len(model.asked) == 1
 
 
-def test_a_turn_of_calls_without_end_is_as_one_that_was_cut(model: ModelServer) -> None:
+def test_a_turn_with_too_many_calls_to_receive_fails(model: ModelServer) -> None:
     calls = [Call("read_file", {}, f"c{n}") for n in range(MAX_RECEIVED + 1)]
     model.script = [Turn("", calls, piece=99)] * 2
     with pytest.raises(ModelFailed, match="calls"):
@@ -119,7 +119,7 @@ def test_a_turn_of_calls_without_end_is_as_one_that_was_cut(model: ModelServer) 
 
 
 @pytest.mark.parametrize("index", [{}, {"index": 0}])
-def test_calls_of_a_server_that_does_not_number_them_are_told_apart(
+def test_calls_without_an_index_are_kept_separate_by_their_ids(
     model: ModelServer, index: dict[str, int]
 ) -> None:
     junk = chunk(whole_call("a", "1", **index), whole_call("b", "2", **index))
@@ -133,7 +133,7 @@ def test_calls_of_a_server_that_does_not_number_them_are_told_apart(
     )
 
 
-def test_arguments_that_are_no_text_but_what_it_would_say_are_taken(model: ModelServer) -> None:
+def test_arguments_sent_as_an_object_instead_of_a_string_are_accepted(model: ModelServer) -> None:
     call = {"index": 0, "id": 7, "function": {"name": "read_file", "arguments": {"path": "1"}}}
     model.script = [Turn("", junk=chunk(call))]
     (made,) = calls_of(hear(local(model)))
@@ -141,20 +141,18 @@ def test_arguments_that_are_no_text_but_what_it_would_say_are_taken(model: Model
 
 
 @pytest.mark.parametrize("id_", [None, "", "a\0", "\ud800", "ü", "x" * 129])
-def test_a_call_without_an_id_that_can_be_sent_back_gets_one(
-    model: ModelServer, id_: str | None
-) -> None:
+def test_a_call_without_a_usable_id_gets_a_new_one(model: ModelServer, id_: str | None) -> None:
     model.script = [Turn("", junk=chunk(whole_call(id_, "1", index=0)))]
     (call,) = calls_of(hear(local(model)))
     assert (call.tool_call_id, call.arguments) == ("call_1", {"path": "1"})
 
 
-def test_half_a_letter_does_not_break_the_count_of_tokens(model: ModelServer) -> None:
+def test_a_lone_surrogate_does_not_break_the_token_count(model: ModelServer) -> None:
     model.script = [Turn("", junk=chunk(content="a\0b\ud800"), says_usage=False)]
     assert done(hear(local(model))).usage.output_tokens > 0
 
 
-def test_a_turn_that_stops_for_calls_and_has_none_is_words(
+def test_a_turn_that_stops_for_tool_calls_but_has_none_is_a_text_reply(
     model: ModelServer,
     settings: LlmSettings,  # noqa: F811
 ) -> None:
@@ -163,7 +161,7 @@ def test_a_turn_that_stops_for_calls_and_has_none_is_words(
     assert done(hear(settings)).stop == "stop"
 
 
-def test_ids_that_another_server_made_are_sent_as_anthropic_takes_them(model: ModelServer) -> None:
+def test_call_ids_of_another_server_are_escaped_for_anthropic(model: ModelServer) -> None:
     model.script = [Turn("x")]
     told = [LlmCall("functions.read:0", "read_file", {}), LlmCall("functions_read_0", "look", {})]
     answers = [Message("tool", "{}", (), call.tool_call_id) for call in told]

@@ -1,4 +1,4 @@
-"""What can be said of the model of agent runs, and what doctor says of it."""
+"""Settings of the model for agent runs, and what `manage.py doctor` reports about it."""
 
 from __future__ import annotations
 
@@ -39,33 +39,33 @@ print([name for name in ("openai", "anthropic", "runners.llm.gateway") if name i
     "address",
     ["localhost:11434", "ftp://a/v1", "http://", "http://me:pass@host/v1", "http://host/v1?key=x"],
 )
-def test_an_address_that_is_none_is_refused_without_being_told(address: str) -> None:
+def test_an_invalid_base_url_is_refused_without_being_repeated(address: str) -> None:
     with pytest.raises(ImproperlyConfigured, match="CONTINUITY_LLM_BASE_URL") as refused:
         llm_settings(base_url=address, price="")
     assert "pass" not in str(refused.value)
 
 
 @pytest.mark.parametrize("key", ["sk-secret…", "sk secret", "sk-secret\x00", "ключ-secret"])
-def test_a_key_that_no_server_could_be_sent_is_refused_without_being_told(key: str) -> None:
+def test_a_key_that_no_header_can_carry_is_refused_without_being_repeated(key: str) -> None:
     with pytest.raises(ImproperlyConfigured, match="CONTINUITY_LLM_API_KEY") as refused:
         llm_settings(base_url="", price="", api_key=key)
     assert "secret" not in str(refused.value)
 
 
 @pytest.mark.parametrize("price", ["1.25", "a/b", "1/", "-1/2", "1/2/3", "1e3/2"])
-def test_a_price_that_is_none_is_refused(price: str) -> None:
+def test_an_invalid_price_is_refused(price: str) -> None:
     with pytest.raises(ImproperlyConfigured, match="CONTINUITY_LLM_PRICE"):
         llm_settings(base_url="", price=price)
 
 
-def test_a_price_is_two_amounts_for_a_million_tokens() -> None:
+def test_a_price_is_an_input_and_an_output_amount_per_million_tokens() -> None:
     told = llm_settings(base_url="https://host/v1/", price="1.25/10", model="m")
     assert told == LlmSettings(model="m", base_url="https://host/v1", price=Price(1.25, 10.0))
     assert told.price is not None
     assert told.price.of(1_000_000, 100_000) == 2.25
 
 
-def test_a_limit_of_money_may_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cost_limit_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
     assert usd_amount(Env(), "CONTINUITY_OF_A_TEST") is None
     monkeypatch.setenv("CONTINUITY_OF_A_TEST", "2.50")
     assert usd_amount(Env(), "CONTINUITY_OF_A_TEST") == 2.5
@@ -74,23 +74,23 @@ def test_a_limit_of_money_may_be_left_out(monkeypatch: pytest.MonkeyPatch) -> No
         usd_amount(Env(), "CONTINUITY_OF_A_TEST")
 
 
-def test_a_limit_of_money_needs_a_price(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cost_limit_requires_a_price_when_a_model_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONTINUITY_OF_A_TEST", "2.50")
-    assert max_cost_usd(Env(), "CONTINUITY_OF_A_TEST", LlmSettings()) == 2.5  # there is no model
+    assert max_cost_usd(Env(), "CONTINUITY_OF_A_TEST", LlmSettings()) == 2.5  # no model is set
     priced = LlmSettings(model="m", price=Price(1, 2))
     assert max_cost_usd(Env(), "CONTINUITY_OF_A_TEST", priced) == 2.5
     with pytest.raises(ImproperlyConfigured, match="CONTINUITY_LLM_PRICE"):
         max_cost_usd(Env(), "CONTINUITY_OF_A_TEST", LlmSettings(model="m"))
 
 
-def test_no_model_is_no_reason_to_worry(settings: Any) -> None:
+def test_doctor_only_notes_that_no_model_is_set(settings: Any) -> None:
     settings.LLM = LlmSettings()
     found = check_llm()
     assert (found.verdict, found.what) == ("note", "no model is set; only agents need one")
     assert "CONTINUITY_LLM_MODEL" in found.recovery
 
 
-def test_doctor_asks_the_model(model: ModelServer, settings: Any) -> None:
+def test_doctor_sends_the_model_a_short_request(model: ModelServer, settings: Any) -> None:
     settings.LLM = LlmSettings("openai", "scripted", f"{model.url}/v1", "k")
     model.script = [Turn("ok")]
     found = check_llm()
@@ -107,7 +107,7 @@ def test_doctor_asks_the_model(model: ModelServer, settings: Any) -> None:
         (Turn(status=400), "rejects the request"),
     ],
 )
-def test_doctor_says_what_is_wrong_in_a_sentence(
+def test_doctor_reports_a_failing_status_without_the_key(
     model: ModelServer, settings: Any, turn: Turn, told: str
 ) -> None:
     settings.LLM = LlmSettings("anthropic", "scripted", model.url, "secret-key")
@@ -128,7 +128,7 @@ def test_doctor_says_what_is_wrong_in_a_sentence(
         ('{"error": {"message": 5}}', "(400): Error code: 400"),
     ],
 )
-def test_what_the_models_server_says_is_told_as_it_said_it(
+def test_doctor_repeats_the_model_servers_own_error_message(
     model: ModelServer, settings: Any, provider: Any, body: str, told: str
 ) -> None:
     settings.LLM = LlmSettings(provider, "scripted", f"{model.url}/v1", "k")
@@ -136,7 +136,7 @@ def test_what_the_models_server_says_is_told_as_it_said_it(
     assert told in check_llm().what
 
 
-def test_doctor_says_that_no_server_is_there_and_which_key_is_missing(
+def test_doctor_reports_an_unreachable_server_and_a_missing_key(
     model: ModelServer, settings: Any
 ) -> None:
     settings.LLM = LlmSettings("openai", "m", "http://127.0.0.1:9/v1")
@@ -147,7 +147,7 @@ def test_doctor_says_that_no_server_is_there_and_which_key_is_missing(
     assert "CONTINUITY_LLM_API_KEY, which is not set" in check_llm().what
 
 
-def test_doctor_does_not_wait_for_ever(
+def test_doctor_gives_up_on_a_stalled_model(
     model: ModelServer, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("runners.llm.probe.PROBE_MS", 500)
@@ -157,9 +157,7 @@ def test_doctor_does_not_wait_for_ever(
     assert (found.verdict, "did not finish its reply within 500 ms" in found.what) == ("bad", True)
 
 
-def test_doctor_asks_a_server_on_this_machine_without_a_key(
-    model: ModelServer, settings: Any
-) -> None:
+def test_doctor_needs_no_key_for_a_local_server(model: ModelServer, settings: Any) -> None:
     settings.LLM = LlmSettings("openai", "llama", f"{model.url}/v1")
     model.script = [Turn("ok", says_usage=False)]
     assert check_llm().verdict == "ok"
@@ -175,7 +173,7 @@ def test_doctor_asks_a_server_on_this_machine_without_a_key(
         ("", None, "no model is set"),
     ],
 )
-def test_doctor_says_that_the_stack_that_is_up_has_another_model(
+def test_doctor_reports_that_the_running_stack_has_another_model(
     settings: Any, monkeypatch: pytest.MonkeyPatch, here: str, up: str | None, told: str
 ) -> None:
     settings.LLM = LlmSettings(model=here)
@@ -186,14 +184,14 @@ def test_doctor_says_that_the_stack_that_is_up_has_another_model(
     assert found.recovery
 
 
-def test_an_address_of_messages_may_end_with_v1(model: ModelServer, settings: Any) -> None:
+def test_an_anthropic_base_url_may_end_with_v1(model: ModelServer, settings: Any) -> None:
     settings.LLM = LlmSettings("anthropic", "scripted", f"{model.url}/v1", "k")
     model.script = [Turn("ok")]
     assert check_llm().verdict == "ok"
     assert model.asked[0].path == "/v1/messages"
 
 
-def test_no_line_of_a_log_stands_between_what_doctor_says(
+def test_doctor_writes_no_log_lines_of_the_client_libraries(
     model: ModelServer, settings: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     for name in ("httpx2", "openai", "anthropic"):
@@ -204,7 +202,7 @@ def test_no_line_of_a_log_stands_between_what_doctor_says(
     assert not caplog.records
 
 
-def test_nothing_of_a_model_is_imported_before_an_agent_runs() -> None:
+def test_no_model_library_is_imported_before_an_agent_runs() -> None:
     ran = subprocess.run(
         [sys.executable, "-W", "error", "-c", LIGHT],
         capture_output=True,

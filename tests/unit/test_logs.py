@@ -1,4 +1,4 @@
-"""One JSON object a line, without secrets, whatever is logged."""
+"""Each log record is one line of JSON without secrets, whatever is logged."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from decisions.security.logs import JSONLines, RedactSecrets, redact
 
 @pytest.fixture
 def written() -> Iterator[tuple[logging.Logger, io.StringIO]]:
-    """A logger as the settings wire it, and what it wrote."""
-    text, log = io.StringIO(), logging.Logger("tests.logs")  # noqa: LOG001  (one of its own)
+    """Yield a logger configured as in the settings, and its output."""
+    text, log = io.StringIO(), logging.Logger("tests.logs")  # noqa: LOG001  (an unregistered logger)
     handler = logging.StreamHandler(text)
     handler.addFilter(RedactSecrets())
     handler.setFormatter(JSONLines())
@@ -61,7 +61,7 @@ SECRETS = {
 
 
 @pytest.mark.parametrize("what", SECRETS)
-def test_secrets_are_taken_out(what: str) -> None:
+def test_secrets_are_redacted(what: str) -> None:
     text, secret = SECRETS[what]
     assert secret not in redact(text)
     assert "***" in redact(text)
@@ -80,11 +80,11 @@ def test_secrets_are_taken_out(what: str) -> None:
         f"'token:{TOKEN_ID}'",
     ],
 )
-def test_ordinary_words_stay(text: str) -> None:
+def test_ordinary_text_is_not_redacted(text: str) -> None:
     assert redact(text) == text
 
 
-def test_secrets_are_taken_out_of_arguments_extras_and_exceptions(
+def test_secrets_in_arguments_extras_and_exceptions_are_redacted(
     written: tuple[logging.Logger, io.StringIO],
 ) -> None:
     log, text = written
@@ -100,7 +100,7 @@ def test_secrets_are_taken_out_of_arguments_extras_and_exceptions(
     "text",
     ["two\nlines", "a\rb", "\x1b[31mred", "\u2028", "\u2029", "\x7f", "\x85", "\x9b31m", "\0"],
 )
-def test_a_line_stays_one_line_and_holds_no_control_character(
+def test_a_record_is_one_line_without_control_characters(
     written: tuple[logging.Logger, io.StringIO], text: str
 ) -> None:
     log, out = written
@@ -113,7 +113,7 @@ def test_a_line_stays_one_line_and_holds_no_control_character(
     assert (told["message"], told["also"]) == (f"said {text}", text)
 
 
-def test_what_cannot_be_written_as_it_is_is_written_all_the_same(
+def test_values_that_json_cannot_represent_are_still_logged(
     written: tuple[logging.Logger, io.StringIO],
 ) -> None:
     log, out = written
@@ -124,7 +124,7 @@ def test_what_cannot_be_written_as_it_is_is_written_all_the_same(
     out.getvalue().encode()
 
 
-def test_a_log_call_with_the_wrong_arguments_breaks_nothing(
+def test_a_log_call_with_the_wrong_arguments_is_still_logged(
     written: tuple[logging.Logger, io.StringIO],
 ) -> None:
     log, out = written
@@ -134,7 +134,9 @@ def test_a_log_call_with_the_wrong_arguments_breaks_nothing(
     assert "hunter2" not in out.getvalue()
 
 
-def test_a_line_tells_when_how_bad_and_where(written: tuple[logging.Logger, io.StringIO]) -> None:
+def test_a_record_has_a_time_a_level_and_a_logger(
+    written: tuple[logging.Logger, io.StringIO],
+) -> None:
     log, out = written
     log.error("it ended", extra={"runId": "run_1"})
     told = json.loads(out.getvalue())
@@ -154,7 +156,7 @@ def test_a_line_tells_when_how_bad_and_where(written: tuple[logging.Logger, io.S
         "bearer " * 30_000,
     ],
 )
-def test_a_long_text_is_redacted_in_no_time(text: str) -> None:
+def test_a_long_text_is_redacted_in_under_two_seconds(text: str) -> None:
     began = time.monotonic()
     redact(text)
     assert time.monotonic() - began < 2

@@ -1,4 +1,4 @@
-"""The gate in front of the SDK: every line gets an answer, whatever it holds."""
+"""Message validation before the MCP SDK: every invalid request line gets an error response."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def passed(line: bytes) -> SessionMessage:
 
 
 def refusal_of_arguments(line: bytes) -> str:
-    """Return what the server will answer a call with whose arguments the gate took away."""
+    """Return the error message of a call whose arguments the parser refused and removed."""
     message = passed(line)
     assert isinstance(message.message, JSONRPCRequest)
     assert message.message.params is not None
@@ -49,7 +49,7 @@ def refusal_of_arguments(line: bytes) -> str:
     return refused.message
 
 
-def test_a_good_request_passes_unchanged() -> None:
+def test_a_valid_request_passes_unchanged() -> None:
     message = passed(call('{"runId":"run_1","deep":[[1.5,null,"é"]]}'))
     assert isinstance(message.message, JSONRPCRequest)
     assert message.message.id == 7
@@ -78,19 +78,19 @@ def test_a_notification_passes() -> None:
         b'{"a":' * 50_000,
     ],
 )
-def test_what_is_no_json_gets_a_parse_error(line: bytes) -> None:
+def test_a_line_that_is_not_json_gets_a_parse_error(line: bytes) -> None:
     assert refused(line) == (-32700, None)
 
 
 @pytest.mark.parametrize(
     "line", [b"[]", b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', b"5", b"null", b'"ping"', b"{}"]
 )
-def test_json_that_is_no_message_is_an_invalid_request(line: bytes) -> None:
+def test_json_that_is_not_a_message_is_an_invalid_request(line: bytes) -> None:
     assert refused(line) == (-32600, None)
 
 
 @pytest.mark.parametrize("bad_id", ["null", "true", "1.5", "[1]", "{}", "1e3", str(2**60)])
-def test_a_request_with_an_unusable_id_is_answered_all_the_same(bad_id: str) -> None:
+def test_a_request_with_an_unusable_id_still_gets_an_error(bad_id: str) -> None:
     line = f'{{"jsonrpc":"2.0","id":{bad_id},"method":"ping"}}'
     assert refused(line.encode()) == (-32600, None)
 
@@ -124,7 +124,7 @@ def test_a_malformed_request_is_answered_with_its_id(line: bytes) -> None:
         ('{"x":' + "9" * 5000 + "}", "not valid JSON"),
     ],
 )
-def test_arguments_that_the_gate_refuses_become_a_tool_error(arguments: str, told: str) -> None:
+def test_refused_arguments_become_a_tool_error(arguments: str, told: str) -> None:
     assert told in refusal_of_arguments(call(arguments))
 
 
@@ -132,12 +132,12 @@ def test_arguments_in_bad_utf8_become_a_tool_error() -> None:
     assert "UTF-8" in refusal_of_arguments(call('{"runId":"@"}').replace(b"@", b"\xff"))
 
 
-def test_what_a_string_holds_is_no_structure() -> None:
+def test_brackets_and_quotes_inside_a_string_are_not_structure() -> None:
     deep = json.dumps("[" * 300 + '"\\')
     assert "NaN" in refusal_of_arguments(call(f'{{"x":{deep},"y":NaN}}'))
 
 
-def test_the_call_keeps_what_its_answer_needs() -> None:
+def test_a_call_with_refused_arguments_keeps_its_id_name_and_meta() -> None:
     line = (
         b'{"method":"tools/call","params":{"_meta":{"progressToken":"p"},"name":"n",'
         b'"arguments":{"a":NaN}},"jsonrpc":"2.0","id":"x"}'
@@ -158,12 +158,12 @@ def test_the_call_keeps_what_its_answer_needs() -> None:
         b'{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"_meta":{"a":"\\ud800"}}}',
     ],
 )
-def test_a_request_refused_elsewhere_than_in_arguments_is_answered_with_its_id(line: bytes) -> None:
+def test_a_request_refused_outside_its_arguments_is_answered_with_its_id(line: bytes) -> None:
     assert refused(line) == (-32600, 4)
 
 
 @pytest.mark.parametrize("twice", [b'"id":1,"id":2', b'"id":1,"method":"ping"'])
-def test_a_line_that_names_its_id_or_method_twice_is_nobodys(twice: bytes) -> None:
+def test_a_line_with_a_duplicate_id_or_method_gets_an_error_without_an_id(twice: bytes) -> None:
     line = b'{"jsonrpc":"2.0",' + twice + b',"method":"ping"}'
     assert refused(line) == (-32700, None)
 
@@ -178,32 +178,32 @@ def test_a_line_that_names_its_id_or_method_twice_is_nobodys(twice: bytes) -> No
         (b"xx", b"xx", None),
     ],
 )
-def test_a_line_over_the_limit_is_answered_with_its_id_where_that_can_be_seen(
+def test_a_line_over_the_limit_is_answered_with_its_id_if_it_can_be_found(
     head: bytes, tail: bytes, request_id: Any
 ) -> None:
     assert refused(OversizedLine(head, tail)) == (-32600, request_id)
 
 
 @pytest.mark.parametrize("bomb", ["[" * 3_000_000, '"",' * 900_000 + "NaN", '{"a":' * 600_000])
-def test_a_large_refused_line_is_answered_soon_and_with_its_id(bomb: str) -> None:
+def test_a_large_refused_line_is_answered_quickly_with_its_id(bomb: str) -> None:
     assert refused(call(f"[{bomb}]")) == (-32600, 7)
 
 
 @pytest.mark.parametrize("text", ['\\"' * 900_000, "\\" * 1_800_001, '",\\"' * 400_000])
-def test_a_string_without_an_end_is_read_once(text: str) -> None:
+def test_an_unterminated_string_is_scanned_only_once(text: str) -> None:
     line = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"a":"' + text.encode()
     assert refused(line) == (-32700, None)
 
 
 @given(st.lists(st.sampled_from(["[", '{"k":', '{"[":', "[1,"]), max_size=80))
-def test_whatever_is_too_deep_in_a_call_the_rest_of_it_is_read(opening: list[str]) -> None:
+def test_a_call_is_parsed_to_its_end_despite_deeply_nested_arguments(opening: list[str]) -> None:
     closing = "".join("]" if each[0] == "[" else "}" for each in reversed(opening))
     line = call('{"a":' + "".join(opening) + "NaN" + closing + ',"b":[[1],{"c":"]"}]}')
     assert refusal_of_arguments(line)
 
 
 @given(st.binary(max_size=200))
-def test_no_bytes_break_the_gate(raw: bytes) -> None:
+def test_parsing_accepts_any_bytes_without_an_exception(raw: bytes) -> None:
     parse_message(raw)
 
 
@@ -215,7 +215,7 @@ def test_no_bytes_break_the_gate(raw: bytes) -> None:
     ),
     st.sampled_from(["id", "method", "params", "jsonrpc"]),
 )
-def test_no_json_breaks_the_gate(value: Any, member: str) -> None:
+def test_any_json_is_a_message_or_an_error_response(value: Any, member: str) -> None:
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {}, member: value}
     answer = parse_message(json.dumps(message).encode())
     assert isinstance(answer, SessionMessage | JSONRPCError)

@@ -1,4 +1,4 @@
-"""Lines from a descriptor: whole, in order, and never longer in memory than the limit."""
+"""Lines read from a file descriptor are complete, in order, and limited in memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mcp_server.protocol.line_reader import EDGE_BYTES, OversizedLine, read_line
 
 
 def lines_of(*pieces: bytes, limit: int = 100) -> Sequence[bytes | OversizedLine]:
-    """Write the pieces one by one to a pipe and return the lines that come out."""
+    """Write the pieces one by one to a pipe and return the lines read from it."""
     read_fd, write_fd = os.pipe()
 
     def write() -> None:
@@ -28,23 +28,23 @@ def lines_of(*pieces: bytes, limit: int = 100) -> Sequence[bytes | OversizedLine
         os.close(read_fd)
 
 
-def test_lines_come_whole_however_they_were_written() -> None:
+def test_lines_are_complete_however_they_were_written() -> None:
     assert lines_of(b"on", b"e\ntw", b"o\nthree\n") == [b"one", b"two", b"three"]
 
 
-def test_the_last_line_needs_no_end() -> None:
+def test_the_last_line_needs_no_newline() -> None:
     assert lines_of(b"one\ntwo") == [b"one", b"two"]
 
 
-def test_blank_lines_are_no_lines() -> None:
+def test_blank_lines_are_skipped() -> None:
     assert lines_of(b"\n\r\n  \none\n\n") == [b"one"]
 
 
-def test_a_line_of_exactly_the_limit_is_taken() -> None:
+def test_a_line_of_exactly_the_limit_is_accepted() -> None:
     assert lines_of(b"x" * 100 + b"\n") == [b"x" * 100]
 
 
-def test_of_a_longer_line_the_edges_are_kept_and_the_next_line_is_whole() -> None:
+def test_only_the_edges_of_an_oversized_line_are_kept_and_the_next_line_is_complete() -> None:
     long, after = lines_of(b"head" + b"x" * 5000 + b"tail\n", b"next\n")
     assert isinstance(long, OversizedLine)
     assert long.head.startswith(b"headx")
@@ -53,7 +53,7 @@ def test_of_a_longer_line_the_edges_are_kept_and_the_next_line_is_whole() -> Non
     assert after == b"next"
 
 
-def test_a_long_line_without_an_end_is_told_too() -> None:
+def test_an_oversized_line_without_a_newline_is_reported() -> None:
     (long,) = lines_of(b"x" * 5000)
     assert isinstance(long, OversizedLine)
 

@@ -1,4 +1,4 @@
-"""Work in the background that many wait for: done once, kept when it went well, else done anew."""
+"""Shared background work: concurrent callers share one execution; a success can be cached."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mcp_server.stdio.local_stack import _not_ready, _SharedWork
 
 
 class Work:
-    """Counts its calls; fails as often as it is told, and waits until it may end."""
+    """Counts its calls, fails a given number of times, and ends only when the test allows it."""
 
     def __init__(self, failures: int = 0) -> None:
         self.failures = failures
@@ -33,24 +33,24 @@ def outcome(future: Future[int]) -> int:
     return future.result(10)
 
 
-def test_a_success_that_is_kept_is_not_done_again() -> None:
+def test_a_cached_success_is_not_repeated() -> None:
     shared = _SharedWork(Work(), is_cached=True)
     assert [outcome(shared.result()), outcome(shared.result())] == [1, 1]
 
 
-def test_work_that_is_not_kept_is_done_for_everyone_who_asks_later() -> None:
+def test_uncached_work_is_repeated_for_each_later_caller() -> None:
     shared = _SharedWork(Work(), is_cached=False)
     assert [outcome(shared.result()), outcome(shared.result())] == [1, 2]
 
 
-def test_a_failure_is_told_and_tried_again() -> None:
+def test_a_failure_is_raised_and_the_next_call_retries() -> None:
     shared = _SharedWork(Work(failures=1), is_cached=True)
     with pytest.raises(OSError, match="full"):
         outcome(shared.result())
     assert outcome(shared.result()) == 2
 
 
-def test_all_who_ask_meanwhile_share_one_outcome() -> None:
+def test_concurrent_callers_share_one_outcome() -> None:
     work = Work()
     work.may_end.clear()
     shared = _SharedWork(work, is_cached=False)
@@ -59,7 +59,7 @@ def test_all_who_ask_meanwhile_share_one_outcome() -> None:
     assert [outcome(each) for each in asked] == [1] * 5
 
 
-def test_one_who_stops_waiting_takes_nothing_from_the_others() -> None:
+def test_a_caller_that_stops_waiting_does_not_cancel_the_work() -> None:
     work = Work()
     work.may_end.clear()
     shared = _SharedWork(work, is_cached=True)
@@ -74,7 +74,7 @@ def test_one_who_stops_waiting_takes_nothing_from_the_others() -> None:
     assert asyncio.run(give_up_and_ask_again()) == 1
 
 
-def test_what_is_told_is_one_line_and_never_a_traceback() -> None:
+def test_the_error_message_is_one_line_without_a_traceback() -> None:
     told = _not_ready("Redis was not found. Install it.\nlog line\nlog line")
     assert isinstance(told, NotReady)
     assert told.message == "Redis was not found. Install it."

@@ -1,4 +1,5 @@
-"""JSON for streams of lines: one line, whoever splits it, and the same meaning."""
+"""JSON for line-based streams: the text has one line for every line splitter, and keeps its
+meaning."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ JSON: st.SearchStrategy[Any] = st.recursive(
 
 @given(JSON)
 @example({"\u2028": ["\u0085 \\u0085", "\u2029", "Å\u0085…"]})
-def test_it_is_one_line_and_means_the_same(value: Any) -> None:
+def test_the_json_is_one_line_and_keeps_its_meaning(value: Any) -> None:
     made = escape_line_separators(orjson.dumps(value))
     assert len(made.decode().splitlines()) == 1
     assert json.loads(made) == value

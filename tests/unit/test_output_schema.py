@@ -1,4 +1,4 @@
-"""What a caller may give as options.outputSchema."""
+"""Which schemas a caller may pass as options.outputSchema."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ REFUSED: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_cannot_be_applied_safely_is_refused_quickly(what: str) -> None:
+def test_an_unsafe_schema_is_refused_quickly(what: str) -> None:
     began = time.monotonic()
     with pytest.raises(InvalidInput) as refused:
         check_output_schema(REFUSED[what])
@@ -58,5 +58,5 @@ def test_what_cannot_be_applied_safely_is_refused_quickly(what: str) -> None:
         {"properties": {"pattern": {"type": "string"}, "$ref": {"type": "string"}}},
     ],
 )
-def test_what_people_write_is_taken(schema: dict[str, Any]) -> None:
+def test_common_schemas_are_accepted(schema: dict[str, Any]) -> None:
     check_output_schema(schema)

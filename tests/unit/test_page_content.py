@@ -1,4 +1,4 @@
-"""Choosing parts of what was read: nothing is lost between answers, and none is too large."""
+"""Reading parts of a result: no text is lost between answers, and no answer is too large."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def read(value: Any, **wish: Any) -> dict[str, Any]:
 
 
 def all_of(value: Any, **wish: Any) -> list[dict[str, Any]]:
-    """Follow nextOffset to the end."""
+    """Follow nextOffset to the end and return every answer."""
     answers = [read(value, **wish)]
     while answers[-1]["nextOffset"] is not None:
         assert len(answers) < 10_000
@@ -42,7 +42,7 @@ def all_of(value: Any, **wish: Any) -> list[dict[str, Any]]:
 
 
 def texts_of(answers: list[dict[str, Any]]) -> dict[tuple[int, int], str]:
-    """Join the pieces of each section, which have to follow each other without a gap."""
+    """Join the pieces of each section and check that they follow each other without a gap."""
     joined: dict[tuple[int, int], str] = {}
     for answer in answers:
         for shown in answer["pages"]:
@@ -64,7 +64,9 @@ def test_a_small_result_comes_whole() -> None:
     st.integers(100, 900),
 )
 @settings(max_examples=100, deadline=None)
-def test_reading_on_gives_every_character_once(made: list[list[str]], max_chars: int) -> None:
+def test_following_the_offsets_gives_every_character_once(
+    made: list[list[str]], max_chars: int
+) -> None:
     answers = all_of({"items": [page(*texts) for texts in made]}, max_chars=max_chars)
     wanted = {(n, m): text for n, texts in enumerate(made) for m, text in enumerate(texts)}
     assert texts_of(answers) == wanted
@@ -72,13 +74,13 @@ def test_reading_on_gives_every_character_once(made: list[list[str]], max_chars:
     assert max(shown) <= max_chars
 
 
-def test_an_outline_has_headings_and_lengths_alone() -> None:
+def test_an_outline_has_only_headings_and_lengths() -> None:
     answer = read(RESULT, outline=True)
     (part, _) = answer["pages"][1]["sections"]
     assert part == {"section": 0, "heading": "Part 0", "level": 2, "characters": 3600}
 
 
-def test_an_outline_of_many_pages_goes_on() -> None:
+def test_an_outline_of_many_pages_continues_at_an_offset() -> None:
     many = {"items": [page("x" * 500, "y", url=f"u{n}") for n in range(200)]}
     answers = all_of(many, outline=True, max_chars=1000)
     items = [shown["item"] for answer in answers for shown in answer["pages"]]
@@ -94,14 +96,14 @@ def test_sections_are_named_by_heading_or_index(sections: list[Any], texts: list
     assert list(texts_of([read(RESULT, sections=sections)]).values()) == texts
 
 
-def test_one_item_counts_as_in_the_result() -> None:
+def test_one_item_has_the_same_index_as_in_the_result() -> None:
     assert [shown["url"] for shown in read(RESULT, item=2)["pages"]] == ["third"]
     assert read(RESULT, item=1)["pages"] == []
     with pytest.raises(InvalidInput, match="items 0 to 2"):
         read(RESULT, item=3)
 
 
-def test_grep_shows_what_is_around_each_match() -> None:
+def test_grep_returns_the_text_around_each_match() -> None:
     answer = read(RESULT, grep="(?i)TWO f.sh")
     (match,) = answer["matches"]
     assert (match["item"], match["section"], match["heading"]) == (0, 1, "Part 1")
@@ -116,7 +118,7 @@ def test_grep_positions_count_characters_not_bytes() -> None:
     assert match["text"] == "漢" * 120 + "fish" + "字" * 120
 
 
-def test_matches_go_on_and_none_is_shown_twice() -> None:
+def test_matches_continue_at_an_offset_and_none_is_repeated() -> None:
     answers = all_of(RESULT, grep="red", max_chars=600)
     found = [match["at"] for answer in answers for match in answer["matches"]]
     assert len(answers) > 2
@@ -125,7 +127,7 @@ def test_matches_go_on_and_none_is_shown_twice() -> None:
 
 
 @pytest.mark.parametrize("pattern", ["(?=x)", "(", r"(a)\1", "a{2000}{2000}", "["])
-def test_a_pattern_that_re2_does_not_take_is_refused(pattern: str) -> None:
+def test_a_pattern_that_re2_does_not_support_is_refused(pattern: str) -> None:
     with pytest.raises(InvalidInput, match=r"grep: .*RE2"):
         read(RESULT, grep=pattern)
 
@@ -144,7 +146,7 @@ JSON = st.recursive(
 
 @given(JSON)
 @settings(max_examples=200, deadline=None)
-def test_any_json_can_be_looked_through(value: Any) -> None:
+def test_any_json_can_be_searched(value: Any) -> None:
     for found in pages_of(value):
         assert isinstance(found, Page)
         assert all(isinstance(section, Section) for section in found.sections)
@@ -152,7 +154,7 @@ def test_any_json_can_be_looked_through(value: Any) -> None:
     read(value, outline=True)
 
 
-def test_deep_json_is_looked_through() -> None:
+def test_deep_json_is_searched() -> None:
     deep: Any = page("down here")
     for _ in range(1000):
         deep = [deep]

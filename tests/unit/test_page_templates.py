@@ -1,4 +1,4 @@
-"""The templates that work on pages, as they describe themselves."""
+"""The page templates: their descriptions, examples, schemas and steps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def template(template_id: str) -> TaskTemplate:
 
 
 @pytest.mark.parametrize("template_id", PAGES)
-def test_a_template_says_all_that_a_caller_needs(template_id: str) -> None:
+def test_a_template_describes_all_that_a_caller_needs(template_id: str) -> None:
     told = template(template_id).describe()
     assert set(told["inputSchema"]) & {"oneOf", "anyOf", "allOf"} == set()
     assert told["inputSchema"]["additionalProperties"] is False
@@ -43,7 +43,7 @@ def fields_of(schema: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("template_id", PAGES)
-def test_its_examples_are_good_calls(template_id: str) -> None:
+def test_the_examples_of_a_template_are_valid_calls(template_id: str) -> None:
     found = template(template_id)
     for example in found.example_inputs:
         assert list(found.inputs_validator.iter_errors(dict(example))) == []
@@ -59,12 +59,12 @@ def test_its_examples_are_good_calls(template_id: str) -> None:
         ("multi_tab_compare", 3),
     ],
 )
-def test_its_steps_are_known_at_submit(template_id: str, steps: int) -> None:
+def test_the_steps_of_a_template_are_known_at_submit(template_id: str, steps: int) -> None:
     found = template(template_id)
     assert len(found.plan(found.example_inputs[0])) == steps
 
 
-def test_only_the_submit_of_a_form_is_done_once() -> None:
+def test_only_the_submit_of_a_form_is_a_once_step() -> None:
     found = template("submit_and_verify")
     plan = found.plan(found.example_inputs[0])
     assert [step.name for step in plan if step.effect == "once"] == ["submit the form"]
@@ -87,7 +87,7 @@ def test_only_the_submit_of_a_form_is_done_once() -> None:
         (WaitCondition, {"type": "urlContains", "value": None}),
     ],
 )
-def test_schema_and_model_refuse_the_same(
+def test_schema_and_model_refuse_the_same_input(
     model: type[Locator] | type[WaitCondition], value: dict[str, Any]
 ) -> None:
     schema = Draft202012Validator(model.model_json_schema(by_alias=True))
@@ -100,7 +100,7 @@ def failed(**error: Any) -> StepView:
     return StepView(3, "do it", {}, False, None, {"message": "no", **error})
 
 
-def test_a_code_that_is_not_of_the_contract_becomes_a_failed_step() -> None:
+def test_an_error_code_outside_the_contract_becomes_a_failed_step() -> None:
     ending = failed_conclusion(failed(errorCode="POLICY_DENIED"), template_id="x", inputs={})
     assert ending.error is not None
     assert ending.error["errorCode"] == "STEP_EXECUTION_FAILED"
@@ -108,7 +108,7 @@ def test_a_code_that_is_not_of_the_contract_becomes_a_failed_step() -> None:
     assert ending.error["step"] == {"step": 3, "name": "do it"}
 
 
-def test_what_may_have_had_its_effect_is_not_proposed_again() -> None:
+def test_a_retry_is_not_proposed_for_a_step_that_may_have_had_its_effect() -> None:
     inputs = {"startUrl": "https://example.org/"}
     for code in sorted(OWN_CODES):
         step = failed(errorCode=code, details={"effect": "unknown"})

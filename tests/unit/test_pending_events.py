@@ -1,4 +1,4 @@
-"""What steps tell, on its way to the log: in order, joined, capped, without secrets."""
+"""The buffer of step events before they are written: in order, joined, capped, without secrets."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def texts_of(events: EventBuffer) -> list[object]:
     return [event.data.get("content", event.data.get("delta")) for event in events.events()]
 
 
-def test_nothing_is_due_while_nothing_waits() -> None:
+def test_nothing_is_due_while_the_buffer_is_empty() -> None:
     assert not pending().is_due
     assert pending().events() == []
 
 
-def test_the_first_is_due_at_once_and_the_next_a_little_later() -> None:
+def test_the_first_event_is_due_at_once_and_the_next_a_little_later() -> None:
     events = pending()
     events.add(word("a"))
     assert events.is_due
@@ -54,7 +54,7 @@ def test_the_first_is_due_at_once_and_the_next_a_little_later() -> None:
     assert texts_of(events) == ["b"]
 
 
-def test_an_event_of_another_type_takes_all_that_waits_with_it_at_once() -> None:
+def test_an_event_of_another_type_flushes_all_waiting_events_at_once() -> None:
     events = pending()
     events.add(word("a"))
     events.clear()
@@ -75,7 +75,7 @@ def test_a_kilobyte_is_due_at_once_and_no_joined_event_is_larger() -> None:
     assert lengths == [MERGE_BYTES, MERGE_BYTES, 300 * 8 - 2048]
 
 
-def test_pieces_are_joined_by_step_and_what_is_no_text_stays_alone() -> None:
+def test_pieces_are_joined_by_step_and_events_without_text_stay_separate() -> None:
     events = pending()
     for event in (
         update("a"),
@@ -91,21 +91,21 @@ def test_pieces_are_joined_by_step_and_what_is_no_text_stays_alone() -> None:
     assert events.events()[0].data["at"] == 0
 
 
-def test_two_calls_of_one_step_are_kept_apart() -> None:
+def test_two_calls_of_one_step_are_not_joined() -> None:
     events = pending()
     for call in ("1", "2", "1", "2", "2"):
         events.add(NewEvent("tool.update", {"step": 0, "toolCallId": call, "delta": call}))
     assert texts_of(events) == ["11", "222"]
 
 
-def test_what_a_model_says_after_a_tools_update_stays_after_it() -> None:
+def test_model_text_after_a_tools_update_stays_after_it() -> None:
     events = pending()
     for event in (word("a"), word("b"), update("c"), word("d"), word("e"), update("f")):
         events.add(event)
     assert texts_of(events) == ["ab", "c", "de", "f"]
 
 
-def test_what_was_told_before_counts_towards_the_cap() -> None:
+def test_earlier_events_count_towards_the_cap() -> None:
     events = pending(MAX_STREAMED_BYTES - size_of({"step": 0, "content": "ab"}))
     for text in "abc":
         events.add(word(text))
@@ -116,7 +116,9 @@ def test_what_was_told_before_counts_towards_the_cap() -> None:
     assert events.events() == []
 
 
-def test_a_text_is_cut_between_two_letters_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_text_is_cut_between_two_characters_and_is_marked_as_cut(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(event_buffer, "MAX_STREAMED_BYTES", 40)
     events = pending()
     events.add(word("é" * 100))
@@ -124,14 +126,14 @@ def test_a_text_is_cut_between_two_letters_and_says_so(monkeypatch: pytest.Monke
     assert event.data == {"step": 0, "content": "é" * 20, "truncated": True}
 
 
-def test_an_update_that_is_no_text_is_left_out_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_update_without_text_is_dropped_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_buffer, "MAX_STREAMED_BYTES", 60)
     events = pending()
     events.add(NewEvent("tool.update", {"step": 2, "toolCallId": "c", "delta": ["x" * 100]}))
     assert events.events()[0].data == {"step": 2, "toolCallId": "c", "truncated": True}
 
 
-def test_a_secret_that_came_in_two_pieces_is_masked_where_they_are_joined() -> None:
+def test_a_secret_split_over_two_pieces_is_masked_when_they_are_joined() -> None:
     masker = Masker(["hunter2-hunter2"])
     events = pending(mask=lambda event: NewEvent(event.type, masker.value(event.data)))
     for text in ("it is hunter2-", "hunter2, he said"):

@@ -1,4 +1,4 @@
-"""One question about reality, where a decision rests on who somebody is."""
+"""The reality question: asked once, when a user's decision rests on identity instead of facts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def check(
         "像我这样的人应该选择大城市。",
     ],
 )
-def test_identity_and_a_decision_without_a_number_is_a_hit(message: str) -> None:
+def test_identity_with_a_decision_and_no_number_is_a_hit(message: str) -> None:
     found = check(message)
     assert found.shell_bias_hit
     assert found.as_dict()["intervention"] == "hint"
@@ -40,7 +40,7 @@ def test_identity_and_a_decision_without_a_number_is_a_hit(message: str) -> None
         "",
     ],
 )
-def test_numbers_resources_or_no_decision_are_no_hit(message: str) -> None:
+def test_numbers_resources_or_the_lack_of_a_decision_are_no_hit(message: str) -> None:
     assert check(message).as_dict() == {
         "mode": "low_intervention",
         "shell_bias_hit": False,
@@ -49,14 +49,14 @@ def test_numbers_resources_or_no_decision_are_no_hit(message: str) -> None:
     }
 
 
-def test_whoever_understood_or_is_impatient_is_not_asked() -> None:
+def test_a_user_who_understood_or_is_impatient_gets_no_question() -> None:
     message = "As a founder I must accept the offer."
     assert check(message, off=True).question is None
     assert check(message, off=True).shell_bias_hit
     assert check(f"{message} Just do it!").question is None
 
 
-def test_it_can_be_turned_off() -> None:
+def test_the_question_can_be_turned_off() -> None:
     found = check("As a founder I must accept the offer.", mode="off")
     assert found.as_dict()["mode"] == "off"
     assert not found.shell_bias_hit

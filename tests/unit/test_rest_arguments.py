@@ -1,4 +1,4 @@
-"""A call's arguments from path, query and body."""
+"""A call's arguments are read from path, query and body."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from runs.api.contract import LIST_TASK_RUNS_INPUT, SUBSCRIBE_INPUT
 LIST, EVENTS = RequestArguments(LIST_TASK_RUNS_INPUT), RequestArguments(SUBSCRIBE_INPUT)
 
 
-def test_a_query_is_read_as_what_the_schema_wants() -> None:
+def test_a_query_is_converted_to_the_types_of_the_schema() -> None:
     found = EVENTS.of_query(QueryDict("after=3&limit=10"), {"runId": "run_x"})
     assert found == {"after": 3, "limit": 10, "runId": "run_x"}
 
@@ -57,13 +57,13 @@ def test_a_query_that_the_schema_does_not_allow_is_refused(query: str) -> None:
     assert len(refused.value.message) < 500
 
 
-def test_the_path_may_not_be_said_twice() -> None:
+def test_a_path_parameter_may_not_be_repeated_in_the_query() -> None:
     for read in (EVENTS.of_query, lambda q, p: EVENTS.of_body(dict(q.items()), QueryDict(), p)):
         with pytest.raises(InvalidInput, match="path"):
             read(QueryDict("runId=run_y"), {"runId": "run_x"})
 
 
-def test_a_whole_number_in_floating_point_is_an_integer_wherever_one_is_wanted() -> None:
+def test_a_whole_number_in_floating_point_is_accepted_as_an_integer() -> None:
     whole = {"type": ["integer", "null"]}
     wanted = RequestArguments(
         {
@@ -99,12 +99,12 @@ def test_a_whole_number_in_floating_point_is_an_integer_wherever_one_is_wanted()
 
 
 @pytest.mark.parametrize("body", [[], "x", 1, None, True])
-def test_a_body_that_is_no_object_is_refused(body: Any) -> None:
+def test_a_body_that_is_not_an_object_is_refused(body: Any) -> None:
     with pytest.raises(InvalidInput, match="object"):
         LIST.of_body(body, QueryDict(), {})
 
 
-def test_a_call_with_a_body_takes_no_query() -> None:
+def test_a_call_with_a_body_accepts_no_query() -> None:
     with pytest.raises(InvalidInput, match="limit: this call takes"):
         LIST.of_body({}, QueryDict("limit=1"), {})
 
@@ -130,18 +130,18 @@ def test_a_body_passes_the_gate() -> None:
         "multipart/form-data",
     ],
 )
-def test_another_type_of_body_is_not_taken(content_type: str) -> None:
+def test_another_content_type_is_refused(content_type: str) -> None:
     with pytest.raises(UnsupportedBody):
         read_json(request(b"{}", content_type), limit=100)
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "br", "deflate, gzip", "x"])
-def test_an_encoded_body_is_not_taken(encoding: str) -> None:
+def test_an_encoded_body_is_refused(encoding: str) -> None:
     with pytest.raises(UnsupportedBody):
         read_json(request(b"{}", **{"content-encoding": encoding}), limit=100)
 
 
-def test_a_byte_over_the_limit_is_too_much() -> None:
+def test_a_body_of_one_byte_over_the_limit_is_refused() -> None:
     raw = json.dumps("x" * 98).encode()
     assert len(raw) == 100
     assert read_json(request(raw), limit=100) == "x" * 98

@@ -1,4 +1,4 @@
-"""What a Range header asks for, and names that are safe to save under."""
+"""Which bytes a Range header requests, and file names that are safe to save."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from artifacts.models import Artifact
         ("  bytes= 1-2  ", ByteRange(1, 3)),
     ],
 )
-def test_one_range_is_honoured_as_far_as_there_are_bytes(header: str, span: ByteRange) -> None:
+def test_one_range_is_honoured_up_to_the_end_of_the_artifact(header: str, span: ByteRange) -> None:
     assert parse_range(header, 10) == span
 
 
 @pytest.mark.parametrize(
     "header", ["", "bytes=-", "bytes=5-2", "bytes=0-1,4-5", "items=0-1", "bytes=a-b", "bytes=١-٢"]
 )
-def test_several_and_malformed_ranges_ask_for_the_whole(header: str) -> None:
+def test_several_or_malformed_ranges_request_the_whole_artifact(header: str) -> None:
     assert parse_range(header, 10) is None
 
 
 @pytest.mark.parametrize(("header", "size"), [("bytes=10-", 10), ("bytes=-0", 10), ("bytes=0-", 0)])
-def test_a_range_without_a_byte_is_told_from_none(header: str, size: int) -> None:
+def test_a_range_without_a_byte_differs_from_no_range(header: str, size: int) -> None:
     with pytest.raises(RangeOutside):
         parse_range(header, size)
 
 
 @given(st.text(max_size=12), st.integers(0, 100))
-def test_whatever_a_range_says_it_lies_within_the_artifact(header: str, size: int) -> None:
+def test_every_range_is_within_the_artifact(header: str, size: int) -> None:
     try:
         span = parse_range(f"bytes={header}", size)
     except RangeOutside:
@@ -60,7 +60,7 @@ def test_whatever_a_range_says_it_lies_within_the_artifact(header: str, size: in
         ("截图.png", "截图.png"),
     ],
 )
-def test_names_lose_what_could_do_harm(name: str, safe: str) -> None:
+def test_names_lose_harmful_characters(name: str, safe: str) -> None:
     assert safe_name(name) == safe
 
 
@@ -83,5 +83,5 @@ def test_no_name_or_type_ever_breaks_a_header(name: str, mime_type: str) -> None
         ("", "application/octet-stream"),
     ],
 )
-def test_a_type_is_sent_when_it_is_one(stored: str, sent: str) -> None:
+def test_a_content_type_is_sent_if_it_is_valid(stored: str, sent: str) -> None:
     assert headers_of(Artifact(name="a", mime_type=stored, sha256=""))["Content-Type"] == sent

@@ -1,4 +1,4 @@
-"""The OpenAPI document: whole, valid, and true to the routes."""
+"""The OpenAPI document: complete, valid, and in agreement with the routes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_the_document_is_valid_openapi(api_document: dict[str, Any]) -> None:
     validate_schema(api_document)  # type: ignore[no-untyped-call]
 
 
-def test_every_reference_leads_somewhere(api_document: dict[str, Any]) -> None:
+def test_every_reference_resolves(api_document: dict[str, Any]) -> None:
     for node in nodes(api_document):
         if "$ref" in node:
             kind, name = node["$ref"].split("/")[-2:]
@@ -59,7 +59,7 @@ def test_every_call_is_described_once_with_its_security(api_document: dict[str, 
         assert operation.get("security", [{}]) == ([{}] if path in OPEN else [{"token": []}])
 
 
-def test_every_guarded_call_tells_its_refusals_with_an_example(
+def test_every_guarded_call_documents_its_refusals_with_an_example(
     api_document: dict[str, Any],
 ) -> None:
     for path, _, operation in operations(api_document):
@@ -73,7 +73,7 @@ def test_every_guarded_call_tells_its_refusals_with_an_example(
                 assert told["errorCode"] == "UNAUTHENTICATED"
 
 
-def test_every_example_keeps_to_its_schema(api_document: dict[str, Any]) -> None:
+def test_every_example_is_valid_by_its_schema(api_document: dict[str, Any]) -> None:
     checked = 0
     for node in nodes(api_document["paths"]):
         for example in node.get("examples", {}).values() if "schema" in node else ():
@@ -84,7 +84,7 @@ def test_every_example_keeps_to_its_schema(api_document: dict[str, Any]) -> None
 
 
 @pytest.mark.parametrize("in_s4", [False, True])
-def test_a_call_of_a_tool_tells_both_shapes_of_its_errors_at_every_status(
+def test_a_tool_call_documents_both_error_shapes_at_every_status(
     api_document: dict[str, Any], in_s4: bool
 ) -> None:
     told = api_document["paths"]["/api/v1/tools/{name}/call"]["post"]["responses"]
@@ -99,7 +99,7 @@ def test_a_call_of_a_tool_tells_both_shapes_of_its_errors_at_every_status(
         assert not whole.is_valid({"ok": False})
 
 
-def test_a_path_names_its_parameters_as_the_contract_does(api_document: dict[str, Any]) -> None:
+def test_a_path_has_the_parameter_names_of_the_contract(api_document: dict[str, Any]) -> None:
     events = api_document["paths"]["/api/v1/runs/{runId}/events"]["get"]
     found = {(one["in"], one["name"]) for one in events["parameters"]}
     assert found == {("path", "runId"), *(("query", n) for n in ("after", "waitMs", "limit"))}

@@ -1,4 +1,4 @@
-"""Counting calls where Redis is away or slow to answer."""
+"""Rate limits while Redis is unavailable or slow."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from decisions.api.throttle import CallCounter
 from decisions.infra import redis
 
 
-def test_without_redis_nobody_is_throttled_and_the_log_says_so_once(
+def test_without_redis_no_call_is_throttled_and_the_log_reports_it_once(
     settings: Any, tmp_path: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.REDIS_URL = f"unix://{tmp_path}/none.sock"
@@ -23,8 +23,8 @@ def test_without_redis_nobody_is_throttled_and_the_log_says_so_once(
     assert len(caplog.records) == 1
 
 
-def test_nobody_waits_for_a_redis_that_was_away_a_moment_ago(settings: Any) -> None:
-    settings.REDIS_URL = "redis://192.0.2.1:6379/0"  # answers nobody
+def test_no_call_waits_for_a_redis_that_was_unavailable_a_moment_ago(settings: Any) -> None:
+    settings.REDIS_URL = "redis://192.0.2.1:6379/0"  # never answers
     counter = CallCounter()
     counter.exceeds("somebody", limit=0)
     started = time.monotonic()
@@ -32,7 +32,7 @@ def test_nobody_waits_for_a_redis_that_was_away_a_moment_ago(settings: Any) -> N
     assert time.monotonic() - started < 0.2
 
 
-def test_a_call_over_the_limit_is_one_too_many_for_that_name_alone() -> None:
+def test_a_call_over_the_limit_is_throttled_for_that_name_only() -> None:
     counter, name = CallCounter(), f"somebody-{time.time_ns()}"
     over = [counter.exceeds(name, limit=3) for _ in range(12)]
     assert over[0] is False

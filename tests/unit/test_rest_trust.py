@@ -1,4 +1,4 @@
-"""When a call counts as this machine's own."""
+"""Which calls count as local to this machine."""
 
 from __future__ import annotations
 
@@ -39,5 +39,5 @@ def test_any_other_host_is_remote(host: str, settings: Any) -> None:
 @pytest.mark.parametrize(
     "name", ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-forwarded"]
 )
-def test_a_call_that_a_proxy_passed_on_is_remote(name: str) -> None:
+def test_a_call_forwarded_by_a_proxy_is_remote(name: str) -> None:
     assert not local(**{name: "127.0.0.1"})

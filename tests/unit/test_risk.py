@@ -1,4 +1,4 @@
-"""What class of risky action a message asks for: a labelled set, and hard input."""
+"""Which class of risky action a message requests: a labelled set and difficult input."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def test_no_risky_message_is_missed_and_its_rule_is_named(message: Labelled) -> 
     assert message.found == message.rule
 
 
-def test_harmless_lookalikes_are_let_pass() -> None:
+def test_harmless_messages_that_resemble_risky_ones_pass() -> None:
     assert [one.text for one in HARMLESS if one.found] == []
 
 
-def test_the_blind_set_is_judged_as_well_as_the_benchmark_says() -> None:
+def test_the_blind_set_has_high_recall_and_precision() -> None:
     result = measured(blind_set())
     assert result["messages"] == 60
     assert result["recall"] >= 0.95
@@ -58,11 +58,11 @@ def test_disguises_do_not_hide_an_action(message: str) -> None:
     "message",
     ["", " ", "\n" * 60_000, "'" * 60_000, "😀" * 16_000, "```", "`a`" * 5000, "1. " * 20_000],
 )
-def test_odd_text_asks_for_nothing(message: str) -> None:
+def test_unusual_text_requests_no_action(message: str) -> None:
     assert find_risk(message) is None
 
 
-def test_what_was_asked_before_is_done_by_do_it_alone() -> None:
+def test_only_a_do_it_confirms_the_earlier_request() -> None:
     before = "How would I empty the orders table?"
     assert find_risk(before) is None
     assert find_risk("Yes, do it.", previous=before) is not None
@@ -82,5 +82,5 @@ def test_what_was_asked_before_is_done_by_do_it_alone() -> None:
         ("purse", "purse"),
     ],
 )
-def test_slips_of_the_pen_are_put_right_and_other_words_left(written: str, meant: str) -> None:
+def test_typing_errors_are_corrected_and_other_words_stay(written: str, meant: str) -> None:
     assert fix_typos(written) == meant

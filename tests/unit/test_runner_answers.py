@@ -1,4 +1,4 @@
-"""How an answer of the reference runner is written, also where a tool breaks."""
+"""How the reference runner writes an answer, including when a tool fails."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from runners.docker_runner.tool import Arguments, ToolEnvironment, runner_tool
 from runners.tools.base import Effect
 from tests.support.hands import envelope
 
-SENT: list[Mapping[str, Any]] = []  # of the answer that is being written
+SENT: list[Mapping[str, Any]] = []  # the ASGI messages of the current answer
 
 
 class Nothing(Arguments):
-    """No arguments."""
+    """An input without arguments."""
 
 
 @runner_tool("breaks", Effect.READ)
 async def breaks(args: Nothing, env: ToolEnvironment) -> Mapping[str, Any]:
-    """Let out what no tool should."""
+    """Raise an exception that no tool should raise."""
     raise LookupError("a secret detail")
 
 
 @runner_tool("breaks.late", Effect.READ)
 async def breaks_late(args: Nothing, env: ToolEnvironment) -> Mapping[str, Any]:
-    """Say something first, and wait until it was told."""
+    """Send a first update, then wait until it was delivered and fail."""
     env.emit("said")
     await asyncio.sleep(0.5)
     raise LookupError("a secret detail")
@@ -43,7 +43,7 @@ async def breaks_late(args: Nothing, env: ToolEnvironment) -> Mapping[str, Any]:
 
 @runner_tool("muses", Effect.READ)
 async def muses(args: Nothing, env: ToolEnvironment) -> Mapping[str, Any]:
-    """Say nothing until something was sent all the same."""
+    """Send no update until the keep-alive was sent."""
     while not SENT:
         await asyncio.sleep(0.01)
     return {}
@@ -51,7 +51,7 @@ async def muses(args: Nothing, env: ToolEnvironment) -> Mapping[str, Any]:
 
 @runner_tool("talks", Effect.READ)
 async def talks(args: Nothing, env: ToolEnvironment) -> Mapping[str, Any]:
-    """Say much at once."""
+    """Send a lot of text at once."""
     for _ in range(10_000):
         env.emit("0123456789")
     return {}
@@ -59,19 +59,19 @@ async def talks(args: Nothing, env: ToolEnvironment) -> Mapping[str, Any]:
 
 @pytest.fixture(autouse=True)
 def odd_tools(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Offer tools that no runner should have."""
+    """Register tools that no runner should have."""
     for tool in (breaks, breaks_late, muses, talks):
         monkeypatch.setitem(catalogue.TOOLS, tool.name, tool)
 
 
 def answer_of(name: str, root: Path) -> tuple[int, dict[str, Any]]:
-    """Call a tool of an application in this process; return status and JSON."""
+    """Call a tool of an in-process application; return status and JSON."""
     status, raw = raw_answer_of(name, root)
     return status, json.loads(raw)
 
 
 def raw_answer_of(name: str, root: Path) -> tuple[int, bytes]:
-    """Call a tool of an application in this process; return status and bytes."""
+    """Call a tool of an in-process application; return status and bytes."""
     app = RunnerApp(
         RunnerFolder(root),
         ProcessIsolation(RunnerFolder(root)),
@@ -96,13 +96,13 @@ def raw_answer_of(name: str, root: Path) -> tuple[int, bytes]:
     return SENT[0]["status"], b"".join(message.get("body", b"") for message in SENT)
 
 
-def test_a_tool_that_breaks_is_an_internal_error_without_its_details(tmp_path: Path) -> None:
+def test_a_tool_that_raises_is_an_internal_error_without_its_details(tmp_path: Path) -> None:
     status, told = answer_of("breaks", tmp_path)
     assert (status, told["ok"], told["error"]["code"]) == (500, False, "INTERNAL_ERROR")
     assert "secret" not in json.dumps(told)
 
 
-def test_a_tool_that_breaks_after_it_said_something_ends_the_answer_it_began(
+def test_a_tool_that_fails_after_an_update_completes_the_answer_that_was_started(
     tmp_path: Path,
 ) -> None:
     status, told = answer_of("breaks.late", tmp_path)
@@ -111,15 +111,13 @@ def test_a_tool_that_breaks_after_it_said_something_ends_the_answer_it_began(
     assert told["result"]["error"]["code"] == "INTERNAL_ERROR"
 
 
-def test_no_more_calls_are_taken_than_there_may_be(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_calls_over_the_limit_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("runners.docker_runner.app.MAX_CALLS", 0)
     status, told = answer_of("talks", tmp_path)
     assert (status, told["error"]["code"]) == (503, "BUSY")
 
 
-def test_while_nothing_is_said_blanks_keep_the_answer_alive(
+def test_blanks_keep_the_answer_alive_while_a_tool_sends_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("runners.docker_runner.response_stream.QUIET_S", 0.05)
@@ -128,7 +126,7 @@ def test_while_nothing_is_said_blanks_keep_the_answer_alive(
     assert json.loads(raw) == {"updates": [], "result": {"ok": True, "output": {}}}
 
 
-def test_many_words_make_few_updates_of_a_fair_size(tmp_path: Path) -> None:
+def test_much_text_is_sent_in_few_updates_of_moderate_size(tmp_path: Path) -> None:
     _, told = answer_of("talks", tmp_path)
     deltas = [update["delta"] for update in told["updates"]]
     assert "".join(deltas) == "0123456789" * 10_000

@@ -1,4 +1,4 @@
-"""What a command under bubblewrap cannot do: attempts to get out, made for real."""
+"""What a command under bubblewrap cannot do: real attempts to escape."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def isolation_at(
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """The runner's folder, with something beside it that is none of a command's business."""
+    """The runner's folder, with a file outside of it that no command may reach."""
     folder = tmp_path / "root"
     folder.mkdir()
     (tmp_path / "secret").write_text("the secret")
@@ -73,7 +73,7 @@ def test_nothing_outside_of_the_folder_can_be_written(
     assert (Path(place).stat() if Path(place).exists() else None) == before
 
 
-def test_nothing_beside_the_folder_can_be_read_not_by_path_nor_over_a_link(
+def test_nothing_outside_the_folder_can_be_read_by_path_or_through_a_link(
     bubblewrap: BubblewrapIsolation, root: Path
 ) -> None:
     secret = root.parent / "secret"
@@ -87,7 +87,7 @@ def test_nothing_beside_the_folder_can_be_read_not_by_path_nor_over_a_link(
     assert ran.status != 0
 
 
-def test_a_folder_that_is_closed_is_empty_also_below_usr(root: Path) -> None:
+def test_a_closed_folder_is_empty_also_below_usr(root: Path) -> None:
     closed = next(
         one for one in Path("/usr/share").iterdir() if one.is_dir() and any(one.iterdir())
     )
@@ -96,7 +96,7 @@ def test_a_folder_that_is_closed_is_empty_also_below_usr(root: Path) -> None:
     assert ran.status != 0
 
 
-def test_the_environment_and_the_homes_are_not_there(
+def test_the_runners_environment_and_home_folders_are_not_visible(
     bubblewrap: BubblewrapIsolation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TOP_SECRET", "the secret")
@@ -105,7 +105,7 @@ def test_the_environment_and_the_homes_are_not_there(
     assert not any(home in ran.stdout.split() for home in ("/root", "/home", "/var", "/srv"))
 
 
-def test_no_other_process_is_seen_or_reached(bubblewrap: BubblewrapIsolation) -> None:
+def test_no_other_process_is_visible_or_reachable(bubblewrap: BubblewrapIsolation) -> None:
     with subprocess.Popen(["sleep", "600"]) as other:
         ran = run_line(bubblewrap, f"kill -9 {other.pid} {os.getpid()}; kill -9 -1; ls /proc")
         assert other.poll() is None
@@ -113,7 +113,7 @@ def test_no_other_process_is_seen_or_reached(bubblewrap: BubblewrapIsolation) ->
     assert str(os.getpid()) not in ran.stdout.split()
 
 
-def test_there_are_no_capabilities_and_no_further_namespaces(
+def test_a_command_has_no_capabilities_and_creates_no_namespaces(
     bubblewrap: BubblewrapIsolation,
 ) -> None:
     ran = run_line(
@@ -123,15 +123,15 @@ def test_there_are_no_capabilities_and_no_further_namespaces(
     assert ran.status != 0
 
 
-def test_the_kernels_settings_are_read_and_not_written(bubblewrap: BubblewrapIsolation) -> None:
-    setting = "/proc/sys/kernel/core_pattern"  # what the kernel starts outside, as root
+def test_kernel_settings_are_readable_but_not_writable(bubblewrap: BubblewrapIsolation) -> None:
+    setting = "/proc/sys/kernel/core_pattern"  # the kernel runs it outside, as root
     ran = run_line(bubblewrap, f'v=$(cat {setting}) && echo read && echo "$v" > {setting}')
     assert (ran.status, ran.stdout) == (1, "read\n")
     assert "Read-only file system" in ran.stderr or os.getuid() != 0
 
 
 def python_says(isolation: BubblewrapIsolation, lines: str) -> str:
-    """Run Python inside, and return what it printed."""
+    """Run Python in the sandbox and return its output."""
     python = shutil.which("python3", path="/usr/bin:/usr/local/bin")
     if python is None:
         pytest.skip("the machine has no Python below /usr")
@@ -140,7 +140,7 @@ def python_says(isolation: BubblewrapIsolation, lines: str) -> str:
     return ran.stdout.strip()
 
 
-def test_only_sockets_of_its_own_network_can_be_had(root: Path) -> None:
+def test_a_command_gets_only_sockets_of_its_own_network(root: Path) -> None:
     for allow_net in (False, True):
         said = python_says(isolation_at(root, allow_net=allow_net), _SOCKETS)
         assert said == "1 2 10 16"
@@ -159,7 +159,7 @@ print(*found)
 """
 
 
-def test_keyrings_and_io_uring_are_not_there(bubblewrap: BubblewrapIsolation) -> None:
+def test_keyrings_and_io_uring_are_unavailable(bubblewrap: BubblewrapIsolation) -> None:
     codes = "(425, 250)" if platform.machine() == "x86_64" else "(425, 219)"
     said = python_says(bubblewrap, _ABSENT.replace("CODES", codes))
     assert said == f"{errno.ENOSYS} {errno.ENOSYS}"
@@ -191,9 +191,7 @@ def test_no_program_with_the_runners_rights_is_left_behind(
     assert run_line(bubblewrap, "cp /bin/true well && chmod 755 well && ./well").status == 0
 
 
-def test_no_file_is_made_with_the_runners_rights(
-    bubblewrap: BubblewrapIsolation, root: Path
-) -> None:
+def test_no_set_id_file_can_be_created(bubblewrap: BubblewrapIsolation, root: Path) -> None:
     said = python_says(bubblewrap, _SET_ID)
     assert said == "PermissionError PermissionError"
     assert list(root.iterdir()) == []
@@ -211,7 +209,7 @@ print(tried(os.open, "a", os.O_CREAT | os.O_WRONLY, 0o4755), tried(os.mknod, "b"
 
 
 def reaches(isolation: BubblewrapIsolation) -> tuple[bool, bool]:
-    """Tell whether a command reaches a port, and an abstract socket, of this machine."""
+    """Return whether a command reaches a port, and an abstract socket, of this machine."""
     name = f"runner-test-{os.urandom(6).hex()}"
     with socket.create_server(("127.0.0.1", 0)) as port, socket.socket(socket.AF_UNIX) as hidden:
         hidden.bind(f"\0{name}")
@@ -234,7 +232,7 @@ def test_there_is_no_network_unless_it_is_allowed(
     assert reaches(isolation_at(root, allow_net=True))[0]
 
 
-def test_a_fork_bomb_stays_small_and_goes_with_the_runner(
+def test_a_fork_bomb_is_limited_and_ends_with_the_runner(
     bubblewrap: BubblewrapIsolation, root: Path
 ) -> None:
     nap = make_nap(root)
@@ -267,11 +265,13 @@ run_line(isolation_at(Path(sys.argv[1])), sys.argv[2])
         "head -c 12M /dev/zero > /dev/shm/large",
     ],
 )
-def test_memory_files_and_scratch_are_limited(bubblewrap: BubblewrapIsolation, hog: str) -> None:
+def test_memory_files_and_scratch_space_are_limited(
+    bubblewrap: BubblewrapIsolation, hog: str
+) -> None:
     assert run_line(bubblewrap, f"set -o pipefail; {hog}").status != 0
 
 
-def test_what_leaves_the_group_and_its_environment_is_killed_at_the_deadline(
+def test_a_process_that_leaves_its_group_and_environment_is_killed_at_the_deadline(
     bubblewrap: BubblewrapIsolation, root: Path
 ) -> None:
     nap = make_nap(root)
@@ -280,13 +280,13 @@ def test_what_leaves_the_group_and_its_environment_is_killed_at_the_deadline(
     assert sleepers(nap) == []
 
 
-def test_no_control_group_is_left(bubblewrap: BubblewrapIsolation) -> None:
+def test_no_control_group_remains(bubblewrap: BubblewrapIsolation) -> None:
     run_line(bubblewrap, "true")
     mine = f"continuity-runner-{os.getpid()}-*"
     assert list(Path("/sys/fs/cgroup").glob(f"**/{mine}")) == []
 
 
-def test_where_it_cannot_run_the_command_says_so_and_does_not_start(root: Path) -> None:
+def test_where_bubblewrap_cannot_run_the_runner_reports_it_and_does_not_start(root: Path) -> None:
     isolation_at(root)
     outer = ["bwrap", "--dev-bind", "/", "/", "--unshare-user", "--disable-userns", "--"]
     done = subprocess.run(

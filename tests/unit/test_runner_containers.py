@@ -1,6 +1,6 @@
-"""What a Docker engine is told by the reference runner, and that no container is left.
+"""The requests of the reference runner to a Docker engine; no container remains.
 
-The engine is a stand-in (tests/support/docker_engine.py); no real one was tried.
+The engine is a fake (tests/support/docker_engine.py); these tests use no real one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LIMITS = Limits(
 
 @pytest.fixture
 def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
-    """An engine that the environment names."""
+    """A fake engine whose address is in the environment."""
     with tempfile.TemporaryDirectory(prefix="eng-") as folder, docker_engine(Path(folder)) as made:
         monkeypatch.setenv("DOCKER_HOST", made.url)
         yield made
@@ -37,7 +37,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
 
 @pytest.fixture
 def isolation_at(engine: Engine) -> Iterator[Make]:
-    """Make isolations that ask the engine; their connections end with the test."""
+    """Create isolations that use the engine; their connections close with the test."""
     made: list[ContainerIsolation] = []
 
     def make(root: Path, *, allow_net: bool = False, image: str = IMAGE) -> ContainerIsolation:
@@ -87,7 +87,7 @@ def test_a_container_has_these_limits_and_no_others(
     }
 
 
-def test_a_container_runs_the_line_in_its_folder_as_nobody_special(
+def test_a_container_runs_the_line_in_its_folder_as_an_unprivileged_user(
     engine: Engine, isolation_at: Make, tmp_path: Path
 ) -> None:
     (tmp_path / "below").mkdir()
@@ -122,7 +122,7 @@ def test_an_allowed_network_is_the_bridge(
     assert (asked["HostConfig"]["NetworkMode"], asked["NetworkDisabled"]) == ("bridge", False)
 
 
-def test_both_streams_and_the_status_come_back_and_nothing_is_left(
+def test_both_streams_and_the_status_are_returned_and_no_container_remains(
     engine: Engine, isolation_at: Make, tmp_path: Path
 ) -> None:
     ran = run_line(isolation_at(tmp_path), "echo out; echo err >&2; exit 3")
@@ -130,7 +130,7 @@ def test_both_streams_and_the_status_come_back_and_nothing_is_left(
     assert engine.containers == {}
 
 
-def test_a_late_command_goes_with_its_container(
+def test_a_command_past_its_deadline_is_removed_with_its_container(
     engine: Engine, isolation_at: Make, tmp_path: Path
 ) -> None:
     nap = make_nap(tmp_path)
@@ -141,7 +141,7 @@ def test_a_late_command_goes_with_its_container(
 
 
 @pytest.mark.parametrize("step", ["/create", "/attach", "/start"])
-def test_an_engine_that_fails_is_told_and_leaves_no_container(
+def test_a_failing_engine_is_reported_and_leaves_no_container(
     engine: Engine, isolation_at: Make, tmp_path: Path, step: str
 ) -> None:
     isolation, engine.fails_at = isolation_at(tmp_path), step
@@ -150,12 +150,12 @@ def test_an_engine_that_fails_is_told_and_leaves_no_container(
     assert engine.containers == {}
 
 
-def test_a_missing_image_is_said(isolation_at: Make, tmp_path: Path) -> None:
+def test_a_missing_image_is_reported(isolation_at: Make, tmp_path: Path) -> None:
     with pytest.raises(IsolationMissing, match="docker pull no-such:image"):
         asyncio.run(isolation_at(tmp_path, image="no-such:image").check())
 
 
-def test_what_a_killed_runner_left_is_taken_away_when_its_time_is_over(
+def test_containers_of_a_killed_runner_are_removed_when_their_time_has_expired(
     engine: Engine, isolation_at: Make, tmp_path: Path
 ) -> None:
     for name, until_at in {"old": 1, "new": int(time.time()) + 60}.items():
@@ -166,7 +166,7 @@ def test_what_a_killed_runner_left_is_taken_away_when_its_time_is_over(
     assert list(engine.containers) == ["new"]
 
 
-def test_a_whole_runner_works_with_it_and_who_hangs_up_ends_the_container(
+def test_a_runner_works_with_containers_and_a_disconnect_ends_the_container(
     engine: Engine, tmp_path: Path
 ) -> None:
     with hands_at(tmp_path, "--isolation", "docker", DOCKER_HOST=engine.url) as hands:

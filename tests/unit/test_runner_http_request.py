@@ -1,4 +1,5 @@
-"""One request of the reference runner: only where it may go, and never for longer or more."""
+"""The HTTP request tool of the reference runner: only allowed addresses, within its limits of time
+and size."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-A: 1\r\nX-A: 2\r\n\r\nhello"
 
 
 class Site:
-    """A server that gives every caller the same bytes, and then nothing; it keeps what it heard."""
+    """A server that sends every client the same bytes and then nothing; it records the requests."""
 
     def __init__(self, answer: bytes, *, stays: bool = False) -> None:
         self._answer, self._stays = answer, stays
@@ -59,7 +60,7 @@ class Site:
 
 
 def _request_of(caller: socket.socket) -> bytes:
-    """Return a whole request."""
+    """Return a complete request."""
     heard = b""
     while b"\r\n\r\n" not in heard:
         heard += caller.recv(65536)
@@ -72,7 +73,7 @@ def _request_of(caller: socket.socket) -> bytes:
 
 @pytest.fixture
 def site_with(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Site]]:
-    """Make sites that the operator opened to the runner."""
+    """Create sites that the operator allows to the runner."""
     sites: list[Site] = []
 
     def make(answer: bytes = OK, *, stays: bool = False) -> Site:
@@ -86,13 +87,13 @@ def site_with(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Site]]:
 
 
 def ask(url: str, *, allow_net: bool = True, **args: Any) -> dict[str, Any]:
-    """Make one request."""
+    """Send one request through the tool."""
     place = RunnerFolder(Path("/"), allow_net=allow_net)
     env = ToolEnvironment(place, ProcessIsolation(place), lambda _: None)
     return dict(asyncio.run(http_request.function(HttpRequest(url=url, **args), env)))
 
 
-def test_an_answer_comes_with_status_headers_and_body(site_with: Callable[..., Site]) -> None:
+def test_an_answer_has_status_headers_and_body(site_with: Callable[..., Site]) -> None:
     site = site_with()
     told = ask(f"http://127.0.0.1:{site.port}/a?b=1", method="POST", body="é", headers={"X-Q": "1"})
     assert (told["status"], told["body"], told["truncated"]) == (200, "hello", False)
@@ -125,7 +126,7 @@ def test_without_the_network_nothing_is_sent(site_with: Callable[..., Site]) -> 
         "http://router.lan/",
     ],
 )
-def test_private_places_are_closed(url: str) -> None:
+def test_private_addresses_are_refused(url: str) -> None:
     with pytest.raises(NetworkClosed):
         ask(url)
 
@@ -133,12 +134,12 @@ def test_private_places_are_closed(url: str) -> None:
 @pytest.mark.parametrize(
     "url", ["ftp://example.com/", "file:///etc/passwd", "http://", "x", "http://a b/"]
 )
-def test_what_is_no_web_address_is_a_wrong_argument(url: str) -> None:
+def test_an_invalid_web_address_is_a_wrong_argument(url: str) -> None:
     with pytest.raises(WrongArguments):
         ask(url)
 
 
-def test_a_redirect_is_an_answer_and_is_not_followed(site_with: Callable[..., Site]) -> None:
+def test_a_redirect_is_returned_and_not_followed(site_with: Callable[..., Site]) -> None:
     site = site_with(
         b"HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n"
     )
@@ -147,7 +148,7 @@ def test_a_redirect_is_an_answer_and_is_not_followed(site_with: Callable[..., Si
     assert len(site.heard) == 1
 
 
-def test_a_large_body_is_cut_and_one_that_is_no_text_comes_as_base64(
+def test_a_large_body_is_cut_and_a_binary_body_is_returned_as_base64(
     site_with: Callable[..., Site],
 ) -> None:
     site = site_with(b"HTTP/1.1 200 OK\r\n\r\n" + "é".encode() * 1000)
@@ -161,13 +162,13 @@ def test_a_large_body_is_cut_and_one_that_is_no_text_comes_as_base64(
 @pytest.mark.parametrize(
     "answer", [b"", b"SSH-2.0-x\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab"]
 )
-def test_what_is_no_whole_answer_fails(site_with: Callable[..., Site], answer: bytes) -> None:
+def test_an_incomplete_answer_fails(site_with: Callable[..., Site], answer: bytes) -> None:
     with pytest.raises(RequestFailed):
         ask(f"http://127.0.0.1:{site_with(answer).port}/")
 
 
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\n\r\nbegun"])
-def test_who_does_not_finish_is_left_at_the_deadline(
+def test_a_server_that_does_not_finish_is_abandoned_at_the_deadline(
     site_with: Callable[..., Site], answer: bytes
 ) -> None:
     with pytest.raises(RunnerToolFailed, match="within 400 ms"):

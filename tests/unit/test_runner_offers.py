@@ -1,4 +1,5 @@
-"""What runners say that they offer: kept where a caller can use it, and harmless where not."""
+"""The tool lists that runners publish: valid tools are stored, the others are dropped without
+harm."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def deep(levels: int) -> dict[str, Any]:
     return schema
 
 
-def test_a_tool_is_kept_with_its_schema_and_risk() -> None:
+def test_a_tool_is_stored_with_its_schema_and_risk() -> None:
     told = {"name": "bash.exec", "description": "Run\n it.", "inputSchema": SCHEMA, "risk": "high"}
     assert published(told) == [{**told, "description": "Run it."}]
     assert parse_published_tools(json.dumps([told]).encode()) == published(told)
@@ -54,7 +55,7 @@ def test_a_tool_is_kept_with_its_schema_and_risk() -> None:
         {"name": "\u202eevil"},
     ],
 )
-def test_what_has_no_name_to_call_it_by_is_left_out(bad: Any) -> None:
+def test_a_tool_without_a_usable_name_is_left_out(bad: Any) -> None:
     assert [one["name"] for one in published(bad, {"name": "echo"})] == ["echo"]
     with pytest.raises(InvalidInput, match=r"config\.tools\.0"):
         check_configured_tools([bad])
@@ -79,14 +80,14 @@ def test_what_has_no_name_to_call_it_by_is_left_out(bad: Any) -> None:
     ],
     ids=lambda schema: str(schema)[:40],
 )
-def test_a_schema_that_no_caller_could_use_becomes_any_object(schema: Any) -> None:
+def test_an_unusable_schema_becomes_any_object(schema: Any) -> None:
     (offer,) = published({"name": "echo", "inputSchema": schema})
     assert offer["inputSchema"] == {"type": "object"}
     with pytest.raises(InvalidInput, match=r"config\.tools\.0\.inputSchema"):
         check_configured_tools([{"name": "echo", "inputSchema": schema}])
 
 
-def test_a_schema_may_refer_to_itself_and_loses_its_address() -> None:
+def test_a_schema_may_refer_to_itself_and_loses_its_id() -> None:
     node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}}}
     told = {
         "$schema": "x",
@@ -117,12 +118,12 @@ def test_a_schema_may_refer_to_itself_and_loses_its_address() -> None:
     ],
     ids=range(9),
 )
-def test_what_is_no_list_of_tools_is_refused(body: bytes) -> None:
+def test_a_value_that_is_not_a_list_of_tools_is_refused(body: bytes) -> None:
     with pytest.raises(InvalidInput):
         parse_published_tools(body)
 
 
-def test_a_list_is_bounded_and_names_each_tool_once() -> None:
+def test_a_list_is_bounded_and_has_each_tool_once() -> None:
     many = published(*({"name": f"tool {number}"} for number in range(MAX_OFFERS + 50)))
     assert len(many) == MAX_OFFERS
     assert published({"name": "a", "description": "first"}, {"name": "a"})[0] == {

@@ -1,4 +1,4 @@
-"""Refusals in S4's shape: each kind has its code, and a hint in the language of its reader."""
+"""Refusals in the shape of S4: each kind has its code, and a hint in the reader's language."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ KINDS = [kind for kind, _, _ in _REFUSALS]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_refusal_has_a_hint_in_the_language_of_its_reader(
-    settings: Any, kind: type[Refused]
-) -> None:
+def test_a_refusal_has_a_hint_in_the_readers_language(settings: Any, kind: type[Refused]) -> None:
     hints = {}
     for language in ("ZH", "EN"):
         settings.WORKSPACE_POLICY = replace(settings.WORKSPACE_POLICY, language=language)

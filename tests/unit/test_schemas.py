@@ -1,4 +1,5 @@
-"""Schemas as the doors enforce them: closed, linear, with errors a caller can act on."""
+"""The JSON schemas that REST and MCP enforce: closed, linear in time, with errors a caller can act
+on."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ class Place(Closed):
 
 
 class Trip(Closed):
-    """A trip, with a field named as pydantic's own word."""
+    """A trip; one field has a name that pydantic uses itself."""
 
     title: str
     stops: list[Place] = Field(min_length=1)
@@ -36,7 +37,7 @@ def refused(value: Any, model: type[Closed] = Trip) -> InvalidInput:
     return found.value
 
 
-def test_a_models_schema_is_closed_and_carries_no_made_up_titles() -> None:
+def test_a_models_schema_is_closed_and_has_no_generated_titles() -> None:
     schema = schema_of(Trip)
     assert schema["additionalProperties"] is False
     assert "title" not in schema
@@ -58,12 +59,12 @@ def test_a_models_schema_is_closed_and_carries_no_made_up_titles() -> None:
         ({"title": "t", "stops": [{"title": "t"}], "tags": {"a": 1.5}}, "inputs.tags.a"),
     ],
 )
-def test_the_message_names_the_place(value: Any, place: str) -> None:
+def test_the_message_names_the_location(value: Any, place: str) -> None:
     told = refused(value)
     assert place in [error["path"] for error in told.details["errors"]]
 
 
-def test_at_most_five_errors_are_told_and_no_value_whole() -> None:
+def test_at_most_five_errors_are_reported_and_no_value_completely() -> None:
     told = refused({"title": "t", "stops": [{"title": 5, "kind": "A" * 10_000}] * 20})
     assert len(told.details["errors"]) == 5
     assert len(told.message) < 700
@@ -74,13 +75,13 @@ def test_a_pattern_matches_the_whole_string() -> None:
     refused({"title": "t", "kind": "abc\nDEF"}, Place)
 
 
-def test_a_misspelt_name_is_told_with_the_right_one() -> None:
+def test_a_misspelt_name_is_reported_with_the_correct_one() -> None:
     told = refused({"title": "t", "stopps": []})
     assert "stopps" in told.message or "stopps" in str(told.details)
 
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(a|a)*$", "(.*)*x", "^(([a-z])+.)+[A-Z]([a-z])+$"])
-def test_no_pattern_takes_longer_than_the_text_is_long(pattern: str) -> None:
+def test_a_pattern_takes_linear_time(pattern: str) -> None:
     validator = compile_schema({"type": "string", "pattern": pattern})
     began = time.monotonic()
     validator.is_valid("a" * 100_000 + "!")
@@ -114,7 +115,7 @@ SCHEMAS = {name: value for name, value in vars(contract).items() if name.isupper
 @pytest.mark.parametrize(
     "name", [name for name, value in SCHEMAS.items() if isinstance(value, dict)]
 )
-def test_every_schema_of_the_contract_is_one_and_closed(name: str) -> None:
+def test_every_schema_of_the_contract_is_valid_and_closed(name: str) -> None:
     schema = SCHEMAS[name]
     assert isinstance(compile_schema(schema), Draft202012Validator)
     if name.endswith(("_INPUT", "_OUTPUT")):
@@ -123,7 +124,7 @@ def test_every_schema_of_the_contract_is_one_and_closed(name: str) -> None:
         assert not {"oneOf", "anyOf", "allOf"} & set(schema)  # some hosts drop such tools
 
 
-def test_a_refused_choice_names_all_that_there_are() -> None:
+def test_a_refused_choice_lists_all_allowed_values() -> None:
     choice = {"type": "object", "properties": {"way": {"enum": ["left", "right", "on", None]}}}
     with pytest.raises(InvalidInput) as found:
         check(compile_schema(choice), {"way": "back"})

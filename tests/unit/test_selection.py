@@ -1,4 +1,4 @@
-"""What is left out on PostgreSQL is there, and holds nothing that the database decides."""
+"""The tests that do not run on PostgreSQL exist, and none of them depends on the database."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.selection import ON_SQLITE_ALONE, reason_for_sqlite_alone
 
 TESTS = Path(__file__).parent.parent
-# Races, counted statements, plans, constraints, and SQL of the test's own.
+# Signs of races, counted statements, plans, constraints, and SQL in a test.
 DATABASES_OWN = (
     "racing",
     "CaptureQueries",
@@ -24,7 +24,7 @@ DATABASES_OWN = (
 
 
 @pytest.mark.parametrize("pattern", ON_SQLITE_ALONE)
-def test_a_file_that_is_left_to_sqlite_asks_nothing_of_a_database(pattern: str) -> None:
+def test_a_file_that_runs_only_on_sqlite_does_not_depend_on_the_database(pattern: str) -> None:
     files = sorted(TESTS.glob(pattern))
     assert files
     texts = {path.name: path.read_text() for path in files}
@@ -46,6 +46,6 @@ def test_a_new_file_runs_on_both() -> None:
         ({"row": "stdio"}, False),
     ],
 )
-def test_of_mcps_transports_one_runs_on_both(params: dict[str, str], left: bool) -> None:
+def test_one_of_the_mcp_transports_runs_on_both(params: dict[str, str], left: bool) -> None:
     path = TESTS / "contract/test_new.py"
     assert (reason_for_sqlite_alone(path, params) is not None) == left

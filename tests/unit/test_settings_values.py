@@ -1,4 +1,5 @@
-"""Environment variables of settings: what they cannot be is said by name, before all else."""
+"""Environment variables of the settings: an invalid value is reported by name, before anything
+else."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ def test_a_number_out_of_its_range_is_refused_by_name(
 
 
 @pytest.mark.parametrize(("text", "number"), [("", 20), (" 7 ", 7), ("100", 100), (None, 20)])
-def test_a_number_in_its_range_is_taken(
+def test_a_number_in_its_range_is_accepted(
     monkeypatch: pytest.MonkeyPatch, text: str | None, number: int
 ) -> None:
     if text is not None:
@@ -33,7 +34,7 @@ def test_a_number_in_its_range_is_taken(
 
 
 @pytest.mark.parametrize("text", ["x", "8000;8001", "0", "65536", "-1"])
-def test_what_is_no_port_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+def test_an_invalid_port_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv(NAME, f"80,{text}")
     with pytest.raises(ImproperlyConfigured, match=NAME):
         ports(Env(), NAME, 8000)

@@ -1,4 +1,4 @@
-"""Results cut to a size: under the budget, valid as before, and cut on whole characters."""
+"""Results shortened to a size: below the budget, still valid, and cut between characters."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     "pieces": PIECES,
     **{each.template_id: dict(each.result_schema) for each in list_templates()},
 }
-# Long ones are made by repeating: hypothesis itself draws short ones.
+# Long texts are created by repetition: hypothesis itself generates short ones.
 LONG = st.builds(lambda text, times: text * times, st.text(), st.sampled_from([0, 1, 40, 3000]))
 ANY = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | LONG,
@@ -50,7 +50,7 @@ ANY = st.recursive(
 
 
 def values_of(schema: Any, root: dict[str, Any]) -> st.SearchStrategy[Any]:
-    """Return a strategy for what is valid by one of the schemas above."""
+    """Return a strategy for values that are valid by one of the schemas above."""
     if "$ref" in schema:
         return values_of(root["$defs"][schema["$ref"].rpartition("/")[2]], root)
     if "const" in schema:
@@ -103,7 +103,7 @@ def test_a_shortened_result_is_below_the_budget_and_still_valid(
 
 @given(st.dictionaries(LONG, ANY, max_size=20), st.integers(2, 10_000))
 @settings(max_examples=150, deadline=None)
-def test_whatever_it_is_it_fits(value: dict[str, Any], budget: int) -> None:
+def test_any_value_is_shortened_to_the_budget(value: dict[str, Any], budget: int) -> None:
     short = shorten(value, budget)
     size = len(orjson.dumps(value))
     assert len(orjson.dumps(short)) <= budget
@@ -120,18 +120,18 @@ def test_texts_are_cut_on_whole_characters(piece: str) -> None:
     assert len(cut) > 100
 
 
-def test_long_texts_go_before_items_do() -> None:
+def test_long_texts_are_shortened_before_items_are_removed() -> None:
     items = [{"url": f"u{n}", "text": "x" * 9000} for n in range(30)]
     short = shorten({"items": items}, 16_384)
     assert [item["url"] for item in short["items"]] == [item["url"] for item in items]
 
 
-def test_what_is_small_is_left_alone() -> None:
+def test_a_small_result_is_unchanged() -> None:
     value = {"a": ["漢"] * 9}
     assert shorten_result(value, 100, "art_1") is value
 
 
-def test_the_marks_count_too_and_are_in_the_schema_that_templates_show() -> None:
+def test_the_marks_count_too_and_are_in_the_published_schema() -> None:
     schema = SCHEMAS["batch_extract_pages"]
     item = {"url": "u" * 900, "success": True, "error": None}
     counts = {"total": 400, "succeeded": 400, "failed": 0}
@@ -142,5 +142,5 @@ def test_the_marks_count_too_and_are_in_the_schema_that_templates_show() -> None
     assert compile_schema(closed).is_valid(short)
 
 
-def test_a_reference_to_itself_ends() -> None:
+def test_shortening_by_a_schema_that_refers_to_itself_ends() -> None:
     assert shorten({"a": "x" * 99}, 20, {"$ref": "#"}) == {}

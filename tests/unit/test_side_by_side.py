@@ -1,4 +1,5 @@
-"""Two texts side by side: what changed, a little around it, and nothing that misleads the eye."""
+"""A side-by-side diff of two texts: changed lines with some context, and every invisible character
+made visible."""
 
 from __future__ import annotations
 
@@ -25,13 +26,13 @@ def test_equal_texts_have_no_rows() -> None:
     assert told("a\nb", "a\nb") == []
 
 
-def test_a_changed_line_shows_what_of_it_differs() -> None:
+def test_a_changed_line_shows_its_changed_part() -> None:
     assert told("changeBg: a.png -next;", "changeBg: bc.png -next;") == [
         "changed 1:changeBg: [a].png -next; | 1:changeBg: [bc].png -next;"
     ]
 
 
-def test_lines_that_went_or_came_stand_alone() -> None:
+def test_removed_and_added_lines_have_their_own_rows() -> None:
     assert told("a\nx\nb", "a\nb") == [
         "equal 1:a[] | 1:a[]",
         "removed 2:x[] | ",
@@ -40,7 +41,7 @@ def test_lines_that_went_or_came_stand_alone() -> None:
     assert told("a\nb", "a\nb\nx")[-1] == "added  | 3:x[]"
 
 
-def test_far_from_what_changed_lines_are_left_out_and_counted() -> None:
+def test_lines_far_from_a_change_are_omitted_and_counted() -> None:
     old = [str(number) for number in range(1, 31)]
     new = [*old[:9], "x", *old[10:19], *old[20:]]
     assert told("\n".join(old), "\n".join(new)) == [
@@ -56,7 +57,7 @@ def test_far_from_what_changed_lines_are_left_out_and_counted() -> None:
     ]
 
 
-def test_a_single_line_is_shown_rather_than_left_out() -> None:
+def test_a_single_line_is_shown_instead_of_omitted() -> None:
     assert told("1\n2\n3\n4\nx", "1\n2\n3\n4\ny")[0] == "equal 1:1[] | 1:1[]"
     assert told("0\n1\n2\n3\n4\nx", "0\n1\n2\n3\n4\ny")[0] == "skip 2"
 
@@ -72,5 +73,5 @@ def test_a_single_line_is_shown_rather_than_left_out() -> None:
         ("雪乃", "雪乃"),
     ],
 )
-def test_what_would_be_invisible_is_visible(line: str, shown: str) -> None:
+def test_invisible_characters_are_made_visible(line: str, shown: str) -> None:
     assert visible(line) == shown

@@ -1,4 +1,4 @@
-"""How alike messages are, and signatures as their shadow."""
+"""The similarity of messages, and the signatures that estimate it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def apart(one: str, other: str) -> int:
         ("删除订单表的所有数据", 0.0, 0.01),
     ],
 )
-def test_likeness_is_that_of_the_words(other: str, low: float, high: float) -> None:
+def test_similarity_is_that_of_the_words(other: str, low: float, high: float) -> None:
     assert low <= similarity(DELETE, other) <= high
     assert similarity(DELETE, other) == similarity(other, DELETE)
 
@@ -35,11 +35,11 @@ def test_chinese_is_compared_by_its_characters() -> None:
 
 
 @pytest.mark.parametrize("other", [DELETE, f"{DELETE} now", "Delete the rows", "Buy milk"])
-def test_a_signature_suggests_the_likeness(other: str) -> None:
+def test_a_signature_estimates_the_similarity(other: str) -> None:
     assert estimate(apart(DELETE, other)) == pytest.approx(similarity(DELETE, other), abs=0.12)
 
 
-def test_the_nearest_come_first_and_strangers_not_at_all() -> None:
+def test_the_most_similar_messages_come_first_and_unrelated_ones_are_left_out() -> None:
     texts = ("Buy milk", f"{DELETE} now", DELETE)
     known = [int.from_bytes(signature(text), "little") for text in texts]
     found = sorted(near_ones(signature(DELETE), [1, 2, 3], known, at_least=0.5))

@@ -1,4 +1,5 @@
-"""The head of a request is bounded: 64 KiB, then 431 and the end of the connection."""
+"""The size limit of a request's head: over 64 KiB, the server answers 431 and closes the
+connection."""
 
 from __future__ import annotations
 
@@ -60,16 +61,16 @@ def _ask(*chunks: bytes, pause_s: float = 0) -> bytes:
 
 
 def _head(size: int) -> bytes:
-    """Return a request whose target and headers measure `size`, as the bound counts them."""
+    """Return a request whose target and headers have `size` bytes, as the limit counts them."""
     fixed = len("/") + len("host") + len("x") + 4 + len("a") + 4
     return b"GET / HTTP/1.1\r\nhost: x\r\na: " + b"b" * (size - fixed) + b"\r\n\r\n"
 
 
-def test_a_head_of_the_largest_size_is_taken() -> None:
+def test_a_head_of_the_largest_size_is_accepted() -> None:
     assert _ask(_head(HEAD_MAX_BYTES)).startswith(b"HTTP/1.1 200")
 
 
-def test_one_byte_more_is_refused_in_the_shape_of_every_error() -> None:
+def test_one_byte_more_is_refused_in_the_common_error_shape() -> None:
     answer = _ask(_head(HEAD_MAX_BYTES + 1))
     assert answer.startswith(b"HTTP/1.1 431")
     assert b"connection: close" in answer
@@ -78,7 +79,7 @@ def test_one_byte_more_is_refused_in_the_shape_of_every_error() -> None:
     assert set(problem) == {"errorCode", "message", "details", "retryable", "recovery"}
 
 
-def test_a_head_that_never_ends_is_refused_before_it_does() -> None:
+def test_an_endless_head_is_refused_before_its_end() -> None:
     chunks = [b"GET / HTTP/1.1\r\na: "] + [b"b" * 20_000] * 6
     assert _ask(*chunks, pause_s=0.02).startswith(b"HTTP/1.1 431")
 

@@ -1,4 +1,4 @@
-"""A background stack ends when nobody wants it, and never under somebody who does."""
+"""A background stack ends when no process uses it, and never while one does."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ def _never() -> None:
     raise AssertionError("it must not end")
 
 
-def test_it_ends_without_members_and_without_work(tmp_path: Path) -> None:
+def test_an_unused_stack_without_work_ends(tmp_path: Path) -> None:
     said: list[str] = []
     rule = IdleRule(HomePaths(tmp_path), idle_s=0, has_active_runs=lambda: False)
     assert rule.should_stop(lambda: said.append("ending"))
     assert said == ["ending"]
 
 
-def test_it_stays_for_a_member(tmp_path: Path) -> None:
+def test_a_stack_with_a_member_stays(tmp_path: Path) -> None:
     rule = IdleRule(HomePaths(tmp_path), idle_s=0, has_active_runs=lambda: False)
     with Membership(HomePaths(tmp_path)):
         assert not rule.should_stop(_never)
 
 
-def test_it_stays_for_a_run(tmp_path: Path) -> None:
+def test_a_stack_with_a_run_stays(tmp_path: Path) -> None:
     rule = IdleRule(HomePaths(tmp_path), idle_s=0.001, has_active_runs=lambda: True)
     assert not rule.should_stop(_never)
 
 
-def test_it_stays_for_the_given_time(tmp_path: Path) -> None:
+def test_a_stack_stays_for_the_given_time(tmp_path: Path) -> None:
     rule = IdleRule(HomePaths(tmp_path), idle_s=60, has_active_runs=lambda: False)
     assert not rule.should_stop(_never)
 
 
-def test_it_stays_for_callers_of_the_web(tmp_path: Path) -> None:
+def test_a_stack_with_web_callers_stays(tmp_path: Path) -> None:
     at = HomePaths(tmp_path)
     rule = IdleRule(at, idle_s=30, has_active_runs=lambda: False)
-    rule._used_at -= 60  # nobody was a member for a minute
+    rule._used_at -= 60  # there was no member for a minute
     WebActivity(at).record()
     assert not rule.should_stop(_never)
     an_hour_ago = time.time() - 3600
@@ -49,7 +49,7 @@ def test_it_stays_for_callers_of_the_web(tmp_path: Path) -> None:
     assert rule.should_stop(lambda: None)
 
 
-def test_nobody_becomes_a_member_between_the_decision_and_its_notice(tmp_path: Path) -> None:
+def test_no_process_becomes_a_member_between_the_decision_and_its_notice(tmp_path: Path) -> None:
     at = HomePaths(tmp_path)
     free_meanwhile: list[int | None] = []
     rule = IdleRule(at, idle_s=0, has_active_runs=lambda: False)

@@ -1,4 +1,5 @@
-"""Nothing of a stack outlives it, whatever is killed; and what need not end goes on."""
+"""No process of a stack outlives it, whichever is killed; a part that need not end keeps
+running."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ Start = Callable[..., "Stack"]
 
 
 class Stack:
-    """A running stack of stand-ins."""
+    """A running stack whose parts are fakes."""
 
     def __init__(self, home: Path, *changes: str) -> None:
         self.at = HomePaths(home)
@@ -34,7 +35,7 @@ class Stack:
         )
 
     def read_until(self, word: str) -> str:
-        """Return the first line with the word; fails at the end of the output."""
+        """Return the first line that contains the word; fail at the end of the output."""
         assert self.process.stdout
         for line in self.process.stdout:
             if word in line:
@@ -48,7 +49,7 @@ class Stack:
         return info
 
     def pid(self, name: str) -> int:
-        """Return the process of a part, of the watcher, or of the supervisor."""
+        """Return the process id of a part, of the watcher, or of the supervisor."""
         if name == "supervisor":
             return self.process.pid
         return next(part.pid or 0 for part in self.info.services if part.name == name)
@@ -89,7 +90,7 @@ def left_of(family: list[psutil.Process]) -> list[psutil.Process]:
     ],
     ids="+".join,
 )
-def test_nothing_is_left_when_the_supervisor_is_killed(start: Start, killed: list[str]) -> None:
+def test_no_process_remains_when_the_supervisor_is_killed(start: Start, killed: list[str]) -> None:
     stack = start()
     family = stack.family()
     assert len(family) >= 8  # watcher, three parts, three guards, one child that left its group
@@ -106,7 +107,7 @@ def test_a_killed_supervisor_leaves_no_state_behind(start: Start) -> None:
     assert stack_info(stack.at) is None
 
 
-def test_a_killed_watcher_is_replaced_and_the_parts_go_on(start: Start) -> None:
+def test_a_killed_watcher_is_replaced_and_the_parts_keep_running(start: Start) -> None:
     stack = start()
     watcher, parts = stack.pid("watcher"), [part.pid for part in stack.info.services[:3]]
     os.kill(watcher, signal.SIGKILL)
@@ -143,7 +144,7 @@ def _words(process: psutil.Process) -> list[str]:
         return []
 
 
-def test_a_killed_part_starts_again_without_what_it_left(start: Start) -> None:
+def test_a_killed_part_is_restarted_without_its_old_children(start: Start) -> None:
     stack = start()
     worker = stack.pid("worker")
     orphans = psutil.Process(worker).children()
@@ -164,7 +165,7 @@ def test_the_pause_before_a_restart_doubles(start: Start) -> None:
     assert all(later == pytest.approx(2 * sooner) for sooner, later in pairwise(pauses))
 
 
-def test_a_part_that_ails_is_restarted(start: Start) -> None:
+def test_an_unhealthy_part_is_restarted(start: Start) -> None:
     stack = start()
     web, sign = stack.pid("web"), stack.at.home / "web.ill"
     sign.touch()
@@ -173,7 +174,7 @@ def test_a_part_that_ails_is_restarted(start: Start) -> None:
     assert eventually(lambda: stack.pid("web") != web)
 
 
-def test_a_part_that_ails_and_does_not_end_when_asked_is_restarted_once(start: Start) -> None:
+def test_an_unhealthy_part_that_ignores_its_stop_is_restarted_once(start: Start) -> None:
     stack = start("web=trap '' TERM; while :; do sleep 0.1; done")
     sign = stack.at.home / "web.ill"
     sign.touch()
@@ -184,7 +185,7 @@ def test_a_part_that_ails_and_does_not_end_when_asked_is_restarted_once(start: S
     assert stack.info.services[1].restarts == 1
 
 
-def test_a_stop_ends_also_what_ignores_it_within_eight_seconds(start: Start) -> None:
+def test_a_stop_also_ends_processes_that_ignore_it_within_eight_seconds(start: Start) -> None:
     stack = start("web=trap '' TERM; while :; do sleep 0.1; done")
     family, began = stack.family(), time.monotonic()
     stack.process.terminate()
@@ -194,7 +195,9 @@ def test_a_stop_ends_also_what_ignores_it_within_eight_seconds(start: Start) -> 
     assert stack.info.state == "stopped"
 
 
-def test_a_part_that_does_not_start_is_quoted_and_nothing_is_left(tmp_path: Path) -> None:
+def test_the_log_of_a_part_that_does_not_start_is_quoted_and_no_process_remains(
+    tmp_path: Path,
+) -> None:
     stack = Stack(tmp_path, "web=echo no such module >&2; exit 7")
     said, _ = stack.process.communicate(timeout=20)
     assert stack.process.returncode == 1
@@ -211,7 +214,7 @@ def test_a_home_has_one_supervisor(start: Start) -> None:
     second.process.stdout.close()
 
 
-def test_the_home_is_taken_until_the_remains_of_a_killed_stack_are_gone(start: Start) -> None:
+def test_the_home_is_locked_until_every_process_of_a_killed_stack_has_ended(start: Start) -> None:
     stack = start("worker=trap '' TERM; while :; do sleep 0.1; done")
     family = stack.family()
     os.kill(stack.pid("watcher"), signal.SIGKILL)

@@ -1,4 +1,5 @@
-"""The web part's address: the one asked for or a clear no; else the next free one."""
+"""The web part's address: the requested one or a clear refusal; without a request, the next free
+port."""
 
 from __future__ import annotations
 
@@ -14,14 +15,14 @@ from runs.installation.home.safety import refuse_unsafe_start
 from tests.services import free_port
 
 
-def test_a_taken_port_that_was_asked_for_is_refused_with_the_way_out() -> None:
+def test_a_requested_port_that_is_taken_is_refused_with_a_hint() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(PortTaken, match=f"Port {port} .* is in use .*--port"):
             listen(port)
 
 
-def test_without_a_wish_a_taken_port_is_stepped_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_requested_port_a_taken_port_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         monkeypatch.setattr(listen_module, "FIRST_PORT", other.getsockname()[1])
         with listen(None) as ours:
@@ -33,7 +34,7 @@ def test_a_port_that_is_taken_on_every_address_counts_as_taken() -> None:
         listen(other.getsockname()[1])
 
 
-def test_the_port_of_a_server_that_just_closed_can_be_had() -> None:
+def test_the_port_of_a_server_that_just_closed_is_available() -> None:
     port = free_port()
     with listen(port) as first, socket.create_connection(("127.0.0.1", port)):
         first.accept()[0].close()
@@ -43,12 +44,12 @@ def test_the_port_of_a_server_that_just_closed_can_be_had() -> None:
 @pytest.mark.parametrize(
     "host", ["127.0.0.1", "127.8.8.8", "localhost", "::1", "::ffff:127.0.0.1", "[::1]"]
 )
-def test_loopback_is_known(host: str) -> None:
+def test_loopback_addresses_are_recognized(host: str) -> None:
     assert is_loopback(host)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "example.org", "", "127.0.0.1.evil"])
-def test_what_others_reach_is_not_loopback(host: str) -> None:
+def test_an_address_that_others_reach_is_not_loopback(host: str) -> None:
     assert not is_loopback(host)
 
 
@@ -60,7 +61,7 @@ def test_debug_on_a_public_address_is_refused(settings: pytest.FixtureRequest) -
     refuse_unsafe_start("127.0.0.1")
 
 
-def test_a_public_address_needs_the_names_of_its_hosts(settings: pytest.FixtureRequest) -> None:
+def test_a_public_address_requires_its_host_names(settings: pytest.FixtureRequest) -> None:
     settings.ALLOWED_HOSTS = ["127.0.0.1", "localhost"]  # type: ignore[attr-defined]
     with pytest.raises(UnsafeStart, match="CONTINUITY_ALLOWED_HOSTS"):
         refuse_unsafe_start("0.0.0.0")

@@ -1,4 +1,4 @@
-"""Who holds a home: locks that end with their holder."""
+"""The locks of a home: the system releases a lock when its holder ends."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def test_a_lock_has_one_holder(tmp_path: Path) -> None:
     os.close(fd)
 
 
-def test_a_lock_that_was_let_go_can_be_taken_again(tmp_path: Path) -> None:
+def test_a_released_lock_can_be_acquired_again(tmp_path: Path) -> None:
     os.close(try_lock(tmp_path / "lock") or -1)
     fd = try_lock(tmp_path / "lock")
     assert fd is not None
     os.close(fd)
 
 
-def test_a_lock_lives_as_long_as_a_process_that_was_given_it(tmp_path: Path) -> None:
+def test_a_lock_is_held_as_long_as_a_process_that_inherited_it(tmp_path: Path) -> None:
     fd = try_lock(tmp_path / "lock")
     assert fd is not None
     heir = subprocess.Popen(["cat"], stdin=subprocess.PIPE, pass_fds=[fd])
@@ -37,12 +37,12 @@ def test_a_lock_lives_as_long_as_a_process_that_was_given_it(tmp_path: Path) -> 
     assert not is_held(tmp_path / "lock")
 
 
-def test_a_lock_file_that_is_not_there_is_not_held_and_not_made(tmp_path: Path) -> None:
+def test_a_missing_lock_file_is_not_locked_and_not_created(tmp_path: Path) -> None:
     assert not is_held(tmp_path / "lock")
     assert not (tmp_path / "lock").exists()
 
 
-def test_many_are_members_at_once_and_none_can_be_shut_out(tmp_path: Path) -> None:
+def test_many_processes_are_members_at_once_and_none_can_be_excluded(tmp_path: Path) -> None:
     at = HomePaths(tmp_path)
     with Membership(at), Membership(at):
         assert try_lock(at.members_lock) is None
@@ -52,7 +52,7 @@ def test_many_are_members_at_once_and_none_can_be_shut_out(tmp_path: Path) -> No
 
 
 @pytest.mark.skipif(not Path("/proc/locks").exists(), reason="the system does not tell")
-def test_members_are_named_by_their_processes(tmp_path: Path) -> None:
+def test_members_are_listed_by_their_processes(tmp_path: Path) -> None:
     at = HomePaths(tmp_path)
     with Membership(at):
         assert member_pids(at.members_lock) == [os.getpid()]

@@ -1,4 +1,4 @@
-"""The parts' logs: bounded, private, quoted where it helps."""
+"""The logs of the parts: bounded, private, quoted in errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from runs.installation.supervision import logs
 
 
-def test_a_log_that_grew_too_large_is_rotated_at_the_start(
+def test_a_log_that_is_too_large_is_rotated_at_the_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logs, "ROTATE_BYTES", 3)
@@ -22,12 +22,12 @@ def test_a_log_that_grew_too_large_is_rotated_at_the_start(
     assert (tmp_path / "web.log").read_text() == "new\n"
 
 
-def test_a_log_is_for_its_owner_alone(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_a_log(tmp_path: Path) -> None:
     os.close(logs.open_log(tmp_path / "logs" / "web.log"))
     assert (tmp_path / "logs" / "web.log").stat().st_mode & 0o777 == 0o600
 
 
-def test_the_end_of_a_log_is_bounded_and_survives_bad_bytes(tmp_path: Path) -> None:
+def test_the_end_of_a_log_is_bounded_and_invalid_bytes_are_tolerated(tmp_path: Path) -> None:
     log = tmp_path / "web.log"
     log.write_bytes(b"first\n" * 9000 + b"\xff" * 5000 + b"\nlast\n")
     lines = logs.last_lines(log, count=2)

@@ -1,4 +1,5 @@
-"""The private server: for its owner alone, and never the reason that nothing starts."""
+"""The private Redis server: only its owner can reach it, and its failures do not prevent a
+start."""
 
 from __future__ import annotations
 
@@ -31,33 +32,33 @@ def server(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 
 @pytest.mark.usefixtures("server")
-def test_its_socket_is_for_its_owner_alone(tmp_path: Path) -> None:
+def test_only_the_owner_can_use_the_socket(tmp_path: Path) -> None:
     assert (tmp_path / "r.sock").stat().st_mode & 0o777 == 0o600
     reply = redis_server.send_command(tmp_path / "r.sock", b"CONFIG GET port")
     assert b"port\r\n$1\r\n0\r\n" in reply
 
 
-def test_what_it_took_is_there_after_a_stop(
-    tmp_path: Path, server: subprocess.Popen[bytes]
-) -> None:
+def test_stored_data_survives_a_stop(tmp_path: Path, server: subprocess.Popen[bytes]) -> None:
     redis_server.send_command(tmp_path / "r.sock", b"SET a 1")
     server.terminate()
     server.wait()
     assert (tmp_path / "appendonlydir").is_dir()
 
 
-def test_one_that_was_left_over_is_ended(tmp_path: Path, server: subprocess.Popen[bytes]) -> None:
+def test_a_server_left_over_from_before_is_ended(
+    tmp_path: Path, server: subprocess.Popen[bytes]
+) -> None:
     redis_server.stop_leftover_server(tmp_path / "r.sock")
     assert server.wait(5) == 0
     assert not redis_server.is_responding(tmp_path / "r.sock")
 
 
-def test_a_server_that_does_not_speak_is_not_ready(tmp_path: Path) -> None:
+def test_a_server_that_does_not_answer_is_not_ready(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as mute:
         mute.bind(str(tmp_path / "r.sock"))
         mute.listen()
         assert not redis_server.is_responding(tmp_path / "r.sock")
-    assert not redis_server.is_responding(tmp_path / "r.sock")  # nobody behind the file
+    assert not redis_server.is_responding(tmp_path / "r.sock")  # no server behind the file
     assert not redis_server.is_responding(tmp_path / "absent.sock")
 
 
@@ -76,13 +77,13 @@ def test_a_folder_that_is_a_link_is_refused(tmp_path: Path) -> None:
         redis_server.create_private_folder(tmp_path / "link")
 
 
-def test_a_folder_that_others_may_enter_is_closed(tmp_path: Path) -> None:
+def test_a_folder_that_others_may_enter_is_made_private(tmp_path: Path) -> None:
     (tmp_path / "redis").mkdir(mode=0o755)
     redis_server.create_private_folder(tmp_path / "redis")
     assert (tmp_path / "redis").stat().st_mode & 0o777 == 0o700
 
 
-def test_the_wheel_serves_where_nothing_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_wheels_server_is_used_where_none_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
     binary = redis_server.find_binary()
     assert binary is not None

@@ -1,4 +1,4 @@
-"""What stack.json says is believed only as far as the lock and the process bear it out."""
+"""The content of stack.json counts only if the lock and the process confirm it."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ INFO = StackInfo(
 )
 
 
-def test_what_was_written_is_read_back(tmp_path: Path) -> None:
+def test_a_written_state_is_read_back(tmp_path: Path) -> None:
     write_state(HomePaths(tmp_path), INFO)
     assert stack_info(HomePaths(tmp_path)) == INFO
     assert (tmp_path / "stack.json").stat().st_mode & 0o077 == 0
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"parts": [{}]}', '{"parts": 1}', "\x00"])
-def test_a_state_file_that_makes_no_sense_is_no_state(tmp_path: Path, text: str) -> None:
+def test_an_invalid_state_file_is_ignored(tmp_path: Path, text: str) -> None:
     (tmp_path / "stack.json").write_text(text)
     assert stack_info(HomePaths(tmp_path)) is None
 
 
-def test_a_state_file_of_before_models_is_read(tmp_path: Path) -> None:
+def test_a_state_file_of_an_older_version_is_read(tmp_path: Path) -> None:
     stored = asdict(INFO)
     stored["parts"] = stored.pop("services")
     del stored["model"]
@@ -54,7 +54,7 @@ def test_a_state_file_of_before_models_is_read(tmp_path: Path) -> None:
     assert stack_info(HomePaths(tmp_path)) == replace(INFO, model=None)
 
 
-def test_a_ready_stack_is_live_only_under_its_lock(tmp_path: Path) -> None:
+def test_a_ready_stack_is_live_only_while_its_lock_is_held(tmp_path: Path) -> None:
     at = HomePaths(tmp_path)
     write_state(at, INFO)
     assert live_info(at) is None
@@ -65,7 +65,7 @@ def test_a_ready_stack_is_live_only_under_its_lock(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("state", ["starting", "stopping", "stopped"])
-def test_a_stack_that_comes_or_goes_is_not_live(tmp_path: Path, state: str) -> None:
+def test_a_stack_that_starts_or_stops_is_not_live(tmp_path: Path, state: str) -> None:
     at = HomePaths(tmp_path)
     lock = try_lock(at.stack_lock)
     write_state(at, replace(INFO, state=state))
@@ -73,7 +73,7 @@ def test_a_stack_that_comes_or_goes_is_not_live(tmp_path: Path, state: str) -> N
     os.close(lock or -1)
 
 
-def test_a_process_that_only_has_the_number_of_the_supervisor_is_not_it(tmp_path: Path) -> None:
+def test_another_process_with_the_supervisors_number_is_not_the_supervisor(tmp_path: Path) -> None:
     at = HomePaths(tmp_path)
     lock = try_lock(at.stack_lock)
     write_state(at, replace(INFO, birth="12"))
@@ -81,7 +81,7 @@ def test_a_process_that_only_has_the_number_of_the_supervisor_is_not_it(tmp_path
     os.close(lock or -1)
 
 
-def test_a_process_that_ended_has_no_birth_not_even_unburied() -> None:
+def test_an_ended_process_has_no_birth_time_even_before_it_is_reaped() -> None:
     process = subprocess.Popen(["true"], stdin=subprocess.PIPE)
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     assert birth(process.pid) == ""

@@ -1,4 +1,4 @@
-"""Why a step failed, as its journal keeps it: whose time was over, and nothing else."""
+"""The recorded reason of a step's failure: which timeout expired, and nothing else."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def told(error: Exception, *, left_s: float) -> dict[str, Any]:
     return dict(error_of(future, RUN, ends_at=time.monotonic() + left_s) or {})
 
 
-def test_a_wait_that_the_runs_end_cut_short_is_the_runs_timeout() -> None:
+def test_a_wait_that_the_runs_deadline_cut_short_is_the_runs_timeout() -> None:
     error = told(NavigationTimeout("It did not come.", details={"url": "u"}), left_s=1.99)
     assert (error["errorCode"], error["details"], error["retryable"]) == (
         "RUN_TIMEOUT",
@@ -36,10 +36,10 @@ def test_a_wait_that_the_runs_end_cut_short_is_the_runs_timeout() -> None:
 @pytest.mark.parametrize(
     ("error", "left_s"), [(NavigationTimeout("late"), 600), (ElementNotFound("none"), 1)]
 )
-def test_any_other_failure_stays_the_pages_own(error: Any, left_s: float) -> None:
+def test_any_other_failure_stays_the_pages_error(error: Any, left_s: float) -> None:
     assert told(error, left_s=left_s)["errorCode"] == error.code
 
 
-def test_what_helps_is_told_by_the_run_alone() -> None:
+def test_only_the_run_has_a_recovery_hint() -> None:
     assert "nextActions" in SessionNotFound("gone").as_dict()
     assert "nextActions" not in told(SessionNotFound("gone"), left_s=9)

@@ -1,4 +1,4 @@
-"""What is told of the element that a step took for the one that was meant."""
+"""What a step reports about the element that it used in place of the recorded one."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ GOOD = {"type": "link", "label": "Next", "score": 0.9, "by": "text", "matched": 
         ({"score": 0.55}, ["“Next” was taken with a match score of only 0.55 of 1."]),
     ],
 )
-def test_doubts_are_told_of_a_poor_match_and_of_one_among_equals(
+def test_a_warning_is_reported_for_a_poor_match_and_for_one_of_several_equal_matches(
     change: dict[str, Any], said: list[str]
 ) -> None:
     assert match_warnings({"match": GOOD | change}) == said
 
 
-def test_a_match_is_told_in_its_own_fields_with_its_texts_cut() -> None:
+def test_a_match_is_reported_in_its_own_fields_with_its_texts_cut() -> None:
     match = match_of({"output": {"match": GOOD | {"matched": "#a" * 900, "value": "s3cret"}}})
     assert match == GOOD | {"matched": "#a" * 100}
 
@@ -35,11 +35,11 @@ def test_a_match_is_told_in_its_own_fields_with_its_texts_cut() -> None:
 @pytest.mark.parametrize(
     "output", [{}, {"match": None}, {"match": "all"}, {"match": {"score": "high"}}, {"output": "x"}]
 )
-def test_what_is_no_match_is_not_told_as_one(output: dict[str, Any]) -> None:
+def test_an_invalid_match_is_not_reported(output: dict[str, Any]) -> None:
     assert (match_of(output), match_warnings(output)) == (None, [])
 
 
-def test_the_same_doubt_on_every_page_is_told_once() -> None:
+def test_the_same_warning_on_every_page_is_reported_once() -> None:
     output = {"match": GOOD | {"equals": 2}, "warnings": ["slow"]}
     steps = [StepView(n, f"read page {n}", {}, True, output, None) for n in range(9)]
     assert warnings_of(steps) == ["2 elements fit as well as “Next”; the first was taken.", "slow"]

@@ -1,4 +1,4 @@
-"""Values from outside, made fit for JSON columns and answers."""
+"""Values from outside are converted so that JSON columns and answers can hold them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ plain = st.recursive(
 
 
 @given(odd)
-def test_whatever_comes_is_json_that_the_gate_itself_would_take(value: Any) -> None:
+def test_any_value_becomes_json_that_the_gate_accepts(value: Any) -> None:
     made = storable(value)
     check_value(made)
     assert orjson.loads(orjson.dumps(made)) == made
@@ -55,7 +55,7 @@ def test_whatever_comes_is_json_that_the_gate_itself_would_take(value: Any) -> N
 
 
 @given(plain)
-def test_plain_json_stays_as_it_is(value: Any) -> None:
+def test_plain_json_is_unchanged(value: Any) -> None:
     assert storable(value) == value
 
 
@@ -71,11 +71,11 @@ def test_plain_json_stays_as_it_is(value: Any) -> None:
         ("\\u0000", "\\u0000"),
     ],
 )
-def test_what_no_database_takes_is_replaced(value: Any, made: Any) -> None:
+def test_characters_that_no_database_accepts_are_replaced(value: Any, made: Any) -> None:
     assert storable(value) == made
 
 
-def test_nesting_without_end_is_cut() -> None:
+def test_endless_nesting_is_cut() -> None:
     deep: Any = "end"
     for _ in range(5000):
         deep = [deep]

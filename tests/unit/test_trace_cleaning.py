@@ -1,4 +1,5 @@
-"""Traces are written anew from what is known to be harmless, and stay traces."""
+"""Cleaning rewrites Playwright traces from known harmless parts, and the result is a valid
+trace."""
 
 from __future__ import annotations
 
@@ -62,16 +63,16 @@ def body(folder: Path, *children: Any) -> list[Any]:
         ("http://[broken", "***"),
     ],
 )
-def test_an_address_loses_what_looks_like_a_key(given: str, kept: str) -> None:
+def test_an_address_loses_parts_that_look_like_a_key(given: str, kept: str) -> None:
     assert clean_address(given) == kept
 
 
-def test_the_rule_for_names_is_that_of_the_pages() -> None:
+def test_the_rule_for_names_is_the_same_as_for_pages() -> None:
     assert all(map(looks_secret, ["userPassword", "api_key", "csrf-token", "验证码", "PIN"]))
     assert not any(map(looks_secret, ["query", "secretary", "tokenizer", "spinning", "用户名"]))
 
 
-def test_no_field_keeps_its_value_but_a_button(tmp_path: Path) -> None:
+def test_only_buttons_keep_their_value(tmp_path: Path) -> None:
     plain = ["INPUT", {"name": "q", "value": "abc", "__playwright_value_": "abcd"}]
     button = ["INPUT", {"type": "submit", "value": "Send"}]
     area = ["TEXTAREA", {"name": "note"}, "typed"]
@@ -118,7 +119,7 @@ PLAIN = {"id": "f", "name": "f", "value": "canary-55"}
         [["LABEL", {}, "API key", ["TEXTAREA", {}, "canary-55"]]],
     ],
 )
-def test_a_field_that_a_label_names_secret_is_one(tmp_path: Path, fields: list[Any]) -> None:
+def test_a_field_with_a_secret_label_is_secret(tmp_path: Path, fields: list[Any]) -> None:
     told = body(tmp_path, *fields, ["P", {}, "You typed canary-55."])
     assert told[-1] == ["P", {}, "You typed ***."]
     assert "canary" not in str(told)
@@ -126,7 +127,7 @@ def test_a_field_that_a_label_names_secret_is_one(tmp_path: Path, fields: list[A
     assert body(tmp_path, *named, "canary-55")[-1] == "canary-55"
 
 
-def test_a_label_that_has_not_changed_still_names_its_field(tmp_path: Path) -> None:
+def test_an_unchanged_label_still_names_its_field(tmp_path: Path) -> None:
     before = snapshot(["LABEL", {}, ["B", {}, "API key"], ["INPUT", {}]], frameId="f")
     other = snapshot("elsewhere", frameId="g")
     typed = ["LABEL", {}, [[1, 1]], ["INPUT", {"value": "canary-55"}]]
@@ -135,12 +136,14 @@ def test_a_label_that_has_not_changed_still_names_its_field(tmp_path: Path) -> N
     assert b"canary" not in files["trace.trace"]
 
 
-def test_unchanged_nodes_stay_in_their_places(tmp_path: Path) -> None:
+def test_unchanged_nodes_keep_their_positions(tmp_path: Path) -> None:
     nodes = [[[1, 4]], "text", ["P", {"class": "a"}, [[2, 1]]]]
     assert body(tmp_path, *nodes) == nodes
 
 
-def test_the_value_of_a_secret_field_is_masked_elsewhere_and_nothing_breaks(tmp_path: Path) -> None:
+def test_the_value_of_a_secret_field_is_masked_in_other_places_and_the_trace_stays_valid(
+    tmp_path: Path,
+) -> None:
     field = ["INPUT", {"type": "password", "value": "snapshot"}]
     echo = ["P", {"title": "snapshot"}, "It was snapshot."]
     line = snapshot(field, echo)
@@ -150,7 +153,7 @@ def test_the_value_of_a_secret_field_is_masked_elsewhere_and_nothing_breaks(tmp_
     assert second["snapshot"]["html"][3] == ["P", {"title": "***"}, "It was ***."]
 
 
-def test_what_people_write_in_a_plain_field_is_not_looked_for_elsewhere(tmp_path: Path) -> None:
+def test_the_value_of_a_plain_field_is_not_masked_in_other_places(tmp_path: Path) -> None:
     area, secret = ["TEXTAREA", {"name": "note"}, "word"], ["TEXTAREA", {"name": "token"}, "echoed"]
     assert body(tmp_path, area, secret, "word echoed")[2] == "word ***"
 
@@ -166,19 +169,19 @@ def test_what_people_write_in_a_plain_field_is_not_looked_for_elsewhere(tmp_path
         ],
     ],
 )
-def test_a_page_that_makes_masking_long_work_has_no_trace(
+def test_a_page_that_is_too_expensive_to_mask_has_no_trace(
     tmp_path: Path, children: list[Any]
 ) -> None:
     assert cleaned(tmp_path, snapshot(*children)) is None
 
 
-def test_as_many_plain_fields_as_a_page_likes_cost_nothing(tmp_path: Path) -> None:
+def test_any_number_of_plain_fields_is_cheap(tmp_path: Path) -> None:
     areas = [["TEXTAREA", {}, f"{n} {'a' * 300}"] for n in range(30_000)]
     told = body(tmp_path, *areas, "a" * 10_000_000)
     assert told[0] == ["TEXTAREA", {}, "***"]
 
 
-def test_a_page_that_is_nested_beyond_measure_has_no_trace(tmp_path: Path) -> None:
+def test_a_page_with_excessive_nesting_has_no_trace(tmp_path: Path) -> None:
     nested = '["B", {}, ' * 5000 + '"x"' + "]" * 5000
     line = json.dumps(snapshot("HERE")).replace('"HERE"', nested)
     raw = tmp_path / "raw.zip"
@@ -192,7 +195,7 @@ def test_a_line_of_an_unknown_kind_is_left_out(tmp_path: Path) -> None:
     assert b"secret" not in files["trace.trace"]
 
 
-def test_styles_give_way_where_a_trace_would_be_too_long(tmp_path: Path) -> None:
+def test_styles_are_dropped_where_a_trace_would_be_too_long(tmp_path: Path) -> None:
     overrides = [{"url": "http://x.test/a.css", "file": f"resources/{n}.css"} for n in "ab"]
     line = snapshot(resourceOverrides=overrides)
     small, large = b"p { color: red }", bytes(range(256)) * 100

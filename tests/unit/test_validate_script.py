@@ -1,4 +1,4 @@
-"""The tool validate_script: what it takes, what it answers, and how it fails."""
+"""The tool validate_script: its input, its output and its errors."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from tests.support.writing import call
 
 @pytest.fixture
 def game(tmp_path: Path) -> ProjectWorkspace:
-    """A copy of the sample game, told of in English."""
+    """A copy of the sample game; its diagnostics are in English."""
     return sample_game(tmp_path)
 
 
 def check(game: ProjectWorkspace, **args: str) -> dict[str, Any]:
-    """Call the tool and return its answer, which fits the seed's schema."""
+    """Call the tool and return its answer; check the answer against the seed's schema."""
     answer = dict(call(game, "validate_script", args))
     jsonschema_rs.Draft202012Validator(RESPONSE).validate(answer)
     return answer
@@ -61,12 +61,12 @@ def test_the_seeds_test_vectors(game: ProjectWorkspace, content: str, kind: str)
     assert (answer["valid"], [one["kind"] for one in answer["diagnostics"]]) == (False, [kind])
 
 
-def test_style_alone_leaves_a_script_valid(game: ProjectWorkspace) -> None:
+def test_style_warnings_alone_leave_a_script_valid(game: ProjectWorkspace) -> None:
     answer = check(game, content="雪乃:你好; \n")
     assert (answer["valid"], answer["diagnostics"][0]["kind"]) == (True, "style")
 
 
-def test_diagnostics_are_chinese_unless_english_is_asked_for(tmp_path: Path) -> None:
+def test_diagnostics_are_chinese_unless_english_is_requested(tmp_path: Path) -> None:
     told = diagnostics(sample_game(tmp_path, language="ZH"), "changeBg:beach.jpg")
     assert [(one["message"], one["fixHint"]) for one in told] == [
         ("语句没有以英文分号“;”结尾", "在行尾加上“;”"),
@@ -74,14 +74,14 @@ def test_diagnostics_are_chinese_unless_english_is_asked_for(tmp_path: Path) -> 
     ]
 
 
-def test_the_scene_itself_does_not_make_its_own_words_known(game: ProjectWorkspace) -> None:
+def test_words_of_the_scene_itself_do_not_become_known(game: ProjectWorkspace) -> None:
     (game.root / "game/scene/new.txt").write_text("frobnicate:x;")
     assert check(game, path="game/scene/new.txt")["valid"] is False
     assert check(game, path="game/scene/./new.txt")["valid"] is False
 
 
 @pytest.mark.parametrize("change", ["", "雪乃:再见;\n", "end;\n"])
-def test_the_saved_version_of_a_text_does_not_make_its_words_known(
+def test_words_of_the_saved_version_do_not_become_known(
     game: ProjectWorkspace, change: str
 ) -> None:
     saved = "雪乃:早上好;\nfrobnicate:x;\n小明:你好;\n"
@@ -91,12 +91,12 @@ def test_the_saved_version_of_a_text_does_not_make_its_words_known(
     assert check(game, content=change + saved.replace(":x", ":y"))["valid"] is False
 
 
-def test_a_scene_that_has_only_some_lines_in_common_is_another(game: ProjectWorkspace) -> None:
+def test_a_scene_with_only_some_lines_in_common_is_another_scene(game: ProjectWorkspace) -> None:
     (game.root / "game/scene/new.txt").write_text("shore:hello;\nend;\n")
     assert check(game, content="shore:here too;\nend;\n")["valid"] is True
 
 
-def test_of_many_scenes_alike_only_one_is_the_saved_version(game: ProjectWorkspace) -> None:
+def test_of_many_similar_scenes_only_one_is_the_saved_version(game: ProjectWorkspace) -> None:
     for name in ("one", "two"):
         (game.root / f"game/scene/{name}.txt").write_text("雪乃:你好;\n小明:你好;\nshore:hello;\n")
     assert check(game, content="雪乃:你好;\n小明:你好;\nshore:hello;\n")["valid"] is True
@@ -113,7 +113,9 @@ def test_of_many_scenes_alike_only_one_is_the_saved_version(game: ProjectWorkspa
         {"content": None, "path": "a"},
     ],
 )
-def test_either_path_or_content_is_given(game: ProjectWorkspace, args: dict[str, Any]) -> None:
+def test_exactly_one_of_path_and_content_is_required(
+    game: ProjectWorkspace, args: dict[str, Any]
+) -> None:
     with pytest.raises(BadArguments):
         call(game, "validate_script", args)
     assert not jsonschema_rs.Draft202012Validator(REQUEST).is_valid(args)
@@ -132,7 +134,7 @@ def test_either_path_or_content_is_given(game: ProjectWorkspace, args: dict[str,
         ("game/scene/link.txt", PathDenied),
     ],
 )
-def test_a_path_that_cannot_be_read_says_why(
+def test_a_path_that_cannot_be_read_reports_the_reason(
     game: ProjectWorkspace, path: str, failure: type[Exception]
 ) -> None:
     (game.root / "game/scene/link.txt").symlink_to(game.root / "game/scene/start.txt")
@@ -140,7 +142,7 @@ def test_a_path_that_cannot_be_read_says_why(
         check(game, path=path)
 
 
-def test_a_file_that_is_not_there_comes_with_a_hint(game: ProjectWorkspace) -> None:
+def test_a_missing_file_is_reported_with_a_hint(game: ProjectWorkspace) -> None:
     with pytest.raises(PathNotFound) as failed:
         check(game, path="game/scene/none.txt")
     error = failed.value.as_workspace_error()["error"]
@@ -152,7 +154,7 @@ def test_a_file_that_is_not_there_comes_with_a_hint(game: ProjectWorkspace) -> N
 
 
 @pytest.mark.parametrize("data", [b"\xff\xfea\x00", b"\x80", b"a;\x00", "海".encode("gb18030")])
-def test_a_file_that_is_no_text_cannot_be_parsed(game: ProjectWorkspace, data: bytes) -> None:
+def test_a_file_that_is_not_text_cannot_be_parsed(game: ProjectWorkspace, data: bytes) -> None:
     (game.root / "game/scene/odd.txt").write_bytes(data)
     with pytest.raises(ParseFailed) as failed:
         check(game, path="game/scene/odd.txt")
@@ -160,7 +162,7 @@ def test_a_file_that_is_no_text_cannot_be_parsed(game: ProjectWorkspace, data: b
 
 
 @pytest.mark.parametrize("content", ["\ud800", "a;\0"])
-def test_content_that_is_no_text_cannot_be_parsed(game: ProjectWorkspace, content: str) -> None:
+def test_content_that_is_not_text_cannot_be_parsed(game: ProjectWorkspace, content: str) -> None:
     with pytest.raises(ParseFailed):
         check(game, content=content)
 
@@ -182,14 +184,14 @@ def test_a_workspace_may_set_a_smaller_limit(tmp_path: Path) -> None:
         check(game, content="a" * 10 + ";")
 
 
-def test_what_is_no_script_at_all_fails_as_a_whole(game: ProjectWorkspace) -> None:
+def test_content_that_is_not_a_script_fails_as_a_whole(game: ProjectWorkspace) -> None:
     assert len(check(game, content="x\n" * MAX_DIAGNOSTICS)["diagnostics"]) == MAX_DIAGNOSTICS
     with pytest.raises(LintFailed) as failed:
         check(game, content="x\n" * (MAX_DIAGNOSTICS + 1))
     assert failed.value.details == {"counted": {"syntax": MAX_DIAGNOSTICS + 1}, "firstLine": 1}
 
 
-def test_too_many_matters_of_style_are_counted(game: ProjectWorkspace) -> None:
+def test_style_warnings_over_the_limit_are_counted(game: ProjectWorkspace) -> None:
     answer = check(game, content="a; \n" * (MAX_DIAGNOSTICS + 5))
     assert (answer["valid"], len(answer["diagnostics"])) == (True, MAX_DIAGNOSTICS + 1)
     assert answer["diagnostics"][-1]["message"] == "5 more style diagnostics are not listed"
@@ -200,7 +202,7 @@ def test_without_a_workspace_the_tool_is_disabled() -> None:
         call(None, "validate_script", {"content": "a;"})
 
 
-def test_through_the_door_of_tools_bad_arguments_are_told_as_that(game: ProjectWorkspace) -> None:
+def test_the_tool_call_api_reports_bad_arguments_as_such(game: ProjectWorkspace) -> None:
     async def keep(*_: Any, **__: Any) -> str:
         return ""
 

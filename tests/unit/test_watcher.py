@@ -1,4 +1,4 @@
-"""Whoever waits for a moment in a run's life looks then, and not at every event."""
+"""A task that waits for a moment in a run's life checks the run then, and not at every event."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def news(watcher: Watcher, timeout_s: float = 0.0) -> int | None:
     return asyncio.run(watcher.wait(timeout_s))
 
 
-def test_other_events_are_passed_over() -> None:
+def test_other_events_are_ignored() -> None:
     watcher = Watcher(ENDS)
     watcher.notify(2, ["step.started", "step.progress"])
     assert news(watcher) is None
@@ -22,7 +22,7 @@ def test_other_events_are_passed_over() -> None:
     assert news(watcher) is None
 
 
-def test_what_came_before_the_look_is_no_news() -> None:
+def test_an_event_before_the_check_is_not_news() -> None:
     watcher = Watcher(ENDS)
     watcher.notify(3, ["run.succeeded"])
     watcher.mark_read(3)
@@ -30,21 +30,21 @@ def test_what_came_before_the_look_is_no_news() -> None:
     assert news(watcher) is None
 
 
-def test_what_came_during_the_look_is_news() -> None:
+def test_an_event_during_the_check_is_news() -> None:
     watcher = Watcher(ENDS)
     watcher.notify(4, ["run.succeeded"])
     watcher.mark_read(3)
     assert news(watcher) == 4
 
 
-def test_rows_that_went_on_without_a_word_are_worth_a_look() -> None:
+def test_rows_that_changed_without_a_message_require_a_check() -> None:
     watcher = Watcher(ENDS)
     watcher.mark_read(3)
     watcher.notify(4, None)
     assert news(watcher) == 4
 
 
-def test_a_message_that_lied_hides_no_later_one() -> None:
+def test_a_wrong_message_hides_no_later_one() -> None:
     watcher = Watcher(ENDS)
     watcher.notify(10**12, ["run.succeeded"])
     assert news(watcher) == 10**12
@@ -53,7 +53,7 @@ def test_a_message_that_lied_hides_no_later_one() -> None:
     assert news(watcher) == 4
 
 
-def test_a_wait_is_woken_by_news_and_by_a_close() -> None:
+def test_a_wait_ends_with_news_or_a_close() -> None:
     async def story() -> tuple[int | None, int | None]:
         watcher = Watcher(ENDS)
         asyncio.get_running_loop().call_later(0.05, watcher.notify, 2, ["run.succeeded"])
@@ -64,7 +64,7 @@ def test_a_wait_is_woken_by_news_and_by_a_close() -> None:
     assert asyncio.run(story()) == (2, None)
 
 
-def test_a_run_that_is_gone_is_looked_at() -> None:
+def test_a_requested_check_is_news_without_an_event() -> None:
     watcher = Watcher(ENDS)
     watcher.mark_read(7)
     watcher.check_now()

@@ -1,4 +1,5 @@
-"""The grammar reads our corpus as the official parser did, and knows where statements stand."""
+"""The grammar parses our corpus as the official parser did, and knows the position of each
+statement."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ OFFICIAL = json.loads(EXPECTED.read_text())
 
 
 def lines(text: str) -> list[tuple[int, int, str]]:
-    """Return where each statement stands, and its content."""
+    """Return the lines of each statement, and its content."""
     return [(one.line, one.last_line, one.content) for one in parse(text)]
 
 
@@ -24,12 +25,12 @@ def test_every_scene_of_the_corpus_has_its_expected_statements() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(SCENES))
-def test_a_scene_is_read_as_the_official_parser_reads_it(name: str) -> None:
+def test_a_scene_is_parsed_like_the_official_parser_does(name: str) -> None:
     ours = [one for one in as_compared(parse(SCENES[name])) if not is_placeholder(one)]
     assert ours == OFFICIAL[name]
 
 
-def test_lines_that_go_on_belong_to_the_statement_above_them() -> None:
+def test_continuation_lines_belong_to_the_statement_above_them() -> None:
     assert lines("a;\nchoose:b:c\n |d:e\n -next;\n\nf;") == [
         (1, 1, "a"),
         (2, 4, "b:c|d:e"),
@@ -38,7 +39,7 @@ def test_lines_that_go_on_belong_to_the_statement_above_them() -> None:
     ]
 
 
-def test_a_line_with_concat_begins_a_statement_of_its_own() -> None:
+def test_a_line_with_concat_starts_its_own_statement() -> None:
     assert [one[:2] for one in lines("a;\n -concat;\n -next -concat;")] == [(1, 1), (2, 2), (3, 3)]
 
 
@@ -46,11 +47,11 @@ def test_a_backslash_at_the_end_joins_the_next_line() -> None:
     assert lines("a\\\n  b;\nc;") == [(1, 2, "ab"), (3, 3, "c")]
 
 
-def test_an_empty_line_before_a_continuation_is_no_statement() -> None:
+def test_an_empty_line_before_a_continuation_is_not_a_statement() -> None:
     assert lines("\n -next;\na;") == [(2, 2, ""), (3, 3, "a")]
 
 
-def test_a_statement_tells_whether_a_semicolon_ends_it() -> None:
+def test_a_statement_records_whether_a_semicolon_ends_it() -> None:
     ended = [one.is_ended for one in parse("a;\nb\nc\\;\nd\n -e;\n；")]
     assert ended == [True, False, False, True, False]
 
@@ -93,13 +94,11 @@ def test_a_statement_that_the_engine_drops_is_found(text: str, line: int | None)
         ("True", "True"),
     ],
 )
-def test_an_argument_has_the_value_that_the_engine_gives_it(
-    written: str, value: float | str
-) -> None:
+def test_an_argument_has_the_same_value_as_in_the_engine(written: str, value: float | str) -> None:
     assert parse(f"wait: -a={written};")[0].arguments == (("a", value),)
 
 
-def test_options_split_at_bars_and_colons_that_are_not_escaped() -> None:
+def test_options_split_at_unescaped_bars_and_colons() -> None:
     assert split_options(r"a\|b:c|(x)->d\:e:f|g") == [
         Option(r"a\|b", "c"),
         Option(r"(x)->d\:e", "f"),
@@ -107,6 +106,6 @@ def test_options_split_at_bars_and_colons_that_are_not_escaped() -> None:
     ]
 
 
-def test_the_word_before_the_colon_is_told_with_and_without_its_blanks() -> None:
+def test_the_word_before_the_colon_is_returned_with_and_without_its_blanks() -> None:
     [one] = parse(" 雪乃\u3000:你好;")
     assert (one.head, one.word, one.arguments) == (" 雪乃\u3000", "雪乃", (("speaker", one.head),))

@@ -1,4 +1,5 @@
-"""Tools that look over a whole game: they end in time, and with more files than a game has."""
+"""Tools that search a whole game: they respect their deadline, and report games with too many
+files."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ ASKED = [
 
 
 @pytest.mark.parametrize(("tool", "args"), ASKED)
-def test_a_game_of_too_many_files_is_told(
+def test_a_game_with_too_many_files_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: str, args: dict[str, str]
 ) -> None:
     monkeypatch.setattr(project, "MAX_FILES", 1)
@@ -31,7 +32,7 @@ def test_a_game_of_too_many_files_is_told(
 
 
 @pytest.mark.parametrize(("tool", "args"), ASKED)
-def test_a_call_whose_time_is_over_says_so(
+def test_a_call_past_its_deadline_reports_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: str, args: dict[str, str]
 ) -> None:
     monkeypatch.setattr(f"runners.workspace.tools.{tool}.thread_deadline", lambda _: 0.0)
@@ -39,7 +40,7 @@ def test_a_call_whose_time_is_over_says_so(
         call(sample_game(tmp_path), tool, args)
 
 
-def test_the_other_scenes_are_read_only_as_long_as_there_is_time(tmp_path: Path) -> None:
+def test_the_other_scenes_are_read_only_until_the_deadline(tmp_path: Path) -> None:
     with Sandbox(sample_game(tmp_path).root, ()) as sandbox:
         late = Project(sandbox, deadline=time.monotonic() + 3600)
         assert late.files_in(SCENES) == set(list_files_below(sandbox, SCENES))

@@ -1,4 +1,4 @@
-"""Edits are counted as the plain table counts them, and the closest name has the fewest."""
+"""Edit distances equal those of the full table, and the nearest name has the smallest distance."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SHORT = st.text(alphabet="abcé海", max_size=12)
 
 
 def table(one: str, other: str) -> int:
-    """Count edits the slow way."""
+    """Compute the edit distance with the full table."""
     row = list(range(len(other) + 1))
     for i, a in enumerate(one, 1):
         before, row[0] = row[0], i
@@ -21,14 +21,12 @@ def table(one: str, other: str) -> int:
 
 
 @given(SHORT, SHORT)
-def test_edits_are_those_of_the_plain_table(one: str, other: str) -> None:
+def test_distances_equal_those_of_the_full_table(one: str, other: str) -> None:
     assert edit_distance(one, other) == edit_distance(other, one) == table(one, other)
 
 
 @given(SHORT, st.lists(SHORT, max_size=6), st.integers(0, 12))
-def test_the_closest_name_is_none_farther_than_the_others(
-    name: str, others: list[str], at_most: int
-) -> None:
+def test_no_name_is_closer_than_the_nearest(name: str, others: list[str], at_most: int) -> None:
     near = closest(name, fold_all(others), max_edits=at_most)
     needed = [table(name, other) for other in others]
     if near is None:
@@ -42,11 +40,11 @@ def test_case_and_composed_characters_make_no_difference() -> None:
     assert closest("cafe\N{COMBINING ACUTE ACCENT}", fold_all(["Café"])) == ("Café", 0)
 
 
-def test_of_names_that_are_as_close_the_first_is_told() -> None:
+def test_of_equally_close_names_the_first_is_returned() -> None:
     assert closest("ab", fold_all(["ac", "ad"])) == ("ac", 1)
 
 
-def test_only_the_beginning_of_a_long_name_is_compared() -> None:
+def test_only_the_start_of_a_long_name_is_compared() -> None:
     assert closest(
         "a" * MAX_COMPARED_LENGTH + "b" * 900, fold_all(["a" * MAX_COMPARED_LENGTH])
     ) == ("a" * MAX_COMPARED_LENGTH, 0)

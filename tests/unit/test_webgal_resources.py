@@ -1,4 +1,5 @@
-"""Files and labels that a scene names are there, or are told with the closest one."""
+"""Files and labels that a scene refers to exist, or are reported as missing with the nearest
+name."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ FILES = [
 
 @pytest.fixture
 def game(tmp_path: Path) -> ProjectWorkspace:
-    """A game with a file or two of each kind."""
+    """A game with one or two files of each kind."""
     return game_with(tmp_path, FILES)
 
 
@@ -54,7 +55,7 @@ def game(tmp_path: Path) -> ProjectWorkspace:
         "changeBg:./beach.png;",
     ],
 )
-def test_files_that_are_there_are_no_fault(game: ProjectWorkspace, statement: str) -> None:
+def test_existing_files_are_no_fault(game: ProjectWorkspace, statement: str) -> None:
     assert diagnostics(game, statement) == []
 
 
@@ -77,7 +78,9 @@ def test_files_that_are_there_are_no_fault(game: ProjectWorkspace, statement: st
         "say:a -vocal=none;",
     ],
 )
-def test_what_names_no_file_of_the_game_is_no_fault(game: ProjectWorkspace, statement: str) -> None:
+def test_a_value_that_is_not_a_file_of_the_game_is_no_fault(
+    game: ProjectWorkspace, statement: str
+) -> None:
     assert diagnostics(game, statement) == []
 
 
@@ -99,7 +102,7 @@ def test_what_names_no_file_of_the_game_is_no_fault(game: ProjectWorkspace, stat
         ("choose:a:start.text|b:start.txt;", "scene", "scene/start.text", "start.txt"),
     ],
 )
-def test_a_missing_file_is_told_with_the_closest_one(
+def test_a_missing_file_is_reported_with_the_nearest_one(
     game: ProjectWorkspace, statement: str, kind: str, path: str, near: str
 ) -> None:
     told = (1, f"The {kind} “game/{path}” does not exist", f"The closest file: {near}")
@@ -120,7 +123,7 @@ def test_a_missing_file_is_told_with_the_closest_one(
         "a" * 5000,
     ],
 )
-def test_a_name_that_leads_elsewhere_is_a_missing_file(tmp_path: Path, name: str) -> None:
+def test_a_name_that_leads_out_of_its_folder_is_a_missing_file(tmp_path: Path, name: str) -> None:
     game = game_with(tmp_path, FILES)
     (game.root / "secret.png").touch()
     (game.root / "other/deep").mkdir(parents=True)
@@ -129,26 +132,26 @@ def test_a_name_that_leads_elsewhere_is_a_missing_file(tmp_path: Path, name: str
     assert len(found(game, f"changeBg:{name};", "resource")) == 1
 
 
-def test_a_link_is_no_file_of_the_game(tmp_path: Path) -> None:
+def test_a_link_is_not_a_file_of_the_game(tmp_path: Path) -> None:
     game = game_with(tmp_path, FILES)
     (game.root / "game/background/link.png").symlink_to(game.root / "game/background/beach.png")
     assert len(found(game, "changeBg:link.png;", "resource")) == 1
 
 
-def test_without_a_close_file_the_hint_names_the_list(game: ProjectWorkspace) -> None:
+def test_without_a_near_file_the_hint_names_the_list(game: ProjectWorkspace) -> None:
     [(_, _, hint)] = found(game, "changeBg:完全不同的名字.png;", "resource")
     assert hint == "Check the name; list_project_resources lists the existing files"
 
 
-def test_in_a_folder_that_is_no_game_every_file_is_missing(tmp_path: Path) -> None:
+def test_in_a_folder_that_is_not_a_game_every_file_is_missing(tmp_path: Path) -> None:
     assert len(found(game_with(tmp_path), "changeBg:a.png;\nbgm:b.mp3;", "resource")) == 2
 
 
-def test_labels_of_the_scene_are_found_wherever_they_stand(game: ProjectWorkspace) -> None:
+def test_labels_are_found_anywhere_in_the_scene(game: ProjectWorkspace) -> None:
     assert diagnostics(game, "jumpLabel:a;\nchoose: x : b | y:a;\nlabel: a ;\nlabel:b;") == []
 
 
-def test_a_missing_label_is_told_with_the_closest_one(game: ProjectWorkspace) -> None:
+def test_a_missing_label_is_reported_with_the_nearest_one(game: ProjectWorkspace) -> None:
     text = "label:sunset;\njumpLabel:sunet;\nchoose:走:sunsat|留:home;"
     assert found(game, text, "resource") == [
         (2, "This scene has no label “sunet”", "The closest label: sunset"),
@@ -157,7 +160,7 @@ def test_a_missing_label_is_told_with_the_closest_one(game: ProjectWorkspace) ->
     ]
 
 
-def test_a_label_of_another_scene_is_told_as_that(tmp_path: Path) -> None:
+def test_a_label_of_another_scene_is_reported_as_such(tmp_path: Path) -> None:
     game = game_with(tmp_path, ["scene/a.txt", "scene/b.txt"])
     (game.root / "game/scene/b.txt").write_bytes("label: 海边 -next;\r\n雪乃:x;".encode())
     [(_, _, hint)] = found(game, "jumpLabel:海边;", "resource")

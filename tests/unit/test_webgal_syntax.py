@@ -1,4 +1,5 @@
-"""Statements without an end, broken JSON, what the engine drops, and style."""
+"""Diagnostics for unterminated statements, broken JSON, statements that the engine drops, and
+style."""
 
 from __future__ import annotations
 
@@ -17,17 +18,17 @@ def game(tmp_path: Path) -> ProjectWorkspace:
     return game_with(tmp_path, ["background/beach.png", "figure/yukino.png"])
 
 
-def test_a_statement_without_a_semicolon_is_no_valid_syntax(game: ProjectWorkspace) -> None:
+def test_a_statement_without_a_semicolon_is_a_syntax_error(game: ProjectWorkspace) -> None:
     told = ("The statement does not end with “;”", "Put “;” at the end of the line")
     assert found(game, "雪乃:你好\n:旁白\\;\nend;\n", "syntax") == [(1, *told), (2, *told)]
 
 
-def test_a_full_width_semicolon_is_told_as_what_it_is(game: ProjectWorkspace) -> None:
+def test_a_full_width_semicolon_is_reported_as_such(game: ProjectWorkspace) -> None:
     [(line, _, hint)] = found(game, "你好；", "syntax")
     assert (line, "full-width" in hint) == (1, True)
 
 
-def test_the_semicolon_is_missing_where_the_last_line_of_a_statement_ends(
+def test_the_missing_semicolon_is_reported_at_the_last_line_of_a_statement(
     game: ProjectWorkspace,
 ) -> None:
     assert [line for line, *_ in found(game, "a;\n雪乃:b\n -next\n -notend\nc;", "syntax")] == [4]
@@ -54,7 +55,7 @@ def test_comments_and_blank_lines_need_no_semicolon(game: ProjectWorkspace, text
         "setComplexAnimation:{;",
     ],
 )
-def test_json_as_the_engine_reads_it_is_no_fault(game: ProjectWorkspace, statement: str) -> None:
+def test_json_that_the_engine_accepts_is_no_fault(game: ProjectWorkspace, statement: str) -> None:
     assert diagnostics(game, statement) == []
 
 
@@ -69,7 +70,7 @@ def test_json_as_the_engine_reads_it_is_no_fault(game: ProjectWorkspace, stateme
         ("setTransform:" + "[" * 5000 + ";", "setTransform", 1),
     ],
 )
-def test_broken_json_is_no_valid_syntax(
+def test_broken_json_is_a_syntax_error(
     game: ProjectWorkspace, statement: str, where: str, at: int
 ) -> None:
     [(_, message, hint)] = found(game, statement, "syntax")
@@ -77,17 +78,17 @@ def test_broken_json_is_no_valid_syntax(
     assert hint == "Check the quotes, commas and brackets"
 
 
-def test_json_cut_off_at_a_negative_number_is_told_as_that(game: ProjectWorkspace) -> None:
+def test_json_cut_off_at_a_negative_number_is_reported_as_such(game: ProjectWorkspace) -> None:
     [(_, _, hint)] = found(game, 'setTransform:{"position":{"x": -5}};', "syntax")
     assert hint == "Leave no space before a minus sign: “ -” begins an argument"
 
 
-def test_a_statement_that_the_engine_drops_is_told(game: ProjectWorkspace) -> None:
+def test_a_statement_that_the_engine_drops_is_reported(game: ProjectWorkspace) -> None:
     [(line, message, _)] = found(game, "a;\n雪乃:b;\\", "syntax")
     assert (line, message.startswith("The last line ends with a backslash")) == (2, True)
 
 
-def test_tabs_and_blanks_at_line_ends_are_a_matter_of_style(game: ProjectWorkspace) -> None:
+def test_tabs_and_trailing_blanks_are_style_warnings(game: ProjectWorkspace) -> None:
     told = [
         (line, message)
         for line, message, _ in found(game, "a;\n雪乃:\tb;\r\nc; \n\u3000\n", "style")
@@ -96,16 +97,16 @@ def test_tabs_and_blanks_at_line_ends_are_a_matter_of_style(game: ProjectWorkspa
     assert told == [(2, "The line contains a tab"), (3, trailing), (4, trailing)]
 
 
-def test_a_line_that_goes_on_after_the_semicolon_is_told(game: ProjectWorkspace) -> None:
+def test_a_line_that_continues_after_the_semicolon_is_reported(game: ProjectWorkspace) -> None:
     [(line, message, _)] = found(game, "changeBg:beach.png;\n -next;", "style")
     assert (line, "so this line is a comment" in message) == (2, True)
 
 
-def test_a_byte_order_mark_is_no_part_of_the_first_statement(game: ProjectWorkspace) -> None:
+def test_a_byte_order_mark_is_not_part_of_the_first_statement(game: ProjectWorkspace) -> None:
     assert diagnostics(game, "\ufeffchangeBg:beach.png;") == []
 
 
-def test_diagnostics_stand_in_the_order_of_lines(game: ProjectWorkspace) -> None:
+def test_diagnostics_are_in_the_order_of_lines(game: ProjectWorkspace) -> None:
     told = diagnostics(game, "changeBg:a.png \nfrobnicate:x;\t\njumpLabel:b\n")
     assert [(one["line"], one["kind"]) for one in told] == [
         (1, "syntax"),
@@ -151,7 +152,7 @@ def test_statements_of_known_commands_and_speakers_have_no_false_syntax_error(
     ],
     ids=["digits", "fraction", "label", "blanks", "braces", "word"],
 )
-def test_a_pathological_script_costs_no_more_than_its_length(tmp_path: Path, text: str) -> None:
+def test_a_pathological_script_takes_linear_time(tmp_path: Path, text: str) -> None:
     game = game_with(tmp_path, ["scene/odd.txt"])
     (game.root / "game/scene/odd.txt").write_text("label:" + " " * 900_000)
-    assert len(diagnostics(game, text)) <= 1  # steps by the square of it would not end in time
+    assert len(diagnostics(game, text)) <= 1  # quadratic time would not end

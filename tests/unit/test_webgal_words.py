@@ -1,4 +1,4 @@
-"""A word before `:` is a speaker, unless it was surely or probably meant to be a command."""
+"""A word before `:` is a speaker, unless it was certainly or probably meant as a command."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def test_every_command_is_known(game: ProjectWorkspace, command: str) -> None:
         ("miniAvater", "miniAvatar"),
     ],
 )
-def test_a_near_miss_is_unknown_however_often_it_is_written(
+def test_a_near_miss_is_unknown_however_often_it_occurs(
     game: ProjectWorkspace, written: str, meant: str
 ) -> None:
     told = (f"Unknown command “{written}”", f"Did you mean “{meant}”?")
     assert found(game, f"{written}:x;\n" * 3, "syntax") == [(n, *told) for n in (1, 2, 3)]
 
 
-def test_a_small_word_that_stands_once_is_unknown(game: ProjectWorkspace) -> None:
+def test_a_small_word_that_occurs_once_is_unknown(game: ProjectWorkspace) -> None:
     [(line, message, hint)] = found(game, "a;\nlable:x;", "syntax")
     assert (line, message) == (2, "Unknown command “lable”")
     assert "“label”" in hint
@@ -54,7 +54,7 @@ def test_a_small_word_that_stands_once_is_unknown(game: ProjectWorkspace) -> Non
 
 
 @pytest.mark.parametrize("name", ["alice", "sam", "bgn", "webgal", "shore"])
-def test_a_small_word_that_stands_twice_is_a_speaker(game: ProjectWorkspace, name: str) -> None:
+def test_a_small_word_that_occurs_twice_is_a_speaker(game: ProjectWorkspace, name: str) -> None:
     assert diagnostics(game, f"{name}:x;\n雪乃:y;\n{name}:z;") == []
 
 
@@ -68,16 +68,16 @@ def test_a_small_word_that_another_scene_uses_is_a_speaker(tmp_path: Path) -> No
     "speaker",
     ["雪乃", "Alice", "BGM", "Label", "End", "old man", "{hero}", "mc-1", "", "ショア", "mcDonald"],
 )
-def test_what_can_be_a_name_is_a_speaker(game: ProjectWorkspace, speaker: str) -> None:
+def test_a_word_that_can_be_a_name_is_a_speaker(game: ProjectWorkspace, speaker: str) -> None:
     assert diagnostics(game, f"{speaker}:x;\n" * 2) == []
 
 
-def test_a_speaker_named_as_an_argument_is_no_unknown_word(game: ProjectWorkspace) -> None:
+def test_a_speaker_named_in_an_argument_is_not_an_unknown_word(game: ProjectWorkspace) -> None:
     assert diagnostics(game, "say:hi -speaker=frobnicate;") == []
 
 
 @pytest.mark.parametrize("written", [" changeBg", "changeBg ", "\u3000changeBg", " end"])
-def test_blanks_make_a_command_a_speaker(game: ProjectWorkspace, written: str) -> None:
+def test_blanks_around_a_command_make_it_a_speaker(game: ProjectWorkspace, written: str) -> None:
     command = written.strip()
     told = f"“{command}” has spaces around it, so the engine treats it as a speaker"
     assert found(game, f"{written}:;", "syntax") == [
@@ -86,7 +86,9 @@ def test_blanks_make_a_command_a_speaker(game: ProjectWorkspace, written: str) -
 
 
 @pytest.mark.parametrize("written", ["changeBg：beach.png", "intro：a:b", "bgm：none"])
-def test_a_full_width_colon_makes_a_command_speech(game: ProjectWorkspace, written: str) -> None:
+def test_a_full_width_colon_turns_a_command_into_speech(
+    game: ProjectWorkspace, written: str
+) -> None:
     command = written.partition("：")[0]
     [(line, _, hint)] = found(game, f"{written};", "syntax")
     assert (line, hint) == (1, f"Write “{command}:”")
@@ -96,18 +98,18 @@ def test_a_full_width_colon_in_speech_is_no_fault(game: ProjectWorkspace) -> Non
     assert diagnostics(game, "流程测试：开始;\n雪乃：你好;\n雪乃:他说：走;") == []
 
 
-def test_a_mixed_case_word_alone_that_is_close_to_a_command_is_unknown(
+def test_a_single_mixed_case_word_close_to_a_command_is_unknown(
     game: ProjectWorkspace,
 ) -> None:
     told = ("Unknown command “pixiInti”", "Did you mean “pixiInit”?")
     assert found(game, "pixiInti;\npixiInit;\nEnd;\nand;\niPhone;\nwait;", "syntax") == [(1, *told)]
 
 
-def test_a_command_in_capitals_is_a_matter_of_style(game: ProjectWorkspace) -> None:
+def test_a_command_in_capitals_is_a_style_warning(game: ProjectWorkspace) -> None:
     told = (1, "“ChangeBg” is treated as a speaker", "Did you mean “changeBg”?")
     assert found(game, "ChangeBg:x;", "style") == [told]
     assert found(game, "ChangeBg:x;", "syntax") == []
 
 
-def test_commands_of_newer_engines_are_no_unknown_words(game: ProjectWorkspace) -> None:
+def test_commands_of_newer_engines_are_known(game: ProjectWorkspace) -> None:
     assert diagnostics(game, "createFrame:map.html;\nremoveFrame:map;") == []

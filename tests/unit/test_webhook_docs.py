@@ -1,4 +1,4 @@
-"""The snippet of docs/webhooks.md checks what we send."""
+"""The verification snippet of docs/webhooks.md accepts the webhooks that we send."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DOCS = Path(__file__).parent.parent.parent / "docs/webhooks.md"
 
 @pytest.fixture
 def is_genuine() -> Callable[..., bool]:
-    """The snippet's function."""
+    """Call the snippet's function."""
     snippet = re.search(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL)
     assert snippet
     names: dict[str, Any] = {}
@@ -26,7 +26,7 @@ def is_genuine() -> Callable[..., bool]:
     return function
 
 
-def test_it_takes_ours_and_nothing_else(is_genuine: Callable[..., bool]) -> None:
+def test_the_snippet_accepts_our_webhooks_and_nothing_else(is_genuine: Callable[..., bool]) -> None:
     secret, body = new_secret(), b'{"type":"run.failed"}'
     ours = headers(secret, message_id="msg_1", timestamp=int(time.time()), body=body)
     assert is_genuine(ours, body, secret)
@@ -38,7 +38,7 @@ def test_it_takes_ours_and_nothing_else(is_genuine: Callable[..., bool]) -> None
     assert not is_genuine({**ours, "webhook-id": "msg_2"}, body, secret)
 
 
-def test_it_takes_nothing_old(is_genuine: Callable[..., bool]) -> None:
+def test_the_snippet_refuses_an_old_message(is_genuine: Callable[..., bool]) -> None:
     secret = new_secret()
     old = headers(secret, message_id="msg_1", timestamp=int(time.time()) - 3600, body=b"{}")
     assert not is_genuine(old, b"{}", secret)

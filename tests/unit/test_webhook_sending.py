@@ -1,4 +1,5 @@
-"""One POST to somebody else's address: only where it may go, bounded, nothing followed."""
+"""One POST to a webhook's address: only to allowed addresses, bounded, without following
+redirects."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ def send(url: str, trust: TrustLevel = "local") -> WebhookResponse:
 
 @contextlib.contextmanager
 def answering(answer: Callable[[socket.socket], None]) -> Iterator[str]:
-    """A server that does what the function does with the one connection it takes."""
+    """A server that calls the function with the one connection that it accepts."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
@@ -42,7 +43,7 @@ def answering(answer: Callable[[socket.socket], None]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("status", [200, 204, 400, 410, 500])
-def test_the_status_is_the_answer(status: int) -> None:
+def test_the_status_is_returned(status: int) -> None:
     with receiving(status) as receiver:
         answer = send(receiver.url + "?a=b")
     assert (answer.status_code, answer.is_success) == (status, status < 300)
@@ -58,7 +59,7 @@ def test_a_redirect_is_not_followed(status: int) -> None:
     assert other.got == []
 
 
-def test_what_only_announces_an_answer_is_passed() -> None:
+def test_informational_responses_are_skipped() -> None:
     said = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n"
     with answering(lambda line: line.sendall(said)) as url:
         assert send(url).status_code == 201
@@ -69,13 +70,13 @@ def test_what_only_announces_an_answer_is_passed() -> None:
     [b"", b"hello\r\n\r\n", b"HTTP/2 200\r\n\r\n", b"HTTP/1.1 999 No\r\n\r\n", b"\x00" * 99999],
     ids=["nothing", "no http", "another http", "no status", "no end"],
 )
-def test_what_is_no_http_is_told(said: bytes) -> None:
+def test_a_response_that_is_not_http_is_reported(said: bytes) -> None:
     with answering(lambda line: line.sendall(said)) as url:
         answer = send(url)
     assert (answer.status_code, "not HTTP" in answer.error) == (None, True)
 
 
-def test_an_endless_body_is_cut_off() -> None:
+def test_an_endless_body_is_cut() -> None:
     def flood(line: socket.socket) -> None:
         line.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
         while True:
@@ -88,7 +89,7 @@ def test_an_endless_body_is_cut_off() -> None:
 
 
 @pytest.mark.parametrize("piece", [b"", b"H"], ids=["silent", "trickling"])
-def test_a_slow_answer_is_given_up(piece: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_response_times_out(piece: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transport, "TIMEOUT_S", 1.0)
 
     def trickle(line: socket.socket) -> None:
@@ -102,15 +103,15 @@ def test_a_slow_answer_is_given_up(piece: bytes, monkeypatch: pytest.MonkeyPatch
         assert time.monotonic() - began < 5
 
 
-def test_nobody_there_is_told() -> None:
+def test_a_refused_connection_is_reported() -> None:
     assert send(f"http://127.0.0.1:{free_port()}/").status_code is None
 
 
-def test_a_name_that_does_not_exist_is_told() -> None:
+def test_a_name_that_does_not_exist_is_reported() -> None:
     assert "unknown" in send("http://nowhere.invalid/").error
 
 
-def test_plain_http_on_a_secure_port_is_no_answer() -> None:
+def test_plain_http_on_a_secure_port_is_no_response() -> None:
     with receiving() as receiver:
         answer = send(receiver.url.replace("http:", "https:"))
     assert (answer.status_code, receiver.got) == (None, [])
@@ -119,12 +120,12 @@ def test_plain_http_on_a_secure_port_is_no_answer() -> None:
 @pytest.mark.parametrize(
     "name", ["http://localhost/", "http://127.0.0.1/", "http://[::1]/", "http://10.0.0.1/"]
 )
-def test_a_remote_callers_webhook_reaches_nothing_private(name: str) -> None:
+def test_a_remote_callers_webhook_reaches_no_private_address(name: str) -> None:
     assert "public" in send(name, "remote").error
 
 
 @pytest.mark.parametrize("inner", ["127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "fe80::1"])
-def test_a_public_name_that_leads_inside_is_refused(
+def test_a_public_name_with_a_private_address_is_refused(
     inner: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def lead_inside(*args: object, **kwargs: object) -> list[tuple[object, ...]]:
@@ -154,20 +155,20 @@ def test_a_public_name_that_leads_inside_is_refused(
         ("::ffff:127.0.0.1", True),
     ],
 )
-def test_a_local_callers_webhook_reaches_this_network_but_no_metadata(
+def test_a_local_callers_webhook_reaches_this_network_but_no_metadata_service(
     address: str, local: bool
 ) -> None:
     found = ipaddress.ip_address(address)
     assert (may_reach(found, 80, "local"), may_reach(found, 80, "remote")) == (local, False)
 
 
-def test_a_remote_callers_webhook_reaches_no_port_that_is_not_the_webs() -> None:
+def test_a_remote_callers_webhook_reaches_only_web_ports() -> None:
     public = ipaddress.ip_address("93.184.216.34")
     reached = [port for port in (22, 25, 80, 443, 6667, 8443) if may_reach(public, port, "remote")]
     assert reached == [80, 443, 8443]
 
 
-def test_a_remote_callers_webhook_does_not_come_back_to_this_machine(
+def test_a_remote_callers_webhook_does_not_reach_this_machine(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     public = ipaddress.ip_address("93.184.216.34")

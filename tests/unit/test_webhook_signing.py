@@ -1,4 +1,4 @@
-"""Signatures of webhooks: as the Standard Webhooks specification has them."""
+"""Webhook signatures follow the Standard Webhooks specification."""
 
 from __future__ import annotations
 

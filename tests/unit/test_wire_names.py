@@ -1,4 +1,4 @@
-"""What runners' tools are called on the wire, and which of their schemas models are shown."""
+"""The names under which runners' tools are published, and which of their schemas models receive."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from runners.remote_tools.model_facing import fit_schema, wire_names
 ODD = ["bash.exec", "naïve tool", "a" * 128, "工具", "a/b", "mcp:x", ".", "_", "-"]
 
 
-def test_every_name_is_one_that_hosts_take() -> None:
+def test_every_name_is_valid_for_hosts() -> None:
     names = wire_names(ODD)
     assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", wire) for wire in names.values())
     assert names["bash.exec"] == "bash_exec"
     assert len(set(names.values())) == len(ODD)
 
 
-def test_names_that_would_be_alike_are_told_apart_for_good() -> None:
+def test_names_that_would_be_equal_stay_distinct() -> None:
     both = wire_names(["a.b", "a/b", "a_b", "c"])
     assert both["a_b"] == "a_b"
     assert both["c"] == "c"
@@ -29,19 +29,19 @@ def test_names_that_would_be_alike_are_told_apart_for_good() -> None:
     assert wire_names(["a/b", "a.b"])["a.b"] == both["a.b"]
 
 
-def test_long_names_that_begin_alike_are_told_apart() -> None:
+def test_long_names_with_the_same_start_stay_distinct() -> None:
     names = wire_names(["b" * 100 + "1", "b" * 100 + "2"])
     assert len(set(names.values())) == 2
     assert all(len(wire) == 64 for wire in names.values())
 
 
-def test_no_tool_takes_the_marked_name_of_another() -> None:
+def test_no_tool_gets_the_marked_name_of_another() -> None:
     marked = wire_names(["a.b", "a_b"])["a.b"]
     names = wire_names(["a.b", "a_b", marked])
     assert (names["a.b"], len(set(names.values()))) == (marked, 3)
 
 
-def test_names_of_our_own_tools_stay_ours() -> None:
+def test_names_of_our_own_tools_are_unchanged() -> None:
     names = wire_names(["read_file", "read.file", "list_files"], taken={"read_file"})
     assert "read_file" not in names.values()
     assert names["list_files"] == "list_files"
@@ -51,12 +51,14 @@ def test_names_of_our_own_tools_stay_ours() -> None:
     "properties",
     [{"a b": {}}, {"": {}}, {"a" * 65: {}}, {"naïve": {}}, {"a": True}, {"a": {}, "$b": {}}],
 )
-def test_arguments_that_no_provider_takes_are_not_shown(properties: dict[str, object]) -> None:
+def test_argument_schemas_that_no_provider_accepts_are_not_published(
+    properties: dict[str, object],
+) -> None:
     schema = {"type": "object", "properties": properties, "required": list(properties)}
     assert fit_schema(schema, at_most=10_000) == {"type": "object"}
 
 
-def test_what_hosts_refuse_at_the_root_is_not_shown() -> None:
+def test_schemas_that_hosts_refuse_at_the_root_are_not_published() -> None:
     schema = {
         "type": "object",
         "properties": {"a": {"oneOf": [{}]}},
@@ -75,7 +77,7 @@ def test_what_hosts_refuse_at_the_root_is_not_shown() -> None:
     assert fit_schema(schema, at_most=20) == {"type": "object"}
 
 
-def test_pieces_that_come_while_one_is_told_are_told_together() -> None:
+def test_pieces_that_arrive_during_a_delivery_are_delivered_together() -> None:
     told: list[tuple[int, str]] = []
 
     async def progress(done: int, total: int, message: str) -> None:

@@ -1,4 +1,5 @@
-"""Snapshots of files that are gone: the oldest make room, those of files that are there stay."""
+"""Snapshots of deleted files: over the limits the oldest are removed; snapshots of existing files
+stay."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ def here(tmp_path: Path) -> ProjectWorkspace:
 
 
 def sweep(here: ProjectWorkspace, kept: DeletedFileLimits = MUCH) -> None:
-    """Sweep as an hour later."""
+    """Run the hourly cleanup with a clock one hour later."""
     (here.state / "deleted").unlink(missing_ok=True)
     prune_deleted_files(here.state, kept)
 
@@ -46,18 +47,20 @@ def counts(here: ProjectWorkspace) -> list[int]:
 
 
 def be_gone_for(here: ProjectWorkspace, name: str, seconds: float) -> None:
-    """Have a file be known to be gone for so long."""
+    """Let a file be recorded as deleted for this long."""
     noted = json.loads((here.state / "deleted.json").read_text())
     noted[name] -= seconds
     (here.state / "deleted.json").write_text(json.dumps(noted))
 
 
-def test_within_the_limits_everything_stays(here: ProjectWorkspace) -> None:
+def test_below_the_limits_every_snapshot_stays(here: ProjectWorkspace) -> None:
     sweep(here)
     assert counts(here) == [3, 3, 3]
 
 
-def test_over_the_count_the_oldest_of_all_deleted_files_go(here: ProjectWorkspace) -> None:
+def test_over_the_count_the_oldest_snapshots_of_deleted_files_are_removed(
+    here: ProjectWorkspace,
+) -> None:
     before = sorted(
         (one.timestamp, one.id) for one in iter_snapshots(here.state) if one.path != "there.txt"
     )
@@ -68,21 +71,21 @@ def test_over_the_count_the_oldest_of_all_deleted_files_go(here: ProjectWorkspac
     assert (left, counts(here)[2]) == (before[-2:], 3)
 
 
-def test_over_the_bytes_the_oldest_go(here: ProjectWorkspace) -> None:
+def test_over_the_bytes_the_oldest_snapshots_are_removed(here: ProjectWorkspace) -> None:
     sweep(here, DeletedFileLimits(1000, 350, 90 * DAY))  # each file: 0, 100 and 100 bytes
     assert counts(here) == [1, 2, 3]
     sweep(here, DeletedFileLimits(1000, 99, 90 * DAY))
     assert counts(here) == [0, 0, 3]
 
 
-def test_what_is_gone_for_too_long_goes_whole(here: ProjectWorkspace) -> None:
+def test_all_snapshots_of_a_file_deleted_too_long_ago_are_removed(here: ProjectWorkspace) -> None:
     sweep(here)
     be_gone_for(here, "old.txt", 91 * DAY)
     sweep(here)
     assert counts(here) == [0, 3, 3]
 
 
-def test_how_long_a_file_is_gone_is_counted_from_when_it_was_missed(here: ProjectWorkspace) -> None:
+def test_the_age_of_a_deletion_counts_from_its_detection(here: ProjectWorkspace) -> None:
     for path in (here.state / "snapshots").glob("*.meta.json"):
         told = json.loads(path.read_text())
         path.write_text(json.dumps(told | {"timestamp": 1}))
@@ -90,7 +93,7 @@ def test_how_long_a_file_is_gone_is_counted_from_when_it_was_missed(here: Projec
     assert counts(here) == [3, 3, 3]
 
 
-def test_a_file_that_came_back_is_not_gone_any_more(here: ProjectWorkspace) -> None:
+def test_a_file_that_exists_again_is_no_longer_deleted(here: ProjectWorkspace) -> None:
     sweep(here)
     be_gone_for(here, "old.txt", 89 * DAY)
     (here.root / "old.txt").write_text("back")
@@ -102,12 +105,12 @@ def test_a_file_that_came_back_is_not_gone_any_more(here: ProjectWorkspace) -> N
     assert counts(here) == [3, 3, 3]
 
 
-def test_with_no_room_nothing_of_deleted_files_is_kept(here: ProjectWorkspace) -> None:
+def test_with_a_limit_of_zero_no_snapshot_of_deleted_files_stays(here: ProjectWorkspace) -> None:
     sweep(here, DeletedFileLimits(0, 1 << 30, 90 * DAY))
     assert counts(here) == [0, 0, 3]
 
 
-def test_files_that_are_not_text_or_links_are_there(here: ProjectWorkspace) -> None:
+def test_a_folder_or_link_in_a_files_place_counts_as_existing(here: ProjectWorkspace) -> None:
     (here.root / "old.txt").symlink_to("/nowhere")
     (here.root / "new.txt").mkdir()
     sweep(here, DeletedFileLimits(0, 0, 0))
@@ -115,7 +118,7 @@ def test_files_that_are_not_text_or_links_are_there(here: ProjectWorkspace) -> N
 
 
 @pytest.mark.parametrize("how", ["gone", "empty"])
-def test_a_folder_that_is_not_mounted_has_lost_no_file(here: ProjectWorkspace, how: str) -> None:
+def test_a_folder_that_is_not_mounted_has_no_deleted_file(here: ProjectWorkspace, how: str) -> None:
     shutil.rmtree(here.root)
     if how == "empty":
         here.root.mkdir()
@@ -123,7 +126,7 @@ def test_a_folder_that_is_not_mounted_has_lost_no_file(here: ProjectWorkspace, h
     assert counts(here) == [3, 3, 3]
 
 
-def test_a_file_that_is_being_written_is_left_alone(here: ProjectWorkspace) -> None:
+def test_a_file_that_is_being_written_is_skipped(here: ProjectWorkspace) -> None:
     with ExitStack() as closing:
         assert try_lock(here.state / "locks" / lock_name("old.txt"), closing)
         sweep(here, DeletedFileLimits(0, 0, 0))
@@ -131,14 +134,14 @@ def test_a_file_that_is_being_written_is_left_alone(here: ProjectWorkspace) -> N
 
 
 @pytest.mark.parametrize("noted", ["", "[]", "{broken", '{"old.txt": "yesterday"}', '{"x": 1e99}'])
-def test_a_note_that_is_broken_begins_anew(here: ProjectWorkspace, noted: str) -> None:
+def test_a_broken_note_is_started_again(here: ProjectWorkspace, noted: str) -> None:
     (here.state / "deleted.json").write_text(noted)
     sweep(here)
     assert counts(here) == [3, 3, 3]
     assert set(json.loads((here.state / "deleted.json").read_text())) == {"old.txt", "new.txt"}
 
 
-def test_a_clock_that_was_ahead_ends_nothing_early_or_never(here: ProjectWorkspace) -> None:
+def test_a_clock_that_was_ahead_makes_nothing_expire_early_or_never(here: ProjectWorkspace) -> None:
     sweep(here)
     be_gone_for(here, "old.txt", -500 * DAY)
     sweep(here)
@@ -146,7 +149,7 @@ def test_a_clock_that_was_ahead_ends_nothing_early_or_never(here: ProjectWorkspa
     assert noted["old.txt"] <= time.time()
 
 
-def test_it_is_done_once_an_hour(here: ProjectWorkspace) -> None:
+def test_the_cleanup_runs_once_an_hour(here: ProjectWorkspace) -> None:
     sweep(here)
     prune_deleted_files(here.state, DeletedFileLimits(0, 0, 0))
     assert counts(here) == [3, 3, 3]
@@ -155,6 +158,6 @@ def test_it_is_done_once_an_hour(here: ProjectWorkspace) -> None:
     assert counts(here) == [0, 0, 3]
 
 
-def test_where_nothing_was_written_there_is_nothing_to_do(tmp_path: Path) -> None:
+def test_without_writes_the_cleanup_does_nothing(tmp_path: Path) -> None:
     prune_deleted_files(tmp_path / "absent", MUCH)
     assert not (tmp_path / "absent").exists()

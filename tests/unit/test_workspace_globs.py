@@ -1,4 +1,4 @@
-"""Many globs at once: bounded, and as quick to try as one."""
+"""Many globs at once: their number is limited, and matching them is as fast as matching one."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ def accepts(globs: list[str], path: str) -> bool:
     return PathFilter(forbidden_names(frozenset()), globs).accepts(path)
 
 
-def test_globs_mean_a_bounded_number_of_globs_in_all() -> None:
+def test_the_total_number_of_globs_is_limited() -> None:
     many = [f"{n}{{a,b}}{{a,b}}{{a,b}}{{a,b}}{{a,b}}{{a,b}}" for n in range(5)]
     with pytest.raises(BadArguments, match=str(MAX_EXPANDED)):
         Globs(many)
     assert accepts(many[:4], "0aaaaaa")
-    assert accepts(["{a,b}"] * 100, "b")  # the same ones count once
+    assert accepts(["{a,b}"] * 100, "b")  # equal globs count once
 
 
-def test_names_and_signs_are_matched_side_by_side() -> None:
+def test_names_and_patterns_are_matched_together() -> None:
     globs = ["a.b", "x*", "[0-9]", "d/?", "d/ef", "d/**/deep"]
     wanted = ["a.b", "x", "xyz", "7", "d/q", "d/ef", "d/deep", "d/e/deep"]
     others = ["a_b", "a.bc", "aa.b", "77", "y", "d/efg", "d/e/f", "a.b\n", "ef"]
     assert [path for path in wanted + others if accepts(globs, path)] == wanted
 
 
-def test_a_folder_is_entered_alike_whether_its_name_matters_or_not() -> None:
+def test_a_folder_is_entered_whether_or_not_its_name_matters() -> None:
     for globs in (["**"], ["**/*.txt"], ["a/**", "?"], ["a/b/*.txt", "**/c"], ["a*"]):
         matched = Globs(globs)
         states = [matched.start, *(matched.advance(matched.start, name) for name in "ab")]
@@ -48,13 +48,13 @@ def test_a_folder_is_entered_alike_whether_its_name_matters_or_not() -> None:
 
 
 @pytest.mark.parametrize("kind", ["files", "folders"])
-def test_the_time_ends_inside_a_large_folder_too(
+def test_the_deadline_also_ends_a_walk_inside_a_large_folder(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(1500):
         path = tmp_path / str(number)
         path.touch() if kind == "files" else path.mkdir()
-    looks = iter([0.0, 0.0])  # at the folder, at its first thousand
+    looks = iter([0.0, 0.0])  # once at the folder, once after its first thousand files
     monkeypatch.setattr(time, "monotonic", lambda: next(looks, 9.0))
     opened = os.open(tmp_path, os.O_RDONLY)
     try:

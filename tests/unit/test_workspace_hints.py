@@ -1,4 +1,4 @@
-"""What a caller can do about a failure is said in the workspace's language."""
+"""Errors of the workspace tools have a hint in the workspace's language."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FAILING: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("tool", "args"), FAILING)
 @pytest.mark.parametrize(("language", "begins"), [("EN", "Correct the"), ("ZH", "请按照工具")])
-def test_wrong_arguments_of_a_write_have_their_hint(
+def test_wrong_arguments_of_a_write_have_a_hint(
     tmp_path: Path, tool: str, args: dict[str, Any], language: str, begins: str
 ) -> None:
     here = workspace_at(tmp_path, language=language)
@@ -37,7 +37,7 @@ def test_wrong_arguments_of_a_write_have_their_hint(
     )
 
 
-def test_a_replacement_that_is_too_slow_has_its_hint(
+def test_a_replacement_that_is_too_slow_has_a_hint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = workspace_at(tmp_path)
@@ -51,7 +51,7 @@ def test_a_replacement_that_is_too_slow_has_its_hint(
 
 
 @pytest.mark.parametrize("path", ["../x", "game/scene/none.txt", "package.json"])
-def test_a_path_that_is_no_scene_has_its_hint(tmp_path: Path, path: str) -> None:
+def test_a_path_that_is_not_a_scene_has_a_hint(tmp_path: Path, path: str) -> None:
     (tmp_path / "game_project").mkdir()
     game = Project(tmp_path / "game_project")
     game.scripts()
@@ -59,7 +59,7 @@ def test_a_path_that_is_no_scene_has_its_hint(tmp_path: Path, path: str) -> None
 
 
 @pytest.mark.parametrize("regex", ["a)", "(", "[", "*"])
-def test_a_wrong_pattern_is_told_as_it_was_given(regex: str) -> None:
+def test_a_wrong_pattern_is_reported_as_the_caller_wrote_it(regex: str) -> None:
     with pytest.raises(WorkspaceFailed) as failed:
         line_pattern(regex)
     assert "(?m)" not in failed.value.message

@@ -1,4 +1,4 @@
-"""A sandbox is the same on kernels with and without openat2, and for every user."""
+"""A sandbox behaves the same on kernels with and without openat2, and for every user."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ASKED = [
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A folder with a file, links out of it, and something forbidden."""
+    """A folder with a file, links that lead out of it, and a forbidden file."""
     root = tmp_path / "root"
     (root / "a").mkdir(parents=True)
     (root / "a/b.txt").write_text("inside")
@@ -56,7 +56,7 @@ def tried(root: Path, *asked: str, uid: int = 0, code: int = 0) -> dict[str, Any
 
 
 @pytest.mark.parametrize("code", [0, errno.ENOSYS, errno.EPERM])
-def test_every_kernel_reads_and_writes_the_same(root: Path, code: int) -> None:
+def test_reads_and_writes_are_the_same_on_every_kernel(root: Path, code: int) -> None:
     told = tried(root, *ASKED, code=code)
     assert told["openat2"] is (has_openat2() if code == 0 else False)
     assert told["came"] == {
@@ -77,10 +77,10 @@ def test_every_kernel_reads_and_writes_the_same(root: Path, code: int) -> None:
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
 @pytest.mark.parametrize("code", [0, errno.ENOSYS])
-def test_another_user_gets_no_further_than_the_disk_lets_him(root: Path, code: int) -> None:
+def test_another_user_is_limited_by_the_file_permissions(root: Path, code: int) -> None:
     for above in (root, *root.parents):
         if above.stat().st_uid == 0 and not above.stat().st_mode & 1:
-            above.chmod(0o755)  # where pytest keeps its folders to their owner
+            above.chmod(0o755)  # pytest makes its folders private to their owner
     os.chown(root / "a", NOBODY, NOBODY)
     (root / "secret.txt").write_text("secret")
     (root / "secret.txt").chmod(0o600)
@@ -106,13 +106,13 @@ def test_another_user_gets_no_further_than_the_disk_lets_him(root: Path, code: i
     }
 
 
-def test_a_user_without_privileges_is_served_where_tests_run_as_one(root: Path) -> None:
+def test_an_unreadable_file_is_an_io_error_for_a_user_without_privileges(root: Path) -> None:
     (root / "a/b.txt").chmod(0)
     came = tried(root, "r a/b.txt")["came"]["r a/b.txt"]
     assert came == ("inside" if os.getuid() == 0 else "E_IO")
 
 
-def test_where_it_is_not_linux_openat2_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_openat2_is_not_called_outside_linux(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
     monkeypatch.setattr(safe_open, "_openat2", lambda *how: asked.append(how))
     monkeypatch.setattr(sys, "platform", "darwin")
@@ -123,7 +123,7 @@ def test_where_it_is_not_linux_openat2_is_not_asked_for(monkeypatch: pytest.Monk
         has_openat2.cache_clear()
 
 
-def test_without_a_way_to_look_alone_no_pipe_is_waited_for(root: Path) -> None:
+def test_without_o_path_no_pipe_blocks(root: Path) -> None:
     os.mkfifo(root / "pipe")
     script = (
         "import os, pathlib; del os.O_PATH; from runners.workspace.files.sandbox import Sandbox;"

@@ -1,4 +1,4 @@
-"""The line diff: exactly reversible, in the seed's numbers, and bounded on nasty texts."""
+"""The line diff: exactly reversible, in the seed's format, and bounded for difficult texts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TEXTS = st.lists(st.tuples(WORDS, ENDINGS), max_size=60).map(
 
 
 @given(old=TEXTS | st.text(max_size=200), new=TEXTS | st.text(max_size=200))
-def test_a_diff_leads_there_and_back(old: str, new: str) -> None:
+def test_a_diff_can_be_applied_and_reverted(old: str, new: str) -> None:
     hunks = diff_lines(old, new)
     assert apply_diff(old, hunks) == new
     assert undo_diff(new, hunks) == old
@@ -28,7 +28,7 @@ def test_a_diff_leads_there_and_back(old: str, new: str) -> None:
 
 
 @given(old=TEXTS, seed=st.integers(0, 10_000))
-def test_an_edited_text_gets_hunks_in_order_that_do_not_touch(old: str, seed: int) -> None:
+def test_hunks_of_an_edited_text_are_in_order_and_do_not_touch(old: str, seed: int) -> None:
     chance, lines = random.Random(seed), old.split("\n")
     for _ in range(chance.randint(0, 5)):
         at = chance.randint(0, len(lines))
@@ -41,7 +41,7 @@ def test_an_edited_text_gets_hunks_in_order_that_do_not_touch(old: str, seed: in
         assert same_old == following["startNew"] - one["startNew"] - one["lenNew"] > 0
 
 
-def test_hunks_read_as_the_seed_writes_them() -> None:
+def test_hunks_have_the_format_of_the_seed() -> None:
     old = "\n".join([*map(str, range(1, 12)), "A", "B", "C", "end"])
     new = "\n".join([*map(str, range(1, 12)), "A", "B1", "B2", "C", "end"])
     assert diff_lines(old, new) == [
@@ -68,7 +68,7 @@ def test_hunks_read_as_the_seed_writes_them() -> None:
         ("a\r\nb", "a\nb", (1, 1, 1, 1)),
     ],
 )
-def test_small_changes_stand_where_they_should(
+def test_small_changes_are_at_the_expected_lines(
     old: str, new: str, hunk: tuple[int, int, int, int]
 ) -> None:
     [told] = diff_lines(old, new)
@@ -85,7 +85,7 @@ def test_a_diff_of_another_text_is_not_applied() -> None:
 
 
 def edited(lines: list[str], edits: int, chance: random.Random) -> list[str]:
-    """Return the lines with so many of them changed, gone or added."""
+    """Return the lines with this many of them changed, removed or added."""
     made = list(lines)
     for number in range(edits):
         at = chance.randint(0, len(made))
@@ -94,14 +94,14 @@ def edited(lines: list[str], edits: int, chance: random.Random) -> list[str]:
 
 
 @pytest.mark.parametrize("different", [3, 40, 100_000])
-def test_it_finds_about_as_little_change_as_was_made(different: int) -> None:
+def test_the_diff_is_about_as_small_as_the_edit(different: int) -> None:
     chance = random.Random(different)
     old = [f"line {chance.randrange(different)}" for _ in range(4000)]
     hunks = diff_lines("\n".join(old), "\n".join(edited(old, 200, chance)))
     assert sum(one["lenOld"] + one["lenNew"] for one in hunks) <= 2 * 200
 
 
-def test_it_changes_no_more_than_the_slow_way_finds() -> None:
+def test_the_diff_is_no_larger_than_the_slow_algorithms() -> None:
     chance = random.Random(7)
     for _ in range(200):
         old = [chance.choice("abcde") for _ in range(chance.randint(1, 20))]
@@ -124,8 +124,9 @@ NASTY = {
 
 
 @pytest.mark.parametrize("name", NASTY)
-def test_nasty_texts_are_told_in_bounded_work(name: str) -> None:
-    # Each of these takes difflib minutes or for ever: the suite's own limit is the assertion.
+def test_difficult_texts_take_bounded_work(name: str) -> None:
+    # Each of these takes difflib minutes or hours: the time limit of the test suite is the
+    # assertion.
     old, new = ("\n".join(lines) for lines in NASTY[name])
     hunks = diff_lines(old, new)
     assert (apply_diff(old, hunks), undo_diff(new, hunks)) == (new, old)

@@ -1,6 +1,6 @@
-"""100 000 mutated paths: whatever a sandbox reads is what the kernel, shut into the root, opens
-under that path without a link on the way; and what is plainly there is never refused.
-"""
+"""100 000 mutated paths: whatever a sandbox reads is the file that the kernel, confined to the
+root, opens under that path without following a link; and a file that plainly exists is never
+refused."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ LETTERS = "./\\~ :%*?\0\n\r\t\u200b\u202eeаaXx雪"
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A tree in which every file holds its own path, beside a secret."""
+    """A tree in which every file contains its own path, next to a secret."""
     root = tmp_path / "root"
     for name in FILES + HIDDEN:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -92,9 +92,9 @@ def root(tmp_path: Path) -> Path:
 
 
 def mutated(chance: random.Random) -> str:
-    """Return a path with a few things done to it."""
+    """Return a path with a few mutations."""
     parts = chance.choice(FILES + HIDDEN + list(LINKS)).split("/")
-    if chance.random() < 0.1:  # still the same file, said at length
+    if chance.random() < 0.1:  # a longer spelling of the same file
         for _ in range(chance.randrange(12)):
             parts.insert(chance.randrange(1, len(parts) + 1), chance.choice([".", ""]))
         return "/".join(parts)
@@ -153,7 +153,7 @@ def test_no_mutated_path_reads_what_it_does_not_name(
         words = "/" + "/".join(part for part in path.split("/") if part not in {"", "."})
         if one.startswith("/"):
             read += 1
-            # No link, no forbidden name, nothing from outside: just the file of this name.
+            # No link, no forbidden name, nothing from outside: an ordinary file of this name.
             assert one == meant == words, path
             assert one[1:] in FILES, path
         elif meant == words and words[1:] in FILES:

@@ -1,4 +1,5 @@
-"""The file in a workspace's root narrows what its owner's settings allow, and never widens it."""
+"""The policy file in a workspace's root restricts what its owner's settings allow, and never
+extends it."""
 
 from __future__ import annotations
 
@@ -24,13 +25,13 @@ def told(folder: Path, policies: Any, **more: Any) -> WorkspacePolicy:
     return effective_policy(BASE, folder)
 
 
-def test_without_the_file_the_settings_hold_and_our_data_stays_shut(tmp_path: Path) -> None:
+def test_without_the_file_the_settings_apply_and_our_data_stays_closed(tmp_path: Path) -> None:
     assert effective_policy(BASE, tmp_path).forbidden == (*BASE.forbidden, ".continuity")
     with pytest.raises(PathNotFound):
         effective_policy(BASE, tmp_path / "gone")
 
 
-def test_the_seeds_example_is_understood(tmp_path: Path) -> None:
+def test_the_seeds_example_is_accepted(tmp_path: Path) -> None:
     policy = told(
         tmp_path,
         {
@@ -46,14 +47,14 @@ def test_the_seeds_example_is_understood(tmp_path: Path) -> None:
         mode="cline",
     )
     assert policy.write_requires_diff
-    assert policy.allowed_commands == ("dev", "build")  # not `lint`: the settings have it not
+    assert policy.allowed_commands == ("dev", "build")  # not `lint`: the settings do not have it
 
 
-def test_a_later_version_of_the_same_rules_is_understood(tmp_path: Path) -> None:
+def test_a_later_version_with_the_same_rules_is_accepted(tmp_path: Path) -> None:
     assert told(tmp_path, {"maxReadBytes": 10}, contractVersion="1.0.12").max_read_bytes == 10
 
 
-def test_each_rule_narrows(tmp_path: Path) -> None:
+def test_each_rule_restricts(tmp_path: Path) -> None:
     policies = {"forbiddenDirs": ["secret"], "maxReadBytes": 10, "batchMaxLines": 5}
     policy = told(
         tmp_path, {**policies, "allowedCommands": [], "browserAllowedHosts": ["localhost"]}
@@ -78,7 +79,7 @@ def test_each_rule_narrows(tmp_path: Path) -> None:
         },
     )
 )
-def test_nothing_that_the_file_says_widens(
+def test_no_rule_of_the_file_extends_the_settings(
     tmp_path_factory: pytest.TempPathFactory, policies: dict[str, Any]
 ) -> None:
     policy = told(tmp_path_factory.mktemp("root"), policies)
@@ -123,7 +124,7 @@ def test_nothing_that_the_file_says_widens(
         "\x00",
     ],
 )
-def test_a_file_that_is_not_understood_stops_the_tools_and_says_why(
+def test_an_invalid_file_disables_the_tools_and_the_reason_is_reported(
     tmp_path: Path, said: str
 ) -> None:
     (tmp_path / NAME).write_text(said)
@@ -134,7 +135,7 @@ def test_a_file_that_is_not_understood_stops_the_tools_and_says_why(
     assert str(tmp_path) not in caught.value.message
 
 
-def test_a_file_that_is_no_plain_file_stops_the_tools(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_regular_file_disables_the_tools(tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text("{}")
     for make in (
         lambda: (tmp_path / NAME).symlink_to("other.json"),
@@ -149,7 +150,7 @@ def test_a_file_that_is_no_plain_file_stops_the_tools(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("broken", ['{"\\ud800": 1}', '{"\\u0000\\n": 1}'])
-def test_what_is_no_text_in_it_is_told_as_text(tmp_path: Path, broken: str) -> None:
+def test_an_error_about_invalid_text_in_the_file_is_printable(tmp_path: Path, broken: str) -> None:
     (tmp_path / NAME).write_text(broken)
     with pytest.raises(PolicyViolation) as refused:
         effective_policy(BASE, tmp_path)
@@ -157,7 +158,7 @@ def test_what_is_no_text_in_it_is_told_as_text(tmp_path: Path, broken: str) -> N
     assert refused.value.message.isprintable()
 
 
-def test_a_long_name_in_it_does_not_make_the_refusal_long(tmp_path: Path) -> None:
+def test_a_long_name_in_the_file_does_not_make_the_error_long(tmp_path: Path) -> None:
     (tmp_path / NAME).write_text(json.dumps({"n" * 10_000: 1}))
     with pytest.raises(PolicyViolation) as refused:
         effective_policy(BASE, tmp_path)

@@ -1,4 +1,4 @@
-"""list_files and read_file: what the seed's schemas, rows and examples promise."""
+"""list_files and read_file: the promises of the seed's schemas, tables and examples."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def entries(workspace: Any, path: str, **more: Any) -> list[str]:
     return told
 
 
-def test_the_seeds_example_is_answered_as_the_seed_says(project: Any) -> None:
+def test_the_seeds_example_gets_the_seeds_answer(project: Any) -> None:
     (project.root / "game/scene/deep/x.txt").unlink()
     assert entries(project, "game/scene", globs=["**/*.txt"]) == [
         "chapter1.txt",
@@ -51,7 +51,9 @@ def test_the_seeds_example_is_answered_as_the_seed_says(project: Any) -> None:
     ]
 
 
-def test_a_list_without_globs_is_one_level_and_with_them_as_deep_as_they_say(project: Any) -> None:
+def test_a_list_has_one_level_without_globs_and_the_depth_of_the_globs_with_them(
+    project: Any,
+) -> None:
     assert entries(project, ".") == ["game"]
     everything = ["chapter1.txt", "deep", "ending.txt", "notes.md", "start.txt"]
     assert entries(project, "./game//scene/") == everything
@@ -87,7 +89,7 @@ def test_a_list_without_globs_is_one_level_and_with_them_as_deep_as_they_say(pro
         ("gone", [], PathNotFound),
     ],
 )
-def test_a_list_that_cannot_be_is_refused_with_a_hint(
+def test_an_impossible_list_is_refused_with_a_hint(
     project: Any, path: str, globs: list[str], failure: type[WorkspaceFailed]
 ) -> None:
     with pytest.raises(failure) as caught:
@@ -96,7 +98,7 @@ def test_a_list_that_cannot_be_is_refused_with_a_hint(
     assert str(project.root) not in json.dumps(caught.value.as_dict())
 
 
-def test_a_file_is_read_whole_with_its_bom_and_line_ends(project: Any) -> None:
+def test_a_file_is_read_completely_with_its_bom_and_line_ends(project: Any) -> None:
     (project.root / "a.txt").write_bytes(b"\xef\xbb\xbfone\r\ntwo\r")
     assert call(project, "read_file", {"path": "./a.txt"}) == {
         "path": "a.txt",
@@ -116,7 +118,7 @@ def test_a_caller_may_lower_the_limit_and_never_raise_it(tmp_path: Path) -> None
             call(workspace, "read_file", args)
 
 
-def test_what_is_no_text_is_told_as_that(project: Any) -> None:
+def test_a_file_that_is_not_text_is_reported_as_such(project: Any) -> None:
     for data in ("hé".encode("utf-16"), b"\x89PNG\r\n\x1a\n", "é".encode("latin-1")):
         (project.root / "f").write_bytes(data)
         with pytest.raises(NotText):
@@ -138,13 +140,13 @@ def test_wrong_types_are_refused(project: Any) -> None:
             call(project, "list_files", args)
 
 
-def test_without_a_workspace_the_tools_are_not_to_be_had() -> None:
+def test_without_a_workspace_the_tools_are_unavailable() -> None:
     for name, args in (("list_files", {}), ("read_file", {}), ("search_files", {"regex": "x"})):
         with pytest.raises(ToolDisabled):
             call(None, name, {"path": ".", **args})
 
 
-def test_answers_keep_to_the_seeds_schemas(project: Any) -> None:
+def test_answers_are_valid_by_the_seeds_schemas(project: Any) -> None:
     calls = {
         "list_files": {"path": "."},
         "read_file": {"path": "game/scene/start.txt"},
@@ -160,7 +162,7 @@ def test_answers_keep_to_the_seeds_schemas(project: Any) -> None:
 
 
 @pytest.mark.skipif(not SEED.exists(), reason="the seed is not here")
-def test_the_schemas_are_the_seeds_own() -> None:
+def test_the_schemas_equal_those_of_the_seed() -> None:
     seed = SEED.read_text()
     for name in ("list_files", "read_file", "search_files"):
         tool = get_tool(name)
@@ -171,7 +173,7 @@ def test_the_schemas_are_the_seeds_own() -> None:
 
 
 def re_block(seed: str, name: str) -> str:
-    """Return the JSON block of the seed that holds a schema's name."""
+    """Return the JSON block of the seed that contains a schema's name."""
     at = seed.index(f'"{name}"')
     begin = seed.rindex("```json", 0, at) + len("```json")
     return seed[begin : seed.index("```", at)]

@@ -1,4 +1,4 @@
-"""Find and replace: literal or by a linear-time pattern, counted, never by half."""
+"""Find and replace: literal or by a linear-time pattern, counted, completely or not at all."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def replaced(text: str, find: str, replace: str, flags: str | None = None, **lim
     ("find", "flags", "count"),
     [
         ("a.b", None, 1),  # literal
-        ("a.b", "", 2),  # flags are given, though none
+        ("a.b", "", 2),  # a pattern without flags
         ("/a.b/", None, 2),
         ("/HELLO/i", None, 4),
         ("/^hello$/m", None, 0),  # \r is a character of its line, as everywhere here
@@ -47,7 +47,7 @@ def replaced(text: str, find: str, replace: str, flags: str | None = None, **lim
         ("nothing", None, 0),
     ],
 )
-def test_what_is_found(find: str, flags: str | None, count: int) -> None:
+def test_the_find_text_is_literal_or_a_pattern(find: str, flags: str | None, count: int) -> None:
     text, found = replaced(TEXT, find, "_", flags)
     assert (found, text.count("_")) == (count, count)
 
@@ -66,15 +66,15 @@ def test_what_is_found(find: str, flags: str | None, count: int) -> None:
         ("$ 1", "$ 1"),
     ],
 )
-def test_what_is_put_there(replace: str, made: str) -> None:
+def test_the_replacement_is_inserted(replace: str, made: str) -> None:
     assert replaced("-ab-", "(a)(?P<second>b)", replace, "") == (f"-{made}-", 1)
 
 
-def test_a_literal_takes_the_replacement_as_it_is() -> None:
+def test_a_literal_inserts_the_replacement_unchanged() -> None:
     assert replaced("a-a", "a", "$&$1$$\\1") == ("$&$1$$\\1-$&$1$$\\1", 2)
 
 
-def test_a_group_that_took_no_part_is_empty_and_empty_matches_are_found() -> None:
+def test_an_unmatched_group_is_empty_and_empty_matches_are_found() -> None:
     assert replaced("b", "(a)?b", "<$1>", "") == ("<>", 1)
     assert replaced("海b", "x*", "-", "") == ("-海-b-", 3)
     assert replaced("a\nb", "(?m)^", "> ") == ("> a\n> b", 2)
@@ -98,7 +98,7 @@ def test_a_group_that_took_no_part_is_empty_and_empty_matches_are_found() -> Non
         ("\ud800", "x", ""),
     ],
 )
-def test_what_cannot_be_meant_is_told(
+def test_an_invalid_replacement_is_reported(
     find: str, replace: str, flags: str | None, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(BadArguments):
@@ -106,13 +106,13 @@ def test_what_cannot_be_meant_is_told(
     assert capfd.readouterr().err == ""
 
 
-def test_a_result_that_would_be_too_large_is_never_made() -> None:
+def test_a_result_over_the_size_limit_is_never_created() -> None:
     for find, flags in (("x", None), ("x", "")):
         with pytest.raises(TooLarge):
             replaced("x" * 1000, find, "$&" * 1_000_000, flags)
 
 
-def test_many_matches_that_each_look_at_all_the_rest_end_at_the_deadline() -> None:
+def test_matches_that_each_scan_the_rest_of_the_text_end_at_the_deadline() -> None:
     with pytest.raises(WorkspaceTimeout):
         replaced("x" * 2_000_000, "(?s)x(.*z)?", "y", "", deadline=time.monotonic() + 0.3)
 
@@ -125,7 +125,7 @@ def here(tmp_path: Path) -> ProjectWorkspace:
     return made
 
 
-def test_the_file_is_changed_without_a_preview_and_what_it_was_is_kept(
+def test_the_file_is_changed_without_a_preview_and_a_snapshot_is_stored(
     here: ProjectWorkspace,
 ) -> None:
     answer = call(here, "replace_in_file", {"path": "a.txt", "find": "one", "replace": "1"})

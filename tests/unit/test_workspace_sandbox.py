@@ -1,4 +1,4 @@
-"""Files below a root are read and replaced whole, and nothing else is touched."""
+"""Files below a root are read and replaced completely; nothing else is touched."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LIMIT = 1000
 def box(
     tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Sandbox]:
-    """A sandbox on an empty root, on a kernel with openat2 and on one without."""
+    """A sandbox on an empty root, on a kernel with openat2 and on a kernel without."""
     if request.param == "step by step":
         monkeypatch.setattr(safe_open, "has_openat2", lambda: False)
     (tmp_path / "root").mkdir()
@@ -44,7 +44,7 @@ def root(tmp_path: Path, box: Sandbox) -> Path:
     return tmp_path / "root"
 
 
-def test_what_is_no_regular_file_is_denied_and_never_waited_for(box: Sandbox, root: Path) -> None:
+def test_a_file_that_is_not_regular_is_denied_without_blocking(box: Sandbox, root: Path) -> None:
     os.mkfifo(root / "pipe")
     (root / "loop").symlink_to("loop")
     (root / "to_file").symlink_to("file")
@@ -72,19 +72,19 @@ def test_a_device_is_denied(box: Sandbox, root: Path) -> None:
     assert list(box.walk(".")) == []
 
 
-def test_a_pipe_that_is_looked_at_does_not_wake_who_waits_on_it(box: Sandbox, root: Path) -> None:
+def test_checking_a_pipe_does_not_wake_its_reader(box: Sandbox, root: Path) -> None:
     os.mkfifo(root / "pipe")
     pid = os.posix_spawn("/bin/sh", ["sh", "-c", f"echo x > {root}/pipe"], os.environ)
     try:
         with pytest.raises(PathDenied):
             box.read("pipe", limit=LIMIT)
-        assert os.waitpid(pid, os.WNOHANG) == (0, 0)  # it still waits for a reader
+        assert os.waitpid(pid, os.WNOHANG) == (0, 0)  # the pipe still waits for a reader
     finally:
         os.kill(pid, 9)
         os.waitpid(pid, 0)
 
 
-def test_a_folder_is_no_file_and_a_file_no_folder(box: Sandbox, root: Path) -> None:
+def test_a_folder_is_not_a_file_and_a_file_is_not_a_folder(box: Sandbox, root: Path) -> None:
     (root / "folder").mkdir()
     (root / "file").write_text("x")
     for path in ("folder", "file/", ".", "folder/.", "new/"):
@@ -98,14 +98,14 @@ def test_a_folder_is_no_file_and_a_file_no_folder(box: Sandbox, root: Path) -> N
         box.read("file/below", limit=LIMIT)
 
 
-def test_a_file_of_just_the_limit_is_read_and_one_byte_more_not(box: Sandbox, root: Path) -> None:
+def test_a_file_at_the_limit_is_read_and_one_byte_more_is_not(box: Sandbox, root: Path) -> None:
     (root / "full").write_bytes(b"x" * LIMIT)
     assert len(box.read("full", limit=LIMIT)) == LIMIT
     with pytest.raises(TooLarge):
         box.read("full", limit=LIMIT - 1)
 
 
-def test_a_file_with_a_second_name_is_read_but_not_written(box: Sandbox, root: Path) -> None:
+def test_a_file_with_a_second_hard_link_is_read_but_not_written(box: Sandbox, root: Path) -> None:
     (root.parent / "outside").write_text("outside")
     os.link(root.parent / "outside", root / "inside")
     assert box.read("inside", limit=LIMIT) == b"outside"
@@ -114,7 +114,9 @@ def test_a_file_with_a_second_name_is_read_but_not_written(box: Sandbox, root: P
     assert (root.parent / "outside").read_text() == "outside"
 
 
-def test_a_write_keeps_the_mode_and_a_new_file_gets_the_usual_one(box: Sandbox, root: Path) -> None:
+def test_a_write_keeps_the_mode_and_a_new_file_gets_the_default_mode(
+    box: Sandbox, root: Path
+) -> None:
     (root / "run.sh").write_text("old")
     (root / "run.sh").chmod(0o750)
     box.replace("run.sh", b"new")
@@ -124,7 +126,7 @@ def test_a_write_keeps_the_mode_and_a_new_file_gets_the_usual_one(box: Sandbox, 
     assert (root / "plain").stat().st_mode == (root / "usual").stat().st_mode
 
 
-def test_a_write_that_expects_something_else_changes_nothing(box: Sandbox, root: Path) -> None:
+def test_a_write_whose_expected_content_differs_changes_nothing(box: Sandbox, root: Path) -> None:
     (root / "f").write_bytes(b"now")
     for expected in (None, b"", b"no", b"nowhere", b"now "):
         with pytest.raises(WriteConflict):
@@ -137,7 +139,7 @@ def test_a_write_that_expects_something_else_changes_nothing(box: Sandbox, root:
     assert (root / "f").read_bytes() == (root / "g/h").read_bytes() == b"new"
 
 
-def test_a_disk_that_fills_up_leaves_what_was_there(
+def test_a_full_disk_leaves_the_old_file(
     box: Sandbox, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (root / "f").write_bytes(b"old")
@@ -160,7 +162,7 @@ def test_the_policy_file_is_read_and_never_written(box: Sandbox, root: Path) -> 
         "continuity.workspace.json",
         "./CONTINUITY.workspace.json",
         "continuity.workspace.json.",
-        "below/continuity.workspace.json",  # below may be another target's root
+        "below/continuity.workspace.json",  # a folder below may be another target's root
         "be/low/Continuity.Workspace.JSON:x",
     ):
         with pytest.raises(PathDenied):
@@ -168,7 +170,7 @@ def test_the_policy_file_is_read_and_never_written(box: Sandbox, root: Path) -> 
     assert [one.name for one in root.iterdir()] == ["continuity.workspace.json"]
 
 
-def test_what_a_killed_write_left_is_not_seen_and_goes_in_time(box: Sandbox, root: Path) -> None:
+def test_leftovers_of_a_killed_write_are_hidden_and_removed_later(box: Sandbox, root: Path) -> None:
     old, young = (root / f".continuity-{digit * 16}.tmp" for digit in "01")
     old.write_text("x")
     young.write_text("x")
@@ -203,20 +205,20 @@ def test_a_walk_is_sorted_and_enters_nothing_forbidden(box: Sandbox, root: Path)
         box.list_dir("link")
 
 
-def test_text_keeps_its_bom_and_line_ends_and_binary_is_no_text() -> None:
+def test_text_keeps_its_bom_and_line_ends_and_binary_is_not_text() -> None:
     assert decode_text(b"\xef\xbb\xbfa\r\nb\r", "f") == "\ufeffa\r\nb\r"
     for data in (b"\xff\xfea\0", b"a\0b", b"\x89PNG\r\n", b"\xed\xa0\x80"):
         with pytest.raises(NotText):
             decode_text(data, "f")
 
 
-def test_a_root_that_is_gone_is_told_without_its_place(tmp_path: Path) -> None:
+def test_a_missing_root_is_reported_without_its_path(tmp_path: Path) -> None:
     with pytest.raises(PathNotFound) as caught:
         Sandbox(tmp_path / "gone", ())
     assert str(tmp_path) not in caught.value.message + str(caught.value.details)
 
 
-def test_no_descriptor_stays_open(box: Sandbox, root: Path) -> None:
+def test_every_descriptor_is_closed(box: Sandbox, root: Path) -> None:
     (root / "a").mkdir()
     (root / "link").symlink_to("a")
     before = len(list(Path("/proc/self/fd").iterdir()))

@@ -1,4 +1,4 @@
-"""Lines are found the same with ripgrep and without, in the order of their paths."""
+"""A search finds the same lines with and without ripgrep, in the order of their paths."""
 
 from __future__ import annotations
 
@@ -111,11 +111,11 @@ def found(workspace: Any, regex: str, **more: Any) -> list[tuple[str, int, str]]
 
 
 def nowhere() -> None:
-    """Return where ripgrep is on a machine without it."""
+    """Replace the lookup of ripgrep: the machine has none."""
 
 
 def naively(lines: str, regex: Any) -> list[int]:
-    """Return the numbers of the lines that match, each tried by itself."""
+    """Return the numbers of the matching lines; each line is tried separately."""
     parts = lines.removesuffix("\n").split("\n") if lines else []
     compiled = line_pattern(regex).compiled
     return [
@@ -132,7 +132,7 @@ def naively(lines: str, regex: Any) -> list[int]:
     st.sampled_from(["", "?", "*", "+", "|x"]),
     st.booleans(),
 )
-def test_both_engines_and_a_naive_one_find_the_same(
+def test_both_engines_and_a_naive_search_find_the_same_lines(
     tmp_path_factory: pytest.TempPathFactory,
     lines: list[str],
     regex: str,
@@ -162,7 +162,7 @@ def test_both_engines_and_a_naive_one_find_the_same(
 
 
 @needs_ripgrep
-def test_both_engines_look_at_the_same_files(
+def test_both_engines_search_the_same_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(file_search, "_FIRST_FILES", 1)
@@ -178,14 +178,14 @@ def test_both_engines_look_at_the_same_files(
 
 
 @needs_ripgrep
-def test_ripgrep_is_asked_where_the_expression_can_be_said_to_it() -> None:
+def test_ripgrep_is_used_if_it_supports_the_expression() -> None:
     for regex in (r"needle_\d+ = fooBar", "海风.{1,4}呢", r"(?P<a>x)$", r"[\w.-]+@", "(?i)foo"):
         assert line_pattern(regex).for_ripgrep is not None, regex
     for regex in (r"\pL", r"\x41", r"(?s)a.b", "(?i)É", r"\Qa.b\E"):
         assert line_pattern(regex).for_ripgrep is None, regex
 
 
-def test_a_wrong_regex_is_told_and_so_is_one_that_asks_for_a_line_break(project: Any) -> None:
+def test_an_invalid_regex_is_reported_and_so_is_one_with_a_line_break(project: Any) -> None:
     put(project.root, a_txt="x")
     wrong = [
         "",
@@ -236,7 +236,7 @@ def test_binary_large_forbidden_and_linked_files_are_not_searched(tmp_path: Path
             found(project, "word", path=path)
 
 
-def test_a_file_pattern_without_a_slash_means_names_at_any_depth(project: Any) -> None:
+def test_a_file_pattern_without_a_slash_matches_names_at_any_depth(project: Any) -> None:
     put(project.root, a_txt="x", d__b_txt="x", d__e__c_txt="x", d__d_md="x")
     assert [path for path, *_ in found(project, "x", filePattern="*.txt")] == [
         "a.txt",
@@ -273,7 +273,7 @@ def test_a_preview_is_short_and_shows_the_match(project: Any) -> None:
         assert preview.endswith("…")
 
 
-def test_a_search_that_takes_too_long_is_given_up(project: Any, tmp_path: Path) -> None:
+def test_a_search_that_takes_too_long_is_stopped(project: Any, tmp_path: Path) -> None:
     put(project.root, **{f"f{n}": "x" for n in range(50)})
     with Sandbox(project.root, ()) as box, pytest.raises(WorkspaceTimeout):
         file_search.search_below(
@@ -282,7 +282,7 @@ def test_a_search_that_takes_too_long_is_given_up(project: Any, tmp_path: Path) 
 
 
 @needs_ripgrep
-def test_ripgrep_that_fails_changes_nothing(project: Any, monkeypatch: Any) -> None:
+def test_a_ripgrep_failure_does_not_change_the_result(project: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(file_search, "_FIRST_FILES", 1)
     put(project.root, a__a="no", b__b="word", c__c="word")
     monkeypatch.setattr("runners.workspace.search.ripgrep.find_ripgrep", lambda: "/nonexistent/rg")

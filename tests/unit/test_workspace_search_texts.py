@@ -1,4 +1,4 @@
-"""Whatever a text holds, both engines find the same lines of it, and each shows the same."""
+"""Both engines find the same lines in any text, and return the same previews."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from runners.workspace.search.line_matching import Match, RequiredBytes, matches
 from runners.workspace.search.patterns import line_pattern
 
 needs_ripgrep = pytest.mark.skipif(shutil.which("rg") is None, reason="ripgrep is not installed")
-LONG = b"x" * 70_000  # longer than what ripgrep reads at once
+LONG = b"x" * 70_000  # longer than ripgrep's read buffer
 PIECES = [
     b"word",
     b"WORD",
@@ -101,7 +101,7 @@ def put_texts(root: Path, texts: list[bytes]) -> None:
 
 
 def same_with_and_without(root: Path, regex: str, patch: pytest.MonkeyPatch) -> None:
-    """Compare, where all files but the first are left to ripgrep."""
+    """Compare both engines, where ripgrep searches all files but the first."""
     patch.setattr(file_search, "_FIRST_FILES", 1)
     patch.setattr(file_search, "_MAX_SORTED_WALK", 0)
     with_it = found(root, regex)
@@ -141,7 +141,7 @@ def test_every_piece_gives_the_same_for_every_expression(
 
 
 @needs_ripgrep
-def test_a_file_that_turns_out_binary_late_hides_no_other(
+def test_a_file_that_is_binary_near_its_end_hides_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put_texts(tmp_path, [b"word\n\0", b"word\n", b"word\n" + LONG + b"\0", b"word\n"])
@@ -150,7 +150,7 @@ def test_a_file_that_turns_out_binary_late_hides_no_other(
 
 
 @needs_ripgrep
-def test_a_name_of_two_lines_is_searched_like_any_other(
+def test_a_name_with_a_line_break_is_searched_like_any_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put_texts(tmp_path, [b"word"])
@@ -161,14 +161,14 @@ def test_a_name_of_two_lines_is_searched_like_any_other(
 
 
 @pytest.mark.parametrize("bad", [b"\xed\xa0\x80", b"\xe0\x80\x80", b"\xf4\xbf\xbf\xbf", b"\xff"])
-def test_bytes_that_are_no_character_match_nothing(bad: bytes) -> None:
+def test_invalid_bytes_match_nothing(bad: bytes) -> None:
     for regex in ("^.$", "^[^x]$", r"^\W+$", "[\x80-\U0010ffff]", r"\A.\z"):
         assert matches_in("a", bad + b"\n" + bad, line_pattern(regex), 9) == [], regex
     assert [one.line for one in matches_in("a", bad + b"ab\n", line_pattern("a.$"), 9)] == [1]
 
 
 @given(st.lists(st.sampled_from(PIECES[:-1]), max_size=6).map(b"".join), st.sampled_from(REGEXES))
-def test_a_text_without_what_a_match_needs_holds_none(text: bytes, regex: str) -> None:
+def test_a_text_without_the_required_parts_of_a_match_has_no_match(text: bytes, regex: str) -> None:
     try:
         pattern = line_pattern(regex)
     except BadArguments:
@@ -178,7 +178,7 @@ def test_a_text_without_what_a_match_needs_holds_none(text: bytes, regex: str) -
         assert matches_in("a", text, pattern, 9) == []
 
 
-def test_only_what_every_match_holds_is_needed() -> None:
+def test_only_parts_of_every_match_are_required() -> None:
     for regex, needed in [
         (r"needle_\d+ = fooBar", "nedl_ =foBar"),
         ("海风.{1,4}呢", "海风呢"),
@@ -206,7 +206,7 @@ def test_only_what_every_match_holds_is_needed() -> None:
 
 
 @given(st.lists(st.sampled_from([b"needle_1", b"_", b"n", b"needle_ = x"]), max_size=20))
-def test_what_is_missing_is_looked_for_first_and_all_is_looked_for(texts: list[bytes]) -> None:
+def test_a_text_has_the_required_bytes_only_if_it_has_all_of_them(texts: list[bytes]) -> None:
     needed = RequiredBytes(line_pattern(r"needle_\d"))
     for text in texts:
         assert needed.all_in(text) == (not set(b"needle_") - set(text))
@@ -215,7 +215,7 @@ def test_what_is_missing_is_looked_for_first_and_all_is_looked_for(texts: list[b
 @given(
     st.lists(st.sampled_from(["word", "", "x word", "海风"]), max_size=5), st.booleans(), st.data()
 )
-def test_lines_that_are_told_are_found_as_in_the_whole_text(
+def test_reported_lines_are_matched_as_in_the_whole_text(
     lines: list[str], ended: bool, data: st.DataObject
 ) -> None:
     text = "\n".join(lines).encode() + (b"\n" if ended else b"")

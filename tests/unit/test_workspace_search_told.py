@@ -1,4 +1,5 @@
-"""What ripgrep tells is read whole, judged again, and done without where it fails."""
+"""The output of ripgrep is read completely and checked again, and the search does not need it where
+ripgrep fails."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def found(root: Path, regex: str, at_most: int = 99) -> list[tuple[str, int]]:
 
 @pytest.fixture
 def false_ripgrep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A program in ripgrep's place, and a tree beside it."""
+    """A fake ripgrep, and a tree of files next to it."""
     monkeypatch.setattr(file_search, "_FIRST_FILES", 1)
     put(tmp_path, "tree/!", "none")
     put(tmp_path, "tree/b", "word")
@@ -43,7 +44,9 @@ def false_ripgrep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("said", ["echo wrong >&2; exit 2", "kill -9 $$", "exit 3"])
-def test_ripgrep_that_fails_half_way_changes_nothing(false_ripgrep: Path, said: str) -> None:
+def test_a_ripgrep_that_fails_halfway_does_not_change_the_result(
+    false_ripgrep: Path, said: str
+) -> None:
     names = [f"b{number:03}" for number in range(600)]
     for name in names:
         put(false_ripgrep.parent / "tree", name, "word")
@@ -54,7 +57,7 @@ def test_ripgrep_that_fails_half_way_changes_nothing(false_ripgrep: Path, said: 
 
 
 @pytest.mark.parametrize("at_once", [True, False])
-def test_what_ripgrep_tells_is_judged_again(
+def test_the_output_of_ripgrep_is_checked_again(
     false_ripgrep: Path, at_once: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not at_once:
@@ -86,7 +89,7 @@ def test_what_ripgrep_tells_is_judged_again(
         ("./b\\0000:x\\n./b: WARNING: stopped searching binary file after match (x)\\n", ["b"]),
         ("./b\\0000:x\\n./b: WARNING: what is new here\\n./c\\0000:x\\n", ["b", "c"]),
         ("./b\\0000:x\\n./c", ["b", "c"]),
-        ("./b\\0001:x\\n", ["b"]),  # no line begins there
+        ("./b\\0001:x\\n", ["b"]),  # no line starts there
         ("./b\\00099:x\\n", ["b"]),
         ("./b\\0005:x\\n", ["b"]),  # nor after the last line break
         ("./b\nc\\0000:x\\n", ["b", "c"]),
@@ -94,7 +97,7 @@ def test_what_ripgrep_tells_is_judged_again(
         ("", []),
     ],
 )
-def test_what_ripgrep_tells_is_read_whole_or_not_at_all(
+def test_the_output_of_ripgrep_is_read_completely_or_ignored(
     false_ripgrep: Path, said: str, searched: list[str]
 ) -> None:
     tree = false_ripgrep.parent / "tree"
@@ -105,7 +108,7 @@ def test_what_ripgrep_tells_is_read_whole_or_not_at_all(
     assert found(tree, "word|^$") == [(name, 1) for name in searched]
 
 
-def test_a_file_with_more_lines_than_ripgrep_tells_of_is_searched_whole(
+def test_a_file_with_more_lines_than_ripgrep_reports_is_searched_completely(
     false_ripgrep: Path,
 ) -> None:
     tree = false_ripgrep.parent / "tree"
@@ -116,7 +119,7 @@ def test_a_file_with_more_lines_than_ripgrep_tells_of_is_searched_whole(
     assert found(tree, "word", at_most=30) == [("b", line) for line in range(1, 31)]
 
 
-def test_ripgrep_that_does_not_end_is_killed(false_ripgrep: Path, tmp_path: Path) -> None:
+def test_a_ripgrep_that_does_not_end_is_killed(false_ripgrep: Path, tmp_path: Path) -> None:
     process = tmp_path / "pid"
     false_ripgrep.write_text(f"#!/bin/sh\necho $$ > {process}\nexec sleep 600\n")
     search = file_search.SearchQuery(".", line_pattern("word"), None, 9, 99, time.monotonic() + 2)

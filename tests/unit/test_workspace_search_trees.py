@@ -1,4 +1,5 @@
-"""A tree is searched the same however it is walked, and what is forbidden in it is not opened."""
+"""The search result does not depend on how the tree is walked, and forbidden files are not
+opened."""
 
 from __future__ import annotations
 
@@ -89,7 +90,7 @@ def found(
 
 @pytest.fixture(params=["all that is left", "in order", "alone"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """How the files after the first one are found: by ripgrep, by both, by us."""
+    """How the files after the first one are found: by ripgrep, by both, or by our own walk."""
     alone = request.param == "alone"
     if not alone and shutil.which("rg") is None:
         pytest.skip("ripgrep is not installed")
@@ -103,7 +104,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(request.param)
 
 
-def test_every_way_finds_what_is_allowed_and_nothing_else(way: str, tmp_path: Path) -> None:
+def test_every_walk_finds_the_allowed_files_and_no_others(way: str, tmp_path: Path) -> None:
     put(tmp_path, "!first", "word")
     allowed = [f"{folder}{name}/{name}" for folder in ("", "d/") for name in ALLOWED]
     for name in allowed:
@@ -131,7 +132,7 @@ def test_every_way_finds_what_is_allowed_and_nothing_else(way: str, tmp_path: Pa
     st.sampled_from([1, 10**9]),
     st.sampled_from([0.5, 2.0]),
 )
-def test_any_tree_gives_the_same_with_ripgrep_and_without(
+def test_any_tree_gives_the_same_result_with_and_without_ripgrep(
     tmp_path_factory: pytest.TempPathFactory,
     files: list[tuple[list[str], str, str]],
     at_most: int,
@@ -156,7 +157,7 @@ def test_any_tree_gives_the_same_with_ripgrep_and_without(
 
 @needs_ripgrep
 @pytest.mark.parametrize("in_order", [0, 10**9])
-def test_what_is_forbidden_is_not_even_opened(
+def test_a_forbidden_file_is_not_even_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_order: int
 ) -> None:
     monkeypatch.setattr(file_search, "_FIRST_FILES", 1)
@@ -176,7 +177,7 @@ def test_what_is_forbidden_is_not_even_opened(
 
 
 @needs_ripgrep
-def test_the_globs_for_ripgrep_match_no_name_that_is_allowed(tmp_path: Path) -> None:
+def test_the_exclusion_globs_for_ripgrep_match_no_allowed_name(tmp_path: Path) -> None:
     forbidden = forbidden_names(frozenset(FORBIDDEN))
     for name in [*DENIED, *ALLOWED, *ONLY_JUDGED]:
         put(tmp_path, name, "word")
@@ -189,13 +190,13 @@ def test_the_globs_for_ripgrep_match_no_name_that_is_allowed(tmp_path: Path) -> 
 
 
 @given(st.lists(st.sampled_from([*DENIED, *ALLOWED, *ONLY_JUDGED, "f.txt", "\udcff", "con~x"])))
-def test_names_are_judged_together_as_one_by_one(names: list[str]) -> None:
+def test_names_are_checked_together_with_the_same_result_as_one_by_one(names: list[str]) -> None:
     forbidden = forbidden_names(frozenset(FORBIDDEN))
     one_by_one = [name for name in names if is_unicode(name) and not forbidden.matches(name)]
     assert forbidden.allowed(names) == one_by_one
 
 
-def test_marks_of_encodings_make_no_difference_between_the_ways(way: str, tmp_path: Path) -> None:
+def test_byte_order_marks_make_no_difference_between_the_walks(way: str, tmp_path: Path) -> None:
     put(tmp_path, "!first", "word")
     put(tmp_path, "bom", b"\xef\xbb\xbfword\r\n")
     put(tmp_path, "inside", b"x\n\xef\xbb\xbfword\n")
@@ -206,19 +207,19 @@ def test_marks_of_encodings_make_no_difference_between_the_ways(way: str, tmp_pa
     assert found(tmp_path, "^word") == [("!first", 1), ("bom", 1), ("broken", 2)]
 
 
-def test_files_are_found_in_order_and_no_further_than_asked(tmp_path: Path) -> None:
+def test_files_are_found_in_order_and_only_up_to_the_limit(tmp_path: Path) -> None:
     for path in ("a-/1", "a/2", "a.b", "a/-/3", "b/1", "b/.git/x", "c", "a/2-"):
         put(tmp_path, path, "")
     with Sandbox(tmp_path, FORBIDDEN) as box:
         whole = box.find(".").files
         walk = box.iter_files_sorted(".", box.path_filter(), deadline=time.monotonic() + 60)
         first = list(islice(walk, 3))
-        put(tmp_path, "b/0", "")  # where the walk has not been
+        put(tmp_path, "b/0", "")  # the walk did not reach it
         assert first + list(walk) == sorted([*whole, "b/0"])
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(1, 3)), max_size=9), st.data())
-def test_the_first_matches_are_kept_in_whatever_order_they_come(
+def test_the_first_matches_are_returned_whatever_the_order_of_arrival(
     files: list[tuple[str, int]], data: st.DataObject
 ) -> None:
     at_most = data.draw(st.integers(1, 9))

@@ -1,4 +1,5 @@
-"""Snapshots: listed newest first, kept so many a file, read back as they were, broken ones told."""
+"""Snapshots: listed newest first, limited per file, read back unchanged; broken ones are
+reported."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ def here(tmp_path: Path) -> ProjectWorkspace:
 
 
 def plant(state: Path, snapshot_id: str, *, content: str | None = "x", **meta: Any) -> None:
-    """Put a snapshot's files there as they might be found."""
+    """Write a snapshot's files into the state folder."""
     folder = state / "snapshots"
     folder.mkdir(parents=True, exist_ok=True)
     told = {"id": snapshot_id, "path": "a.txt", "timestamp": 1, "contentHash": "2d711642", **meta}
@@ -44,16 +45,16 @@ def plant(state: Path, snapshot_id: str, *, content: str | None = "x", **meta: A
 
 
 def paths(here: ProjectWorkspace, **wish: Any) -> list[str]:
-    """Return the paths that list_snapshots tells."""
+    """Return the paths that list_snapshots returns."""
     return [one["path"] for one in call(here, "list_snapshots", wish)["snapshots"]]
 
 
-def test_there_are_none_before_the_first_write(here: ProjectWorkspace) -> None:
+def test_there_are_no_snapshots_before_the_first_write(here: ProjectWorkspace) -> None:
     assert call(here, "list_snapshots", {}) == {"snapshots": []}
     assert not here.state.exists()
 
 
-def test_they_are_listed_as_the_seed_says_newest_first(here: ProjectWorkspace) -> None:
+def test_snapshots_are_listed_in_the_seeds_format_newest_first(here: ProjectWorkspace) -> None:
     for content in "abc":
         write_text(here, "a.txt", content, idempotency_key=f"k{content}")
     told = call(here, "list_snapshots", {})["snapshots"]
@@ -65,7 +66,7 @@ def test_they_are_listed_as_the_seed_says_newest_first(here: ProjectWorkspace) -
     assert was == ["b", "a", ""]
 
 
-def test_a_clock_that_went_back_does_not_turn_the_order(
+def test_a_clock_that_is_set_back_does_not_change_the_order(
     here: ProjectWorkspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_text(here, "a.txt", "first")
@@ -76,7 +77,7 @@ def test_a_clock_that_went_back_does_not_turn_the_order(
     assert newest.timestamp == oldest.timestamp + 1
 
 
-def test_of_one_moment_they_are_listed_by_their_ids(here: ProjectWorkspace) -> None:
+def test_snapshots_of_the_same_time_are_listed_by_their_ids(here: ProjectWorkspace) -> None:
     ids = [f"snap_20251101T093210_0000000{n}" for n in (3, 1, 2)]
     for one in ids:
         plant(here.state, one)
@@ -84,7 +85,7 @@ def test_of_one_moment_they_are_listed_by_their_ids(here: ProjectWorkspace) -> N
     assert told == sorted(ids, reverse=True)
 
 
-def test_a_path_is_how_paths_begin_and_the_limit_comes_after(here: ProjectWorkspace) -> None:
+def test_a_path_filters_by_prefix_before_the_limit_applies(here: ProjectWorkspace) -> None:
     for path in ("game/scene/a.txt", "Game/scene/a.txt", "game/b.txt"):
         write_text(here, path, "x")
     assert paths(here, path="game/") == ["game/b.txt", "game/scene/a.txt"]
@@ -94,7 +95,7 @@ def test_a_path_is_how_paths_begin_and_the_limit_comes_after(here: ProjectWorksp
     assert len(paths(here, limit=2.7)) == 2
 
 
-def test_a_file_that_was_forbidden_since_is_neither_listed_nor_given_out(tmp_path: Path) -> None:
+def test_a_file_that_was_forbidden_later_is_neither_listed_nor_returned(tmp_path: Path) -> None:
     here = workspace_at(tmp_path)
     done = write_text(here, "keys/a.txt", "x")
     narrowed = workspace_at(tmp_path, forbidden=("Keys",))
@@ -103,7 +104,7 @@ def test_a_file_that_was_forbidden_since_is_neither_listed_nor_given_out(tmp_pat
         call(narrowed, "restore_snapshot", {"snapshotId": done.snapshot_id})
 
 
-def test_a_negative_limit_is_50(here: ProjectWorkspace) -> None:
+def test_a_negative_limit_means_50(here: ProjectWorkspace) -> None:
     for number in range(60):
         plant(here.state, f"snap_20251101T093210_{number:08x}")
     assert (len(paths(here, limit=-1)), len(paths(here, limit=-0.5))) == (50, 50)
@@ -111,12 +112,12 @@ def test_a_negative_limit_is_50(here: ProjectWorkspace) -> None:
 
 
 @pytest.mark.parametrize("limit", [1001, 1000.5, True, None, "5", float("nan"), float("inf")])
-def test_other_limits_are_wrong(here: ProjectWorkspace, limit: Any) -> None:
+def test_other_limits_are_refused(here: ProjectWorkspace, limit: Any) -> None:
     with pytest.raises((ValidationError, BadArguments)):
         call(here, "list_snapshots", {"limit": limit})
 
 
-def test_of_each_file_the_newest_are_kept(tmp_path: Path) -> None:
+def test_the_newest_snapshots_of_each_file_are_kept(tmp_path: Path) -> None:
     here = workspace_at(tmp_path, snapshot_retention=3)
     write_text(here, "other.txt", "x")
     for number in range(6):
@@ -126,7 +127,7 @@ def test_of_each_file_the_newest_are_kept(tmp_path: Path) -> None:
     assert len(files_in(here.state / "snapshots")) == 8
 
 
-def test_with_no_retention_what_the_last_write_named_is_kept(tmp_path: Path) -> None:
+def test_without_retention_the_snapshot_of_the_last_write_is_kept(tmp_path: Path) -> None:
     here = workspace_at(tmp_path, snapshot_retention=0)
     for content in "xy":
         done = write_text(here, "a.txt", content)
@@ -145,7 +146,7 @@ BROKEN: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("how", BROKEN)
-def test_a_broken_one_is_not_listed_and_told_where_it_is_named(
+def test_a_broken_snapshot_is_not_listed_and_is_reported_when_requested(
     here: ProjectWorkspace, how: str
 ) -> None:
     plant(here.state, GONE, **BROKEN[how])
@@ -156,7 +157,7 @@ def test_a_broken_one_is_not_listed_and_told_where_it_is_named(
 
 
 @pytest.mark.parametrize("meta", ["", "{", "[]", "null", '"x"', "[" * 100_000, "\udcff"])
-def test_metadata_that_is_no_object_is_broken(here: ProjectWorkspace, meta: str) -> None:
+def test_metadata_that_is_not_an_object_is_broken(here: ProjectWorkspace, meta: str) -> None:
     plant(here.state, GONE)
     path = here.state / "snapshots" / f"{GONE}.meta.json"
     path.write_bytes(meta.encode(errors="surrogateescape"))
@@ -166,14 +167,14 @@ def test_metadata_that_is_no_object_is_broken(here: ProjectWorkspace, meta: str)
 
 
 @pytest.mark.parametrize("content", [b"y", b"\xff"])
-def test_a_content_that_is_not_what_it_was_is_told(here: ProjectWorkspace, content: bytes) -> None:
+def test_a_changed_content_is_reported(here: ProjectWorkspace, content: bytes) -> None:
     plant(here.state, GONE)
     (here.state / "snapshots" / f"{GONE}.txt").write_bytes(content)
     with pytest.raises(ParseFailed, match="does not match its hash"):
         read_snapshot(here.state, GONE)
 
 
-def test_half_a_snapshot_is_none(here: ProjectWorkspace) -> None:
+def test_an_incomplete_snapshot_is_ignored(here: ProjectWorkspace) -> None:
     plant(here.state, GONE, content=None)
     assert list_snapshots(here.state) == []
     for missing in (GONE, "snap_20251101T093210_00000000"):
@@ -195,19 +196,21 @@ def test_half_a_snapshot_is_none(here: ProjectWorkspace) -> None:
         GONE.replace("ab12", "AB12"),
     ],
 )
-def test_what_is_no_id_is_a_wrong_argument(here: ProjectWorkspace, wrong: str) -> None:
+def test_an_invalid_id_is_a_wrong_argument(here: ProjectWorkspace, wrong: str) -> None:
     with pytest.raises(BadArguments):
         call(here, "restore_snapshot", {"snapshotId": wrong})
 
 
-def test_halves_and_drafts_of_dead_writers_go_with_time(here: ProjectWorkspace) -> None:
+def test_incomplete_snapshots_and_drafts_of_dead_writers_are_removed_later(
+    here: ProjectWorkspace,
+) -> None:
     plant(here.state, GONE, content=None)
     plant(here.state, "snap_20251101T093210_00000001")
     folder = here.state / "snapshots"
     (folder / "snap_20251101T093210_00000002.txt").write_text("half")
     (folder / ".draft-0123456789abcdef").write_text("draft")
     sweep_state(here.state)
-    assert len(files_in(folder)) == 5  # they may belong to a writer that lives
+    assert len(files_in(folder)) == 5  # they may belong to a writer that is still running
     for path in [*folder.iterdir(), here.state / "swept"]:
         os.utime(path, (0, time.time() - 3601))
     sweep_state(here.state)
@@ -215,12 +218,12 @@ def test_halves_and_drafts_of_dead_writers_go_with_time(here: ProjectWorkspace) 
     assert files_in(folder) == [f"{left}.meta.json", f"{left}.txt"]
 
 
-def test_what_is_older_than_enough_of_them_is_not_read(here: ProjectWorkspace) -> None:
+def test_snapshots_beyond_the_limit_are_not_read(here: ProjectWorkspace) -> None:
     for number in (1, 2, 3):
         plant(here.state, f"snap_20251101T09321{number}_0000000{number}", timestamp=number)
     oldest = here.state / "snapshots" / "snap_20251101T093211_00000001.meta.json"
     oldest.unlink()
-    oldest.mkdir()  # to read it would fail
+    oldest.mkdir()  # reading it would fail
     assert [one.timestamp for one in list_snapshots(here.state, limit=2)] == [3, 2]
     with pytest.raises(WorkspaceFailed):
         list_snapshots(here.state, limit=3)

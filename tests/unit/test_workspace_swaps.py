@@ -1,6 +1,5 @@
-"""Links are swapped in 10 000 times and more while files are read, written, listed and searched: no
-byte comes from outside, none goes there.
-"""
+"""Links are swapped in at least 10 000 times while files are read, written, listed and searched: no
+byte from outside is read, and none is written there."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ SWAPS = 10_000
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A folder and a file inside, and links to their like outside to swap them with."""
+    """A folder and a file inside, and links to the same names outside to swap them with."""
     root, outside = tmp_path / "root", tmp_path / "outside"
     for folder, word in ((root / "d", "inside"), (outside, "OUTSIDE")):
         folder.mkdir(parents=True)
@@ -40,7 +39,7 @@ def root(tmp_path: Path) -> Path:
 
 @contextlib.contextmanager
 def swapping(root: Path) -> Iterator[Callable[[], int]]:
-    """Swap for the length of the block; what it yields stops it and tells how often."""
+    """Swap within the block; yield a function that stops it and returns the number of swaps."""
     command = [sys.executable, "-m", "tests.support.link_swapper", str(root)]
     names = ["d", "d_link", "f.txt", "f_link"]
     with subprocess.Popen(
@@ -50,7 +49,7 @@ def swapping(root: Path) -> Iterator[Callable[[], int]]:
 
 
 def came_of(act: Callable[[], object]) -> str:
-    """Return what was read, "done", or the code of the failure."""
+    """Return the content that was read, "done", or the code of the failure."""
     try:
         told = act()
     except WorkspaceFailed as failed:
@@ -59,7 +58,7 @@ def came_of(act: Callable[[], object]) -> str:
 
 
 def search(box: Sandbox) -> bytes:
-    """Return what a search shows of the files, one after the other."""
+    """Return the previews of a search in the files, one after the other."""
     wanted = file_search.SearchQuery(
         ".", line_pattern("side|SIDE"), None, 100, 1000, time.monotonic() + 60
     )
@@ -69,10 +68,10 @@ def search(box: Sandbox) -> bytes:
 
 
 @pytest.mark.parametrize("way", ["at once", "step by step"])
-def test_no_byte_passes_a_link_that_is_swapped_in(
+def test_no_byte_crosses_a_swapped_link(
     root: Path, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file_search, "_FIRST_FILES", 1)  # ripgrep is asked about the others
+    monkeypatch.setattr(file_search, "_FIRST_FILES", 1)  # ripgrep searches the others
     monkeypatch.setattr(file_search, "_DENSE_RATIO", 2.0)
     if way == "step by step":
         monkeypatch.setattr(safe_open, "has_openat2", lambda: False)

@@ -1,4 +1,4 @@
-"""A write that somebody else comes before: told as a conflict, and nothing calls it done."""
+"""Another writer changes the file first: the write is reported as a conflict and never as done."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def here(tmp_path: Path) -> ProjectWorkspace:
 def meanwhile(
     monkeypatch: pytest.MonkeyPatch, at: Any, name: str, act: Callable[[], object]
 ) -> None:
-    """Do something once, before a function is called that a write calls on its way."""
+    """Call a function once, just before a write calls another function."""
     called = getattr(at, name)
 
     def first(*args: Any, **more: Any) -> Any:
@@ -48,7 +48,7 @@ def meanwhile(
 
 @pytest.mark.parametrize("third", ["third", "much longer than may be read" * 9])
 @pytest.mark.parametrize("becomes", ["new", "old"])
-def test_a_write_that_failed_is_not_answered_as_done_under_its_key(
+def test_a_failed_write_is_not_answered_as_done_under_its_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, becomes: str, third: str
 ) -> None:
     here = workspace_at(tmp_path, max_read_bytes=100)
@@ -67,7 +67,7 @@ def test_a_write_that_failed_is_not_answered_as_done_under_its_key(
     ("is_beside", "now", "is_kept"),
     [(True, "third", False), (True, "new", True), (False, "third", True), (False, "old", False)],
 )
-def test_what_a_dead_writer_left_tells_whether_it_wrote(
+def test_the_note_of_a_dead_writer_shows_whether_it_wrote(
     here: ProjectWorkspace, is_beside: bool, now: str, is_kept: bool
 ) -> None:
     done = write_text(here, "a.txt", "new", idempotency_key="k")
@@ -91,7 +91,7 @@ def test_what_a_dead_writer_left_tells_whether_it_wrote(
     assert files_in(here.root) == ["a.txt"]
 
 
-def test_what_another_wrote_while_the_content_was_written_stays(
+def test_a_file_that_another_writes_during_the_write_stays(
     here: ProjectWorkspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, becomes in (("a.txt", "theirs"), ("new.txt", "theirs, and new")):
@@ -103,7 +103,7 @@ def test_what_another_wrote_while_the_content_was_written_stays(
     assert (files_in(here.root), list_snapshots(here.state)) == (["a.txt", "new.txt"], [])
 
 
-def test_a_new_file_is_not_put_over_one_made_at_the_last_moment(
+def test_a_new_file_does_not_replace_one_created_at_the_last_moment(
     here: ProjectWorkspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = here.root / "new.txt"
@@ -113,7 +113,7 @@ def test_a_new_file_is_not_put_over_one_made_at_the_last_moment(
     assert (file.read_text(), files_in(here.root)) == ("theirs", ["a.txt", "new.txt"])
 
 
-def test_a_new_file_is_written_also_where_files_have_one_name_only(
+def test_a_new_file_is_written_also_without_hard_links(
     here: ProjectWorkspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: Any, **__: Any) -> None:
@@ -125,7 +125,7 @@ def test_a_new_file_is_written_also_where_files_have_one_name_only(
     assert (here.root / "new.txt").stat().st_nlink == 1
 
 
-def test_what_is_about_to_be_done_is_on_the_disk_before_anything_is_kept(
+def test_the_note_of_a_write_is_on_disk_before_the_snapshot(
     here: ProjectWorkspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[str] = []

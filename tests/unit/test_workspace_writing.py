@@ -1,4 +1,5 @@
-"""Writing a file: previewed, snapshotted, once a key, never over what somebody else wrote."""
+"""Writing a file: with a preview and a snapshot, once per key, never over the changes of another
+writer."""
 
 from __future__ import annotations
 
@@ -40,14 +41,14 @@ def here(tmp_path: Path) -> ProjectWorkspace:
 
 
 def write(here: ProjectWorkspace, content: str, path: str = "a.txt", **more: Any) -> dict[str, Any]:
-    """Preview a write and do it."""
+    """Preview a write and execute it."""
     call(here, "write_to_file", {"path": path, "content": content, "dryRun": True, **more})
     return dict(
         call(here, "write_to_file", {"path": path, "content": content, "dryRun": False, **more})
     )
 
 
-def test_a_preview_tells_the_diff_and_changes_nothing(here: ProjectWorkspace) -> None:
+def test_a_preview_returns_the_diff_and_changes_nothing(here: ProjectWorkspace) -> None:
     answer = call(here, "write_to_file", {"path": "a.txt", "content": "one\n2", "dryRun": True})
     [hunk] = answer["diff"]["hunks"]
     assert answer["applied"] is False
@@ -56,7 +57,9 @@ def test_a_preview_tells_the_diff_and_changes_nothing(here: ProjectWorkspace) ->
     assert list_snapshots(here.state) == []
 
 
-def test_what_was_previewed_is_written_and_what_it_was_is_kept(here: ProjectWorkspace) -> None:
+def test_the_previewed_content_is_written_and_the_old_content_is_kept(
+    here: ProjectWorkspace,
+) -> None:
     done = write(here, "海\n")
     snapshot, content = read_snapshot(here.state, done["snapshotId"])
     assert (done["applied"], done["bytesWritten"]) == (True, 4)
@@ -64,7 +67,7 @@ def test_what_was_previewed_is_written_and_what_it_was_is_kept(here: ProjectWork
     assert (snapshot.path, content, snapshot.existed) == ("a.txt", "one\ntwo\r\nthree", True)
 
 
-def test_a_new_file_is_made_with_its_folders_at_the_write_alone(here: ProjectWorkspace) -> None:
+def test_a_new_file_and_its_folders_are_created_only_by_the_write(here: ProjectWorkspace) -> None:
     preview_text(here, "deep/er/new.txt", "x")
     assert not (here.root / "deep").exists()
     done = write(here, "x", path="deep/er/new.txt")
@@ -73,7 +76,7 @@ def test_a_new_file_is_made_with_its_folders_at_the_write_alone(here: ProjectWor
     assert snapshot.existed is False
 
 
-def test_append_adds_to_the_end_and_again_only_with_a_new_preview(here: ProjectWorkspace) -> None:
+def test_append_adds_to_the_end_and_needs_a_new_preview_each_time(here: ProjectWorkspace) -> None:
     write(here, "\nfour", mode="append")
     assert (here.root / "a.txt").read_bytes() == b"one\ntwo\r\nthree\nfour"
     with pytest.raises(WriteConflict, match="changed since"):
@@ -82,7 +85,7 @@ def test_append_adds_to_the_end_and_again_only_with_a_new_preview(here: ProjectW
     assert (here.root / "a.txt").read_bytes().endswith(b"\nfour\nfour")
 
 
-def test_a_write_that_nobody_previewed_is_refused(here: ProjectWorkspace) -> None:
+def test_a_write_without_a_preview_is_refused(here: ProjectWorkspace) -> None:
     preview_text(here, "a.txt", "x")
     preview_text(here, "b.txt", "y")
     somebody = replace(here, principal_id="token:other")
@@ -99,7 +102,7 @@ def test_a_write_that_nobody_previewed_is_refused(here: ProjectWorkspace) -> Non
     assert files_in(here.root) == ["a.txt"]
 
 
-def test_a_preview_ends_after_15_minutes(here: ProjectWorkspace) -> None:
+def test_a_preview_expires_after_15_minutes(here: ProjectWorkspace) -> None:
     preview_text(here, "a.txt", "x")
     [preview] = (here.state / "previews").iterdir()
     for age_s, refusal in ((14 * 60, None), (15 * 60 + 1, PolicyViolation)):
@@ -119,7 +122,7 @@ def test_without_the_rule_no_preview_is_needed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", ["other content", None])
-def test_a_file_that_changed_since_its_preview_stays_as_it_is(
+def test_a_file_that_changed_after_its_preview_is_not_written(
     here: ProjectWorkspace, change: str | None
 ) -> None:
     preview_text(here, "a.txt", "x")
@@ -132,7 +135,7 @@ def test_a_file_that_changed_since_its_preview_stays_as_it_is(
     assert list_snapshots(here.state) == []
 
 
-def test_a_key_writes_once_and_then_answers_the_same(here: ProjectWorkspace) -> None:
+def test_a_key_writes_once_and_then_returns_the_same_answer(here: ProjectWorkspace) -> None:
     first = write(here, "x", idempotencyKey="k")
     (here.root / "a.txt").write_text("somebody's")
     again = {"path": "./a.txt", "content": "x", "dryRun": False, "idempotencyKey": "k"}
@@ -141,24 +144,24 @@ def test_a_key_writes_once_and_then_answers_the_same(here: ProjectWorkspace) -> 
     assert [one.idempotency_key for one in list_snapshots(here.state)] == ["k"]
 
 
-def test_a_key_used_for_something_else_is_a_conflict(here: ProjectWorkspace) -> None:
+def test_a_key_used_for_another_write_is_a_conflict(here: ProjectWorkspace) -> None:
     write(here, "x", idempotencyKey="k")
     for other in ({"content": "y"}, {"content": "x", "mode": "append"}):
         with pytest.raises(WriteConflict, match="different content"):
             write(here, path="a.txt", idempotencyKey="k", **other)
-    write(here, "y", path="b.txt", idempotencyKey="k")  # a key is a file's own
-    write(replace(here, principal_id="token:other"), "y", idempotencyKey="k")  # and a caller's
+    write(here, "y", path="b.txt", idempotencyKey="k")  # a key is valid for one file
+    write(replace(here, principal_id="token:other"), "y", idempotencyKey="k")  # and for one caller
     assert (here.root / "a.txt").read_text() == "y"
 
 
-def test_an_empty_key_is_none(here: ProjectWorkspace) -> None:
+def test_an_empty_key_is_no_key(here: ProjectWorkspace) -> None:
     write(here, "x", idempotencyKey="")
     write(here, "y", idempotencyKey="")
     assert (here.root / "a.txt").read_text() == "y"
     assert {one.idempotency_key for one in list_snapshots(here.state)} == {None}
 
 
-def test_a_key_ends_after_a_day(here: ProjectWorkspace) -> None:
+def test_a_key_expires_after_a_day(here: ProjectWorkspace) -> None:
     write(here, "x", idempotencyKey="k")
     [kept] = (here.state / "keys").iterdir()
     os.utime(kept, (0, time.time() - 24 * 3600 - 1))
@@ -190,7 +193,7 @@ def test_a_key_ends_after_a_day(here: ProjectWorkspace) -> None:
     ],
 )
 @pytest.mark.parametrize("dry", [True, False])
-def test_what_may_not_be_written_is_not_previewed_either(
+def test_a_forbidden_write_is_not_previewed_either(
     here: ProjectWorkspace, path: str, refusal: type[Exception], dry: bool
 ) -> None:
     (here.root / "folder").mkdir()
@@ -204,7 +207,7 @@ def test_what_may_not_be_written_is_not_previewed_either(
     assert not (here.state / "snapshots").exists()
 
 
-def test_only_text_that_has_room_is_written(tmp_path: Path) -> None:
+def test_only_text_within_the_size_limit_is_written(tmp_path: Path) -> None:
     here = workspace_at(tmp_path, max_read_bytes=10)
     (here.root / "binary").write_bytes(b"\x89PNG\0")
     (here.root / "long").write_bytes(b"x" * 11)
@@ -225,7 +228,7 @@ def test_only_text_that_has_room_is_written(tmp_path: Path) -> None:
     assert write_text(here, "nine", "x", mode="append").bytes_written == 1
 
 
-def test_another_writer_is_waited_for_and_then_told_of(here: ProjectWorkspace) -> None:
+def test_a_write_waits_for_another_writer_and_then_reports_it(here: ProjectWorkspace) -> None:
     with (
         hold_lock(here.state, "a.txt", wait_s=1),
         pytest.raises(WriteConflict, match="Another call is writing"),
@@ -240,7 +243,7 @@ def test_a_files_mode_is_kept(here: ProjectWorkspace) -> None:
     assert (here.root / "a.txt").stat().st_mode & 0o777 == 0o640
 
 
-def test_a_state_folder_that_cannot_be_made_is_a_failed_disk_and_names_no_place(
+def test_a_failed_state_folder_is_a_disk_error_without_its_path(
     here: ProjectWorkspace, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("")
@@ -252,7 +255,7 @@ def test_a_state_folder_that_cannot_be_made_is_a_failed_disk_and_names_no_place(
     assert (here.root / "a.txt").read_bytes() == b"one\ntwo\r\nthree"
 
 
-def test_no_tool_writes_where_there_is_no_workspace() -> None:
+def test_no_tool_writes_without_a_workspace() -> None:
     for name, args in (
         ("write_to_file", {"path": "a", "content": "x", "dryRun": True}),
         ("replace_in_file", {"path": "a", "find": "x", "replace": "y"}),
@@ -266,7 +269,7 @@ def test_no_tool_writes_where_there_is_no_workspace() -> None:
 @pytest.mark.parametrize(
     "note", ["{", "[]", '{"root": 1}', json.dumps({**dict.fromkeys(FIELDS, 1)}), "\x00" * 100]
 )
-def test_a_note_that_no_writer_left_is_no_hindrance(here: ProjectWorkspace, note: str) -> None:
+def test_an_unreadable_note_does_not_block_a_write(here: ProjectWorkspace, note: str) -> None:
     write_text(here, "a.txt", "x")
     [lock] = (here.state / "locks").iterdir()
     lock.write_text(note)

