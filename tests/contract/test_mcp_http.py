@@ -139,7 +139,9 @@ def test_the_accept_header_must_allow_both_types(client: httpx.Client, accept: s
         {"Content-Encoding": "gzip"},
     ],
 )
-def test_another_content_type_is_refused(client: httpx.Client, headers: dict[str, str]) -> None:
+def test_another_content_type_or_encoding_is_refused(
+    client: httpx.Client, headers: dict[str, str]
+) -> None:
     refusal(client.post("/mcp", content=PING, headers=headers), 415)
 
 
@@ -228,7 +230,7 @@ def test_an_empty_batch_and_a_batch_over_the_limit_are_refused(
     assert client.post("/mcp", content=batch).json()["error"]["code"] == -32600
 
 
-# --- the older stream ----------------------------------------------------------------------------
+# --- the SSE stream ------------------------------------------------------------------------------
 
 
 def test_a_message_for_an_unknown_stream_is_not_found(client: httpx.Client) -> None:

@@ -152,7 +152,7 @@ async def what_it_says_is_read_while_it_works(site: Site, agent: Client, target_
     await until_update(agent, run_id)
     assert (await call(agent, "get_task_run", runId=run_id))["status"] == "running"
     site.person.open(f"/admin/runs/run/{run_id}/change/")
-    site.person.sees("text=said one")
+    site.person.sees("text=output one")
     (site.folder / "go").touch()
     assert (await wait_for(agent, run_id))["status"] == "succeeded"
     page = await call(agent, "subscribe_task_run_events", runId=run_id, after=0)

@@ -1,4 +1,6 @@
-"""Tools called as a durable run: checked before the first, judged before each, done once."""
+"""Run tool calls as a durable run: validate all before the first, authorize each before it starts,
+and execute each once.
+"""
 
 from __future__ import annotations
 
@@ -61,12 +63,12 @@ def hand_in(principal: Principal, project: Path) -> Callable[..., str]:
 
 
 def ended(run_id: str, idle_place: WorkerProcess) -> Run:
-    """Work until nothing is left to do, and return the run."""
+    """Let the worker run until the queue is empty; return the run."""
     idle_place.work()
     return Run.objects.get(id=run_id)
 
 
-def test_calls_are_made_in_order_on_the_default_target(
+def test_calls_run_in_order_on_the_default_target(
     hand_in: Callable[..., str], idle_place: WorkerProcess, project: Path
 ) -> None:
     run = ended(hand_in(PREVIEW, WRITE, call("validate_script", path=SCENE)), idle_place)
@@ -77,17 +79,17 @@ def test_calls_are_made_in_order_on_the_default_target(
     assert (project / SCENE).read_text() == "a:b;\n"
 
 
-def test_a_failed_call_ends_the_run_with_its_own_code_beneath(
+def test_a_failed_call_fails_the_run_and_its_code_is_the_cause_code(
     hand_in: Callable[..., str], idle_place: WorkerProcess, project: Path
 ) -> None:
-    run = ended(hand_in(WRITE, PREVIEW), idle_place)  # written without a preview
+    run = ended(hand_in(WRITE, PREVIEW), idle_place)  # a write without a preview is refused
     assert (run.status, run.error["errorCode"]) == ("failed", "STEP_EXECUTION_FAILED")
     assert run.error["details"]["causeCode"] == "E_POLICY_VIOLATION"
     assert run.error["step"] == {"step": 0, "name": "1. write_to_file"}
     assert not (project / SCENE).exists()
 
 
-def test_without_stop_on_error_every_call_is_made(
+def test_without_stop_on_error_every_call_runs(
     hand_in: Callable[..., str], idle_place: WorkerProcess
 ) -> None:
     absent = call("validate_script", path="game/scene/absent.txt")
@@ -110,7 +112,7 @@ def test_without_stop_on_error_every_call_is_made(
         (call("execute_command", scriptName="lint"), "developer mode"),
     ],
 )
-def test_a_run_with_a_wrong_call_is_refused_as_a_whole(
+def test_an_invalid_call_rejects_the_whole_run(
     hand_in: Callable[..., str], wrong: Call, told: str
 ) -> None:
     with pytest.raises(InvalidInput, match=told) as refused:
@@ -119,7 +121,7 @@ def test_a_run_with_a_wrong_call_is_refused_as_a_whole(
     assert not Run.objects.exists()
 
 
-def test_developer_mode_of_a_command_line_is_the_runs_and_not_its_retries(
+def test_developer_mode_of_a_command_line_applies_to_its_run_but_not_to_a_retry(
     hand_in: Callable[..., str], idle_place: WorkerProcess, project: Path, principal: Principal
 ) -> None:
     asked = call("get_runtime_info"), call("list_files", path="absent")
@@ -140,7 +142,7 @@ def test_developer_mode_of_a_command_line_is_the_runs_and_not_its_retries(
     assert "developerTarget" not in Run.objects.get(id=again).options
 
 
-def test_files_are_for_who_may_call_their_tools(
+def test_a_file_tool_in_a_run_requires_the_scope_of_the_tool(
     hand_in: Callable[..., str], principal: Principal
 ) -> None:
     reader = Principal(
@@ -155,7 +157,7 @@ def test_files_are_for_who_may_call_their_tools(
         hand_in(PREVIEW, caller=reader)
 
 
-def test_pages_are_for_who_may_call_their_tools(
+def test_a_page_tool_in_a_run_requires_the_scope_of_the_tool(
     hand_in: Callable[..., str], principal: Principal
 ) -> None:
     runner = replace(principal, scopes=frozenset({"runs:write"}))
@@ -164,7 +166,7 @@ def test_pages_are_for_who_may_call_their_tools(
     assert not Run.objects.exists()
 
 
-def test_an_approved_call_is_carried_under_a_newer_key(
+def test_an_approved_call_runs_after_the_secret_key_is_rotated(
     idle_place: WorkerProcess, project: Path, principal: Principal, settings: Any
 ) -> None:
     create_rule(RuleFields("confirm", tool="get_runtime_info"), actor="test")
@@ -190,7 +192,7 @@ def test_an_approved_call_is_carried_under_a_newer_key(
     assert (run.status, run.waiting_for) == ("succeeded", None)
 
 
-def test_the_target_stays_the_one_of_the_submit(
+def test_a_run_keeps_the_default_target_of_its_submit(
     hand_in: Callable[..., str], idle_place: WorkerProcess, project: Path, principal: Principal
 ) -> None:
     run_id = hand_in(PREVIEW, WRITE)
@@ -210,7 +212,7 @@ def test_the_target_stays_the_one_of_the_submit(
     assert RunStep.objects.filter(run_id=run_id)[0].input["targetId"] == first.id
 
 
-def test_a_write_waits_for_a_person_and_what_came_before_is_not_done_again(
+def test_a_write_waits_for_a_person_and_earlier_calls_do_not_run_again(
     hand_in: Callable[..., str], idle_place: WorkerProcess, project: Path
 ) -> None:
     create_rule(RuleFields("confirm", tool="replace_in_file"), actor="test")
@@ -225,7 +227,7 @@ def test_a_write_waits_for_a_person_and_what_came_before_is_not_done_again(
     assert not (project / SCENE).exists()
 
 
-def test_a_write_whose_worker_was_lost_is_not_made_again(
+def test_a_write_interrupted_by_a_lost_worker_is_not_repeated(
     hand_in: Callable[..., str], idle_place: WorkerProcess, project: Path
 ) -> None:
     run_id = hand_in(PREVIEW, WRITE)
@@ -237,7 +239,7 @@ def test_a_write_whose_worker_was_lost_is_not_made_again(
 
 
 @pytest.mark.parametrize("target_id", ["target_nope", "the default"])
-def test_a_success_path_without_files_takes_no_target(
+def test_a_success_path_without_workspace_tools_accepts_no_target(
     project: Path, principal: Principal, target_id: str
 ) -> None:
     kept = put_success_path(
@@ -266,7 +268,7 @@ def test_a_success_path_without_files_takes_no_target(
 
 
 def audited(run_id: str, *actions: str) -> list[dict[str, Any]]:
-    """Return what the audit log says of a run, oldest first."""
+    """Return the audit entries of a run, oldest first."""
     rows = AuditEntry.objects.filter(resource_id=run_id, action__in=actions).order_by("id")
     return [{"action": row.action, **row.metadata} for row in rows]
 
@@ -274,7 +276,7 @@ def audited(run_id: str, *actions: str) -> list[dict[str, Any]]:
 CALLS = ("tool.called", "tool.succeeded", "tool.failed")
 
 
-def test_a_call_that_failed_is_audited_as_one_though_its_step_succeeded(
+def test_a_failed_call_is_audited_as_failed_though_its_step_succeeded(
     hand_in: Callable[..., str], idle_place: WorkerProcess
 ) -> None:
     absent = call("validate_script", path="game/scene/absent.txt")
@@ -291,7 +293,7 @@ def test_a_call_that_failed_is_audited_as_one_though_its_step_succeeded(
 
 
 @pytest.mark.parametrize("stops", [True, False])
-def test_a_denied_call_was_not_called(
+def test_a_denied_call_has_no_called_event(
     hand_in: Callable[..., str], idle_place: WorkerProcess, stops: bool
 ) -> None:
     create_rule(RuleFields("deny", tool="write_to_file"), actor="test")
@@ -321,7 +323,7 @@ def test_a_write_is_audited_before_and_after(
     assert rows[5]["code"] == run.error["details"]["causeCode"]
 
 
-def test_a_step_has_the_time_of_its_tool_whatever_that_is(
+def test_a_step_may_take_as_long_as_the_timeout_of_its_tool(
     hand_in: Callable[..., str], idle_place: WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for tool in list_tools():
@@ -330,7 +332,7 @@ def test_a_step_has_the_time_of_its_tool_whatever_that_is(
     assert ended(hand_in(call("list_files", path="game/scene")), idle_place).status == "succeeded"
 
 
-def test_a_reading_call_is_audited_before_and_after(
+def test_a_read_is_audited_before_and_after(
     hand_in: Callable[..., str], idle_place: WorkerProcess
 ) -> None:
     run = ended(hand_in(call("list_files", path="game/scene")), idle_place)
@@ -341,7 +343,7 @@ def test_a_reading_call_is_audited_before_and_after(
 
 
 @pytest.mark.parametrize("asked", [PREVIEW, call("read_file", path="game/scene/start.txt")])
-def test_a_call_whose_step_was_never_noted_is_in_the_audit_log(
+def test_a_call_is_audited_though_its_step_was_never_recorded(
     hand_in: Callable[..., str],
     idle_place: WorkerProcess,
     monkeypatch: pytest.MonkeyPatch,
@@ -357,7 +359,7 @@ def test_a_call_whose_step_was_never_noted_is_in_the_audit_log(
     assert (begun["action"], begun["path"]) == ("tool.called", asked["args"]["path"])
 
 
-def test_a_target_that_is_disabled_meanwhile_is_a_failed_call(
+def test_a_call_fails_when_its_target_is_disabled_after_the_submit(
     hand_in: Callable[..., str], idle_place: WorkerProcess
 ) -> None:
     run_id = hand_in(PREVIEW)
@@ -367,7 +369,7 @@ def test_a_target_that_is_disabled_meanwhile_is_a_failed_call(
     assert not audited(run_id, *CALLS)
 
 
-def test_a_large_output_is_shortened_in_its_step_and_whole_in_an_artifact(
+def test_a_large_output_is_truncated_in_its_step_and_complete_in_an_artifact(
     hand_in: Callable[..., str], idle_place: WorkerProcess, project: Path, principal: Principal
 ) -> None:
     text = "海:b;\n" * 50_000

@@ -1,5 +1,5 @@
-"""A worker that called a runner before knows policy and the runner by heart; what changed since
-holds for the next call all the same. RemoteCall than on PostgreSQL both are asked every time.
+"""A worker caches policy and the runner's target after its first call. A later change of either
+applies to the next call all the same. On databases other than PostgreSQL nothing is cached.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ HELLO = saying({"ok": True, "output": "hello"})
 
 @pytest.fixture
 def place(principal: Principal) -> Iterator[WorkerProcess]:
-    """A worker that works when it is told to."""
+    """Start a worker that runs only when the test calls `work()`."""
     place = WorkerProcess()
     yield place
     place.close()
@@ -43,14 +43,14 @@ def place(principal: Principal) -> Iterator[WorkerProcess]:
 
 @pytest.fixture
 def runner() -> Iterator[StubRunner]:
-    """A runner that says hello."""
+    """Start a runner that answers every call with "hello"."""
     with stub_runner(HELLO) as made:
         yield made
 
 
 @pytest.fixture
 def says(principal: Principal, runner: StubRunner) -> TargetFields:
-    """What the runner's target is."""
+    """Return the fields of the runner's target."""
     return TargetFields(
         principal.tenant_id, principal.workspace_id, "runner", "docker-runner", endpoint=runner.url
     )
@@ -58,7 +58,7 @@ def says(principal: Principal, runner: StubRunner) -> TargetFields:
 
 @pytest.fixture
 def target(place: WorkerProcess, principal: Principal, says: TargetFields) -> ExecutionTarget:
-    """A runner's target on which a call was made, and `echo` is allowed."""
+    """Create a runner's target that allows `echo`, and make one call to it."""
     target = create_target_row(says, actor="test", target_id="target_known")
     allow_on_target(target, ["echo"], actor="test")
     assert worked(place, handed_in(principal)).status == "succeeded"
@@ -66,7 +66,7 @@ def target(place: WorkerProcess, principal: Principal, says: TargetFields) -> Ex
 
 
 def handed_in(principal: Principal, calls: int = 1) -> str:
-    """Return the id of a run of calls that no worker has taken yet."""
+    """Submit a run of calls and return its id; no worker has claimed it yet."""
     call: dict[str, Any] = {"name": "echo", "args": {}, "targetId": "target_known"}
     return submit_run(
         principal=principal,
@@ -77,13 +77,13 @@ def handed_in(principal: Principal, calls: int = 1) -> str:
 
 
 def worked(place: WorkerProcess, run_id: str) -> Run:
-    """Return a run once the worker is done with it."""
+    """Let the worker run until it is idle; return the run."""
     place.work()
     return Run.objects.get(id=run_id)
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="asked every time elsewhere")
-def test_the_next_call_reads_neither_rules_nor_target(
+def test_the_next_call_queries_neither_rules_nor_the_target(
     target: ExecutionTarget,
     place: WorkerProcess,
     principal: Principal,
@@ -99,7 +99,7 @@ def test_the_next_call_reads_neither_rules_nor_target(
     assert (run.status, run.done_steps) == ("succeeded", 3)
 
 
-def test_each_call_is_told_as_it_begins_and_once_it_is_over(
+def test_each_call_is_audited_at_its_start_and_at_its_end(
     target: ExecutionTarget, place: WorkerProcess, principal: Principal
 ) -> None:
     run = worked(place, handed_in(principal, calls=2))
@@ -115,7 +115,7 @@ def test_each_call_is_told_as_it_begins_and_once_it_is_over(
     assert not OpenCall.objects.exists()
 
 
-def test_a_rule_that_denies_holds_for_the_next_call(
+def test_a_new_deny_rule_applies_to_the_next_call(
     target: ExecutionTarget, place: WorkerProcess, principal: Principal, runner: StubRunner
 ) -> None:
     run_id = handed_in(principal)
@@ -125,7 +125,7 @@ def test_a_rule_that_denies_holds_for_the_next_call(
     assert (len(runner.asked), AuditEntry.objects.filter(action="policy.denied").count()) == (1, 1)
 
 
-def test_a_rule_that_was_retired_allows_nothing_any_more(
+def test_a_retired_allow_rule_no_longer_applies(
     target: ExecutionTarget, place: WorkerProcess, principal: Principal, runner: StubRunner
 ) -> None:
     run_id = handed_in(principal)
@@ -134,7 +134,7 @@ def test_a_rule_that_was_retired_allows_nothing_any_more(
     assert len(runner.asked) == 1
 
 
-def test_a_target_that_was_disabled_is_not_called(
+def test_a_disabled_target_is_not_called(
     target: ExecutionTarget,
     place: WorkerProcess,
     principal: Principal,
@@ -147,7 +147,7 @@ def test_a_target_that_was_disabled_is_not_called(
     assert len(runner.asked) == 1
 
 
-def test_a_target_that_moved_is_called_where_it_is_now(
+def test_a_target_with_a_new_endpoint_is_called_there(
     target: ExecutionTarget,
     place: WorkerProcess,
     principal: Principal,
@@ -162,7 +162,7 @@ def test_a_target_that_moved_is_called_where_it_is_now(
     assert other.asked[0].headers["authorization"] == "Bearer anew"
 
 
-def test_another_target_under_the_same_id_is_another(
+def test_a_new_target_with_the_id_of_a_deleted_one_replaces_the_cached_one(
     target: ExecutionTarget,
     place: WorkerProcess,
     principal: Principal,

@@ -1,4 +1,4 @@
-"""A cancel is a transition: at once for every reader, and exactly one succeeds."""
+"""A cancel is a transition: every reader sees it at once, and exactly one of many succeeds."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def test_a_queued_run_is_canceled_and_never_starts(submit: Submit, principal: Pr
     assert take("w1") is None
 
 
-def test_the_error_of_a_canceled_run_says_who_and_why(submit: Submit, principal: Principal) -> None:
+def test_the_error_of_a_canceled_run_has_the_actor_and_the_reason(
+    submit: Submit, principal: Principal
+) -> None:
     run_id = submit()
     cancel_run(principal=principal, run_id=run_id, reason="wrong pages")
     error = get_run(principal=principal, run_id=run_id)["error"]
@@ -84,7 +86,7 @@ def test_cancel_against_finish_leaves_one_terminal_status(
         assert ends.count() == 1
 
 
-def test_what_a_worker_writes_behind_a_cancel_is_refused(
+def test_a_write_of_a_worker_after_a_cancel_is_refused(
     submit: Submit, principal: Principal
 ) -> None:
     run_id = submit()
@@ -104,7 +106,7 @@ def test_a_run_that_waits_for_a_person_can_be_canceled(
     assert fresh(run.id).waiting_for is None
 
 
-def test_another_workspaces_run_is_not_found_and_goes_on(
+def test_a_run_of_another_workspace_is_not_found_and_not_canceled(
     submit: Submit, stranger: Principal
 ) -> None:
     run_id = submit()

@@ -1,4 +1,4 @@
-"""Direct calls that a worker carries: what their caller gets, and what the audit log says."""
+"""Direct calls that run on a worker: the response to the caller, and the audit events."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LONG_S = 60.0
 
 @pytest.fixture
 def carried(monkeypatch: pytest.MonkeyPatch, project: Path) -> None:
-    """Have a worker carry calls of file tools, as if they needed a browser: none is here."""
+    """Run calls of file tools on a worker, as browser tools do; no browser is needed."""
     here = registry.get_tool
 
     def look(name: str) -> Any:
@@ -48,7 +48,7 @@ def carried(monkeypatch: pytest.MonkeyPatch, project: Path) -> None:
 
 @pytest.fixture
 def worker(principal: Principal) -> Iterator[None]:
-    """A worker that carries what there is, on a thread of its own."""
+    """Start a worker on a thread of its own that claims runs until the test ends."""
     over = threading.Event()
 
     def work() -> None:
@@ -68,7 +68,7 @@ def worker(principal: Principal) -> Iterator[None]:
 
 
 def made(principal: Principal, name: str, **more: Any) -> DirectCallResult:
-    """Make a call and return what it answered."""
+    """Make a direct call and return its result."""
     args = more.pop("args", {})
     return asyncio.run(
         call_tool(principal=principal, request=DirectCallRequest(name, args, **more))
@@ -77,7 +77,9 @@ def made(principal: Principal, name: str, **more: Any) -> DirectCallResult:
 
 @pytest.mark.usefixtures("carried", "worker")
 @pytest.mark.parametrize("size", [10, 65_500, 400_000])
-def test_the_caller_gets_the_whole_output(principal: Principal, project: Path, size: int) -> None:
+def test_the_caller_receives_the_complete_output(
+    principal: Principal, project: Path, size: int
+) -> None:
     (project / LONG).write_text("x" * size)
     answered = made(principal, "read_file", args={"path": LONG})
     assert answered.run_id is not None
@@ -85,13 +87,13 @@ def test_the_caller_gets_the_whole_output(principal: Principal, project: Path, s
 
 
 def ends(action: str) -> list[dict[str, Any]]:
-    """Return what the audit log says of calls that ended so."""
+    """Return the metadata of the audit entries with this action."""
     rows = AuditEntry.objects.filter(action=action, resource_type="tool")
     return list(rows.values_list("metadata", flat=True))
 
 
 async def handed_in(principal: Principal) -> asyncio.Task[DirectCallResult]:
-    """Begin a call, and return it when it has its run."""
+    """Start a direct call, wait until its run exists, and return the task."""
     asked = DirectCallRequest("get_runtime_info")
     calling = asyncio.ensure_future(call_tool(principal=principal, request=asked))
     async with asyncio.timeout(LONG_S):
@@ -108,7 +110,7 @@ def ask_and_work() -> None:
 
 
 @pytest.mark.usefixtures("carried")
-def test_a_call_whose_run_waits_for_a_person_has_its_closing_row(principal: Principal) -> None:
+def test_a_call_whose_run_waits_for_a_person_is_audited_as_failed(principal: Principal) -> None:
     async def call() -> None:
         calling = await handed_in(principal)
         await in_long_thread(ask_and_work)
@@ -121,7 +123,7 @@ def test_a_call_whose_run_waits_for_a_person_has_its_closing_row(principal: Prin
 
 
 @pytest.mark.usefixtures("carried")
-def test_a_call_whose_caller_hangs_up_has_its_closing_row(principal: Principal) -> None:
+def test_a_call_whose_caller_disconnects_is_audited_as_interrupted(principal: Principal) -> None:
     async def hang_up() -> None:
         calling = await handed_in(principal)
         calling.cancel()
@@ -134,12 +136,12 @@ def test_a_call_whose_caller_hangs_up_has_its_closing_row(principal: Principal) 
 
 
 @pytest.mark.usefixtures("carried", "worker")
-def test_the_limit_of_a_carried_call_is_its_steps(principal: Principal) -> None:
+def test_the_timeout_of_a_call_is_the_timeout_of_its_step(principal: Principal) -> None:
     made(principal, "get_runtime_info", timeout_ms=4999)
     assert RunStep.objects.get().input["timeoutMs"] == 4999
 
 
-def test_a_step_gives_its_tool_no_more_time_than_its_call_has(
+def test_a_tool_gets_no_more_time_than_the_timeout_of_its_call(
     principal: Principal, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left: list[float] = []
@@ -163,13 +165,13 @@ def test_a_step_gives_its_tool_no_more_time_than_its_call_has(
 
 
 def about_calls() -> list[tuple[str, dict[str, Any]]]:
-    """Return what the audit log tells of the calls themselves, oldest first."""
+    """Return the audit events of the calls themselves, oldest first."""
     rows = AuditEntry.objects.filter(action__startswith="tool.", resource_type="tool")
     return list(rows.order_by("id").values_list("action", "metadata"))
 
 
 @pytest.mark.usefixtures("carried")
-def test_a_carried_call_is_told_before_its_run_begins(principal: Principal) -> None:
+def test_a_call_on_a_worker_is_audited_before_its_run_starts(principal: Principal) -> None:
     async def look() -> list[tuple[str, dict[str, Any]]]:
         calling = await handed_in(principal)
         seen = await in_thread(about_calls)
@@ -191,7 +193,7 @@ def test_a_carried_call_is_told_before_its_run_begins(principal: Principal) -> N
         ("write_to_file", {"path": LONG, "content": "", "dryRun": False}, "E_POLICY_VIOLATION"),
     ],
 )
-def test_the_log_tells_the_code_that_the_caller_reads(
+def test_the_audit_log_has_the_error_code_that_the_caller_receives(
     principal: Principal, name: str, args: dict[str, Any], code: str
 ) -> None:
     with pytest.raises(FailedCall) as failed:
@@ -202,7 +204,7 @@ def test_the_log_tells_the_code_that_the_caller_reads(
 
 
 @pytest.mark.usefixtures("carried", "worker")
-def test_each_call_with_one_key_has_rows_of_its_own(principal: Principal) -> None:
+def test_each_call_with_the_same_key_has_audit_entries_of_its_own(principal: Principal) -> None:
     first, again = (made(principal, "get_runtime_info", key="k") for _ in range(2))
     assert first.run_id == again.run_id
     told = [(action, told["callId"], told["runId"]) for action, told in about_calls()]
@@ -214,7 +216,9 @@ def test_each_call_with_one_key_has_rows_of_its_own(principal: Principal) -> Non
 
 
 @pytest.mark.usefixtures("carried", "worker")
-def test_a_key_that_was_used_for_another_call_leaves_one_row(principal: Principal) -> None:
+def test_a_key_used_for_a_different_call_leaves_one_refusal_in_the_audit_log(
+    principal: Principal,
+) -> None:
     made(principal, "list_files", args={"path": "game"}, key="k")
     with pytest.raises(Conflict):
         made(principal, "list_files", args={"path": "."}, key="k")

@@ -1,4 +1,4 @@
-"""A new key goes first in CONTINUITY_SECRET_KEYS: what was made under the old one stays good."""
+"""A new key goes first in CONTINUITY_SECRET_KEYS: what the old key signed stays valid."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def hand_in(principal: Principal) -> SubmittedRun:
     )
 
 
-def test_a_token_stays_good_until_its_key_goes(principal: Principal) -> None:
+def test_a_token_is_valid_until_its_key_is_removed(principal: Principal) -> None:
     secret = create_token(name="ci")
     with new_key_first():
         caller = authenticate(secret)
@@ -51,7 +51,7 @@ def test_a_token_stays_good_until_its_key_goes(principal: Principal) -> None:
         authenticate(secret)
 
 
-def test_a_waiting_run_goes_on_under_its_approval(
+def test_a_waiting_run_resumes_with_an_approval_under_the_old_key(
     place: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
     run = call("note:a,risk:b", effect="once")
@@ -63,7 +63,7 @@ def test_a_waiting_run_goes_on_under_its_approval(
     assert Confirmation.objects.count() == 1
 
 
-def test_an_approved_call_is_good_once_all_the_same(principal: Principal) -> None:
+def test_an_approval_under_the_old_key_is_used_once(principal: Principal) -> None:
     create_rule(RuleFields("confirm", tool="run_task_template"), actor="t")
     with pytest.raises(ConfirmationRequired) as asked:
         hand_in(principal)
@@ -78,14 +78,14 @@ def test_an_approved_call_is_good_once_all_the_same(principal: Principal) -> Non
     assert Run.objects.count() == 1
 
 
-def test_a_repeated_submit_still_reads_as_the_same(principal: Principal) -> None:
+def test_a_repeated_submit_still_matches_the_first(principal: Principal) -> None:
     first = hand_in(principal)
     with new_key_first():
         again = hand_in(principal)
     assert (again.run_id, again.inputs_match) == (first.run_id, True)
 
 
-def test_a_repeated_message_still_gets_its_answer(api: httpx.Client) -> None:
+def test_a_repeated_message_still_returns_its_first_answer(api: httpx.Client) -> None:
     said = {"user_id": "alice", "message": "What came of it?", "idempotency_key": "k"}
     first = api.post("/api/v1/chat", json=said)
     with new_key_first():
@@ -95,7 +95,7 @@ def test_a_repeated_message_still_gets_its_answer(api: httpx.Client) -> None:
     assert other.status_code == 409
 
 
-def test_a_link_that_signs_in_still_does(principal: Principal) -> None:
+def test_a_login_link_stays_valid(principal: Principal) -> None:
     with override_settings(ONE_TIME_LOGIN=True):
         path = create_login_path()
     with new_key_first(), override_settings(ONE_TIME_LOGIN=True):

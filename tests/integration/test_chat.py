@@ -1,4 +1,4 @@
-"""POST /chat's service: what is asked first, what is decided, and what is written down."""
+"""The service of POST /chat: its questions, its decisions, and the rows it writes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.continuity import HARMLESS, KNOWN, PATH, RISKY, Say
 pytest_plugins = ["tests.support.chat_fixtures"]
 
 
-def test_a_harmless_message_with_its_slots_is_acted_on(tell: Say) -> None:
+def test_a_harmless_message_with_all_slots_gets_mode_act(tell: Say) -> None:
     answer = tell(HARMLESS)
     trace = answer["trace"]
     assert (trace["mode"], trace["task_type"]) == ("act", "execution")
@@ -35,7 +35,7 @@ def test_a_harmless_message_with_its_slots_is_acted_on(tell: Say) -> None:
     assert not Confirmation.objects.exists()
 
 
-def test_missing_slots_are_asked_for_and_nothing_is_decided(tell: Say) -> None:
+def test_missing_slots_lead_to_questions_and_no_decision(tell: Say) -> None:
     answer = tell(RISKY, slots={})
     assert answer["trace"]["mode"] == "clarify_first"
     assert answer["trace"]["missing_slots"] == list(KNOWN)
@@ -48,7 +48,7 @@ def test_missing_slots_are_asked_for_and_nothing_is_decided(tell: Say) -> None:
     assert Conversation.objects.count() == 1
 
 
-def test_answers_in_the_session_supply_the_slots_of_what_was_asked(tell: Say) -> None:
+def test_answers_in_the_session_fill_the_missing_slots(tell: Say) -> None:
     asked = tell(RISKY, slots={})
     session = asked["session_id"]
     tell("1. staging 2. the orders table", slots={}, session_id=session)
@@ -63,7 +63,7 @@ def test_answers_in_the_session_supply_the_slots_of_what_was_asked(tell: Say) ->
     }
 
 
-def test_a_new_request_leaves_open_questions_behind(tell: Say) -> None:
+def test_a_new_request_discards_open_questions(tell: Say) -> None:
     session = tell(RISKY, slots={})["session_id"]
     answer = tell("What is an index?", slots={}, session_id=session)
     assert answer["trace"]["task_type"] == "concept_exploration"
@@ -93,12 +93,12 @@ def test_a_risky_message_waits_for_a_person(tell: Say) -> None:
 
 
 @override_settings(CONFIRM_DELIVERY="out_of_band")
-def test_out_of_band_no_token_passes_the_host(tell: Say) -> None:
+def test_out_of_band_delivery_returns_no_token(tell: Say) -> None:
     asked = tell(RISKY)["trace"]["high_risk_confirmation"]
     assert asked.keys() == {"required", "confirmation_id", "expires_at"}
 
 
-def test_the_gate_wins_over_the_score_and_slots_are_not_risky_by_themselves(tell: Say) -> None:
+def test_the_gate_overrides_the_score_and_slots_alone_do_not_trigger_it(tell: Say) -> None:
     slots = {**KNOWN, "environment": "production", "target": "delete all customers"}
     assert tell(HARMLESS, slots=slots)["trace"]["mode"] == "act"
     deploy = tell("Deploy build 42.", slots=slots)["trace"]
@@ -106,7 +106,7 @@ def test_the_gate_wins_over_the_score_and_slots_are_not_risky_by_themselves(tell
     assert deploy["l4_gate"]["reason"].startswith("production")
 
 
-def test_an_answer_that_asks_for_something_risky_is_gated_too(tell: Say) -> None:
+def test_the_gate_also_checks_answers_to_questions(tell: Say) -> None:
     session = tell("Tidy up the project.", slots={})["session_id"]
     tell("1. staging 2. the project", slots={}, session_id=session)
     answer = tell("3. drop the database afterwards", slots={}, session_id=session)
@@ -115,7 +115,7 @@ def test_an_answer_that_asks_for_something_risky_is_gated_too(tell: Say) -> None
     assert not Decision.objects.filter(mode="act", arguments__message="Tidy up the project.")
 
 
-def test_what_is_like_a_grave_event_is_gated_and_never_by_itself(tell: Say) -> None:
+def test_the_gate_hits_on_similarity_to_an_earlier_l4_event_only(tell: Say) -> None:
     first = tell(HARMLESS)
     assert first["trace"]["l4_gate"]["top"] == 0.0
     Event.objects.filter(pk=first["trace"]["entry_id"]).update(layer="L4")
@@ -126,13 +126,15 @@ def test_what_is_like_a_grave_event_is_gated_and_never_by_itself(tell: Say) -> N
     assert not tell("Compile the documentation.")["trace"]["l4_gate"]["hit"]
 
 
-def test_another_users_past_is_not_seen(tell: Say) -> None:
+def test_the_events_of_another_user_are_not_read(tell: Say) -> None:
     tell(HARMLESS, user_id="bob")
     Event.objects.update(layer="L4")
     assert tell(HARMLESS)["trace"]["l4_gate"]["top"] == 0.0
 
 
-def test_failures_of_its_kind_cost_a_later_message(principal: Principal, tell: Say) -> None:
+def test_similar_failures_lower_the_score_of_a_later_message(
+    principal: Principal, tell: Say
+) -> None:
     for _ in range(3):
         failed = tell(HARMLESS)["decision_id"]
         call = {
@@ -153,7 +155,7 @@ def test_failures_of_its_kind_cost_a_later_message(principal: Principal, tell: S
     assert tell("Compile the documentation.")["trace"]["matched_failure_types"] == []
 
 
-def test_a_path_that_worked_raises_the_gain(principal: Principal, tell: Say) -> None:
+def test_a_matching_success_path_raises_the_predicted_gain(principal: Principal, tell: Say) -> None:
     plain = tell("Read the notes of the release.")
     put_success_path(principal=principal, call={"user_id": "alice", **PATH})
     answer = tell("Read the notes of the release.", slots={**KNOWN, "url": "https://example.com"})
@@ -165,7 +167,7 @@ def test_a_path_that_worked_raises_the_gain(principal: Principal, tell: Say) -> 
     assert PATH["name"] in answer["response"]
 
 
-def test_the_parts_add_up_to_the_score(tell: Say) -> None:
+def test_the_score_is_the_sum_of_its_parts(tell: Say) -> None:
     tell(RISKY)
     answer = tell(RISKY)
     parts, trace = answer["decision"], answer["trace"]
@@ -175,7 +177,7 @@ def test_the_parts_add_up_to_the_score(tell: Say) -> None:
     assert parts["score"] == pytest.approx(total, abs=0.001)
 
 
-def test_a_decision_leaves_one_row_of_each_kind(tell: Say) -> None:
+def test_a_decision_writes_one_row_of_each_kind(tell: Say) -> None:
     answer = tell(HARMLESS)
     trace = answer["trace"]
     decision, event, outcome = Decision.objects.get(), Event.objects.get(), Outcome.objects.get()
@@ -191,7 +193,7 @@ def test_a_decision_leaves_one_row_of_each_kind(tell: Say) -> None:
     assert decision.trace == trace
 
 
-def test_no_row_holds_a_secret_or_the_token(tell: Say) -> None:
+def test_no_row_contains_a_secret_or_the_token(tell: Say) -> None:
     secret = "sk-" + "a1B2" * 12
     answer = tell(f"Put the API key {secret} into the readme.")
     token = answer["trace"]["high_risk_confirmation"]["confirm_token"]
@@ -208,7 +210,7 @@ def test_the_reply_is_in_the_language_of_the_message(tell: Say) -> None:
     assert "confirmation" in tell(RISKY)["response"]
 
 
-def test_a_hint_is_one_question_and_stops_when_it_is_understood(tell: Say) -> None:
+def test_a_hint_is_one_question_and_stops_after_the_user_understood(tell: Say) -> None:
     message = "As a founder I must accept the offer and read the notes."
     first = tell(message, session_id="s")
     question = first["trace"]["reality_first"]["question"]
@@ -219,13 +221,13 @@ def test_a_hint_is_one_question_and_stops_when_it_is_understood(tell: Say) -> No
 
 
 @pytest.mark.parametrize("message", [" ", "\n\t", "删" * 30_000])
-def test_a_message_that_says_nothing_or_too_much_is_refused(tell: Say, message: str) -> None:
+def test_an_empty_or_too_long_message_is_refused(tell: Say, message: str) -> None:
     with pytest.raises(InvalidInput, match="message"):
         tell(message)
     assert not Conversation.objects.exists()
 
 
-def test_only_users_of_the_credential_are_acted_for_and_refusals_are_audited(
+def test_a_credential_acts_only_for_its_users_and_refusals_are_audited(
     principal: Principal, tell: Say
 ) -> None:
     bound = Principal(
@@ -247,7 +249,7 @@ def test_only_users_of_the_credential_are_acted_for_and_refusals_are_audited(
     assert AuditEntry.objects.filter(action="access.refused", actor="token:bound").count() == 2
 
 
-def test_the_scope_is_asked_for(principal: Principal) -> None:
+def test_chat_requires_its_scope(principal: Principal) -> None:
     reader = Principal(
         "token:reader",
         principal.tenant_id,

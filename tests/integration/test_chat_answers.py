@@ -1,4 +1,4 @@
-"""One key, one answer: for 24 hours, also of many calls at once, and whoever words it."""
+"""One answer per idempotency key: for 24 hours, for concurrent calls, and with any responder."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def ask(principal: Principal) -> Callable[..., dict[str, Any]]:
 Ask = Callable[..., dict[str, Any]]
 
 
-def test_the_same_key_and_body_again_is_the_same_answer_without_the_token(ask: Ask) -> None:
+def test_a_repeated_key_and_body_returns_the_same_answer_without_the_token(ask: Ask) -> None:
     first, again = ask(), ask()
     token = first["trace"]["high_risk_confirmation"].pop("confirm_token")
     assert token
@@ -63,7 +63,7 @@ def test_the_same_key_with_another_body_is_a_conflict_and_audited(
 
 
 @pytest.mark.parametrize("key", ["", " ", "\n"])
-def test_a_blank_key_is_refused_in_these_words(ask: Ask, key: str) -> None:
+def test_a_blank_key_is_refused_with_a_fixed_message(ask: Ask, key: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         ask(idempotency_key=key)
     assert refused.value.message == "idempotency_key is required"
@@ -73,7 +73,7 @@ def test_a_key_belongs_to_its_user(ask: Ask) -> None:
     assert ask()["decision_id"] != ask(user_id="bob")["decision_id"]
 
 
-def test_a_key_is_free_again_after_a_day_and_old_answers_are_forgotten(ask: Ask) -> None:
+def test_a_key_is_free_after_a_day_and_expired_answers_are_deleted(ask: Ask) -> None:
     first = ask()
     ChatAnswer.objects.update(created_at=datetime.now(UTC) - timedelta(hours=24, seconds=1))
     assert ask(message="Delete the users table.")["decision_id"] != first["decision_id"]
@@ -85,7 +85,7 @@ def test_a_key_is_free_again_after_a_day_and_old_answers_are_forgotten(ask: Ask)
     assert ChatAnswer.objects.get().idempotency_key == "other"
 
 
-def test_twenty_calls_at_once_with_one_key_are_one_decision(ask: Ask) -> None:
+def test_twenty_concurrent_calls_with_one_key_make_one_decision(ask: Ask) -> None:
     made = at_once([ask] * 20)
     tokens = [one["trace"]["high_risk_confirmation"].pop("confirm_token", None) for one in made]
     assert len([token for token in tokens if token]) == 1
@@ -94,25 +94,25 @@ def test_twenty_calls_at_once_with_one_key_are_one_decision(ask: Ask) -> None:
     assert AuditEntry.objects.filter(action="decision.made").count() == 1
 
 
-def test_two_messages_at_once_of_one_session_are_two_decisions(ask: Ask) -> None:
+def test_concurrent_messages_of_one_session_are_separate_decisions(ask: Ask) -> None:
     calls = [partial(ask, idempotency_key=f"k{n}", session_id="s") for n in range(8)]
     made = at_once(calls)
     assert len({one["decision_id"] for one in made}) == 8
 
 
-def test_a_refused_message_takes_no_key(ask: Ask) -> None:
+def test_a_refused_message_uses_no_key(ask: Ask) -> None:
     with pytest.raises(InvalidInput):
         ask(message=" ")
     assert not ChatAnswer.objects.exists()
 
 
 class Poet:
-    """A responder of an installation's own; counts what it words."""
+    """A custom responder that counts its replies."""
 
     said = 0
 
     def compose(self, decided: ReplyRequest) -> str:
-        """Word it, slowly enough for others to come meanwhile."""
+        """Return a reply, slowly enough for other calls to arrive meanwhile."""
         Poet.said += 1
         time.sleep(0.3)
         return f"A poem about {decided.rule}\0"
@@ -122,31 +122,31 @@ class Mute:
     """A responder that fails."""
 
     def compose(self, decided: ReplyRequest) -> str:
-        """Raise."""
+        """Raise an error."""
         raise OSError("no model here: sk-secret")
 
 
 class Sleeper:
-    """A responder that does not come back in time."""
+    """A responder that does not return in time."""
 
     over = threading.Event()
 
     def compose(self, decided: ReplyRequest) -> str:
-        """Wait for the test's end."""
+        """Wait until the test ends."""
         Sleeper.over.wait(60)
         return "too late"
 
 
 @pytest.fixture
 def awake() -> Iterator[None]:
-    """Let the sleeper go when the test is over."""
+    """Release the sleeper when the test ends."""
     Sleeper.over.clear()
     yield
     Sleeper.over.set()
 
 
 @override_settings(CONTINUITY_RESPONDER=f"{__name__}.Poet")
-def test_another_responder_words_it_once_and_decides_nothing(ask: Ask) -> None:
+def test_a_custom_responder_is_called_once_and_does_not_change_the_decision(ask: Ask) -> None:
     Poet.said = 0
     made = at_once([ask] * 6)
     assert {one["response"] for one in made} == {"A poem about irreversible_deletion\ufffd"}
@@ -163,7 +163,7 @@ def test_a_responder_that_fails_is_replaced_by_the_built_in_one(ask: Ask) -> Non
 
 @pytest.mark.usefixtures("awake")
 @override_settings(CONTINUITY_RESPONDER=f"{__name__}.Sleeper")
-def test_a_responder_that_is_late_is_not_waited_for(
+def test_a_late_responder_is_replaced_by_the_built_in_one(
     ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(responder, "TIMEOUT_S", 0.2)
@@ -171,10 +171,10 @@ def test_a_responder_that_is_late_is_not_waited_for(
 
 
 @override_settings(CONTINUITY_RESPONDER=f"{__name__}.Mute")
-def test_words_that_nobody_brought_are_those_that_stand(
+def test_an_answer_without_a_custom_reply_keeps_the_built_in_text(
     ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The process that asked for them died."""
+    """The process that requested the reply died before it stored one."""
     first = ask()
     ChatAnswer.objects.update(worded=False)
     monkeypatch.setattr(answers, "TIMEOUT_S", 0.0)

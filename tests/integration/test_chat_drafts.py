@@ -1,5 +1,5 @@
-"""A message is worked out before its user's row is locked: what came meanwhile is not overlooked,
-and nobody waits for reading and reckoning.
+"""A message is evaluated before its user's row is locked. The service detects changes made
+meanwhile, and no other call waits for the evaluation.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ pytest_plugins = ["tests.support.chat_fixtures"]
 
 @pytest.fixture
 def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:
-    """Have something happen after the next message was drafted: `meanwhile(partial(tell, "…"))`."""
+    """Run a function after the next message is drafted: `meanwhile(partial(tell, "…"))`."""
     todo: list[Callable[[], object]] = []
 
     def drafted(*args: Any) -> evaluation.Draft:
@@ -41,14 +41,14 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]
     return todo.append
 
 
-def test_a_message_that_was_overtaken_in_its_session_is_worked_out_again(
+def test_a_message_is_evaluated_again_after_another_one_in_its_new_session(
     tell: Say, meanwhile: Callable[..., None]
 ) -> None:
     meanwhile(partial(tell, "How would I empty the orders table?", session_id="s"))
     assert tell("Yes, do it.", session_id="s")["trace"]["mode"] == "confirm"
 
 
-def test_one_that_was_overtaken_in_a_known_session_too(
+def test_a_message_is_evaluated_again_after_another_one_in_its_known_session(
     tell: Say, meanwhile: Callable[..., None]
 ) -> None:
     tell(HARMLESS, session_id="s")
@@ -58,7 +58,7 @@ def test_one_that_was_overtaken_in_a_known_session_too(
 
 
 @pytest.mark.parametrize("before", [0, 1])
-def test_a_grave_event_of_another_session_that_came_meanwhile_counts(
+def test_an_l4_event_of_another_session_recorded_meanwhile_counts(
     tell: Say, meanwhile: Callable[..., None], before: int
 ) -> None:
     def grave() -> None:
@@ -72,7 +72,7 @@ def test_a_grave_event_of_another_session_that_came_meanwhile_counts(
     assert (gate["hit"], gate["top"]) == (True, 1.0)
 
 
-def test_a_key_that_was_taken_meanwhile_has_its_answer(
+def test_a_key_used_meanwhile_returns_the_stored_answer(
     tell: Say, meanwhile: Callable[..., None]
 ) -> None:
     first: list[dict[str, Any]] = []
@@ -81,7 +81,7 @@ def test_a_key_that_was_taken_meanwhile_has_its_answer(
     assert Decision.objects.count() == ChatAnswer.objects.count() == 1
 
 
-def test_nothing_is_read_or_compared_while_the_user_is_locked(
+def test_no_text_is_evaluated_while_the_user_is_locked(
     tell: Say, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[tuple[str, bool]] = []
@@ -130,7 +130,7 @@ def test_many_threads_read_a_users_past_once(tell: Say, principal: Principal) ->
     owner, past = Owner(principal.tenant_id, principal.workspace_id, "alice"), UserSignatures()
     wanted = signature(HARMLESS)
     before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)  # so that they get into each other's way
+    sys.setswitchinterval(1e-6)  # switch threads often, so that they interleave
     try:
         near = at_once([partial(past.near, owner, wanted, at_least=0.4, most=12)] * 12)
     finally:
@@ -149,7 +149,9 @@ def test_an_intent_that_looks_like_json_is_a_text(
     assert tell(f"{intent} {intent}")["trace"]["best_success_path"]["name"] == "n"
 
 
-def test_of_many_paths_the_one_that_serves_best_is_named(tell: Say, principal: Principal) -> None:
+def test_the_best_matching_of_many_success_paths_is_returned(
+    tell: Say, principal: Principal
+) -> None:
     for number in range(30):
         path = {**PATH, "intent": f"Count the rows of table {number}", "name": f"way {number}"}
         put_success_path(principal=principal, call={"user_id": "alice", **path})

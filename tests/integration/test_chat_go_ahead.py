@@ -1,5 +1,5 @@
-"""What was asked for and waits for a person is what a later "go ahead" is about, whatever was said
-in between.
+"""A later "go ahead" refers to the request that waits for a person, whatever messages came in
+between.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ RISKY = "Delete the production database."
 
 @pytest.fixture
 def say(principal: Principal) -> Say:
-    """Say something in one session as alice; return the trace: `say("…", session_id="other")`."""
+    """Send a message in one session as alice; return the trace: `say("…", session_id="other")`."""
     count = iter(range(1000))
 
     def send(message: str, **changed: Any) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def say(principal: Principal) -> Say:
         ("Pay 500 dollars to Bob.", ["你好"], "do it"),
     ],
 )
-def test_a_go_ahead_after_something_else_waits_for_a_person_too(
+def test_a_go_ahead_after_other_messages_waits_for_a_person_too(
     say: Say, risky: str, between: list[str], do_it: str
 ) -> None:
     assert say(risky)["mode"] == "confirm"
@@ -61,13 +61,13 @@ def test_a_go_ahead_after_something_else_waits_for_a_person_too(
     assert say(do_it)["mode"] == "confirm"
 
 
-def test_what_was_only_asked_back_about_waits_as_well(say: Say) -> None:
+def test_a_go_ahead_after_an_unanswered_question_waits_as_well(say: Say) -> None:
     assert say(RISKY, slots={})["mode"] == "clarify_first"
     assert say("What is an index?")["mode"] == "act"
     assert say("go ahead")["mode"] == "confirm"
 
 
-def test_what_was_like_a_grave_event_waits_as_well(say: Say) -> None:
+def test_a_go_ahead_after_a_message_similar_to_an_l4_event_waits_as_well(say: Say) -> None:
     entry = say("Count the rows of the table.", session_id="before")["entry_id"]
     Event.objects.filter(pk=entry).update(layer="L4")
     assert say("Count the rows of the table.")["mode"] == "confirm"
@@ -77,14 +77,14 @@ def test_what_was_like_a_grave_event_waits_as_well(say: Say) -> None:
     assert then["mode"] == "confirm"
 
 
-def test_once_confirmed_it_waits_no_more(say: Say) -> None:
+def test_a_go_ahead_after_the_confirmation_does_not_wait(say: Say) -> None:
     asked = say(RISKY)["decision_id"]
     confirmations.confirm(decision_id=asked, by="admin:eve", how="admin")
     assert say("ok thanks.")["mode"] == "act"
     assert say("go ahead")["mode"] == "act"
 
 
-def test_once_refused_it_has_to_be_asked_for_anew(say: Say) -> None:
+def test_a_go_ahead_after_the_refusal_requires_a_new_confirmation(say: Say) -> None:
     asked = say(RISKY)["decision_id"]
     confirmations.refuse(decision_id=asked, by="admin:eve", how="admin")
     say("ok thanks.")
@@ -92,13 +92,13 @@ def test_once_refused_it_has_to_be_asked_for_anew(say: Say) -> None:
 
 
 @pytest.mark.parametrize("message", ["Don't do it.", "Count the rows.", "Should I do it?"])
-def test_what_is_no_go_ahead_is_let_pass(say: Say, message: str) -> None:
+def test_a_message_that_is_no_go_ahead_does_not_wait(say: Say, message: str) -> None:
     say(RISKY)
     say("ok thanks.")
     assert say(message)["mode"] in ("act", "clarify_first")
 
 
-def test_another_session_is_about_something_else(say: Say) -> None:
+def test_a_go_ahead_in_another_session_does_not_wait(say: Say) -> None:
     say(RISKY)
     say("ok thanks.", session_id="other")
     assert say("go ahead", session_id="other")["mode"] == "act"

@@ -1,4 +1,4 @@
-"""Whose turn it is, and that a turn is taken once."""
+"""Dispatch order: which run is claimed next, and that each run is claimed once."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_workspace_with_fewer_running_goes_first(make_run: MakeRun, worker: st
     assert [claim_id(worker) for _ in range(4)] == [busy[0], late, busy[1], busy[2]]
 
 
-def test_runs_that_go_on_come_before_runs_that_start(make_run: MakeRun, worker: str) -> None:
+def test_resumed_runs_are_claimed_before_new_runs(make_run: MakeRun, worker: str) -> None:
     waiting = make_run(created_at=at(1)).id
     gone_on = make_run(created_at=at(5), started_at=at(6), status="running", epoch=2).id
     assert [claim_id(worker), claim_id(worker)] == [gone_on, waiting]
@@ -68,14 +68,14 @@ def test_runs_that_go_on_come_before_runs_that_start(make_run: MakeRun, worker: 
         {"status": "running", "ready": False, "waiting_for": {"type": "answer"}},
     ],
 )
-def test_what_is_not_eligible_is_left_alone(
+def test_an_ineligible_run_is_not_claimed(
     make_run: MakeRun, worker: str, columns: dict[str, object]
 ) -> None:
     make_run(**columns)
     assert take(worker) is None
 
 
-def test_a_claim_starts_the_run_under_a_new_epoch_and_takes_the_bell_down(
+def test_a_claim_starts_the_run_with_a_new_epoch_and_deletes_its_wakeup(
     make_run: MakeRun, worker: str
 ) -> None:
     run = make_run(epoch=4)
@@ -89,7 +89,9 @@ def test_a_claim_starts_the_run_under_a_new_epoch_and_takes_the_bell_down(
     assert list(RunEvent.objects.values_list("type", flat=True)) == ["run.started"]
 
 
-def test_going_on_keeps_the_start_and_tells_run_resumed(make_run: MakeRun, worker: str) -> None:
+def test_a_resumed_run_keeps_its_start_and_emits_run_resumed(
+    make_run: MakeRun, worker: str
+) -> None:
     run = make_run(status="running", started_at=at(1), epoch=1)
     assert take(worker)
     run.refresh_from_db()
@@ -116,14 +118,14 @@ def test_slots_above_a_lowered_maximum_are_not_taken(make_run: MakeRun, worker: 
     assert sorted(taken) == [0, 1]
 
 
-def test_a_raised_maximum_makes_new_slots(principal: Principal) -> None:
+def test_a_raised_maximum_creates_new_slots(principal: Principal) -> None:
     with override_settings(MAX_CONCURRENT_RUNS=8):
         at_once([ensure_slots] * 4)
     assert sorted(Slot.objects.values_list("number", flat=True)) == list(range(8))
 
 
 @override_settings(MAX_CONCURRENT_RUNS=3)
-def test_many_claimers_take_each_run_once_and_never_too_many(
+def test_concurrent_claims_take_each_run_once_and_never_exceed_the_slots(
     make_run: MakeRun, worker: str
 ) -> None:
     for n in range(12):
@@ -135,7 +137,7 @@ def test_many_claimers_take_each_run_once_and_never_too_many(
     assert set(Run.objects.filter(status="running").values_list("id", flat=True)) == set(taken)
 
 
-def test_of_many_who_lease_one_run_one_has_it(make_run: MakeRun, worker: str) -> None:
+def test_one_of_many_workers_gets_the_lease_of_a_run(make_run: MakeRun, worker: str) -> None:
     run = make_run()
     leased = at_once([partial(lease_run, run, worker_id=f"w{n}") for n in range(6)])
     run.refresh_from_db()
@@ -145,17 +147,19 @@ def test_of_many_who_lease_one_run_one_has_it(make_run: MakeRun, worker: str) ->
     assert RunEvent.objects.filter(run=run).count() == 1
 
 
-def test_a_run_pinned_to_a_living_worker_is_left_to_it(make_run: MakeRun, worker: str) -> None:
+def test_a_run_pinned_to_a_live_worker_is_claimed_by_it_alone(
+    make_run: MakeRun, worker: str
+) -> None:
     run = make_run(pinned_worker=worker)
     assert take("another") is None
     assert claim_id(worker) == run.id
 
 
 @pytest.mark.parametrize("lost", [True, False])
-def test_a_run_pinned_to_a_worker_that_is_gone_is_anybodys(
+def test_a_run_pinned_to_a_lost_worker_may_be_claimed_by_any(
     make_run: MakeRun, worker: str, lost: bool
 ) -> None:
-    """The pin may be written after the loss was dealt with: by a submit that read the session."""
+    """A submit that read the session earlier may write the pin after the loss was handled."""
     run = make_run(pinned_worker="gone")
     if lost:
         now = datetime.now(UTC)
@@ -190,7 +194,7 @@ def test_cancel_against_claim_leaves_one_winner(
         ]
         held, canceled = at_once(calls)
         run.refresh_from_db()
-        assert run.status == "canceled"  # a cancel beats a claim, before it or after it
+        assert run.status == "canceled"  # a cancel wins over a claim, before or after it
         assert canceled["success"]
         types = list(RunEvent.objects.filter(run=run).order_by("seq").values_list("type", "seq"))
         started = [("run.started", 1)] if isinstance(held, Lease) else []
@@ -198,7 +202,7 @@ def test_cancel_against_claim_leaves_one_winner(
         Slot.objects.update(run_id=None, worker_id=None, workspace_id=None)
 
 
-def test_a_claim_reads_little(
+def test_a_claim_takes_few_queries(
     make_run: MakeRun, worker: str, django_assert_max_num_queries: Callable[..., object]
 ) -> None:
     for _ in range(5):
@@ -208,10 +212,8 @@ def test_a_claim_reads_little(
 
 
 @override_settings(MAX_CONCURRENT_RUNS=3)
-def test_a_workspace_that_floods_does_not_keep_another_waiting(
-    make_run: MakeRun, worker: str
-) -> None:
-    """Two hundred runs of one wait before six of the other; slots come free one by one."""
+def test_a_workspace_with_many_runs_does_not_starve_another(make_run: MakeRun, worker: str) -> None:
+    """Two hundred runs of one workspace wait before six of the other; slots free up one by one."""
     for n in range(200):
         make_run(created_at=at(n), workspace_id="flood")
     patient = [make_run(created_at=at(900 + n), workspace_id="patient").id for n in range(6)]
@@ -225,13 +227,13 @@ def test_a_workspace_that_floods_does_not_keep_another_waiting(
         Slot.objects.filter(run_id=over.run.id).update(
             run_id=None, worker_id=None, workspace_id=None
         )
-    # With three slots and two that want them, each has at least every third turn.
+    # Two workspaces share three slots, so each gets at least every third claim.
     assert all(order[:n].count("patient") >= n // 3 for n in range(len(order)))
     taken = [run.id for run in Run.objects.filter(workspace_id="patient", status="running")]
     assert sorted(taken) == sorted(patient)
 
 
-def test_whose_turn_it_is_is_one_statement_on_an_index(make_run: MakeRun, worker: str) -> None:
+def test_the_next_run_is_found_by_one_indexed_query(make_run: MakeRun, worker: str) -> None:
     one = make_run(status="succeeded")
     columns = {field.attname: getattr(one, field.attname) for field in Run._meta.fields}
     many = [Run(**{**columns, "id": f"run_{n}"}) for n in range(3000)]

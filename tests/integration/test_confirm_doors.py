@@ -1,4 +1,4 @@
-"""The ways in which people decide: the inbox, the signed link, the command; nobody else does."""
+"""How people decide: in the admin's inbox, by a signed link, or by the command; no other way."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MakeClient = Callable[..., Client]
 
 @pytest.fixture
 def waiting(place: WorkerProcess, call: Callable[..., Run]) -> Run:
-    """A run that waits for a person."""
+    """Return a run that waits for a person."""
     run = call("risk:<script>b</script>")
     place.work()
     return fresh(run)
@@ -49,7 +49,7 @@ def status() -> str:
     return Confirmation.objects.get().status
 
 
-def test_the_inbox_shows_what_waits(boss: Client, waiting: Run) -> None:
+def test_the_inbox_shows_waiting_decisions(boss: Client, waiting: Run) -> None:
     shown = boss.get("/admin/decisions/decision/?status=waiting").content.decode()
     assert "test_risk" in shown
     assert "it is risky" in shown
@@ -59,7 +59,7 @@ def test_the_inbox_shows_what_waits(boss: Client, waiting: Run) -> None:
     assert "rule_" in one
 
 
-def test_a_run_goes_on_when_it_is_confirmed_in_the_inbox(
+def test_a_run_resumes_when_a_person_confirms_it_in_the_inbox(
     boss: Client, waiting: Run, place: WorkerProcess, notes: Callable[[], str]
 ) -> None:
     assert boss.post(page(waiting, "confirm")).status_code == 302
@@ -69,13 +69,13 @@ def test_a_run_goes_on_when_it_is_confirmed_in_the_inbox(
     assert (entry.actor, entry.metadata["how"]) == ("admin:boss", "admin")
 
 
-def test_looking_at_a_deed_of_the_inbox_does_nothing(boss: Client, waiting: Run) -> None:
+def test_a_get_of_an_inbox_action_does_nothing(boss: Client, waiting: Run) -> None:
     for deed in ("confirm", "refuse"):
         assert boss.get(page(waiting, deed)).status_code == 405
     assert status() == "waiting"
 
 
-def test_who_may_only_look_cannot_decide(staff: MakeClient, waiting: Run) -> None:
+def test_a_user_with_view_permission_cannot_decide(staff: MakeClient, waiting: Run) -> None:
     viewer = staff("decisions.view_decision")
     shown = viewer.get(page(waiting, "change")).content.decode()
     assert "/confirm/" not in shown
@@ -84,12 +84,12 @@ def test_who_may_only_look_cannot_decide(staff: MakeClient, waiting: Run) -> Non
     assert status() == "waiting"
 
 
-def test_nobody_decides_without_signing_in(waiting: Run) -> None:
+def test_an_anonymous_user_cannot_decide_in_the_inbox(waiting: Run) -> None:
     assert Client().post(page(waiting, "confirm")).status_code == 302
     assert status() == "waiting"
 
 
-def test_a_page_of_another_site_cannot_press_the_button(boss: Client, waiting: Run) -> None:
+def test_a_cross_site_post_is_refused(boss: Client, waiting: Run) -> None:
     strict = Client(enforce_csrf_checks=True)
     strict.cookies = boss.cookies
     assert strict.post(page(waiting, "confirm")).status_code == 403
@@ -97,7 +97,7 @@ def test_a_page_of_another_site_cannot_press_the_button(boss: Client, waiting: R
     assert status() == "waiting"
 
 
-def test_a_stale_tab_is_told_what_was_decided(boss: Client, waiting: Run) -> None:
+def test_a_late_post_shows_the_earlier_decision(boss: Client, waiting: Run) -> None:
     number = asked(waiting)
     refuse(decision_id=number, by="admin:ann", how="admin")
     answer = boss.post(f"/admin/decisions/decision/{number}/confirm/", follow=True)
@@ -117,12 +117,12 @@ def test_a_link_shows_on_get_and_decides_on_post(
     assert Confirmation.objects.get().decided_by == "link"
 
 
-def test_a_link_tells_its_address_to_its_own_site_alone(waiting: Run) -> None:
-    """Where it told nobody at all, a browser would post from the origin `null`."""
+def test_a_link_sends_its_address_as_referrer_to_its_own_site_alone(waiting: Run) -> None:
+    """With `no-referrer` a browser would post from the origin `null`."""
     assert Client().get(link())["Referrer-Policy"] == "same-origin"
 
 
-def test_a_link_refuses_too_and_names_who_is_signed_in(
+def test_a_link_can_refuse_and_records_the_signed_in_user(
     boss: Client, waiting: Run, place: WorkerProcess
 ) -> None:
     boss.post(link(), {"answer": "refuse"})
@@ -132,12 +132,12 @@ def test_a_link_refuses_too_and_names_who_is_signed_in(
 
 
 @pytest.mark.parametrize("answer", ["", "yes", "confirm refuse"])
-def test_a_link_takes_no_other_answer(waiting: Run, answer: str) -> None:
+def test_a_link_accepts_no_other_answer(waiting: Run, answer: str) -> None:
     assert Client().post(link(), {"answer": answer}).status_code == 400
     assert status() == "waiting"
 
 
-def test_a_link_with_another_signature_decides_nothing(waiting: Run) -> None:
+def test_a_link_with_a_wrong_signature_decides_nothing(waiting: Run) -> None:
     for broken in (link()[:-1] + "x", link()[:-64] + "0" * 64, link().replace("cnf_", "cnf_0")):
         assert Client().get(broken).status_code == 404
         assert Client().post(broken, {"answer": "confirm"}).status_code == 404
@@ -146,7 +146,7 @@ def test_a_link_with_another_signature_decides_nothing(waiting: Run) -> None:
 
 
 @pytest.mark.parametrize("answer", ["confirm", "refuse"])
-def test_a_link_shows_what_it_was_about_only_while_that_waits(waiting: Run, answer: str) -> None:
+def test_a_link_shows_the_call_only_while_its_decision_waits(waiting: Run, answer: str) -> None:
     assert "test_risk" in Client().get(link()).content.decode()
     decided = Client().post(link(), {"answer": answer}).content.decode()
     for shown in (decided, Client().get(link()).content.decode()):
@@ -156,7 +156,7 @@ def test_a_link_shows_what_it_was_about_only_while_that_waits(waiting: Run, answ
         assert waiting.id not in shown
 
 
-def test_wrong_signatures_fill_no_log(waiting: Run) -> None:
+def test_wrong_signatures_add_a_limited_number_of_audit_entries(waiting: Run) -> None:
     tried = AuditEntry.objects.filter(action="confirmation.tried")
     for _ in range(TRIES_RECORDED + 3):
         assert Client().get(link()[:-1] + "x").status_code == 404
@@ -164,19 +164,19 @@ def test_wrong_signatures_fill_no_log(waiting: Run) -> None:
     assert "more" in tried.latest("id").metadata
 
 
-def test_a_wrong_signature_of_what_no_longer_waits_is_not_told(waiting: Run) -> None:
+def test_a_wrong_signature_for_an_ended_confirmation_is_not_audited(waiting: Run) -> None:
     say(waiting)
     assert Client().get(link()[:-1] + "x").status_code == 404
     assert not AuditEntry.objects.filter(action="confirmation.tried").exists()
 
 
 @pytest.mark.parametrize("name", ["%00", "cnf_%00", "cnf_", "cnf_%ED%A0%80", "cnf_" + "x" * 5000])
-def test_a_link_that_names_nothing_is_not_found(principal: Principal, name: str) -> None:
+def test_a_link_with_an_unknown_id_is_not_found(principal: Principal, name: str) -> None:
     assert Client().get(f"/confirm/{name}/x").status_code == 404
     assert Client().post(f"/confirm/{name}/x", {"answer": "confirm"}).status_code == 404
 
 
-def test_a_used_or_late_link_says_so(waiting: Run) -> None:
+def test_an_expired_link_shows_that_it_has_expired(waiting: Run) -> None:
     address = link()
     Confirmation.objects.update(expires_at=datetime.now(UTC) - timedelta(seconds=1))
     assert "in time" in Client().get(address).content.decode()
@@ -184,7 +184,9 @@ def test_a_used_or_late_link_says_so(waiting: Run) -> None:
     assert status() == "expired"
 
 
-def test_the_link_is_told_to_no_agent(waiting: Run, principal: Principal) -> None:
+def test_no_row_that_an_agent_can_read_contains_the_link(
+    waiting: Run, principal: Principal
+) -> None:
     signature = link().rpartition("/")[2]
     rows = [*Run.objects.values(), *AuditEntry.objects.values(), *Confirmation.objects.values()]
     assert signature not in str(rows)
@@ -205,7 +207,7 @@ def test_the_command_confirms_and_refuses(
 
 @pytest.fixture
 def words(principal: Principal) -> Decision:
-    """A message that a person has to confirm."""
+    """Return a decision about a message that a person has to confirm."""
     decision = decision_of(principal, mode="confirm")
     decision.arguments = {"message": "Delete the <b>orders</b> table", "slots": {"target": "prod"}}
     decision.save()
@@ -213,7 +215,7 @@ def words(principal: Principal) -> Decision:
     return decision
 
 
-def test_every_door_shows_the_message_that_is_confirmed(boss: Client, words: Decision) -> None:
+def test_every_page_shows_the_message_to_confirm(boss: Client, words: Decision) -> None:
     inbox = f"/admin/decisions/decision/{words.pk}/change/"
     for address in (link(), inbox, "/admin/decisions/decision/?status=waiting"):
         assert "Delete the &lt;b&gt;orders" in boss.get(address).content.decode(), address
@@ -221,7 +223,7 @@ def test_every_door_shows_the_message_that_is_confirmed(boss: Client, words: Dec
     assert ">Message<" in boss.get(inbox).content.decode()
 
 
-def test_the_command_says_what_it_is_about_before_it_decides(
+def test_the_command_prints_the_message_before_it_decides(
     words: Decision, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("runs.management.commands.confirm.prepare_home", lambda: None)
@@ -233,7 +235,7 @@ def test_the_command_says_what_it_is_about_before_it_decides(
     assert '"message": "Delete the <b>orders</b> table"' in told.getvalue()
 
 
-def test_the_dashboard_says_what_waits(boss: Client, waiting: Run) -> None:
+def test_the_dashboard_lists_waiting_decisions(boss: Client, waiting: Run) -> None:
     assert (
         f"/admin/decisions/decision/{asked(waiting)}/change/"
         in boss.get("/admin/").content.decode()
@@ -242,7 +244,7 @@ def test_the_dashboard_says_what_waits(boss: Client, waiting: Run) -> None:
     assert "Waits for a person" not in boss.get("/admin/").content.decode()
 
 
-def test_a_rule_is_made_changed_and_retired_in_the_admin(boss: Client) -> None:
+def test_a_rule_is_created_changed_and_retired_in_the_admin(boss: Client) -> None:
     form = {"verdict": "deny", "tool": "fill_field", "scope": "everywhere|", "reason": "no forms"}
     assert boss.post("/admin/decisions/policyrule/new/", form).status_code == 302
     rule = PolicyRule.objects.get()
@@ -256,7 +258,7 @@ def test_a_rule_is_made_changed_and_retired_in_the_admin(boss: Client) -> None:
     assert [row.created_by for row in PolicyRule.objects.order_by("version")] == ["admin:boss"] * 2
 
 
-def test_a_rule_that_cannot_be_made_is_told_in_the_form(boss: Client) -> None:
+def test_an_invalid_rule_is_reported_in_the_form(boss: Client) -> None:
     create_rule(RuleFields("deny", tool="fill_field"), actor="t")
     form = {"verdict": "allow", "tool": "fill_field", "scope": "everywhere|"}
     assert (
@@ -266,7 +268,7 @@ def test_a_rule_that_cannot_be_made_is_told_in_the_form(boss: Client) -> None:
     assert PolicyRule.objects.count() == 1
 
 
-def test_who_may_only_look_at_rules_cannot_make_them(staff: MakeClient) -> None:
+def test_a_user_with_view_permission_cannot_change_rules(staff: MakeClient) -> None:
     viewer = staff("decisions.view_policyrule")
     rule = create_rule(RuleFields("deny", tool="fill_field"), actor="t")
     form = {"verdict": "allow", "tool": "*", "scope": "everywhere|"}

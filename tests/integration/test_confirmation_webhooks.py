@@ -1,4 +1,4 @@
-"""Webhooks that tell what waits for a person: signed, retried, visible, and never for an agent."""
+"""Webhooks about waiting confirmations: signed, retried, shown in the admin, never for an agent."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def operator(principal: Principal) -> Principal:
 
 @pytest.fixture
 def tells(operator: Principal, receiver: Receiver) -> dict[str, Any]:
-    """A webhook that is told what waits."""
+    """Create a webhook that receives waiting confirmations."""
     return services.create_webhook(
         principal=operator, url=receiver.url, every_run=False, confirmations=True
     )
@@ -48,7 +48,7 @@ def told(receiver: Receiver) -> dict[str, Any]:
     return body
 
 
-def test_what_waits_is_told_once_and_signed(
+def test_a_waiting_confirmation_is_delivered_once_and_signed(
     place: WorkerProcess, call: Callable[..., Run], tells: dict[str, Any], receiver: Receiver
 ) -> None:
     run = call("risk:b")
@@ -64,7 +64,7 @@ def test_what_waits_is_told_once_and_signed(
 
 
 @override_settings(PUBLIC_URL="https://continuity.example")
-def test_the_link_in_it_decides_and_stands_in_no_row(
+def test_the_link_in_a_delivery_works_and_is_stored_in_no_row(
     place: WorkerProcess, call: Callable[..., Run], tells: dict[str, Any], receiver: Receiver
 ) -> None:
     run = call("risk:b")
@@ -78,7 +78,7 @@ def test_the_link_in_it_decides_and_stands_in_no_row(
     assert fresh(run).status == "succeeded"
 
 
-def test_it_is_tried_again_where_the_address_fails(
+def test_a_failed_delivery_is_retried(
     place: WorkerProcess, call: Callable[..., Run], tells: dict[str, Any], receiver: Receiver
 ) -> None:
     receiver.statuses = [500, 200]
@@ -91,7 +91,7 @@ def test_it_is_tried_again_where_the_address_fails(
     assert (WebhookDelivery.objects.get().status, len(receiver.got)) == ("delivered", 2)
 
 
-def test_an_ordinary_webhook_is_not_told_and_gets_no_link(
+def test_a_webhook_for_runs_receives_no_confirmation(
     place: WorkerProcess, call: Callable[..., Run], hook: Any, receiver: Receiver
 ) -> None:
     hook()
@@ -101,7 +101,7 @@ def test_an_ordinary_webhook_is_not_told_and_gets_no_link(
     assert receiver.got == []
 
 
-def test_an_agent_cannot_have_itself_told(
+def test_an_agent_cannot_create_a_webhook_for_confirmations(
     principal: Principal, api: httpx.Client, receiver: Receiver
 ) -> None:
     assert "confirm" not in DEFAULT_SCOPES | principal.scopes
@@ -111,7 +111,7 @@ def test_an_agent_cannot_have_itself_told(
     assert (answer.status_code, answer.json()["details"]) == (403, {"scope": "confirm"})
 
 
-def test_an_agent_cannot_silence_what_people_are_asked_by(
+def test_an_agent_cannot_disable_or_delete_a_webhook_for_confirmations(
     principal: Principal, operator: Principal, tells: dict[str, Any]
 ) -> None:
     for deed in (services.disable_webhook, services.delete_webhook):
@@ -121,7 +121,7 @@ def test_an_agent_cannot_silence_what_people_are_asked_by(
     assert services.delete_webhook(principal=operator, webhook_id=tells["webhookId"])["success"]
 
 
-def test_another_workspaces_webhook_is_not_told(
+def test_a_webhook_of_another_workspace_receives_nothing(
     place: WorkerProcess,
     call: Callable[..., Run],
     operator: Principal,
@@ -135,7 +135,7 @@ def test_another_workspaces_webhook_is_not_told(
     assert not WebhookDelivery.objects.exists()
 
 
-def test_the_admin_shows_what_became_of_it(
+def test_the_admin_shows_the_delivery(
     boss: Client, place: WorkerProcess, call: Callable[..., Run], tells: dict[str, Any]
 ) -> None:
     call("risk:b")

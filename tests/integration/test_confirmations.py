@@ -1,4 +1,4 @@
-"""Confirmations: what a token is good for, and what a person says is said once."""
+"""Confirmations: what a token is valid for, and that a person decides once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.integration.racing import at_once
 
 @pytest.fixture
 def decide(principal: Principal) -> Callable[..., Decision]:
-    """Write a decision that has to be confirmed: `decide(user_id="alice")`."""
+    """Create a decision that has to be confirmed: `decide(user_id="alice")`."""
 
     def make(**columns: Any) -> Decision:
         base: dict[str, Any] = {
@@ -73,14 +73,14 @@ def test_a_wrong_token_confirms_nothing(principal: Principal, opened: OpenedConf
     assert tries() == ["wrong"]
 
 
-def test_a_token_is_good_for_its_own_user_alone(
+def test_a_token_is_valid_for_its_own_user_alone(
     principal: Principal, opened: OpenedConfirmation
 ) -> None:
     with pytest.raises(ConfirmTokenInvalid):
         attempt(principal, opened, user_id="bob")
     with pytest.raises(ConfirmTokenInvalid):
         attempt(replace(principal, acts_for=frozenset({"bob"})), opened)
-    assert Confirmation.objects.get().wrong_tries == 0  # nobody burns a token of somebody else
+    assert Confirmation.objects.get().wrong_tries == 0  # counts for its own user only
     assert tries() == ["unknown", "unknown"]
 
 
@@ -90,7 +90,7 @@ def test_another_workspace_cannot_confirm(stranger: Principal, opened: OpenedCon
     assert Confirmation.objects.get().status == "waiting"
 
 
-def test_a_token_is_good_for_its_own_decision_alone(
+def test_a_token_is_valid_for_its_own_decision_alone(
     principal: Principal, opened: OpenedConfirmation, decide: Callable[..., Decision]
 ) -> None:
     other = open_confirmation(decide(), delivery="inline")
@@ -100,7 +100,7 @@ def test_a_token_is_good_for_its_own_decision_alone(
         attempt(principal, opened, decision_id=999_999)
 
 
-def test_a_token_dies_with_what_it_was_made_for(
+def test_a_token_is_invalid_after_its_decision_changed(
     principal: Principal, opened: OpenedConfirmation
 ) -> None:
     Decision.objects.update(subject_digest="e" * 64)
@@ -108,7 +108,9 @@ def test_a_token_dies_with_what_it_was_made_for(
         attempt(principal, opened)
 
 
-def test_five_wrong_tries_burn_the_token(principal: Principal, opened: OpenedConfirmation) -> None:
+def test_five_wrong_tries_invalidate_the_token(
+    principal: Principal, opened: OpenedConfirmation
+) -> None:
     for _ in range(5):
         with pytest.raises(ConfirmTokenInvalid):
             attempt(principal, opened, confirm_token="guess")
@@ -117,14 +119,16 @@ def test_five_wrong_tries_burn_the_token(principal: Principal, opened: OpenedCon
     assert tries() == ["wrong"] * 4 + ["burned", "no token"]
 
 
-def test_four_wrong_tries_do_not(principal: Principal, opened: OpenedConfirmation) -> None:
+def test_four_wrong_tries_do_not_invalidate_the_token(
+    principal: Principal, opened: OpenedConfirmation
+) -> None:
     for _ in range(4):
         with pytest.raises(ConfirmTokenInvalid):
             attempt(principal, opened, confirm_token="guess")
     assert attempt(principal, opened).status == "confirmed"
 
 
-def test_guesses_at_the_same_moment_are_all_counted(
+def test_concurrent_wrong_tries_are_all_counted(
     principal: Principal, opened: OpenedConfirmation
 ) -> None:
     def guess() -> None:
@@ -136,7 +140,7 @@ def test_guesses_at_the_same_moment_are_all_counted(
     assert sorted(tries()) == ["burned", "no token", "no token", "no token", *["wrong"] * 4]
 
 
-def test_a_token_past_its_time_confirms_nothing(
+def test_an_expired_token_confirms_nothing(
     principal: Principal, opened: OpenedConfirmation
 ) -> None:
     Confirmation.objects.update(expires_at=datetime.now(UTC) - timedelta(seconds=1))
@@ -145,7 +149,7 @@ def test_a_token_past_its_time_confirms_nothing(
     assert Confirmation.objects.get().status == "expired"
 
 
-def test_a_token_lives_half_an_hour_unless_told_otherwise(decide: Callable[..., Decision]) -> None:
+def test_a_token_lives_half_an_hour_by_default(decide: Callable[..., Decision]) -> None:
     made = open_confirmation(decide(), delivery="inline").confirmation
     assert made.expires_at - made.created_at == timedelta(minutes=30)
     with override_settings(CONFIRM_TTL_S=60):
@@ -153,7 +157,9 @@ def test_a_token_lives_half_an_hour_unless_told_otherwise(decide: Callable[..., 
     assert short.expires_at - short.created_at == timedelta(minutes=1)
 
 
-def test_of_fifty_at_once_one_succeeds(principal: Principal, opened: OpenedConfirmation) -> None:
+def test_of_fifty_concurrent_confirmations_one_succeeds(
+    principal: Principal, opened: OpenedConfirmation
+) -> None:
     def go() -> bool:
         try:
             return attempt(principal, opened).status == "confirmed"
@@ -165,7 +171,7 @@ def test_of_fifty_at_once_one_succeeds(principal: Principal, opened: OpenedConfi
     assert tries() == ["confirmed"] * 49
 
 
-def test_the_token_itself_is_kept_nowhere(principal: Principal, opened: OpenedConfirmation) -> None:
+def test_the_token_itself_is_not_stored(principal: Principal, opened: OpenedConfirmation) -> None:
     attempt(principal, opened)
     token = str(opened.clear_token)
     assert len(token) >= 43  # 256 bits in base 64
@@ -177,13 +183,13 @@ def test_the_token_itself_is_kept_nowhere(principal: Principal, opened: OpenedCo
     assert token not in str(rows)
 
 
-def test_out_of_band_makes_no_token(decide: Callable[..., Decision]) -> None:
+def test_out_of_band_delivery_creates_no_token(decide: Callable[..., Decision]) -> None:
     with override_settings(CONFIRM_DELIVERY="out_of_band"):
         assert open_confirmation(decide()).clear_token is None
 
 
 @pytest.mark.parametrize("kind", [DecisionKind.TOOL, DecisionKind.STEP])
-def test_a_deed_never_has_a_token(decide: Callable[..., Decision], kind: str) -> None:
+def test_a_tool_call_never_has_a_token(decide: Callable[..., Decision], kind: str) -> None:
     made = open_confirmation(decide(kind=kind, tool="submit_form"), delivery="inline")
     assert made.clear_token is None
     assert made.confirmation.delivery == "out_of_band"
@@ -199,7 +205,7 @@ def test_a_person_confirms_or_refuses_once(opened: OpenedConfirmation) -> None:
     assert tries() == ["refused"]
 
 
-def test_a_refused_decision_has_no_good_token(
+def test_a_refused_decision_has_no_valid_token(
     principal: Principal, opened: OpenedConfirmation
 ) -> None:
     refuse(decision_id=opened.confirmation.decision_id, by="admin:ann", how="admin")
@@ -207,7 +213,9 @@ def test_a_refused_decision_has_no_good_token(
         attempt(principal, opened)
 
 
-def test_confirm_refuse_and_time_out_at_once_end_it_one_way(opened: OpenedConfirmation) -> None:
+def test_concurrent_confirm_refuse_and_expiry_end_a_decision_once(
+    opened: OpenedConfirmation,
+) -> None:
     number, heard = opened.confirmation.decision_id, []
 
     def hear(confirmation: Confirmation, **_: object) -> None:
@@ -232,7 +240,7 @@ def test_confirm_refuse_and_time_out_at_once_end_it_one_way(opened: OpenedConfir
     assert [one for one in said if one] == heard == [Confirmation.objects.get().status]
 
 
-def test_a_credential_cannot_confirm_what_it_asked_for(decide: Callable[..., Decision]) -> None:
+def test_a_credential_cannot_confirm_its_own_request(decide: Callable[..., Decision]) -> None:
     made = open_confirmation(decide(kind="step", tool="submit_form", principal_id="token:tok_1"))
     with pytest.raises(Forbidden):
         confirm(decision_id=made.confirmation.decision_id, by="token:tok_1", how="api")
@@ -240,7 +248,7 @@ def test_a_credential_cannot_confirm_what_it_asked_for(decide: Callable[..., Dec
     assert tries() == ["own"]
 
 
-def test_every_failed_try_by_scope_is_told_as_such(
+def test_every_failed_try_by_scope_is_audited(
     principal: Principal, decide: Callable[..., Decision]
 ) -> None:
     ops = replace(principal, id="token:ops", scopes=principal.scopes | {"confirm"})
@@ -252,12 +260,14 @@ def test_every_failed_try_by_scope_is_told_as_such(
     assert {(row.actor, row.metadata["how"]) for row in rows} == {("token:ops", "api")}
 
 
-def test_nobody_can_decide_what_waits_for_nobody(decide: Callable[..., Decision]) -> None:
+def test_a_decision_without_a_confirmation_cannot_be_confirmed(
+    decide: Callable[..., Decision],
+) -> None:
     with pytest.raises(DecisionNotFound):
         confirm(decision_id=decide(mode="act").pk, by="admin:ann", how="admin")
 
 
-def test_time_ends_what_nobody_decided(opened: OpenedConfirmation) -> None:
+def test_an_undecided_confirmation_expires(opened: OpenedConfirmation) -> None:
     assert expire_due() == 0
     assert expire_due(datetime.now(UTC) + timedelta(hours=1)) == 1
     assert Confirmation.objects.get().status == "expired"
@@ -265,7 +275,7 @@ def test_time_ends_what_nobody_decided(opened: OpenedConfirmation) -> None:
         confirm(decision_id=opened.confirmation.decision_id, by="admin:ann", how="admin")
 
 
-def test_a_confirmed_deed_is_used_once(opened: OpenedConfirmation) -> None:
+def test_a_confirmation_is_used_once(opened: OpenedConfirmation) -> None:
     assert not mark_used(opened.confirmation)
     confirm(decision_id=opened.confirmation.decision_id, by="admin:ann", how="admin")
     assert sum(at_once([lambda: mark_used(opened.confirmation)] * 8)) == 1

@@ -1,4 +1,4 @@
-"""The first run as a person gets it: the command, a real stack and browser, the shipped pages."""
+"""The first run as a user sees it: the command, a real stack and browser, the shipped pages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 @dataclass(frozen=True)
 class FirstRun:
-    """What `manage.py up --demo --once` left behind."""
+    """The result of `manage.py up --demo --once`."""
 
     exit_status: int
     output: str
@@ -37,24 +37,24 @@ def test_it_succeeds_with_every_page_read(first_run: FirstRun) -> None:
     assert "Failed" not in first_run.output
 
 
-def test_each_page_has_a_line_while_it_is_read_and_a_row_in_the_table(first_run: FirstRun) -> None:
+def test_each_page_has_a_progress_line_and_a_table_row(first_run: FirstRun) -> None:
     words = [line.split() for line in first_run.output.splitlines()]
     assert {line[1] for line in words if line and "/16" in line[0]} == set(READING_ORDER)
     assert [line[0] for line in words if line and line[0] in READING_ORDER] == list(READING_ORDER)
 
 
-def test_the_missing_page_and_the_moved_one_are_pointed_out(first_run: FirstRun) -> None:
+def test_the_missing_page_and_the_redirected_one_have_a_note(first_run: FirstRun) -> None:
     assert "Note: /start redirected to /quick-start.html" in first_run.output
     assert "Note: /no-such-page.html: The server answered with HTTP status 404" in first_run.output
 
 
-def test_it_tells_where_everything_is_found(first_run: FirstRun) -> None:
+def test_it_prints_the_artifact_the_login_link_and_the_next_command(first_run: FirstRun) -> None:
     assert "/api/v1/artifacts/art_" in first_run.output
     assert "/admin/once/" in first_run.output
     assert "manage.py mcp_config" in first_run.output
 
 
-def test_the_secrets_of_the_form_are_nowhere_in_the_home(first_run: FirstRun) -> None:
+def test_no_file_of_the_home_contains_a_secret_of_the_form(first_run: FirstRun) -> None:
     files = [path for path in first_run.home.rglob("*") if path.is_file()]
     everything = b"".join(path.read_bytes() for path in files)
     assert b"batch_extract_pages" in everything

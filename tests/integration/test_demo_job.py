@@ -1,4 +1,4 @@
-"""The first run when something is amiss: one sentence, the way out, and nothing left at work."""
+"""The first run when something fails: one sentence, the next step, and no run left active."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def printed(console: Console) -> str:
 
 @contextmanager
 def interrupted_after(seconds: float) -> Iterator[None]:
-    """Raise KeyboardInterrupt in the main thread as Ctrl-C does, by a signal of our own."""
+    """Raise KeyboardInterrupt in the main thread as Ctrl-C does, with a signal of the test."""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
@@ -62,7 +62,7 @@ def test_without_a_worker_it_gives_up_and_cancels_its_run(console: Console) -> N
 
 
 @pytest.mark.django_db(transaction=True)
-def test_ctrl_c_cancels_the_run_and_goes_on_to_the_caller(console: Console) -> None:
+def test_ctrl_c_cancels_the_run_and_raises_in_the_caller(console: Console) -> None:
     with interrupted_after(0.5), pytest.raises(KeyboardInterrupt):
         run_demo(base_url=BASE_URL, console=console, timeout_s=20)
     run = Run.objects.get()
@@ -76,7 +76,7 @@ def cancel_the_only_run() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_run_canceled_by_somebody_else_is_explained(console: Console) -> None:
+def test_a_run_canceled_by_another_user_is_explained(console: Console) -> None:
     somebody = threading.Timer(0.5, cancel_the_only_run)
     somebody.start()
     assert run_demo(base_url=BASE_URL, console=console, timeout_s=20) is False
@@ -86,7 +86,7 @@ def test_a_run_canceled_by_somebody_else_is_explained(console: Console) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_refusal_is_told_with_its_way_out(console: Console) -> None:
+def test_a_refusal_is_printed_with_its_recovery(console: Console) -> None:
     somebody = threading.Timer(0.5, cancel_the_only_run)
     somebody.start()
     with override_settings(RUN_TTL_MS=0):
@@ -97,7 +97,7 @@ def test_a_refusal_is_told_with_its_way_out(console: Console) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_broken_database_is_told_without_a_traceback_or_sql(console: Console) -> None:
+def test_a_broken_database_is_reported_without_a_traceback_or_sql(console: Console) -> None:
     table = Run._meta.db_table
     with connection.cursor() as cursor:
         cursor.execute(f"ALTER TABLE {table} RENAME TO gone")

@@ -1,4 +1,4 @@
-"""Direct calls that need a person: over the services, REST and MCP alike."""
+"""Direct calls that need a person's confirmation: by the services and by REST."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytest_plugins = ["tests.support.rest_fixtures"]
 
 @pytest.fixture
 def asks(principal: Principal) -> None:
-    """Submits of the test template need a person."""
+    """Make submits of the test template require a confirmation."""
     says = RuleFields("confirm", tool="run_task_template", target_id="test_stepwise")
     create_rule(says, actor="t")
 
@@ -56,7 +56,7 @@ def say(number: int, said: Callable[..., Confirmation] = confirm) -> None:
     said(decision_id=number, by="admin:ann", how="admin")
 
 
-def test_the_call_is_not_done_and_a_person_is_asked_once(
+def test_the_call_does_not_run_and_creates_one_confirmation(
     hand_in: Callable[..., SubmittedRun],
 ) -> None:
     assert refused(hand_in) == refused(hand_in)
@@ -71,7 +71,7 @@ def test_the_call_is_not_done_and_a_person_is_asked_once(
     assert decision.arguments["inputs"] == {"do": ["ok"]}
 
 
-def test_the_same_call_with_the_same_key_does_it_once_after_confirmation(
+def test_after_confirmation_the_same_call_with_the_same_key_runs_once(
     hand_in: Callable[..., SubmittedRun],
 ) -> None:
     say(refused(hand_in))
@@ -81,7 +81,7 @@ def test_the_same_call_with_the_same_key_does_it_once_after_confirmation(
     assert Run.objects.count() == 1
 
 
-def test_fifty_of_the_confirmed_call_at_once_make_one_run(
+def test_fifty_concurrent_confirmed_calls_make_one_run(
     hand_in: Callable[..., SubmittedRun],
 ) -> None:
     say(refused(hand_in))
@@ -89,19 +89,23 @@ def test_fifty_of_the_confirmed_call_at_once_make_one_run(
     assert Run.objects.count() == 1
 
 
-def test_fifty_calls_at_once_ask_once(hand_in: Callable[..., SubmittedRun]) -> None:
+def test_fifty_concurrent_calls_create_one_confirmation(
+    hand_in: Callable[..., SubmittedRun],
+) -> None:
     assert len(set(at_once([lambda: refused(hand_in)] * 50))) == 1
     assert Confirmation.objects.count() == 1
 
 
-def test_other_arguments_are_asked_about_anew(hand_in: Callable[..., SubmittedRun]) -> None:
+def test_different_arguments_need_a_confirmation_of_their_own(
+    hand_in: Callable[..., SubmittedRun],
+) -> None:
     first = refused(hand_in)
     say(first)
     assert refused(hand_in, "sleep:1") != first
     assert not Run.objects.exists()
 
 
-def test_another_callers_approval_is_no_approval(
+def test_an_approval_does_not_count_for_another_caller(
     hand_in: Callable[..., SubmittedRun], principal: Principal
 ) -> None:
     other = admin_principal("x", tenant_id=principal.tenant_id, workspace_id=principal.workspace_id)
@@ -113,7 +117,7 @@ def test_another_callers_approval_is_no_approval(
     assert refused(hand_in, caller=agent) != first
 
 
-def test_without_a_key_an_approval_is_good_for_one_call(
+def test_without_a_key_an_approval_is_valid_for_one_call(
     hand_in: Callable[..., SubmittedRun],
 ) -> None:
     first = refused(hand_in, key=None)
@@ -122,7 +126,7 @@ def test_without_a_key_an_approval_is_good_for_one_call(
     assert refused(hand_in, key=None) != first
 
 
-def test_of_many_calls_without_a_key_one_uses_the_approval(
+def test_one_of_many_calls_without_a_key_uses_the_approval(
     hand_in: Callable[..., SubmittedRun],
 ) -> None:
     say(refused(hand_in, key=None))
@@ -135,7 +139,7 @@ def test_of_many_calls_without_a_key_one_uses_the_approval(
     assert Run.objects.count() == 1
 
 
-def test_an_approval_that_nobody_used_in_time_is_asked_for_again(
+def test_an_unused_approval_expires_and_needs_a_new_confirmation(
     hand_in: Callable[..., SubmittedRun],
 ) -> None:
     first = refused(hand_in)
@@ -154,7 +158,7 @@ def test_a_refused_call_stays_refused(hand_in: Callable[..., SubmittedRun]) -> N
     assert Decision.objects.count() == 1
 
 
-def test_a_call_that_nobody_confirmed_in_time_is_told_apart(
+def test_a_call_with_an_expired_confirmation_is_denied_as_expired(
     hand_in: Callable[..., SubmittedRun],
 ) -> None:
     refused(hand_in)
@@ -174,7 +178,7 @@ def test_a_denied_call_is_refused_and_audited(principal: Principal, submit: Any)
     assert not Run.objects.exists()
 
 
-def test_a_retry_asks_as_a_submit_does(
+def test_a_retry_needs_a_confirmation_as_a_submit_does(
     asks: None, make_run: Callable[..., Run], principal: Principal
 ) -> None:
     old = make_run(status="failed")
@@ -182,7 +186,9 @@ def test_a_retry_asks_as_a_submit_does(
     assert retry_run(principal=principal, run_id=old.id).run_id != old.id
 
 
-def test_a_cancel_may_need_a_person_too(make_run: Callable[..., Run], principal: Principal) -> None:
+def test_a_cancel_may_need_a_confirmation_too(
+    make_run: Callable[..., Run], principal: Principal
+) -> None:
     create_rule(RuleFields("confirm", tool="cancel_task_run"), actor="t")
     run = make_run()
     number = refused(cancel_run, principal=principal, run_id=run.id)
@@ -191,7 +197,7 @@ def test_a_cancel_may_need_a_person_too(make_run: Callable[..., Run], principal:
     assert cancel_run(principal=principal, run_id=run.id)["success"]
 
 
-def test_an_approved_cancel_that_cancels_nothing_uses_no_approval_up(
+def test_an_approved_cancel_without_effect_does_not_use_the_approval(
     make_run: Callable[..., Run], principal: Principal
 ) -> None:
     create_rule(RuleFields("confirm", tool="cancel_task_run"), actor="t")
@@ -204,14 +210,14 @@ def test_an_approved_cancel_that_cancels_nothing_uses_no_approval_up(
     assert Confirmation.objects.get().used_at is None
 
 
-def test_a_person_at_the_admin_site_asks_nobody_else(
+def test_an_operator_of_the_admin_site_needs_no_confirmation(
     hand_in: Callable[..., SubmittedRun], principal: Principal
 ) -> None:
     place = {"tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id}
     assert hand_in(caller=admin_principal("ann", **place)).run_id
 
 
-def test_what_looks_like_a_secret_is_not_kept(principal: Principal, asks: None) -> None:
+def test_a_secret_in_the_arguments_is_not_stored(principal: Principal, asks: None) -> None:
     secret = "hunter2-hunter2"
     create_rule(RuleFields("confirm", tool="run_task_template"), actor="t")
     field = {
@@ -227,7 +233,9 @@ def test_what_looks_like_a_secret_is_not_kept(principal: Principal, asks: None) 
     assert secret not in str(rows)
 
 
-def test_rest_answers_202_and_does_it_after_confirmation(api: httpx.Client, asks: None) -> None:
+def test_rest_answers_202_and_runs_the_call_after_confirmation(
+    api: httpx.Client, asks: None
+) -> None:
     body = {
         "templateId": "test_stepwise",
         "inputs": {"do": ["ok"]},

@@ -1,4 +1,4 @@
-"""What a remote caller's page is refused after it was read: blocked, and the run's end names it."""
+"""Late requests of a remote caller's page, after it was read: blocked, and reported at run end."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Publish = Callable[[str, Page | str], str]
 
 
 def ask(reader: Reader, url: str) -> None:
-    """Have the page of the session ask for an address, now that nobody reads it."""
+    """Have the page of the session request an address after it was read."""
     (tab,) = reader.session.open_tabs()
     reader.wait(tab.page.evaluate("url => fetch(url, {mode: 'no-cors'}).catch(() => 0)", url))
 
 
-def test_what_a_page_asks_for_later_is_named_once(
+def test_a_late_blocked_request_is_reported_once(
     outside: Reader, publish: Publish, forbidden: ForbiddenPlace
 ) -> None:
     began = time.monotonic()
@@ -41,7 +41,7 @@ def test_what_a_page_asks_for_later_is_named_once(
     assert forbidden.visits == 0
 
 
-def test_what_a_warning_has_named_is_not_named_again_but_to_the_next_run(
+def test_an_address_is_reported_once_per_run(
     outside: Reader, publish: Publish, forbidden: ForbiddenPlace
 ) -> None:
     began = time.monotonic()
@@ -54,7 +54,7 @@ def test_what_a_warning_has_named_is_not_named_again_but_to_the_next_run(
     assert len(outside.session.late_refusals(next_run)) == 1
 
 
-def test_no_more_than_some_are_named() -> None:
+def test_the_number_of_reported_addresses_is_limited() -> None:
     outcomes = FailedConnections()
     for number in range(MAX_REPORTED + 7):
         outcomes.record(f"h{number}.example", 80, "forbidden")
@@ -64,7 +64,7 @@ def test_no_more_than_some_are_named() -> None:
     assert told[-1] == "Blocked: 7 more addresses that are not public."
 
 
-def test_the_end_of_a_run_names_it(
+def test_the_end_of_a_run_reports_late_blocked_requests(
     remote: Principal,
     ended: Callable[[str], Run],
     page_server: PageServer,
@@ -96,7 +96,7 @@ def test_the_end_of_a_run_names_it(
     assert forbidden.visits == 0
 
 
-def test_a_document_that_was_refused_is_named_by_its_failure_alone(
+def test_a_blocked_document_is_reported_as_a_failure_without_a_warning(
     remote: Principal,
     ended: Callable[[str], Run],
     page_server: PageServer,

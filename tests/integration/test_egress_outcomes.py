@@ -1,4 +1,4 @@
-"""What a remote caller is told of an address that is closed to it, and of others that fail."""
+"""What a remote caller receives for a blocked address, and for other addresses that fail."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_no_spelling_of_the_address_is_loaded_into_a_page(
     assert forbidden.visits == 0
 
 
-def test_a_name_that_resolves_to_it_is_not_opened(
+def test_a_name_that_resolves_to_a_private_address_is_not_opened(
     outside: Reader, forbidden: ForbiddenPlace
 ) -> None:
     check_refusal(outside.failure(forbidden.url("inside.example")), "inside.example")
@@ -80,7 +80,7 @@ def test_a_name_that_resolves_to_it_is_not_opened(
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_redirect_there_is_a_refused_document(
+def test_a_redirect_to_a_private_address_is_a_blocked_document(
     outside: Reader, publish: Publish, forbidden: ForbiddenPlace, status: int
 ) -> None:
     url = publish("/hop", leading_to(publish("/hop2", leading_to(forbidden.url(), status)), 302))
@@ -97,7 +97,7 @@ def test_a_redirect_there_is_a_refused_document(
         "<script>setTimeout(() => location.replace('{url}'), 150)</script>",
     ],
 )
-def test_a_page_that_goes_there_is_a_refused_document(
+def test_a_page_that_navigates_to_a_private_address_is_a_blocked_document(
     outside: Reader, publish: Publish, forbidden: ForbiddenPlace, markup: str
 ) -> None:
     check_refusal(outside.failure(publish("/go", f"<p>x{markup.format(url=forbidden.url())}")))
@@ -105,13 +105,13 @@ def test_a_page_that_goes_there_is_a_refused_document(
     assert outside(publish("/next", "<title>Next</title>"))["title"] == "Next"
 
 
-def test_a_redirect_within_the_public_is_followed(outside: Reader, publish: Publish) -> None:
+def test_a_redirect_between_public_addresses_is_followed(outside: Reader, publish: Publish) -> None:
     url = publish("/hop", leading_to(publish("/there", "<title>There</title>"), 307))
     page = outside(url)
     assert (page["title"], page["warnings"]) == ("There", [])
 
 
-def test_what_was_blocked_is_counted_and_told_once(
+def test_blocked_requests_are_counted_and_reported_once(
     outside: Reader, publish: Publish, forbidden: ForbiddenPlace
 ) -> None:
     images = "".join(f"<img src='{forbidden.url(path=f'/{n}?secret=s')}'>" for n in range(30))
@@ -121,7 +121,7 @@ def test_what_was_blocked_is_counted_and_told_once(
     ]
 
 
-def test_a_page_that_asks_for_many_hosts_gets_a_short_list(
+def test_a_page_that_requests_many_hosts_gets_a_short_list(
     outside: Reader, publish: Publish
 ) -> None:
     images = "".join(f"<img src='http://10.0.0.{n}/'>" for n in range(1, 61))
@@ -130,7 +130,7 @@ def test_a_page_that_asks_for_many_hosts_gets_a_short_list(
     assert "more addresses that are not public" in warnings[-1]
 
 
-def test_a_worker_that_is_refused_is_told_too(
+def test_a_blocked_request_of_a_web_worker_is_reported_too(
     outside: Reader, page_server: PageServer, publish: Publish, forbidden: ForbiddenPlace
 ) -> None:
     code = f"fetch('{forbidden.url()}', {{mode: 'no-cors'}}).catch(() => 0)"
@@ -144,14 +144,14 @@ def test_a_worker_that_is_refused_is_told_too(
     assert forbidden.visits == 0
 
 
-def test_the_next_page_of_the_tab_is_not_charged_with_the_last_ones(
+def test_the_next_page_of_a_tab_does_not_repeat_earlier_warnings(
     outside: Reader, publish: Publish, forbidden: ForbiddenPlace
 ) -> None:
     assert outside(publish("/a", f"<p>a<img src='{forbidden.url()}'>"))["warnings"]
     assert outside(publish("/b", "<p>b"))["warnings"] == []
 
 
-def test_pages_read_at_once_are_each_told_their_own(
+def test_pages_read_concurrently_get_their_own_warnings(
     outside: Reader, publish: Publish, forbidden: ForbiddenPlace
 ) -> None:
     async def read_both() -> list[list[str]]:
@@ -178,7 +178,7 @@ def test_a_name_that_does_not_resolve_fails_as_it_does_for_local_callers(
     assert remote.details["netError"] == "ERR_NAME_NOT_RESOLVED"
 
 
-def test_a_port_where_nobody_listens_fails_as_it_does_for_local_callers(
+def test_a_closed_port_fails_as_it_does_for_local_callers(
     remote_with: Callable[[EgressPolicy], Reader], read: Reader
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
@@ -188,7 +188,7 @@ def test_a_port_where_nobody_listens_fails_as_it_does_for_local_callers(
     assert failure.code == read.failure(f"http://127.0.0.1:{port}/").code
 
 
-def test_a_name_that_changes_between_two_connections_stays_where_it_was(
+def test_a_page_keeps_the_first_address_of_a_name_that_changes(
     remote_with: Callable[[EgressPolicy], Reader],
     page_server: PageServer,
     forbidden: ForbiddenPlace,
@@ -208,14 +208,14 @@ def test_a_name_that_changes_between_two_connections_stays_where_it_was(
     assert forbidden.visits == 0
 
 
-def test_a_place_that_the_operator_opened_is_read_and_its_neighbour_is_not(
+def test_an_address_that_the_operator_allowed_is_read_and_another_port_is_not(
     remote_with: Callable[[EgressPolicy], Reader],
     page_server: PageServer,
     forbidden: ForbiddenPlace,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     url = page_server.add("/open", f"<title>Open</title><img src='{forbidden.url()}'>")
-    reader = remote_with(EgressPolicy())  # the shipped rule
+    reader = remote_with(EgressPolicy())  # the default rule
     check_refusal(reader.failure(url))
     assert page_server.hits["/open"] == 0
     monkeypatch.setenv("CONTINUITY_EGRESS_ALLOW", f"127.0.0.1:{page_server.server_port}")
@@ -239,13 +239,15 @@ def test_a_place_that_the_operator_opened_is_read_and_its_neighbour_is_not(
         "about:blank",
     ],
 )
-def test_other_schemes_are_refused_for_all(outside: Reader, read: Reader, url: str) -> None:
+def test_other_schemes_are_refused_for_every_caller(
+    outside: Reader, read: Reader, url: str
+) -> None:
     assert outside.failure(url).code == read.failure(url).code == "INVALID_PARAMETER"
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "chrome://version", "view-source:{own}"])
 @pytest.mark.parametrize("way", ["<iframe src='{}'></iframe>", "<script>location = '{}'</script>"])
-def test_a_page_leads_to_no_other_scheme(
+def test_a_page_cannot_open_another_scheme(
     outside: Reader, read: Reader, publish: Publish, url: str, way: str
 ) -> None:
     address = publish("/odd", "")

@@ -1,7 +1,7 @@
-"""Every way in which a page may ask for an address: none leads a remote caller to a closed one.
+"""Every way in which a page can request an address: for a remote caller all are blocked.
 
-The counter stands at the forbidden place itself. The same pages, opened by a local caller, reach
-it: so each of these tests can fail.
+The test's server counts requests at the forbidden address itself. A local caller reaches it with
+the same pages, which shows that each test can fail.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.support.pages import Answer, PageServer, html
 pytest_plugins = ["tests.support.browser_fixtures", "tests.support.egress_fixtures"]
 
 SECONDS = 8.0
-QUIET_SECONDS = 2.0  # for packets that must not come; where they may, they come in 0.1 s
+QUIET_SECONDS = 2.0  # for packets that must not arrive; unblocked ones take 0.1 s
 SECURE = {"service worker", "shared worker", "speculation", "web transport", "module preload"}
 WAYS: dict[str, str] = {
     "meta refresh": "<meta http-equiv=refresh content='0;url={url}'>",
@@ -75,19 +75,19 @@ WAYS: dict[str, str] = {
         {{urls: 'turn:{host}?transport=tcp', username: 'u', credential: 'c'}}]}});
         p.createDataChannel('x'); p.createOffer().then((o) => p.setLocalDescription(o))</script>""",
 }
-# What goes past proxies asks nobody, so there is no refusal to wait for.
+# These requests bypass the proxy, so no refusal is recorded that a test could wait for.
 PACKETS: dict[str, str] = {
     "stun": """<script>p = new RTCPeerConnection({{iceServers: [{{urls: 'stun:{host}'}}]}});
         p.createDataChannel('x'); p.createOffer().then((o) => p.setLocalDescription(o))</script>""",
     "web transport": """<script>t = new WebTransport('https://{host}/');
         t.ready.catch(() => 0); t.closed.catch(() => 0)</script>""",
 }
-# Without a proxy, TURN over TCP is off as well: the policy of WebRTC allows nothing that is direct.
+# Without a proxy, TURN over TCP is off as well: the WebRTC policy allows no direct connection.
 ONLY_BY_PROXY = {"turn"}
 
 
 def publish_way(way: str, markup: str, server: PageServer, forbidden: ForbiddenPlace) -> str:
-    """Put a page on the site that goes this way, and return its path."""
+    """Publish a page that requests the forbidden address this way; return its path."""
     url = forbidden.url()
     body = f"<title>Way</title>{markup.format(url=url, host=f'127.0.0.1:{forbidden.port}')}"
     server.add("/way", html(body))
@@ -98,7 +98,7 @@ def publish_way(way: str, markup: str, server: PageServer, forbidden: ForbiddenP
 
 
 async def visit(session: OpenBrowserSession, url: str, is_over: Callable[[], bool]) -> None:
-    """Open a page and stay on it until it did what it is there for, or did not."""
+    """Open a page and stay on it until `is_over` or until the time limit."""
     async with session.tab() as tab:
         await tab.page.goto(url, wait_until="commit")
         until = time.monotonic() + SECONDS
@@ -116,11 +116,11 @@ def was_refused(reader: Reader, forbidden: ForbiddenPlace) -> bool:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_no_way_leads_a_remote_caller_there(
+def test_a_remote_caller_reaches_the_forbidden_address_in_no_way(
     outside: Reader, page_server: PageServer, forbidden: ForbiddenPlace, way: str
 ) -> None:
     path = publish_way(way, WAYS[way], page_server, forbidden)
-    # Workers and the like need a secure place; loopback's port counts as open here, as it is.
+    # Workers and the like need a secure context; here the egress rule allows loopback's port.
     host = "127.0.0.1" if way in SECURE else PUBLIC
     url = f"http://{host}:{page_server.server_port}{path}"
     outside.wait(visit(outside.session, url, lambda: was_refused(outside, forbidden)))
@@ -129,7 +129,7 @@ def test_no_way_leads_a_remote_caller_there(
 
 
 @pytest.mark.parametrize("way", sorted(set(WAYS) - ONLY_BY_PROXY))
-def test_every_way_leads_a_local_caller_there(
+def test_a_local_caller_reaches_the_forbidden_address_in_every_way(
     read: Reader, page_server: PageServer, forbidden: ForbiddenPlace, way: str
 ) -> None:
     path = publish_way(way, WAYS[way], page_server, forbidden)
@@ -138,7 +138,7 @@ def test_every_way_leads_a_local_caller_there(
 
 
 @pytest.mark.parametrize("way", PACKETS)
-def test_no_packet_of_a_remote_callers_page_gets_there(
+def test_no_packet_of_a_remote_callers_page_reaches_the_address(
     outside: Reader, page_server: PageServer, forbidden: ForbiddenPlace, way: str
 ) -> None:
     publish_way(way, PACKETS[way], page_server, forbidden)
@@ -149,7 +149,7 @@ def test_no_packet_of_a_remote_callers_page_gets_there(
 
 
 @pytest.mark.parametrize("way", PACKETS)
-def test_packets_get_there_without_the_switches_and_the_proxy(
+def test_packets_reach_the_address_without_the_switches_and_the_proxy(
     page_server: PageServer,
     forbidden: ForbiddenPlace,
     browser_loop: LoopThread,

@@ -1,4 +1,4 @@
-"""What a test leaves behind is gone before the next one, and the database's own guards are not."""
+"""Every test starts with empty tables, and the triggers of the database stay in place."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def filled() -> set[str]:
 
 
 @pytest.mark.parametrize("small_bytes", [emptying.SMALL_BYTES, -1])
-def test_no_row_stays_whether_tables_are_small_or_large(
+def test_no_row_remains_in_small_or_large_tables(
     submit: Callable[..., str], monkeypatch: pytest.MonkeyPatch, small_bytes: int
 ) -> None:
     monkeypatch.setattr(emptying, "SMALL_BYTES", small_bytes)
-    for _ in range(2):  # the first time of a process goes the long way
+    for _ in range(2):  # the first call in a process takes the slow path
         ensure_slots()
         submitted(submit)
         assert {"runs.Run", "runs.RunTotalChange", "decisions.AuditEntry"} <= filled()
@@ -43,7 +43,7 @@ def submitted(submit: Callable[..., str]) -> None:
     assert Run.objects.filter(id=submit()).exists()
 
 
-def test_the_audit_log_is_guarded_afterwards(submit: Callable[..., str]) -> None:
+def test_the_audit_log_is_append_only_afterwards(submit: Callable[..., str]) -> None:
     emptying.empty()
     ensure_slots()
     submitted(submit)
@@ -51,7 +51,7 @@ def test_the_audit_log_is_guarded_afterwards(submit: Callable[..., str]) -> None
         AuditEntry.objects.all().delete()
 
 
-def test_a_permission_that_a_test_made_goes(principal: Principal) -> None:
+def test_a_permission_that_a_test_created_is_deleted(principal: Principal) -> None:
     emptying.empty()
     other = Permission.objects.first()
     assert other is not None

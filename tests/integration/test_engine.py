@@ -1,4 +1,4 @@
-"""What the engine makes of a run's steps, whatever they do."""
+"""The engine executes the steps of a run: success, failure, retry, and unusual values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def types_of(run: Run) -> list[str]:
     return list(events.values_list("type", flat=True))
 
 
-def test_a_run_goes_from_queued_to_its_end(submit: Submit, ended: Ended) -> None:
+def test_a_run_goes_from_queued_to_succeeded(submit: Submit, ended: Ended) -> None:
     run = ended(submit("ok", "ok"))
     assert (run.status, run.done_steps, run.result) == ("succeeded", 2, {"done": 2})
     assert types_of(run) == [
@@ -42,7 +42,7 @@ def test_a_run_goes_from_queued_to_its_end(submit: Submit, ended: Ended) -> None
     assert Slot.objects.filter(run_id__isnull=False).count() == 0
 
 
-def test_failed_steps_make_a_partial_success_and_no_step_a_failure(
+def test_some_failed_steps_make_a_partial_success_and_all_make_a_failure(
     submit: Submit, ended: Ended
 ) -> None:
     assert ended(submit("ok", "fail")).status == "partial_success"
@@ -51,28 +51,26 @@ def test_failed_steps_make_a_partial_success_and_no_step_a_failure(
     assert failed.result is None
 
 
-def test_a_retryable_failure_is_tried_once_more(
-    submit: Submit, ended: Ended, tmp_path: Path
-) -> None:
+def test_a_retryable_failure_is_retried_once(submit: Submit, ended: Ended, tmp_path: Path) -> None:
     run = ended(submit(f"flaky:{tmp_path / 'f'}"))
     assert run.status == "succeeded"
     assert types_of(run)[2:5] == ["step.started", "step.retrying", "step.succeeded"]
     assert RunStep.objects.get(run=run).attempts == 2
 
 
-def test_a_step_that_fails_every_time_is_not_tried_for_ever(odd: Submit, ended: Ended) -> None:
+def test_a_step_that_keeps_failing_stops_after_two_attempts(odd: Submit, ended: Ended) -> None:
     run = ended(odd("time_out"))
     assert (run.status, error_of(run)["errorCode"]) == ("failed", "NAVIGATION_TIMEOUT")
     assert RunStep.objects.get(run=run).attempts == 2
 
 
-def test_a_once_step_is_never_tried_again(submit: Submit, ended: Ended, tmp_path: Path) -> None:
+def test_a_once_step_is_never_retried(submit: Submit, ended: Ended, tmp_path: Path) -> None:
     run = ended(submit(f"flaky:{tmp_path / 'f'}", effect="once"))
     assert run.status == "failed"
     assert RunStep.objects.get(run=run).attempts == 1
 
 
-def test_nothing_goes_on_behind_a_failed_step_where_the_template_says_so(
+def test_no_step_runs_after_a_failed_one_where_the_template_stops_on_error(
     odd: Submit, ended: Ended, tmp_path: Path
 ) -> None:
     run = ended(odd("fail nul", "mark never", file=str(tmp_path / "f")))
@@ -81,7 +79,7 @@ def test_nothing_goes_on_behind_a_failed_step_where_the_template_says_so(
     assert RunStep.objects.get(run=run, index=1).status == "pending"
 
 
-def test_a_defect_in_a_step_is_told_by_an_error_id_alone(
+def test_a_defect_in_a_step_is_reported_by_an_error_id_alone(
     submit: Submit, ended: Ended, caplog: pytest.LogCaptureFixture
 ) -> None:
     run = ended(submit("bug"))
@@ -94,19 +92,19 @@ def test_a_defect_in_a_step_is_told_by_an_error_id_alone(
     ]
 
 
-def test_a_step_may_leave_any_value(odd: Submit, ended: Ended) -> None:
+def test_a_step_may_output_any_value(odd: Submit, ended: Ended) -> None:
     run = ended(odd(*(f"leave {what}" for what in ODD)))
     assert run.status == "succeeded", run.error
     assert RunStep.objects.filter(run=run, status="succeeded").count() == len(ODD)
 
 
-def test_a_step_may_tell_any_value(odd: Submit, ended: Ended) -> None:
+def test_a_step_may_emit_any_value(odd: Submit, ended: Ended) -> None:
     run = ended(odd(*(f"tell {what}" for what in ODD)))
     assert run.status == "succeeded", run.error
     assert types_of(run).count("tool.update") == len(ODD)
 
 
-def test_what_comes_by_the_hundred_is_written_in_few_events_and_whole(
+def test_many_small_updates_are_joined_into_few_events_without_loss(
     odd: Submit, ended: Ended
 ) -> None:
     run = ended(odd("talk 2000", "leave nul", "talk 50"))
@@ -121,7 +119,7 @@ def test_what_comes_by_the_hundred_is_written_in_few_events_and_whole(
     assert types.index("chatDelta") > types.index("step.started")
 
 
-def test_a_run_tells_so_much_and_then_says_that_it_was_cut(
+def test_streamed_events_have_a_size_limit_and_the_last_is_marked_truncated(
     odd: Submit, ended: Ended, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(event_buffer, "MAX_STREAMED_BYTES", 3000)
@@ -145,7 +143,7 @@ def test_a_step_may_fail_with_any_value(odd: Submit, ended: Ended, what: str) ->
     assert RunStep.objects.get(run=run).status == "failed"
 
 
-def test_what_a_step_keeps_is_named_with_its_step_and_expires_with_the_run(
+def test_an_artifact_of_a_step_has_its_index_and_expires_with_the_run(
     odd: Submit, ended: Ended
 ) -> None:
     run = ended(odd("keep one", "keep two"))
@@ -159,12 +157,12 @@ def test_what_a_step_keeps_is_named_with_its_step_and_expires_with_the_run(
     assert types_of(run).count("artifact.created") == 3
 
 
-def test_a_result_too_large_for_an_answer_is_kept_whole(submit: Submit, ended: Ended) -> None:
+def test_the_result_is_stored_as_an_artifact(submit: Submit, ended: Ended) -> None:
     run = ended(submit("ok"))
     assert Artifact.objects.get(run_id=run.id).kind == "result"
 
 
-def test_every_end_is_audited_once(submit: Submit, ended: Ended) -> None:
+def test_a_run_is_audited_once_at_its_end(submit: Submit, ended: Ended) -> None:
     run = ended(submit("ok"))
     actions = AuditEntry.objects.filter(resource_id=run.id).order_by("id")
     assert list(actions.values_list("action", flat=True)) == [
@@ -174,14 +172,16 @@ def test_every_end_is_audited_once(submit: Submit, ended: Ended) -> None:
     ]
 
 
-def test_a_run_of_a_template_that_no_worker_has_waits(submit: Submit, place: WorkerProcess) -> None:
+def test_a_run_of_an_unknown_template_stays_queued(submit: Submit, place: WorkerProcess) -> None:
     run_id = submit("ok")
     Run.objects.filter(id=run_id).update(template_id="not_here_yet")
     assert place.work() == 0
     assert Run.objects.get(id=run_id).status == "queued"
 
 
-def test_steps_of_a_run_are_done_side_by_side_as_asked(submit: Submit, ended: Ended) -> None:
+def test_steps_of_a_run_execute_in_parallel_up_to_its_concurrency(
+    submit: Submit, ended: Ended
+) -> None:
     run = ended(submit(*["sleep:0.2"] * 4, concurrency=4))
     assert run.status == "succeeded"
     assert run.active_ms < 700

@@ -1,4 +1,4 @@
-"""What a run tells, held against docs/events.md: the types in order, and the data of each."""
+"""The events of a run match docs/events.md: the types in order, and the fields of each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DOCS = (Path(__file__).parent.parent.parent / "docs/events.md").read_text()
 
 
 def told(run_id: str) -> list[RunEvent]:
-    """Return the run's log, which has no gaps and names no field that the docs do not."""
+    """Return the events of the run; check that seq has no gaps and every field is documented."""
     rows = list(RunEvent.objects.filter(run_id=run_id).order_by("seq"))
     assert [row.seq for row in rows] == list(range(1, len(rows) + 1))
     assert Run.objects.get(id=run_id).last_seq == len(rows)
@@ -29,7 +29,7 @@ def told(run_id: str) -> list[RunEvent]:
 
 
 def documented(type_: str) -> set[str]:
-    """Return the fields that the docs give an event's data."""
+    """Return the documented fields of an event's data."""
     line = next(one for one in DOCS.splitlines() if one.startswith(f"| `{type_}` |"))
     common = {"step", "name", "url"} if type_.startswith("step.") else set()
     return common | set(re.findall(r"`([a-zA-Z]+)`", line.split("|")[3]))
@@ -39,7 +39,9 @@ def types(run_id: str) -> list[str]:
     return [row.type for row in told(run_id)]
 
 
-def test_a_run_tells_each_step_and_its_end(submit: Submit, ended: Ended, tmp_path: Path) -> None:
+def test_a_run_emits_events_for_each_step_and_its_end(
+    submit: Submit, ended: Ended, tmp_path: Path
+) -> None:
     run = ended(submit("ok", f"flaky:{tmp_path / 'x'}", "fail"))
     assert types(run.id) == [
         "run.queued",
@@ -57,13 +59,13 @@ def test_a_run_tells_each_step_and_its_end(submit: Submit, ended: Ended, tmp_pat
 
 
 @pytest.mark.parametrize(("what", "last"), [("ok", "run.succeeded"), ("fail", "run.failed")])
-def test_the_last_event_tells_how_it_ended(
+def test_the_type_of_the_last_event_is_the_status(
     submit: Submit, ended: Ended, what: str, last: str
 ) -> None:
     assert types(ended(submit(what)).id)[-1] == last
 
 
-def test_a_long_step_says_that_it_is_at_work(
+def test_a_long_step_emits_progress_events(
     submit: Submit, ended: Ended, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(running_steps, "PROGRESS_EVERY_S", 0.2)
@@ -74,7 +76,7 @@ def test_a_long_step_says_that_it_is_at_work(
     assert 1 <= len(signs) <= 5
 
 
-def test_a_canceled_run_and_its_retry_tell_so(
+def test_a_canceled_run_and_its_retry_emit_their_events(
     submit: Submit, ended: Ended, principal: Principal
 ) -> None:
     run_id = submit("ok")

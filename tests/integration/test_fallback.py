@@ -1,4 +1,4 @@
-"""Runners that are not reached: what falls back to our own tools, what cannot, how it is told."""
+"""Unreachable runners: which calls fall back to local tools, which cannot, how each is reported."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MakeTarget = Callable[..., ExecutionTarget]
 
 @pytest.fixture
 def folder(principal: Principal, tmp_path: Path, settings: Any) -> ExecutionTarget:
-    """The workspace's own folder, with one file."""
+    """Create the workspace's own folder with one file."""
     settings.WORKSPACE_ROOTS = (tmp_path,)
     root = tmp_path / "game"
     root.mkdir()
@@ -53,7 +53,7 @@ def folder(principal: Principal, tmp_path: Path, settings: Any) -> ExecutionTarg
 
 @pytest.fixture
 def target_at(principal: Principal) -> MakeTarget:
-    """Make a runner's target on which everything is allowed."""
+    """Create a runner's target on which every tool is allowed."""
 
     def make(endpoint: str | None = None, on_unreachable: str = "fallback_local") -> Any:
         says = TargetFields(
@@ -89,7 +89,7 @@ def rows(action: str) -> list[dict[str, Any]]:
 READ = {"path": "here.txt"}
 
 
-def test_a_runner_performs_what_has_the_name_of_one_of_our_tools(
+def test_a_reachable_runner_executes_a_tool_with_the_name_of_a_local_one(
     api: httpx.Client,
     idle_place: WorkerProcess,
     principal: Principal,
@@ -110,7 +110,7 @@ def test_a_runner_performs_what_has_the_name_of_one_of_our_tools(
     assert rows("tool.fell_back") == []
 
 
-def test_a_direct_call_falls_back_to_our_own_tool(
+def test_a_direct_call_falls_back_to_the_local_tool(
     api: httpx.Client, folder: ExecutionTarget, target_at: MakeTarget
 ) -> None:
     target = target_at()
@@ -124,7 +124,7 @@ def test_a_direct_call_falls_back_to_our_own_tool(
     assert len(rows("tool.failed")) == len(rows("tool.succeeded")) == 1
 
 
-def test_a_run_falls_back_and_says_so(
+def test_a_run_falls_back_and_emits_an_event(
     idle_place: WorkerProcess, principal: Principal, folder: ExecutionTarget, target_at: MakeTarget
 ) -> None:
     target = target_at()
@@ -142,7 +142,7 @@ def test_a_run_falls_back_and_says_so(
     assert [row["targetId"] for row in rows("tool.fell_back")] == [target.id]
 
 
-def test_a_call_that_may_have_arrived_does_not_fall_back(
+def test_a_call_that_may_have_reached_the_runner_does_not_fall_back(
     api: httpx.Client,
     idle_place: WorkerProcess,
     principal: Principal,
@@ -160,7 +160,7 @@ def test_a_call_that_may_have_arrived_does_not_fall_back(
 
 
 @pytest.mark.parametrize(("tool", "fallback"), [("bash.exec", "none"), ("read_page", "none")])
-def test_what_only_runners_have_does_not_fall_back_and_says_so(
+def test_a_tool_without_a_local_version_does_not_fall_back_and_reports_it(
     api: httpx.Client,
     idle_place: WorkerProcess,
     principal: Principal,
@@ -178,7 +178,7 @@ def test_what_only_runners_have_does_not_fall_back_and_says_so(
     assert rows("tool.fell_back") == []
 
 
-def test_deny_is_the_default_and_stays_a_failure(
+def test_with_on_unreachable_deny_the_call_fails(
     api: httpx.Client, folder: ExecutionTarget, target_at: MakeTarget
 ) -> None:
     target = target_at(on_unreachable="deny")
@@ -187,7 +187,7 @@ def test_deny_is_the_default_and_stays_a_failure(
     assert problem["details"] == {"reason": "connect", "effect": "none"}
 
 
-def test_a_fallback_asks_policy_and_keeps_to_our_own_schema(
+def test_a_fallback_is_checked_by_policy_and_by_the_local_schema(
     api: httpx.Client,
     idle_place: WorkerProcess,
     principal: Principal,
@@ -205,7 +205,7 @@ def test_a_fallback_asks_policy_and_keeps_to_our_own_schema(
     assert answer.json()["error"]["code"] == "E_POLICY_VIOLATION"
 
 
-def test_a_target_that_is_disabled_meanwhile_is_denied_and_audited_in_its_run(
+def test_a_call_to_a_target_disabled_after_the_submit_is_denied_and_audited(
     idle_place: WorkerProcess, principal: Principal, target_at: MakeTarget
 ) -> None:
     with stub_runner(saying({"ok": True, "output": 1})) as runner:
@@ -234,7 +234,7 @@ def test_a_target_that_is_disabled_meanwhile_is_denied_and_audited_in_its_run(
     assert runner.asked == []
 
 
-def test_a_runner_of_another_workspace_is_not_there_under_our_tools_names_either(
+def test_a_target_of_another_workspace_is_not_found_for_local_tool_names_either(
     client_with: Callable[..., httpx.Client], stranger: Principal, target_at: MakeTarget
 ) -> None:
     theirs = target_at()
@@ -249,7 +249,7 @@ def test_a_runner_of_another_workspace_is_not_there_under_our_tools_names_either
     assert rows("tool.fell_back") == []
 
 
-def test_a_folder_to_fall_back_to_is_checked_when_it_is_handed_in(
+def test_a_fallback_target_is_validated_at_submit(
     principal: Principal, folder: ExecutionTarget, target_at: MakeTarget
 ) -> None:
     target = target_at()
@@ -266,7 +266,7 @@ def test_a_folder_to_fall_back_to_is_checked_when_it_is_handed_in(
     assert not Run.objects.exists()
 
 
-def test_nobody_is_asked_about_a_call_of_a_runner_that_is_gone(
+def test_a_call_to_a_deleted_target_fails_without_a_confirmation(
     place: WorkerProcess, principal: Principal, target_at: MakeTarget
 ) -> None:
     target = target_at()

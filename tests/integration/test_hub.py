@@ -1,4 +1,4 @@
-"""The event hub on the rows: one read for all, nobody slowed, nothing missed."""
+"""The event hub reads rows once for all streams: no stream blocks another or misses an event."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Submit = Callable[..., str]
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
-    """How often the rows of events were read: by the hub, and by readers for themselves."""
+    """Count the reads of event rows: by the hub, and by each stream itself."""
     counts = {"hub": 0, "pages": 0}
     read_logs, list_events = queries_runs.read_logs, queries_runs.list_events_and_seq
 
@@ -42,7 +42,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     return counts
 
 
-def test_four_hundred_listeners_of_a_run_cost_one_read_a_wake_up(
+def test_four_hundred_streams_of_a_run_cost_one_read_per_wakeup(
     submit: Submit, principal: Principal, counted: dict[str, int]
 ) -> None:
     run_id = submit()
@@ -59,11 +59,11 @@ def test_four_hundred_listeners_of_a_run_cost_one_read_a_wake_up(
         assert all(one.got == list(range(2, 13)) for one in streams)
 
     asyncio.run(story())
-    assert counted["pages"] == 400  # where each began; nobody read for itself after that
+    assert counted["pages"] == 400  # the first read of each stream; later no stream reads by itself
     assert counted["hub"] <= 2 * 11
 
 
-def test_news_of_many_runs_are_read_together(
+def test_events_of_many_runs_are_read_together(
     make_run: Callable[..., Run], principal: Principal, counted: dict[str, int]
 ) -> None:
     runs = [make_run().id for _ in range(60)]
@@ -81,7 +81,7 @@ def test_news_of_many_runs_are_read_together(
     assert counted["hub"] <= 2 * 60
 
 
-def test_a_slow_reader_pages_and_slows_nobody(
+def test_a_slow_stream_reads_pages_and_delays_no_other(
     submit: Submit, principal: Principal, counted: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(subscriber, "QUEUE_EVENTS", 100)
@@ -105,7 +105,7 @@ def test_a_slow_reader_pages_and_slows_nobody(
     assert counted["pages"] > 2
 
 
-def test_readers_that_come_and_go_miss_nothing_and_see_nothing_twice(
+def test_streams_that_reconnect_miss_no_event_and_repeat_none(
     submit: Submit, principal: Principal
 ) -> None:
     run_id, chance = submit(), random.Random(3)
@@ -134,7 +134,7 @@ def test_readers_that_come_and_go_miss_nothing_and_see_nothing_twice(
     asyncio.run(story())
 
 
-def test_a_reader_that_names_a_seq_of_the_future_harms_nobody(
+def test_a_stream_with_a_future_seq_does_not_affect_others(
     submit: Submit, principal: Principal
 ) -> None:
     run_id = submit()
@@ -151,7 +151,7 @@ def test_a_reader_that_names_a_seq_of_the_future_harms_nobody(
     asyncio.run(story())
 
 
-def test_a_run_that_is_removed_ends_its_streams(
+def test_deleting_a_run_ends_its_streams(
     submit: Submit, principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hub, "POLL_S", 0.1)
@@ -166,7 +166,7 @@ def test_a_run_that_is_removed_ends_its_streams(
     asyncio.run(story())
 
 
-def test_a_server_that_stops_ends_every_wait(submit: Submit, principal: Principal) -> None:
+def test_a_stopping_server_ends_every_wait(submit: Submit, principal: Principal) -> None:
     run_id = submit()
 
     async def story() -> None:
@@ -189,7 +189,7 @@ def test_a_server_that_stops_ends_every_wait(submit: Submit, principal: Principa
     assert time.monotonic() - began < 20
 
 
-def test_all_who_wait_for_a_run_read_its_end_once(
+def test_the_end_of_a_run_is_read_once_for_all_waiting_callers(
     submit: Submit, principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_id, reads = submit(), [0]

@@ -1,5 +1,5 @@
-"""The event hub and a Redis that loses, lies, hangs or is away: late by two seconds at most, and
-whole.
+"""The event hub when Redis loses messages, sends wrong ones, hangs or is down: at most two seconds
+late, and no event lost.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Submit = Callable[..., str]
 
 @pytest.fixture
 def own_redis(monkeypatch: pytest.MonkeyPatch) -> Iterator[RedisServer]:
-    """A Redis that the test may kill."""
+    """Start a Redis that the test may kill."""
     monkeypatch.setattr(notify, "_publisher", notify._Publisher())
     monkeypatch.setattr(notify, "QUIET_S", 0.1)
     with redis_server() as server, override_settings(REDIS_URL=server.url):
@@ -59,7 +59,7 @@ def test_lost_messages_cost_two_seconds_and_no_event(
     asyncio.run(story())
 
 
-def test_lies_on_the_channel_change_nothing(submit: Submit, principal: Principal) -> None:
+def test_wrong_messages_on_the_channel_have_no_effect(submit: Submit, principal: Principal) -> None:
     run_id = submit()
     client = redis.Redis.from_url(settings.REDIS_URL)
     lies: list[Any] = [10**12, -5, 0, True, "9", None, 2.5, [3]]
@@ -82,7 +82,7 @@ def test_lies_on_the_channel_change_nothing(submit: Submit, principal: Principal
     client.close()
 
 
-def test_a_redis_that_goes_away_and_comes_back_loses_nothing(
+def test_a_restart_of_redis_loses_no_event(
     submit: Submit, principal: Principal, own_redis: RedisServer
 ) -> None:
     run_id = submit()
@@ -109,7 +109,7 @@ def test_a_redis_that_goes_away_and_comes_back_loses_nothing(
     assert asyncio.run(story()) < 0.5  # by message again, not by the query every two seconds
 
 
-def test_an_outage_is_said_once_when_it_begins_and_once_when_it_is_over(
+def test_an_outage_is_logged_once_at_its_start_and_once_at_its_end(
     submit: Submit,
     principal: Principal,
     own_redis: RedisServer,
@@ -132,7 +132,7 @@ def test_an_outage_is_said_once_when_it_begins_and_once_when_it_is_over(
             for number in (1, 2):
                 own_redis.kill()
                 await until(partial(said_so_often, "polling the database", number))
-                await asyncio.sleep(0.5)  # some twenty tries
+                await asyncio.sleep(0.5)  # about twenty attempts to connect
                 await asyncio.to_thread(own_redis.start)
                 await until(partial(said_so_often, "work again", number))
             assert (said("polling the database"), said("work again")) == (2, 2)
@@ -141,7 +141,7 @@ def test_an_outage_is_said_once_when_it_begins_and_once_when_it_is_over(
     asyncio.run(story())
 
 
-def test_a_subscription_that_fell_silent_is_made_anew(
+def test_a_silent_subscription_is_replaced(
     submit: Submit, principal: Principal, own_redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hub, "QUIET_S", 0.2)

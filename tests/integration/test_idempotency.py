@@ -1,4 +1,4 @@
-"""One key, one run: while the run lives, and runTtl after it ended."""
+"""One run per idempotency key: while the run lives, and until runTtl after its end."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def end(run_id: str, ago: timedelta) -> None:
     Run.objects.filter(id=run_id).update(status="succeeded", ended_at=then, ready=False)
 
 
-def test_the_same_key_again_is_the_same_run(principal: Principal) -> None:
+def test_a_repeated_key_returns_the_same_run(principal: Principal) -> None:
     first, again = submit_with(principal), submit_with(principal)
     assert (first.deduplicated, again.deduplicated) == (False, True)
     assert again.run_id == first.run_id
@@ -42,19 +42,21 @@ def test_the_same_key_again_is_the_same_run(principal: Principal) -> None:
     assert Run.objects.count() == 1
 
 
-def test_other_inputs_under_the_key_make_no_second_run_and_are_told(principal: Principal) -> None:
+def test_a_key_with_other_inputs_returns_the_first_run_and_reports_the_mismatch(
+    principal: Principal,
+) -> None:
     first = submit_with(principal)
     again = submit_with(principal, concurrency=2)
     assert (again.run_id, again.inputs_match) == (first.run_id, False)
 
 
-def test_a_duplicate_tells_the_status_as_it_is_now(principal: Principal) -> None:
+def test_a_duplicate_returns_the_current_status(principal: Principal) -> None:
     first = submit_with(principal)
     end(first.run_id, timedelta(0))
     assert submit_with(principal).status == "succeeded"
 
 
-def test_fifty_submits_at_once_with_one_key_make_one_run(principal: Principal) -> None:
+def test_fifty_concurrent_submits_with_one_key_make_one_run(principal: Principal) -> None:
     made = at_once([partial(submit_with, principal)] * 50)
     assert len({one.run_id for one in made}) == 1
     assert sorted(one.deduplicated for one in made) == [False] + [True] * 49
@@ -62,7 +64,7 @@ def test_fifty_submits_at_once_with_one_key_make_one_run(principal: Principal) -
     assert AuditEntry.objects.filter(action="run.submitted").count() == 1
 
 
-def test_a_key_is_free_again_when_its_run_is_past_its_time(principal: Principal) -> None:
+def test_a_key_is_free_after_its_run_expired(principal: Principal) -> None:
     first = submit_with(principal)
     end(first.run_id, HALF_AN_HOUR - timedelta(seconds=5))
     assert submit_with(principal).run_id == first.run_id
@@ -73,14 +75,14 @@ def test_a_key_is_free_again_when_its_run_is_past_its_time(principal: Principal)
     assert RunKey.objects.count() == 1
 
 
-def test_a_key_lives_as_long_as_its_run_does_however_long_that_is(principal: Principal) -> None:
+def test_a_key_is_valid_as_long_as_its_run_is_active(principal: Principal) -> None:
     first = submit_with(principal)
     long_ago = datetime.now(UTC) - timedelta(days=3)
     Run.objects.update(created_at=long_ago, updated_at=long_ago)
     assert submit_with(principal).run_id == first.run_id
 
 
-def test_many_who_find_an_old_key_free_make_one_run(principal: Principal) -> None:
+def test_concurrent_submits_with_an_expired_key_make_one_run(principal: Principal) -> None:
     old = submit_with(principal)
     end(old.run_id, HALF_AN_HOUR)
     made = at_once([partial(submit_with, principal)] * 12)
@@ -90,13 +92,13 @@ def test_many_who_find_an_old_key_free_make_one_run(principal: Principal) -> Non
 
 
 def test_a_key_belongs_to_its_principal(principal: Principal) -> None:
-    """Else one caller could learn another's runId."""
+    """Otherwise one caller could learn the runId of another."""
     place = principal.tenant_id, principal.workspace_id
     other = Principal("token:other", *place, principal.scopes, "local")
     assert submit_with(principal).run_id != submit_with(other).run_id
 
 
-def test_a_refused_submit_takes_no_key(principal: Principal) -> None:
+def test_a_refused_submit_uses_no_key(principal: Principal) -> None:
     bad: dict[str, Any] = {"do": [], "effect": "read"}
     with pytest.raises(InvalidInput):
         submit_with(principal, **bad)

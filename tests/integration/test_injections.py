@@ -1,5 +1,5 @@
-"""Files and pages that tell a model what to do, and a model that does all of it: nothing comes of
-it that policy does not let pass. Each row looks at the world afterwards, not at words.
+"""Prompt injection in files and pages, with a model that obeys all of it: only calls that policy
+allows have an effect. Each case checks the effects, not the model's text.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ pytest_plugins = [
 
 @pytest.fixture
 def waiting(principal: Principal, project: Path, place: WorkerProcess) -> Run:
-    """A run of somebody's that waits for a person."""
+    """Return a run of another caller that waits for a person."""
     create_rule(RuleFields("confirm", tool="list_snapshots"), actor="t")
     calls = [{"name": "list_snapshots", "args": {"path": "game/scene/start.txt"}}]
     run_id = submit_run(
@@ -70,7 +70,7 @@ def world(
     agent_settings: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[World]:
-    """Everything that the texts want, and servers that hear who asks for it."""
+    """Create every resource that the injected texts aim at, and servers that record requests."""
     agent_settings.PUBLIC_URL = web
     # As for a developer, who has tools that an agent must not have.
     agent_settings.WORKSPACE_POLICY = replace(agent_settings.WORKSPACE_POLICY, developer=True)
@@ -107,7 +107,7 @@ def world(
 def obeyed(
     world: World, model: ModelServer, principal: Principal, place: WorkerProcess
 ) -> Callable[[Injection, Call], None]:
-    """Have an agent read a row and obey it, and look at what came of it."""
+    """Have an agent read an injected text and obey it, then check the effects."""
 
     def obey(row: Injection, first: Call) -> None:
         for verdict, tool in row.rules:
@@ -136,7 +136,7 @@ def obeyed(
 
 
 @pytest.mark.parametrize("row", IN_FILES, ids=lambda row: row.name)
-def test_a_file_that_gives_orders_changes_nothing_outside_of_policy(
+def test_an_injection_in_a_file_has_no_effect_outside_policy(
     row: Injection, world: World, obeyed: Callable[[Injection, Call], None]
 ) -> None:
     (world.project / "notes.md").write_text(world.fill(row.text), "utf-8")
@@ -145,7 +145,7 @@ def test_a_file_that_gives_orders_changes_nothing_outside_of_policy(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("row", ON_PAGES, ids=lambda row: row.name)
-def test_a_page_that_gives_orders_changes_nothing_outside_of_policy(
+def test_an_injection_on_a_page_has_no_effect_outside_policy(
     row: Injection,
     world: World,
     page_server: PageServer,
@@ -157,6 +157,6 @@ def test_a_page_that_gives_orders_changes_nothing_outside_of_policy(
     obeyed(row, Call("task_start", {"url": url}, "first"))
 
 
-def test_the_set_has_thirty_rows_and_each_wants_another_thing() -> None:
+def test_there_are_thirty_injections_with_distinct_names() -> None:
     names = [row.name for row in (*IN_FILES, *ON_PAGES)]
     assert len(set(names)) == len(names) >= 30

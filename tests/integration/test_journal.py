@@ -1,4 +1,4 @@
-"""Every verb of a worker tests its lease; events are numbered without gaps whoever writes."""
+"""Every write of a worker checks its lease; concurrent writers number events without gaps."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def done(index: int, **more: Any) -> StepChange:
 
 
 def old_lease(submit: Submit, *, holder: str) -> Lease:
-    """Return a lease that ended, of w1; `holder` has the run now."""
+    """Return a lease of w1 that has ended; `holder` has the run now."""
     submit("ok", "ok")
     held = must_take("w1")
     release_lease(held, reason="database was away", active_ms=1)
@@ -78,7 +78,7 @@ LATE: dict[str, Callable[[Lease], object]] = {
 
 @pytest.mark.parametrize("verb", LATE)
 @pytest.mark.parametrize("holder", ["w1", "w2"])
-def test_what_an_old_lease_writes_late_is_refused(submit: Submit, holder: str, verb: str) -> None:
+def test_a_late_write_with_an_old_lease_is_refused(submit: Submit, holder: str, verb: str) -> None:
     old = old_lease(submit, holder=holder)
     before = everything(old.run.id)
     try:
@@ -90,7 +90,7 @@ def test_what_an_old_lease_writes_late_is_refused(submit: Submit, holder: str, v
 
 
 @pytest.mark.parametrize("verb", LATE)
-def test_what_another_worker_writes_under_the_right_epoch_is_refused(
+def test_a_write_of_another_worker_with_the_current_epoch_is_refused(
     submit: Submit, verb: str
 ) -> None:
     submit("ok", "ok")
@@ -107,7 +107,7 @@ def test_what_another_worker_writes_under_the_right_epoch_is_refused(
     assert everything(held.run.id) == before
 
 
-def test_a_step_and_all_that_belongs_to_it_is_written_together(submit: Submit) -> None:
+def test_a_step_is_written_with_its_artifacts_events_and_calls(submit: Submit) -> None:
     run_id = submit("ok", "ok")
     held = must_take("w1")
     call = CallRecord("read_page", "d" * 64, {}, failed_code="")
@@ -126,7 +126,7 @@ def test_a_step_and_all_that_belongs_to_it_is_written_together(submit: Submit) -
     assert (fresh(run_id).done_steps, fresh(run_id).active_ms) == (1, 7)
 
 
-def test_the_end_gives_the_slot_back_and_starts_the_artifacts_time(submit: Submit) -> None:
+def test_the_end_releases_the_slot_and_sets_the_expiry_of_artifacts(submit: Submit) -> None:
     run_id = submit()
     held = must_take("w1")
     write(held, [done(0, blobs=(a_blob(),))], active_ms=1)
@@ -149,7 +149,7 @@ def test_a_terminal_row_never_changes(submit: Submit) -> None:
     assert take("w2") is None
 
 
-def test_events_are_numbered_without_gaps_however_many_write_at_once(submit: Submit) -> None:
+def test_concurrent_writers_number_events_without_gaps(submit: Submit) -> None:
     run_id = submit()
     held = must_take("w1")
     say = Transition(held.run, {"status": "running"}, events=[NewEvent("x"), NewEvent("y")])
@@ -160,10 +160,10 @@ def test_events_are_numbered_without_gaps_however_many_write_at_once(submit: Sub
     assert fresh(run_id).last_seq == len(seqs)
     in_order = RunEvent.objects.filter(run_id=run_id).order_by("seq").values_list("type", flat=True)
     pairs = {"".join(in_order[n : n + 2]) for n in range(2, 26, 2)}
-    assert pairs == {"ab", "xy"}  # what was told together stands together
+    assert pairs == {"ab", "xy"}  # events of one write are adjacent
 
 
-def test_a_reader_who_goes_on_at_the_last_seq_misses_nothing(
+def test_a_reader_that_continues_at_the_last_seq_misses_no_event(
     submit: Submit, principal: Principal
 ) -> None:
     run_id = submit()
@@ -181,7 +181,7 @@ def test_a_reader_who_goes_on_at_the_last_seq_misses_nothing(
     assert page == {"events": [], "lastSeq": 10, "terminal": True}
 
 
-def test_terminal_is_told_only_with_the_last_event(submit: Submit, principal: Principal) -> None:
+def test_terminal_is_true_only_with_the_last_event(submit: Submit, principal: Principal) -> None:
     run_id = submit()
     write(must_take("w1"), [], active_ms=1, ending=SUCCEEDED)
     page = list_events(principal=principal, run_id=run_id, limit=2)
@@ -189,7 +189,7 @@ def test_terminal_is_told_only_with_the_last_event(submit: Submit, principal: Pr
 
 
 @pytest.mark.parametrize("after", [0, 3, 2**31, 2**53 - 1])
-def test_any_number_behind_the_last_event_is_an_empty_page(
+def test_any_seq_after_the_last_event_returns_an_empty_page(
     submit: Submit, principal: Principal, after: int
 ) -> None:
     run_id = submit()

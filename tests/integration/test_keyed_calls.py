@@ -1,4 +1,4 @@
-"""Direct calls under an idempotency key: made once, whatever becomes of the first answer."""
+"""Direct calls with an idempotency key run once, even when the first response is lost."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def calls_told() -> int:
     return AuditEntry.objects.filter(action="tool.called").count()
 
 
-def test_a_call_under_its_key_is_made_once_and_answered_again(on_runner: Call) -> None:
+def test_a_repeated_key_returns_the_stored_answer_without_a_second_call(on_runner: Call) -> None:
     with stub_runner(saying(OK)) as runner:
         first, second = (on_runner(runner.url, cmd="true") for _ in range(2))
         assert told(second) == told(first)
@@ -63,7 +63,7 @@ def test_a_call_under_its_key_is_made_once_and_answered_again(on_runner: Call) -
     assert calls_told() == 1
 
 
-def test_another_call_under_the_same_key_is_refused(on_runner: Call) -> None:
+def test_a_different_call_with_the_same_key_is_refused(on_runner: Call) -> None:
     with stub_runner(saying(OK)) as runner:
         told(on_runner(runner.url, cmd="true"))
         assert refusal(on_runner(runner.url, cmd="false"), 409)["errorCode"] == "CONFLICT"
@@ -71,7 +71,7 @@ def test_another_call_under_the_same_key_is_refused(on_runner: Call) -> None:
         assert len(runner.asked) == 2
 
 
-def test_what_failed_without_an_effect_may_be_tried_again(on_runner: Call) -> None:
+def test_a_call_that_failed_without_effect_may_be_repeated(on_runner: Call) -> None:
     nobody = f"http://127.0.0.1:{free_port()}/execute"
     for _ in range(2):
         problem = refusal(on_runner(nobody, cmd="true"), 502)
@@ -80,7 +80,7 @@ def test_what_failed_without_an_effect_may_be_tried_again(on_runner: Call) -> No
     assert not KeyedCall.objects.exists()
 
 
-def test_what_fell_back_is_answered_again_as_it_was(
+def test_a_call_that_fell_back_returns_its_stored_answer(
     api: httpx.Client, principal: Principal, project: Path
 ) -> None:
     mine = authenticate(api.headers["Authorization"].removeprefix("Bearer "))
@@ -104,7 +104,7 @@ def test_what_fell_back_is_answered_again_as_it_was(
     assert (project / "game/scene/start.txt").read_bytes() == edited
 
 
-def test_what_may_have_been_done_is_not_done_again(on_runner: Call) -> None:
+def test_a_call_with_an_unknown_effect_is_not_repeated(on_runner: Call) -> None:
     with stub_runner(lambda line: line.reset()) as runner:
         first, second = (on_runner(runner.url, cmd="true") for _ in range(2))
         assert refusal(first, 502)["details"]["effect"] == "unknown"
@@ -112,16 +112,16 @@ def test_what_may_have_been_done_is_not_done_again(on_runner: Call) -> None:
         assert len(runner.asked) == 1
 
 
-def test_a_call_that_was_cut_off_is_not_made_again(on_runner: Call) -> None:
+def test_an_interrupted_call_is_not_repeated(on_runner: Call) -> None:
     with stub_runner(saying(OK)) as runner:
         told(on_runner(runner.url, cmd="true"))
-        KeyedCall.objects.update(answer=None)  # as a killed process leaves it
+        KeyedCall.objects.update(answer=None)  # the state that a killed process leaves
         problem = refusal(on_runner(runner.url, cmd="true"), 502)
         assert problem["details"]["effect"] == "unknown"
         assert len(runner.asked) == 1
 
 
-def test_a_call_that_is_under_way_is_said_to_be(on_runner: Call) -> None:
+def test_a_call_in_flight_is_reported_as_a_conflict(on_runner: Call) -> None:
     with stub_runner(saying(OK)) as runner:
         call_id = told(on_runner(runner.url, cmd="true"))["callId"]
         KeyedCall.objects.update(answer=None)
@@ -130,7 +130,7 @@ def test_a_call_that_is_under_way_is_said_to_be(on_runner: Call) -> None:
         assert problem["details"] == {"callId": call_id}
 
 
-def test_a_rule_that_came_later_does_not_take_the_answer_away(on_runner: Call) -> None:
+def test_a_later_deny_rule_does_not_hide_the_stored_answer(on_runner: Call) -> None:
     with stub_runner(saying(OK)) as runner:
         first = on_runner(runner.url, cmd="true")
         create_rule(RuleFields("deny", tool="*"), actor="t")
@@ -138,7 +138,7 @@ def test_a_rule_that_came_later_does_not_take_the_answer_away(on_runner: Call) -
         assert on_runner(runner.url, key="new", cmd="true").status_code == 403
 
 
-def test_an_edit_under_its_key_is_made_once(api: httpx.Client, project: Path) -> None:
+def test_an_edit_with_a_key_is_applied_once(api: httpx.Client, project: Path) -> None:
     scene = project / "game/scene/start.txt"
     args = {"path": "game/scene/start.txt", "find": "none", "replace": "nonenone"}
     url = "/api/v1/tools/replace_in_file/call"
@@ -150,7 +150,7 @@ def test_an_edit_under_its_key_is_made_once(api: httpx.Client, project: Path) ->
     assert scene.read_bytes() != edited
 
 
-def test_what_only_reads_is_read_anew(api: httpx.Client, project: Path) -> None:
+def test_a_read_with_a_repeated_key_reads_again(api: httpx.Client, project: Path) -> None:
     def read() -> str:
         body = {"args": {"path": "game/scene/start.txt"}, "idempotencyKey": "one"}
         return str(told(api.post("/api/v1/tools/read_file/call", json=body))["output"]["content"])
@@ -160,7 +160,7 @@ def test_what_only_reads_is_read_anew(api: httpx.Client, project: Path) -> None:
     assert read() == "new;\n" != before
 
 
-def test_keys_are_forgotten_after_a_day(on_runner: Call) -> None:
+def test_keys_expire_after_a_day(on_runner: Call) -> None:
     with stub_runner(saying(OK)) as runner:
         told(on_runner(runner.url, cmd="true"))
         KeyedCall.objects.update(created_at=datetime.now(UTC) - KEY_LIFETIME - timedelta(seconds=1))

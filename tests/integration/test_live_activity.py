@@ -1,4 +1,4 @@
-"""What a person did on a page is told and audited, also where its run is over by now."""
+"""A person's activity on a page is published and audited, even after the run has ended."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from runs.models import TaskEvent
 pytest_plugins = ["tests.support.task_fixtures"]
 
 
-def test_what_a_person_did_is_told_also_where_the_run_is_over_by_then(
+def test_activity_is_recorded_even_after_the_run_ended(
     principal: Principal, make_task: Callable[..., str]
 ) -> None:
     task_id = make_task("say hi")

@@ -1,4 +1,4 @@
-"""What is told of a live page to who looks: the newest first, and an end that comes for certain."""
+"""The backlog of a live page's viewer: the newest frame first, and an end that always comes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from runs.websockets.live_viewer import PageSubscription
 PATIENCE_S = 30.0
 
 
-def test_who_reads_slowly_gets_the_newest_picture_alone_and_no_endless_notices() -> None:
+def test_a_slow_viewer_gets_the_newest_picture_and_a_limited_number_of_notices() -> None:
     subscription = PageSubscription("task_x", redis.asyncio.Redis())
     for number in range(200):
         subscription.receive(seal_message({"type": "live_tab", "url": str(number)}))
@@ -36,7 +36,7 @@ def test_who_reads_slowly_gets_the_newest_picture_alone_and_no_endless_notices()
     assert picture["width"] == 199
 
 
-def test_a_way_that_is_slow_takes_the_newest_picture_alone() -> None:
+def test_a_slow_sender_sends_only_the_newest_picture() -> None:
     sent: list[Any] = []
 
     async def publish(message: Any) -> None:
@@ -45,7 +45,7 @@ def test_a_way_that_is_slow_takes_the_newest_picture_alone() -> None:
 
     async def show() -> None:
         out = ViewerSender(publish)
-        for number in range(100):  # nothing is sent before it is this task's turn to wait
+        for number in range(100):  # nothing is sent before this task yields
             out.set_picture({"number": number})
         out.add_notice({"notice": 1})
         while len(sent) < 2:
@@ -56,7 +56,7 @@ def test_a_way_that_is_slow_takes_the_newest_picture_alone() -> None:
     assert sent == [{"notice": 1}, {"number": 99}]
 
 
-def test_notices_that_wait_are_sent_before_the_end_and_no_picture_is() -> None:
+def test_pending_notices_are_sent_before_closing_and_pictures_are_not() -> None:
     sent: list[Any] = []
 
     async def publish(message: Any) -> None:
@@ -74,13 +74,13 @@ def test_notices_that_wait_are_sent_before_the_end_and_no_picture_is() -> None:
 
 
 async def lose_a_cancel() -> None:
-    """Go on once as if nothing had been, as `asyncio.wait_for` does when it is asked too late."""
+    """Ignore one cancellation, as `asyncio.wait_for` may when the cancel comes too late."""
     with contextlib.suppress(asyncio.CancelledError):
         await asyncio.Event().wait()
     await asyncio.Event().wait()
 
 
-def test_work_that_loses_a_cancel_is_ended_all_the_same() -> None:
+def test_a_task_that_ignores_a_cancel_is_ended_all_the_same() -> None:
     async def fail() -> None:
         raise ValueError("broken")
 
@@ -94,14 +94,14 @@ def test_work_that_loses_a_cancel_is_ended_all_the_same() -> None:
     assert str(failed) == "broken"
 
 
-def test_a_way_over_redis_ends_at_whatever_moment_it_is_closed() -> None:
+def test_a_sender_over_redis_can_be_closed_at_any_moment() -> None:
     async def close() -> None:
         client = connect(blocking=False)
 
         async def publish(message: Any) -> None:
             await client.publish("test:nobody", seal_message(message))
 
-        for ticks in range(24):  # a command takes some fifteen turns of the loop
+        for ticks in range(24):  # a command takes about fifteen iterations of the loop
             out = ViewerSender(publish)
             out.add_notice({"notice": ticks})
             for _ in range(ticks):
@@ -112,7 +112,7 @@ def test_a_way_over_redis_ends_at_whatever_moment_it_is_closed() -> None:
     asyncio.run(asyncio.wait_for(close(), PATIENCE_S * 2))
 
 
-def test_a_line_of_which_one_side_is_over_ends_though_the_other_loses_a_cancel() -> None:
+def test_a_connection_ends_with_its_first_side_though_the_other_ignores_a_cancel() -> None:
     async def hang_up() -> None:
         await asyncio.sleep(0)
         raise OSError("gone")
@@ -122,7 +122,7 @@ def test_a_line_of_which_one_side_is_over_ends_though_the_other_loses_a_cancel()
 
 
 class Stuck:
-    """A page that nobody looks at any more, and that is long in closing."""
+    """A page without viewers that takes long to close."""
 
     has_ended = True
 
@@ -130,12 +130,12 @@ class Stuck:
         self.go_on = asyncio.Event()
 
     async def close(self) -> None:
-        """Wait for the test, and fail."""
+        """Wait for the test, then raise."""
         await self.go_on.wait()
         raise RuntimeError("broken")
 
 
-def test_a_page_that_is_long_in_closing_holds_no_other_up(
+def test_a_page_that_closes_slowly_delays_no_other(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def serve() -> None:
@@ -144,7 +144,7 @@ def test_a_page_that_is_long_in_closing_holds_no_other_up(
         broadcaster._close_ended()
         assert (broadcaster._pages, list(broadcaster._closing)) == ({}, ["task_stuck"])
         stuck.go_on.set()
-        await asyncio.wait_for(broadcaster.serve(), PATIENCE_S)  # no task has a page here: it ends
+        await asyncio.wait_for(broadcaster.serve(), PATIENCE_S)  # no task has a page: it returns
         assert broadcaster._closing == {}
 
     with caplog.at_level(logging.ERROR, "runs.live.broadcaster"):

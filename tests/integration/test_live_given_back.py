@@ -1,4 +1,4 @@
-"""What a person did while the agent's call was in flight, and then gave the page back."""
+"""A person's input while the agent's call is in flight, just before they release the page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def written(text: str) -> dict[str, Any]:
     return {"kind": "input", "by": "me", "events": [{"kind": "text", "text": text}]}
 
 
-def test_what_was_not_done_before_the_page_was_given_back_is_not_done_after(
+def test_input_still_pending_when_the_page_is_released_is_dropped(
     read: Reader, page_server: PageServer, principal: Principal, make_task: Callable[..., str]
 ) -> None:
     told: list[Mapping[str, Any]] = []
@@ -35,7 +35,7 @@ def test_what_was_not_done_before_the_page_was_given_back_is_not_done_after(
         return LivePage(task_id, publish)
 
     async def write_and_give_back() -> None:
-        async with read.session.takeover_tab():  # as a call of the agent that takes its time
+        async with read.session.takeover_tab():  # stands for a slow call of the agent
             await page.handle(written("b"))
             await in_thread(partial(resume_task, principal=principal, task_id=task_id))
 

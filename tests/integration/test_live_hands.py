@@ -1,4 +1,4 @@
-"""A person's mouse and keyboard on a page of ours, and the pictures of it."""
+"""A person's mouse and keyboard input on a live page, and the screencast of the page."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def value(read: Reader) -> str:
     return str(evaluate(read, "document.getElementById('f').value"))
 
 
-def test_clicks_keys_pasted_and_composed_text_are_real_input(
+def test_clicks_keys_and_pasted_text_arrive_as_trusted_input(
     read: Reader, page_server: PageServer
 ) -> None:
     show(read, page_server, FIELD)
@@ -71,7 +71,7 @@ def test_clicks_keys_pasted_and_composed_text_are_real_input(
     assert "click:f:true" in evaluate(read, "log")
 
 
-def test_a_person_is_kept_from_our_own_pages_and_a_remote_one_from_private_addresses(
+def test_a_person_cannot_open_the_products_own_pages_or_local_schemes(
     open_reader: Callable[..., Reader], page_server: PageServer
 ) -> None:
     read = open_reader(trust="local")
@@ -104,9 +104,7 @@ requestAnimationFrame(() => c.putImageData(noise, 0, 0));
 
 
 def cast(read: Reader) -> list[tuple[float, ScreencastFrame]]:
-    """Return what is shown of a page from its changes on until it has been at rest for a while,
-    and when.
-    """
+    """Return the frames of a page with their times, from its first change until it is at rest."""
     shown: list[tuple[float, ScreencastFrame]] = []
 
     async def look() -> None:
@@ -125,7 +123,7 @@ def cast(read: Reader) -> list[tuple[float, ScreencastFrame]]:
     return shown
 
 
-def test_pictures_come_at_a_pace_the_last_one_is_seen_and_a_page_at_rest_is_quiet(
+def test_the_frame_rate_is_limited_and_the_last_frame_shows_the_final_state(
     read: Reader, page_server: PageServer
 ) -> None:
     show(read, page_server, PAINT)
@@ -136,12 +134,10 @@ def test_pictures_come_at_a_pace_the_last_one_is_seen_and_a_page_at_rest_is_quie
     picture = f"fetch('data:image/jpeg;base64,{last.data}').then(r => r.blob())"
     drawn = "(i => (c.drawImage(i, 0, 0), c.getImageData(640, 360, 1, 1).data[0]))"
     seen = evaluate(read, f"{picture}.then(createImageBitmap).then{drawn}")
-    assert abs(seen - 200) < 5  # as the page was in the end
+    assert abs(seen - 200) < 5  # the final state of the page
 
 
-def test_a_page_whose_pictures_are_large_is_shown_more_coarsely(
-    read: Reader, page_server: PageServer
-) -> None:
+def test_large_frames_are_sent_at_lower_quality(read: Reader, page_server: PageServer) -> None:
     show(read, page_server, PAINT + GRAIN)
     shown = cast(read)
     assert len(shown[-1][1].data) > MAX_CHARACTERS / 4

@@ -1,4 +1,4 @@
-"""While words are waited for, or bytes are hashed, the short calls of the process go on."""
+"""While calls wait for a reply or a hash, short calls of the same process are still answered."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from decisions.identity.principals import Principal
 from decisions.infra.threads import in_long_thread, in_thread
 from decisions.models import ChatAnswer
 
-PATIENCE_S = 60  # for what takes milliseconds, of waits that would take longer
+PATIENCE_S = 60  # limit for work that takes milliseconds, while waits would take longer
 ASKED = {"user_id": "alice", "message": "What is an index?", "idempotency_key": "k"}
 
 
 class Slow:
-    """A responder that words nothing before it is let go."""
+    """A responder that returns nothing before the test releases it."""
 
     go, began = threading.Event(), threading.Semaphore(0)
     asked: ClassVar[list[str]] = []
 
     def compose(self, decided: ReplyRequest) -> str:
-        """Wait, and word it."""
+        """Wait for the test, then return the reply."""
         Slow.asked.append(decided.message)
         Slow.began.release()
         Slow.go.wait(PATIENCE_S * 3)
@@ -47,7 +47,7 @@ SLOW = override_settings(CONTINUITY_RESPONDER=f"{__name__}.Slow")
 
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A responder that is waited for as long as the test takes."""
+    """Set timeouts longer than the test, so that every call waits for the slow responder."""
     monkeypatch.setattr(responder, "TIMEOUT_S", PATIENCE_S * 2)
     monkeypatch.setattr(answers, "TIMEOUT_S", PATIENCE_S * 2)
     Slow.go.clear()
@@ -57,12 +57,12 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 async def others_get_through(*waiting: Coroutine[Any, Any, Any]) -> list[Any]:
-    """Begin what waits, see that a short call is answered meanwhile, let go, and return the
-    answers.
+    """Start the waiting calls, check that a short call is answered meanwhile, then release them;
+    return their answers.
     """
     tasks = [asyncio.create_task(one) for one in waiting]
     await asyncio.to_thread(Slow.began.acquire, timeout=PATIENCE_S)
-    with contextlib.suppress(TimeoutError):  # all that are going to wait do so then
+    with contextlib.suppress(TimeoutError):  # by then every call that is going to wait does so
         await asyncio.wait_for(asyncio.gather(*map(asyncio.shield, tasks)), 1)
     assert not any(task.done() for task in tasks)
     assert await asyncio.wait_for(in_thread(ChatAnswer.objects.count), PATIENCE_S) >= 0
@@ -72,7 +72,7 @@ async def others_get_through(*waiting: Coroutine[Any, Any, Any]) -> list[Any]:
 
 @SLOW
 @pytest.mark.usefixtures("slow")
-def test_many_who_wait_for_words_hold_up_nobody(principal: Principal) -> None:
+def test_many_calls_that_wait_for_a_reply_do_not_block_others(principal: Principal) -> None:
     calls = [{**ASKED, "idempotency_key": f"k{n}", "user_id": f"u{n}"} for n in range(10)]
     made = asyncio.run(others_get_through(*(chat(principal=principal, call=one) for one in calls)))
     assert {one["response"] for one in made} == {"in my own words"}
@@ -80,7 +80,7 @@ def test_many_who_wait_for_words_hold_up_nobody(principal: Principal) -> None:
 
 @SLOW
 @pytest.mark.usefixtures("slow")
-def test_many_who_repeat_a_call_whose_words_are_awaited_hold_up_nobody(
+def test_many_repeated_calls_that_wait_for_one_reply_do_not_block_others(
     principal: Principal,
 ) -> None:
     made = asyncio.run(
@@ -92,7 +92,7 @@ def test_many_who_repeat_a_call_whose_words_are_awaited_hold_up_nobody(
 
 @SLOW
 @pytest.mark.usefixtures("slow")
-def test_a_caller_that_goes_away_leaves_the_words_to_who_asks_again(principal: Principal) -> None:
+def test_a_repeated_call_gets_the_reply_after_the_first_caller_left(principal: Principal) -> None:
     async def leave_and_ask_again() -> dict[str, Any]:
         first = asyncio.create_task(chat(principal=principal, call=ASKED))
         await asyncio.to_thread(Slow.began.acquire, timeout=PATIENCE_S)
@@ -108,7 +108,7 @@ def test_a_caller_that_goes_away_leaves_the_words_to_who_asks_again(principal: P
 
 @SLOW
 @pytest.mark.usefixtures("slow")
-def test_a_responder_that_had_not_begun_when_it_was_late_is_not_asked_any_more(
+def test_a_responder_call_still_queued_at_its_timeout_is_dropped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(responder, "TIMEOUT_S", 0.3)
@@ -121,12 +121,12 @@ def test_a_responder_that_had_not_begun_when_it_was_late_is_not_asked_any_more(
 
     asyncio.run(ask())
     Slow.go.set()
-    responder._pool.submit(int).result(PATIENCE_S)  # what was queued before it has begun
+    responder._pool.submit(int).result(PATIENCE_S)  # every task queued before this one has started
     assert 0 < len(Slow.asked) <= busy
 
 
 @pytest.mark.usefixtures("slow")
-def test_many_uploads_that_are_hashed_hold_up_nobody(
+def test_many_uploads_that_are_hashed_do_not_block_others(
     principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     genuine = uploads._verify_and_promote

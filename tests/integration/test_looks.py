@@ -1,4 +1,4 @@
-"""What the scheduler asks every second costs no look at the runs that have ended."""
+"""The scheduler's query of every second reads no ended runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from runs.submission.resume import waiting_runs
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("asked", [waiting_runs, queued_sync_runs])
-def test_it_uses_the_index_of_what_is_under_way(asked: object) -> None:
+def test_it_uses_the_index_of_active_runs(asked: object) -> None:
     assert callable(asked)
     found: QuerySet[Run] = asked()
     if connection.vendor == "postgresql":

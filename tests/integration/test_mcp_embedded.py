@@ -1,4 +1,4 @@
-"""`mcp_stdio` on the embedded default: it starts the stack, joins it, and starts it again."""
+"""`mcp_stdio` on the embedded default: it starts the stack, joins a running one, restarts it."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def anyio_backend() -> str:
 
 @pytest.fixture
 def env(tmp_path: Path) -> Iterator[dict[str, str]]:
-    """The embedded default on an empty home; nothing of it is left afterwards."""
+    """Return the environment of an embedded default with an empty home; stop the stack after."""
     outside = ("DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL", "CONTINUITY_LEAN")
     env = {name: value for name, value in os.environ.items() if name not in outside}
     env["CONTINUITY_HOME"] = str(tmp_path / "home")
     yield env
-    # A start that is still under way would come up after `down`: join it first.
+    # A start still in progress would come up after `down`: join it first.
     for command in (["up", "--background"], ["down"]):
         ended = subprocess.run([sys.executable, MANAGE, *command], env=env, capture_output=True)
         assert ended.returncode == 0, ended.stderr.decode()
@@ -47,7 +47,7 @@ def job(*do: str, **options: Any) -> dict[str, Any]:
     return {"templateId": "test_stepwise", "inputs": {"do": list(do)}, "options": options}
 
 
-async def test_two_hosts_share_one_stack_and_outlive_its_death(env: dict[str, str]) -> None:
+async def test_two_hosts_share_one_stack_and_restart_it_after_a_crash(env: dict[str, str]) -> None:
     async with connected(env) as one, connected(env, mode="legacy") as two:
         runs: list[dict[str, Any]] = []
 
@@ -67,7 +67,7 @@ async def test_two_hosts_share_one_stack_and_outlive_its_death(env: dict[str, st
         assert supervisor_of(env) != first
 
 
-async def test_a_home_that_cannot_be_used_is_told_and_tried_again(env: dict[str, str]) -> None:
+async def test_an_unusable_home_is_reported_and_tried_again(env: dict[str, str]) -> None:
     home = Path(env["CONTINUITY_HOME"])
     home.write_text("in the way")
     async with connected({**env, "CONTINUITY_SECRET_KEYS": "k" * 40}) as client:
@@ -80,8 +80,8 @@ async def test_a_home_that_cannot_be_used_is_told_and_tried_again(env: dict[str,
         assert (await call(client, "list_task_runs"))["total"] == 0
 
 
-async def test_a_host_that_leaves_at_once_is_not_held_up_by_the_start(env: dict[str, str]) -> None:
+async def test_a_host_that_exits_at_once_is_not_delayed_by_the_start(env: dict[str, str]) -> None:
     async with connected(env) as client:
         await client.list_tools()
         left = time.monotonic()
-    assert time.monotonic() - left < 2  # the client waits two seconds, then it kills
+    assert time.monotonic() - left < 2  # the client waits two seconds, then it kills the process

@@ -1,4 +1,4 @@
-"""The job of an agent host over HTTP with the SDK's own client: both eras, and the older stream."""
+"""An agent host over HTTP with the SDK's client: both protocol eras, and the older SSE stream."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ each_way = pytest.mark.parametrize("way", WAYS)
 
 @asynccontextmanager
 async def connected(web: str, token: str, way: str) -> AsyncIterator[Client]:
-    """Connect as a host does: negotiated, with a handshake, or over the older stream."""
+    """Connect as a host does: by negotiation, with a handshake, or over the older SSE stream."""
     if way == "sse":
         transport = sse_client(f"{web}/sse", headers=bearer(token))
         async with Client(transport, mode="legacy", read_timeout_seconds=60) as client:
@@ -45,7 +45,7 @@ async def connected(web: str, token: str, way: str) -> AsyncIterator[Client]:
 
 
 def with_client(web: str, token: str, way: str, work: Callable[[Client], Any]) -> Any:
-    """Do some work as a client."""
+    """Run a function with a connected client."""
 
     async def go() -> Any:
         async with connected(web, token, way) as client:
@@ -58,7 +58,7 @@ def with_client(web: str, token: str, way: str, work: Callable[[Client], Any]) -
 def worker(
     place: WorkerProcess, in_background: Callable[[Callable[[], object]], threading.Thread]
 ) -> Iterator[None]:
-    """A worker that takes what is submitted."""
+    """Start a worker that claims submitted runs."""
     over = threading.Event()
 
     def work() -> None:
@@ -71,7 +71,7 @@ def worker(
 
 
 @each_way
-def test_the_server_says_who_it_is_and_what_it_offers(web: str, token: str, way: str) -> None:
+def test_the_server_announces_its_name_and_its_tools(web: str, token: str, way: str) -> None:
     async def work(client: Client) -> None:
         assert client.server_info is not None
         assert client.server_info.name == "continuity"
@@ -88,7 +88,9 @@ def test_the_server_says_who_it_is_and_what_it_offers(web: str, token: str, way:
 
 @each_way
 @pytest.mark.usefixtures("worker")
-def test_a_sync_run_tells_its_progress_and_is_read_again(web: str, token: str, way: str) -> None:
+def test_a_sync_run_reports_progress_and_is_readable_as_a_resource(
+    web: str, token: str, way: str
+) -> None:
     told: list[float] = []
 
     async def hear(progress: float, total: float | None, message: str | None) -> None:
@@ -115,9 +117,7 @@ def test_a_sync_run_tells_its_progress_and_is_read_again(web: str, token: str, w
 
 
 @each_way
-def test_refusals_come_as_the_tools_and_as_the_protocols_errors(
-    web: str, token: str, way: str
-) -> None:
+def test_refusals_are_tool_errors_or_protocol_errors(web: str, token: str, way: str) -> None:
     async def work(client: Client) -> None:
         answer = await client.call_tool("get_task_run", {"runId": "run_unknown"})
         assert answer.is_error is True
@@ -132,7 +132,7 @@ def test_refusals_come_as_the_tools_and_as_the_protocols_errors(
 
 
 @each_way
-def test_a_client_that_gives_up_can_go_on(
+def test_a_client_can_make_another_call_after_a_timeout(
     web: str, token: str, make_run: Callable[..., Run], way: str
 ) -> None:
     asked = {"runId": make_run(status="running").id, "waitMs": 30_000}
@@ -147,7 +147,7 @@ def test_a_client_that_gives_up_can_go_on(
     with_client(web, token, way, work)
 
 
-def test_stdio_and_http_answer_the_same(
+def test_stdio_and_http_return_the_same_results(
     web: str,
     token: str,
     principal: Principal,
@@ -182,7 +182,7 @@ def test_stdio_and_http_answer_the_same(
     remote.close()
 
 
-def test_the_web_process_does_not_pay_for_the_sdk_before_an_agent_calls() -> None:
+def test_the_web_process_does_not_import_the_sdk_before_a_call() -> None:
     """The SDK takes longer to import than everything else together."""
     check = "import sys, config.asgi; print([m for m in ('mcp', 'mcp_types') if m in sys.modules])"
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""The process that a host starts: what it loads, what it writes where, how it ends."""
+"""The process that a host starts: its imports, its output streams, its exit."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_the_handshake_and_the_list_load_nothing_heavy(env: dict[str, str]) -> N
     assert [name for name in loaded for heavy in HEAVY if f"{name}.".startswith(f"{heavy}.")] == []
 
 
-def test_stdout_carries_the_protocol_alone(env: dict[str, str], tmp_path: Path) -> None:
+def test_stdout_contains_only_protocol_messages(env: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "noisy_settings.py").write_text(NOISY_SETTINGS)
     (tmp_path / "noisy_templates.py").write_text(NOISY_TEMPLATES)
     noisy = {
@@ -73,14 +73,16 @@ def test_stdout_carries_the_protocol_alone(env: dict[str, str], tmp_path: Path) 
         assert greeting in said
 
 
-def test_calls_under_way_are_answered_when_stdin_closes(env: dict[str, str]) -> None:
+def test_calls_in_flight_are_answered_when_stdin_closes(env: dict[str, str]) -> None:
     asked = [call(number, "get_runtime_profile") for number in range(5)]
     answers, _ = talk(INITIALIZE, INITIALIZED, *asked, env=env)
     assert len(answers) == 6
     assert not any(answer["result"].get("isError") for answer in answers)
 
 
-def test_bad_lines_are_answered_and_the_good_ones_between_them_too(env: dict[str, str]) -> None:
+def test_invalid_lines_get_errors_and_valid_lines_between_them_get_results(
+    env: dict[str, str],
+) -> None:
     answers, _ = talk(
         INITIALIZE,
         b"no json",
@@ -99,7 +101,7 @@ def test_bad_lines_are_answered_and_the_good_ones_between_them_too(env: dict[str
     assert told["last"]["isError"] is False
 
 
-def test_a_line_over_8_mib_is_answered_and_skipped(env: dict[str, str]) -> None:
+def test_a_line_over_8_mib_gets_an_error_and_is_skipped(env: dict[str, str]) -> None:
     long = call(7, "get_task_run", runId="x" * (9 * 1024 * 1024))
     answers, _ = talk(INITIALIZE, INITIALIZED, long, call(8, "get_runtime_profile"), env=env)
     told = {answer["id"]: answer for answer in answers}
@@ -108,7 +110,7 @@ def test_a_line_over_8_mib_is_answered_and_skipped(env: dict[str, str]) -> None:
     assert told[8]["result"]["isError"] is False
 
 
-def test_a_line_just_under_8_mib_is_a_call(env: dict[str, str]) -> None:
+def test_a_line_just_under_8_mib_is_processed(env: dict[str, str]) -> None:
     long = call(7, "get_task_run", runId="x" * (8 * 1024 * 1024 - 200))
     answers, _ = talk(INITIALIZE, INITIALIZED, long, env=env)
     told = answers[-1]["result"]["content"][0]["text"]
@@ -124,7 +126,7 @@ def test_a_line_just_under_8_mib_is_a_call(env: dict[str, str]) -> None:
         (["--workspace", "/no/such/folder"], "--workspace: there is no folder"),
     ],
 )
-def test_a_wrong_option_is_told_on_stderr(
+def test_an_invalid_option_is_reported_on_stderr(
     env: dict[str, str], arguments: list[str], told: str
 ) -> None:
     done = subprocess.run(
@@ -141,7 +143,7 @@ def test_a_wrong_option_is_told_on_stderr(
     assert "Traceback" not in done.stderr
 
 
-def test_the_environment_chooses_toolsets_too(env: dict[str, str]) -> None:
+def test_the_environment_can_select_toolsets(env: dict[str, str]) -> None:
     chosen = {**env, "CONTINUITY_MCP_TOOLSETS": "nope"}
     done = subprocess.run(
         [sys.executable, MANAGE, "mcp_stdio"],
@@ -156,7 +158,7 @@ def test_the_environment_chooses_toolsets_too(env: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_at_once_and_quietly(env: dict[str, str], number: int) -> None:
+def test_a_signal_ends_the_process_without_a_traceback(env: dict[str, str], number: int) -> None:
     with subprocess.Popen(
         [sys.executable, MANAGE, "mcp_stdio"],
         env=env,
@@ -174,7 +176,7 @@ def test_a_signal_ends_it_at_once_and_quietly(env: dict[str, str], number: int) 
     assert b"Traceback" not in said
 
 
-def test_a_host_that_reads_nothing_any_more_does_not_keep_it(env: dict[str, str]) -> None:
+def test_the_process_exits_when_the_host_closes_stdout(env: dict[str, str]) -> None:
     read_fd, write_fd = os.pipe()
     with subprocess.Popen(
         [sys.executable, MANAGE, "mcp_stdio"],
@@ -190,7 +192,7 @@ def test_a_host_that_reads_nothing_any_more_does_not_keep_it(env: dict[str, str]
     assert b"Traceback" not in said
 
 
-def test_a_database_without_our_tables_is_a_clear_error_of_the_call(tmp_path: Path) -> None:
+def test_a_database_without_tables_is_a_clear_error_of_the_call(tmp_path: Path) -> None:
     env = {
         **os.environ,
         "CONTINUITY_HOME": str(tmp_path / "home"),
@@ -220,7 +222,7 @@ def test_mcp_config_prints_a_stanza_that_works_from_anywhere(env: dict[str, str]
     assert env["CONTINUITY_SECRET_KEYS"] not in told.stdout + told.stderr
 
 
-def test_mcp_config_leaves_the_default_home_unsaid(env: dict[str, str]) -> None:
+def test_mcp_config_omits_the_default_home(env: dict[str, str]) -> None:
     usual = {**env, "CONTINUITY_HOME": str(ROOT / ".continuity")}
     stanza = json.loads(config(usual).stdout)["mcpServers"]["continuity"]
     assert "env" not in stanza
@@ -234,7 +236,7 @@ def test_mcp_config_leaves_the_default_home_unsaid(env: dict[str, str]) -> None:
         (["--http", "https://team.example", "--sse"], "sse", "https://team.example/sse"),
     ],
 )
-def test_mcp_config_knows_servers_by_their_address(
+def test_mcp_config_prints_a_stanza_for_a_server_address(
     env: dict[str, str], arguments: list[str], kind: str, url: str
 ) -> None:
     stanza = json.loads(config(env, *arguments).stdout)["mcpServers"]["continuity"]
@@ -242,7 +244,7 @@ def test_mcp_config_knows_servers_by_their_address(
     assert stanza == {"type": kind, "url": url, "headers": headers}
 
 
-def test_the_version_is_the_products() -> None:
+def test_the_version_matches_the_package() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     version = project["tool"]["setuptools"]["dynamic"]["version"]["attr"]
     assert import_string(version) == VERSION

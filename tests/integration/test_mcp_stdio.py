@@ -1,4 +1,4 @@
-"""The job of an agent host from start to end, over real stdio, in both protocol eras."""
+"""An agent host from start to end, over real stdio, in both protocol eras."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="module")
 def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """An installation with a worker."""
+    """Start an installation with a worker."""
     env = own_database(tmp_path_factory.mktemp("mcp"))
     with started("worker", env=env):
         yield env
@@ -50,7 +50,7 @@ def job(*do: str, **options: Any) -> dict[str, Any]:
 
 
 @both_eras
-async def test_the_server_says_who_it_is(env: dict[str, str], mode: str) -> None:
+async def test_the_server_announces_its_name_and_version(env: dict[str, str], mode: str) -> None:
     async with connected(env, mode=mode) as client:
         assert client.server_info is not None
         assert client.server_info.name == "continuity"
@@ -75,7 +75,7 @@ async def test_a_run_from_submit_to_artifact(env: dict[str, str], mode: str) -> 
 
 
 async def whole_artifact(client: Client, artifact_id: str) -> Any:
-    """Read an artifact a few bytes at a time, as a reader with little room does."""
+    """Read an artifact in chunks of four bytes, as a client with a small buffer does."""
     text, complete = "", False
     while not complete:
         offset = len(text.encode())
@@ -86,7 +86,7 @@ async def whole_artifact(client: Client, artifact_id: str) -> Any:
 
 
 @both_eras
-async def test_a_sync_run_answers_its_result_and_tells_its_progress(
+async def test_a_sync_run_returns_its_result_and_reports_progress(
     env: dict[str, str], mode: str
 ) -> None:
     told: list[tuple[float, float | None]] = []
@@ -106,14 +106,14 @@ async def test_a_sync_run_answers_its_result_and_tells_its_progress(
     assert {total for _, total in told} == {3}
 
 
-async def test_auto_waits_for_a_small_job(env: dict[str, str]) -> None:
+async def test_auto_mode_waits_for_a_small_run(env: dict[str, str]) -> None:
     async with connected(env) as client:
         run = await call(client, "run_task_template", **job("ok"))
     assert (run["mode"], run["status"]) == ("sync", "succeeded")
 
 
 @both_eras
-async def test_events_are_followed_to_the_end_without_gap_or_repeat(
+async def test_events_are_read_to_the_end_without_gap_or_repeat(
     env: dict[str, str], mode: str
 ) -> None:
     async with connected(env, mode=mode) as client:
@@ -135,7 +135,7 @@ async def test_events_are_followed_to_the_end_without_gap_or_repeat(
 
 
 @both_eras
-async def test_a_canceled_run_ends_while_it_is_waited_for(env: dict[str, str], mode: str) -> None:
+async def test_a_cancel_ends_a_wait_for_the_run(env: dict[str, str], mode: str) -> None:
     async with connected(env, mode=mode) as client:
         handle = await call(client, "run_task_template", **job("sleep:60", mode="async"))
         wait = asyncio.create_task(
@@ -166,7 +166,7 @@ def submit_and_be_killed(env: dict[str, str], arguments: dict[str, Any]) -> str:
     return handle
 
 
-async def test_a_run_goes_on_when_its_server_is_killed(env: dict[str, str]) -> None:
+async def test_a_run_continues_when_its_server_is_killed(env: dict[str, str]) -> None:
     handle = await anyio.to_thread.run_sync(
         submit_and_be_killed, env, job("sleep:1.5", "ok", mode="async")
     )
@@ -176,7 +176,7 @@ async def test_a_run_goes_on_when_its_server_is_killed(env: dict[str, str]) -> N
 
 
 @both_eras
-async def test_a_call_that_its_client_gives_up_leaves_the_run_going(
+async def test_a_run_continues_when_its_client_abandons_the_call(
     env: dict[str, str], mode: str
 ) -> None:
     key = f"given up {mode}"
@@ -197,7 +197,9 @@ async def test_a_call_that_its_client_gives_up_leaves_the_run_going(
 
 
 @both_eras
-async def test_errors_keep_their_kind(env: dict[str, str], mode: str) -> None:
+async def test_tool_errors_run_errors_and_protocol_errors_stay_distinct(
+    env: dict[str, str], mode: str
+) -> None:
     async with connected(env, mode=mode) as client:
         error = await refused(client, "get_task_run", runId="run_nobody_knows")
         assert error["errorCode"] == "RUN_NOT_FOUND"
@@ -207,7 +209,7 @@ async def test_errors_keep_their_kind(env: dict[str, str], mode: str) -> None:
             await client.call_tool("no_such_tool", {})
 
 
-async def test_a_defect_in_a_step_shows_nothing_of_the_server(env: dict[str, str]) -> None:
+async def test_a_defect_in_a_step_reveals_no_detail_of_the_server(env: dict[str, str]) -> None:
     async with connected(env) as client:
         run = await call(client, "run_task_template", **job("bug", mode="sync"))
     assert run["status"] == "failed"

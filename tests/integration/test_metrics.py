@@ -1,6 +1,4 @@
-"""GET /metrics: what an operator alerts on, for the whole installation, at the cost of a few
-queries.
-"""
+"""GET /metrics: what an operator alerts on, for the whole installation, with a few queries."""
 
 from __future__ import annotations
 
@@ -32,7 +30,7 @@ MakeRun = Callable[..., Run]
 Submit = Callable[..., str]
 
 
-def test_the_figures_count_runs_slots_workers_and_doorbells(
+def test_the_metrics_count_runs_slots_workers_and_outbox_entries(
     scrape: Callable[[], Samples], make_run: MakeRun, submit: Submit
 ) -> None:
     make_run(status="failed")
@@ -49,7 +47,7 @@ def test_the_figures_count_runs_slots_workers_and_doorbells(
 
 
 @pytest.mark.parametrize("folds", [False, True])
-def test_what_ended_stays_counted_when_the_runs_are_out_of_sight(
+def test_ended_runs_stay_in_the_totals_after_they_expire(
     scrape: Callable[[], Samples], submit: Submit, principal: Principal, settings: Any, folds: bool
 ) -> None:
     settings.RUN_TTL_MS = -1000
@@ -67,12 +65,12 @@ def test_what_ended_stays_counted_when_the_runs_are_out_of_sight(
     assert figure(found, "runs_ended_total", template="test_stepwise", status="failed") == 0
 
 
-def test_runs_of_one_status_are_entered_once_however_they_are_folded(
+def test_folding_totals_counts_each_run_once(
     scrape: Callable[[], Samples], submit: Submit, principal: Principal
 ) -> None:
     run_id = submit()
     must_take("w1")
-    assert fold_totals() == 2  # queued and running in one portion: the number of queued is 0 again
+    assert fold_totals() == 2  # queued and running in one batch: the number of queued is 0 again
     cancel_run(principal=principal, run_id=run_id)
     found = scrape()
     assert (runs(found, "queued"), runs(found, "running"), runs(found, "canceled")) == (0, 0, 1)
@@ -80,26 +78,26 @@ def test_runs_of_one_status_are_entered_once_however_they_are_folded(
     assert figure(found, "runs_ended_total", template="test_stepwise", status="canceled") == 1
 
 
-def test_the_queue_tells_its_length_and_its_oldest_of_all_workspaces(
+def test_the_queue_metrics_cover_all_workspaces(
     scrape: Callable[[], Samples], make_run: MakeRun, stranger: Principal
 ) -> None:
     now = datetime.now(UTC)
     make_run(created_at=now - timedelta(seconds=100))
     make_run(created_at=now - timedelta(seconds=900), workspace_id=stranger.workspace_id)
     make_run(created_at=now - timedelta(seconds=5000), ready=False)  # waits for a person
-    make_run(created_at=now - timedelta(seconds=5000), status="running")  # began already
+    make_run(created_at=now - timedelta(seconds=5000), status="running")  # started already
     found = scrape()
     assert figure(found, "queue_runs") == 3
     assert 900 <= figure(found, "queue_oldest_seconds") < 1500
 
 
-def test_an_empty_installation_waits_for_nothing(scrape: Callable[[], Samples]) -> None:
+def test_an_empty_installation_has_zero_ages(scrape: Callable[[], Samples]) -> None:
     found = scrape()
     for name in ("queue", "outbox", "confirmations", "webhook_deliveries"):
         assert figure(found, f"{name}_oldest_seconds") == 0
 
 
-def test_a_long_queue_costs_a_bounded_look(
+def test_counting_a_long_queue_is_bounded(
     scrape: Callable[[], Samples], make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limit = health_status._QUEUE.replace(str(health_status.MAX_COUNTED), "2")
@@ -109,7 +107,7 @@ def test_a_long_queue_costs_a_bounded_look(
     assert figure(scrape(), "queue_runs") == 2
 
 
-def test_doorbells_that_nobody_hears_grow_old(
+def test_undelivered_wakeups_have_an_age(
     scrape: Callable[[], Samples], principal: Principal
 ) -> None:
     rung = datetime.now(UTC) - timedelta(seconds=300)
@@ -130,7 +128,7 @@ def test_audit_rows_without_a_seal_are_a_backlog_until_they_have_one(
     assert figure(scrape(), "audit_unsealed_oldest_seconds") == 0
 
 
-def test_decisions_that_wait_for_a_person_are_told_with_their_age(
+def test_waiting_confirmations_are_counted_with_their_age(
     scrape: Callable[[], Samples], principal: Principal
 ) -> None:
     now = datetime.now(UTC)
@@ -157,7 +155,7 @@ def test_decisions_that_wait_for_a_person_are_told_with_their_age(
     assert 60 <= figure(found, "confirmations_oldest_seconds") < 600
 
 
-def test_a_database_that_is_away_is_a_figure_and_no_failure(
+def test_an_unavailable_database_is_a_metric_and_not_an_error(
     scrape: Callable[[], Samples], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away() -> None:
@@ -168,7 +166,7 @@ def test_a_database_that_is_away_is_a_figure_and_no_failure(
     assert (figure(found, "database_up"), figure(found, "redis_up")) == (0, 1)
 
 
-def test_a_scrape_costs_few_queries_however_much_there_is(
+def test_a_scrape_takes_a_fixed_number_of_queries(
     principal: Principal, make_run: MakeRun, django_assert_num_queries: Callable[..., Any]
 ) -> None:
     for status in ("queued", "failed", "canceled", "succeeded"):
@@ -178,7 +176,7 @@ def test_a_scrape_costs_few_queries_however_much_there_is(
 
 
 @pytest.mark.parametrize("headers", [{"X-Forwarded-For": "10.0.0.1"}, {"Forwarded": "for=_x"}])
-def test_who_comes_from_elsewhere_needs_a_token_with_the_scope(
+def test_a_remote_caller_needs_a_token_with_the_scope(
     anonymous: httpx.Client, client_with: Callable[..., httpx.Client], headers: dict[str, str]
 ) -> None:
     assert refusal(anonymous.get("/metrics", headers=headers), 401)["errorCode"] == (

@@ -1,4 +1,4 @@
-"""GET /metrics: what workers and webs count of their own work, added up over all of them."""
+"""GET /metrics: what worker and web processes count of their own work, summed over all of them."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ pytest_plugins = ["tests.support.rest_fixtures", "tests.support.scraping_fixture
 Submit = Callable[..., str]
 
 
-def test_a_run_that_is_carried_out_leaves_its_steps_and_its_wait(
+def test_a_finished_run_records_its_step_durations_and_its_wait(
     scrape: Callable[[], Samples], submit: Submit, place: WorkerProcess
 ) -> None:
     submit("ok", "fail")
     place.work()
-    found = scrape()  # the web is in this process here, and publishes before it answers
+    found = scrape()  # the web runs in this process here, and publishes before it answers
     for outcome in ("succeeded", "failed"):
         labels = {"template": "test_stepwise", "outcome": outcome}
         assert figure(found, "step_duration_seconds_count", **labels) == 1
@@ -40,10 +40,10 @@ def test_a_run_that_is_carried_out_leaves_its_steps_and_its_wait(
     assert figure(found, "workers") == 1
 
 
-def test_numbers_of_several_processes_are_added_up_and_outlive_them(
+def test_counters_of_several_processes_are_summed_and_outlive_them(
     scrape: Callable[[], Samples],
 ) -> None:
-    for _ in range(2):  # two workers, each gone after it published
+    for _ in range(2):  # two workers, each ended after it published
         call_runner(ToolResult(ok=True))
         call_runner(failed("a reason of a later version"))
         metrics.browser_launched(sandbox=True)
@@ -60,7 +60,7 @@ def test_numbers_of_several_processes_are_added_up_and_outlive_them(
     assert figure(found, "browser_crashes_total", what="page") == 2
 
 
-def test_a_runner_call_is_counted_by_why_it_failed_and_returned_as_it_was(
+def test_a_runner_call_is_counted_by_outcome_and_returned_unchanged(
     scrape: Callable[[], Samples],
 ) -> None:
     results = [ToolResult(ok=True, output={"a": 1}), failed("timeout"), failed("connect")]
@@ -80,7 +80,7 @@ def test_a_runner_call_is_counted_by_why_it_failed_and_returned_as_it_was(
         assert figure(found, "runner_call_duration_seconds_count", outcome=outcome) == 1
 
 
-def test_a_turn_of_a_model_is_counted_by_how_it_ends_and_its_tokens_where_it_came_whole(
+def test_a_model_turn_is_counted_by_outcome_and_its_tokens_only_when_complete(
     scrape: Callable[[], Samples],
 ) -> None:
     turn_of_model()
@@ -98,7 +98,7 @@ def test_a_turn_of_a_model_is_counted_by_how_it_ends_and_its_tokens_where_it_cam
     assert figure(found, "model_tokens_total", what="output") == 40
 
 
-def test_what_is_so_now_counts_for_living_workers_alone(
+def test_gauges_count_live_workers_only(
     scrape: Callable[[], Samples], principal: Principal
 ) -> None:
     register("w_here")
@@ -107,9 +107,7 @@ def test_what_is_so_now_counts_for_living_workers_alone(
     assert figure(scrape(), "browser_pages") == 3
 
 
-def test_a_redis_that_is_away_costs_its_figures_and_no_number(
-    scrape: Callable[[], Samples], settings: Any
-) -> None:
+def test_counters_survive_an_outage_of_redis(scrape: Callable[[], Samples], settings: Any) -> None:
     here, settings.REDIS_URL = settings.REDIS_URL, "redis://127.0.0.1:1/0"
     metrics.browser_launched(sandbox=True)
     found = scrape()
@@ -119,7 +117,7 @@ def test_a_redis_that_is_away_costs_its_figures_and_no_number(
     assert figure(scrape(), "browser_launches_total", sandbox="on") == 1
 
 
-def test_no_label_holds_an_id(
+def test_no_label_contains_an_id(
     scrape: Callable[[], Samples], submit: Submit, place: WorkerProcess, anonymous: httpx.Client
 ) -> None:
     submit("ok")
@@ -136,7 +134,7 @@ def test_no_label_holds_an_id(
     }
 
 
-def test_every_metric_of_the_dashboard_and_the_rules_is_told(
+def test_every_metric_of_the_dashboard_and_the_alert_rules_is_exported(
     scrape: Callable[[], Samples], principal: Principal
 ) -> None:
     metrics.step_ended("test_stepwise", "failed", 0.1)

@@ -1,4 +1,4 @@
-"""GET /metrics: what a host's own process counts of the calls that it makes itself."""
+"""GET /metrics: what the stdio process of a host counts of its own direct calls."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-async def test_a_direct_call_over_stdio_is_counted_though_the_host_leaves_at_once(
+async def test_a_direct_call_over_stdio_is_counted_though_the_host_exits_at_once(
     tmp_path: Path,
 ) -> None:
     env = own_database(tmp_path)

@@ -1,5 +1,5 @@
-"""A fleet whose workers are not all alike: of two versions while it is upgraded, or each for some
-kinds of work. What a worker cannot or shall not do, it leaves to another one.
+"""A fleet of different workers: of two versions during an upgrade, or each for some templates. A
+worker leaves a run that it cannot or may not execute to another worker.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.integration.workers import fresh, must_take, register, take
 
 ROOT = Path(__file__).parent.parent.parent
 MakeRun = Callable[..., Run]
-# The newest migrations before this rule: what came up to them was made before any release.
+# The newest migrations before this rule; earlier ones were written before any release.
 BEFORE_THE_RULE = {"artifacts": "0003", "decisions": "0012", "runners": "0003", "runs": "0010"}
 
 
@@ -45,14 +45,14 @@ def test_a_run_that_needs_newer_code_waits_for_a_worker_that_has_it(
 
 
 @pytest.mark.parametrize("version", ["0.9.0", "1.0.0", "1.7.3"])
-def test_a_run_of_older_code_or_of_the_same_first_number_is_taken(
+def test_a_run_of_an_older_or_the_same_major_version_is_claimed(
     make_run: MakeRun, version: str
 ) -> None:
     run = make_run(template_version=version)
     assert must_take("w1").run == run
 
 
-def test_newer_code_takes_what_older_code_left(
+def test_newer_code_claims_runs_that_older_code_left(
     make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = make_run(template_version="2.0.0")
@@ -64,13 +64,13 @@ def test_newer_code_takes_what_older_code_left(
     assert held.run == run
 
 
-def test_a_run_that_must_wait_holds_up_no_other(make_run: MakeRun) -> None:
+def test_a_run_that_must_wait_blocks_no_other(make_run: MakeRun) -> None:
     make_run(template_version="2.0.0")
     mine = make_run()
     assert must_take("w1").run == mine
 
 
-def test_steps_of_a_shared_run_that_needs_newer_code_are_left_alone(make_run: MakeRun) -> None:
+def test_steps_of_a_shared_run_that_needs_newer_code_are_not_claimed(make_run: MakeRun) -> None:
     run = make_run(template_version="2.0.0", status="running", shared=True, lease_owner="w_newer")
     run.steps.create(index=0, name="a", effect="read", effect_key="k")
     assert work_sharing.find_shared_run("w1") is None
@@ -87,7 +87,7 @@ def test_steps_of_a_shared_run_that_needs_newer_code_are_left_alone(make_run: Ma
         (["call_tools", "-call_tools"], set()),
     ],
 )
-def test_a_worker_takes_the_kinds_of_work_it_is_for(
+def test_a_worker_claims_only_its_configured_templates(
     make_run: MakeRun, settings: Any, named: list[str], taken: set[str]
 ) -> None:
     for template_id in ("test_stepwise", "call_tools"):
@@ -98,7 +98,7 @@ def test_a_worker_takes_the_kinds_of_work_it_is_for(
     assert sorted(found) == sorted(taken)
 
 
-def test_a_bell_for_others_is_passed_on(
+def test_a_wakeup_for_other_workers_is_redispatched(
     make_run: MakeRun, place: WorkerProcess, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rung: list[str] = []
@@ -117,7 +117,7 @@ def test_a_bell_for_others_is_passed_on(
     assert set(rung) == {run.id}
 
 
-def test_a_worker_for_a_kind_that_does_not_exist_does_not_start() -> None:
+def test_a_worker_with_an_unknown_template_does_not_start() -> None:
     env = os.environ | {"CONTINUITY_WORKER_TEMPLATES": "call_tools,-of_next_year"}
     done = subprocess.run(
         [sys.executable, "manage.py", "worker"],
@@ -132,9 +132,9 @@ def test_a_worker_for_a_kind_that_does_not_exist_does_not_start() -> None:
     assert done.stderr.strip().endswith("names unknown templates: -of_next_year.")
 
 
-def test_migrations_leave_room_for_older_code() -> None:
-    """Code of the version before writes rows while newer code does: a column that is added has a
-    value in the database itself, and nothing that older code uses goes away.
+def test_migrations_are_compatible_with_older_code() -> None:
+    """Code of the previous version writes rows while newer code runs: an added column has a default
+    in the database itself, and nothing that older code uses is removed.
     """
     seen = 0
     for app, newest in BEFORE_THE_RULE.items():

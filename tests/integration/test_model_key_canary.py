@@ -1,5 +1,5 @@
-"""The key of the model's server is in the request to it and nowhere else: no row, file, log line,
-message through Redis or page has it, whatever the server says.
+"""The provider's API key is only in the request to the provider: no row, file, log line, Redis
+message or page contains it, whatever the provider answers.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ pytest_plugins = [
     "tests.support.model_fixtures",
     "tests.support.agent_fixtures",
 ]
-KEY = 'sk-canary-&<7a1f0c>"93'  # another in every form that a text can be written in
+KEY = 'sk-canary-&<7a1f0c>"93'  # its spelling differs in every encoding a text can have
 SAYS = f'{{"error": {{"message": "{KEY[:10]} no: {KEY.replace(chr(34), chr(92) + chr(34))}"}}}}'
 
 
-def test_a_key_that_the_model_says_is_masked_however_it_comes(
+def test_a_key_that_the_model_outputs_is_masked_in_every_form(
     model: ModelServer, goal: Callable[..., str], place: WorkerProcess, agent_settings: Any
 ) -> None:
     agent_settings.LLM = replace(agent_settings.LLM, api_key=KEY)
@@ -50,7 +50,7 @@ def test_a_key_that_the_model_says_is_masked_however_it_comes(
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
-def test_the_models_key_is_nowhere_but_in_the_request(
+def test_the_api_key_is_only_in_the_request(
     model: ModelServer,
     goal: Callable[..., str],
     place: WorkerProcess,
@@ -76,7 +76,7 @@ def test_the_models_key_is_nowhere_but_in_the_request(
     ends = [Run.objects.get(id=run_id).status for run_id in runs]
     assert ends == ["succeeded"] + ["failed"] * 5
     assert all(asked.headers["authorization"] == f"Bearer {KEY}" for asked in model.asked)
-    assert any("chat/completions" in line or "/messages" in line for line in said)  # it does log
+    assert any("chat/completions" in line or "/messages" in line for line in said)  # logs exist
     places: dict[str, str | bytes] = {
         "a row": every_row(),
         "a file": every_file(),

@@ -1,4 +1,4 @@
-"""The calls that a run's end offers: safe, short, and always one after a bad end."""
+"""The next calls that an ended run suggests: safe, short, and always one after a failure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def offered(principal: Principal, run_id: str) -> list[str]:
     return [action["tool"] for action in shown.get("nextActions", [])]
 
 
-def test_a_canceled_run_that_sent_nothing_can_be_submitted_again(
+def test_a_canceled_run_without_effects_suggests_a_new_submit(
     submit: Submit, principal: Principal
 ) -> None:
     run_id = submit("ok")
@@ -30,7 +30,7 @@ def test_a_canceled_run_that_sent_nothing_can_be_submitted_again(
     assert offered(principal, run_id) == ["run_task_template"]
 
 
-def test_a_canceled_run_that_may_have_sent_something_is_looked_at_first(
+def test_a_canceled_run_with_possible_effects_suggests_reading_its_events(
     make_run: Callable[..., Run], principal: Principal
 ) -> None:
     run = make_run(status="running")
@@ -39,7 +39,7 @@ def test_a_canceled_run_that_may_have_sent_something_is_looked_at_first(
     assert offered(principal, run.id) == ["subscribe_task_run_events"]
 
 
-def test_a_canceled_run_that_held_secrets_is_not_offered_with_its_masked_inputs(
+def test_a_canceled_run_with_secrets_does_not_suggest_its_masked_inputs(
     make_run: Callable[..., Run], principal: Principal
 ) -> None:
     run = make_run(holds_secrets=True)
@@ -51,28 +51,28 @@ def test_a_canceled_run_that_held_secrets_is_not_offered_with_its_masked_inputs(
     ("status", "tools"),
     [("succeeded", []), ("partial_success", []), ("failed", ["subscribe_task_run_events"])],
 )
-def test_after_a_bad_end_that_named_no_call_there_is_one_all_the_same(
+def test_a_failed_run_without_a_suggestion_of_its_own_gets_one(
     make_run: Callable[..., Run], principal: Principal, status: str, tools: list[str]
 ) -> None:
     run = make_run(status=status)
     assert offered(principal, run.id) == tools
 
 
-def test_inputs_that_would_fill_the_answer_are_not_repeated() -> None:
+def test_large_inputs_are_not_repeated_in_the_suggestion() -> None:
     large = {"text": "x" * RESUBMIT_MAX_BYTES}
     assert next_actions(LATE, template_id="t", inputs=large, again=True) == []
     [small] = next_actions(LATE, template_id="t", inputs={"text": "x"}, again=True)
     assert small["args"]["inputs"] == {"text": "x"}
 
 
-def test_what_failed_for_good_is_not_offered_as_it_was() -> None:
+def test_a_failure_that_is_not_retryable_suggests_no_resubmit() -> None:
     error = {"errorCode": "STEP_EXECUTION_FAILED", "retryable": False}
     assert next_actions(error, template_id="t", inputs={}, again=True) == []
     [again] = next_actions(error | {"retryable": True}, template_id="t", inputs={}, again=True)
     assert again["reason"] == "Submit the same once more."
 
 
-def test_a_refusal_names_a_call_of_its_own_each_time_and_none_where_it_is_told_none() -> None:
+def test_each_refusal_has_its_own_copy_of_the_suggested_calls() -> None:
     first, second = RunNotFound("a").as_dict(), RunNotFound("b").as_dict()
     first["nextActions"][0]["args"]["limit"] = 1000
     assert second["nextActions"][0]["args"] == {"limit": 10}

@@ -1,4 +1,4 @@
-"""What runners offer: learnt when they are probed, kept on their targets, shown to who may call."""
+"""The tools of runners: read by a probe, stored on their targets, listed for permitted callers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ECHO = {"name": "echo", "description": "Say it again.", "inputSchema": SCHEMA, "
 
 
 def publishing(*tools: Any, status: int = 200) -> Answering:
-    """Answer questions for tools with these, and any other as one who is well."""
+    """Answer `GET /tools` with these tools, and every other request with ok."""
 
     def answer(line: Line) -> None:
         assert line.asked is not None
@@ -39,12 +39,12 @@ def publishing(*tools: Any, status: int = 200) -> Answering:
 
 
 def shown(api: httpx.Client) -> dict[str, Any]:
-    """Return what GET /tools says of runners' tools, by name."""
+    """Return the runners' tools of GET /tools, by name."""
     tools = told(api.get("/api/v1/tools"))["tools"]
     return {tool["name"]: tool for tool in tools if tool["kind"] == "docker-runner"}
 
 
-def test_a_probe_learns_what_a_runner_offers(
+def test_a_probe_reads_the_tools_of_a_runner(
     make_runner: MakeRunner, client_with: Callable[..., httpx.Client]
 ) -> None:
     admin = client_with(scopes=DEFAULT_SCOPES | {"targets:admin"}, trust="local")
@@ -71,7 +71,7 @@ def test_a_probe_learns_what_a_runner_offers(
         (Line.reset, "connection to the runner was interrupted"),
     ],
 )
-def test_a_runner_that_cannot_tell_keeps_what_it_told_before(
+def test_a_failed_tool_listing_keeps_the_earlier_tools(
     make_runner: MakeRunner, answer: Answering, why: str
 ) -> None:
     says_all_well = publishing(ECHO)
@@ -92,7 +92,7 @@ def test_a_runner_that_cannot_tell_keeps_what_it_told_before(
 
 
 @pytest.mark.parametrize("status", [404, 405, 501])
-def test_a_runner_without_the_question_publishes_nothing(
+def test_a_runner_without_a_tool_listing_publishes_no_tools(
     make_runner: MakeRunner, status: int
 ) -> None:
     with stub_runner(publishing(ECHO, status=status)) as runner:
@@ -101,7 +101,9 @@ def test_a_runner_without_the_question_publishes_nothing(
     assert (target.catalogue, target.catalogue_error) == ([], None)
 
 
-def test_another_endpoint_is_another_runner(make_runner: MakeRunner, principal: Principal) -> None:
+def test_a_new_endpoint_discards_the_stored_tools(
+    make_runner: MakeRunner, principal: Principal
+) -> None:
     with stub_runner(publishing(ECHO)) as runner:
         target = probe_target(make_runner(endpoint=runner.url), actor="test")
     place = principal.tenant_id, principal.workspace_id
@@ -112,7 +114,7 @@ def test_another_endpoint_is_another_runner(make_runner: MakeRunner, principal: 
     assert change_target(target.id, other, actor="test").catalogue == []
 
 
-def test_the_list_of_tools_tells_who_offers_what_and_what_policy_says(
+def test_the_list_of_tools_has_the_targets_of_each_tool_and_their_policy(
     api: httpx.Client, make_runner: MakeRunner
 ) -> None:
     first = make_runner(name="a", config={"tools": [ECHO]})
@@ -132,7 +134,7 @@ def test_the_list_of_tools_tells_who_offers_what_and_what_policy_says(
     assert (on["targetId"], on["enabled"], on["policy"]) == (off.id, False, "confirm")
 
 
-def test_what_a_rule_names_on_a_target_is_offered_there(
+def test_a_tool_that_a_rule_allows_on_a_target_is_listed_there(
     api: httpx.Client, make_runner: MakeRunner
 ) -> None:
     target, other = make_runner(), make_runner(name="other")
@@ -151,7 +153,7 @@ def test_what_a_rule_names_on_a_target_is_offered_there(
     assert [on["policy"] for on in tools["wipe"]["targets"]] == ["confirm"]
 
 
-def test_two_runners_that_say_different_things_take_any_object(
+def test_a_tool_with_two_different_schemas_is_listed_with_a_general_one(
     api: httpx.Client, make_runner: MakeRunner
 ) -> None:
     make_runner(name="a", config={"tools": [{**ECHO, "description": ""}]})
@@ -161,7 +163,7 @@ def test_two_runners_that_say_different_things_take_any_object(
     assert echo["risk"] == "high"
 
 
-def test_anothers_tools_are_not_seen(
+def test_tools_of_another_workspace_are_not_listed(
     make_runner: MakeRunner, client_with: Callable[..., httpx.Client]
 ) -> None:
     make_runner(config={"tools": [ECHO]})
@@ -169,7 +171,7 @@ def test_anothers_tools_are_not_seen(
     assert shown(client_with(workspace="elsewhere", trust="local")).keys() == {"shared"}
 
 
-def test_a_runners_tool_may_have_the_name_of_ours(
+def test_a_runners_tool_may_have_the_name_of_a_local_tool(
     api: httpx.Client, make_runner: MakeRunner
 ) -> None:
     make_runner(config={"tools": [{"name": "read_file"}]})

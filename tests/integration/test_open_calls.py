@@ -1,5 +1,5 @@
-"""A call that the audit log has told the beginning of is told the end of, once, whatever cut it
-off: a cancel, the end of its run's time, a lost worker, a process that died.
+"""The end of a started call is audited exactly once, whatever interrupted the call: a cancel, the
+run's timeout, a lost worker, or a killed process.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ CALLS = ("tool.called", "tool.succeeded", "tool.failed")
 
 
 def told() -> list[tuple[str, Any, Any]]:
-    """Return what the log tells of calls, oldest first: action, code and effect."""
+    """Return the audit events of calls, oldest first: action, code and effect."""
     rows = AuditEntry.objects.filter(action__in=CALLS).order_by("id")
     return [(row.action, row.metadata.get("code"), row.metadata.get("effect")) for row in rows]
 
 
 def cut(code: str) -> list[tuple[str, Any, Any]]:
-    """Return a call that was begun and cut off, as the log tells it."""
+    """Return the audit events of a call that started and was interrupted."""
     return [("tool.called", None, None), ("tool.failed", code, "unknown")]
 
 
@@ -70,7 +70,7 @@ def open_one(held: Lease) -> bool:
 
 @pytest.fixture
 def hangs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A call of a tool that never ends by itself."""
+    """Replace every tool call by one that never ends."""
 
     async def hang(call: ToolCall, ctx: ToolContext) -> ToolResult:
         await asyncio.Event().wait()
@@ -81,7 +81,7 @@ def hangs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def hand_in(principal: Principal, project: Path, hangs: None) -> Callable[..., str]:
-    """Submit a run of one call that hangs."""
+    """Submit a run with one call that never ends."""
 
     def make(**options: Any) -> str:
         return submit_run(
@@ -94,7 +94,7 @@ def hand_in(principal: Principal, project: Path, hangs: None) -> Callable[..., s
     return make
 
 
-def test_a_cancel_closes_the_call_under_way(
+def test_a_cancel_ends_the_call_in_flight(
     hand_in: Callable[..., str],
     place: WorkerProcess,
     principal: Principal,
@@ -111,7 +111,7 @@ def test_a_cancel_closes_the_call_under_way(
     assert begun == ended
 
 
-def test_a_call_that_ended_before_the_cancel_is_not_told_twice(
+def test_a_call_that_ended_before_the_cancel_is_audited_once(
     project: Path, place: WorkerProcess, principal: Principal
 ) -> None:
     run_id = submit_run(
@@ -126,7 +126,7 @@ def test_a_call_that_ended_before_the_cancel_is_not_told_twice(
     assert not OpenCall.objects.exists()
 
 
-def test_the_end_of_a_runs_time_closes_the_call_under_way(
+def test_the_timeout_of_a_run_ends_the_call_in_flight(
     hand_in: Callable[..., str], place: WorkerProcess
 ) -> None:
     run_id = hand_in(timeoutMs=12_000)
@@ -135,7 +135,7 @@ def test_the_end_of_a_runs_time_closes_the_call_under_way(
     assert (told(), OpenCall.objects.count()) == (cut("RUN_TIMEOUT"), 0)
 
 
-def test_a_worker_that_stops_closes_what_it_interrupts(submit: Submit) -> None:
+def test_a_stopping_worker_ends_the_calls_it_interrupts(submit: Submit) -> None:
     submit()
     held = must_take("w1")
     assert open_one(held)
@@ -143,7 +143,7 @@ def test_a_worker_that_stops_closes_what_it_interrupts(submit: Submit) -> None:
     assert (told(), OpenCall.objects.count()) == (cut("interrupted"), 0)
 
 
-def test_a_lost_worker_closes_its_calls_and_begins_no_more(submit: Submit) -> None:
+def test_the_calls_of_a_lost_worker_are_ended_and_it_starts_no_more(submit: Submit) -> None:
     run_id = submit()
     held = must_take("w1")
     assert open_one(held)
@@ -154,7 +154,7 @@ def test_a_lost_worker_closes_its_calls_and_begins_no_more(submit: Submit) -> No
     assert fresh(run_id).status == "running"
 
 
-def test_the_third_loss_closes_as_well(submit: Submit) -> None:
+def test_the_third_loss_of_a_worker_ends_the_call_as_well(submit: Submit) -> None:
     run_id = submit()
     Run.objects.filter(id=run_id).update(times_lost=lease_expiry.MAX_TIMES_LOST - 1)
     assert open_one(must_take("w1"))
@@ -163,7 +163,7 @@ def test_the_third_loss_closes_as_well(submit: Submit) -> None:
     assert (told(), OpenCall.objects.count()) == (cut("WORKER_LOST"), 0)
 
 
-def test_a_transition_that_is_refused_closes_nothing(submit: Submit) -> None:
+def test_a_refused_transition_ends_no_call(submit: Submit) -> None:
     submit()
     held = must_take("w1")
     assert open_one(held)
@@ -171,7 +171,7 @@ def test_a_transition_that_is_refused_closes_nothing(submit: Submit) -> None:
     assert (len(told()), OpenCall.objects.count()) == (1, 1)
 
 
-def test_a_worker_whose_run_was_canceled_makes_no_call_any_more(
+def test_a_worker_whose_run_was_canceled_starts_no_call(
     hand_in: Callable[..., str],
     principal: Principal,
     place: WorkerProcess,
@@ -188,7 +188,9 @@ def test_a_worker_whose_run_was_canceled_makes_no_call_any_more(
     assert (told(), fresh(run_id).status) == ([], "canceled")
 
 
-def test_cancel_against_begin_leaves_no_call_open(submit: Submit, principal: Principal) -> None:
+def test_a_cancel_concurrent_with_a_start_leaves_no_call_in_flight(
+    submit: Submit, principal: Principal
+) -> None:
     for _ in range(5):
         run_id = submit()
         held = must_take("w1")
@@ -199,7 +201,7 @@ def test_cancel_against_begin_leaves_no_call_open(submit: Submit, principal: Pri
 
 @pytest.fixture
 def ended_process() -> str:
-    """The mark of a process of this machine that was killed."""
+    """Return the identity of a killed process of this machine."""
     child = subprocess.Popen([sys.executable, "-c", CHILD], stdout=subprocess.PIPE, text=True)
     assert child.stdout is not None
     mark = child.stdout.readline().strip()
@@ -210,7 +212,7 @@ def ended_process() -> str:
 
 
 @pytest.mark.usefixtures("db")
-def test_a_direct_call_whose_process_died_is_closed_by_the_scheduler(ended_process: str) -> None:
+def test_the_scheduler_ends_direct_calls_of_a_killed_process(ended_process: str) -> None:
     for name in ("dead", "alive"):
         in_flight_calls.start_direct_call(f"call_{name}", opening())
     in_flight_calls.start_direct_call("call_reads", opening("read_file"))
@@ -225,7 +227,7 @@ def test_a_direct_call_whose_process_died_is_closed_by_the_scheduler(ended_proce
 
 
 @pytest.mark.usefixtures("db")
-def test_a_direct_call_on_another_machine_is_given_up_after_an_hour() -> None:
+def test_a_direct_call_on_another_machine_is_aborted_after_an_hour() -> None:
     in_flight_calls.start_direct_call("call_x", opening())
     OpenCall.objects.update(process="elsewhere:1:1:1")
     assert in_flight_calls.abort_stale_calls() == 0
@@ -234,12 +236,12 @@ def test_a_direct_call_on_another_machine_is_given_up_after_an_hour() -> None:
     done = AuditEvent("tool.succeeded", "local", "tool", "write_to_file", "local", "local")
     assert not in_flight_calls.finish_direct_call(
         "call_x", done
-    )  # it came to its end after all, too late
+    )  # the call ended after all, but too late
     assert told() == cut("interrupted")
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_who_close_a_call_one_does(principal: Principal) -> None:
+def test_concurrent_attempts_end_a_call_once(principal: Principal) -> None:
     done = AuditEvent("tool.succeeded", "local", "tool", "write_to_file", "local", "local")
     in_flight_calls.start_direct_call("call_x", opening())
     OpenCall.objects.update(opened_at=datetime.now(UTC) - timedelta(hours=2))
@@ -253,7 +255,9 @@ def test_of_two_who_close_a_call_one_does(principal: Principal) -> None:
     assert len(told()) == 2
 
 
-def test_a_direct_call_leaves_nothing_open(project: Path, principal: Principal) -> None:
+def test_a_finished_direct_call_leaves_no_call_in_flight(
+    project: Path, principal: Principal
+) -> None:
     async def both() -> None:
         await call_tool(principal=principal, request=DirectCallRequest("write_to_file", PREVIEW))
         await call_tool(principal=principal, request=DirectCallRequest("list_files", {"path": "."}))
@@ -263,7 +267,7 @@ def test_a_direct_call_leaves_nothing_open(project: Path, principal: Principal) 
     assert not OpenCall.objects.exists()
 
 
-def test_the_scheduler_looks_after_open_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_scheduler_runs_the_check_of_stale_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     scheduler = Scheduler()
     looked: list[object] = []
 

@@ -1,4 +1,4 @@
-"""A doorbell rings until somebody claims its run."""
+"""The outbox resends the wake-up message of a run until a worker claims the run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ down: list[bool] = []
 
 
 def bell(queue: str, run_id: str) -> None:
-    """Stand in for the broker."""
+    """Stand in for the broker: record the wake-up, or fail while it is down."""
     if down:
         raise ConnectionRefusedError
     rung.append((queue, run_id))
@@ -38,12 +38,12 @@ def age(seconds: float) -> None:
     OutboxEntry.objects.update(rung_at=datetime.now(UTC) - timedelta(seconds=seconds))
 
 
-def test_a_fresh_bell_is_not_rung_again(submit: Submit) -> None:
+def test_a_recent_wakeup_is_not_resent(submit: Submit) -> None:
     submit()
     assert outbox.resend_wakeups() == 0
 
 
-def test_an_unclaimed_run_is_rung_for_again_and_again_on_the_shared_queue(submit: Submit) -> None:
+def test_the_wakeup_of_an_unclaimed_run_is_resent_on_the_shared_queue(submit: Submit) -> None:
     run_id = submit()
     OutboxEntry.objects.update(queue="runs.w_dead")
     for _ in range(2):
@@ -54,20 +54,20 @@ def test_an_unclaimed_run_is_rung_for_again_and_again_on_the_shared_queue(submit
         assert outbox.resend_wakeups() == 0
 
 
-def test_a_claimed_run_is_not_rung_for(submit: Submit) -> None:
+def test_no_wakeup_is_resent_for_a_claimed_run(submit: Submit) -> None:
     submit()
     age(11)
     must_take("w1")
     assert outbox.resend_wakeups() == 0
 
 
-def test_a_clock_that_jumped_back_silences_no_bell(submit: Submit) -> None:
+def test_a_clock_that_jumped_back_suppresses_no_wakeup(submit: Submit) -> None:
     submit()
     age(-600)
     assert outbox.resend_wakeups() == 1
 
 
-def test_a_broker_that_is_down_is_asked_again_at_the_next_sweep(submit: Submit) -> None:
+def test_wakeups_are_resent_at_the_next_sweep_when_the_broker_is_down(submit: Submit) -> None:
     down.append(True)
     submit()
     submit()
@@ -77,7 +77,7 @@ def test_a_broker_that_is_down_is_asked_again_at_the_next_sweep(submit: Submit) 
     assert outbox.resend_wakeups() == 2
 
 
-def test_no_more_bells_than_free_slots(submit: Submit) -> None:
+def test_no_more_wakeups_are_resent_than_slots_are_free(submit: Submit) -> None:
     for _ in range(9):
         submit()
     age(11)
@@ -86,7 +86,7 @@ def test_no_more_bells_than_free_slots(submit: Submit) -> None:
     assert outbox.resend_wakeups() == 4
 
 
-def test_while_every_slot_is_taken_no_bell_is_wasted(submit: Submit) -> None:
+def test_no_wakeup_is_resent_while_every_slot_is_taken(submit: Submit) -> None:
     submit()
     age(11)
     for slot in Slot.objects.all():
@@ -94,7 +94,7 @@ def test_while_every_slot_is_taken_no_bell_is_wasted(submit: Submit) -> None:
     assert outbox.resend_wakeups() == 0
 
 
-def test_two_sweepers_at_once_do_no_harm(submit: Submit) -> None:
+def test_concurrent_sweeps_resend_a_wakeup_for_every_run(submit: Submit) -> None:
     ids = {submit() for _ in range(4)}
     age(11)
     at_once([outbox.resend_wakeups] * 3)
@@ -102,7 +102,7 @@ def test_two_sweepers_at_once_do_no_harm(submit: Submit) -> None:
     assert OutboxEntry.objects.count() == 4
 
 
-def test_putting_a_bell_up_twice_keeps_one(submit: Submit) -> None:
+def test_concurrent_puts_keep_one_outbox_entry(submit: Submit) -> None:
     submit()
     held = must_take("w1")
     at_once([partial(outbox.put, held.run)] * 4)

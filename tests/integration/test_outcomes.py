@@ -1,4 +1,4 @@
-"""Outcomes: reported once, and what is learnt from them."""
+"""Outcomes: reported once, and the changes of state and reliability they cause."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def succeed(principal: Principal, times: int) -> None:
         report(principal, decide(principal, forecast=Forecast({}, 0.5, 0, "L1")).decision_id)
 
 
-def test_a_report_is_recorded_in_the_seeds_fields(principal: Principal) -> None:
+def test_a_report_returns_the_specified_fields(principal: Principal) -> None:
     outcome = decide(principal)
     told = report(
         principal,
@@ -94,7 +94,7 @@ def test_the_identical_report_again_returns_the_record(principal: Principal) -> 
         {"procedure": "by hand"},
     ],
 )
-def test_another_report_is_refused(principal: Principal, other: dict[str, Any]) -> None:
+def test_a_different_second_report_is_refused(principal: Principal, other: dict[str, Any]) -> None:
     decision_id = decide(principal).decision_id
     report(principal, decision_id)
     with pytest.raises(OutcomeReported) as refusal:
@@ -104,7 +104,7 @@ def test_another_report_is_refused(principal: Principal, other: dict[str, Any]) 
     assert Outcome.objects.get().status == "success"
 
 
-def test_an_unknown_and_a_foreign_decision_read_the_same(
+def test_unknown_and_foreign_decisions_get_the_same_error(
     principal: Principal, stranger: Principal
 ) -> None:
     foreign = [decide(principal, user_id="bob"), decide(stranger)]
@@ -123,12 +123,12 @@ def test_a_user_that_the_caller_may_not_act_for_is_refused_first(principal: Prin
         report(caller, decide(principal).decision_id)
 
 
-def test_a_success_has_no_kind_of_failure(principal: Principal) -> None:
+def test_a_success_accepts_no_failure_type(principal: Principal) -> None:
     with pytest.raises(InvalidInput, match="failure_type"):
         report(principal, decide(principal).decision_id, failure_type="data_loss")
 
 
-def test_a_high_risk_decision_is_confirmed_before_its_outcome(principal: Principal) -> None:
+def test_a_high_risk_decision_needs_confirmation_before_its_outcome(principal: Principal) -> None:
     decision_id = decide(principal, mode="confirm", forecast=L4).decision_id
     with pytest.raises(DecisionNotConfirmed):
         report(principal, decision_id)
@@ -138,7 +138,7 @@ def test_a_high_risk_decision_is_confirmed_before_its_outcome(principal: Princip
     assert report(principal, decision_id)["outcome_status"] == "success"
 
 
-def test_what_was_refused_has_no_outcome(principal: Principal) -> None:
+def test_a_refused_or_expired_decision_accepts_no_outcome(principal: Principal) -> None:
     decision_id = decide(principal, mode="confirm").decision_id
     refuse(decision_id=decision_id, by="admin:root", how="admin")
     with pytest.raises(DecisionNotConfirmed, match="refused"):
@@ -148,7 +148,7 @@ def test_what_was_refused_has_no_outcome(principal: Principal) -> None:
         report(principal, decision_id)
 
 
-def test_of_many_reports_at_once_one_is_learnt_from(principal: Principal) -> None:
+def test_concurrent_reports_add_evidence_once(principal: Principal) -> None:
     decision_id = decide(principal).decision_id
     records = at_once([partial(report, principal, decision_id)] * 8)
     assert all(record == records[0] for record in records)
@@ -164,12 +164,12 @@ def test_a_success_moves_the_state_by_its_forecast(principal: Principal) -> None
     assert read_state(owner_named(principal)).axes["time"].value == 0.45
 
 
-def test_half_a_success_is_half_as_sure(principal: Principal) -> None:
+def test_a_partial_success_has_half_the_confidence(principal: Principal) -> None:
     report(principal, decide(principal).decision_id, outcome_status="partial")
     assert Evidence.objects.get().confidence == 0.25
 
 
-def test_what_was_seen_counts_more_than_the_forecast(principal: Principal) -> None:
+def test_the_actual_impact_counts_more_than_the_forecast(principal: Principal) -> None:
     decision_id = decide(principal).decision_id
     seen = {"time": -0.7, "money": -0.2}
     told = report(principal, decision_id, actual_impact_vector=seen, actual_cost=1.5)
@@ -179,20 +179,20 @@ def test_what_was_seen_counts_more_than_the_forecast(principal: Principal) -> No
     assert list(rows) == [("money", -0.2, 0.9), ("time", -0.7, 0.9)]
 
 
-def test_the_cost_of_what_was_seen_is_reckoned_as_forecasts_are(principal: Principal) -> None:
+def test_the_cost_of_the_actual_impact_is_computed_like_a_forecast(principal: Principal) -> None:
     decision_id = decide(principal).decision_id
     told = report(principal, decision_id, actual_impact_vector={"time": -1.0})
     assert told["cost_error"] == pytest.approx(0.5 - FORECAST.cost)
     assert Outcome.objects.get().actual_cost == 0.5
 
 
-def test_a_failure_lowers_reliability_alone(principal: Principal) -> None:
+def test_a_failure_lowers_only_reliability(principal: Principal) -> None:
     report(principal, decide(principal).decision_id, outcome_status="failed")
     assert list(Evidence.objects.values_list("axis", "delta")) == [("reliability", -0.2)]
     assert reliability(principal) == 0.755
 
 
-def test_a_failure_of_the_system_is_not_the_users(principal: Principal) -> None:
+def test_a_system_caused_failure_does_not_lower_reliability(principal: Principal) -> None:
     told = report(
         principal, decide(principal).decision_id, outcome_status="failed", system_caused=True
     )
@@ -200,7 +200,7 @@ def test_a_failure_of_the_system_is_not_the_users(principal: Principal) -> None:
     assert not Evidence.objects.exists()
 
 
-def test_a_failed_high_risk_decision_is_of_that_kind(principal: Principal) -> None:
+def test_a_failed_high_risk_decision_has_failure_type_high_risk(principal: Principal) -> None:
     decision_id = decide(principal, forecast=L4).decision_id
     assert report(principal, decision_id, outcome_status="failed")["failure_type"] == "high_risk"
 
@@ -217,7 +217,7 @@ def test_five_clean_successes_raise_reliability_once(principal: Principal) -> No
     assert reliability(principal) == 0.84
 
 
-def test_a_failure_begins_the_count_anew(principal: Principal) -> None:
+def test_a_failure_restarts_the_count_of_successes(principal: Principal) -> None:
     succeed(principal, 4)
     system = {"outcome_status": "failed", "system_caused": True}
     report(principal, decide(principal).decision_id, **system)
@@ -242,7 +242,7 @@ def test_reliability_is_frozen_for_a_week_after_an_l4_decision(principal: Princi
     assert reliability(principal) == 0.82
 
 
-def test_a_success_that_says_how_suggests_a_path_that_can_be_written(principal: Principal) -> None:
+def test_a_success_with_a_procedure_proposes_a_valid_success_path(principal: Principal) -> None:
     slots = {"url": "https://example.com", "success_criteria": "it has them"}
     forecast = Forecast({}, 0.5, 0, "L1", intent="read the notes of a release", slots=slots)
     decision_id = decide(principal, forecast=forecast).decision_id
@@ -261,7 +261,7 @@ def test_a_success_that_says_how_suggests_a_path_that_can_be_written(principal: 
         {"success_criteria": "x"},
     ],
 )
-def test_what_failed_or_says_not_enough_suggests_none(
+def test_a_failure_or_an_incomplete_report_proposes_no_success_path(
     principal: Principal, said: dict[str, Any]
 ) -> None:
     assert report(principal, decide(principal).decision_id, **said)["proposed_success_path"] is None
