@@ -80,7 +80,7 @@ def test_a_token_is_valid_for_its_own_user_alone(
         attempt(principal, opened, user_id="bob")
     with pytest.raises(ConfirmTokenInvalid):
         attempt(replace(principal, acts_for=frozenset({"bob"})), opened)
-    assert Confirmation.objects.get().wrong_tries == 0  # counts for its own user only
+    assert Confirmation.objects.get().wrong_tries == 0  # tries of others do not count
     assert tries() == ["unknown", "unknown"]
 
 
