@@ -220,3 +220,28 @@ def test_every_source_file_that_the_docs_name_exists() -> None:
         "README.md: runners/browser/tools/count_links.py",
         "docs/adding-a-tool.md: runners/browser/tools/count_links.py",
     }
+
+
+# Words of an earlier private language, where the field has its own (docs/glossary.md).
+PRIVATE_WORDS = re.compile(
+    r"\b(told|whoever|somebody|doorbells?|belongings|deeds?|unheard|fingers|mend(?:s|ed)?"
+    r"|beginnings|doings|portions?|by heart)\b",
+    re.IGNORECASE,
+)
+# Patterns of chat messages, and a column whose name is stored.
+WITH_PRIVATE_WORDS = ("decisions/chat/", "decisions/models/")
+COLUMN = "deed_key"
+
+
+def test_product_code_and_docs_use_the_words_of_the_field() -> None:
+    found = []
+    for path in [*sources(), ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+        name = name_of(path)
+        if name.startswith(("tests/", *WITH_PRIVATE_WORDS)):
+            continue
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            text = line.replace(COLUMN, "")
+            if path.suffix == ".py":  # strings may hold stored keys and texts on the wire
+                text = re.sub(r"\"[^\"]*\"|'[^']*'|_", " ", text)
+            found += [f"{name}:{number}: {word}" for word in PRIVATE_WORDS.findall(text)]
+    assert found == []
