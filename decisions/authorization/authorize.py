@@ -215,8 +215,8 @@ def _authorize_direct(call: ToolCallRequest) -> Authorization:
         )
     if authorization.confirmation is None or call.key:
         return authorization
-    # Without a key, a repeated call cannot be distinguished from a new one. A used approval, and a refusal
-    # after its expiry time, do not apply to a new call.
+    # Without a key, a repeated call cannot be distinguished from a new one. A used approval, and a
+    # refusal after its expiry time, do not apply to a new call.
     expired = authorization.confirmation.expires_at <= datetime.now(UTC)
     is_spent = authorization.confirmation.used_at is not None or (
         authorization.decision == "deny" and expired
