@@ -97,7 +97,7 @@ class Raw:
         await context.close()
 
 
-def ours(place: WorkerProcess, urls: list[str], concurrency: int) -> float:
+def ours(worker: WorkerProcess, urls: list[str], concurrency: int) -> float:
     """Return pages per second of a run, from its submit to its end."""
     principal = local_principal()
     start = time.perf_counter()
@@ -107,7 +107,7 @@ def ours(place: WorkerProcess, urls: list[str], concurrency: int) -> float:
         inputs={"urls": urls, "concurrency": concurrency},
         options={"mode": "async"},
     )
-    place.work()
+    worker.work()
     took = time.perf_counter() - start
     run = get_run(principal=principal, run_id=submitted.run_id)
     if run["status"] != "succeeded":
@@ -119,8 +119,8 @@ def main() -> None:
     """Measure and report, for 1 and 4 tabs on fast pages and 5 on pages half a second away."""
     settings.CONTINUITY_NOTIFY_WORKERS = f"{__name__}.be_quiet"
     call_command("migrate", verbosity=0)
-    place, raw = WorkerProcess(), Raw()
-    place.open()
+    worker, raw = WorkerProcess(), Raw()
+    worker.open()
 
     def by_hand(urls: list[str], concurrency: int, read: Read) -> float:
         start = time.perf_counter()
@@ -130,11 +130,11 @@ def main() -> None:
     told: dict[str, Any] = {}
     for name, concurrency, delay_s in (("c1", 1, 0.0), ("c4", 4, 0.0), ("c5_slow", 5, 0.5)):
         with pages(PAGES, delay_s=delay_s) as urls:
-            ours(place, urls[:4], concurrency)
+            ours(worker, urls[:4], concurrency)
             by_hand(urls[:4], concurrency, text_and_picture)
             figures = alternate(
                 {
-                    "ours": lambda: ours(place, urls, concurrency),  # noqa: B023
+                    "ours": lambda: ours(worker, urls, concurrency),  # noqa: B023
                     "raw": lambda: by_hand(urls, concurrency, text_and_picture),  # noqa: B023
                     "raw_text": lambda: by_hand(urls, concurrency, text_only),  # noqa: B023
                 }

@@ -16,7 +16,7 @@ from tests.contract.mcp_web_host import SseHost, WebHost
 
 
 @pytest.fixture(scope="session", autouse=True)
-def no_connection_left(django_db_setup: None) -> Iterator[None]:
+def close_connections(django_db_setup: None) -> Iterator[None]:
     """Close the thread pool's database connections, so that the test database can be dropped."""
     yield
     pool = threads._pool
@@ -70,13 +70,13 @@ def _host(request: pytest.FixtureRequest, principal: Principal) -> Host:
 
 
 @pytest.fixture
-def worker(principal: Principal) -> Iterator[None]:
+def background_worker(principal: Principal) -> Iterator[None]:
     """Run a worker with a browser in this process; it executes the submitted runs."""
-    place, over = WorkerProcess(), threading.Event()
+    worker, over = WorkerProcess(), threading.Event()
 
     def work() -> None:
         while not over.wait(0.02):
-            place.work()
+            worker.work()
         connection.close()
 
     thread = threading.Thread(target=work, name="worker")
@@ -84,4 +84,4 @@ def worker(principal: Principal) -> Iterator[None]:
     yield
     over.set()
     thread.join()
-    place.close()
+    worker.close()

@@ -58,7 +58,7 @@ def test_a_bad_model_output_gets_its_code_and_does_no_harm(
     row: Row,
     model: ModelServer,
     goal: Callable[..., str],
-    place: WorkerProcess,
+    worker: WorkerProcess,
     project: Path,
     agent_settings: Any,
 ) -> None:
@@ -68,7 +68,7 @@ def test_a_bad_model_output_gets_its_code_and_does_no_harm(
     script, asked = said_in(row)
     model.script = list(script)
     run_id = goal(**asked)
-    place.work()
+    worker.work()
     run = Run.objects.get(id=run_id)
     assert code_of(run, model) == row.expect_code
     is_made_once = "duplicate" in str(row.input)
@@ -77,5 +77,5 @@ def test_a_bad_model_output_gets_its_code_and_does_no_harm(
     assert seen(KEY, {"a row": every_row(), "a file": every_file()}) == []
     model.script = [complete("Well.")]
     next_id = goal()
-    place.work()
+    worker.work()
     assert Run.objects.get(id=next_id).status == "succeeded"

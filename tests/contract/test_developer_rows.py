@@ -74,7 +74,11 @@ def set_up(
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_each_row_gets_its_code(
-    row: Row, door: ToolDoor, project: Path, set_up: Callable[[Row], dict[str, Any]], worker: None
+    row: Row,
+    door: ToolDoor,
+    project: Path,
+    set_up: Callable[[Row], dict[str, Any]],
+    background_worker: None,
 ) -> None:
     code, told = door.call(row.tool, set_up(row))
     assert code == row.expect_code, told
@@ -91,7 +95,7 @@ def test_a_direct_call_finds_the_page_that_the_previous_call_opened(
     project: Path,
     set_up: Callable[[Row], dict[str, Any]],
     local_server: PageServer,
-    worker: None,
+    background_worker: None,
 ) -> None:
     set_up(ROWS[0])
     page = "<title>Game</title><button onclick='fetch(\"/pressed\")'>Start</button>"

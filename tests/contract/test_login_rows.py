@@ -78,7 +78,7 @@ def test_a_bad_login_is_refused_before_anything_is_stored(
     assert not RunSecret.objects.exists()
 
 
-@pytest.mark.usefixtures("worker")
+@pytest.mark.usefixtures("background_worker")
 @pytest.mark.parametrize("row", FAILING, ids=str)
 def test_a_login_that_cannot_work_ends_with_its_code(
     call: Call, members_site: str, row: Row

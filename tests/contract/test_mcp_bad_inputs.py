@@ -176,7 +176,7 @@ def test_a_call_about_an_existing_object_gets_its_code(living_host: Host, row: R
     assert code_of(send(living_host, row)) == expected(row)
 
 
-@pytest.mark.usefixtures("worker")
+@pytest.mark.usefixtures("background_worker")
 @pytest.mark.parametrize("row", WAITING, ids=str)
 def test_a_sync_run_ends_with_the_code_of_its_item(living_host: Host, row: Row) -> None:
     run = structured(send(living_host, row))
@@ -187,13 +187,13 @@ def test_a_sync_run_ends_with_the_code_of_its_item(living_host: Host, row: Row) 
         assert run["error"]["details"]["items"][0]["error"]["errorCode"] == wanted
 
 
-@pytest.mark.usefixtures("worker")
+@pytest.mark.usefixtures("background_worker")
 @pytest.mark.parametrize("row", REMOTE, ids=str)
 def test_a_remote_callers_item_gets_its_code(remote_host: Host, row: Row) -> None:
     check_item(row, structured(send(remote_host, row)))
 
 
-@pytest.mark.usefixtures("worker")
+@pytest.mark.usefixtures("background_worker")
 @pytest.mark.parametrize("row", EGRESS, ids=str)
 def test_a_remote_callers_page_cannot_reach_a_forbidden_address(
     remote_host: Host,
@@ -204,7 +204,7 @@ def test_a_remote_callers_page_cannot_reach_a_forbidden_address(
     fixtures_site.check(row, run)
 
 
-@pytest.mark.usefixtures("worker")
+@pytest.mark.usefixtures("background_worker")
 @pytest.mark.parametrize("row", [row for row in EGRESS if "websocket" in str(row.input)], ids=str)
 def test_a_websocket_that_is_refused_late_is_named_in_a_warning(
     remote_host: Host,
@@ -263,7 +263,7 @@ def test_a_canceled_run_reports_who_canceled_it_and_when(host: Host, row: Row) -
     assert abs(run["error"]["at"] - time.time() * 1000) < 60_000
 
 
-@pytest.mark.usefixtures("worker")
+@pytest.mark.usefixtures("background_worker")
 @pytest.mark.parametrize("row", sequences("idempotencyKey"), ids=str)
 def test_a_repeated_key_returns_the_same_run_until_the_key_expires(host: Host, row: Row) -> None:
     first, second = play(host, row.input["$sequence"])
@@ -283,7 +283,7 @@ def parallel(tool: str) -> list[Row]:
     return [row for row in SEVERAL.values() if "$parallel" in row.input and row.tool == tool]
 
 
-@pytest.mark.usefixtures("worker")
+@pytest.mark.usefixtures("background_worker")
 @pytest.mark.parametrize("row", parallel("run_task_template"), ids=str)
 def test_concurrent_calls_with_one_key_create_one_run(host: Host, row: Row) -> None:
     answers = all_at_once(host, row)

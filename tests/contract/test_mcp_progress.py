@@ -32,7 +32,7 @@ def told_until_answered(host: Host, request_id: int) -> tuple[list[dict[str, Any
         told.append(message["params"])
 
 
-@pytest.mark.usefixtures("worker")
+@pytest.mark.usefixtures("background_worker")
 def test_a_sync_run_reports_each_step_once(host: Host) -> None:
     job = {"do": ["sleep:0.3"] * 3}
     request = begin_with_token(

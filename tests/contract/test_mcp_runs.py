@@ -45,7 +45,7 @@ def run(host: Host, *do: str, **options: Any) -> dict[str, Any]:
     return call(host, "run_task_template", **job(*do, **options))
 
 
-@pytest.mark.usefixtures("worker")
+@pytest.mark.usefixtures("background_worker")
 def test_sync_returns_the_terminal_run(host: Host) -> None:
     answer = run(host, "ok", mode="sync")
     assert set(answer) >= RUN_FIELDS | {"mode", "deduplicated"}
@@ -59,7 +59,7 @@ def test_async_returns_the_handle_only(host: Host) -> None:
     assert (answer["status"], answer["mode"]) == ("queued", "async")
 
 
-@pytest.mark.usefixtures("worker")
+@pytest.mark.usefixtures("background_worker")
 def test_auto_reports_the_mode_it_chose(host: Host) -> None:
     assert run(host, "ok", mode="auto")["mode"] == "sync"
     assert run(host, "ok")["mode"] == "sync"
@@ -79,27 +79,27 @@ def test_an_unfinished_run_has_neither_result_nor_error(host: Host) -> None:
     assert abs(shown["createdAt"] - time.time() * 1000) < 60_000
 
 
-@pytest.mark.usefixtures("worker")
+@pytest.mark.usefixtures("background_worker")
 def test_a_failed_run_is_a_successful_call_with_an_explanation(host: Host) -> None:
     answer = run(host, "fail", mode="sync")
     assert (answer["status"], answer["result"]) == ("failed", None)
     assert {"errorCode", "message", "retryable", "recovery", "at"} <= set(answer["error"])
 
 
-@pytest.mark.usefixtures("worker")
+@pytest.mark.usefixtures("background_worker")
 def test_a_partially_failed_run_has_a_result_and_no_error(host: Host) -> None:
     answer = run(host, "ok", "fail", mode="sync")
     assert (answer["status"], answer["error"]) == ("partial_success", None)
     assert answer["result"] == {"done": 1}
 
 
-@pytest.mark.usefixtures("worker")
+@pytest.mark.usefixtures("background_worker")
 def test_a_run_past_its_timeout_ends_with_run_timeout(host: Host) -> None:
     answer = run(host, "sleep:30", mode="sync", timeoutMs=300)
     assert (answer["status"], answer["error"]["errorCode"]) == ("failed", "RUN_TIMEOUT")
 
 
-@pytest.mark.usefixtures("worker")
+@pytest.mark.usefixtures("background_worker")
 def test_more_runs_than_slots_are_queued_and_then_executed(host: Host) -> None:
     handles = [run(host, "sleep:0.1", mode="async") for _ in range(8)]
     for handle in handles:
@@ -200,7 +200,7 @@ def test_a_wait_ends_when_its_time_has_expired(host: Host) -> None:
     assert 0.2 < time.monotonic() - began < 5
 
 
-@pytest.mark.usefixtures("worker")
+@pytest.mark.usefixtures("background_worker")
 def test_a_wait_without_a_time_waits_until_the_run_ends(host: Host) -> None:
     handle = run(host, "sleep:1", mode="async")
     assert call(host, "wait_task_run", runId=handle["runId"])["status"] == "succeeded"

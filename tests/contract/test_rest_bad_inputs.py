@@ -120,7 +120,7 @@ def test_a_call_that_only_http_can_express_gets_its_code(api: httpx.Client, row:
     check(send_own(api, row), row.expect_code)
 
 
-@pytest.mark.usefixtures("worker")
+@pytest.mark.usefixtures("background_worker")
 @pytest.mark.parametrize("row", WAITING, ids=str)
 def test_a_sync_run_ends_with_the_code_of_its_item(api: httpx.Client, row: Row) -> None:
     run = told(send(api, row))
@@ -131,7 +131,7 @@ def test_a_sync_run_ends_with_the_code_of_its_item(api: httpx.Client, row: Row) 
         assert run["error"]["details"]["items"][0]["error"]["errorCode"] == wanted
 
 
-@pytest.mark.usefixtures("worker")
+@pytest.mark.usefixtures("background_worker")
 @pytest.mark.parametrize("row", REMOTE, ids=str)
 def test_a_remote_callers_item_gets_its_code(
     client_with: Callable[..., httpx.Client], row: Row
@@ -139,7 +139,7 @@ def test_a_remote_callers_item_gets_its_code(
     check_item(row, told(send(client_with(trust="remote"), row)))
 
 
-@pytest.mark.usefixtures("worker")
+@pytest.mark.usefixtures("background_worker")
 @pytest.mark.parametrize("row", EGRESS, ids=str)
 def test_a_remote_callers_page_cannot_reach_a_forbidden_address(
     client_with: Callable[..., httpx.Client],
@@ -190,7 +190,7 @@ def test_a_canceled_run_reports_who_canceled_it_and_when(api: httpx.Client, row:
     assert abs(run["error"]["at"] - time.time() * 1000) < 60_000
 
 
-@pytest.mark.usefixtures("worker")
+@pytest.mark.usefixtures("background_worker")
 @pytest.mark.parametrize("row", sequences("idempotencyKey"), ids=str)
 def test_a_repeated_key_returns_the_same_run_until_the_key_expires(
     api: httpx.Client, row: Row
@@ -215,7 +215,7 @@ def parallel(tool: str) -> list[Row]:
     return [row for row in SEVERAL if "$parallel" in row.input and row.tool == tool]
 
 
-@pytest.mark.usefixtures("worker")
+@pytest.mark.usefixtures("background_worker")
 @pytest.mark.parametrize("row", parallel("run_task_template"), ids=str)
 def test_concurrent_calls_with_one_key_create_one_run(api: httpx.Client, row: Row) -> None:
     answers = all_at_once(api, row)

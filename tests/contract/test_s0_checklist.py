@@ -62,7 +62,7 @@ def surface(request: pytest.FixtureRequest, web: str, token: str) -> Iterator[Su
     made.close()
 
 
-@pytest.mark.usefixtures("worker")
+@pytest.mark.usefixtures("background_worker")
 def test_run_task_template_meets_the_contract_in_its_three_modes(surface: Surface) -> None:
     sync, later, auto = (surface.run("ok", mode=mode) for mode in ("sync", "async", "auto"))
     assert set(sync) >= RUN_FIELDS | {"mode", "deduplicated"}
@@ -147,7 +147,7 @@ def test_get_runtime_profile_is_complete(surface: Surface) -> None:
     assert (profile["trustLevel"], profile["isRemote"]) == ("local", False)
 
 
-@pytest.mark.usefixtures("worker")
+@pytest.mark.usefixtures("background_worker")
 def test_a_run_over_the_concurrency_limit_is_queued_and_executed_later(surface: Surface) -> None:
     for slot in Slot.objects.all():
         Slot.objects.filter(number=slot.number).update(run_id=f"run_{slot.number}")
@@ -211,7 +211,7 @@ def expired(make_artifact: Callable[..., str]) -> None:
     rows.update(id="art_expired", expired_at=now, expires_at=now)
 
 
-@pytest.mark.usefixtures("worker", "expired")
+@pytest.mark.usefixtures("background_worker", "expired")
 @pytest.mark.parametrize("over", ["mcp", "rest"])
 @pytest.mark.parametrize("code", CASES)
 def test_each_of_the_16_error_codes_that_needs_no_page_has_a_case(
@@ -243,7 +243,7 @@ def pages(members_site: str, browser_closed: None) -> Iterator[Pages]:
         yield Pages(server, members_site)
 
 
-@pytest.mark.usefixtures("worker")
+@pytest.mark.usefixtures("background_worker")
 @pytest.mark.parametrize("code", PAGE_CAUSES)
 def test_an_error_caused_by_a_page_reports_the_step_and_the_recovery(
     surface: Surface, pages: Pages, code: str

@@ -14,7 +14,7 @@ from decisions.validation.json_schema import check, compile_schema
 from runs.conversations import contract
 from runs.models import Run
 from runs.worker.worker import WorkerProcess
-from tests.integration.conftest import place  # noqa: F401  (a fixture)
+from tests.integration.conftest import worker  # noqa: F401  (a fixture)
 from tests.support.rest import refusal, told
 
 pytest_plugins = ["tests.support.rest_fixtures", "tests.support.task_fixtures"]
@@ -45,10 +45,10 @@ def events(response: httpx.Response) -> Iterator[dict[str, Any]]:
 
 def test_a_task_reports_why_its_last_run_failed_until_a_run_succeeds(
     api: httpx.Client,
-    place: WorkerProcess,  # noqa: F811
+    worker: WorkerProcess,  # noqa: F811
 ) -> None:
     task = begin(api, "fail")
-    place.work()
+    worker.work()
     shown = fits(told(api.get(f"{TASKS}/{task['taskId']}")), contract.TASK)
     assert (shown["status"], shown["error"]["runId"]) == ("error", Run.objects.get().id)
     assert shown["error"]["message"] == "told to fail"
@@ -56,19 +56,19 @@ def test_a_task_reports_why_its_last_run_failed_until_a_run_succeeds(
     assert "error" not in told(api.get(TASKS))["tasks"][0]
     say(api, shown, "say better")
     assert "error" not in told(api.get(f"{TASKS}/{task['taskId']}"))
-    place.work()
+    worker.work()
     assert "error" not in told(api.get(f"{TASKS}/{task['taskId']}"))
 
 
 def test_a_task_starts_with_its_message_and_returns_its_answer(
     api: httpx.Client,
-    place: WorkerProcess,  # noqa: F811
+    worker: WorkerProcess,  # noqa: F811
 ) -> None:
     made = api.post(TASKS, json={"message": "say hi"})
     task = fits(told(made, 201), contract.TASK)
     assert made.headers["Location"] == f"{TASKS}/{task['taskId']}"
     assert (task["status"], task["title"]) == ("running", "say hi")
-    place.work()
+    worker.work()
     shown = fits(told(api.get(f"{TASKS}/{task['taskId']}")), contract.TASK)
     assert [message["role"] for message in shown["messages"]] == ["user", "assistant"]
     assert shown["status"] == "completed"
@@ -122,12 +122,12 @@ def test_a_task_is_taken_over_returned_and_stopped(api: httpx.Client) -> None:
 
 def test_the_event_log_is_read_in_pages_and_a_read_waits_for_the_next_event(
     api: httpx.Client,
-    place: WorkerProcess,  # noqa: F811
+    worker: WorkerProcess,  # noqa: F811
 ) -> None:
     path = f"{TASKS}/{begin(api)['taskId']}/events"
     first = fits(told(api.get(path, params={"limit": 1})), contract.EVENT_PAGE)
     assert ([event["type"] for event in first["events"]], first["lastSeq"]) == (["message"], 1)
-    place.work()
+    worker.work()
     rest = fits(told(api.get(path, params={"after": 1, "waitMs": 30_000})), contract.EVENT_PAGE)
     assert rest["events"][-1]["data"]["status"] == "completed"
     assert [event["seq"] for event in rest["events"]] == list(range(2, rest["lastSeq"] + 1))
@@ -135,7 +135,7 @@ def test_the_event_log_is_read_in_pages_and_a_read_waits_for_the_next_event(
 
 def test_a_stream_continues_after_a_run_ends(
     api: httpx.Client,
-    place: WorkerProcess,  # noqa: F811
+    worker: WorkerProcess,  # noqa: F811
 ) -> None:
     task = begin(api)
     headers = {"Accept": "text/event-stream", "Last-Event-ID": "2"}
@@ -143,10 +143,10 @@ def test_a_stream_continues_after_a_run_ends(
         assert response.headers["content-type"] == "text/event-stream"
         coming = events(response)
         assert next(coming)["seq"] == 3
-        place.work()
+        worker.work()
         assert any(event["type"] == "run.succeeded" for event in coming)
         say(api, task, "say more")
-        place.work()
+        worker.work()
         assert any(event["type"] == "run.succeeded" for event in coming)
 
 

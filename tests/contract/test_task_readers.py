@@ -126,8 +126,8 @@ def test_an_admin_ticket_is_invalid_once_the_user_is_deactivated(
 
 
 @pytest.mark.parametrize("odd", ["%00", "task_%00", "%ff", "task_x/more", "", "%F0%9F%92%A9" * 100])
-def test_an_invalid_id_is_answered_as_a_missing_task(web: str, token: str, odd: str) -> None:
-    with page(web, odd, token=token) as line:
+def test_an_invalid_id_is_answered_as_a_missing_task(web: str, token: str, submit_odd: str) -> None:
+    with page(web, submit_odd, token=token) as line:
         assert line.closed() == 4404
 
 

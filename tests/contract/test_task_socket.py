@@ -19,7 +19,7 @@ from runs.conversations import contract
 from runs.models import Run, Task, TaskMessage, TaskTicket
 from runs.websockets import connection, conversation
 from runs.worker.worker import WorkerProcess
-from tests.integration.conftest import place  # noqa: F401  (a fixture)
+from tests.integration.conftest import worker  # noqa: F401  (a fixture)
 from tests.support.rest import bearer, told
 from tests.support.sockets import Page, is_event, page
 
@@ -42,7 +42,7 @@ def test_a_page_receives_the_status_of_the_task_and_its_events(
     web: str,
     token: str,
     make_task: Make,
-    place: WorkerProcess,  # noqa: F811
+    worker: WorkerProcess,  # noqa: F811
 ) -> None:
     task_id = make_task()
     with page(web, task_id, token=token) as line:
@@ -50,7 +50,7 @@ def test_a_page_receives_the_status_of_the_task_and_its_events(
         assert (snapshot["seq"], snapshot["state"]["status"]) == (0, "created")
         answer = line.say("say hello; use browser_click")
         assert answer["ok"], answer
-        place.work()
+        worker.work()
         ended = is_event("statusUpdate")
         frames = line.until(lambda f: ended(f) and f["event"]["data"]["status"] == "ongoing")
     seqs = [frame["event"]["seq"] for frame in frames]

@@ -73,7 +73,7 @@ def test_a_script_with_too_many_mistakes_to_list_is_a_lint_error(
     assert door.call("validate_script", {"content": script})[0] == "E_LINT_FAIL"
 
 
-@pytest.mark.usefixtures("worker")
+@pytest.mark.usefixtures("background_worker")
 def test_a_preview_without_a_server_fails(door: ToolDoor, project: Path, settings: Any) -> None:
     (project / "game/config.txt").write_text("Game_name:game;\n")
     policy = replace(settings.WORKSPACE_POLICY, preview_url="http://127.0.0.1:9")
@@ -82,7 +82,7 @@ def test_a_preview_without_a_server_fails(door: ToolDoor, project: Path, setting
     assert (code, error["recoverable"]) == ("E_PREVIEW_FAIL", True)
 
 
-@pytest.mark.usefixtures("worker")
+@pytest.mark.usefixtures("background_worker")
 def test_a_preview_without_a_browser_is_unsupported(
     door: ToolDoor,
     project: Path,

@@ -79,7 +79,7 @@ def test_a_write_that_differs_from_its_preview_is_refused(
     assert (project / "a.txt").read_text() == "aab\n"
 
 
-@pytest.mark.usefixtures("scenery", "worker")
+@pytest.mark.usefixtures("scenery", "background_worker")
 @pytest.mark.parametrize("row", WITH_PAGES, ids=str)
 def test_a_bad_page_gets_its_code(
     door: ToolDoor,

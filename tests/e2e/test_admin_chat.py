@@ -16,7 +16,7 @@ from runs.conversations.services import take_over_task
 from runs.lifecycle.changes import NewEvent
 from runs.models import Run, Task, TaskMessage
 from runs.worker.worker import WorkerProcess
-from tests.integration.conftest import in_background, place  # noqa: F401  (fixtures)
+from tests.integration.conftest import in_background, worker  # noqa: F401  (fixtures)
 from tests.support.visiting import Visitor
 
 pytest_plugins = [
@@ -50,7 +50,7 @@ def show(visitor: Visitor, name: str) -> None:
 def test_the_agents_messages_and_tool_calls_are_shown_live(
     visitor: Visitor,
     make_task: Make,
-    place: WorkerProcess,  # noqa: F811
+    worker: WorkerProcess,  # noqa: F811
     in_background: Background,  # noqa: F811
     tmp_path: Path,
 ) -> None:
@@ -62,7 +62,7 @@ def test_the_agents_messages_and_tool_calls_are_shown_live(
         f"say looking at the page; use browser_click; picture; until {gate}; say the shop is open",
     )
     visitor.sees(".chat-message[data-role=user]")
-    working = in_background(place.work)
+    working = in_background(worker.work)
     visitor.sees(".chat-message[data-role=assistant] >> text=looking at the page")
     visitor.sees("[data-chat-tools] li >> text=browser_click")
     visitor.sees("[data-chat-state] .cty-pill[data-tone=running]")
@@ -79,10 +79,10 @@ def test_the_agents_messages_and_tool_calls_are_shown_live(
 def test_a_page_opened_later_shows_the_same_messages(
     visitor: Visitor,
     make_task: Make,
-    place: WorkerProcess,  # noqa: F811
+    worker: WorkerProcess,  # noqa: F811
 ) -> None:
     task_id = make_task("use browser_click; picture; say the shop is open")
-    place.work()
+    worker.work()
     visitor.open("/admin/runs/task/")
     visitor.click("a.cty-link:has-text('use browser_click')")
     visitor.sees(".chat-message[data-role=assistant] >> text=the shop is open")
@@ -97,13 +97,13 @@ def test_a_page_opened_later_shows_the_same_messages(
 def test_a_page_opened_during_a_run_shows_the_earlier_messages(
     visitor: Visitor,
     make_task: Make,
-    place: WorkerProcess,  # noqa: F811
+    worker: WorkerProcess,  # noqa: F811
     in_background: Background,  # noqa: F811
     tmp_path: Path,
 ) -> None:
     gate = tmp_path / "gate"
     task_id = make_task(f"say first words; until {gate}; say last words")
-    working = in_background(place.work)
+    working = in_background(worker.work)
     open_task(visitor, task_id)
     visitor.sees(".chat-message[data-role=assistant] >> text=first words")
     gate.touch()
@@ -114,12 +114,12 @@ def test_a_page_opened_during_a_run_shows_the_earlier_messages(
 def test_a_failure_is_displayed_and_a_second_message_is_queued(
     visitor: Visitor,
     make_task: Make,
-    place: WorkerProcess,  # noqa: F811
+    worker: WorkerProcess,  # noqa: F811
 ) -> None:
     open_task(visitor, make_task("fail"))
     say(visitor, "say better now")
     visitor.sees(".chat-message[data-role=user] >> text=say better now")
-    place.work()
+    worker.work()
     visitor.sees(".chat-message[data-role=failure] >> text=told to fail")
     visitor.sees(".chat-message[data-role=assistant] >> text=better now")
     visitor.sees("[data-chat-state] .cty-pill >> text=completed")
@@ -179,11 +179,11 @@ def test_a_refused_message_is_reported_and_stays_in_the_input(
 def test_untrusted_text_executes_no_script(
     visitor: Visitor,
     make_task: Make,
-    place: WorkerProcess,  # noqa: F811
+    worker: WorkerProcess,  # noqa: F811
 ) -> None:
     evil = '<img src=x onerror="window.ran=1"></script><svg onload="window.ran=1">'
     task_id = make_task(f"say {evil}; use {evil}; output {evil}", title=evil)
-    place.work()
+    worker.work()
     for _ in range(2):  # live from the event log, and after the page is opened again
         open_task(visitor, task_id)
         visitor.sees(".chat-message[data-role=assistant]")
@@ -202,16 +202,16 @@ def test_a_task_is_created_from_the_task_list(visitor: Visitor, make_task: Make)
 def test_a_question_is_displayed_once_and_again_after_a_reload(
     visitor: Visitor,
     make_task: Make,
-    place: WorkerProcess,  # noqa: F811
+    worker: WorkerProcess,  # noqa: F811
 ) -> None:
     task_id = make_task("say well; ask at what time?; say booked")
     open_task(visitor, task_id)
-    place.work()
+    worker.work()
     visitor.sees("[data-chat-log] >> text=at what time?")
     show(visitor, "chat-asks")
     say(visitor, "at two")
     visitor.sees(".chat-message[data-role=user] >> text=at two")
-    place.work()
+    worker.work()
     visitor.sees(".chat-message[data-role=assistant] >> text=booked")
     for _ in range(2):  # live from the event log, and after the page is opened again
         talk = [text.splitlines()[0] for text in visitor.reads(".chat-message p")][1:]
@@ -227,7 +227,7 @@ def test_a_page_reports_that_no_worker_runs_until_one_starts(
 ) -> None:
     open_task(visitor, make_task("say hi"))
     visitor.sees("[data-chat-no-worker] >> text=No worker is running")
-    request.getfixturevalue("place").work()
+    request.getfixturevalue("worker").work()
     visitor.sees(".chat-message[data-role=assistant] >> text=hi")
     assert visitor.reads("[data-chat-no-worker]") == []
 
@@ -235,7 +235,7 @@ def test_a_page_reports_that_no_worker_runs_until_one_starts(
 def test_thousands_of_words_arrive_in_order_and_keep_the_scroll_position(
     visitor: Visitor,
     make_task: Make,
-    place: WorkerProcess,  # noqa: F811
+    worker: WorkerProcess,  # noqa: F811
 ) -> None:
     task_id = make_task("say hi")
     run_id = Run.objects.get().id

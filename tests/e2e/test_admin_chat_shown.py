@@ -11,7 +11,7 @@ from runs.lifecycle.changes import NewEvent
 from runs.models import Run
 from runs.worker.worker import WorkerProcess
 from tests.e2e.test_admin_chat import open_task, show
-from tests.integration.conftest import in_background, place  # noqa: F401  (fixtures)
+from tests.integration.conftest import in_background, worker  # noqa: F401  (fixtures)
 from tests.support.visiting import Visitor
 
 pytest_plugins = [
@@ -51,7 +51,7 @@ def proses(visitor: Visitor, script: str) -> Any:
 def test_markdown_is_rendered_and_its_html_is_not(
     visitor: Visitor,
     make_task: Make,
-    place: WorkerProcess,  # noqa: F811
+    worker: WorkerProcess,  # noqa: F811
 ) -> None:
     task_id = make_task("say hi")
     run_id = Run.objects.get().id
@@ -80,11 +80,11 @@ def test_markdown_is_rendered_and_its_html_is_not(
 def test_an_earlier_answer_is_rendered_like_a_new_one(
     visitor: Visitor,
     make_task: Make,
-    place: WorkerProcess,  # noqa: F811
+    worker: WorkerProcess,  # noqa: F811
 ) -> None:
     task_id = make_task("say it is **open**")
     open_task(visitor, task_id)
-    place.work()
+    worker.work()
     for _ in range(2):  # live from the event log, and after the page is opened again
         visitor.sees("[data-role=assistant] .chat-prose strong >> text=open")
         open_task(visitor, task_id)
@@ -93,11 +93,11 @@ def test_an_earlier_answer_is_rendered_like_a_new_one(
 def test_an_earlier_output_is_rendered_like_a_new_one(
     visitor: Visitor,
     make_task: Make,
-    place: WorkerProcess,  # noqa: F811
+    worker: WorkerProcess,  # noqa: F811
 ) -> None:
     task_id = make_task("output seven; say counted")
     open_task(visitor, task_id)
-    place.work()
+    worker.work()
     visitor.sees("[data-role=assistant] >> text=counted")
     told = visitor.reads("[data-role=output] p")
     assert len(told) == 1
@@ -124,7 +124,7 @@ def test_incomplete_markdown_loses_no_character(visitor: Visitor, make_task: Mak
 def test_a_tool_is_listed_once_on_a_page_opened_during_the_run(
     visitor: Visitor,
     make_task: Make,
-    place: WorkerProcess,  # noqa: F811
+    worker: WorkerProcess,  # noqa: F811
     in_background: Background,  # noqa: F811
     tmp_path: Path,
 ) -> None:
@@ -132,7 +132,7 @@ def test_a_tool_is_listed_once_on_a_page_opened_during_the_run(
     task_id = make_task(f"use browser_click; say pressed; until {gate}; say done")
     open_task(visitor, task_id)
     visitor.sees("[data-chat-no-tools] >> text=No tool calls yet")
-    working = in_background(place.work)
+    working = in_background(worker.work)
     visitor.sees(".chat-message[data-role=assistant] >> text=pressed")
     open_task(visitor, task_id)
     # The page received the event log again.

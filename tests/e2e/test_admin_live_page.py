@@ -13,7 +13,7 @@ from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from runs.models import Run, Task, TaskEvent
 from runs.worker.worker import WorkerProcess
-from tests.integration.conftest import in_background, place  # noqa: F401  (fixtures)
+from tests.integration.conftest import in_background, worker  # noqa: F401  (fixtures)
 from tests.support.live_pages import (
     SECRET,
     Signing,
@@ -82,11 +82,11 @@ def test_a_person_takes_over_the_page_signs_in_and_returns_it(
     page_server: PageServer,
     model: ModelServer,
     model_that_signs_in: Signing,
-    place: WorkerProcess,  # noqa: F811
+    worker: WorkerProcess,  # noqa: F811
     in_background: Background,  # noqa: F811
 ) -> None:
     task_id = begin(visitor, principal)
-    working = in_background(place.work)
+    working = in_background(worker.work)
     # The person may watch while the agent works.
     visitor.sees("[data-live-picture][src^='data:image/jpeg']")
     visitor.sees("[data-live-where]:not([hidden]) >> text=/form")
@@ -111,7 +111,7 @@ def test_a_person_takes_over_the_page_signs_in_and_returns_it(
     run = Run.objects.get(task_id=task_id)
     assert run.waiting_for["type"] == "takeover"
     give_back(visitor)
-    working = in_background(place.work)
+    working = in_background(worker.work)
     visitor.sees(".chat-message[data-role=assistant] >> text=Your number is 42")
     working.join(PATIENCE_S)
     run.refresh_from_db()
@@ -127,11 +127,11 @@ def test_the_person_sees_dialogs_new_tabs_and_navigation_away_from_the_page(
     page_server: PageServer,
     model: ModelServer,
     model_that_signs_in: Signing,
-    place: WorkerProcess,  # noqa: F811
+    worker: WorkerProcess,  # noqa: F811
     in_background: Background,  # noqa: F811
 ) -> None:
     task_id = begin(visitor, principal)
-    working = in_background(place.work)
+    working = in_background(worker.work)
     visitor.sees("[data-live-picture][src^='data:image/jpeg']")
     take_over(visitor)
     model.go_on.set()
@@ -150,7 +150,7 @@ def test_the_person_sees_dialogs_new_tabs_and_navigation_away_from_the_page(
     visitor.do(visitor.page.press("[data-live-url]", "Enter"))
     visitor.do(visitor.page.wait_for_function(f"{at}('/inside')"))
     give_back(visitor)
-    working = in_background(place.work)
+    working = in_background(worker.work)
     visitor.sees(".chat-message[data-role=assistant] >> text=Your number is 42")
     working.join(PATIENCE_S)
     held = next(one for one in model_that_signs_in.told if not one["ok"])

@@ -50,7 +50,7 @@ def answers(run_id: str) -> list[str]:
 
 @pytest.mark.usefixtures("agent_settings", "project")
 def test_questions_in_the_chat_are_answered_by_a_button_and_by_text(
-    visitor: Visitor, model: ModelServer, place: WorkerProcess
+    visitor: Visitor, model: ModelServer, worker: WorkerProcess
 ) -> None:
     model.script = [
         asks("Which colour?", "red", "a <b>bold</b> blue", words="I begin."),
@@ -60,18 +60,18 @@ def test_questions_in_the_chat_are_answered_by_a_button_and_by_text(
     visitor.open("/admin/runs/task/")
     visitor.fill("textarea[name=content]", "Paint it.")
     visitor.click("button:has-text('Create task')")
-    place.work()
+    worker.work()
     visitor.sees("[data-role=question] button:has-text('a <b>bold</b> blue')")
     show(visitor, "chat-question")
     visitor.click("[data-role=question] button:has-text('blue')")
     visitor.sees("[data-role=user] >> text=a <b>bold</b> blue")
     assert visitor.reads(".chat-suggestions") == []
-    place.work()
+    worker.work()
     visitor.sees("[data-role=question] >> text=Which size?")
     visitor.fill("[data-chat-form] textarea", "large")
     visitor.click("button:has-text('Send')")
     visitor.sees("[data-role=user] >> text=large")
-    place.work()
+    worker.work()
     visitor.sees("[data-role=assistant] >> text=Painted.")
     assert visitor.reads(".chat-message p") == [
         "Paint it.",
@@ -91,7 +91,7 @@ def test_questions_in_the_chat_are_answered_by_a_button_and_by_text(
 def test_a_late_choice_is_refused_and_starts_nothing(
     visitor: Visitor,
     model: ModelServer,
-    place: WorkerProcess,
+    worker: WorkerProcess,
     principal: Principal,
     agent_settings: object,
 ) -> None:
@@ -100,30 +100,30 @@ def test_a_late_choice_is_refused_and_starts_nothing(
     visitor.open("/admin/runs/task/")
     visitor.fill("textarea[name=content]", "Paint it.")
     visitor.click("button:has-text('Create task')")
-    place.work()
+    worker.work()
     visitor.sees("[data-role=question] button")
     visitor.do(visitor.page.evaluate("window.isDeaf = true"))
     answer_run(principal=principal, run_id=Run.objects.get().id, answer="green")
     visitor.click("[data-role=question] button")
     visitor.sees("[data-chat-problem]:not([hidden]) >> text=answered already")
     show(visitor, "chat-late")
-    place.work()
+    worker.work()
     assert answers(Run.objects.get().id) == ["green"]
 
 
 def test_a_question_is_answered_in_the_inbox_and_on_the_runs_page(
-    visitor: Visitor, model: ModelServer, place: WorkerProcess, goal: Goal
+    visitor: Visitor, model: ModelServer, worker: WorkerProcess, goal: Goal
 ) -> None:
     model.script = [asks("Which colour?", "red", "blue"), asks("Which size?"), complete("Painted.")]
     run_id = goal("Paint it.")
-    place.work()
+    worker.work()
     visitor.open("/admin/")
     visitor.click("a:has-text('inbox')")
     visitor.sees("text=Which colour?")
     show(visitor, "inbox-question")
     visitor.click("button:has-text('red')")
     visitor.sees("text=is answered and continues")
-    place.work()
+    worker.work()
     visitor.open(f"/admin/runs/run/{run_id}/change/")
     visitor.fill(".cty-question textarea", "very la")
     heard = visitor.page.wait_for_event("response", lambda answer: "/live/" in answer.url)
@@ -132,6 +132,6 @@ def test_a_question_is_answered_in_the_inbox_and_on_the_runs_page(
     show(visitor, "run-question")
     visitor.click("button:has-text('Answer')")
     visitor.sees("text=is answered and continues")
-    place.work()
+    worker.work()
     assert Run.objects.get().status == "succeeded"
     assert answers(run_id) == ["red", "very large"]

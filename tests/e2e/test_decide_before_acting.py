@@ -50,10 +50,10 @@ def agent(web: str, token: str) -> Iterator[WebHost]:
 @pytest.fixture
 def worker(principal: Principal) -> Iterator[WorkerProcess]:
     """Return a worker that the test runs explicitly."""
-    place = WorkerProcess("w1")
-    place.open()
-    yield place
-    place.close()
+    worker = WorkerProcess("w1")
+    worker.open()
+    yield worker
+    worker.close()
 
 
 def call(agent: WebHost, tool: str, **given: Any) -> dict[str, Any]:

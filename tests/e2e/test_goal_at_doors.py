@@ -74,7 +74,7 @@ def rests(event: Any) -> bool:
 
 def test_the_goal_runs_over_mcp_as_a_run_of_the_template(
     principal: Principal,
-    place: WorkerProcess,
+    worker: WorkerProcess,
     in_background: Background,  # noqa: F811
     pages: PageServer,
 ) -> None:
@@ -86,7 +86,7 @@ def test_the_goal_runs_over_mcp_as_a_run_of_the_template(
             "options": {"mode": "async", "outputSchema": SCHEMA},
         }
         run_id = structured(host.call("run_task_template", call))["runId"]
-        working = in_background(place.work)
+        working = in_background(worker.work)
         told_so_far: list[dict[str, Any]] = []
         while not told_so_far or told_so_far[-1]["type"] != "run.succeeded":
             asked = {"runId": run_id, "after": len(told_so_far), "waitMs": 50_000}
@@ -104,12 +104,12 @@ def test_the_goal_runs_over_mcp_as_a_run_of_the_template(
 
 def test_the_goal_runs_over_rest_and_its_streams_resume_after_the_last_seq(
     api: httpx.Client,
-    place: WorkerProcess,
+    worker: WorkerProcess,
     in_background: Background,  # noqa: F811
     pages: PageServer,
 ) -> None:
     task = told(api.post("/api/v1/tasks", json={"message": GOAL, "outputSchema": SCHEMA}), 201)
-    working = in_background(place.work)
+    working = in_background(worker.work)
     path = f"/api/v1/tasks/{task['taskId']}/events"
     first = read(api, path, lambda event: event["type"] == "toolUsed")
     rest = read(api, path, rests, after=first[-1]["seq"])
@@ -134,7 +134,7 @@ def test_the_goal_runs_over_the_websocket_of_a_task(
     web: str,
     token: str,
     api: httpx.Client,
-    place: WorkerProcess,
+    worker: WorkerProcess,
     in_background: Background,  # noqa: F811
     pages: PageServer,
 ) -> None:
@@ -146,7 +146,7 @@ def test_the_goal_runs_over_the_websocket_of_a_task(
         line.put({"v": 1, "type": "frontend_message", "id": "m-1", "message": message})
         frames = line.until(lambda frame: frame["type"] == "ack")
         ack = frames[-1]
-        working = in_background(place.work)
+        working = in_background(worker.work)
         frames += line.until(lambda frame: "event" in frame and rests(frame["event"]))
     working.join(60)
     assert (ack["id"], ack["ok"]) == ("m-1", True)

@@ -16,7 +16,7 @@ from runs.live import broadcaster
 from runs.live.open_pages import get_page_session, has_open_pages
 from runs.models import Run, Task
 from runs.worker.worker import WorkerProcess
-from tests.integration.conftest import in_background, place  # noqa: F401  (fixtures)
+from tests.integration.conftest import in_background, worker  # noqa: F401  (fixtures)
 from tests.support.live_pages import Signing, begin, click_at, give_back, show, take_over
 from tests.support.model_server import ModelServer
 from tests.support.visiting import Visitor
@@ -43,12 +43,12 @@ def taken(
     agent_settings: Any,
     model: ModelServer,
     model_that_signs_in: Signing,
-    place: WorkerProcess,  # noqa: F811
+    worker: WorkerProcess,  # noqa: F811
     in_background: Background,  # noqa: F811
 ) -> str:
     """Return a task whose run waits while the visitor, who clicks once, controls its page."""
     task_id = begin(visitor, principal)
-    working = in_background(place.work)
+    working = in_background(worker.work)
     visitor.sees("[data-live-picture][src^='data:image/jpeg']")
     take_over(visitor)
     model.go_on.set()
@@ -90,7 +90,7 @@ def test_a_closed_page_is_reopened_when_the_person_returns_it(
     visitor: Visitor,
     taken: str,
     model_that_signs_in: Signing,
-    place: WorkerProcess,  # noqa: F811
+    worker: WorkerProcess,  # noqa: F811
     in_background: Background,  # noqa: F811
 ) -> None:
     session = get_page_session(taken)
@@ -101,7 +101,7 @@ def test_a_closed_page_is_reopened_when_the_person_returns_it(
     visitor.sees("[data-live-absent]:not([hidden]) >> text=The page was closed. Give it back")
     show(visitor, "live-shut")
     give_back(visitor)
-    in_background(place.work)
+    in_background(worker.work)
     visitor.sees(".chat-message[data-role=assistant] >> text=It had been closed")
     until(lambda: Run.objects.get().ended_at)
     assert Run.objects.get().status == "succeeded", Run.objects.get().error

@@ -16,7 +16,7 @@ from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.identity.principals import Principal
 from runs.models import Run, Task, TaskEvent
 from runs.worker.worker import WorkerProcess
-from tests.integration.conftest import in_background, place  # noqa: F401  (fixtures)
+from tests.integration.conftest import in_background, worker  # noqa: F401  (fixtures)
 from tests.support.live_pages import FORM, INSIDE, Stopping, begin, click_at, show, take_over
 from tests.support.model_server import ModelServer
 from tests.support.pages import PageServer
@@ -44,7 +44,7 @@ def waits(
     agent_settings: Any,
     page_server: PageServer,
     model: ModelServer,
-    place: WorkerProcess,  # noqa: F811
+    worker: WorkerProcess,  # noqa: F811
 ) -> Wait:
     """Return a function that runs a task until it waits, has the visitor take over its page and
     sign in, and returns the task's id.
@@ -54,7 +54,7 @@ def waits(
     def wait(stop: Stop) -> str:
         model.answer = Stopping(page_server.add("/form", FORM), stop)
         task_id = begin(visitor, principal)
-        place.work()
+        worker.work()
         visitor.sees("[data-status-now=ongoing] [data-role=question]")
         take_over(visitor)
         click_at(visitor, 200, 240)
@@ -102,22 +102,22 @@ def test_an_answer_during_a_takeover_reaches_the_model_when_the_page_is_returned
     visitor: Visitor,
     waits: Wait,
     model: ModelServer,
-    place: WorkerProcess,  # noqa: F811
+    worker: WorkerProcess,  # noqa: F811
 ) -> None:
     task_id = waits(ASK)
     assert Run.objects.get().waiting_for["type"] == "answer"
     answer(visitor)
-    place.work()
+    worker.work()
     run = Run.objects.get()
     assert (run.status, run.waiting_for["type"]) == ("running", "takeover")
     assert (Task.objects.get().status, len(model.asked)) == ("takeover", 2)  # no question is open
     visitor.sees("[data-live-screen][data-acts]")
     show(visitor, "live-answered-meanwhile")
     an_hour_goes_by()
-    place.work()
+    worker.work()
     assert Run.objects.get().active_ms == run.active_ms
     give_back(visitor, "running")
-    place.work()
+    worker.work()
     check_seen(visitor)
     assert statuses(task_id) == ["running", "ongoing", "takeover", "running", "ongoing"]
 
@@ -126,15 +126,15 @@ def test_a_page_returned_before_the_answer_is_read_before_the_model_continues(
     visitor: Visitor,
     waits: Wait,
     model: ModelServer,
-    place: WorkerProcess,  # noqa: F811
+    worker: WorkerProcess,  # noqa: F811
 ) -> None:
     task_id = waits(ASK)
     give_back(visitor, "ongoing")
-    place.work()
+    worker.work()
     assert (Run.objects.get().waiting_for["type"], len(model.asked)) == ("answer", 2)
     an_hour_goes_by()
     answer(visitor)
-    place.work()
+    worker.work()
     check_seen(visitor)
     assert statuses(task_id) == ["running", "ongoing", "takeover", "ongoing", "running", "ongoing"]
 
@@ -144,7 +144,7 @@ def test_a_call_confirmed_during_a_takeover_does_not_run_on_the_changed_page(
     visitor: Visitor,
     waits: Wait,
     model: ModelServer,
-    place: WorkerProcess,  # noqa: F811
+    worker: WorkerProcess,  # noqa: F811
     page_server: PageServer,
     is_confirmed_first: bool,
 ) -> None:
@@ -154,14 +154,14 @@ def test_a_call_confirmed_during_a_takeover_does_not_run_on_the_changed_page(
     assert waiting["type"] == "confirmation"
     if is_confirmed_first:
         confirm(decision_id=waiting["decisionId"], by="t", how="test")
-        place.work()
+        worker.work()
         assert (Run.objects.get().waiting_for["type"], len(model.asked)) == ("takeover", 2)
         show(visitor, "live-confirmed-meanwhile")
     an_hour_goes_by()
     give_back(visitor, "running" if is_confirmed_first else "ongoing")
     if not is_confirmed_first:
         confirm(decision_id=waiting["decisionId"], by="t", how="test")
-    place.work()
+    worker.work()
     check_seen(visitor)
     assert isinstance(model.answer, Stopping)
     click = model.answer.told[-1]

@@ -33,7 +33,7 @@ def test_the_chat_page_shows_messages_tools_and_the_page_live(
     visitor: Visitor,
     model: ModelServer,
     page_server: PageServer,
-    place: WorkerProcess,
+    worker: WorkerProcess,
     tmp_path: Path,
 ) -> None:
     model.answer = Browsing(catalogue(page_server))
@@ -43,7 +43,7 @@ def test_the_chat_page_shows_messages_tools_and_the_page_live(
         "button[type=submit]:has-text('Send'), button[type=submit]:has-text('Create task')"
     )
     visitor.sees(f"[data-chat-log] >> text={GOAL}")
-    place.work()
+    worker.work()
     check_reached(Run.objects.get(), page_server, output=None)
     check_events(list(TaskEvent.objects.order_by("seq").values("seq", "type", "data")), output=None)
     visitor.sees("[data-chat-log] >> text=I open the shop.")

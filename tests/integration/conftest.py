@@ -18,14 +18,14 @@ from tests.support.rest_server import close_pooled_connections
 
 
 @pytest.fixture(scope="session", autouse=True)
-def no_connection_left(django_db_setup: None) -> Iterator[None]:
+def close_connections(django_db_setup: None) -> Iterator[None]:
     """Close the connections of the transports' thread pool, so that the database can be removed."""
     yield
     close_pooled_connections()
 
 
 @pytest.fixture
-def idle_place(principal: Principal) -> Iterator[WorkerProcess]:
+def idle_worker(principal: Principal) -> Iterator[WorkerProcess]:
     """A worker in this process without threads of its own, which works when a test calls it."""
     made = WorkerProcess()
     yield made
@@ -33,7 +33,7 @@ def idle_place(principal: Principal) -> Iterator[WorkerProcess]:
 
 
 @pytest.fixture
-def place(principal: Principal, settings: Any) -> Iterator[WorkerProcess]:
+def worker(principal: Principal, settings: Any) -> Iterator[WorkerProcess]:
     """A worker in this process with its heartbeat thread and its watcher, at a short interval."""
     before = set(threading.enumerate())
     # Use the shared settings fixture: an override that ends before an older one leaks it.
@@ -48,8 +48,8 @@ def place(principal: Principal, settings: Any) -> Iterator[WorkerProcess]:
 
 
 @pytest.fixture
-def odd(principal: Principal) -> Callable[..., str]:
-    """Submit a run of the odd template and return its id: `odd("leave nul", "tell nan")`."""
+def submit_odd(principal: Principal) -> Callable[..., str]:
+    """Submit a run of the odd template and return its id: `submit_odd("leave nul", "tell nan")`."""
 
     def make(*do: str, options: dict[str, Any] | None = None, **inputs: Any) -> str:
         return submit_run(
@@ -86,11 +86,11 @@ def in_background() -> Iterator[Callable[[Callable[[], object]], threading.Threa
 
 
 @pytest.fixture
-def ended(place: WorkerProcess) -> Callable[[str], Run]:
+def execute_run(worker: WorkerProcess) -> Callable[[str], Run]:
     """Execute everything that is queued and return the run, which must have ended."""
 
     def work(run_id: str) -> Run:
-        place.work()
+        worker.work()
         run = Run.objects.get(id=run_id)
         assert run.ended_at is not None, f"{run.status} after its worker went home"
         return run

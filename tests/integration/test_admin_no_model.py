@@ -24,10 +24,10 @@ def test_the_missing_model_is_reported_before_the_first_message(
     assert TOLD not in boss.get("/admin/runs/task/").content.decode()
 
 
-def test_a_failure_explains_what_to_do(boss: Client, settings: Any, place: WorkerProcess) -> None:
+def test_a_failure_explains_what_to_do(boss: Client, settings: Any, worker: WorkerProcess) -> None:
     settings.LLM = LlmSettings()
     boss.post("/admin/runs/task/new/", {"content": "Find it."})
-    place.work()
+    worker.work()
     assert (Run.objects.get().status, Task.objects.get().status) == ("failed", "error")
     page = boss.get(f"/admin/runs/task/{Task.objects.get().id}/change/").content.decode()
     assert TOLD in page

@@ -122,13 +122,13 @@ def test_an_answer_is_a_post_from_the_same_site(boss: Client, asking: Run) -> No
 
 @pytest.mark.usefixtures("agent_settings", "project")
 def test_on_the_page_of_a_task_only_its_current_question_is_answered(
-    boss: Client, staff: Staff, model: ModelServer, place: WorkerProcess, make_run: MakeRun
+    boss: Client, staff: Staff, model: ModelServer, worker: WorkerProcess, make_run: MakeRun
 ) -> None:
     ask = Call("ask_followup_question", {"question": "Which?", "suggestions": ["red"]})
     model.script = [Turn("", [ask]), complete("Red it is.")]
     boss.post("/admin/runs/task/new/", {"content": "Paint it."})
     task = Task.objects.get()
-    place.work()
+    worker.work()
     run = Run.objects.get()
     at = f"/admin/runs/task/{task.id}/answer/"
     fields = {"runId": run.id, "asked": run.waiting_for["expiresAt"], "suggestion": "red"}
@@ -140,6 +140,6 @@ def test_on_the_page_of_a_task_only_its_current_question_is_answered(
     assert "another one now" in boss.post(at, late, **page).json()["message"]
     assert boss.post(at, fields, **page).json() == {"ok": True}
     assert "answered already" in boss.post(at, fields, **page).json()["message"]
-    place.work()
+    worker.work()
     said = list(TaskMessage.objects.order_by("number").values_list("content", flat=True))
     assert said == ["Paint it.", "Which?", "red", "Red it is."]

@@ -51,7 +51,7 @@ def scans(model: ModelServer, page_server: PageServer) -> None:
 def test_a_transient_failure_is_retried_once(
     model: ModelServer,
     goal: Goal,
-    place: WorkerProcess,
+    worker: WorkerProcess,
     monkeypatch: pytest.MonkeyPatch,
     failures: int,
     ok: bool,
@@ -68,7 +68,7 @@ def test_a_transient_failure_is_retried_once(
 
     monkeypatch.setitem(registry._tools, SCAN, replace(tool, function=scan))
     run_id = goal()
-    place.work()
+    worker.work()
     assert Run.objects.get(id=run_id).status == "succeeded"
     told = results(model.asked[-1])[-1]
     assert (told["ok"], len(tries)) == (ok, 2)
@@ -77,13 +77,13 @@ def test_a_transient_failure_is_retried_once(
 
 @pytest.mark.usefixtures("scans")
 def test_a_page_that_stayed_open_while_a_person_confirmed_is_indexed_again(
-    model: ModelServer, goal: Goal, place: WorkerProcess
+    model: ModelServer, goal: Goal, worker: WorkerProcess
 ) -> None:
     create_rule(RuleFields("confirm", tool=SCAN), actor="t")
     run_id = goal()
-    place.work()
+    worker.work()
     say(Run.objects.get(id=run_id))
-    place.work()
+    worker.work()
     assert Run.objects.get(id=run_id).status == "succeeded"
     opened, scan = results(model.asked[-1])
     assert (scan["ok"], scan["page"]["ok"]) == (True, True)

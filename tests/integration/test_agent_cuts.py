@@ -72,13 +72,13 @@ def test_a_turn_cut_once_makes_each_call_once(
     provider: Provider,
     model: ModelServer,
     goal: Callable[..., str],
-    place: WorkerProcess,
+    worker: WorkerProcess,
     project: Path,
 ) -> None:
     for cut in cuts(provider):
         model.answer = says(cut)
         run_id = goal()
-        place.work()
+        worker.work()
         run = Run.objects.get(id=run_id)
         assert run.status == "succeeded", (cut.cut_at, run.error)
         assert calls_of(run) == ["x", "y", "z"], cut.cut_at
@@ -93,13 +93,13 @@ def test_a_turn_cut_twice_makes_no_call(
     provider: Provider,
     model: ModelServer,
     goal: Callable[..., str],
-    place: WorkerProcess,
+    worker: WorkerProcess,
     project: Path,
 ) -> None:
     for first, second in zip(cuts(provider), cuts(provider)[::-1], strict=True):
         model.answer = says(first, second)
         run_id = goal()
-        place.work()
+        worker.work()
         run = Run.objects.get(id=run_id)
         assert run.status == "failed", (first.cut_at, second.cut_at)
         assert run.error["details"]["causeCode"] == "LLM_STREAM_FAILED"

@@ -39,7 +39,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("hurried")
 def test_a_page_that_navigates_to_an_address_without_an_answer_ends_the_run(
-    model: ModelServer, page_server: PageServer, goal: Goal, place: WorkerProcess
+    model: ModelServer, page_server: PageServer, goal: Goal, worker: WorkerProcess
 ) -> None:
     page_server.add("/never-there", Answer(delay=60.0))
     button = f'<button onclick="{LEAVES}">Go</button>'
@@ -54,7 +54,7 @@ def test_a_page_that_navigates_to_an_address_without_an_answer_ends_the_run(
 
     model.answer = answer
     run_id = goal()
-    place.work()
+    worker.work()
     run = Run.objects.get(id=run_id)
     assert (run.status, run.error["errorCode"]) == ("failed", "STEP_EXECUTION_FAILED")
     assert (run.error["details"]["causeCode"], run.error["retryable"]) == ("PAGE_PREP_FAILED", True)
@@ -64,7 +64,7 @@ def test_a_page_that_navigates_to_an_address_without_an_answer_ends_the_run(
 
 
 def test_a_page_with_too_much_text_is_sent_as_a_screenshot_with_a_note(
-    model: ModelServer, page_server: PageServer, goal: Goal, place: WorkerProcess
+    model: ModelServer, page_server: PageServer, goal: Goal, worker: WorkerProcess
 ) -> None:
     url = page_server.add("/page", f"{HEAD}<title>Page</title>{ENDLESS}")
 
@@ -74,7 +74,7 @@ def test_a_page_with_too_much_text_is_sent_as_a_screenshot_with_a_note(
 
     model.answer = answer
     run_id = goal()
-    place.work()
+    worker.work()
     run = Run.objects.get(id=run_id)
     assert run.status == "succeeded", run.error
     (page,) = [one["page"]["result"] for one in results(model.asked[-1])]

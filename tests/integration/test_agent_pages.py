@@ -30,7 +30,7 @@ def test_a_goal_over_several_pages_is_reached_in_a_task(
     model: ModelServer,
     page_server: PageServer,
     api: httpx.Client,
-    place: WorkerProcess,
+    worker: WorkerProcess,
     agent_settings: Any,
 ) -> None:
     model.answer = Browsing(shop(page_server))
@@ -38,7 +38,7 @@ def test_a_goal_over_several_pages_is_reached_in_a_task(
     made = api.post("/api/v1/tasks", json=body)
     assert made.status_code in (201, 202), made.text
     task_id = made.json()["taskId"]
-    place.work()
+    worker.work()
     run = Run.objects.get(task_id=task_id)
     assert run.status == "succeeded", run.error
     assert run.result["output"] == {"count": 7}
@@ -53,10 +53,10 @@ def test_a_goal_over_several_pages_is_reached_in_a_task(
 
 
 def test_the_model_receives_the_page_after_each_call_that_may_change_it(
-    model: ModelServer, page_server: PageServer, goal: Goal, place: WorkerProcess
+    model: ModelServer, page_server: PageServer, goal: Goal, worker: WorkerProcess
 ) -> None:
     model.answer = Browsing(shop(page_server))
-    run = ended(goal(options={"outputSchema": SCHEMA}), place)
+    run = ended(goal(options={"outputSchema": SCHEMA}), worker)
     assert run.status == "succeeded", run.error
     (opened,) = results(model.asked[1])
     assert opened["page"]["result"]["missing"] == []
@@ -70,7 +70,7 @@ def test_the_model_receives_the_page_after_each_call_that_may_change_it(
 
 
 def test_a_closed_tab_is_opened_again_once_and_indexed(
-    model: ModelServer, page_server: PageServer, goal: Goal, place: WorkerProcess
+    model: ModelServer, page_server: PageServer, goal: Goal, worker: WorkerProcess
 ) -> None:
     url = shop(page_server)
 
@@ -90,7 +90,7 @@ def test_a_closed_tab_is_opened_again_once_and_indexed(
         return complete()
 
     model.answer = answer
-    run = ended(goal(), place)
+    run = ended(goal(), worker)
     assert run.status == "succeeded", run.error
     index = results(model.asked[-1])[-1]
     assert (index["ok"], index["error"]["code"]) == (False, "TASK_TAB_CLOSED")
@@ -99,13 +99,13 @@ def test_a_closed_tab_is_opened_again_once_and_indexed(
 
 
 def test_earlier_messages_of_the_task_follow_the_system_message(
-    model: ModelServer, api: httpx.Client, place: WorkerProcess, agent_settings: Any
+    model: ModelServer, api: httpx.Client, worker: WorkerProcess, agent_settings: Any
 ) -> None:
     model.script = [Turn("Four."), Turn("Five.")]
     task_id = api.post("/api/v1/tasks", json={"message": "Two and two?"}).json()["taskId"]
-    place.work()
+    worker.work()
     api.post(f"/api/v1/tasks/{task_id}/messages", json={"content": "And one?"})
-    place.work()
+    worker.work()
     said = [(one["role"], one["content"]) for one in model.asked[1].body["messages"]]
     assert said[0][0] == "system"
     assert said[1:] == [("user", "Two and two?"), ("assistant", "Four."), ("user", "And one?")]
@@ -117,7 +117,7 @@ def test_over_mcp_the_same_goal_is_a_run_of_the_template(
     model: ModelServer,
     page_server: PageServer,
     principal: Principal,
-    place: WorkerProcess,
+    worker: WorkerProcess,
     agent_settings: Any,
 ) -> None:
     model.answer = Browsing(shop(page_server))
@@ -129,7 +129,7 @@ def test_over_mcp_the_same_goal_is_a_run_of_the_template(
     host = StdioHost(PrincipalTransport(principal))
     try:
         run_id = structured(host.call("run_task_template", asked))["runId"]
-        place.work()
+        worker.work()
         run = structured(host.call("get_task_run", {"runId": run_id}))
     finally:
         host.close()

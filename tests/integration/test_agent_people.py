@@ -32,33 +32,33 @@ pytest_plugins = [
 
 
 def test_a_question_makes_the_run_wait_for_its_answer(
-    model: ModelServer, goal: Goal, place: WorkerProcess, principal: Principal
+    model: ModelServer, goal: Goal, worker: WorkerProcess, principal: Principal
 ) -> None:
     ask = [Turn("", [Call("ask_followup_question", {"question": f"{word}?"})]) for word in "AB"]
     model.script = [*ask, complete()]
-    run = ended(goal(), place)
+    run = ended(goal(), worker)
     assert (run.status, run.lease_owner) == ("running", None)
     assert run.waiting_for["type"] == "answer"
     assert run.waiting_for["question"] == "A?"
     answer_run(principal=principal, run_id=run.id, answer="blue")
-    run = ended(run.id, place)
+    run = ended(run.id, worker)
     assert run.waiting_for["question"] == "B?"
     answer_run(principal=principal, run_id=run.id, answer="red")
-    assert ended(run.id, place).status == "succeeded"
+    assert ended(run.id, worker).status == "succeeded"
     assert [one["result"]["answer"] for one in results(model.asked[2])] == ["blue", "red"]
     phases = [one["phase"] for one in events(run.id, "toolUsed")]
     assert phases == ["start", "end", "start", "end"]
 
 
 def test_a_question_without_an_answer_in_time_is_reported_to_the_model(
-    model: ModelServer, goal: Goal, place: WorkerProcess, agent_settings: Any
+    model: ModelServer, goal: Goal, worker: WorkerProcess, agent_settings: Any
 ) -> None:
     agent_settings.CONFIRM_TTL_S = -1
     model.script = [Turn("", [Call("ask_followup_question", {"question": "A?"})]), complete()]
     run_id = goal()
-    assert ended(run_id, place).waiting_for is not None
+    assert ended(run_id, worker).waiting_for is not None
     assert resume_settled_runs() == 1
-    assert ended(run_id, place).status == "succeeded"
+    assert ended(run_id, worker).status == "succeeded"
     assert results(model.asked[1])[0]["error"]["code"] == "NO_ANSWER"
     end = events(run_id, "toolUsed")[-1]
     assert (end["phase"], end["ok"], end["errorCode"]) == ("end", False, "NO_ANSWER")
@@ -68,7 +68,7 @@ def test_a_question_without_an_answer_in_time_is_reported_to_the_model(
 def test_a_call_that_needs_confirmation_makes_the_run_wait(
     model: ModelServer,
     goal: Goal,
-    place: WorkerProcess,
+    worker: WorkerProcess,
     project: Path,
     agent_settings: Any,
     said: Callable[..., Any],
@@ -78,31 +78,31 @@ def test_a_call_that_needs_confirmation_makes_the_run_wait(
     agent_settings.WORKSPACE_POLICY = policy
     create_rule(RuleFields("confirm", tool="write_to_file"), actor="t")
     model.script = [Turn("", [READ, write("a.txt", "x\n")]), complete()]
-    run = ended(goal(), place)
+    run = ended(goal(), worker)
     assert run.waiting_for["type"] == "confirmation"
     assert not (project / "a.txt").exists()
     say(run, said)
-    assert ended(run.id, place).status == "succeeded"
+    assert ended(run.id, worker).status == "succeeded"
     assert [one["ok"] for one in results(model.asked[1])] == [True, ok]
     assert (project / "a.txt").exists() == ok
 
 
 def test_a_denied_call_is_reported_to_the_model(
-    model: ModelServer, goal: Goal, place: WorkerProcess
+    model: ModelServer, goal: Goal, worker: WorkerProcess
 ) -> None:
     create_rule(RuleFields("deny", tool="read_file"), actor="t")
     model.script = [Turn("", [READ]), complete()]
-    run = ended(goal(), place)
+    run = ended(goal(), worker)
     assert run.status == "succeeded"
     assert results(model.asked[1])[0]["error"]["code"] == "POLICY_DENIED"
     assert AuditEntry.objects.filter(action="policy.denied", resource_id=run.id).exists()
 
 
 def test_only_requested_tools_are_offered_and_called(
-    model: ModelServer, goal: Goal, place: WorkerProcess
+    model: ModelServer, goal: Goal, worker: WorkerProcess
 ) -> None:
     model.script = [Turn("", [READ]), complete()]
-    ended(goal(tools=["list_files"]), place)
+    ended(goal(tools=["list_files"]), worker)
     own = {"ask_followup_question", "attempt_completion", "read_result"}
     assert set(model.asked[0].tools) == {"list_files"} | own
     assert results(model.asked[1])[0]["ok"] is False
@@ -117,7 +117,7 @@ def test_a_caller_with_read_scope_has_an_agent_with_read_tools_only(
     model: ModelServer,
     project: Path,
     principal: Principal,
-    place: WorkerProcess,
+    worker: WorkerProcess,
     agent_settings: Any,
 ) -> None:
     caller = replace(principal, scopes=frozenset({"runs:write", "tools:read"}))
@@ -125,7 +125,7 @@ def test_a_caller_with_read_scope_has_an_agent_with_read_tools_only(
     submit_run(
         principal=caller, template_id="agent_task", inputs={"goal": "x"}, options={"mode": "async"}
     )
-    place.work()
+    worker.work()
     assert "write_to_file" not in model.asked[0].tools
     assert not (project / "a.txt").exists()
 

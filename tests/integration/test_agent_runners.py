@@ -43,11 +43,11 @@ def rows(action: str) -> list[dict[str, Any]]:
 
 
 def test_a_call_reaches_the_runner_once_and_is_recorded_everywhere(
-    model: ModelServer, goal: Goal, place: WorkerProcess, target_at: MakeTarget, runner: StubRunner
+    model: ModelServer, goal: Goal, worker: WorkerProcess, target_at: MakeTarget, runner: StubRunner
 ) -> None:
     target = target_at(runner.url, BASH, allow=("bash.exec",))
     model.script = [Turn("", [HELLO]), complete()]
-    run = ended(goal(), place)
+    run = ended(goal(), worker)
     assert run.status == "succeeded", run.error
     assert heard(runner) == [{"name": "bash.exec", "args": {"cmd": "printf hello"}}]
     assert runner.asked[0].json["ctx"]["runId"] == run.id
@@ -62,11 +62,11 @@ def test_a_call_reaches_the_runner_once_and_is_recorded_everywhere(
 
 
 def test_the_model_receives_its_name_schema_and_runner(
-    model: ModelServer, goal: Goal, place: WorkerProcess, target_at: MakeTarget, runner: StubRunner
+    model: ModelServer, goal: Goal, worker: WorkerProcess, target_at: MakeTarget, runner: StubRunner
 ) -> None:
     target = target_at(runner.url, BASH, name="builder")
     model.script = [complete()]
-    run = ended(goal(), place)
+    run = ended(goal(), worker)
     told = offered(model.asked[0])["bash_exec"]
     assert told["parameters"] == BASH["inputSchema"]
     assert "Run a command line. Executed by the runner builder" in told["description"]
@@ -75,11 +75,11 @@ def test_the_model_receives_its_name_schema_and_runner(
 
 
 def test_a_denied_tool_is_not_offered_and_a_call_of_it_is_denied(
-    model: ModelServer, goal: Goal, place: WorkerProcess, target_at: MakeTarget, runner: StubRunner
+    model: ModelServer, goal: Goal, worker: WorkerProcess, target_at: MakeTarget, runner: StubRunner
 ) -> None:
     target_at(runner.url, BASH, {"name": "deploy"}, allow=("bash.exec",))
     model.script = [Turn("", [Call("deploy", {}, "d")]), complete()]
-    run = ended(goal(), place)
+    run = ended(goal(), worker)
     assert run.status == "succeeded"
     assert "bash_exec" in model.asked[0].tools
     assert "deploy" not in model.asked[0].tools
@@ -89,15 +89,15 @@ def test_a_denied_tool_is_not_offered_and_a_call_of_it_is_denied(
 
 
 def test_a_tool_that_is_denied_during_the_run_is_no_longer_offered(
-    model: ModelServer, goal: Goal, place: WorkerProcess, target_at: MakeTarget, runner: StubRunner
+    model: ModelServer, goal: Goal, worker: WorkerProcess, target_at: MakeTarget, runner: StubRunner
 ) -> None:
     target_at(runner.url, BASH)
     model.script = [Turn("", [HELLO]), complete()]
-    run = ended(goal(), place)
+    run = ended(goal(), worker)
     assert run.waiting_for["type"] == "confirmation"
     create_rule(RuleFields("deny", tool="bash.exec"), actor="t")
     say(run, confirm)
-    ended(run.id, place)
+    ended(run.id, worker)
     assert ["bash_exec" in asked.tools for asked in model.asked] == [True, False]
     assert results(model.asked[1])[0]["error"]["code"] == "POLICY_DENIED"
     assert runner.asked == []
@@ -107,7 +107,7 @@ def test_a_tool_that_is_denied_during_the_run_is_no_longer_offered(
 def test_a_call_that_needs_confirmation_waits_for_a_person(
     model: ModelServer,
     goal: Goal,
-    place: WorkerProcess,
+    worker: WorkerProcess,
     target_at: MakeTarget,
     runner: StubRunner,
     said: Callable[..., Any],
@@ -115,17 +115,17 @@ def test_a_call_that_needs_confirmation_waits_for_a_person(
 ) -> None:
     target_at(runner.url, BASH)  # of high risk: without a rule it needs confirmation
     model.script = [Turn("", [HELLO]), complete()]
-    run = ended(goal(), place)
+    run = ended(goal(), worker)
     assert (run.status, run.waiting_for["type"]) == ("running", "confirmation")
     assert runner.asked == []
     say(run, said)
-    assert ended(run.id, place).status == "succeeded"
+    assert ended(run.id, worker).status == "succeeded"
     assert len(runner.asked) == times
     assert results(model.asked[1])[0]["ok"] is bool(times)
 
 
 def test_of_two_runners_with_the_same_tool_the_model_chooses_one(
-    model: ModelServer, goal: Goal, place: WorkerProcess, target_at: MakeTarget, runner: StubRunner
+    model: ModelServer, goal: Goal, worker: WorkerProcess, target_at: MakeTarget, runner: StubRunner
 ) -> None:
     with stub_runner(saying({"ok": True, "output": "there"})) as second:
         first = target_at(runner.url, BASH, allow=("bash.exec",), name="one")
@@ -135,7 +135,7 @@ def test_of_two_runners_with_the_same_tool_the_model_chooses_one(
             Turn("", [Call("bash_exec", {"cmd": "x"}, "a"), Call("bash_exec", chosen, "b")]),
             complete(),
         ]
-        assert ended(goal(), place).status == "succeeded"
+        assert ended(goal(), worker).status == "succeeded"
         choice = offered(model.asked[0])["bash_exec"]["parameters"]["properties"]
         assert set(choice["continuityTarget"]["enum"]) == {first.id, other.id}
         none, there = results(model.asked[1])
@@ -146,25 +146,25 @@ def test_of_two_runners_with_the_same_tool_the_model_chooses_one(
 
 
 def test_a_runner_added_after_submit_is_not_offered_to_the_run(
-    model: ModelServer, goal: Goal, place: WorkerProcess, target_at: MakeTarget, runner: StubRunner
+    model: ModelServer, goal: Goal, worker: WorkerProcess, target_at: MakeTarget, runner: StubRunner
 ) -> None:
     run_id = goal()
     target_at(runner.url, BASH, allow=("bash.exec",))
     model.script = [Turn("", [HELLO]), complete()]
-    ended(run_id, place)
+    ended(run_id, worker)
     assert "bash_exec" not in model.asked[0].tools
     assert "there is no tool" in results(model.asked[1])[0]["error"]["message"]
     assert runner.asked == []
 
 
 def test_an_unreachable_runner_is_reported_as_unreachable(
-    model: ModelServer, goal: Goal, place: WorkerProcess, target_at: MakeTarget, runner: StubRunner
+    model: ModelServer, goal: Goal, worker: WorkerProcess, target_at: MakeTarget, runner: StubRunner
 ) -> None:
     target = target_at(runner.url, BASH, allow=("bash.exec",))
     model.script = [Turn("", [HELLO]), complete()]
     run_id = goal()
     delete_target(target.id, actor="test")
-    assert ended(run_id, place).status == "succeeded"
+    assert ended(run_id, worker).status == "succeeded"
     assert "bash_exec" not in model.asked[0].tools
     error = results(model.asked[1])[0]["error"]
     assert error["code"] == "TARGET_NOT_FOUND"
@@ -176,7 +176,7 @@ def test_an_unreachable_runner_is_reported_as_unreachable(
 def test_a_tool_of_a_runner_with_the_name_of_a_local_tool_is_kept_apart_from_it(
     model: ModelServer,
     goal: Goal,
-    place: WorkerProcess,
+    worker: WorkerProcess,
     target_at: MakeTarget,
     runner: StubRunner,
     own: str,
@@ -189,7 +189,7 @@ def test_a_tool_of_a_runner_with_the_name_of_a_local_tool_is_kept_apart_from_it(
         return Turn("", calls) if len(model.asked) == 1 else complete()
 
     model.answer = answer
-    run = ended(goal(), place)
+    run = ended(goal(), worker)
     assert (run.status, run.waiting_for) == ("succeeded", None)
     theirs, ours = results(model.asked[1])
     assert theirs["result"] == "hello"
@@ -201,7 +201,7 @@ def test_a_tool_of_a_runner_with_the_name_of_a_local_tool_is_kept_apart_from_it(
 def test_the_local_tool_is_the_fallback_only_where_the_agent_has_it(
     model: ModelServer,
     goal: Goal,
-    place: WorkerProcess,
+    worker: WorkerProcess,
     target_at: MakeTarget,
     project: Path,
     is_ours_too: bool,
@@ -219,7 +219,7 @@ def test_the_local_tool_is_the_fallback_only_where_the_agent_has_it(
 
     model.answer = answer
     ours = ["read_file"] if is_ours_too else []
-    run = ended(goal(tools=[f"read_file@{target.id}", *ours]), place)
+    run = ended(goal(tools=[f"read_file@{target.id}", *ours]), worker)
     told = results(model.asked[1])[0]
     assert ("changeBg" in str(told.get("result"))) is is_ours_too
     assert len(rows("tool.fell_back")) == len(events(run.id, "tool.fell_back")) == int(is_ours_too)
@@ -231,7 +231,7 @@ def test_a_caller_with_read_scope_has_no_runners(
     model: ModelServer,
     project: Path,
     principal: Principal,
-    place: WorkerProcess,
+    worker: WorkerProcess,
     agent_settings: Any,
     target_at: MakeTarget,
     runner: StubRunner,
@@ -242,6 +242,6 @@ def test_a_caller_with_read_scope_has_no_runners(
     submit_run(
         principal=caller, template_id="agent_task", inputs={"goal": "x"}, options={"mode": "async"}
     )
-    place.work()
+    worker.work()
     assert "bash_exec" not in model.asked[0].tools
     assert runner.asked == []

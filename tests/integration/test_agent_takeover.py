@@ -55,7 +55,7 @@ def test_a_page_that_a_person_returns_is_indexed_again(
     model: ModelServer,
     page_server: PageServer,
     api: httpx.Client,
-    place: WorkerProcess,
+    worker: WorkerProcess,
     agent_settings: Any,
     post: Post,
 ) -> None:
@@ -72,11 +72,11 @@ def test_a_page_that_a_person_returns_is_indexed_again(
 
     model.answer = answer
     api.post("/api/v1/tasks", json={"message": "Look."})
-    place.work()
+    worker.work()
     assert Task.objects.get().status == "takeover"
     assert RunStep.objects.filter(name="browser_dom_index").get().status == "pending"
     post("resume")
-    place.work()
+    worker.work()
     assert Run.objects.get().status == "succeeded", Run.objects.get().error
     opened, index, click = results(model.asked[-1])
     codes = [one.get("error", {}).get("code") for one in (index, click)]
@@ -89,7 +89,7 @@ def test_a_page_returned_before_the_next_call_is_indexed_again_too(
     model: ModelServer,
     page_server: PageServer,
     api: httpx.Client,
-    place: WorkerProcess,
+    worker: WorkerProcess,
     agent_settings: Any,
     post: Post,
 ) -> None:
@@ -108,7 +108,7 @@ def test_a_page_returned_before_the_next_call_is_indexed_again_too(
 
     model.answer = answer
     api.post("/api/v1/tasks", json={"message": "Look."})
-    place.work()
+    worker.work()
     assert Run.objects.get().status == "succeeded", Run.objects.get().error
     told = results(model.asked[-1])
     codes = [one.get("error", {}).get("code") for one in told]
@@ -121,7 +121,7 @@ def test_a_page_taken_over_while_another_call_waited_is_indexed_before_the_next_
     model: ModelServer,
     page_server: PageServer,
     api: httpx.Client,
-    place: WorkerProcess,
+    worker: WorkerProcess,
     agent_settings: Any,
     post: Post,
     project: Path,
@@ -131,14 +131,14 @@ def test_a_page_taken_over_while_another_call_waited_is_indexed_before_the_next_
     ask = Call("ask_followup_question", {"question": "Which?"})
     model.script = [opened, Turn("", [ask, READ]), complete()]
     api.post("/api/v1/tasks", json={"message": "Look."})
-    place.work()
+    worker.work()
     post("takeover")
     answer_run(principal=local_principal(), run_id=Run.objects.get().id, answer="red")
-    place.work()
+    worker.work()
     waits = Run.objects.get().waiting_for
     assert (waits["type"], len(model.asked)) == ("takeover", 2)
     post("resume")
-    place.work()
+    worker.work()
     assert Run.objects.get().status == "succeeded", Run.objects.get().error
     _, asked, read = results(model.asked[-1])
     assert (asked["result"]["answer"], "page" in asked) == ("red", False)
@@ -177,19 +177,19 @@ def test_a_click_in_flight_ends_and_is_not_repeated(
     model: ModelServer,
     page_server: PageServer,
     api: httpx.Client,
-    place: WorkerProcess,
+    worker: WorkerProcess,
     agent_settings: Any,
     post: Post,
     clicking: Callable[[Callable[[], None]], None],
 ) -> None:
     clicking(lambda: post("takeover"))
     api.post("/api/v1/tasks", json={"message": "Click."})
-    place.work()
+    worker.work()
     assert (Task.objects.get().status, page_server.hits["/hit"]) == ("takeover", 1)
     steps = RunStep.objects.filter(name__startswith="browser_").order_by("index")
     assert [one.status for one in steps] == ["succeeded", "pending"]
     post("resume")
-    place.work()
+    worker.work()
     assert Run.objects.get().status == "succeeded", Run.objects.get().error
     _, click, scan = results(model.asked[-1])
     assert (click["ok"], scan["error"]["code"]) == (True, "PERSON_HAD_PAGE")
@@ -200,14 +200,14 @@ def test_a_stop_during_a_click_lets_no_further_call_start(
     model: ModelServer,
     page_server: PageServer,
     api: httpx.Client,
-    place: WorkerProcess,
+    worker: WorkerProcess,
     agent_settings: Any,
     post: Post,
     clicking: Callable[[Callable[[], None]], None],
 ) -> None:
     clicking(lambda: post("stop"))
     api.post("/api/v1/tasks", json={"message": "Click."})
-    place.work()
+    worker.work()
     assert (Run.objects.get().status, page_server.hits["/hit"]) == ("canceled", 1)
     scans = RunStep.objects.filter(name="browser_xpath_scan", status="succeeded")
     assert (scans.exists(), len(model.asked), Task.objects.get().status) == (False, 2, "ongoing")

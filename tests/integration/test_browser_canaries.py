@@ -91,7 +91,7 @@ Everywhere = Callable[[str, list[str]], dict[str, str | bytes]]
 )
 def test_no_outcome_of_a_login_stores_its_credentials(
     log_in: LogIn,
-    place: WorkerProcess,
+    worker: WorkerProcess,
     everywhere: Everywhere,
     username: str,
     password: str,
@@ -100,7 +100,7 @@ def test_no_outcome_of_a_login_stores_its_credentials(
 ) -> None:
     with overhearing() as said:
         made = log_in(username=username, password=password, path=path)
-        place.work()
+        worker.work()
         run = Run.objects.get(id=made.run_id)
         assert run.status == status, run.error
         places = everywhere(run.id, said)
@@ -110,13 +110,13 @@ def test_no_outcome_of_a_login_stores_its_credentials(
 
 
 def test_a_login_that_leaks_and_succeeds_exposes_no_credentials(
-    log_in: LogIn, place: WorkerProcess, everywhere: Everywhere
+    log_in: LogIn, worker: WorkerProcess, everywhere: Everywhere
 ) -> None:
     with overhearing() as said:
         made = log_in(
             username="canary-user-5521", password=ODD, path="/leaky", successIndicator=None
         )
-        place.work()
+        worker.work()
         run = Run.objects.get(id=made.run_id)
         places = everywhere(run.id, said)
     assert run.result["title"] == "You typed ***"
@@ -126,7 +126,7 @@ def test_a_login_that_leaks_and_succeeds_exposes_no_credentials(
 
 def test_a_canceled_login_stores_nothing(
     log_in: LogIn,
-    place: WorkerProcess,
+    worker: WorkerProcess,
     everywhere: Everywhere,
     principal: Principal,
     in_background: Callable[..., Any],
@@ -134,11 +134,11 @@ def test_a_canceled_login_stores_nothing(
     waits = {"type": "selector", "value": "#never", "timeoutMs": 20_000}
     with overhearing() as said:
         made = log_in(username="canary-user-5521", password=ODD, successIndicator=waits)
-        worker = in_background(place.work)
+        canceling = in_background(worker.work)
         while not RunEvent.objects.filter(run_id=made.run_id, data__step=4).exists():
-            assert worker.is_alive()
+            assert canceling.is_alive()
         cancel_run(principal=principal, run_id=made.run_id)
-        worker.join(20)
+        canceling.join(20)
         places = everywhere(made.run_id, said)
     assert seen(ODD, places) == []
     assert seen("canary-user-5521", places) == []
@@ -162,7 +162,7 @@ def test_a_login_that_never_starts_keeps_its_credentials_sealed(
 @pytest.mark.parametrize("tool", ["submit_form", "wait_for"])
 def test_a_confirmed_form_that_the_page_echoes_exposes_no_flagged_value(
     hand_in: Callable[..., str],
-    place: WorkerProcess,
+    worker: WorkerProcess,
     site: Site,
     everywhere: Everywhere,
     tool: str,
@@ -177,9 +177,9 @@ def test_a_confirmed_form_that_the_page_echoes_exposes_no_flagged_value(
     code = {"name": "code", "value": ECHOED, "locator": words("code"), "secret": True}
     with overhearing() as said:
         run_id = hand_in("submit_and_verify", startUrl=site.url("/form"), fields=[code])
-        place.work()
+        worker.work()
         say(Run.objects.get(id=run_id))
-        place.work()
+        worker.work()
         run = Run.objects.get(id=run_id)
         places = everywhere(run_id, said)
     assert run.status == "succeeded", run.error

@@ -55,11 +55,13 @@ def start_in(
 
 
 def test_a_missing_field_stores_a_screenshot_of_the_page(
-    principal: Principal, ended: Ended, pages: PageServer
+    principal: Principal, execute_run: Ended, pages: PageServer
 ) -> None:
     url = pages.add("/no-field", "<title>Bare</title><h1>Nothing to fill in</h1>")
     query = {"mode": "semantic", "query": "search"}
-    run = ended(start(principal, "search_extract", startUrl=url, query="q", searchField=query))
+    run = execute_run(
+        start(principal, "search_extract", startUrl=url, query="q", searchField=query)
+    )
     assert error_of(run)["errorCode"] == "ELEMENT_NOT_FOUND"
     picture = Artifact.objects.get(run_id=run.id, kind="screenshot")
     assert error_of(run)["details"]["screenshotArtifactId"] == picture.id
@@ -123,22 +125,24 @@ def test_a_page_that_displays_a_secret_has_no_screenshot(
 
 @pytest.mark.parametrize("template_id", ["submit_and_verify", "batch_extract_pages"])
 def test_a_run_that_is_denied_its_first_page_has_no_screenshot_of_an_earlier_run(
-    principal: Principal, ended: Ended, pages: PageServer, settings: Any, template_id: str
+    principal: Principal, execute_run: Ended, pages: PageServer, settings: Any, template_id: str
 ) -> None:
     settings.TRACE = "always"
     session_id = create_session(principal=principal)["sessionId"]
     url = pages.add("/page", "<title>Mine</title><form action=/page><input name=q></form>")
     name = {"name": "q", "value": "a", "locator": {"mode": "selector", "selector": "input"}}
     inputs = {"urls": [url]} if "batch" in template_id else {"startUrl": url, "fields": [name]}
-    assert ended(start_in(principal, session_id, template_id, inputs)).status == "succeeded"
+    assert execute_run(start_in(principal, session_id, template_id, inputs)).status == "succeeded"
     for tool in ("open_page", "read_page"):
         create_rule(RuleFields("deny", tool=tool), actor="test")
-    denied = ended(start_in(principal, session_id, template_id, inputs))
+    denied = execute_run(start_in(principal, session_id, template_id, inputs))
     assert denied.status == "failed"
     assert not Artifact.objects.filter(run_id=denied.id, kind__in=["screenshot", "trace"]).exists()
 
 
-def test_an_unreachable_address_has_no_screenshot(principal: Principal, ended: Ended) -> None:
-    run = ended(start(principal, "batch_extract_pages", urls=["http://127.0.0.1:9/", "file:///x"]))
+def test_an_unreachable_address_has_no_screenshot(principal: Principal, execute_run: Ended) -> None:
+    run = execute_run(
+        start(principal, "batch_extract_pages", urls=["http://127.0.0.1:9/", "file:///x"])
+    )
     assert run.status == "failed"
     assert not Artifact.objects.filter(run_id=run.id, kind="screenshot").exists()

@@ -27,7 +27,7 @@ Ended = Callable[..., Run]
 
 
 @pytest.fixture
-def made(place: WorkerProcess, browser_closed: None, principal: Principal) -> Ended:
+def made(worker: WorkerProcess, browser_closed: None, principal: Principal) -> Ended:
     """Submit calls as a run that continues after failed calls, work it, and return it."""
 
     def make(*calls: tuple[str, dict[str, Any]], caller: Principal = principal) -> Run:
@@ -38,7 +38,7 @@ def made(place: WorkerProcess, browser_closed: None, principal: Principal) -> En
         run_id = submit_run(
             principal=caller, template_id="call_tools", inputs=inputs, options={"mode": "async"}
         ).run_id
-        place.work()
+        worker.work()
         return Run.objects.get(id=run_id)
 
     return make

@@ -110,12 +110,12 @@ def test_the_first_step_that_fails_ends_the_run(
 
 
 def test_a_run_uses_the_version_that_it_was_submitted_with(
-    principal: Principal, site: Site, keep: Keep, place: WorkerProcess
+    principal: Principal, site: Site, keep: Keep, worker: WorkerProcess
 ) -> None:
     object_id = keep([{"tool": "read_page", "args": {"url": "http://nowhere.invalid/"}}])
     run_id = submit(principal, objectId=object_id)
     keep("by hand from now on")
-    place.work()
+    worker.work()
     assert Run.objects.get(id=run_id).status == "failed"
     again = retry_run(principal=principal, run_id=run_id).run_id
     assert Run.objects.get(id=again).inputs == {"objectId": object_id, "version": 1, "slots": {}}
@@ -221,17 +221,17 @@ def test_policy_is_evaluated_before_each_step(carry_out: CarryOut, site: Site, k
 
 
 def test_a_step_waits_for_a_person_and_continues_from_there(
-    hand_in: Callable[..., str], site: Site, keep: Keep, place: WorkerProcess, browser_closed: None
+    hand_in: Callable[..., str], site: Site, keep: Keep, worker: WorkerProcess, browser_closed: None
 ) -> None:
     create_rule(RuleFields("confirm", tool="submit_form", reason="Look first."), actor="test")
     slots = {"url": site.url("/search"), "query": "queues"}
     run_id = hand_in("replay_success_path", objectId=keep(SEARCH, "url", "query"), slots=slots)
-    place.work()
+    worker.work()
     run = Run.objects.get(id=run_id)
     assert (run.status, run.done_steps, run.lease_owner) == ("running", 2, None)
     assert site.server.hits["/api/find"] == 0
     say(run)
-    place.work()
+    worker.work()
     run = fresh(run)
     assert run.status == "succeeded", run.error
     assert "All about queues 队列" in str(run.result["results"][-1]["output"])

@@ -20,7 +20,7 @@ GoOn = Callable[..., Run]
 
 
 @pytest.fixture
-def go_on(place: WorkerProcess, browser_closed: None) -> GoOn:
+def go_on(worker: WorkerProcess, browser_closed: None) -> GoOn:
     """Continue a run after its worker crashed: its steps so far, with their outputs."""
 
     def work(run_id: str, *left: tuple[str, dict[str, Any] | None]) -> Run:
@@ -29,7 +29,7 @@ def go_on(place: WorkerProcess, browser_closed: None) -> GoOn:
             step.update(status=status, output=output, attempts=1)
         done = sum(status == "succeeded" for status, _ in left)
         Run.objects.filter(id=run_id).update(epoch=1, done_steps=done)
-        place.work()
+        worker.work()
         return fresh(run_id)
 
     return work

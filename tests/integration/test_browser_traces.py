@@ -108,9 +108,9 @@ def nodes_in(html_of: Any) -> Iterator[list[Any]]:
 
 
 def test_a_failed_step_names_a_trace_that_ends_with_the_page_at_that_time(
-    principal: Principal, ended: Ended, search: Callable[..., str]
+    principal: Principal, execute_run: Ended, search: Callable[..., str]
 ) -> None:
-    run = ended(search(searchField=NOWHERE))
+    run = execute_run(search(searchField=NOWHERE))
     assert error_of(run)["errorCode"] == "ELEMENT_NOT_FOUND"
     assert "screenshotArtifactId" in error_of(run)["details"]
     lines = lines_of(trace_of(principal, run))
@@ -128,14 +128,14 @@ def test_a_failed_step_names_a_trace_that_ends_with_the_page_at_that_time(
 @pytest.mark.parametrize("trace", ["retry", "always"])
 def test_no_canary_of_the_page_is_in_its_trace(
     principal: Principal,
-    ended: Ended,
+    execute_run: Ended,
     search: Callable[..., str],
     settings: Any,
     trace: str,
 ) -> None:
     settings.TRACE = trace
     waits = {"type": "selector", "value": "#never", "timeoutMs": 500}
-    files = trace_of(principal, ended(search(waitForResults=waits)))
+    files = trace_of(principal, execute_run(search(waitForResults=waits)))
     everything = b"\n".join([*files.values(), *(name.encode() for name in files)])
     for secret in (b"canary", b"48215"):
         at = everything.find(secret)
@@ -145,11 +145,11 @@ def test_no_canary_of_the_page_is_in_its_trace(
 
 
 def test_a_full_trace_contains_steps_requests_and_console_messages(
-    principal: Principal, ended: Ended, search: Callable[..., str], settings: Any
+    principal: Principal, execute_run: Ended, search: Callable[..., str], settings: Any
 ) -> None:
     settings.TRACE = "always"
     waits = {"type": "selector", "value": "#never", "timeoutMs": 500}
-    files = trace_of(principal, ended(search(waitForResults=waits)))
+    files = trace_of(principal, execute_run(search(waitForResults=waits)))
     titles = [line["title"] for line in lines_of(files) if line.get("title")]
     assert titles == [
         "open the page",
@@ -168,10 +168,10 @@ def test_a_full_trace_contains_steps_requests_and_console_messages(
 
 
 def test_a_retry_of_a_failed_run_is_recorded_from_its_first_page(
-    principal: Principal, ended: Ended, search: Callable[..., str]
+    principal: Principal, execute_run: Ended, search: Callable[..., str]
 ) -> None:
-    first = ended(search(searchField=NOWHERE))
-    again = ended(retry_run(principal=principal, run_id=first.id).run_id)
+    first = execute_run(search(searchField=NOWHERE))
+    again = execute_run(retry_run(principal=principal, run_id=first.id).run_id)
     titles = [line["title"] for line in lines_of(trace_of(principal, again)) if line.get("title")]
     assert titles == ["enter the query", "enter the query: ELEMENT_NOT_FOUND"]
     network = lines_of(trace_of(principal, again), "trace.network")
@@ -180,11 +180,11 @@ def test_a_retry_of_a_failed_run_is_recorded_from_its_first_page(
 
 
 def test_a_run_with_secret_inputs_is_never_traced(
-    principal: Principal, ended: Ended, pages: PageServer, settings: Any
+    principal: Principal, execute_run: Ended, pages: PageServer, settings: Any
 ) -> None:
     settings.TRACE = "always"
     field = {"name": "pin", "value": "canary-0123", "locator": SEARCH, "secret": True}
-    run = ended(
+    run = execute_run(
         submit_run(
             principal=principal,
             template_id="submit_and_verify",
@@ -199,7 +199,7 @@ def test_a_run_with_secret_inputs_is_never_traced(
 
 def test_traces_can_be_turned_off_and_batches_have_none(
     principal: Principal,
-    ended: Ended,
+    execute_run: Ended,
     search: Callable[..., str],
     settings: Any,
     pages: PageServer,
@@ -211,19 +211,19 @@ def test_traces_can_be_turned_off_and_batches_have_none(
         inputs={"urls": urls},
         options={"mode": "async"},
     )
-    assert ended(batch.run_id).status == "partial_success"
+    assert execute_run(batch.run_id).status == "partial_success"
     settings.TRACE = "never"
-    assert "traceArtifactId" not in error_of(ended(search(searchField=NOWHERE)))["details"]
+    assert "traceArtifactId" not in error_of(execute_run(search(searchField=NOWHERE)))["details"]
     assert not Artifact.objects.filter(kind="trace").exists()
 
 
 @pytest.mark.parametrize("trace", ["retry", "always"])
 def test_no_recording_is_left_on_disk(
-    ended: Ended, search: Callable[..., str], settings: Any, trace: str
+    execute_run: Ended, search: Callable[..., str], settings: Any, trace: str
 ) -> None:
     settings.TRACE = trace
-    assert ended(search()).status == "succeeded"
-    assert ended(search(searchField=NOWHERE)).status == "failed"
+    assert execute_run(search()).status == "succeeded"
+    assert execute_run(search(searchField=NOWHERE)).status == "failed"
     assert not left_on_disk()
 
 
@@ -243,34 +243,34 @@ def test_a_recording_leaves_no_lines_on_disk_while_another_continues(
 
 
 def test_a_run_that_waits_for_a_person_records_nothing(
-    search: Callable[..., str], settings: Any, place: WorkerProcess
+    search: Callable[..., str], settings: Any, worker: WorkerProcess
 ) -> None:
     settings.TRACE = "always"
     create_rule(RuleFields("confirm", tool="submit_form"), actor="test")
     run = Run.objects.get(id=search())
-    place.work()
+    worker.work()
     assert fresh(run).waiting_for
     assert not left_on_disk()
     say(run)
-    place.work()
+    worker.work()
     assert fresh(run).status == "succeeded", fresh(run).error
 
 
 def test_a_page_that_hangs_loses_its_trace_but_does_not_fail_the_run(
-    ended: Ended, search: Callable[..., str], pages: PageServer
+    execute_run: Ended, search: Callable[..., str], pages: PageServer
 ) -> None:
     hangs = "<title>H</title><input name=q><button onclick='for(;;);'>Go</button>"
     pages.add("/hangs", hangs)
     press = {"mode": "selector", "selector": "button"}
-    run = ended(search("/hangs", submit=press))
+    run = execute_run(search("/hangs", submit=press))
     assert run.status == "failed"
     assert not left_on_disk()
 
 
 def test_the_admin_lists_a_trace_and_it_expires_with_the_other_artifacts(
-    principal: Principal, ended: Ended, search: Callable[..., str], boss: Client
+    principal: Principal, execute_run: Ended, search: Callable[..., str], boss: Client
 ) -> None:
-    run = ended(search(searchField=NOWHERE))
+    run = execute_run(search(searchField=NOWHERE))
     trace = Artifact.objects.get(run_id=run.id, kind="trace")
     page = boss.get(f"/admin/runs/run/{run.id}/change/").content.decode()
     assert trace.id in page

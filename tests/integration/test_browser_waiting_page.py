@@ -29,7 +29,7 @@ PATIENCE_S = 30.0
 
 @pytest.fixture
 def waiting(
-    hand_in: Callable[..., str], place: WorkerProcess, site: Site, browser_closed: None
+    hand_in: Callable[..., str], worker: WorkerProcess, site: Site, browser_closed: None
 ) -> Iterator[Run]:
     """Create a run that has filled its form and waits for confirmation before it submits."""
     create_rule(RuleFields("confirm", tool="submit_form"), actor="t")
@@ -40,19 +40,19 @@ def waiting(
         fields=[field],
         successIndicator={"type": "textIncludes", "value": "Thank you"},
     )
-    place.work()
+    worker.work()
     yield Run.objects.get(id=run_id)
     Run.objects.filter(id=run_id).update(epoch=99)
     held_pages.close_unneeded_pages("w1")
 
 
 def test_the_form_is_submitted_once_from_the_held_page(
-    waiting: Run, place: WorkerProcess, site: Site
+    waiting: Run, worker: WorkerProcess, site: Site
 ) -> None:
     assert (waiting.status, waiting.ready, waiting.pinned_worker) == ("running", False, "w1")
     assert site.server.forms == []
     say(waiting)
-    place.work()
+    worker.work()
     run = fresh(waiting)
     assert run.status == "succeeded", run.error
     assert [sent["name"] for _, sent in site.server.forms] == ["Ada"]
@@ -60,9 +60,9 @@ def test_the_form_is_submitted_once_from_the_held_page(
 
 
 def test_a_page_that_was_lost_meanwhile_ends_the_run_without_a_submit(
-    waiting: Run, place: WorkerProcess, site: Site, principal: Principal
+    waiting: Run, worker: WorkerProcess, site: Site, principal: Principal
 ) -> None:
-    place.close()
+    worker.close()
     say(waiting)
     other = WorkerProcess("w2")
     held = held_pages.take_held_page(waiting.id)
@@ -76,23 +76,23 @@ def test_a_page_that_was_lost_meanwhile_ends_the_run_without_a_submit(
 
 
 def test_a_rejected_form_is_not_submitted_and_its_page_is_closed(
-    waiting: Run, place: WorkerProcess, site: Site
+    waiting: Run, worker: WorkerProcess, site: Site
 ) -> None:
     say(waiting, refuse)
-    place.work()
+    worker.work()
     assert fresh(waiting).status == "failed"
     assert site.server.forms == []
     assert not held_pages._held
 
 
 def test_a_rejection_is_reported_as_one_also_where_the_page_was_lost(
-    waiting: Run, place: WorkerProcess, principal: Principal
+    waiting: Run, worker: WorkerProcess, principal: Principal
 ) -> None:
     held = held_pages.take_held_page(waiting.id)
     assert held is not None
     get_loop().submit(held.close()).result(20)
     say(waiting, refuse)
-    place.work()
+    worker.work()
     error = get_run(principal=principal, run_id=waiting.id)["error"]
     assert error["details"]["causeCode"] == "POLICY_DENIED", error
 
@@ -124,7 +124,7 @@ def test_the_page_of_a_canceled_run_is_closed(waiting: Run, principal: Principal
 
 
 def test_a_named_session_keeps_its_page_too(
-    place: WorkerProcess,
+    worker: WorkerProcess,
     principal: Principal,
     site: Site,
     browser_closed: None,
@@ -140,10 +140,10 @@ def test_a_named_session_keeps_its_page_too(
         session_id=session,
         options={"mode": "async"},
     )
-    place.work()
+    worker.work()
     run = Run.objects.get(id=made.run_id)
     assert Decision.objects.get().tool == "submit_form"
     say(run)
-    place.work()
+    worker.work()
     assert fresh(run).status == "succeeded", fresh(run).error
     assert len(site.server.forms) == 1

@@ -34,11 +34,11 @@ HELLO = saying({"ok": True, "output": "hello"})
 
 
 @pytest.fixture
-def place(principal: Principal) -> Iterator[WorkerProcess]:
+def worker(principal: Principal) -> Iterator[WorkerProcess]:
     """Start a worker that runs only when the test calls `work()`."""
-    place = WorkerProcess()
-    yield place
-    place.close()
+    worker = WorkerProcess()
+    yield worker
+    worker.close()
 
 
 @pytest.fixture
@@ -57,11 +57,11 @@ def says(principal: Principal, runner: StubRunner) -> TargetFields:
 
 
 @pytest.fixture
-def target(place: WorkerProcess, principal: Principal, says: TargetFields) -> ExecutionTarget:
+def target(worker: WorkerProcess, principal: Principal, says: TargetFields) -> ExecutionTarget:
     """Create a runner's target that allows `echo`, and make one call to it."""
     target = create_target_row(says, actor="test", target_id="target_known")
     allow_on_target(target, ["echo"], actor="test")
-    assert worked(place, handed_in(principal)).status == "succeeded"
+    assert worked(worker, handed_in(principal)).status == "succeeded"
     return target
 
 
@@ -76,16 +76,16 @@ def handed_in(principal: Principal, calls: int = 1) -> str:
     ).run_id
 
 
-def worked(place: WorkerProcess, run_id: str) -> Run:
+def worked(worker: WorkerProcess, run_id: str) -> Run:
     """Let the worker run until it is idle; return the run."""
-    place.work()
+    worker.work()
     return Run.objects.get(id=run_id)
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="asked every time elsewhere")
 def test_the_next_call_queries_neither_rules_nor_the_target(
     target: ExecutionTarget,
-    place: WorkerProcess,
+    worker: WorkerProcess,
     principal: Principal,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -95,14 +95,14 @@ def test_the_next_call_queries_neither_rules_nor_the_target(
     run_id = handed_in(principal, calls=3)
     monkeypatch.setattr("runs.execution.admission.find_runner", read)
     monkeypatch.setattr("decisions.authorization.policy._rules", read)
-    run = worked(place, run_id)
+    run = worked(worker, run_id)
     assert (run.status, run.done_steps) == ("succeeded", 3)
 
 
 def test_each_call_is_audited_at_its_start_and_at_its_end(
-    target: ExecutionTarget, place: WorkerProcess, principal: Principal
+    target: ExecutionTarget, worker: WorkerProcess, principal: Principal
 ) -> None:
-    run = worked(place, handed_in(principal, calls=2))
+    run = worked(worker, handed_in(principal, calls=2))
     rows = AuditEntry.objects.filter(resource_id=run.id, action__startswith="tool.").order_by("id")
     told = [(row.action, row.metadata["callId"]) for row in rows]
     first, second = told[0][1], told[2][1]
@@ -116,40 +116,40 @@ def test_each_call_is_audited_at_its_start_and_at_its_end(
 
 
 def test_a_new_deny_rule_applies_to_the_next_call(
-    target: ExecutionTarget, place: WorkerProcess, principal: Principal, runner: StubRunner
+    target: ExecutionTarget, worker: WorkerProcess, principal: Principal, runner: StubRunner
 ) -> None:
     run_id = handed_in(principal)
     create_rule(RuleFields("deny", tool="echo"), actor="test")
-    run = worked(place, run_id)
+    run = worked(worker, run_id)
     assert (run.status, run.error["details"]["causeCode"]) == ("failed", "POLICY_DENIED")
     assert (len(runner.asked), AuditEntry.objects.filter(action="policy.denied").count()) == (1, 1)
 
 
 def test_a_retired_allow_rule_no_longer_applies(
-    target: ExecutionTarget, place: WorkerProcess, principal: Principal, runner: StubRunner
+    target: ExecutionTarget, worker: WorkerProcess, principal: Principal, runner: StubRunner
 ) -> None:
     run_id = handed_in(principal)
     retire_rule(PolicyRule.objects.get(tool="echo").key, actor="test")
-    assert worked(place, run_id).error["details"]["causeCode"] == "POLICY_DENIED"
+    assert worked(worker, run_id).error["details"]["causeCode"] == "POLICY_DENIED"
     assert len(runner.asked) == 1
 
 
 def test_a_disabled_target_is_not_called(
     target: ExecutionTarget,
-    place: WorkerProcess,
+    worker: WorkerProcess,
     principal: Principal,
     runner: StubRunner,
     says: TargetFields,
 ) -> None:
     run_id = handed_in(principal)
     change_target(target.id, replace(says, enabled=False), actor="test")
-    assert worked(place, run_id).error["details"]["causeCode"] == "POLICY_DENIED"
+    assert worked(worker, run_id).error["details"]["causeCode"] == "POLICY_DENIED"
     assert len(runner.asked) == 1
 
 
 def test_a_target_with_a_new_endpoint_is_called_there(
     target: ExecutionTarget,
-    place: WorkerProcess,
+    worker: WorkerProcess,
     principal: Principal,
     runner: StubRunner,
     says: TargetFields,
@@ -157,14 +157,14 @@ def test_a_target_with_a_new_endpoint_is_called_there(
     run_id = handed_in(principal)
     with stub_runner(HELLO) as other:
         change_target(target.id, replace(says, endpoint=other.url, auth_token="anew"), actor="test")
-        assert worked(place, run_id).status == "succeeded"
+        assert worked(worker, run_id).status == "succeeded"
     assert (len(runner.asked), len(other.asked)) == (1, 1)
     assert other.asked[0].headers["authorization"] == "Bearer anew"
 
 
 def test_a_new_target_with_the_id_of_a_deleted_one_replaces_the_cached_one(
     target: ExecutionTarget,
-    place: WorkerProcess,
+    worker: WorkerProcess,
     principal: Principal,
     runner: StubRunner,
     says: TargetFields,
@@ -175,5 +175,5 @@ def test_a_new_target_with_the_id_of_a_deleted_one_replaces_the_cached_one(
         fields = replace(says, endpoint=other.url)
         made = create_target_row(fields, actor="test", target_id=target.id)
         allow_on_target(made, ["echo"], actor="test")
-        assert worked(place, run_id).status == "succeeded"
+        assert worked(worker, run_id).status == "succeeded"
     assert (len(runner.asked), len(other.asked)) == (1, 1)

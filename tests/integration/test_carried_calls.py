@@ -52,12 +52,12 @@ def worker(principal: Principal) -> Iterator[None]:
     over = threading.Event()
 
     def work() -> None:
-        place = WorkerProcess()
+        worker = WorkerProcess()
         try:
             while not over.wait(0.05):
-                place.work()
+                worker.work()
         finally:
-            place.close()
+            worker.close()
             connections.close_all()
 
     thread = threading.Thread(target=work)
@@ -104,9 +104,9 @@ async def handed_in(principal: Principal) -> asyncio.Task[DirectCallResult]:
 
 def ask_and_work() -> None:
     create_rule(RuleFields("confirm", tool="get_runtime_info"), actor="test")
-    place = WorkerProcess()
-    place.work()
-    place.close()
+    worker = WorkerProcess()
+    worker.work()
+    worker.close()
 
 
 @pytest.mark.usefixtures("carried")
@@ -158,9 +158,9 @@ def test_a_tool_gets_no_more_time_than_the_timeout_of_its_call(
         inputs={"calls": calls},
         options={"mode": "async"},
     )
-    place = WorkerProcess()
-    place.work()
-    place.close()
+    worker = WorkerProcess()
+    worker.work()
+    worker.close()
     assert left[1] <= 5 < left[0]
 
 

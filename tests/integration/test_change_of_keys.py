@@ -52,13 +52,13 @@ def test_a_token_is_valid_until_its_key_is_removed(principal: Principal) -> None
 
 
 def test_a_waiting_run_resumes_with_an_approval_under_the_old_key(
-    place: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
+    worker: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
     run = call("note:a,risk:b", effect="once")
-    place.work()
+    worker.work()
     say(run)
     with new_key_first():
-        place.work()
+        worker.work()
     assert (fresh(run).status, notes()) == ("succeeded", "ab")
     assert Confirmation.objects.count() == 1
 

@@ -26,10 +26,10 @@ MakeClient = Callable[..., Client]
 
 
 @pytest.fixture
-def waiting(place: WorkerProcess, call: Callable[..., Run]) -> Run:
+def waiting(worker: WorkerProcess, call: Callable[..., Run]) -> Run:
     """Return a run that waits for a person."""
     run = call("risk:<script>b</script>")
-    place.work()
+    worker.work()
     return fresh(run)
 
 
@@ -60,10 +60,10 @@ def test_the_inbox_shows_waiting_decisions(boss: Client, waiting: Run) -> None:
 
 
 def test_a_run_resumes_when_a_person_confirms_it_in_the_inbox(
-    boss: Client, waiting: Run, place: WorkerProcess, notes: Callable[[], str]
+    boss: Client, waiting: Run, worker: WorkerProcess, notes: Callable[[], str]
 ) -> None:
     assert boss.post(page(waiting, "confirm")).status_code == 302
-    place.work()
+    worker.work()
     assert (fresh(waiting).status, notes()) == ("succeeded", "<script>b</script>")
     entry = AuditEntry.objects.get(action="confirmation.confirmed")
     assert (entry.actor, entry.metadata["how"]) == ("admin:boss", "admin")
@@ -106,13 +106,13 @@ def test_a_late_post_shows_the_earlier_decision(boss: Client, waiting: Run) -> N
 
 
 def test_a_link_shows_on_get_and_decides_on_post(
-    waiting: Run, place: WorkerProcess, notes: Callable[[], str]
+    waiting: Run, worker: WorkerProcess, notes: Callable[[], str]
 ) -> None:
     shown = Client().get(link())
     assert (shown.status_code, status()) == (200, "waiting")
     assert "&lt;script&gt;b" in shown.content.decode()
     assert Client().post(link(), {"answer": "confirm"}).status_code == 200
-    place.work()
+    worker.work()
     assert fresh(waiting).status == "succeeded"
     assert Confirmation.objects.get().decided_by == "link"
 
@@ -123,10 +123,10 @@ def test_a_link_sends_its_address_as_referrer_to_its_own_site_alone(waiting: Run
 
 
 def test_a_link_can_refuse_and_records_the_signed_in_user(
-    boss: Client, waiting: Run, place: WorkerProcess
+    boss: Client, waiting: Run, worker: WorkerProcess
 ) -> None:
     boss.post(link(), {"answer": "refuse"})
-    place.work()
+    worker.work()
     assert (fresh(waiting).error or {})["details"]["because"] == "refused"
     assert Confirmation.objects.get().decided_by == "admin:boss"
 
@@ -193,7 +193,7 @@ def test_no_row_that_an_agent_can_read_contains_the_link(
 
 
 def test_the_command_confirms_and_refuses(
-    waiting: Run, place: WorkerProcess, monkeypatch: pytest.MonkeyPatch
+    waiting: Run, worker: WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("runs.management.commands.confirm.prepare_home", lambda: None)
     out, number = StringIO(), asked(waiting)

@@ -49,10 +49,10 @@ def told(receiver: Receiver) -> dict[str, Any]:
 
 
 def test_a_waiting_confirmation_is_delivered_once_and_signed(
-    place: WorkerProcess, call: Callable[..., Run], tells: dict[str, Any], receiver: Receiver
+    worker: WorkerProcess, call: Callable[..., Run], tells: dict[str, Any], receiver: Receiver
 ) -> None:
     run = call("risk:b")
-    place.work()
+    worker.work()
     deliver()
     body = told(receiver)
     assert body["type"] == "confirmation.waiting"
@@ -65,25 +65,25 @@ def test_a_waiting_confirmation_is_delivered_once_and_signed(
 
 @override_settings(PUBLIC_URL="https://continuity.example")
 def test_the_link_in_a_delivery_works_and_is_stored_in_no_row(
-    place: WorkerProcess, call: Callable[..., Run], tells: dict[str, Any], receiver: Receiver
+    worker: WorkerProcess, call: Callable[..., Run], tells: dict[str, Any], receiver: Receiver
 ) -> None:
     run = call("risk:b")
-    place.work()
+    worker.work()
     deliver()
     link = told(receiver)["data"]["link"].removeprefix("https://continuity.example")
     rows = [*WebhookDelivery.objects.values(), *AuditEntry.objects.values()]
     assert link.rpartition("/")[2] not in str(rows)
     assert Client().post(link, {"answer": "confirm"}).status_code == 200
-    place.work()
+    worker.work()
     assert fresh(run).status == "succeeded"
 
 
 def test_a_failed_delivery_is_retried(
-    place: WorkerProcess, call: Callable[..., Run], tells: dict[str, Any], receiver: Receiver
+    worker: WorkerProcess, call: Callable[..., Run], tells: dict[str, Any], receiver: Receiver
 ) -> None:
     receiver.statuses = [500, 200]
     call("risk:b")
-    place.work()
+    worker.work()
     deliver()
     assert WebhookDelivery.objects.get().status == "pending"
     make_due()
@@ -92,11 +92,11 @@ def test_a_failed_delivery_is_retried(
 
 
 def test_a_webhook_for_runs_receives_no_confirmation(
-    place: WorkerProcess, call: Callable[..., Run], hook: Any, receiver: Receiver
+    worker: WorkerProcess, call: Callable[..., Run], hook: Any, receiver: Receiver
 ) -> None:
     hook()
     call("risk:b")
-    place.work()
+    worker.work()
     deliver()
     assert receiver.got == []
 
@@ -122,7 +122,7 @@ def test_an_agent_cannot_disable_or_delete_a_webhook_for_confirmations(
 
 
 def test_a_webhook_of_another_workspace_receives_nothing(
-    place: WorkerProcess,
+    worker: WorkerProcess,
     call: Callable[..., Run],
     operator: Principal,
     stranger: Principal,
@@ -131,15 +131,15 @@ def test_a_webhook_of_another_workspace_receives_nothing(
     theirs = replace(stranger, scopes=operator.scopes)
     services.create_webhook(principal=theirs, url=receiver.url, confirmations=True)
     call("risk:b")
-    place.work()
+    worker.work()
     assert not WebhookDelivery.objects.exists()
 
 
 def test_the_admin_shows_the_delivery(
-    boss: Client, place: WorkerProcess, call: Callable[..., Run], tells: dict[str, Any]
+    boss: Client, worker: WorkerProcess, call: Callable[..., Run], tells: dict[str, Any]
 ) -> None:
     call("risk:b")
-    place.work()
+    worker.work()
     number = Confirmation.objects.get().decision_id
     shown = boss.get("/admin/runs/webhookdelivery/").content.decode()
     assert f"decision {number}" in shown

@@ -66,7 +66,7 @@ def test_the_number_of_reported_addresses_is_limited() -> None:
 
 def test_the_end_of_a_run_reports_late_blocked_requests(
     remote: Principal,
-    ended: Callable[[str], Run],
+    execute_run: Callable[[str], Run],
     page_server: PageServer,
     forbidden: ForbiddenPlace,
     monkeypatch: pytest.MonkeyPatch,
@@ -83,7 +83,7 @@ def test_the_end_of_a_run_reports_late_blocked_requests(
         page_server.add("/slow", html("<title>Slow</title>", delay=8)),
     ]
     inputs = {"urls": urls}
-    run = ended(
+    run = execute_run(
         submit_run(
             principal=remote,
             template_id="batch_extract_pages",
@@ -98,7 +98,7 @@ def test_the_end_of_a_run_reports_late_blocked_requests(
 
 def test_a_blocked_document_is_reported_as_a_failure_without_a_warning(
     remote: Principal,
-    ended: Callable[[str], Run],
+    execute_run: Callable[[str], Run],
     page_server: PageServer,
     forbidden: ForbiddenPlace,
     monkeypatch: pytest.MonkeyPatch,
@@ -106,7 +106,7 @@ def test_a_blocked_document_is_reported_as_a_failure_without_a_warning(
     monkeypatch.setenv("CONTINUITY_EGRESS_ALLOW", f"127.0.0.1:{page_server.server_port}")
     refresh = f"<title>R</title><meta http-equiv=refresh content='0;url={forbidden.url()}'>"
     urls = [page_server.add("/refresh", refresh), page_server.url("/plain")]
-    run = ended(
+    run = execute_run(
         submit_run(
             principal=remote,
             template_id="batch_extract_pages",

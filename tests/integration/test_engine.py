@@ -26,8 +26,8 @@ def types_of(run: Run) -> list[str]:
     return list(events.values_list("type", flat=True))
 
 
-def test_a_run_goes_from_queued_to_succeeded(submit: Submit, ended: Ended) -> None:
-    run = ended(submit("ok", "ok"))
+def test_a_run_goes_from_queued_to_succeeded(submit: Submit, execute_run: Ended) -> None:
+    run = execute_run(submit("ok", "ok"))
     assert (run.status, run.done_steps, run.result) == ("succeeded", 2, {"done": 2})
     assert types_of(run) == [
         "run.queued",
@@ -43,46 +43,50 @@ def test_a_run_goes_from_queued_to_succeeded(submit: Submit, ended: Ended) -> No
 
 
 def test_some_failed_steps_make_a_partial_success_and_all_make_a_failure(
-    submit: Submit, ended: Ended
+    submit: Submit, execute_run: Ended
 ) -> None:
-    assert ended(submit("ok", "fail")).status == "partial_success"
-    failed = ended(submit("fail"))
+    assert execute_run(submit("ok", "fail")).status == "partial_success"
+    failed = execute_run(submit("fail"))
     assert (failed.status, error_of(failed)["errorCode"]) == ("failed", "STEP_EXECUTION_FAILED")
     assert failed.result is None
 
 
-def test_a_retryable_failure_is_retried_once(submit: Submit, ended: Ended, tmp_path: Path) -> None:
-    run = ended(submit(f"flaky:{tmp_path / 'f'}"))
+def test_a_retryable_failure_is_retried_once(
+    submit: Submit, execute_run: Ended, tmp_path: Path
+) -> None:
+    run = execute_run(submit(f"flaky:{tmp_path / 'f'}"))
     assert run.status == "succeeded"
     assert types_of(run)[2:5] == ["step.started", "step.retrying", "step.succeeded"]
     assert RunStep.objects.get(run=run).attempts == 2
 
 
-def test_a_step_that_keeps_failing_stops_after_two_attempts(odd: Submit, ended: Ended) -> None:
-    run = ended(odd("time_out"))
+def test_a_step_that_keeps_failing_stops_after_two_attempts(
+    submit_odd: Submit, execute_run: Ended
+) -> None:
+    run = execute_run(submit_odd("time_out"))
     assert (run.status, error_of(run)["errorCode"]) == ("failed", "NAVIGATION_TIMEOUT")
     assert RunStep.objects.get(run=run).attempts == 2
 
 
-def test_a_once_step_is_never_retried(submit: Submit, ended: Ended, tmp_path: Path) -> None:
-    run = ended(submit(f"flaky:{tmp_path / 'f'}", effect="once"))
+def test_a_once_step_is_never_retried(submit: Submit, execute_run: Ended, tmp_path: Path) -> None:
+    run = execute_run(submit(f"flaky:{tmp_path / 'f'}", effect="once"))
     assert run.status == "failed"
     assert RunStep.objects.get(run=run).attempts == 1
 
 
 def test_no_step_runs_after_a_failed_one_where_the_template_stops_on_error(
-    odd: Submit, ended: Ended, tmp_path: Path
+    submit_odd: Submit, execute_run: Ended, tmp_path: Path
 ) -> None:
-    run = ended(odd("fail nul", "mark never", file=str(tmp_path / "f")))
+    run = execute_run(submit_odd("fail nul", "mark never", file=str(tmp_path / "f")))
     assert run.status == "failed"
     assert not (tmp_path / "f").exists()
     assert RunStep.objects.get(run=run, index=1).status == "pending"
 
 
 def test_a_defect_in_a_step_is_reported_by_an_error_id_alone(
-    submit: Submit, ended: Ended, caplog: pytest.LogCaptureFixture
+    submit: Submit, execute_run: Ended, caplog: pytest.LogCaptureFixture
 ) -> None:
-    run = ended(submit("bug"))
+    run = execute_run(submit("bug"))
     told = str(run.error) + str(list(RunEvent.objects.values_list("data", flat=True)))
     assert error_of(run)["errorCode"] == "EXECUTION_ERROR"
     assert "secret" not in told
@@ -92,22 +96,22 @@ def test_a_defect_in_a_step_is_reported_by_an_error_id_alone(
     ]
 
 
-def test_a_step_may_output_any_value(odd: Submit, ended: Ended) -> None:
-    run = ended(odd(*(f"leave {what}" for what in ODD)))
+def test_a_step_may_output_any_value(submit_odd: Submit, execute_run: Ended) -> None:
+    run = execute_run(submit_odd(*(f"leave {what}" for what in ODD)))
     assert run.status == "succeeded", run.error
     assert RunStep.objects.filter(run=run, status="succeeded").count() == len(ODD)
 
 
-def test_a_step_may_emit_any_value(odd: Submit, ended: Ended) -> None:
-    run = ended(odd(*(f"tell {what}" for what in ODD)))
+def test_a_step_may_emit_any_value(submit_odd: Submit, execute_run: Ended) -> None:
+    run = execute_run(submit_odd(*(f"tell {what}" for what in ODD)))
     assert run.status == "succeeded", run.error
     assert types_of(run).count("tool.update") == len(ODD)
 
 
 def test_many_small_updates_are_joined_into_few_events_without_loss(
-    odd: Submit, ended: Ended
+    submit_odd: Submit, execute_run: Ended
 ) -> None:
-    run = ended(odd("talk 2000", "leave nul", "talk 50"))
+    run = execute_run(submit_odd("talk 2000", "leave nul", "talk 50"))
     assert run.status == "succeeded", run.error
     types = types_of(run)
     assert types.count("chatDelta") + types.count("tool.update") < 500, "hardly any were joined"
@@ -120,10 +124,10 @@ def test_many_small_updates_are_joined_into_few_events_without_loss(
 
 
 def test_streamed_events_have_a_size_limit_and_the_last_is_marked_truncated(
-    odd: Submit, ended: Ended, monkeypatch: pytest.MonkeyPatch
+    submit_odd: Submit, execute_run: Ended, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(event_buffer, "MAX_STREAMED_BYTES", 3000)
-    run = ended(odd("talk 2000", "talk 10"))
+    run = execute_run(submit_odd("talk 2000", "talk 10"))
     assert run.status == "succeeded", run.error
     told = list(
         RunEvent.objects.filter(run=run, type__in=PIECES)
@@ -137,16 +141,16 @@ def test_streamed_events_have_a_size_limit_and_the_last_is_marked_truncated(
 
 
 @pytest.mark.parametrize("what", sorted(ODD))
-def test_a_step_may_fail_with_any_value(odd: Submit, ended: Ended, what: str) -> None:
-    run = ended(odd(f"fail {what}"))
+def test_a_step_may_fail_with_any_value(submit_odd: Submit, execute_run: Ended, what: str) -> None:
+    run = execute_run(submit_odd(f"fail {what}"))
     assert error_of(run)["errorCode"] == "STEP_EXECUTION_FAILED", run.error
     assert RunStep.objects.get(run=run).status == "failed"
 
 
 def test_an_artifact_of_a_step_has_its_index_and_expires_with_the_run(
-    odd: Submit, ended: Ended
+    submit_odd: Submit, execute_run: Ended
 ) -> None:
-    run = ended(odd("keep one", "keep two"))
+    run = execute_run(submit_odd("keep one", "keep two"))
     kept = Artifact.objects.filter(run_id=run.id, kind="file").order_by("step_index")
     assert [(row.name, row.step_index) for row in kept] == [("one.txt", 0), ("two.txt", 1)]
     left = [step.output or {} for step in RunStep.objects.all()]
@@ -157,13 +161,13 @@ def test_an_artifact_of_a_step_has_its_index_and_expires_with_the_run(
     assert types_of(run).count("artifact.created") == 3
 
 
-def test_the_result_is_stored_as_an_artifact(submit: Submit, ended: Ended) -> None:
-    run = ended(submit("ok"))
+def test_the_result_is_stored_as_an_artifact(submit: Submit, execute_run: Ended) -> None:
+    run = execute_run(submit("ok"))
     assert Artifact.objects.get(run_id=run.id).kind == "result"
 
 
-def test_a_run_is_audited_once_at_its_end(submit: Submit, ended: Ended) -> None:
-    run = ended(submit("ok"))
+def test_a_run_is_audited_once_at_its_end(submit: Submit, execute_run: Ended) -> None:
+    run = execute_run(submit("ok"))
     actions = AuditEntry.objects.filter(resource_id=run.id).order_by("id")
     assert list(actions.values_list("action", flat=True)) == [
         "run.submitted",
@@ -172,16 +176,16 @@ def test_a_run_is_audited_once_at_its_end(submit: Submit, ended: Ended) -> None:
     ]
 
 
-def test_a_run_of_an_unknown_template_stays_queued(submit: Submit, place: WorkerProcess) -> None:
+def test_a_run_of_an_unknown_template_stays_queued(submit: Submit, worker: WorkerProcess) -> None:
     run_id = submit("ok")
     Run.objects.filter(id=run_id).update(template_id="not_here_yet")
-    assert place.work() == 0
+    assert worker.work() == 0
     assert Run.objects.get(id=run_id).status == "queued"
 
 
 def test_steps_of_a_run_execute_in_parallel_up_to_its_concurrency(
-    submit: Submit, ended: Ended
+    submit: Submit, execute_run: Ended
 ) -> None:
-    run = ended(submit(*["sleep:0.2"] * 4, concurrency=4))
+    run = execute_run(submit(*["sleep:0.2"] * 4, concurrency=4))
     assert run.status == "succeeded"
     assert run.active_ms < 700

@@ -40,9 +40,9 @@ def types(run_id: str) -> list[str]:
 
 
 def test_a_run_emits_events_for_each_step_and_its_end(
-    submit: Submit, ended: Ended, tmp_path: Path
+    submit: Submit, execute_run: Ended, tmp_path: Path
 ) -> None:
-    run = ended(submit("ok", f"flaky:{tmp_path / 'x'}", "fail"))
+    run = execute_run(submit("ok", f"flaky:{tmp_path / 'x'}", "fail"))
     assert types(run.id) == [
         "run.queued",
         "run.started",
@@ -60,16 +60,16 @@ def test_a_run_emits_events_for_each_step_and_its_end(
 
 @pytest.mark.parametrize(("what", "last"), [("ok", "run.succeeded"), ("fail", "run.failed")])
 def test_the_type_of_the_last_event_is_the_status(
-    submit: Submit, ended: Ended, what: str, last: str
+    submit: Submit, execute_run: Ended, what: str, last: str
 ) -> None:
-    assert types(ended(submit(what)).id)[-1] == last
+    assert types(execute_run(submit(what)).id)[-1] == last
 
 
 def test_a_long_step_emits_progress_events(
-    submit: Submit, ended: Ended, monkeypatch: pytest.MonkeyPatch
+    submit: Submit, execute_run: Ended, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(running_steps, "PROGRESS_EVERY_S", 0.2)
-    rows = told(ended(submit("sleep:1", "ok")).id)
+    rows = told(execute_run(submit("sleep:1", "ok")).id)
     signs = [row.data for row in rows if row.type == "step.progress"]
     assert {sign["step"] for sign in signs} == {0}
     assert [sign["elapsedMs"] for sign in signs] == sorted({sign["elapsedMs"] for sign in signs})
@@ -77,11 +77,11 @@ def test_a_long_step_emits_progress_events(
 
 
 def test_a_canceled_run_and_its_retry_emit_their_events(
-    submit: Submit, ended: Ended, principal: Principal
+    submit: Submit, execute_run: Ended, principal: Principal
 ) -> None:
     run_id = submit("ok")
     cancel_run(principal=principal, run_id=run_id, reason="not wanted")
     assert types(run_id) == ["run.queued", "run.canceled"]
     again = retry_run(principal=principal, run_id=run_id).run_id
     assert told(again)[0].data["retryOf"] == run_id
-    assert ended(again).status == "succeeded"
+    assert execute_run(again).status == "succeeded"

@@ -71,14 +71,14 @@ def target_at(principal: Principal) -> MakeTarget:
     return make
 
 
-def done(idle_place: WorkerProcess, principal: Principal, name: str, **call: Any) -> Run:
+def done(idle_worker: WorkerProcess, principal: Principal, name: str, **call: Any) -> Run:
     submitted = submit_run(
         principal=principal,
         template_id="call_tools",
         options={"mode": "async"},
         inputs={"calls": [{"name": name, **call}]},
     )
-    idle_place.work()
+    idle_worker.work()
     return Run.objects.get(id=submitted.run_id)
 
 
@@ -91,7 +91,7 @@ READ = {"path": "here.txt"}
 
 def test_a_reachable_runner_executes_a_tool_with_the_name_of_a_local_one(
     api: httpx.Client,
-    idle_place: WorkerProcess,
+    idle_worker: WorkerProcess,
     principal: Principal,
     folder: ExecutionTarget,
     target_at: MakeTarget,
@@ -100,7 +100,7 @@ def test_a_reachable_runner_executes_a_tool_with_the_name_of_a_local_one(
         target = target_at(runner.url)
         body = {"args": READ, "targetId": target.id}
         assert told(api.post("/api/v1/tools/read_file/call", json=body))["output"] == "from there"
-        run = done(idle_place, principal, "read_file", args=READ, targetId=target.id)
+        run = done(idle_worker, principal, "read_file", args=READ, targetId=target.id)
     assert run.result["results"][0]["output"] == "from there"
     assert [asked.json["call"] for asked in runner.asked] == [
         {"name": "read_file", "args": READ}
@@ -125,10 +125,10 @@ def test_a_direct_call_falls_back_to_the_local_tool(
 
 
 def test_a_run_falls_back_and_emits_an_event(
-    idle_place: WorkerProcess, principal: Principal, folder: ExecutionTarget, target_at: MakeTarget
+    idle_worker: WorkerProcess, principal: Principal, folder: ExecutionTarget, target_at: MakeTarget
 ) -> None:
     target = target_at()
-    run = done(idle_place, principal, "read_file", args=READ, targetId=target.id)
+    run = done(idle_worker, principal, "read_file", args=READ, targetId=target.id)
     assert run.status == "succeeded"
     assert "from here" in str(run.result["results"][0]["output"])
     assert run.inputs["calls"][0]["fallbackTargetId"] == folder.id
@@ -144,7 +144,7 @@ def test_a_run_falls_back_and_emits_an_event(
 
 def test_a_call_that_may_have_reached_the_runner_does_not_fall_back(
     api: httpx.Client,
-    idle_place: WorkerProcess,
+    idle_worker: WorkerProcess,
     principal: Principal,
     folder: ExecutionTarget,
     target_at: MakeTarget,
@@ -153,7 +153,7 @@ def test_a_call_that_may_have_reached_the_runner_does_not_fall_back(
         target = target_at(runner.url)
         body = {"args": READ, "targetId": target.id}
         problem = refusal(api.post("/api/v1/tools/read_file/call", json=body), 502)
-        run = done(idle_place, principal, "read_file", args=READ, targetId=target.id)
+        run = done(idle_worker, principal, "read_file", args=READ, targetId=target.id)
     assert problem["errorCode"] == "TOOL_EXEC_FAILED"
     assert (run.status, run.error["details"]["effect"]) == ("failed", "unknown")
     assert rows("tool.fell_back") == []
@@ -162,7 +162,7 @@ def test_a_call_that_may_have_reached_the_runner_does_not_fall_back(
 @pytest.mark.parametrize(("tool", "fallback"), [("bash.exec", "none"), ("read_page", "none")])
 def test_a_tool_without_a_local_version_does_not_fall_back_and_reports_it(
     api: httpx.Client,
-    idle_place: WorkerProcess,
+    idle_worker: WorkerProcess,
     principal: Principal,
     target_at: MakeTarget,
     tool: str,
@@ -173,7 +173,7 @@ def test_a_tool_without_a_local_version_does_not_fall_back_and_reports_it(
     problem = refusal(answer, 502)
     assert problem["details"]["fallback"] == fallback
     assert "fall back to" in problem["message"]
-    run = done(idle_place, principal, tool, targetId=target.id)
+    run = done(idle_worker, principal, tool, targetId=target.id)
     assert (run.status, run.error["details"]["fallback"]) == ("failed", fallback)
     assert rows("tool.fell_back") == []
 
@@ -189,16 +189,16 @@ def test_with_on_unreachable_deny_the_call_fails(
 
 def test_a_fallback_is_checked_by_policy_and_by_the_local_schema(
     api: httpx.Client,
-    idle_place: WorkerProcess,
+    idle_worker: WorkerProcess,
     principal: Principal,
     folder: ExecutionTarget,
     target_at: MakeTarget,
 ) -> None:
     target = target_at()
-    run = done(idle_place, principal, "read_file", args={"nope": 1}, targetId=target.id)
+    run = done(idle_worker, principal, "read_file", args={"nope": 1}, targetId=target.id)
     assert (run.status, run.error["details"]["causeCode"]) == ("failed", "E_BAD_ARGS")
     create_rule(RuleFields("deny", tool="read_file", target_id=folder.id), actor="test")
-    run = done(idle_place, principal, "read_file", args=READ, targetId=target.id)
+    run = done(idle_worker, principal, "read_file", args=READ, targetId=target.id)
     assert (run.status, run.error["details"]["causeCode"]) == ("failed", "POLICY_DENIED")
     body = {"args": READ, "targetId": target.id}
     answer = api.post("/api/v1/tools/read_file/call", json=body)
@@ -206,7 +206,7 @@ def test_a_fallback_is_checked_by_policy_and_by_the_local_schema(
 
 
 def test_a_call_to_a_target_disabled_after_the_submit_is_denied_and_audited(
-    idle_place: WorkerProcess, principal: Principal, target_at: MakeTarget
+    idle_worker: WorkerProcess, principal: Principal, target_at: MakeTarget
 ) -> None:
     with stub_runner(saying({"ok": True, "output": 1})) as runner:
         target = target_at(runner.url)
@@ -225,7 +225,7 @@ def test_a_call_to_a_target_disabled_after_the_submit_is_denied_and_audited(
             enabled=False,
         )
         change_target(target.id, off, actor="test")
-        idle_place.work()
+        idle_worker.work()
     run = Run.objects.get(id=submitted.run_id)
     assert (run.status, run.error["details"]["causeCode"]) == ("failed", "POLICY_DENIED")
     (row,) = rows("policy.denied")
@@ -267,7 +267,7 @@ def test_a_fallback_target_is_validated_at_submit(
 
 
 def test_a_call_to_a_deleted_target_fails_without_a_confirmation(
-    place: WorkerProcess, principal: Principal, target_at: MakeTarget
+    worker: WorkerProcess, principal: Principal, target_at: MakeTarget
 ) -> None:
     target = target_at()
     calls = [{"name": "bash.exec", "args": {"cmd": "x"}, "targetId": target.id}]
@@ -278,7 +278,7 @@ def test_a_call_to_a_deleted_target_fails_without_a_confirmation(
         inputs={"calls": calls},
     )
     delete_target(target.id, actor="test")
-    place.work()
+    worker.work()
     run = Run.objects.get(id=submitted.run_id)
     assert (run.status, run.waiting_for) == ("failed", None)
     assert run.error["details"]["causeCode"] == "TARGET_NOT_FOUND"

@@ -43,7 +43,7 @@ pytest_plugins = [
 
 
 @pytest.fixture
-def waiting(principal: Principal, project: Path, place: WorkerProcess) -> Run:
+def waiting(principal: Principal, project: Path, worker: WorkerProcess) -> Run:
     """Return a run of another caller that waits for a person."""
     create_rule(RuleFields("confirm", tool="list_snapshots"), actor="t")
     calls = [{"name": "list_snapshots", "args": {"path": "game/scene/start.txt"}}]
@@ -53,7 +53,7 @@ def waiting(principal: Principal, project: Path, place: WorkerProcess) -> Run:
         inputs={"calls": calls},
         options={"mode": "async"},
     ).run_id
-    place.work()
+    worker.work()
     return Run.objects.get(id=run_id)
 
 
@@ -105,7 +105,7 @@ def world(
 
 @pytest.fixture
 def obeyed(
-    world: World, model: ModelServer, principal: Principal, place: WorkerProcess
+    world: World, model: ModelServer, principal: Principal, worker: WorkerProcess
 ) -> Callable[[Injection, Call], None]:
     """Have an agent read an injected text and obey it, then check the effects."""
 
@@ -120,7 +120,7 @@ def obeyed(
             options={"mode": "async"},
         )
         inputs = Run.objects.get(id=handed_in.run_id).inputs
-        place.work()
+        worker.work()
         run = Run.objects.get(id=handed_in.run_id)
         assert (run.status, run.waiting_for is not None) == (
             ("running", True) if row.waits else ("succeeded", False)

@@ -55,15 +55,15 @@ def with_client(web: str, token: str, way: str, work: Callable[[Client], Any]) -
 
 
 @pytest.fixture
-def worker(
-    place: WorkerProcess, in_background: Callable[[Callable[[], object]], threading.Thread]
+def background_worker(
+    worker: WorkerProcess, in_background: Callable[[Callable[[], object]], threading.Thread]
 ) -> Iterator[None]:
     """Start a worker that claims submitted runs."""
     over = threading.Event()
 
     def work() -> None:
         while not over.wait(0.02):
-            place.work()
+            worker.work()
 
     in_background(work)
     yield
@@ -87,7 +87,7 @@ def test_the_server_announces_its_name_and_its_tools(web: str, token: str, way: 
 
 
 @each_way
-@pytest.mark.usefixtures("worker")
+@pytest.mark.usefixtures("background_worker")
 def test_a_sync_run_reports_progress_and_is_readable_as_a_resource(
     web: str, token: str, way: str
 ) -> None:

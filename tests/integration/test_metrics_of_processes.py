@@ -26,10 +26,10 @@ Submit = Callable[..., str]
 
 
 def test_a_finished_run_records_its_step_durations_and_its_wait(
-    scrape: Callable[[], Samples], submit: Submit, place: WorkerProcess
+    scrape: Callable[[], Samples], submit: Submit, worker: WorkerProcess
 ) -> None:
     submit("ok", "fail")
-    place.work()
+    worker.work()
     found = scrape()  # the web runs in this process here, and publishes before it answers
     for outcome in ("succeeded", "failed"):
         labels = {"template": "test_stepwise", "outcome": outcome}
@@ -118,10 +118,10 @@ def test_counters_survive_an_outage_of_redis(scrape: Callable[[], Samples], sett
 
 
 def test_no_label_contains_an_id(
-    scrape: Callable[[], Samples], submit: Submit, place: WorkerProcess, anonymous: httpx.Client
+    scrape: Callable[[], Samples], submit: Submit, worker: WorkerProcess, anonymous: httpx.Client
 ) -> None:
     submit("ok")
-    place.work()
+    worker.work()
     text = anonymous.get("/metrics").text
     assert not re.search(r"(run|wrk|art|sess|task|tool|target)_[0-9a-z]{20,}", text)
     assert {name for _, labels in scrape() for name, _ in labels} <= {

@@ -35,11 +35,11 @@ BEFORE_THE_RULE = {"artifacts": "0003", "decisions": "0012", "runners": "0003", 
     [("of_next_year", "1.0.0"), ("test_stepwise", "2.0.0"), ("test_stepwise", "10.0.0")],
 )
 def test_a_run_that_needs_newer_code_waits_for_a_worker_that_has_it(
-    make_run: MakeRun, place: WorkerProcess, template_id: str, version: str
+    make_run: MakeRun, worker: WorkerProcess, template_id: str, version: str
 ) -> None:
     run = make_run(template_id=template_id, template_version=version)
     outbox.put(run)
-    assert place.work() == 0
+    assert worker.work() == 0
     assert (fresh(run.id).status, fresh(run.id).times_lost) == ("queued", 0)
     assert dispatch_order.next_run("w_newer", of_any=True) == run
 
@@ -99,7 +99,7 @@ def test_a_worker_claims_only_its_configured_templates(
 
 
 def test_a_wakeup_for_other_workers_is_redispatched(
-    make_run: MakeRun, place: WorkerProcess, settings: Any, monkeypatch: pytest.MonkeyPatch
+    make_run: MakeRun, worker: WorkerProcess, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rung: list[str] = []
     heard = threading.Event()
@@ -112,7 +112,7 @@ def test_a_wakeup_for_other_workers_is_redispatched(
     monkeypatch.setattr("runs.queue.redispatch.outbox.send_wakeup", ring)
     settings.WORKER_TEMPLATES = ["-test_stepwise"]
     run = make_run()
-    assert place.work() == 0
+    assert worker.work() == 0
     assert heard.wait(60)
     assert set(rung) == {run.id}
 

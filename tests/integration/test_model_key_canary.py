@@ -27,7 +27,7 @@ SAYS = f'{{"error": {{"message": "{KEY[:10]} no: {KEY.replace(chr(34), chr(92) +
 
 
 def test_a_key_that_the_model_outputs_is_masked_in_every_form(
-    model: ModelServer, goal: Callable[..., str], place: WorkerProcess, agent_settings: Any
+    model: ModelServer, goal: Callable[..., str], worker: WorkerProcess, agent_settings: Any
 ) -> None:
     agent_settings.LLM = replace(agent_settings.LLM, api_key=KEY)
     spoken = f"My key is {KEY}{KEY[:9]}. I say {KEY}"
@@ -35,7 +35,7 @@ def test_a_key_that_the_model_outputs_is_masked_in_every_form(
     model.script = [Turn(spoken, [READ, *asks], piece=5, pause_s=0.06), complete(spoken)]
     with overhearing() as said:
         run_id = goal()
-        place.work()
+        worker.work()
     run = Run.objects.get(id=run_id)
     assert run.result["answer"] == f"My key is ***{KEY[:9]}. I say ***"
     told = RunEvent.objects.filter(run_id=run_id, type="chatDelta").order_by("seq")
@@ -53,7 +53,7 @@ def test_a_key_that_the_model_outputs_is_masked_in_every_form(
 def test_the_api_key_is_only_in_the_request(
     model: ModelServer,
     goal: Callable[..., str],
-    place: WorkerProcess,
+    worker: WorkerProcess,
     agent_settings: Any,
     provider: Any,
 ) -> None:
@@ -72,7 +72,7 @@ def test_the_api_key_is_only_in_the_request(
         for script in scripts:
             model.script = list(script)
             runs.append(goal())
-            place.work()
+            worker.work()
     ends = [Run.objects.get(id=run_id).status for run_id in runs]
     assert ends == ["succeeded"] + ["failed"] * 5
     assert all(asked.headers["authorization"] == f"Bearer {KEY}" for asked in model.asked)

@@ -96,12 +96,12 @@ def hand_in(principal: Principal, project: Path, hangs: None) -> Callable[..., s
 
 def test_a_cancel_ends_the_call_in_flight(
     hand_in: Callable[..., str],
-    place: WorkerProcess,
+    worker: WorkerProcess,
     principal: Principal,
     in_background: Callable[..., Any],
 ) -> None:
     run_id = hand_in()
-    working = in_background(place.work)
+    working = in_background(worker.work)
     until(OpenCall.objects.exists)
     assert cancel_run(principal=principal, run_id=run_id)["success"]
     assert told() == cut("RUN_CANCELED")
@@ -112,7 +112,7 @@ def test_a_cancel_ends_the_call_in_flight(
 
 
 def test_a_call_that_ended_before_the_cancel_is_audited_once(
-    project: Path, place: WorkerProcess, principal: Principal
+    project: Path, worker: WorkerProcess, principal: Principal
 ) -> None:
     run_id = submit_run(
         principal=principal,
@@ -120,17 +120,17 @@ def test_a_call_that_ended_before_the_cancel_is_audited_once(
         inputs={"calls": [{"name": "write_to_file", "args": PREVIEW}]},
         options={"mode": "async"},
     ).run_id
-    place.work()
+    worker.work()
     cancel_run(principal=principal, run_id=run_id)
     assert [action for action, *_ in told()] == ["tool.called", "tool.succeeded"]
     assert not OpenCall.objects.exists()
 
 
 def test_the_timeout_of_a_run_ends_the_call_in_flight(
-    hand_in: Callable[..., str], place: WorkerProcess
+    hand_in: Callable[..., str], worker: WorkerProcess
 ) -> None:
     run_id = hand_in(timeoutMs=12_000)
-    place.work()
+    worker.work()
     assert error_of(fresh(run_id))["errorCode"] == "RUN_TIMEOUT"
     assert (told(), OpenCall.objects.count()) == (cut("RUN_TIMEOUT"), 0)
 
@@ -174,7 +174,7 @@ def test_a_refused_transition_ends_no_call(submit: Submit) -> None:
 def test_a_worker_whose_run_was_canceled_starts_no_call(
     hand_in: Callable[..., str],
     principal: Principal,
-    place: WorkerProcess,
+    worker: WorkerProcess,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     run_id = hand_in()
@@ -184,7 +184,7 @@ def test_a_worker_whose_run_was_canceled_starts_no_call(
         return in_flight_calls.start_run_call(*asked, **known)
 
     monkeypatch.setattr("runs.execution.admission.start_run_call", cancel_first)
-    place.work()
+    worker.work()
     assert (told(), fresh(run_id).status) == ([], "canceled")
 
 

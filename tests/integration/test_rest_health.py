@@ -35,7 +35,7 @@ def test_the_liveness_route_answers_without_checking_dependencies(
 
 
 def test_an_installation_with_a_live_worker_is_ready(
-    anonymous: httpx.Client, place: WorkerProcess
+    anonymous: httpx.Client, worker: WorkerProcess
 ) -> None:
     assert all(part["ok"] for part in parts(anonymous.get("/readyz"), 200).values())
 
@@ -49,7 +49,7 @@ def test_an_installation_without_a_worker_is_not_ready_and_says_what_to_do(
 
 
 def test_a_worker_whose_heartbeat_stops_is_not_live(
-    anonymous: httpx.Client, place: WorkerProcess, settings: Any
+    anonymous: httpx.Client, worker: WorkerProcess, settings: Any
 ) -> None:
     settings.LEASE_LOST_S = 30
     Worker.objects.update(process="unknown::1:", beat=5)
@@ -59,7 +59,7 @@ def test_a_worker_whose_heartbeat_stops_is_not_live(
     parts(anonymous.get("/readyz"), 503)
 
 
-@pytest.mark.usefixtures("place")
+@pytest.mark.usefixtures("worker")
 def test_an_unavailable_redis_is_reported_without_its_address(
     anonymous: httpx.Client, settings: Any
 ) -> None:
@@ -70,7 +70,7 @@ def test_an_unavailable_redis_is_reported_without_its_address(
     assert "127.0.0.1" not in response.text
 
 
-@pytest.mark.usefixtures("place")
+@pytest.mark.usefixtures("worker")
 def test_a_hanging_check_times_out(
     anonymous: httpx.Client, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

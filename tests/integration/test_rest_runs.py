@@ -19,15 +19,15 @@ pytest_plugins = ["tests.support.rest_fixtures"]
 
 
 @pytest.fixture
-def worker(
-    place: WorkerProcess, in_background: Callable[[Callable[[], object]], threading.Thread]
+def background_worker(
+    worker: WorkerProcess, in_background: Callable[[Callable[[], object]], threading.Thread]
 ) -> Iterator[None]:
     """A worker that executes the submitted runs."""
     over = threading.Event()
 
     def work() -> None:
         while not over.wait(0.02):
-            place.work()
+            worker.work()
 
     in_background(work)
     yield
@@ -44,7 +44,7 @@ def test_an_async_submit_answers_202_with_the_handle_and_the_queue_position(
     assert told(api.get(response.headers["location"]))["runId"] == handle["runId"]
 
 
-@pytest.mark.usefixtures("worker")
+@pytest.mark.usefixtures("background_worker")
 def test_a_sync_submit_returns_the_ended_run(api: httpx.Client) -> None:
     run = told(api.post("/api/v1/runs", json=submission("ok", "ok", mode="sync")))
     assert (run["status"], run["result"], run["mode"]) == ("succeeded", {"done": 2}, "sync")
@@ -52,7 +52,7 @@ def test_a_sync_submit_returns_the_ended_run(api: httpx.Client) -> None:
     assert len(run["artifactIds"]) == 1
 
 
-@pytest.mark.usefixtures("worker")
+@pytest.mark.usefixtures("background_worker")
 def test_a_failed_run_is_answered_with_status_200(api: httpx.Client) -> None:
     run = told(api.post("/api/v1/runs", json=submission("fail", mode="sync")))
     assert (run["status"], run["result"]) == ("failed", None)

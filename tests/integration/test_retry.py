@@ -21,27 +21,29 @@ from tests.integration.workers import fresh
 Ended = Callable[[str], Run]
 
 
-def failed_run(odd: Callable[..., str], ended: Ended, file: Path) -> Run:
+def failed_run(submit_odd: Callable[..., str], execute_run: Ended, file: Path) -> Run:
     """Execute a run whose first step writes a mark and whose second step fails."""
-    return ended(odd("mark one", "fail nul", "mark three", file=str(file), effect="once"))
+    return execute_run(
+        submit_odd("mark one", "fail nul", "mark three", file=str(file), effect="once")
+    )
 
 
 def test_succeeded_steps_are_taken_over_and_not_repeated(
-    odd: Callable[..., str], ended: Ended, principal: Principal, tmp_path: Path
+    submit_odd: Callable[..., str], execute_run: Ended, principal: Principal, tmp_path: Path
 ) -> None:
-    old = failed_run(odd, ended, tmp_path / "f")
+    old = failed_run(submit_odd, execute_run, tmp_path / "f")
     again = retry_run(principal=principal, run_id=old.id)
     run = fresh(again.run_id)
     assert (run.retry_of, run.done_steps, run.status) == (old.id, 1, "queued")
-    ended(again.run_id)
+    execute_run(again.run_id)
     assert (tmp_path / "f").read_text() == "one\n"
     assert RunStep.objects.get(run=run, index=0).status == "succeeded"
 
 
 def test_a_second_retry_request_returns_the_same_run(
-    odd: Callable[..., str], ended: Ended, principal: Principal, tmp_path: Path
+    submit_odd: Callable[..., str], execute_run: Ended, principal: Principal, tmp_path: Path
 ) -> None:
-    old = failed_run(odd, ended, tmp_path / "f")
+    old = failed_run(submit_odd, execute_run, tmp_path / "f")
     made = at_once([partial(retry_run, principal=principal, run_id=old.id)] * 10)
     assert len({one.run_id for one in made}) == 1
     assert sum(not one.deduplicated for one in made) == 1
@@ -50,12 +52,12 @@ def test_a_second_retry_request_returns_the_same_run(
 
 
 def test_a_canceled_run_can_be_retried_and_completed(
-    submit: Callable[..., str], principal: Principal, place: WorkerProcess
+    submit: Callable[..., str], principal: Principal, worker: WorkerProcess
 ) -> None:
     run_id = submit("ok")
     cancel_run(principal=principal, run_id=run_id)
     again = retry_run(principal=principal, run_id=run_id)
-    place.work()
+    worker.work()
     assert fresh(again.run_id).status == "succeeded"
     assert fresh(run_id).status == "canceled"
 
@@ -97,22 +99,25 @@ def test_a_retry_by_an_operator_keeps_the_trust_of_the_remote_caller(
 
 
 def test_a_retry_can_be_retried(
-    odd: Callable[..., str], ended: Ended, principal: Principal, tmp_path: Path
+    submit_odd: Callable[..., str], execute_run: Ended, principal: Principal, tmp_path: Path
 ) -> None:
-    run_id = failed_run(odd, ended, tmp_path / "f").id
+    run_id = failed_run(submit_odd, execute_run, tmp_path / "f").id
     for _ in range(2):
-        run_id = ended(retry_run(principal=principal, run_id=run_id).run_id).id
+        run_id = execute_run(retry_run(principal=principal, run_id=run_id).run_id).id
     assert (tmp_path / "f").read_text() == "one\n"
     assert Run.objects.filter(retry_of__isnull=False).count() == 2
 
 
 def test_a_retry_of_a_run_whose_steps_all_succeeded_ends_at_once(
-    submit: Callable[..., str], ended: Ended, principal: Principal, make_run: Callable[..., Run]
+    submit: Callable[..., str],
+    execute_run: Ended,
+    principal: Principal,
+    make_run: Callable[..., Run],
 ) -> None:
     run_id = submit("ok", "ok")
     cancel_run(principal=principal, run_id=run_id)
     RunStep.objects.filter(run_id=run_id).update(status="succeeded", output={"did": "ok"})
-    run = ended(retry_run(principal=principal, run_id=run_id).run_id)
+    run = execute_run(retry_run(principal=principal, run_id=run_id).run_id)
     assert (run.status, run.done_steps) == ("succeeded", 2)
 
 

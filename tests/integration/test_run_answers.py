@@ -34,12 +34,12 @@ def asks(question: str, **more: Any) -> Turn:
 
 
 @pytest.fixture
-def asking(model: ModelServer, goal: Goal, place: WorkerProcess) -> Run:
+def asking(model: ModelServer, goal: Goal, worker: WorkerProcess) -> Run:
     """A run that asks for a colour and then for a size."""
     colours = [" red ", "blue", "red", "", 5, "x" * 201]
     model.script = [asks("Which colour?", suggestions=colours), asks("Which size?"), complete()]
     run_id = goal()
-    place.work()
+    worker.work()
     return Run.objects.get(id=run_id)
 
 
@@ -80,11 +80,11 @@ def test_one_of_two_concurrent_answers_is_accepted(asking: Run, principal: Princ
 
 
 def test_an_answer_to_one_question_does_not_answer_the_next(
-    asking: Run, principal: Principal, place: WorkerProcess
+    asking: Run, principal: Principal, worker: WorkerProcess
 ) -> None:
     until = asking.waiting_for["expiresAt"]
     answer_run(principal=principal, run_id=asking.id, answer="red", question_expires_at=until)
-    place.work()
+    worker.work()
     assert Run.objects.get().waiting_for["question"] == "Which size?"
     assert "asks another one now" in refused(principal, asking, question_expires_at=until)
     assert Run.objects.get().waiting_for["question"] == "Which size?"
@@ -98,15 +98,15 @@ def test_an_answer_to_an_ended_run_is_refused(asking: Run, principal: Principal)
 
 @pytest.mark.usefixtures("project", "agent_settings")
 def test_a_task_stores_an_answer_that_was_sent_directly_to_the_run(
-    model: ModelServer, principal: Principal, place: WorkerProcess
+    model: ModelServer, principal: Principal, worker: WorkerProcess
 ) -> None:
     model.script = [asks("Which colour?"), complete("It is red."), complete("Red, as you said.")]
     task, _ = create_task(principal=principal, message="Paint it.")
-    place.work()
+    worker.work()
     assert Task.objects.get().status == "ongoing"
     answer_run(principal=principal, run_id=Run.objects.get().id, answer="red")
     assert Task.objects.get().status == "running"
-    place.work()
+    worker.work()
     said = list(TaskMessage.objects.order_by("number").values_list("role", "content"))
     assert said == [
         ("user", "Paint it."),
@@ -117,6 +117,6 @@ def test_a_task_stores_an_answer_that_was_sent_directly_to_the_run(
     told = TaskEvent.objects.filter(type="message").order_by("seq")
     assert [one.data["content"] for one in told] == [content for _, content in said]
     add_message(principal=principal, task_id=task["taskId"], content="Which was it?")
-    place.work()
+    worker.work()
     before = [one["content"] for one in model.asked[-1].body["messages"]]
     assert before[1:5] == [content for _, content in said]

@@ -60,7 +60,7 @@ def target_at(principal: Principal) -> MakeTarget:
 
 
 def done(
-    idle_place: WorkerProcess, principal: Principal, *calls: dict[str, Any], **more: Any
+    idle_worker: WorkerProcess, principal: Principal, *calls: dict[str, Any], **more: Any
 ) -> Run:
     """Submit a run of these calls, let a worker execute it, and return the run."""
     submitted = submit_run(
@@ -69,7 +69,7 @@ def done(
         inputs={"calls": list(calls), **more},
         options={"mode": "async"},
     )
-    idle_place.work()
+    idle_worker.work()
     return Run.objects.get(id=submitted.run_id)
 
 
@@ -78,11 +78,11 @@ def told_of(action: str) -> list[dict[str, Any]]:
 
 
 def test_a_run_calls_a_runner_and_publishes_its_progress(
-    idle_place: WorkerProcess, principal: Principal, runner: StubRunner, target_at: MakeTarget
+    idle_worker: WorkerProcess, principal: Principal, runner: StubRunner, target_at: MakeTarget
 ) -> None:
     target = target_at(runner.url, "bash.exec")
     call = {"name": "bash.exec", "args": {"cmd": "printf hello"}, "targetId": target.id}
-    run = done(idle_place, principal, call)
+    run = done(idle_worker, principal, call)
     assert (run.status, run.result["results"]) == (
         "succeeded",
         [{"name": "bash.exec", "ok": True, "output": "hello"}],
@@ -101,30 +101,30 @@ def test_a_run_calls_a_runner_and_publishes_its_progress(
 
 
 def test_a_denied_call_is_not_sent_to_the_runner(
-    idle_place: WorkerProcess, principal: Principal, runner: StubRunner, target_at: MakeTarget
+    idle_worker: WorkerProcess, principal: Principal, runner: StubRunner, target_at: MakeTarget
 ) -> None:
     target = target_at(runner.url)
-    run = done(idle_place, principal, {"name": "echo", "args": {}, "targetId": target.id})
+    run = done(idle_worker, principal, {"name": "echo", "args": {}, "targetId": target.id})
     assert (run.status, run.error["details"]["causeCode"]) == ("failed", "POLICY_DENIED")
     assert runner.asked == []
 
 
 def test_a_high_risk_tool_waits_for_confirmation(
-    idle_place: WorkerProcess, principal: Principal, runner: StubRunner, target_at: MakeTarget
+    idle_worker: WorkerProcess, principal: Principal, runner: StubRunner, target_at: MakeTarget
 ) -> None:
     target = target_at(runner.url)
-    run = done(idle_place, principal, {"name": "bash.exec", "args": {}, "targetId": target.id})
+    run = done(idle_worker, principal, {"name": "bash.exec", "args": {}, "targetId": target.id})
     assert (run.status, run.waiting_for is not None) == ("running", True)
     assert runner.asked == []
 
 
 def test_a_failure_of_the_runner_fails_the_run_with_its_cause(
-    idle_place: WorkerProcess, principal: Principal, target_at: MakeTarget
+    idle_worker: WorkerProcess, principal: Principal, target_at: MakeTarget
 ) -> None:
     error = {"code": "EXIT_1", "message": "it ended with 1", "retryable": True}
     with stub_runner(saying({"ok": False, "error": error})) as runner:
         target = target_at(runner.url, "echo")
-        run = done(idle_place, principal, {"name": "echo", "args": {}, "targetId": target.id})
+        run = done(idle_worker, principal, {"name": "echo", "args": {}, "targetId": target.id})
     details = run.error["details"]
     assert (run.status, details["causeCode"]) == ("failed", "TOOL_EXEC_FAILED")
     assert (details["reason"], details["runnerCode"]) == ("runner", "EXIT_1")
@@ -133,17 +133,17 @@ def test_a_failure_of_the_runner_fails_the_run_with_its_cause(
 
 
 def test_a_call_whose_connection_breaks_is_not_repeated(
-    idle_place: WorkerProcess, principal: Principal, target_at: MakeTarget
+    idle_worker: WorkerProcess, principal: Principal, target_at: MakeTarget
 ) -> None:
     with stub_runner(Line.reset) as runner:
         target = target_at(runner.url, "echo")
-        run = done(idle_place, principal, {"name": "echo", "args": {}, "targetId": target.id})
+        run = done(idle_worker, principal, {"name": "echo", "args": {}, "targetId": target.id})
     assert (run.status, run.error["details"]["effect"]) == ("failed", "unknown")
     assert len(runner.asked) == 1
 
 
 def test_the_gateway_ends_the_longest_call_before_its_step_times_out(
-    idle_place: WorkerProcess,
+    idle_worker: WorkerProcess,
     principal: Principal,
     target_at: MakeTarget,
     monkeypatch: pytest.MonkeyPatch,
@@ -152,27 +152,27 @@ def test_the_gateway_ends_the_longest_call_before_its_step_times_out(
     monkeypatch.setattr(tool_steps, "TIMEOUT_MAX_MS", 500)
     with stub_runner(Line.hang) as runner:
         target = target_at(runner.url, "echo", config={"timeoutMs": 600_000})
-        run = done(idle_place, principal, {"name": "echo", "args": {}, "targetId": target.id})
+        run = done(idle_worker, principal, {"name": "echo", "args": {}, "targetId": target.id})
     details = run.error["details"]
     assert (details["causeCode"], details["reason"]) == ("TOOL_EXEC_FAILED", "timeout")
 
 
 def test_a_large_output_is_stored_whole_in_an_artifact(
-    idle_place: WorkerProcess, principal: Principal, target_at: MakeTarget
+    idle_worker: WorkerProcess, principal: Principal, target_at: MakeTarget
 ) -> None:
     with stub_runner(saying({"ok": True, "output": "a" * 200_000})) as runner:
         target = target_at(runner.url, "echo")
-        run = done(idle_place, principal, {"name": "echo", "args": {}, "targetId": target.id})
+        run = done(idle_worker, principal, {"name": "echo", "args": {}, "targetId": target.id})
     (result,) = run.result["results"]
     assert (result["truncated"], len(result["output"]) < 70_000) == (True, True)
     assert result["artifactId"].startswith("art_")
 
 
 def test_a_default_runner_performs_tools_that_are_not_built_in(
-    idle_place: WorkerProcess, principal: Principal, runner: StubRunner, target_at: MakeTarget
+    idle_worker: WorkerProcess, principal: Principal, runner: StubRunner, target_at: MakeTarget
 ) -> None:
     target = target_at(runner.url, "*", is_default=True)
-    run = done(idle_place, principal, {"name": "echo", "args": {"a": 1}})
+    run = done(idle_worker, principal, {"name": "echo", "args": {"a": 1}})
     assert run.status == "succeeded"
     step = RunStep.objects.get(run_id=run.id)
     assert (step.input["targetId"], step.effect) == (target.id, "once")

@@ -38,14 +38,14 @@ def target(principal: Principal, runner: StubRunner) -> ExecutionTarget:
     return target
 
 
-def done(idle_place: WorkerProcess, principal: Principal, *calls: Any) -> str:
+def done(idle_worker: WorkerProcess, principal: Principal, *calls: Any) -> str:
     submitted = submit_run(
         principal=principal,
         template_id="call_tools",
         inputs={"calls": list(calls)},
         options={"mode": "async"},
     )
-    idle_place.work()
+    idle_worker.work()
     return submitted.run_id
 
 
@@ -57,7 +57,7 @@ def traces(runner: StubRunner) -> list[str]:
 
 
 def test_a_run_continues_the_trace_of_its_request(
-    api: httpx.Client, idle_place: WorkerProcess, runner: StubRunner, target: ExecutionTarget
+    api: httpx.Client, idle_worker: WorkerProcess, runner: StubRunner, target: ExecutionTarget
 ) -> None:
     call = {"name": "echo", "args": {}, "targetId": target.id}
     body = {
@@ -66,7 +66,7 @@ def test_a_run_continues_the_trace_of_its_request(
         "options": {"mode": "async"},
     }
     run_id = told(api.post("/api/v1/runs", json=body, headers={"traceparent": TRACE}), 202)["runId"]
-    idle_place.work()
+    idle_worker.work()
     first, second = traces(runner)
     assert first[:36] == second[:36] == TRACE[:36]
     assert len({first, second, TRACE}) == 3
@@ -75,7 +75,7 @@ def test_a_run_continues_the_trace_of_its_request(
 
 @pytest.mark.parametrize("brought", [None, "00-1-2-3", TRACE.upper()])
 def test_a_run_without_a_trace_starts_one(
-    idle_place: WorkerProcess,
+    idle_worker: WorkerProcess,
     principal: Principal,
     runner: StubRunner,
     target: ExecutionTarget,
@@ -83,8 +83,8 @@ def test_a_run_without_a_trace_starts_one(
 ) -> None:
     call = {"name": "echo", "args": {}, "targetId": target.id}
     with trace_context.use_traceparent(brought):
-        first = done(idle_place, principal, call, call)
-    done(idle_place, principal, call)
+        first = done(idle_worker, principal, call, call)
+    done(idle_worker, principal, call)
     one, two, other = traces(runner)
     assert one[:36] == two[:36] == trace_context.traceparent_for(first)[:36] != other[:36]
     assert one != two

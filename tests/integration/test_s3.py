@@ -202,11 +202,11 @@ def test_libraries_that_log_requests_are_silenced(bucket: Bucket) -> None:
 
 
 def test_a_run_whose_result_cannot_be_stored_fails_with_cause_storage(
-    bucket: Bucket, submit: Callable[..., str], ended: Callable[[str], Run]
+    bucket: Bucket, submit: Callable[..., str], execute_run: Callable[[str], Run]
 ) -> None:
     run_id = submit("ok")
     bucket.storage.bucket_name = "no-such-bucket-" + "x" * 10
-    run = ended(run_id)
+    run = execute_run(run_id)
     assert run.error is not None
     assert run.error["errorCode"] == "EXECUTION_ERROR"
     assert run.error["details"]["causeCode"] == "STORAGE"

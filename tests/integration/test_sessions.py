@@ -181,7 +181,7 @@ def test_a_session_in_use_is_not_closed(
 
 
 def test_closing_deletes_the_state_and_fails_the_waiting_runs(
-    submit_in: SubmitIn, session_id: str, principal: Principal, ended: Callable[[str], Run]
+    submit_in: SubmitIn, session_id: str, principal: Principal, execute_run: Callable[[str], Run]
 ) -> None:
     BrowserSession.objects.update(worker_id="w1")
     save_state(session_id, worker_id="w1", storage=STORAGE, urls=[])
@@ -189,7 +189,7 @@ def test_closing_deletes_the_state_and_fails_the_waiting_runs(
     sessions.close_session(principal=principal, session_id=session_id)
     row = BrowserSession.objects.get()
     assert (row.sealed_state, row.cookies, row.logged_in_until) == (None, 0, None)
-    run = ended(run_id)
+    run = execute_run(run_id)
     assert (run.status, error_of(run)["errorCode"]) == ("failed", "SESSION_NOT_FOUND")
     assert run.steps.get().status == "failed"
 
@@ -206,13 +206,13 @@ def test_a_state_is_encrypted_and_saved_by_its_worker_only(session_id: str) -> N
 
 
 def test_a_state_that_cannot_be_decrypted_fails_the_run(
-    submit_in: SubmitIn, session_id: str, ended: Callable[[str], Run]
+    submit_in: SubmitIn, session_id: str, execute_run: Callable[[str], Run]
 ) -> None:
     BrowserSession.objects.update(worker_id="w0")
     save_state(session_id, worker_id="w0", storage=STORAGE, urls=[])
     run_id = submit_in(session_id)
     with override_settings(CONTINUITY_SECRET_KEYS=["x" * 40]):
-        run = ended(run_id)
+        run = execute_run(run_id)
     assert (run.status, error_of(run)["errorCode"]) == ("failed", "SESSION_NOT_FOUND")
 
 

@@ -66,14 +66,14 @@ def check_events(run_id: str) -> None:
 
 def test_two_workers_complete_one_run(
     submit: Submit,
-    place: WorkerProcess,
+    worker: WorkerProcess,
     second: WorkerProcess,
     in_background: Background,
     tmp_path: Path,
 ) -> None:
     marks = [f"touch:{tmp_path / str(n)}" for n in range(15)]
     run_id = submit(*[step for mark in marks for step in (mark, "sleep:0.1")], shared=True)
-    in_background(place.work)
+    in_background(worker.work)
     until(lambda: is_going(run_id))
     assert second.work() == 0
     until(lambda: fresh(run_id).ended_at)
@@ -87,10 +87,10 @@ def test_two_workers_complete_one_run(
 
 
 def test_a_run_that_is_not_shared_stays_with_its_worker(
-    submit: Submit, place: WorkerProcess, in_background: Background
+    submit: Submit, worker: WorkerProcess, in_background: Background
 ) -> None:
     run_id = submit(*["sleep:0.05"] * 5)
-    work = in_background(place.work)
+    work = in_background(worker.work)
     until(lambda: is_going(run_id))
     assert work_sharing.find_shared_run("w2") is None
     work.join(20)
@@ -107,10 +107,10 @@ def test_a_worker_does_not_share_its_own_run_or_a_run_without_pending_steps(subm
 
 
 def test_steps_of_a_lost_helper_are_repeated(
-    submit: Submit, place: WorkerProcess, in_background: Background
+    submit: Submit, worker: WorkerProcess, in_background: Background
 ) -> None:
     run_id = submit("sleep:3", "ok", "ok", shared=True)
-    in_background(place.work)
+    in_background(worker.work)
     until(lambda: is_going(run_id))
     _, steps = help_with("w9", 1)
     until(lambda: fresh(run_id).done_steps == 2)
@@ -137,7 +137,7 @@ def test_a_late_write_of_a_lost_helper_is_refused(submit: Submit) -> None:
 
 
 def test_a_step_that_loses_three_helpers_fails_and_the_others_succeed(
-    submit: Submit, place: WorkerProcess
+    submit: Submit, worker: WorkerProcess
 ) -> None:
     run_id = submit("ok", "ok", shared=True)
     held = must_take("w1")
@@ -146,7 +146,7 @@ def test_a_step_that_loses_three_helpers_fails_and_the_others_succeed(
         lose(name)
         assert work_sharing.release_steps_of_lost_helpers() == 1
     release_lease(held, reason="test", active_ms=0)
-    place.work()
+    worker.work()
     run = fresh(run_id)
     assert (run.status, run.done_steps) == ("partial_success", 2)
     step = RunStep.objects.get(run=run, index=0)
@@ -155,13 +155,13 @@ def test_a_step_that_loses_three_helpers_fails_and_the_others_succeed(
 
 
 def test_a_new_lease_repeats_the_steps_of_helpers_and_refuses_their_writes(
-    submit: Submit, place: WorkerProcess
+    submit: Submit, worker: WorkerProcess
 ) -> None:
     run_id = submit("ok", "ok", shared=True)
     held = must_take("w0")
     share, _ = help_with("w2", 2)
     release_lease(held, reason="test", active_ms=0)
-    place.work()
+    worker.work()
     assert fresh(run_id).status == "succeeded"
     with pytest.raises(LeaseLost), work_sharing.lock_run(share):
         pass
@@ -169,13 +169,13 @@ def test_a_new_lease_repeats_the_steps_of_helpers_and_refuses_their_writes(
 
 def test_a_cancel_also_stops_the_helper(
     submit: Submit,
-    place: WorkerProcess,
+    worker: WorkerProcess,
     second: WorkerProcess,
     in_background: Background,
     principal: Principal,
 ) -> None:
     run_id = submit(*["sleep:30"] * 4, shared=True)
-    workers = [in_background(place.work)]
+    workers = [in_background(worker.work)]
     until(lambda: is_going(run_id))
     workers.append(in_background(second.work))
     until(lambda: RunStep.objects.filter(owner="w2", status="started").exists())
@@ -187,10 +187,10 @@ def test_a_cancel_also_stops_the_helper(
 
 
 def test_a_draining_helper_returns_its_steps(
-    submit: Submit, place: WorkerProcess, second: WorkerProcess, in_background: Background
+    submit: Submit, worker: WorkerProcess, second: WorkerProcess, in_background: Background
 ) -> None:
     run_id = submit("sleep:2", "sleep:30", "ok", shared=True, options={"timeoutMs": 60000})
-    in_background(place.work)
+    in_background(worker.work)
     until(lambda: is_going(run_id))
     helping = in_background(second.work)
     until(lambda: RunStep.objects.filter(owner="w2", status="started").exists())
@@ -198,14 +198,14 @@ def test_a_draining_helper_returns_its_steps(
     helping.join(5)
     assert not RunStep.objects.filter(owner="w2", status="started").exists()
     assert Run.objects.get(id=run_id).status == "running"
-    place.drain()
+    worker.drain()
 
 
 def test_the_timeout_of_the_run_also_ends_the_steps_of_helpers(
-    submit: Submit, place: WorkerProcess, second: WorkerProcess, in_background: Background
+    submit: Submit, worker: WorkerProcess, second: WorkerProcess, in_background: Background
 ) -> None:
     run_id = submit(*["sleep:30"] * 3, shared=True, options={"timeoutMs": 3000})
-    in_background(place.work)
+    in_background(worker.work)
     until(lambda: is_going(run_id))
     in_background(second.work)
     until(lambda: fresh(run_id).ended_at)

@@ -42,7 +42,7 @@ def notes(tmp_path: Path) -> Path:
 @pytest.fixture
 def taken(
     principal: Principal,
-    place: WorkerProcess,
+    worker: WorkerProcess,
     make_task: Make,
     notes: Path,
     tmp_path: Path,
@@ -51,7 +51,7 @@ def taken(
     """A task that was taken over between two calls of its run, which is now suspended."""
     gate = tmp_path / "gate"
     task_id = make_task(f"note {notes} a; until {gate}; note {notes} b; say all noted")
-    working = in_background(place.work)
+    working = in_background(worker.work)
     until(notes.exists)
     take_over_task(principal=principal, task_id=task_id)
     gate.touch()
@@ -69,45 +69,45 @@ def test_a_call_in_flight_ends_and_no_further_tool_is_called(taken: str, notes: 
 
 
 def test_the_clock_of_the_run_stops_until_the_page_is_returned(
-    taken: str, principal: Principal, place: WorkerProcess, notes: Path
+    taken: str, principal: Principal, worker: WorkerProcess, notes: Path
 ) -> None:
     before = Run.objects.get().active_ms
-    place.work()  # no run can be claimed
+    worker.work()  # no run can be claimed
     assert Run.objects.get().active_ms == before
     assert resume_task(principal=principal, task_id=taken)["status"] == "running"
-    place.work()
+    worker.work()
     assert (notes.read_text(), Run.objects.get().status) == ("ab", "succeeded")
     assert status(taken) == "completed"
 
 
 def test_a_run_that_has_not_started_does_not_start_during_a_takeover(
-    principal: Principal, place: WorkerProcess, make_task: Make
+    principal: Principal, worker: WorkerProcess, make_task: Make
 ) -> None:
     task_id = make_task("say hi")
     take_over_task(principal=principal, task_id=task_id)
-    place.work()
+    worker.work()
     assert (Run.objects.get().status, status(task_id)) == ("queued", "takeover")
     resume_task(principal=principal, task_id=task_id)
-    place.work()
+    worker.work()
     assert (Run.objects.get().status, status(task_id)) == ("succeeded", "completed")
 
 
 def test_a_message_during_a_takeover_waits_until_the_page_is_returned(
-    principal: Principal, place: WorkerProcess, make_task: Make, say: Say
+    principal: Principal, worker: WorkerProcess, make_task: Make, say: Say
 ) -> None:
     task_id = make_task()
     take_over_task(principal=principal, task_id=task_id)
     assert say(task_id, "say hi")["queued"] is True
-    place.work()
+    worker.work()
     assert status(task_id) == "takeover"
     resume_task(principal=principal, task_id=task_id)
-    place.work()
+    worker.work()
     assert status(task_id) == "completed"
 
 
 def test_a_run_that_ends_during_a_takeover_leaves_the_page_with_the_person(
     principal: Principal,
-    place: WorkerProcess,
+    worker: WorkerProcess,
     make_task: Make,
     say: Say,
     tmp_path: Path,
@@ -116,7 +116,7 @@ def test_a_run_that_ends_during_a_takeover_leaves_the_page_with_the_person(
     gate = tmp_path / "gate"
     task_id = make_task(f"use browser_click; until {gate}")
     second = say(task_id, "say hi")
-    working = in_background(place.work)
+    working = in_background(worker.work)
     until(lambda: Task.objects.get().used_browser)
     take_over_task(principal=principal, task_id=task_id)
     gate.touch()
@@ -129,7 +129,7 @@ def test_a_run_that_ends_during_a_takeover_leaves_the_page_with_the_person(
 
 def test_a_page_returned_before_the_run_suspends_keeps_the_run_running(
     principal: Principal,
-    place: WorkerProcess,
+    worker: WorkerProcess,
     make_task: Make,
     notes: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -146,7 +146,7 @@ def test_a_page_returned_before_the_run_suspends_keeps_the_run_running(
 
     for module in ("engine", "suspension"):
         monkeypatch.setattr(f"runs.execution.{module}.hit", give_back_first)
-    place.work()
+    worker.work()
     run = Run.objects.get()
     assert (notes.read_text(), run.status, run.epoch > 1) == ("a", "succeeded", True)
     assert "run.waiting" in events(run)
@@ -174,7 +174,7 @@ def later(minutes: int) -> None:
 
 
 def test_a_page_that_is_not_returned_fails_its_run_and_starts_the_next(
-    taken: str, say: Say, place: WorkerProcess
+    taken: str, say: Say, worker: WorkerProcess
 ) -> None:
     second = say(taken, "say hi")
     later(29)
@@ -184,7 +184,7 @@ def test_a_page_that_is_not_returned_fails_its_run_and_starts_the_next(
     failed = Run.objects.get(status="failed")
     assert (failed.error or {})["errorCode"] == "RUN_TIMEOUT"
     assert Run.objects.get(id=second["runId"]).ready
-    place.work()
+    worker.work()
     assert status(taken) == "completed"
 
 
@@ -199,9 +199,9 @@ def test_an_expired_takeover_of_an_idle_task_only_ends(
     assert TaskEvent.objects.filter(task_id=taken).latest("seq").data["status"] == "error"
 
 
-def test_a_task_is_deleted_after_its_runs(place: WorkerProcess, make_task: Make) -> None:
+def test_a_task_is_deleted_after_its_runs(worker: WorkerProcess, make_task: Make) -> None:
     task_id = make_task("say hi")
-    place.work()
+    worker.work()
     fresh = make_task()
     month = timedelta(days=31)
     Task.objects.filter(id=task_id).update(updated_at=F("updated_at") - month)

@@ -63,11 +63,11 @@ def test_a_task_without_a_message_waits_for_its_first(
 
 
 def test_a_message_becomes_a_run_and_its_answer_becomes_a_message(
-    principal: Principal, place: WorkerProcess, make_task: Make
+    principal: Principal, worker: WorkerProcess, make_task: Make
 ) -> None:
     task_id = make_task("say it is done")
     assert status(task_id) == "running"
-    place.work()
+    worker.work()
     assert status(task_id) == "completed"
     assert talk(principal, task_id) == [("user", "say it is done"), ("assistant", "it is done")]
     run = Run.objects.get()
@@ -75,10 +75,10 @@ def test_a_message_becomes_a_run_and_its_answer_becomes_a_message(
 
 
 def test_the_log_has_messages_run_events_and_status_updates(
-    place: WorkerProcess, make_task: Make
+    worker: WorkerProcess, make_task: Make
 ) -> None:
     task_id = make_task("say it; use browser_click; output 42")
-    place.work()
+    worker.work()
     told = types(task_id)
     assert told[:3] == ["message", "run.queued", "statusUpdate"]
     left_out = ("step", "run.", "arti")
@@ -107,32 +107,32 @@ def test_the_log_has_messages_run_events_and_status_updates(
     ],
 )
 def test_the_outcome_of_a_run_sets_the_status_of_its_task(
-    place: WorkerProcess, make_task: Make, message: str, ends: str
+    worker: WorkerProcess, make_task: Make, message: str, ends: str
 ) -> None:
     task_id = make_task(message)
-    place.work()
+    worker.work()
     assert status(task_id) == ends
 
 
 def test_browser_use_of_an_earlier_run_does_not_affect_the_next_status(
-    place: WorkerProcess, make_task: Make, say: Say
+    worker: WorkerProcess, make_task: Make, say: Say
 ) -> None:
     task_id = make_task("use browser_click")
-    place.work()
+    worker.work()
     say(task_id, "say hi")
-    place.work()
+    worker.work()
     assert status(task_id) == "completed"
 
 
 def test_a_second_message_waits_for_the_end_of_the_first_run(
-    place: WorkerProcess, make_task: Make, say: Say, principal: Principal
+    worker: WorkerProcess, make_task: Make, say: Say, principal: Principal
 ) -> None:
     task_id = make_task("say one")
     second = say(task_id, "say two")
     third = say(task_id, "say three")
     assert (second["queued"], third["queued"]) == (True, True)
     assert OutboxEntry.objects.count() == 1
-    place.work()
+    worker.work()
     ended = Run.objects.order_by("ended_at").values_list("inputs__goal", flat=True)
     assert list(ended) == ["say one", "say two", "say three"]
     times = Run.objects.order_by("started_at").values_list("started_at", "ended_at")
@@ -143,11 +143,11 @@ def test_a_second_message_waits_for_the_end_of_the_first_run(
 
 
 def test_a_failed_run_starts_the_run_of_the_next_message(
-    place: WorkerProcess, make_task: Make, say: Say
+    worker: WorkerProcess, make_task: Make, say: Say
 ) -> None:
     task_id = make_task("fail")
     say(task_id, "say two")
-    place.work()
+    worker.work()
     assert status(task_id) == "completed"
     assert "error" not in [
         event.data["status"] for event in TaskEvent.objects.filter(type="statusUpdate")
@@ -162,7 +162,7 @@ def test_a_message_can_refuse_to_wait(make_task: Make, say: Say) -> None:
 
 
 def test_a_message_can_interrupt_the_runs_before_it(
-    place: WorkerProcess, make_task: Make, say: Say
+    worker: WorkerProcess, make_task: Make, say: Say
 ) -> None:
     task_id = make_task("say one")
     say(task_id, "say two")
@@ -170,7 +170,7 @@ def test_a_message_can_interrupt_the_runs_before_it(
     assert told["queued"] is False
     ends = dict(Run.objects.values_list("inputs__goal", "status"))
     assert ends == {"say one": "canceled", "say two": "canceled", "say three": "queued"}
-    place.work()
+    worker.work()
     assert (Run.objects.get(id=told["runId"]).status, status(task_id)) == ("succeeded", "completed")
 
 
@@ -202,15 +202,15 @@ def test_a_repeated_key_with_another_first_message_is_a_conflict(make_task: Make
 
 
 def test_stop_ends_the_running_run_and_the_queued_ones(
-    place: WorkerProcess, principal: Principal, make_task: Make, say: Say
+    worker: WorkerProcess, principal: Principal, make_task: Make, say: Say
 ) -> None:
     task_id = make_task("say one")
     say(task_id, "say two")
     assert stop_task(principal=principal, task_id=task_id)["status"] == "completed"
     assert set(Run.objects.values_list("status", flat=True)) == {"canceled"}
-    place.work()
+    worker.work()
     say(task_id, "say three")
-    place.work()
+    worker.work()
     assert status(task_id) == "completed"
 
 
@@ -225,10 +225,10 @@ def test_a_canceled_run_starts_the_next_one(
 
 
 def test_a_run_of_a_task_cannot_be_retried_outside_the_task(
-    principal: Principal, place: WorkerProcess, make_task: Make
+    principal: Principal, worker: WorkerProcess, make_task: Make
 ) -> None:
     task_id = make_task("fail")
-    place.work()
+    worker.work()
     with pytest.raises(Conflict) as refused:
         retry_run(principal=principal, run_id=Run.objects.get().id)
     assert (refused.value.details, Run.objects.count()) == ({"taskId": task_id}, 1)
@@ -267,10 +267,10 @@ def test_a_message_that_the_template_refuses_leaves_no_rows(
 
 
 def test_a_run_reads_the_messages_before_it(
-    place: WorkerProcess, make_task: Make, say: Say
+    worker: WorkerProcess, make_task: Make, say: Say
 ) -> None:
     task_id = make_task("say one")
-    place.work()
+    worker.work()
     second = say(task_id, "say two")
     say(task_id, "say three")
     before = messages_before(task_id=task_id, run_id=second["runId"])
@@ -281,21 +281,21 @@ def test_a_run_reads_the_messages_before_it(
 
 
 def test_a_step_reads_the_messages_before_it(
-    place: WorkerProcess, make_task: Make, say: Say
+    worker: WorkerProcess, make_task: Make, say: Say
 ) -> None:
     task_id = make_task("say one")
     say(task_id, "recall")
-    place.work()
+    worker.work()
     told = TaskEvent.objects.filter(task_id=task_id, type="chatDelta").order_by("seq")
     words = "".join(data["content"] for data in told.values_list("data", flat=True))
     assert words == "one say one, one "  # the step's own words, then the earlier ones
 
 
 def test_actions_and_status_changes_of_a_task_are_audited(
-    place: WorkerProcess, principal: Principal, make_task: Make
+    worker: WorkerProcess, principal: Principal, make_task: Make
 ) -> None:
     task_id = make_task("say one")
-    place.work()
+    worker.work()
     stop_task(principal=principal, task_id=task_id)
     rows = AuditEntry.objects.filter(resource_type="task", resource_id=task_id).order_by("id")
     assert list(rows.values_list("action", flat=True)) == [

@@ -38,37 +38,37 @@ def talk(principal: Principal, task_id: str) -> list[tuple[str, str]]:
 
 
 @pytest.fixture
-def asking(place: WorkerProcess, make_task: Make) -> str:
+def asking(worker: WorkerProcess, make_task: Make) -> str:
     """A task whose run has asked its user a question."""
     task_id = make_task("ask when?; say thanks")
-    place.work()
+    worker.work()
     assert Run.objects.get().waiting_for["question"] == "when?"
     return task_id
 
 
 @pytest.fixture
-def confirming(place: WorkerProcess, make_task: Make, tmp_path: Path) -> str:
+def confirming(worker: WorkerProcess, make_task: Make, tmp_path: Path) -> str:
     """A task whose run waits for the confirmation of a call."""
     create_rule(RuleFields("confirm", tool="test_note"), actor="t")
     task_id = make_task(f"note {tmp_path / 'notes'} a; say noted")
-    place.work()
+    worker.work()
     assert Run.objects.get().waiting_for["type"] == "confirmation"
     return task_id
 
 
 def test_one_of_many_concurrent_messages_is_the_answer_and_the_others_start_runs(
-    place: WorkerProcess, asking: str, say: Say
+    worker: WorkerProcess, asking: str, say: Say
 ) -> None:
     told = at_once([partial(say, asking, f"say {n}") for n in range(6)])
     assert len({one["runId"] for one in told}) == 6
-    place.work()
+    worker.work()
     assert set(Run.objects.values_list("status", flat=True)) == {"succeeded"}
     assert (Run.objects.count(), status(asking)) == (6, "completed")
 
 
 def test_a_message_that_comes_after_another_answer_becomes_a_run(
     principal: Principal,
-    place: WorkerProcess,
+    worker: WorkerProcess,
     asking: str,
     say: Say,
     monkeypatch: pytest.MonkeyPatch,
@@ -84,15 +84,15 @@ def test_a_message_that_comes_after_another_answer_becomes_a_run(
     monkeypatch.setattr("runs.conversations.services.answer_run", late)
     told = say(asking, "say mine")
     assert told["runId"] != run_id
-    place.work()
+    worker.work()
     assert Run.objects.get(id=told["runId"]).status == "succeeded"
 
 
 def test_a_message_that_refuses_to_wait_can_still_be_the_answer(
-    place: WorkerProcess, asking: str, say: Say
+    worker: WorkerProcess, asking: str, say: Say
 ) -> None:
     assert say(asking, "at two", on_busy="refuse")["runId"] == Run.objects.get().id
-    place.work()
+    worker.work()
     assert Run.objects.get().status == "succeeded"
 
 
@@ -118,11 +118,11 @@ def test_a_page_lost_while_a_question_waits_is_reported_as_lost(
 
 
 def test_a_question_is_stored_as_a_message(
-    principal: Principal, place: WorkerProcess, asking: str, say: Say
+    principal: Principal, worker: WorkerProcess, asking: str, say: Say
 ) -> None:
     assert talk(principal, asking)[1:] == [("assistant", "when?")]
     say(asking, "at two")
-    place.work()
+    worker.work()
     assert talk(principal, asking)[1:] == [
         ("assistant", "when?"),
         ("user", "at two"),
@@ -131,11 +131,11 @@ def test_a_question_is_stored_as_a_message(
 
 
 def test_an_answer_sent_directly_to_the_run_is_stored_as_a_message(
-    principal: Principal, place: WorkerProcess, asking: str
+    principal: Principal, worker: WorkerProcess, asking: str
 ) -> None:
     answer_run(principal=principal, run_id=Run.objects.get().id, answer="at two")
     assert (talk(principal, asking)[-1], status(asking)) == (("user", "at two"), "running")
-    place.work()
+    worker.work()
     assert status(asking) == "completed"
 
 
@@ -159,7 +159,7 @@ def test_a_task_resumed_while_its_run_waits_for_the_user_is_ongoing(
 @pytest.mark.parametrize("how", [resume_task, stop_task])
 def test_a_run_that_failed_during_a_takeover_sets_the_status_error(
     principal: Principal,
-    place: WorkerProcess,
+    worker: WorkerProcess,
     make_task: Make,
     tmp_path: Path,
     in_background: Background,
@@ -167,7 +167,7 @@ def test_a_run_that_failed_during_a_takeover_sets_the_status_error(
 ) -> None:
     gate = tmp_path / "gate"
     task_id = make_task(f"until {gate}; fail")
-    working = in_background(place.work)
+    working = in_background(worker.work)
     until(lambda: Run.objects.get().status == "running")
     take_over_task(principal=principal, task_id=task_id)
     gate.touch()
@@ -194,9 +194,9 @@ def test_an_interrupt_starts_no_run_that_it_then_cancels(
 
 
 def test_concurrent_messages_are_numbered_without_gaps(
-    place: WorkerProcess, asking: str, say: Say
+    worker: WorkerProcess, asking: str, say: Say
 ) -> None:
     at_once([partial(say, asking, f"say {n}") for n in range(4)])
-    place.work()
+    worker.work()
     numbers = TaskMessage.objects.order_by("number").values_list("number", flat=True)
     assert list(numbers) == list(range(1, Task.objects.get().messages_count + 1))

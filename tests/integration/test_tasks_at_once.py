@@ -29,13 +29,13 @@ def status(task_id: str) -> str:
 
 
 def test_concurrent_messages_each_get_one_answer(
-    place: WorkerProcess, make_task: Make, say: Say
+    worker: WorkerProcess, make_task: Make, say: Say
 ) -> None:
     task_id = make_task()
     told = at_once([partial(say, task_id, f"say {n}") for n in range(8)])
     assert [one["queued"] for one in told].count(False) == 1
     assert sorted(TaskMessage.objects.values_list("number", flat=True)) == list(range(1, 9))
-    place.work()
+    worker.work()
     assert set(Run.objects.values_list("status", flat=True)) == {"succeeded"}
     check_log(task_id)
 
@@ -49,7 +49,11 @@ def test_concurrent_messages_with_one_key_are_one_message(make_task: Make, say: 
 
 
 def test_a_task_still_works_after_concurrent_messages_stops_and_takeovers(
-    place: WorkerProcess, principal: Principal, make_task: Make, say: Say, in_background: Background
+    worker: WorkerProcess,
+    principal: Principal,
+    make_task: Make,
+    say: Say,
+    in_background: Background,
 ) -> None:
     task_id = make_task("say one")
     resume = partial(resume_task, principal=principal, task_id=task_id)
@@ -60,13 +64,13 @@ def test_a_task_still_works_after_concurrent_messages_stops_and_takeovers(
         partial(take_over_task, principal=principal, task_id=task_id),
     ]
     for _ in range(3):
-        working = in_background(place.work)
+        working = in_background(worker.work)
         at_once(deeds)
         resume() if status(task_id) == "takeover" else None
         working.join(30)
     start_waiting_runs()
     say(task_id, "say last")
-    place.work()
+    worker.work()
     assert not Run.objects.filter(ended_at__isnull=True).exists()
     assert Run.objects.get(inputs__goal="say last").status == "succeeded"
     assert status(task_id) == "completed"

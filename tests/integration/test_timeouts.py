@@ -26,9 +26,9 @@ Ended = Callable[[str], Run]
 
 
 def test_a_run_that_times_out_fails_with_its_partial_results(
-    submit: Submit, ended: Ended, principal: Principal
+    submit: Submit, execute_run: Ended, principal: Principal
 ) -> None:
-    run = ended(submit("ok", "sleep:60", "ok", options={"timeoutMs": 15_000}))
+    run = execute_run(submit("ok", "sleep:60", "ok", options={"timeoutMs": 15_000}))
     assert (run.status, error_of(run)["errorCode"]) == ("failed", "RUN_TIMEOUT")
     assert error_of(run)["details"] == {"succeededSteps": 1, "totalSteps": 3}
     assert error_of(run)["step"]["step"] == 1
@@ -49,57 +49,57 @@ def test_a_run_that_times_out_fails_with_its_partial_results(
     assert orjson.loads(whole["data"]) == {"done": 1}
 
 
-def test_time_in_the_queue_does_not_count_in_async_mode(submit: Submit, ended: Ended) -> None:
+def test_time_in_the_queue_does_not_count_in_async_mode(submit: Submit, execute_run: Ended) -> None:
     run_id = submit("ok", options={"timeoutMs": 2000})
     Run.objects.filter(id=run_id).update(created_at=datetime.now(UTC) - timedelta(hours=1))
-    assert ended(run_id).status == "succeeded"
+    assert execute_run(run_id).status == "succeeded"
 
 
 def test_time_in_the_queue_counts_in_sync_mode_and_an_expired_run_starts_no_step(
-    odd: Submit, ended: Ended, tmp_path: Path
+    submit_odd: Submit, execute_run: Ended, tmp_path: Path
 ) -> None:
     file = tmp_path / "f"
-    run_id = odd("mark x", file=str(file), options={"mode": "sync", "timeoutMs": 2000})
+    run_id = submit_odd("mark x", file=str(file), options={"mode": "sync", "timeoutMs": 2000})
     Run.objects.filter(id=run_id).update(created_at=datetime.now(UTC) - timedelta(seconds=3))
-    run = ended(run_id)
+    run = execute_run(run_id)
     assert error_of(run)["errorCode"] == "RUN_TIMEOUT"
     assert not file.exists()
     assert RunStep.objects.get(run=run).status == "pending"
 
 
-def test_the_clock_continues_from_the_last_lease(submit: Submit, ended: Ended) -> None:
+def test_the_clock_continues_from_the_last_lease(submit: Submit, execute_run: Ended) -> None:
     run_id = submit("sleep:600", options={"timeoutMs": 300_000})
     Run.objects.filter(id=run_id).update(active_ms=299_800)
     began = time.monotonic()
-    run = ended(run_id)
+    run = execute_run(run_id)
     assert time.monotonic() - began < 150
     assert error_of(run)["errorCode"] == "RUN_TIMEOUT"
     assert run.active_ms >= 300_000
 
 
 def test_a_run_whose_time_was_used_up_by_lost_workers_starts_no_step(
-    odd: Submit, ended: Ended, tmp_path: Path
+    submit_odd: Submit, execute_run: Ended, tmp_path: Path
 ) -> None:
     file = tmp_path / "f"
-    run_id = odd("mark x", file=str(file), options={"timeoutMs": 1000})
+    run_id = submit_odd("mark x", file=str(file), options={"timeoutMs": 1000})
     Run.objects.filter(id=run_id).update(active_ms=1000, status="running", epoch=2)
-    assert error_of(ended(run_id))["errorCode"] == "RUN_TIMEOUT"
+    assert error_of(execute_run(run_id))["errorCode"] == "RUN_TIMEOUT"
     assert not file.exists()
 
 
 def test_a_step_has_its_own_timeout_and_the_run_continues(
-    submit: Submit, ended: Ended, monkeypatch: pytest.MonkeyPatch
+    submit: Submit, execute_run: Ended, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Stepwise, "step_timeout_ms", 200)
     monkeypatch.setattr(Stepwise, "step_retries", 0)
-    run = ended(submit("sleep:30", "ok"))
+    run = execute_run(submit("sleep:30", "ok"))
     assert run.status == "partial_success"
     error = error_of(RunStep.objects.get(run=run, index=0))
     assert (error["errorCode"], error["retryable"]) == ("STEP_EXECUTION_FAILED", True)
 
 
 def test_a_step_that_ends_at_the_timeout_is_in_the_journal(
-    submit: Submit, place: WorkerProcess, monkeypatch: pytest.MonkeyPatch
+    submit: Submit, worker: WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_id = submit("ok", "ok", "sleep:30", options={"timeoutMs": 60_000}, concurrency=3)
     take_up = engine.Execution._process
@@ -109,7 +109,7 @@ def test_a_step_that_ends_at_the_timeout_is_in_the_journal(
         self._deadline = time.monotonic()
 
     monkeypatch.setattr(engine.Execution, "_process", slowly)
-    place.work()
+    worker.work()
     run = fresh(run_id)
     assert error_of(run)["errorCode"] == "RUN_TIMEOUT"
     steps = RunStep.objects.filter(run_id=run_id, status="succeeded").count()
@@ -118,18 +118,18 @@ def test_a_step_that_ends_at_the_timeout_is_in_the_journal(
 
 
 def test_a_full_storage_does_not_hide_the_timeout(
-    submit: Submit, ended: Ended, monkeypatch: pytest.MonkeyPatch
+    submit: Submit, execute_run: Ended, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*args: object, **kwargs: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(outcome, "store_blob", full)
-    run = ended(submit("ok", "sleep:30", options={"timeoutMs": 500}))
+    run = execute_run(submit("ok", "sleep:30", options={"timeoutMs": 500}))
     assert error_of(run)["errorCode"] == "RUN_TIMEOUT"
 
 
 def test_a_full_storage_at_the_end_fails_the_run_and_keeps_its_steps(
-    odd: Submit, ended: Ended, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    submit_odd: Submit, execute_run: Ended, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The step succeeded, so a later retry does not repeat it."""
 
@@ -137,7 +137,7 @@ def test_a_full_storage_at_the_end_fails_the_run_and_keeps_its_steps(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(outcome, "store_blob", full)
-    run = ended(odd("mark x", file=str(tmp_path / "f"), effect="once"))
+    run = execute_run(submit_odd("mark x", file=str(tmp_path / "f"), effect="once"))
     assert error_of(run)["errorCode"] == "EXECUTION_ERROR"
     assert error_of(run)["details"]["causeCode"] == "STORAGE"
     assert "space" not in error_of(run)["message"]

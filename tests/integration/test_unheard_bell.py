@@ -79,25 +79,25 @@ def test_the_sweeper_sends_wakeups_even_while_one_is_in_flight(
 
 
 def test_a_busy_worker_sends_a_wakeup_for_the_next_queued_run(
-    submit: Submit, place: WorkerProcess, in_background: Background
+    submit: Submit, worker: WorkerProcess, in_background: Background
 ) -> None:
     runs = [submit("sleep:600"), submit("sleep:600")]
-    in_background(place.work)
+    in_background(worker.work)
     until(lambda: Run.objects.filter(id=runs[0], status="running").exists())
     until(lambda: runs[1] in rung)
     assert Run.objects.get(id=runs[1]).status == "queued"
-    place.drain()
+    worker.drain()
 
 
 def test_a_worker_sends_no_wakeup_while_no_slot_is_free(
-    submit: Submit, place: WorkerProcess, in_background: Background
+    submit: Submit, worker: WorkerProcess, in_background: Background
 ) -> None:
     with override_settings(MAX_CONCURRENT_RUNS=1):
         runs = [submit("sleep:600"), submit("sleep:600")]
-        in_background(place.work)
+        in_background(worker.work)
         until(lambda: Run.objects.filter(id=runs[0], status="running").exists())
         wakeup_dedup.mark_received()
         rung.clear()
         time.sleep(0.5)  # several polls
         assert rung == []
-        place.drain()
+        worker.drain()

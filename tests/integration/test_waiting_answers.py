@@ -31,13 +31,13 @@ pytest_plugins = ["tests.support.people_fixtures"]
 
 
 def test_a_refused_step_fails_and_names_the_decision(
-    place: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
+    worker: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
     run = call("note:a", "risk:b")
-    place.work()
+    worker.work()
     number = asked(run)
     say(run, refuse)
-    place.work()
+    worker.work()
     error = fresh(run).error or {}
     assert (fresh(run).status, notes()) == ("failed", "a")
     assert error["errorCode"] == "POLICY_DENIED"
@@ -46,24 +46,24 @@ def test_a_refused_step_fails_and_names_the_decision(
 
 
 def test_a_step_not_confirmed_in_time_fails_as_expired(
-    place: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
+    worker: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
     run = call("risk:b")
-    place.work()
+    worker.work()
     Confirmation.objects.update(expires_at=datetime.now(UTC) - timedelta(seconds=1))
     resume_settled_runs()
-    place.work()
+    worker.work()
     error = fresh(run).error or {}
     assert (error["errorCode"], error["details"]["because"]) == ("POLICY_DENIED", "expired")
     assert notes() == ""
 
 
 def test_no_confirmation_is_requested_for_a_denied_step(
-    place: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
+    worker: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
     create_rule(RuleFields("deny", scope="agent", scope_id="local", tool="test_risk"), actor="t")
     run = call("risk:b")
-    place.work()
+    worker.work()
     error = fresh(run).error or {}
     assert (error["errorCode"], error["details"]["because"]) == ("POLICY_DENIED", "rule")
     assert not Decision.objects.exists()
@@ -71,46 +71,46 @@ def test_no_confirmation_is_requested_for_a_denied_step(
 
 
 def test_a_deny_rule_created_later_overrides_the_approval(
-    place: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
+    worker: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
     run = call("risk:b")
-    place.work()
+    worker.work()
     say(run)
     create_rule(RuleFields("deny", tool="*"), actor="t")
-    place.work()
+    worker.work()
     assert ((fresh(run).error or {})["errorCode"], notes()) == ("POLICY_DENIED", "")
 
 
 def test_changed_arguments_invalidate_the_approval(
-    place: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str], tmp_path: Path
+    worker: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str], tmp_path: Path
 ) -> None:
     source = tmp_path / "source"
     source.write_text("harmless")
     run = call(f"from:{source}")
-    place.work()
+    worker.work()
     first = asked(run)
     say(run)
     source.write_text("harmful")
-    place.work()
+    worker.work()
     assert notes() == ""
     assert asked(run) != first
     assert Decision.objects.get(pk=asked(run)).arguments["text"] == "harmful"
     say(run)
-    place.work()
+    worker.work()
     assert notes() == "harmful"
 
 
 def test_a_suspended_run_can_be_canceled(
-    place: WorkerProcess, principal: Principal, call: Callable[..., Run], notes: Callable[[], str]
+    worker: WorkerProcess, principal: Principal, call: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
     run = call("risk:b")
-    place.work()
+    worker.work()
     number = asked(run)
     assert cancel_run(principal=principal, run_id=run.id)["success"]
     assert Confirmation.objects.get().status == "withdrawn"
     with pytest.raises(Conflict):
         confirm(decision_id=number, by="admin:ann", how="admin")
-    assert (place.work(), notes(), fresh(run).status) == (0, "", "canceled")
+    assert (worker.work(), notes(), fresh(run).status) == (0, "", "canceled")
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has one writer at a time")
@@ -134,10 +134,10 @@ def test_a_confirmation_requested_during_a_cancel_is_withdrawn(
 
 
 def test_a_concurrent_cancel_and_confirm_have_one_outcome(
-    place: WorkerProcess, principal: Principal, call: Callable[..., Run], notes: Callable[[], str]
+    worker: WorkerProcess, principal: Principal, call: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
     run = call("risk:b")
-    place.work()
+    worker.work()
     number = asked(run)
 
     def approve() -> None:
@@ -145,39 +145,39 @@ def test_a_concurrent_cancel_and_confirm_have_one_outcome(
             confirm(decision_id=number, by="admin:ann", how="admin")
 
     at_once([approve, lambda: cancel_run(principal=principal, run_id=run.id), approve])
-    place.work()
+    worker.work()
     assert (fresh(run).status, notes()) == ("canceled", "")
 
 
 def test_the_scheduler_resumes_a_confirmed_run_whose_signal_was_lost(
-    place: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
+    worker: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
     run = call("risk:b")
-    place.work()
+    worker.work()
     Confirmation.objects.update(
         status="confirmed", decided_at=datetime.now(UTC), decided_by="admin:ann"
     )
     assert resume_settled_runs() == 1
     assert resume_settled_runs() == 0
-    place.work()
+    worker.work()
     assert (fresh(run).status, notes()) == ("succeeded", "b")
 
 
 def test_a_refusal_holds_after_its_rule_is_retired(
-    place: WorkerProcess, call: Callable[..., Run], asks: str, notes: Callable[[], str]
+    worker: WorkerProcess, call: Callable[..., Run], asks: str, notes: Callable[[], str]
 ) -> None:
     run = call("risk:b")
-    place.work()
+    worker.work()
     retire_rule(asks, actor="t")
     say(run, refuse)
-    place.work()
+    worker.work()
     assert ((fresh(run).error or {})["errorCode"], notes()) == ("POLICY_DENIED", "")
 
 
 def test_an_answer_does_not_confirm_a_call(
-    place: WorkerProcess, principal: Principal, call: Callable[..., Run]
+    worker: WorkerProcess, principal: Principal, call: Callable[..., Run]
 ) -> None:
     run = call("risk:b")
-    place.work()
+    worker.work()
     with pytest.raises(InvalidInput, match="waits for confirmation"):
         answer_run(principal=principal, run_id=run.id, answer="yes")

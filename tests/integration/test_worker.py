@@ -33,13 +33,13 @@ def started_steps() -> int:
 
 
 def test_a_drain_releases_the_run_at_once_and_another_worker_continues_it(
-    submit: Submit, place: WorkerProcess, in_background: Background
+    submit: Submit, worker: WorkerProcess, in_background: Background
 ) -> None:
     run_id = submit("ok", "sleep:30")
-    work = in_background(place.work)
+    work = in_background(worker.work)
     until(lambda: fresh(run_id).done_steps == 1 and started_steps())
     began = time.monotonic()
-    place.drain()
+    worker.drain()
     work.join(5)
     assert time.monotonic() - began < 2
     run = fresh(run_id)
@@ -49,30 +49,33 @@ def test_a_drain_releases_the_run_at_once_and_another_worker_continues_it(
 
 
 def test_a_drain_waits_for_a_once_step_to_end(
-    odd: Submit, place: WorkerProcess, in_background: Background, tmp_path: Path
+    submit_odd: Submit, worker: WorkerProcess, in_background: Background, tmp_path: Path
 ) -> None:
-    odd("mark first", file=str(tmp_path / "f"), effect="once")
-    work = in_background(place.work)
+    submit_odd("mark first", file=str(tmp_path / "f"), effect="once")
+    work = in_background(worker.work)
     until((tmp_path / "f").exists)
-    place.drain()
+    worker.drain()
     work.join(6)
     assert RunStep.objects.get().status == "succeeded"
 
 
 def test_a_step_that_ends_during_a_drain_is_in_the_journal(
-    submit: Submit, place: WorkerProcess, in_background: Background, monkeypatch: pytest.MonkeyPatch
+    submit: Submit,
+    worker: WorkerProcess,
+    in_background: Background,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The end of the step and the request to drain are in the inbox together."""
     run_id = submit("sleep:0.3", "sleep:30", effect="once", concurrency=2)
     take_up = engine.Execution._process
 
     def late(self: engine.Execution, item: object) -> None:
-        place.drain()
+        worker.drain()
         take_up(self, item)  # type: ignore[arg-type]
 
     monkeypatch.setattr(engine.Execution, "_process", late)
     monkeypatch.setattr(engine, "ONCE_GRACE_S", 0.1)
-    work = in_background(place.work)
+    work = in_background(worker.work)
     work.join(6)
     steps = RunStep.objects.filter(run_id=run_id).order_by("index")
     assert [step.status for step in steps] == ["succeeded", "started"]
@@ -80,18 +83,18 @@ def test_a_step_that_ends_during_a_drain_is_in_the_journal(
 
 
 def test_a_once_step_interrupted_by_a_drain_is_not_repeated(
-    odd: Submit,
-    place: WorkerProcess,
+    submit_odd: Submit,
+    worker: WorkerProcess,
     in_background: Background,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(engine, "ONCE_GRACE_S", 0.1)
     file = tmp_path / "f"
-    run_id = odd("mark slowly", file=str(file), effect="once")
-    work = in_background(place.work)
+    run_id = submit_odd("mark slowly", file=str(file), effect="once")
+    work = in_background(worker.work)
     until(file.exists)
-    place.drain()
+    worker.drain()
     work.join(6)
     assert WorkerProcess("w2").work() == 1
     run = fresh(run_id)
@@ -101,10 +104,10 @@ def test_a_once_step_interrupted_by_a_drain_is_not_repeated(
 
 
 def test_a_cancel_stops_the_steps_within_a_second(
-    submit: Submit, place: WorkerProcess, in_background: Background, principal: Principal
+    submit: Submit, worker: WorkerProcess, in_background: Background, principal: Principal
 ) -> None:
     run_id = submit("sleep:30")
-    work = in_background(place.work)
+    work = in_background(worker.work)
     until(started_steps)
     began = time.monotonic()
     cancel_run(principal=principal, run_id=run_id)
@@ -114,37 +117,37 @@ def test_a_cancel_stops_the_steps_within_a_second(
 
 
 def test_a_worker_given_up_stops_its_runs_and_takes_another_name(
-    submit: Submit, place: WorkerProcess, in_background: Background
+    submit: Submit, worker: WorkerProcess, in_background: Background
 ) -> None:
     run_id = submit("sleep:30")
-    in_background(place.work)
+    in_background(worker.work)
     until(started_steps)
     row = Worker.objects.get(id="w1")
     while not lease_expiry.end_leases_of_worker("w1", beat=row.beat, reason="paused"):
         row.refresh_from_db()
-    until(lambda: place.worker_id != "w1")
-    until(lambda: fresh(run_id).lease_owner == place.worker_id)  # its own thread continued with it
+    until(lambda: worker.worker_id != "w1")
+    until(lambda: fresh(run_id).lease_owner == worker.worker_id)  # its own thread continued with it
     assert (fresh(run_id).epoch, fresh(run_id).times_lost) == (3, 1)
-    place.drain()
+    worker.drain()
 
 
 def test_a_run_claimed_under_a_lost_name_is_released(
-    submit: Submit, place: WorkerProcess, in_background: Background
+    submit: Submit, worker: WorkerProcess, in_background: Background
 ) -> None:
     """A run claimed between the loss and its detection by the worker is released by the worker."""
     run_id = submit("sleep:30")
-    in_background(place.work)
+    in_background(worker.work)
     until(started_steps)
     Worker.objects.filter(id="w1").delete()
-    until(lambda: place.worker_id != "w1")
+    until(lambda: worker.worker_id != "w1")
     until(lambda: fresh(run_id).epoch > 1)
-    until(lambda: fresh(run_id).lease_owner in (None, place.worker_id))
-    place.drain()
+    until(lambda: fresh(run_id).lease_owner in (None, worker.worker_id))
+    worker.drain()
 
 
 def test_a_new_lease_of_the_same_run_is_watched_while_the_old_one_closes(
     submit: Submit,
-    place: WorkerProcess,
+    worker: WorkerProcess,
     in_background: Background,
     principal: Principal,
     monkeypatch: pytest.MonkeyPatch,
@@ -159,12 +162,12 @@ def test_a_new_lease_of_the_same_run_is_watched_while_the_old_one_closes(
 
     monkeypatch.setattr(RunningSteps, "close", slowly)
     run_id = submit("sleep:30")
-    first = in_background(place.work)
+    first = in_background(worker.work)
     until(started_steps)
     Run.objects.filter(id=run_id).update(lease_owner=None, epoch=2)
     Slot.objects.update(run_id=None, worker_id=None)
     assert closing.wait(5)
-    second = in_background(place.work)
+    second = in_background(worker.work)
     until(lambda: fresh(run_id).epoch == 3)
     time.sleep(1.2)  # the old one has closed
     cancel_run(principal=principal, run_id=run_id)
@@ -176,38 +179,44 @@ def test_a_new_lease_of_the_same_run_is_watched_while_the_old_one_closes(
 
 @override_settings(LEASE_GIVE_UP_S=0.5)
 def test_a_worker_without_a_heartbeat_releases_its_runs(
-    submit: Submit, place: WorkerProcess, in_background: Background, monkeypatch: pytest.MonkeyPatch
+    submit: Submit,
+    worker: WorkerProcess,
+    in_background: Background,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     run_id = submit("sleep:30")
-    work = in_background(place.work)
+    work = in_background(worker.work)
     until(started_steps)
 
     def away() -> None:
         raise OperationalError("the database is away")
 
-    monkeypatch.setattr(place.heartbeat, "beat", away)
+    monkeypatch.setattr(worker.heartbeat, "beat", away)
     until(lambda: fresh(run_id).epoch > 1, 5)
-    place.drain()
+    worker.drain()
     work.join(5)
     assert fresh(run_id).lease_owner is None
 
 
 @override_settings(LEASE_GIVE_UP_S=0.5)
 def test_a_heartbeat_that_hangs_in_the_database_still_releases_the_runs(
-    submit: Submit, place: WorkerProcess, in_background: Background, monkeypatch: pytest.MonkeyPatch
+    submit: Submit,
+    worker: WorkerProcess,
+    in_background: Background,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     run_id = submit("sleep:30")
-    in_background(place.work)
+    in_background(worker.work)
     until(started_steps)
     hangs = threading.Event()
-    monkeypatch.setattr(place.heartbeat, "beat", lambda: hangs.wait(8))
+    monkeypatch.setattr(worker.heartbeat, "beat", lambda: hangs.wait(8))
     until(lambda: fresh(run_id).epoch > 1, 5)
-    place.drain()
+    worker.drain()
     hangs.set()
 
 
 def test_a_database_outage_during_a_run_does_not_fail_the_run(
-    submit: Submit, place: WorkerProcess, monkeypatch: pytest.MonkeyPatch
+    submit: Submit, worker: WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Releasing fails twice as well before the database answers again."""
     run_id = submit("ok", "ok")
@@ -225,9 +234,9 @@ def test_a_database_outage_during_a_run_does_not_fail_the_run(
     monkeypatch.setattr(leases, "release_lease", release_lease)
     with monkeypatch.context() as broken:
         broken.setattr(writer, "write", away)
-        place.work()
+        worker.work()
     until(lambda: fresh(run_id).lease_owner is None)
-    place.work()
+    worker.work()
     assert (fresh(run_id).status, fresh(run_id).times_lost) == ("succeeded", 0)
 
 
@@ -244,8 +253,8 @@ def test_a_worker_that_failed_to_open_can_be_opened_again(
     made.close()
 
 
-def test_closing_marks_the_worker_as_gone_at_once(place: WorkerProcess) -> None:
-    place.close()
+def test_closing_marks_the_worker_as_gone_at_once(worker: WorkerProcess) -> None:
+    worker.close()
     assert Worker.objects.get(id="w1").lost_at is not None
     time.sleep(0.3)
     assert Worker.objects.filter(lost_at__isnull=True).count() == 0
@@ -253,14 +262,14 @@ def test_closing_marks_the_worker_as_gone_at_once(place: WorkerProcess) -> None:
 
 def test_a_session_that_fails_to_close_keeps_no_slot(
     submit: Submit,
-    place: WorkerProcess,
+    worker: WorkerProcess,
     principal: Principal,
     monkeypatch: pytest.MonkeyPatch,
     in_background: Background,
 ) -> None:
     monkeypatch.setattr(RunningSteps, "close", lambda self: 1 / 0)
     run_id = submit("sleep:30")
-    work = in_background(place.work)
+    work = in_background(worker.work)
     until(started_steps)
     cancel_run(principal=principal, run_id=run_id)
     work.join(5)
@@ -268,38 +277,38 @@ def test_a_session_that_fails_to_close_keeps_no_slot(
 
 
 def test_a_run_whose_template_is_missing_after_the_claim_fails(
-    submit: Submit, place: WorkerProcess, monkeypatch: pytest.MonkeyPatch
+    submit: Submit, worker: WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_id = submit("ok")
     monkeypatch.setattr(engine, "get_template", lambda template_id: None)
-    place.work()
+    worker.work()
     run = fresh(run_id)
     assert (run.status, error_of(run)["errorCode"]) == ("failed", "EXECUTION_ERROR")
     assert taken_slots() == []
 
 
 @override_settings(SWEEP_AFTER_S=0.2)
-def test_a_run_without_a_wakeup_is_still_claimed(submit: Submit, place: WorkerProcess) -> None:
+def test_a_run_without_a_wakeup_is_still_claimed(submit: Submit, worker: WorkerProcess) -> None:
     run_id = submit("ok")
     until(lambda: fresh(run_id).status == "succeeded")
 
 
 def test_the_heartbeat_saves_the_clock_of_a_long_step(
-    submit: Submit, place: WorkerProcess, in_background: Background
+    submit: Submit, worker: WorkerProcess, in_background: Background
 ) -> None:
     run_id = submit("sleep:30")
-    in_background(place.work)
+    in_background(worker.work)
     until(lambda: fresh(run_id).active_ms > 100)
-    place.drain()
+    worker.drain()
 
 
 def test_a_worker_that_registers_again_reports_its_new_name(
     principal: Principal,
 ) -> None:
     names: list[str] = []
-    place = WorkerProcess("w1", renamed=names.append)
-    place.heartbeat.register("w1")
+    worker = WorkerProcess("w1", renamed=names.append)
+    worker.heartbeat.register("w1")
     Worker.objects.filter(id="w1").update(lost_at=datetime.now(UTC))
-    place.heartbeat.beat()
-    assert names == [place.worker_id]
-    assert place.worker_id != "w1"
+    worker.heartbeat.beat()
+    assert names == [worker.worker_id]
+    assert worker.worker_id != "w1"

@@ -20,11 +20,11 @@ from tests.support.model_server import ModelServer
 
 
 @pytest.fixture
-def place(principal: Principal) -> Iterator[WorkerProcess]:
+def worker(principal: Principal) -> Iterator[WorkerProcess]:
     """Yield a worker in this process; it claims runs only when the test calls `work`."""
-    place = WorkerProcess()
-    yield place
-    place.close()
+    worker = WorkerProcess()
+    yield worker
+    worker.close()
     get_loop().submit(close_gateway()).result(30)
 
 

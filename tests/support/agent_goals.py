@@ -21,9 +21,9 @@ SCHEMA = {
 }
 
 
-def ended(run_id: str, place: WorkerProcess) -> Run:
+def ended(run_id: str, worker: WorkerProcess) -> Run:
     """Let the worker run until it finds no more work, and return the run."""
-    place.work()
+    worker.work()
     return Run.objects.get(id=run_id)
 
 

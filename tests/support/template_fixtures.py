@@ -46,12 +46,12 @@ def hand_in(principal: Principal) -> Callable[..., str]:
 
 
 @pytest.fixture
-def carry_out(hand_in: Callable[..., str], place: WorkerProcess, browser_closed: None) -> CarryOut:
+def carry_out(hand_in: Callable[..., str], worker: WorkerProcess, browser_closed: None) -> CarryOut:
     """Submit a run of a template, execute it, and return it; it must have ended."""
 
     def make(template_id: str, **inputs: Any) -> Run:
         run_id = hand_in(template_id, **inputs)
-        place.work()
+        worker.work()
         run = Run.objects.get(id=run_id)
         assert run.ended_at is not None, run.status
         return run

@@ -216,9 +216,9 @@ def test_a_text_has_the_required_bytes_only_if_it_has_all_of_them(texts: list[by
     st.lists(st.sampled_from(["word", "", "x word", "海风"]), max_size=5), st.booleans(), st.data()
 )
 def test_reported_lines_are_matched_as_in_the_whole_text(
-    lines: list[str], ended: bool, data: st.DataObject
+    lines: list[str], execute_run: bool, data: st.DataObject
 ) -> None:
-    text = "\n".join(lines).encode() + (b"\n" if ended else b"")
+    text = "\n".join(lines).encode() + (b"\n" if execute_run else b"")
     begins = [0, *(one.end() for one in re.finditer(b"\n", text) if one.end() < len(text))]
     told = sorted(data.draw(st.sets(st.sampled_from(begins), min_size=1)))
     for regex in ("word", "^$", "^.", "海"):
