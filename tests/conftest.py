@@ -55,7 +55,7 @@ def remote(principal: Principal) -> Principal:
 
 
 @pytest.fixture
-def stranger(principal: Principal) -> Principal:
+def outsider(principal: Principal) -> Principal:
     """Return a principal of another workspace."""
     place = ensure_workspace("elsewhere")
     return Principal("token:elsewhere", place.tenant_id, place.id, principal.scopes, "local")

@@ -57,7 +57,7 @@ def code_of(run: Run, model: ModelServer) -> str:
 def test_a_bad_model_output_gets_its_code_and_does_no_harm(
     row: Row,
     model: ModelServer,
-    goal: Callable[..., str],
+    submit_goal: Callable[..., str],
     worker: WorkerProcess,
     project: Path,
     agent_settings: Any,
@@ -67,7 +67,7 @@ def test_a_bad_model_output_gets_its_code_and_does_no_harm(
     agent_settings.LLM = replace(agent_settings.LLM, api_key=KEY, timeout_ms=3000)
     script, asked = said_in(row)
     model.script = list(script)
-    run_id = goal(**asked)
+    run_id = submit_goal(**asked)
     worker.work()
     run = Run.objects.get(id=run_id)
     assert code_of(run, model) == row.expect_code
@@ -76,6 +76,6 @@ def test_a_bad_model_output_gets_its_code_and_does_no_harm(
     assert not is_made_once or (project / "a.txt").read_text() == "x\n"
     assert seen(KEY, {"a row": every_row(), "a file": every_file()}) == []
     model.script = [complete("Well.")]
-    next_id = goal()
+    next_id = submit_goal()
     worker.work()
     assert Run.objects.get(id=next_id).status == "succeeded"

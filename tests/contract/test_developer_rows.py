@@ -75,12 +75,12 @@ def set_up(
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_each_row_gets_its_code(
     row: Row,
-    door: ToolDoor,
+    tool_client: ToolDoor,
     project: Path,
     set_up: Callable[[Row], dict[str, Any]],
     background_worker: None,
 ) -> None:
-    code, told = door.call(row.tool, set_up(row))
+    code, told = tool_client.call(row.tool, set_up(row))
     assert code == row.expect_code, told
     assert not (project / "leaked").exists()
     assert (project / "ran").exists() == (
@@ -91,7 +91,7 @@ def test_each_row_gets_its_code(
 
 
 def test_a_direct_call_finds_the_page_that_the_previous_call_opened(
-    door: ToolDoor,
+    tool_client: ToolDoor,
     project: Path,
     set_up: Callable[[Row], dict[str, Any]],
     local_server: PageServer,
@@ -100,8 +100,11 @@ def test_a_direct_call_finds_the_page_that_the_previous_call_opened(
     set_up(ROWS[0])
     page = "<title>Game</title><button onclick='fetch(\"/pressed\")'>Start</button>"
     url = local_server.add("/game", page)
-    assert door.call("browser_action", {"action": "open", "url": url}) == ("OK", {"ok": True})
-    assert door.call("browser_action", {"action": "click", "selector": "button"})[0] == "OK"
-    assert door.call("browser_action", {"action": "screenshot", "path": "a.png"})[0] == "OK"
+    assert tool_client.call("browser_action", {"action": "open", "url": url}) == (
+        "OK",
+        {"ok": True},
+    )
+    assert tool_client.call("browser_action", {"action": "click", "selector": "button"})[0] == "OK"
+    assert tool_client.call("browser_action", {"action": "screenshot", "path": "a.png"})[0] == "OK"
     assert (project / "a.png").read_bytes().startswith(b"\x89PNG")
     assert local_server.hits["/pressed"] == 1

@@ -129,8 +129,8 @@ def test_a_missing_scope_is_refused(principal: Principal) -> None:
     assert (error["errorCode"], error["details"]) == ("FORBIDDEN", {"scope": "runs:read"})
 
 
-def test_another_workspaces_run_is_not_found(host: Host, stranger: Principal) -> None:
-    other = StdioHost(PrincipalTransport(stranger))
+def test_another_workspaces_run_is_not_found(host: Host, outsider: Principal) -> None:
+    other = StdioHost(PrincipalTransport(outsider))
     run = {"templateId": "test_stepwise", "inputs": {"do": ["ok"]}, "options": {"mode": "async"}}
     theirs = structured(other.call("run_task_template", run))
     other.close()

@@ -99,7 +99,7 @@ def code_of(answer: dict[str, Any]) -> str:
 @pytest.fixture
 def scenery(
     principal: Principal,
-    stranger: Principal,
+    outsider: Principal,
     make_run: Callable[..., Run],
     make_artifact: Callable[..., str],
 ) -> None:
@@ -108,7 +108,7 @@ def scenery(
     make_run(id="run_ok", status="succeeded", result={"done": 1})
     make_run(id="run_canceled", status="canceled")
     make_run(id="run_expired", status="succeeded", ended_at=now - timedelta(hours=1))
-    make_run(id="run_of_other_user", status="running", workspace_id=stranger.workspace_id)
+    make_run(id="run_of_other_user", status="running", workspace_id=outsider.workspace_id)
     make_run(id="run_running", status="running", ready=False)
     contents = {
         "art_1000b": b"x" * 1000,
@@ -124,8 +124,8 @@ def scenery(
     named = Artifact.objects.filter
     named(id="art_expired").update(expired_at=now, expires_at=now)
     named(id="art_row_without_blob").update(sha256="0" * 64)
-    named(id="art_of_other_user").update(workspace_id=stranger.workspace_id)
-    for name, place in (("sess_of_other_user", stranger), ("sess_closed", principal)):
+    named(id="art_of_other_user").update(workspace_id=outsider.workspace_id)
+    for name, place in (("sess_of_other_user", outsider), ("sess_closed", principal)):
         BrowserSession.objects.create(
             id=name,
             tenant_id=place.tenant_id,

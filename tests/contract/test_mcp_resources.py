@@ -108,9 +108,9 @@ def test_a_bad_address_gets_its_code(host: Host, uri: str, told: tuple[int, str]
 
 
 def test_another_workspaces_resources_are_neither_listed_nor_readable(
-    host: Host, stranger: Principal, make_run: Callable[..., Run]
+    host: Host, outsider: Principal, make_run: Callable[..., Run]
 ) -> None:
-    run = make_run(workspace_id=stranger.workspace_id)
+    run = make_run(workspace_id=outsider.workspace_id)
     assert refused(host, f"continuity://runs/{run.id}") == (-32002, "RUN_NOT_FOUND")
     assert host.request("resources/list", {})["result"]["resources"] == []
 

@@ -40,8 +40,8 @@ def runner() -> Iterator[StubRunner]:
 
 
 @pytest.fixture
-def target_at(principal: Principal) -> MakeTarget:
-    """Return a function that creates a target with tools: `target_at(url, BASH, allow=["*"])`."""
+def make_target(principal: Principal) -> MakeTarget:
+    """Return a function that creates a target with tools: `make_target(url, BASH, allow=["*"])`."""
 
     def make(endpoint: str, *tools: Any, allow: tuple[str, ...] = (), **more: Any) -> Any:
         says = TargetFields(
@@ -67,9 +67,9 @@ def listed(host: Host) -> dict[str, dict[str, Any]]:
 
 
 def test_a_runners_tool_is_listed_with_its_schema_and_real_name(
-    host: Host, target_at: MakeTarget
+    host: Host, make_target: MakeTarget
 ) -> None:
-    target = target_at("http://127.0.0.1:1/", BASH, allow=("bash.exec",))
+    target = make_target("http://127.0.0.1:1/", BASH, allow=("bash.exec",))
     tool = listed(host)["bash_exec"]
     assert tool["inputSchema"] == SCHEMA
     assert tool["_meta"]["continuity"] == {"tool": "bash.exec", "targets": [target.id]}
@@ -82,11 +82,11 @@ def test_a_runners_tool_is_listed_with_its_schema_and_real_name(
 
 
 def test_the_tool_list_stays_valid_for_hosts_whatever_a_runner_offers(
-    host: Host, target_at: MakeTarget
+    host: Host, make_target: MakeTarget
 ) -> None:
     names = ["a.b", "a/b", "read_file", "工具", "x" * 128]
     odd = [{"name": name, "description": "d" * 3000} for name in names]
-    target_at("http://127.0.0.1:1/", *odd, allow=("*",))
+    make_target("http://127.0.0.1:1/", *odd, allow=("*",))
     target = ExecutionTarget.objects.get()
     rooted = {"type": "object", "oneOf": [{"required": ["a"]}], "properties": {"a b": {}}}
     target.catalogue = [{"name": "rooted", "description": "", "inputSchema": rooted}]
@@ -103,10 +103,10 @@ def test_the_tool_list_stays_valid_for_hosts_whatever_a_runner_offers(
 
 
 def test_a_tool_that_policy_denies_is_not_listed_and_a_call_is_denied(
-    host: Host, target_at: MakeTarget, runner: StubRunner
+    host: Host, make_target: MakeTarget, runner: StubRunner
 ) -> None:
-    target_at(runner.url, BASH, {"name": "deploy"})
-    target_at(runner.url, {"name": "off"}, allow=("off",), enabled=False, name="off")
+    make_target(runner.url, BASH, {"name": "deploy"})
+    make_target(runner.url, {"name": "off"}, allow=("off",), enabled=False, name="off")
     assert set(listed(host)) == {"bash_exec"}
     assert "A person has to confirm it" in listed(host)["bash_exec"]["description"]
     for name in ("deploy", "off"):
@@ -117,9 +117,9 @@ def test_a_tool_that_policy_denies_is_not_listed_and_a_call_is_denied(
 
 
 def test_a_call_is_performed_audited_and_returned_as_an_object(
-    host: Host, target_at: MakeTarget, runner: StubRunner
+    host: Host, make_target: MakeTarget, runner: StubRunner
 ) -> None:
-    target = target_at(runner.url, BASH, allow=("bash.exec",))
+    target = make_target(runner.url, BASH, allow=("bash.exec",))
     answer = structured(host.call("bash_exec", {"cmd": "printf hello"}))
     assert (answer["output"], answer["targetId"]) == ("hello", target.id)
     assert runner.asked[0].json["call"] == {"name": "bash.exec", "args": {"cmd": "printf hello"}}
@@ -130,9 +130,9 @@ def test_a_call_is_performed_audited_and_returned_as_an_object(
 
 
 def test_updates_are_sent_as_progress_if_the_host_requests_it(
-    host: Host, target_at: MakeTarget, runner: StubRunner
+    host: Host, make_target: MakeTarget, runner: StubRunner
 ) -> None:
-    target_at(runner.url, BASH, allow=("bash.exec",))
+    make_target(runner.url, BASH, allow=("bash.exec",))
     params = {"name": "bash_exec", "arguments": {"cmd": "x"}, "_meta": {"progressToken": "p"}}
     asked = host.begin("tools/call", params)
     messages = [host.receive()]
@@ -145,10 +145,10 @@ def test_updates_are_sent_as_progress_if_the_host_requests_it(
 
 
 def test_a_large_output_is_truncated_and_stored_whole_in_an_artifact(
-    host: Host, target_at: MakeTarget
+    host: Host, make_target: MakeTarget
 ) -> None:
     with stub_runner(saying({"ok": True, "output": "a" * 200_000})) as runner:
-        target_at(runner.url, BASH, allow=("bash.exec",))
+        make_target(runner.url, BASH, allow=("bash.exec",))
         answer = structured(host.call("bash_exec", {"cmd": "x"}))
     assert (answer["truncated"], len(answer["output"]) < 70_000) == (True, True)
     kept = structured(host.call("get_artifact", {"artifactId": answer["artifactId"]}))
@@ -156,19 +156,19 @@ def test_a_large_output_is_truncated_and_stored_whole_in_an_artifact(
 
 
 def test_a_runner_failure_is_returned_in_the_common_error_shape(
-    host: Host, target_at: MakeTarget
+    host: Host, make_target: MakeTarget
 ) -> None:
     with stub_runner(Line.reset) as runner:
-        target_at(runner.url, BASH, allow=("bash.exec",))
+        make_target(runner.url, BASH, allow=("bash.exec",))
         error = error_of(host.call("bash_exec", {"cmd": "x"}))
     assert error["errorCode"] == "TOOL_EXEC_FAILED"
     assert (error["details"]["effect"], len(runner.asked)) == ("unknown", 1)
 
 
 def test_a_call_requires_a_confirmation_if_policy_demands_one(
-    host: Host, target_at: MakeTarget, runner: StubRunner
+    host: Host, make_target: MakeTarget, runner: StubRunner
 ) -> None:
-    target_at(runner.url, BASH)
+    make_target(runner.url, BASH)
     error = error_of(host.call("bash_exec", {"cmd": "x"}))
     assert error["errorCode"] == "CONFIRMATION_REQUIRED"
     assert Decision.objects.get().tool == "bash.exec"
@@ -176,14 +176,14 @@ def test_a_call_requires_a_confirmation_if_policy_demands_one(
 
 
 def test_the_caller_chooses_the_runner_if_several_offer_a_tool(
-    host: Host, target_at: MakeTarget, runner: StubRunner
+    host: Host, make_target: MakeTarget, runner: StubRunner
 ) -> None:
     own = {
         "name": "deploy",
         "inputSchema": {"type": "object", "properties": {"targetId": {"type": "string"}}},
     }
-    first = target_at(runner.url, own, allow=("*",))
-    second = target_at(runner.url, own, allow=("*",), name="other")
+    first = make_target(runner.url, own, allow=("*",))
+    second = make_target(runner.url, own, allow=("*",), name="other")
     schema = listed(host)["deploy"]["inputSchema"]
     assert schema["required"] == ["continuityTarget"]
     assert set(schema["properties"]["continuityTarget"]["enum"]) == {first.id, second.id}
@@ -195,35 +195,35 @@ def test_the_caller_chooses_the_runner_if_several_offer_a_tool(
 
 
 def test_the_default_runner_is_used_if_the_call_names_none(
-    host: Host, target_at: MakeTarget, runner: StubRunner
+    host: Host, make_target: MakeTarget, runner: StubRunner
 ) -> None:
-    target_at(runner.url, BASH, allow=("*",), name="other")
-    default = target_at(runner.url, BASH, allow=("*",), is_default=True)
+    make_target(runner.url, BASH, allow=("*",), name="other")
+    default = make_target(runner.url, BASH, allow=("*",), is_default=True)
     assert listed(host)["bash_exec"]["inputSchema"]["required"] == ["cmd"]
     assert structured(host.call("bash_exec", {"cmd": "x"}))["targetId"] == default.id
 
 
 def test_refused_arguments_are_reported_and_audited(
-    host: Host, target_at: MakeTarget, runner: StubRunner
+    host: Host, make_target: MakeTarget, runner: StubRunner
 ) -> None:
-    target_at(runner.url, BASH, allow=("*",))
+    make_target(runner.url, BASH, allow=("*",))
     assert error_of(host.call("bash_exec", b'{"cmd": NaN}'))["errorCode"] == "INVALID_PARAMETER"
     assert runner.asked == []
     assert AuditEntry.objects.filter(action="tool.refused").count() == 1
 
 
 def test_a_runner_tool_with_the_name_of_a_built_in_tool_gets_its_own_name(
-    host: Host, target_at: MakeTarget, runner: StubRunner
+    host: Host, make_target: MakeTarget, runner: StubRunner
 ) -> None:
-    target_at(runner.url, {"name": "list_files"}, allow=("*",))
+    make_target(runner.url, {"name": "list_files"}, allow=("*",))
     (name,) = listed(host)
     assert re.fullmatch("list_files_[0-9a-f]{8}", name)
     assert structured(host.call(name, {"path": "."}))["output"] == "hello"
     assert runner.asked[0].json["call"] == {"name": "list_files", "args": {"path": "."}}
 
 
-def test_a_long_list_is_bounded(host: Host, principal: Principal, target_at: MakeTarget) -> None:
-    target = target_at("http://127.0.0.1:1/", allow=("*",))
+def test_a_long_list_is_bounded(host: Host, principal: Principal, make_target: MakeTarget) -> None:
+    target = make_target("http://127.0.0.1:1/", allow=("*",))
     schema = {"type": "object", "properties": {"a": {"type": "string", "description": "b" * 9000}}}
     target.catalogue = [
         {"name": f"tool{number}", "description": "", "inputSchema": schema} for number in range(200)
@@ -235,9 +235,9 @@ def test_a_long_list_is_bounded(host: Host, principal: Principal, target_at: Mak
 
 
 def test_the_trace_context_of_a_call_is_sent_to_the_runner(
-    host: Host, target_at: MakeTarget, runner: StubRunner
+    host: Host, make_target: MakeTarget, runner: StubRunner
 ) -> None:
-    target_at(runner.url, BASH, allow=("bash.exec",))
+    make_target(runner.url, BASH, allow=("bash.exec",))
     trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
     params = {"name": "bash_exec", "arguments": {"cmd": "x"}, "_meta": {"traceparent": trace}}
     structured(host.request("tools/call", params))

@@ -237,7 +237,7 @@ def test_each_of_the_16_error_codes_that_needs_no_page_has_a_case(
 
 
 @pytest.fixture
-def pages(members_site: str, browser_closed: None) -> Iterator[Pages]:
+def pages(members_site: str, close_browser: None) -> Iterator[Pages]:
     """Serve the sites on which the runs fail."""
     with serve_pages() as server:
         yield Pages(server, members_site)

@@ -53,10 +53,10 @@ def test_there_are_rows_for_each_tool() -> None:
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_a_bad_input_gets_its_code_and_nothing_is_written(
-    door: ToolDoor, game: Path, row: Row
+    tool_client: ToolDoor, game: Path, row: Row
 ) -> None:
     before = files_in(game)
-    code, told = door.call(row.tool, encode(row.input))
+    code, told = tool_client.call(row.tool, encode(row.input))
     assert code == row.expect_code, told
     if code == "OK":
         assert told["valid"] is False
@@ -64,14 +64,14 @@ def test_a_bad_input_gets_its_code_and_nothing_is_written(
     assert files_in(game) == before
 
 
-def test_a_scene_is_written_validated_and_corrected(door: ToolDoor, game: Path) -> None:
+def test_a_scene_is_written_validated_and_corrected(tool_client: ToolDoor, game: Path) -> None:
     scene = {
         "path": "game/scene/beach_date.txt",
         "content": "changeBg: beach.jpg -next;\n雪乃: 你好;\n",
     }
     for dry_run in (True, False):
-        assert door.call("write_to_file", scene | {"dryRun": dry_run})[0] == "OK"
-    _, told = door.call("validate_script", {"path": scene["path"]})
+        assert tool_client.call("write_to_file", scene | {"dryRun": dry_run})[0] == "OK"
+    _, told = tool_client.call("validate_script", {"path": scene["path"]})
     [wrong] = told["diagnostics"]
     assert (told["valid"], wrong["kind"], "beach.png" in wrong["fixHint"]) == (
         False,
@@ -79,25 +79,25 @@ def test_a_scene_is_written_validated_and_corrected(door: ToolDoor, game: Path) 
         True,
     )
     edit = {"path": scene["path"], "find": "beach.jpg", "replace": "beach.png"}
-    assert door.call("replace_in_file", edit) == ("OK", {"count": 1})
-    assert door.call("validate_script", {"path": scene["path"]})[1] == {
+    assert tool_client.call("replace_in_file", edit) == ("OK", {"count": 1})
+    assert tool_client.call("validate_script", {"path": scene["path"]})[1] == {
         "valid": True,
         "diagnostics": [],
     }
 
 
 def test_a_character_is_redefined_and_its_former_definition_is_stored(
-    door: ToolDoor, game: Path
+    tool_client: ToolDoor, game: Path
 ) -> None:
     for image in ("yukino.png", "yukino/smile.png"):
         said = {"name": "雪乃", "imageFile": image}
-        assert door.call("generate_character_profile", said) == ("OK", {"success": True})
-    _, told = door.call("list_snapshots", {"path": "game/character/"})
+        assert tool_client.call("generate_character_profile", said) == ("OK", {"success": True})
+    _, told = tool_client.call("list_snapshots", {"path": "game/character/"})
     [newest, _] = told["snapshots"]
-    _, was = door.call("restore_snapshot", {"snapshotId": newest["id"]})
+    _, was = tool_client.call("restore_snapshot", {"snapshotId": newest["id"]})
     assert json.loads(was["content"])["image"] == "yukino.png"
 
 
-def test_many_diagnostics_are_returned_completely(door: ToolDoor, game: Path) -> None:
-    _, told = door.call("validate_script", {"content": "x\n" * 5000})
+def test_many_diagnostics_are_returned_completely(tool_client: ToolDoor, game: Path) -> None:
+    _, told = tool_client.call("validate_script", {"content": "x\n" * 5000})
     assert [one["line"] for one in told["diagnostics"]] == list(range(1, 5001))

@@ -18,7 +18,7 @@ from tests.integration.conftest import worker  # noqa: F401  (a fixture)
 from tests.support.rest import refusal, told
 
 pytest_plugins = ["tests.support.rest_fixtures", "tests.support.task_fixtures"]
-pytestmark = pytest.mark.usefixtures("stand_in")
+pytestmark = pytest.mark.usefixtures("talk_template")
 TASKS = "/api/v1/tasks"
 MakeClient = Callable[..., httpx.Client]
 

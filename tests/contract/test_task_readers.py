@@ -25,7 +25,7 @@ from tests.support.rest import told
 from tests.support.sockets import is_event, page
 
 pytest_plugins = ["tests.support.rest_fixtures", "tests.support.task_fixtures"]
-pytestmark = pytest.mark.usefixtures("stand_in")
+pytestmark = pytest.mark.usefixtures("talk_template")
 Make = Callable[..., str]
 NOTHING = NewEvent("chatDelta", {"content": "word "})
 
@@ -125,9 +125,11 @@ def test_an_admin_ticket_is_invalid_once_the_user_is_deactivated(
         redeem_ticket(ticket, task_id=task_id)
 
 
-@pytest.mark.parametrize("odd", ["%00", "task_%00", "%ff", "task_x/more", "", "%F0%9F%92%A9" * 100])
-def test_an_invalid_id_is_answered_as_a_missing_task(web: str, token: str, submit_odd: str) -> None:
-    with page(web, submit_odd, token=token) as line:
+@pytest.mark.parametrize(
+    "bad_id", ["%00", "task_%00", "%ff", "task_x/more", "", "%F0%9F%92%A9" * 100]
+)
+def test_an_invalid_id_is_answered_as_a_missing_task(web: str, token: str, bad_id: str) -> None:
+    with page(web, bad_id, token=token) as line:
         assert line.closed() == 4404
 
 

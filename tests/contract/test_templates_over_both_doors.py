@@ -34,7 +34,7 @@ def surface(request: pytest.FixtureRequest, web: str, token: str) -> Iterator[Su
 
 
 @pytest.fixture
-def run(surface: Surface, background_worker: None, browser_closed: None) -> Run:
+def run(surface: Surface, background_worker: None, close_browser: None) -> Run:
     """Return a function that submits a run and waits until it ends:
     `run("paginated_extract", startUrl=…)`.
     """

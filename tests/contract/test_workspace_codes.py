@@ -50,41 +50,45 @@ def full_disk(project: Path) -> Iterator[Path]:
     folder.chmod(0o700)
 
 
-def test_a_full_disk_is_an_io_error(door: ToolDoor, full_disk: Path) -> None:
+def test_a_full_disk_is_an_io_error(tool_client: ToolDoor, full_disk: Path) -> None:
     if os.geteuid() == 0 and not os.path.ismount(full_disk):
         pytest.skip("root may write everywhere, and no disk can be mounted here")
     scene = {"path": "small/a.txt", "content": "x" * 200_000}
-    assert door.call("write_to_file", scene | {"dryRun": True})[0] == "OK"
-    assert door.call("write_to_file", scene | {"dryRun": False})[0] == "E_IO"
+    assert tool_client.call("write_to_file", scene | {"dryRun": True})[0] == "OK"
+    assert tool_client.call("write_to_file", scene | {"dryRun": False})[0] == "E_IO"
     assert list(full_disk.iterdir()) == []
 
 
-def test_a_state_folder_that_is_a_file_is_an_internal_error(door: ToolDoor, project: Path) -> None:
+def test_a_state_folder_that_is_a_file_is_an_internal_error(
+    tool_client: ToolDoor, project: Path
+) -> None:
     (state_folder(project) / "snapshots").write_text("not a folder")
-    code, error = door.call("list_snapshots", {})
+    code, error = tool_client.call("list_snapshots", {})
     assert (code, error["recoverable"]) == ("E_INTERNAL", False)
     assert str(project.parent) not in str(error)
 
 
 def test_a_script_with_too_many_mistakes_to_list_is_a_lint_error(
-    door: ToolDoor, project: Path
+    tool_client: ToolDoor, project: Path
 ) -> None:
     script = "a:b\n" * 21_000  # no line ends with ;
-    assert door.call("validate_script", {"content": script})[0] == "E_LINT_FAIL"
+    assert tool_client.call("validate_script", {"content": script})[0] == "E_LINT_FAIL"
 
 
 @pytest.mark.usefixtures("background_worker")
-def test_a_preview_without_a_server_fails(door: ToolDoor, project: Path, settings: Any) -> None:
+def test_a_preview_without_a_server_fails(
+    tool_client: ToolDoor, project: Path, settings: Any
+) -> None:
     (project / "game/config.txt").write_text("Game_name:game;\n")
     policy = replace(settings.WORKSPACE_POLICY, preview_url="http://127.0.0.1:9")
     settings.WORKSPACE_POLICY = policy
-    code, error = door.call("preview_scene", {})
+    code, error = tool_client.call("preview_scene", {})
     assert (code, error["recoverable"]) == ("E_PREVIEW_FAIL", True)
 
 
 @pytest.mark.usefixtures("background_worker")
 def test_a_preview_without_a_browser_is_unsupported(
-    door: ToolDoor,
+    tool_client: ToolDoor,
     project: Path,
     preview: PageServer,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
@@ -92,4 +96,4 @@ def test_a_preview_without_a_browser_is_unsupported(
     (project / "game/config.txt").write_text("Game_name:game;\n")
     get_loop().submit(get_runtime().close()).result(30)  # so that the next call starts a browser
     monkeypatch.setenv("CONTINUITY_CHROMIUM", "/nowhere/chromium")
-    assert door.call("preview_scene", {})[0] == "E_UNSUPPORTED"
+    assert tool_client.call("preview_scene", {})[0] == "E_UNSUPPORTED"

@@ -48,41 +48,43 @@ def test_every_row_is_sent_or_has_its_reason() -> None:
     assert len(ROWS) - len(HERE) <= 2
 
 
-def send(door: ToolDoor, row: Row, args: Mapping[str, Any]) -> str:
+def send(tool_client: ToolDoor, row: Row, args: Mapping[str, Any]) -> str:
     """Send a row's call and return its code; assert that the size of the answer is bounded."""
-    code, told = door.call(row.tool, dict(args))
+    code, told = tool_client.call(row.tool, dict(args))
     assert code == "OK" or len(str(told)) < 5000
     return code
 
 
 @pytest.mark.usefixtures("scenery")
 @pytest.mark.parametrize("row", SIMPLE, ids=str)
-def test_a_bad_input_gets_its_code(door: ToolDoor, project: Path, settings: Any, row: Row) -> None:
+def test_a_bad_input_gets_its_code(
+    tool_client: ToolDoor, project: Path, settings: Any, row: Row
+) -> None:
     args = prepare(row.input, project, settings)
     if "$after_use_with_other_content" in row.input:
         first = {"path": args["path"], "content": "first"}
         key = {"idempotencyKey": args["idempotencyKey"]}
-        assert send(door, row, {**first, "dryRun": True}) == "OK"
-        assert send(door, row, {**first, "dryRun": False, **key}) == "OK"
-    assert send(door, row, args) == row.expect_code
-    assert door.call("read_file", {"path": "ok.txt"})[0] == "OK"
+        assert send(tool_client, row, {**first, "dryRun": True}) == "OK"
+        assert send(tool_client, row, {**first, "dryRun": False, **key}) == "OK"
+    assert send(tool_client, row, args) == row.expect_code
+    assert tool_client.call("read_file", {"path": "ok.txt"})[0] == "OK"
 
 
 @pytest.mark.usefixtures("scenery")
 @pytest.mark.parametrize("row", SEQUENCES, ids=str)
 def test_a_write_that_differs_from_its_preview_is_refused(
-    door: ToolDoor, project: Path, row: Row
+    tool_client: ToolDoor, project: Path, row: Row
 ) -> None:
     *before, last = row.input["$sequence"]
-    assert [send(door, row, args) for args in before] == ["OK"] * len(before)
-    assert send(door, row, last) == row.expect_code
+    assert [send(tool_client, row, args) for args in before] == ["OK"] * len(before)
+    assert send(tool_client, row, last) == row.expect_code
     assert (project / "a.txt").read_text() == "aab\n"
 
 
 @pytest.mark.usefixtures("scenery", "background_worker")
 @pytest.mark.parametrize("row", WITH_PAGES, ids=str)
 def test_a_bad_page_gets_its_code(
-    door: ToolDoor,
+    tool_client: ToolDoor,
     project: Path,
     settings: Any,
     preview: PageServer,  # noqa: F811
@@ -93,11 +95,13 @@ def test_a_bad_page_gets_its_code(
         hang(preview, settings)
     if "redirect_out" in str(args):
         args["url"] = preview.url("/redirect_out")
-    assert send(door, row, args) == row.expect_code
+    assert send(tool_client, row, args) == row.expect_code
 
 
-def test_a_dry_run_returns_what_the_schema_defines(door: ToolDoor, project: Path) -> None:
-    code, told = door.call("write_to_file", {"path": "n.txt", "content": "a\nb", "dryRun": True})
+def test_a_dry_run_returns_what_the_schema_defines(tool_client: ToolDoor, project: Path) -> None:
+    code, told = tool_client.call(
+        "write_to_file", {"path": "n.txt", "content": "a\nb", "dryRun": True}
+    )
     assert (code, told["applied"]) == ("OK", False)
     assert set(told) <= set(RESPONSE["properties"])
     (hunk,) = told["diff"]["hunks"]

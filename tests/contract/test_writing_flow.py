@@ -12,43 +12,45 @@ pytest_plugins = ["tests.support.rest_fixtures", "tests.support.workspace_fixtur
 START = "game/scene/start.txt"
 
 
-def ok(door: ToolDoor, tool: str, **args: Any) -> dict[str, Any]:
+def ok(tool_client: ToolDoor, tool: str, **args: Any) -> dict[str, Any]:
     """Send a call, assert that it succeeds, and return its answer."""
-    code, told = door.call(tool, args)
+    code, told = tool_client.call(tool, args)
     assert code == "OK", told
     return told
 
 
 def test_a_scene_is_previewed_written_refused_on_conflict_and_restored(
-    door: ToolDoor, project: Path
+    tool_client: ToolDoor, project: Path
 ) -> None:
     scene = project / START
     old, new = scene.read_text("utf-8"), "\ufeffchangeBg:none;\r\n雪乃: 海风真舒服呢;"
     wish = {"path": START, "content": new}
 
-    shown = ok(door, "write_to_file", **wish, dryRun=True)
+    shown = ok(tool_client, "write_to_file", **wish, dryRun=True)
     assert (shown["applied"], apply_diff(old, shown["diff"]["hunks"])) == (False, new)
-    written = ok(door, "write_to_file", **wish, dryRun=False, idempotencyKey="once")
+    written = ok(tool_client, "write_to_file", **wish, dryRun=False, idempotencyKey="once")
     assert scene.read_bytes() == new.encode()
     assert written["bytesWritten"] == len(new.encode())
-    assert ok(door, "write_to_file", **wish, dryRun=False, idempotencyKey="once") == written
+    assert ok(tool_client, "write_to_file", **wish, dryRun=False, idempotencyKey="once") == written
 
-    ok(door, "write_to_file", path=START, content="mine", dryRun=True)
+    ok(tool_client, "write_to_file", path=START, content="mine", dryRun=True)
     scene.write_text("theirs", "utf-8")
-    code, told = door.call("write_to_file", {"path": START, "content": "mine", "dryRun": False})
+    code, told = tool_client.call(
+        "write_to_file", {"path": START, "content": "mine", "dryRun": False}
+    )
     assert (code, told["recoverable"]) == ("E_CONFLICT", True)
     assert scene.read_text("utf-8") == "theirs"
 
-    [snapshot] = ok(door, "list_snapshots", path="game/scene", limit=10)["snapshots"]
+    [snapshot] = ok(tool_client, "list_snapshots", path="game/scene", limit=10)["snapshots"]
     assert (snapshot["id"], snapshot["path"]) == (written["snapshotId"], START)
-    was = ok(door, "restore_snapshot", snapshotId=snapshot["id"])
+    was = ok(tool_client, "restore_snapshot", snapshotId=snapshot["id"])
     assert was == {"path": START, "content": old}
-    ok(door, "write_to_file", **was, dryRun=True)
-    ok(door, "write_to_file", **was, dryRun=False)
+    ok(tool_client, "write_to_file", **was, dryRun=True)
+    ok(tool_client, "write_to_file", **was, dryRun=False)
     assert scene.read_text("utf-8") == old
 
 
-def test_words_are_replaced_and_counted(door: ToolDoor, project: Path) -> None:
+def test_words_are_replaced_and_counted(tool_client: ToolDoor, project: Path) -> None:
     args = {"path": START, "find": "/changeBg:(\\w+)/", "replace": "changeBg:$1.png"}
-    assert ok(door, "replace_in_file", **args) == {"count": 1}
+    assert ok(tool_client, "replace_in_file", **args) == {"count": 1}
     assert (project / START).read_text("utf-8") == "changeBg:none.png;\n"

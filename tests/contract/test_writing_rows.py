@@ -63,13 +63,13 @@ def steps_of(row: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("row", rows())
-def test_a_row_gets_its_code(door: ToolDoor, scenery: Path, row: dict[str, Any]) -> None:
+def test_a_row_gets_its_code(tool_client: ToolDoor, scenery: Path, row: dict[str, Any]) -> None:
     before = {name: (scenery / name).read_bytes() for name in files_in(scenery)}
     *first, last = steps_of(row)
     for step in first:
-        assert door.call(row["call"], step)[0] == "OK"
+        assert tool_client.call(row["call"], step)[0] == "OK"
     done = {name: (scenery / name).read_bytes() for name in files_in(scenery)} if first else before
-    code, told = door.call(row["call"], last)
+    code, told = tool_client.call(row["call"], last)
     assert code == row["expect_code"], told
     assert str(scenery) not in json.dumps(told)
     if code != "OK":

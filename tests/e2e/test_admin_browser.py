@@ -48,9 +48,9 @@ def test_a_sign_in_link_opens_the_site_and_a_first_run_replaces_the_empty_page(
 
 
 def test_a_run_page_updates_itself_and_keeps_opened_details_open(
-    visitor: Visitor, make_story: Callable[..., Run]
+    visitor: Visitor, make_run_with_steps: Callable[..., Run]
 ) -> None:
-    run = make_story(["succeeded", "started"], status="running")
+    run = make_run_with_steps(["succeeded", "started"], status="running")
     visitor.open(run_page(run))
     visitor.click("details[data-key=step-0] > summary")
     visitor.sees("details[data-key=step-0] >> text=pages.example/0.html")
@@ -78,10 +78,10 @@ def test_cancel_requires_a_confirmation_and_then_shows_the_result(
 
 
 def test_untrusted_names_and_bytes_execute_no_script(
-    visitor: Visitor, make_story: Callable[..., Run], make_artifact: Callable[..., str]
+    visitor: Visitor, make_run_with_steps: Callable[..., Run], make_artifact: Callable[..., str]
 ) -> None:
     evil = '"><img src=x onerror="window.ran=1"><svg onload="window.ran=1">'
-    run = make_story(["failed"], result_summary=evil)
+    run = make_run_with_steps(["failed"], result_summary=evil)
     run.steps.update(name=evil, error={"errorCode": evil, "message": evil})
     made = make_artifact(
         b"<svg xmlns='http://www.w3.org/2000/svg' onload='parent.ran=1'/>",
@@ -96,9 +96,9 @@ def test_untrusted_names_and_bytes_execute_no_script(
 
 
 def test_a_screenshot_opens_large(
-    visitor: Visitor, make_story: Callable[..., Run], make_artifact: Callable[..., str]
+    visitor: Visitor, make_run_with_steps: Callable[..., Run], make_artifact: Callable[..., str]
 ) -> None:
-    run = make_story(["succeeded"], status="succeeded")
+    run = make_run_with_steps(["succeeded"], status="succeeded")
     make_artifact(JPEG, mime_type="image/jpeg", name="shot.jpg", run_id=run.id)
     visitor.open(run_page(run))
     visitor.click("a[data-zoom]")

@@ -142,7 +142,7 @@ def test_a_person_takes_over_and_returns_the_page_and_stops_the_task(
 
 
 def test_the_controlling_person_and_others_see_who_controls_the_page(
-    visitor: Visitor, make_task: Make, principal: Principal, staff: MakeClient, settings: Any
+    visitor: Visitor, make_task: Make, principal: Principal, staff_client: MakeClient, settings: Any
 ) -> None:
     task_id = make_task("say hi")
     open_task(visitor, task_id)
@@ -154,7 +154,7 @@ def test_the_controlling_person_and_others_see_who_controls_the_page(
     visitor.do(visitor.page.reload())
     visitor.sees("[data-chat-takeover]:not([hidden]) >> text=You control the page")
     name = settings.SESSION_COOKIE_NAME
-    other = staff("runs.view_task").cookies[name].value
+    other = staff_client("runs.view_task").cookies[name].value
     context = visitor.page.context
     visitor.do(context.add_cookies([{"name": name, "value": other, "url": visitor.address}]))
     open_task(visitor, task_id)

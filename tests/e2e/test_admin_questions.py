@@ -112,10 +112,10 @@ def test_a_late_choice_is_refused_and_starts_nothing(
 
 
 def test_a_question_is_answered_in_the_inbox_and_on_the_runs_page(
-    visitor: Visitor, model: ModelServer, worker: WorkerProcess, goal: Goal
+    visitor: Visitor, model: ModelServer, worker: WorkerProcess, submit_goal: Goal
 ) -> None:
     model.script = [asks("Which colour?", "red", "blue"), asks("Which size?"), complete("Painted.")]
-    run_id = goal("Paint it.")
+    run_id = submit_goal("Paint it.")
     worker.work()
     visitor.open("/admin/")
     visitor.click("a:has-text('inbox')")

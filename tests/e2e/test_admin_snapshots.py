@@ -16,7 +16,7 @@ pytest_plugins = [
 
 
 def test_a_person_compares_previews_and_restores_a_snapshot(
-    visitor: Visitor, folder: ExecutionTarget, written: ProjectWorkspace
+    visitor: Visitor, folder_target: ExecutionTarget, written_workspace: ProjectWorkspace
 ) -> None:
     visitor.open("/admin/")
     visitor.click("a:has-text('Targets')")
@@ -33,17 +33,17 @@ def test_a_person_compares_previews_and_restores_a_snapshot(
     assert red not in ("rgba(0, 0, 0, 0)", "")
     visitor.click("button:has-text('Restore')")
     visitor.sees("text=Nothing is written yet")
-    assert (written.root / SCENE).read_text() != FIRST
+    assert (written_workspace.root / SCENE).read_text() != FIRST
     visitor.click("button:has-text('Write file')")
     visitor.sees("text=There is no difference")
-    assert (written.root / SCENE).read_text() == FIRST
+    assert (written_workspace.root / SCENE).read_text() == FIRST
 
 
 def test_file_contents_execute_no_script_on_the_page(
-    visitor: Visitor, folder: ExecutionTarget, written: ProjectWorkspace
+    visitor: Visitor, folder_target: ExecutionTarget, written_workspace: ProjectWorkspace
 ) -> None:
-    (written.root / SCENE).write_text('</td><img src=x onerror="window.ran=1">\u202e')
-    visitor.open(f"/admin/runners/executiontarget/{folder.id}/snapshots/")
+    (written_workspace.root / SCENE).write_text('</td><img src=x onerror="window.ran=1">\u202e')
+    visitor.open(f"/admin/runners/executiontarget/{folder_target.id}/snapshots/")
     visitor.click("#snapshots tbody tr:first-child a")
     visitor.sees("td:has-text('onerror')")
     assert visitor.do(visitor.page.evaluate("window.ran")) is None

@@ -19,14 +19,14 @@ MIXED = """<button id=b>Buy</button><a id=a href=/x>Link</a><input id=i placehol
 <div style="position:absolute;inset:0;background:#fff">over it</div></div>"""
 
 
-def test_only_usable_elements_are_numbered(read: Reader, page_server: PageServer) -> None:
-    page = start(read, page_server, MIXED)
+def test_only_usable_elements_are_numbered(reader: Reader, page_server: PageServer) -> None:
+    page = start(reader, page_server, MIXED)
     assert set(page.index()) == {"Buy", "Link", "Name", "Handled by a framework"}
 
 
-def test_an_element_has_its_tag_text_xpath_and_box(read: Reader, page_server: PageServer) -> None:
+def test_an_element_has_its_tag_text_xpath_and_box(reader: Reader, page_server: PageServer) -> None:
     page = start(
-        read,
+        reader,
         page_server,
         "<main><p></p><p><button style='position:fixed;left:40px;"
         "top:30px;width:90px;height:20px'>Buy <b>now</b></button></p></main>",
@@ -44,9 +44,9 @@ def test_an_element_has_its_tag_text_xpath_and_box(read: Reader, page_server: Pa
     }
 
 
-def test_an_element_keeps_its_number_when_it_moves(read: Reader, page_server: PageServer) -> None:
+def test_an_element_keeps_its_number_when_it_moves(reader: Reader, page_server: PageServer) -> None:
     page = start(
-        read, page_server, "<button id=a>A</button><button id=b>B</button><div id=d></div>"
+        reader, page_server, "<button id=a>A</button><button id=b>B</button><div id=d></div>"
     )
     before = page.index()
     page.evaluate("d.append(a); b.textContent = 'C'; document.body.prepend(new Option('x'))")
@@ -57,9 +57,9 @@ def test_an_element_keeps_its_number_when_it_moves(read: Reader, page_server: Pa
 
 
 def test_the_number_of_a_removed_element_is_not_reused(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(read, page_server, "<button id=a>A</button>")
+    page = start(reader, page_server, "<button id=a>A</button>")
     first = page.index()["A"]
     page.evaluate("a.outerHTML = '<button>A</button>'")
     second = page.index()["A"]
@@ -71,16 +71,18 @@ def test_the_number_of_a_removed_element_is_not_reused(
     assert (error["errorCode"], error["details"]["reason"]) == ("ELEMENT_NOT_FOUND", "gone")
 
 
-def test_the_page_stores_each_number_in_an_attribute(read: Reader, page_server: PageServer) -> None:
-    page = start(read, page_server, "<button id=a>A</button>")
+def test_the_page_stores_each_number_in_an_attribute(
+    reader: Reader, page_server: PageServer
+) -> None:
+    page = start(reader, page_server, "<button id=a>A</button>")
     number = str(page.index()["A"])
     assert page.evaluate("a.getAttribute('data-mimo_click_id')") == number
     page("dom_index", assignAttr="data-manus_click_id")
     assert page.evaluate("a.getAttribute('data-manus_click_id')") == number
 
 
-def test_a_cloned_element_gets_its_own_number(read: Reader, page_server: PageServer) -> None:
-    page = start(read, page_server, "<button id=a>A</button>")
+def test_a_cloned_element_gets_its_own_number(reader: Reader, page_server: PageServer) -> None:
+    page = start(reader, page_server, "<button id=a>A</button>")
     number = page.index()["A"]
     page.evaluate("a.after(Object.assign(a.cloneNode(true), {id: 'z', textContent: 'Z'}))")
     assert page.index() == {"A": number, "Z": number + 1}
@@ -91,15 +93,15 @@ def test_a_cloned_element_gets_its_own_number(read: Reader, page_server: PageSer
 
 
 def test_frames_of_the_same_origin_and_open_shadow_roots_are_indexed(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(read, page_server, SHADOW)
+    page = start(reader, page_server, SHADOW)
     assert {"Outer", "Nick name", "Deep field", "Card holder", "Pay now"} <= set(page.index())
 
 
-def test_nested_closed_shadow_roots_are_indexed(read: Reader, page_server: PageServer) -> None:
+def test_nested_closed_shadow_roots_are_indexed(reader: Reader, page_server: PageServer) -> None:
     page = start(
-        read,
+        reader,
         page_server,
         "<x-a></x-a><script>const open = (host, html) => { const root = host.attachShadow("
         "{mode: 'closed'}); root.innerHTML = html; return root; };"
@@ -110,18 +112,18 @@ def test_nested_closed_shadow_roots_are_indexed(read: Reader, page_server: PageS
     assert page("dom_index")["elements"][1]["xpath"].endswith("/x-a[1] >> /x-b[1] >> /button[1]")
 
 
-def test_a_frame_of_another_origin_is_not_indexed(read: Reader, page_server: PageServer) -> None:
+def test_a_frame_of_another_origin_is_not_indexed(reader: Reader, page_server: PageServer) -> None:
     inner = page_server.add("/inner", "<button>Theirs</button>").replace("127.0.0.1", "localhost")
-    page = start(read, page_server, f"<button>Ours</button><iframe src='{inner}'></iframe>")
+    page = start(reader, page_server, f"<button>Ours</button><iframe src='{inner}'></iframe>")
     page("wait_for_loaded")
     assert set(page.index()) == {"Ours"}
 
 
 def test_viewport_mode_lists_visible_elements_and_document_mode_lists_all(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
     page = start(
-        read,
+        reader,
         page_server,
         "<button>Top</button><div style='height:60px;overflow:auto'><p style='height:400px'>long"
         "</p><button>In a box</button></div><p style='height:3000px'></p><button>Far</button>",
@@ -131,10 +133,10 @@ def test_viewport_mode_lists_visible_elements_and_document_mode_lists_all(
 
 
 def test_only_elements_of_an_overlay_are_indexed_under_it(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
     page = start(
-        read,
+        reader,
         page_server,
         "<button>Top</button><p style='height:3000px'></p><button>Far</button><div id=o"
         " style='position:fixed;inset:0;background:#0008'><button>Accept</button></div>",
@@ -144,9 +146,9 @@ def test_only_elements_of_an_overlay_are_indexed_under_it(
     assert set(page.index()) == {"Top", "Far"}
 
 
-def test_the_value_of_a_secret_field_is_in_no_text(read: Reader, page_server: PageServer) -> None:
+def test_the_value_of_a_secret_field_is_in_no_text(reader: Reader, page_server: PageServer) -> None:
     page = start(
-        read,
+        reader,
         page_server,
         "<input type=password value=hunter2secret><button>Send hunter2secret</button>",
     )
@@ -155,10 +157,10 @@ def test_the_value_of_a_secret_field_is_in_no_text(read: Reader, page_server: Pa
 
 
 def test_a_page_with_too_many_elements_is_truncated_with_a_warning(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
     page = start(
-        read,
+        reader,
         page_server,
         "<body><script>for (let at = 0; at < 2100; at += 1)"
         "document.body.append(Object.assign(document.createElement('button'),"

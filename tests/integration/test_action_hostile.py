@@ -28,10 +28,10 @@ SHADOWED = """<form id=f><input name=getAttribute><input name=children><input na
 
 
 def test_a_page_that_replaces_every_built_in_can_be_used(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
     page = start(
-        read, page_server, f"<h1>Hi</h1><button>Buy</button><input aria-label=Name>{BROKEN}"
+        reader, page_server, f"<h1>Hi</h1><button>Buy</button><input aria-label=Name>{BROKEN}"
     )
     ids = page.index()
     assert set(ids) == {"Buy", "Name"}
@@ -45,21 +45,23 @@ def test_a_page_that_replaces_every_built_in_can_be_used(
     assert b"<h1>Hi</h1>" in page.saved()[2]
 
 
-def test_fields_named_like_built_ins_have_no_effect(read: Reader, page_server: PageServer) -> None:
-    page = start(read, page_server, SHADOWED)
+def test_fields_named_like_built_ins_have_no_effect(
+    reader: Reader, page_server: PageServer
+) -> None:
+    page = start(reader, page_server, SHADOWED)
     page.click("Send")
     page("wait_for_loaded")
-    page = start(read, page_server, SHADOWED)
+    page = start(reader, page_server, SHADOWED)
     page("type", xpath="//form/input[3]", text="x", submit=True, strategy="dom_input")
     page("wait_for_loaded")
     assert "nodeType=x" in page("screenshot")["url"]
 
 
-def test_a_page_that_forbids_scripts_can_be_used(read: Reader, page_server: PageServer) -> None:
+def test_a_page_that_forbids_scripts_can_be_used(reader: Reader, page_server: PageServer) -> None:
     markup = (
         "<title>S</title><button>Buy</button><input aria-label=Name><div contenteditable>x</div>"
     )
-    page = started(read, page_server.add("/strict", html(markup, headers=POLICY)))
+    page = started(reader, page_server.add("/strict", html(markup, headers=POLICY)))
     ids = page.index()
     for strategy in ("cdp_mouse", "dom_click"):
         page("click", clickId=ids["Buy"], strategy=strategy)
@@ -71,10 +73,10 @@ def test_a_page_that_forbids_scripts_can_be_used(read: Reader, page_server: Page
 
 
 def test_a_page_that_removes_the_index_numbers_is_clicked_at_the_right_element(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
     page = start(
-        read,
+        reader,
         page_server,
         "<button id=a>A</button><button id=b>B</button><script>new MutationObserver(() => {"
         " for (const one of document.querySelectorAll('[data-mimo_click_id]'))"
@@ -88,10 +90,10 @@ def test_a_page_that_removes_the_index_numbers_is_clicked_at_the_right_element(
 
 
 def test_an_element_that_slides_under_the_mouse_is_not_clicked(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
     page = start(
-        read,
+        reader,
         page_server,
         "<button id=b>Keep</button><button id=d>Delete all</button><script>"
         "addEventListener('pointermove', () => { if (d.dataset.moved) return; d.dataset.moved = 1;"
@@ -104,20 +106,20 @@ def test_an_element_that_slides_under_the_mouse_is_not_clicked(
 
 @pytest.mark.parametrize("how", ["alert(1)", "open('/plain')"])
 def test_a_page_that_floods_the_reader_fails_the_action(
-    read: Reader, page_server: PageServer, how: str
+    reader: Reader, page_server: PageServer, how: str
 ) -> None:
     page = start(
-        read, page_server, f'<button onclick="for (let i = 0; i < 50; i++) {how}">B</button>'
+        reader, page_server, f'<button onclick="for (let i = 0; i < 50; i++) {how}">B</button>'
     )
-    result = read.call("browser_click", tabId=page.tab_id, clickId=page.index()["B"])
+    result = reader.call("browser_click", tabId=page.tab_id, clickId=page.index()["B"])
     if result.error is not None:  # a window of the page may be reported a moment later
         assert result.error["details"]["reason"].startswith("too_many")
-    assert started(read, page_server.url("/plain"))("wait_for_loaded") == {"status": "complete"}
+    assert started(reader, page_server.url("/plain"))("wait_for_loaded") == {"status": "complete"}
 
 
-def test_invalid_text_of_a_page_does_no_harm(read: Reader, page_server: PageServer) -> None:
+def test_invalid_text_of_a_page_does_no_harm(reader: Reader, page_server: PageServer) -> None:
     page = start(
-        read,
+        reader,
         page_server,
         "<button id=b></button><script>b.textContent ="
         " 'a\\ud800b\\u0000c'; document.title = '\\udfff'</script>",

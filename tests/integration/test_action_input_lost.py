@@ -37,9 +37,9 @@ class CutLine:
         return answer
 
 
-def task_of(read: Reader) -> TaskTab:
+def task_of(reader: Reader) -> TaskTab:
     """Return the session's task tab."""
-    task = read.session.resources[TASK_TAB]
+    task = reader.session.resources[TASK_TAB]
     assert isinstance(task, TaskTab)
     return task
 
@@ -76,9 +76,9 @@ def no_line(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("params", [{}, {"strategy": "cdp_mouse"}])
 def test_a_click_whose_session_was_lost_before_it_is_made_by_a_script_with_a_warning(
-    read: Reader, page_server: PageServer, params: dict[str, str]
+    reader: Reader, page_server: PageServer, params: dict[str, str]
 ) -> None:
-    page = start(read, page_server, "<button id=b>Buy</button>")
+    page = start(reader, page_server, "<button id=b>Buy</button>")
     detach(page)
     assert page.click("Buy", **params) == {
         "clicked": True,
@@ -90,9 +90,9 @@ def test_a_click_whose_session_was_lost_before_it_is_made_by_a_script_with_a_war
 
 
 def test_a_text_whose_session_was_lost_before_it_is_entered_by_a_script_with_a_warning(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(read, page_server, "<form action=/plain><input id=i name=n></form>")
+    page = start(reader, page_server, "<form action=/plain><input id=i name=n></form>")
     detach(page)
     told = page("type", xpath="//input", text="你好", submit=True)
     assert told == {"typed": True, "strategy": "dom_input", "warnings": INSTEAD}
@@ -102,9 +102,9 @@ def test_a_text_whose_session_was_lost_before_it_is_entered_by_a_script_with_a_w
 
 @pytest.mark.parametrize("at", ["mousePressed", "mouseReleased"])
 def test_a_click_whose_session_is_lost_after_it_started_is_not_repeated(
-    read: Reader, page_server: PageServer, at: str
+    reader: Reader, page_server: PageServer, at: str
 ) -> None:
-    page = start(read, page_server, "<button id=b>Buy</button>")
+    page = start(reader, page_server, "<button id=b>Buy</button>")
     cut(page, at)
     error = page.error("click", clickId=page.index()["Buy"])
     assert (error["errorCode"], error["retryable"]) == ("CDP_UNAVAILABLE", False)
@@ -118,9 +118,9 @@ def test_a_click_whose_session_is_lost_after_it_started_is_not_repeated(
 
 @pytest.mark.parametrize("submit", [True, False])
 def test_a_text_whose_session_is_lost_after_it_started_is_not_written_again(
-    read: Reader, page_server: PageServer, submit: bool
+    reader: Reader, page_server: PageServer, submit: bool
 ) -> None:
-    page = start(read, page_server, "<input id=i>")
+    page = start(reader, page_server, "<input id=i>")
     cut(page, "keyDown")
     error = page.error("type", xpath="//input", text="abc", submit=submit)
     assert (error["errorCode"], error["retryable"]) == ("CDP_UNAVAILABLE", False)
@@ -132,9 +132,9 @@ def test_a_text_whose_session_is_lost_after_it_started_is_not_written_again(
 
 
 def test_a_browser_that_refuses_sessions_is_reported_and_a_script_clicks(
-    read: Reader, page_server: PageServer, request: pytest.FixtureRequest
+    reader: Reader, page_server: PageServer, request: pytest.FixtureRequest
 ) -> None:
-    page = start(read, page_server, "<button id=b>Buy</button>")
+    page = start(reader, page_server, "<button id=b>Buy</button>")
     request.getfixturevalue("no_line")
     error = page.error("debugger_attach")
     assert (error["errorCode"], error["retryable"]) == ("CDP_PERMISSION_DENIED", False)
@@ -144,9 +144,9 @@ def test_a_browser_that_refuses_sessions_is_reported_and_a_script_clicks(
 
 
 def test_an_action_that_neither_input_nor_script_can_do_is_not_done(
-    read: Reader, page_server: PageServer, request: pytest.FixtureRequest
+    reader: Reader, page_server: PageServer, request: pytest.FixtureRequest
 ) -> None:
-    page = start(read, page_server, "<button id=b>B</button>")
+    page = start(reader, page_server, "<button id=b>B</button>")
     number = page.index()["B"]
     request.getfixturevalue("no_line")
     page.evaluate("void setTimeout(() => { for (;;); }, 50)")
@@ -158,9 +158,9 @@ def test_an_action_that_neither_input_nor_script_can_do_is_not_done(
 
 
 def test_a_script_that_hangs_during_the_action_is_not_repeated(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(read, page_server, "<button onclick='for (;;);'>B</button>")
+    page = start(reader, page_server, "<button onclick='for (;;);'>B</button>")
     number = page.index()["B"]
     detach(page)
     error = page.error("click", clickId=number)
@@ -169,9 +169,9 @@ def test_a_script_that_hangs_during_the_action_is_not_repeated(
 
 
 def test_a_missing_element_is_reported_also_without_real_input(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(read, page_server, "<button id=b>B</button>")
+    page = start(reader, page_server, "<button id=b>B</button>")
     number = page.index()["B"]
     detach(page)
     page.evaluate("b.remove()")

@@ -37,18 +37,18 @@ def touches(server: PageServer) -> int:
 
 @pytest.mark.parametrize("after_ms", [0, 60])
 def test_an_element_of_a_page_is_not_clicked_after_a_product_page_replaces_it(
-    read: Reader, page_server: PageServer, own: PageServer, after_ms: int
+    reader: Reader, page_server: PageServer, own: PageServer, after_ms: int
 ) -> None:
-    page = start(read, page_server, f"<button>Confirm</button>{RUNS_AWAY}")
+    page = start(reader, page_server, f"<button>Confirm</button>{RUNS_AWAY}")
     page.evaluate(f"void setTimeout(() => {{ location = '{own.url('/own')}' }}, {after_ms})")
     assert page.error("click", xpath="//button")["errorCode"] == "INVALID_TARGET"
     assert (own.hits["/own"], touches(own)) == (1, 0)
 
 
 def test_an_element_of_a_page_is_not_typed_in_after_a_product_page_replaces_it(
-    read: Reader, page_server: PageServer, own: PageServer
+    reader: Reader, page_server: PageServer, own: PageServer
 ) -> None:
-    page = start(read, page_server, "<input disabled>")
+    page = start(reader, page_server, "<input disabled>")
     page.evaluate(f"void setTimeout(() => {{ location = '{own.url('/own')}' }}, 50)")
     error = page.error("type", xpath="//input", text="yes", submit=True)
     assert error["errorCode"] == "INVALID_TARGET"
@@ -57,11 +57,11 @@ def test_an_element_of_a_page_is_not_typed_in_after_a_product_page_replaces_it(
 
 @pytest.mark.parametrize("busy", ["", STAY_BUSY])
 def test_a_page_that_navigates_on_mouse_over_is_not_clicked_nor_is_the_next_one(
-    read: Reader, page_server: PageServer, busy: str
+    reader: Reader, page_server: PageServer, busy: str
 ) -> None:
     page_server.add("/trap", TRAP)
     page = start(
-        read,
+        reader,
         page_server,
         "<body style='margin:0'><button id=b style='width:500px;height:300px'>B</button><script>"
         "addEventListener('pointermove', () => { if (!b.dataset.mimo_click_id) return;"
@@ -78,11 +78,11 @@ def test_a_page_that_navigates_on_mouse_over_is_not_clicked_nor_is_the_next_one(
 @pytest.mark.parametrize("event", ["keydown", "input"])
 @pytest.mark.parametrize("busy", ["", STAY_BUSY])
 def test_a_page_that_navigates_during_typing_gets_no_more_keys_nor_does_the_next_one(
-    read: Reader, page_server: PageServer, event: str, busy: str
+    reader: Reader, page_server: PageServer, event: str, busy: str
 ) -> None:
     page_server.add("/trap", TRAP)
     page = start(
-        read,
+        reader,
         page_server,
         f"<input id=i><script>addEventListener('{event}', () => {{ location = '/trap'; {busy} }},"
         " {capture: true, once: true})</script>",
@@ -94,10 +94,10 @@ def test_a_page_that_navigates_during_typing_gets_no_more_keys_nor_does_the_next
 
 
 def test_a_page_that_navigates_on_focus_of_its_field_gets_no_text(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
     page_server.add("/trap", TRAP)
-    page = start(read, page_server, "<input id=i onfocus=\"location = '/trap'\">")
+    page = start(reader, page_server, "<input id=i onfocus=\"location = '/trap'\">")
     error = page.error("type", xpath="//input", text="text")
     assert (error["errorCode"], error["details"]["effect"]) == ("ELEMENT_NOT_FOUND", "none")
     page("wait_for_loaded")
@@ -105,10 +105,10 @@ def test_a_page_that_navigates_on_focus_of_its_field_gets_no_text(
 
 
 def test_a_page_that_is_navigating_to_one_that_does_not_answer_is_not_clicked(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
     page_server.add("/never-there", Answer(b"", delay=20.0))
-    page = start(read, page_server, "<a href=/never-there>Go</a><button id=b>B</button>")
+    page = start(reader, page_server, "<a href=/never-there>Go</a><button id=b>B</button>")
     ids = page.index()
     page("click", clickId=ids["Go"])
     error = page.error("click", clickId=ids["B"])
@@ -118,38 +118,38 @@ def test_a_page_that_is_navigating_to_one_that_does_not_answer_is_not_clicked(
 
 @pytest.mark.parametrize("depth", [1, 2])
 def test_a_page_that_shows_a_product_page_in_a_frame_gets_no_input(
-    read: Reader, page_server: PageServer, own: PageServer, depth: int
+    reader: Reader, page_server: PageServer, own: PageServer, depth: int
 ) -> None:
     frame = "<iframe src='{}' style='width:600px;height:400px'></iframe>"
     page_server.add("/between", frame.format(own.url("/own")))
-    page = start(read, page_server, frame.format(own.url("/own") if depth == 1 else "/between"))
-    read.wait(_until_shown(read, own.url("/own")))
+    page = start(reader, page_server, frame.format(own.url("/own") if depth == 1 else "/between"))
+    reader.wait(_until_shown(reader, own.url("/own")))
     for name, args in (
         ("click", {"xpath": "//iframe"}),
         ("type", {"text": "x"}),
         ("screenshot", {}),
     ):
         assert page.error(name, **args)["errorCode"] == "INVALID_TARGET"
-    assert (touches(own), read.saved) == (0, [])
+    assert (touches(own), reader.saved) == (0, [])
 
 
 def test_a_window_that_shows_a_product_page_is_closed(
-    read: Reader, page_server: PageServer, own: PageServer
+    reader: Reader, page_server: PageServer, own: PageServer
 ) -> None:
-    page = start(read, page_server, f"<button onclick=\"window.open('{own.url('/own')}')\">B")
+    page = start(reader, page_server, f"<button onclick=\"window.open('{own.url('/own')}')\">B")
     page.click("B")
     assert page("screenshot")["url"] == page_server.url("/task")
-    assert len(read.session.open_tabs()) == 1
+    assert len(reader.session.open_tabs()) == 1
 
 
 @pytest.mark.parametrize("alias", ["localhost", "127.1", "0x7f.1", "LOCALHOST", "x.localhost"])
 def test_product_pages_are_recognized_under_every_host_name(
-    read: Reader, page_server: PageServer, own: PageServer, alias: str
+    reader: Reader, page_server: PageServer, own: PageServer, alias: str
 ) -> None:
     url = own.url("/own").replace("127.0.0.1", alias)
-    assert (read.call("task_start", url=url).error or {})["errorCode"] == "INVALID_TARGET"
+    assert (reader.call("task_start", url=url).error or {})["errorCode"] == "INVALID_TARGET"
     assert own.hits["/own"] == 0
-    page = start(read, page_server, f"<a href='{url}'>Go</a>")
+    page = start(reader, page_server, f"<a href='{url}'>Go</a>")
     page.click("Go")
     assert page.error("dom_index")["errorCode"] == "INVALID_TARGET"
 
@@ -162,16 +162,16 @@ def test_product_pages_are_recognized_under_every_host_name(
     ],
 )
 def test_a_page_that_navigates_to_a_product_page_gets_no_input(
-    read: Reader, page_server: PageServer, own: PageServer, way: str
+    reader: Reader, page_server: PageServer, own: PageServer, way: str
 ) -> None:
     url = page_server.add("/leads", way.format(own.url("/own")))
-    result = read.call("task_start", url=url)
+    result = reader.call("task_start", url=url)
     if result.output is not None:  # the page had not navigated by then
-        result = read.call("browser_readability_extract", tabId=result.output["tabId"])
+        result = reader.call("browser_readability_extract", tabId=result.output["tabId"])
     assert (result.error or {})["errorCode"] == "INVALID_TARGET"
 
 
-async def _until_shown(read: Reader, url: str) -> None:
-    (tab,) = read.session.open_tabs()
+async def _until_shown(reader: Reader, url: str) -> None:
+    (tab,) = reader.session.open_tabs()
     while url not in [frame.url for frame in tab.page.frames]:
         await asyncio.sleep(0.01)

@@ -39,10 +39,10 @@ def warnings_of_click(page: TaskPage, text: str) -> list[str]:
 
 
 def test_a_download_after_a_click_is_reported_and_the_page_is_read_at_once(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
     page_server.add("/bill", Answer(b"x", mime="application/octet-stream", headers=FILE))
-    page = start(read, page_server, "<a href=/bill>Bill</a><p>Your bills.")
+    page = start(reader, page_server, "<a href=/bill>Bill</a><p>Your bills.")
     assert warnings_of_click(page, "Bill") == [NO_PAGE.format(page_server.url("/bill"))]
     told = page("readability_extract")
     assert "Your bills." in told["markdown"]
@@ -51,10 +51,10 @@ def test_a_download_after_a_click_is_reported_and_the_page_is_read_at_once(
 
 @pytest.mark.parametrize("href", ["/nothing", "mailto:a@example.org", "tel:123", "foo:bar"])
 def test_a_link_that_returns_no_document_leaves_the_page_unchanged(
-    read: Reader, page_server: PageServer, href: str
+    reader: Reader, page_server: PageServer, href: str
 ) -> None:
     page_server.add("/nothing", Answer(status=204))
-    page = start(read, page_server, f"<a href='{href}'>Go</a><p>Still here.")
+    page = start(reader, page_server, f"<a href='{href}'>Go</a><p>Still here.")
     page.click("Go")
     page("wait_for_loaded")
     told = page("readability_extract")
@@ -63,19 +63,19 @@ def test_a_link_that_returns_no_document_leaves_the_page_unchanged(
 
 
 def test_a_window_that_a_page_opens_is_reported_with_its_address(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(read, page_server, "<button onclick=\"window.open('/plain')\">Open</button>")
+    page = start(reader, page_server, "<button onclick=\"window.open('/plain')\">Open</button>")
     where = page_server.url("/plain")
     told = f"The page opened a new window with {where}, which was closed."
     assert warnings_of_click(page, "Open") == [told]
 
 
 def test_a_dialog_that_a_page_opens_after_a_click_is_reported_with_the_next_index(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
     page = start(
-        read,
+        reader,
         page_server,
         "<button onclick=\"setTimeout(() => { confirm('Delete all?'); done = true; }, 150)\">B"
         "</button><script>let done = false</script>",
@@ -87,24 +87,26 @@ def test_a_dialog_that_a_page_opens_after_a_click_is_reported_with_the_next_inde
     assert prepared(page)["warnings"] == []
 
 
-def test_a_page_that_cannot_be_opened_is_reported(read: Reader, page_server: PageServer) -> None:
-    page = start(read, page_server, "<a href='http://127.0.0.1:1/'>Go</a>")
+def test_a_page_that_cannot_be_opened_is_reported(reader: Reader, page_server: PageServer) -> None:
+    page = start(reader, page_server, "<a href='http://127.0.0.1:1/'>Go</a>")
     page.click("Go")
     assert "could not be opened" in str(prepared(page)["warnings"])
 
 
-def test_a_page_with_a_beforeunload_dialog_is_left(read: Reader, page_server: PageServer) -> None:
+def test_a_page_with_a_beforeunload_dialog_is_left(reader: Reader, page_server: PageServer) -> None:
     page = start(
-        read,
+        reader,
         page_server,
         "<a href=/plain>Go</a><script>onbeforeunload = (event) => event.preventDefault()</script>",
     )
     page.click("Go")
     assert prepared(page)["warnings"] == []
     assert page("screenshot")["url"] == page_server.url("/plain")
-    page = start(read, page_server, "<button>B</button><script>onbeforeunload = () => 'x'</script>")
+    page = start(
+        reader, page_server, "<button>B</button><script>onbeforeunload = () => 'x'</script>"
+    )
     page.click("B")
-    assert started(read, page_server.url("/plain"), reuseExistingTab=True).tab_id == page.tab_id
+    assert started(reader, page_server.url("/plain"), reuseExistingTab=True).tab_id == page.tab_id
 
 
 @pytest.mark.parametrize(
@@ -118,9 +120,9 @@ def test_a_page_with_a_beforeunload_dialog_is_left(read: Reader, page_server: Pa
     ],
 )
 def test_a_page_that_requests_a_browser_permission_continues_without_it(
-    read: Reader, page_server: PageServer, markup: str
+    reader: Reader, page_server: PageServer, markup: str
 ) -> None:
-    page = start(read, page_server, markup)
+    page = start(reader, page_server, markup)
     for _ in range(2):
         assert page.click("B")["clicked"] is True
     assert page("screenshot")["url"] == page_server.url("/task")

@@ -28,37 +28,39 @@ def sides(page: TaskPage, jpeg: bytes) -> list[int]:
 
 
 def test_the_action_waits_until_the_page_is_fully_loaded(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
     page_server.add("/late.png", Answer(b"", delay=4.0))
-    page = start(read, page_server, "<img src=/late.png><p>text")
+    page = start(reader, page_server, "<img src=/late.png><p>text")
     assert page.evaluate("document.readyState") == "interactive"
     assert page("wait_for_loaded") == {"status": "complete"}
     assert page.evaluate("document.readyState") == "complete"
 
 
 def test_a_page_that_never_loads_fully_ends_the_wait_and_can_be_read(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(read, page_server, "<img src=/slow.png><p>Here already")
+    page = start(reader, page_server, "<img src=/slow.png><p>Here already")
     error = page.error("wait_for_loaded", timeoutMs=300)
     assert (error["errorCode"], error["retryable"]) == ("NAVIGATION_TIMEOUT", True)
     assert page("readability_extract")["markdown"] == "Here already"
 
 
 def test_the_action_waits_for_a_page_that_a_click_requested(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(read, page_server, "<a href=/slow>Go</a>")
+    page = start(reader, page_server, "<a href=/slow>Go</a>")
     page.click("Go")
     assert page("wait_for_loaded") == {"status": "complete"}
     assert page("readability_extract")["title"] == "Slow"
 
 
 def test_a_screenshot_covers_the_viewport_or_the_whole_page(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(read, page_server, "<body style='margin:0'><p style='margin:0;height:2500px'>long")
+    page = start(
+        reader, page_server, "<body style='margin:0'><p style='margin:0;height:2500px'>long"
+    )
     told = page("screenshot")
     kind, mime_type, data = page.saved()
     assert (told["url"], told["width"], told["height"]) == (page_server.url("/task"), 1280, 720)
@@ -69,9 +71,9 @@ def test_a_screenshot_covers_the_viewport_or_the_whole_page(
 
 
 def test_a_screenshot_of_a_very_long_page_is_limited_in_height(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(read, page_server, "<body style='margin:0'><p style='margin:0;height:20000px'>x")
+    page = start(reader, page_server, "<body style='margin:0'><p style='margin:0;height:20000px'>x")
     told = page("screenshot", fullPage=True)
     assert told["height"] == 16_000
     assert told["warnings"] == ["The screenshot ends at 16000 of 20000 pixels."]
@@ -80,11 +82,13 @@ def test_a_screenshot_of_a_very_long_page_is_limited_in_height(
 @pytest.mark.parametrize("letter", ["a", "中"])
 @pytest.mark.parametrize("size", [262_142, 262_143, 262_144, 2_097_152, 2_097_153])
 def test_the_size_of_a_text_decides_whether_it_is_inline_or_an_artifact(
-    read: Reader, page_server: PageServer, size: int, letter: str
+    reader: Reader, page_server: PageServer, size: int, letter: str
 ) -> None:
     wide = len(letter.encode())
     text = letter * (size // wide) + "b" * (size % wide)
-    page = started(read, page_server.add("/long", f"<meta charset=utf-8><title>T</title><p>{text}"))
+    page = started(
+        reader, page_server.add("/long", f"<meta charset=utf-8><title>T</title><p>{text}")
+    )
     if size > 2_097_152:
         error = page.error("readability_extract")
         assert (error["errorCode"], error["retryable"]) == ("READABILITY_TOO_LARGE", False)
@@ -100,9 +104,9 @@ def test_the_size_of_a_text_decides_whether_it_is_inline_or_an_artifact(
         assert "artifactId" not in told
 
 
-def test_a_text_has_its_headings_and_links(read: Reader, page_server: PageServer) -> None:
+def test_a_text_has_its_headings_and_links(reader: Reader, page_server: PageServer) -> None:
     page = start(
-        read,
+        reader,
         page_server,
         "<nav><a href=/>Home</a></nav><main><h1>News</h1><p>First <a href=/x>story</a> of"
         " the day.</p><h2>More</h2><p>Second.</p></main>",
@@ -112,8 +116,8 @@ def test_a_text_has_its_headings_and_links(read: Reader, page_server: PageServer
     )
 
 
-def test_a_document_without_text_returns_none(read: Reader, page_server: PageServer) -> None:
-    page = start(read, page_server, "<a href=/pixel.png>Go</a>")
+def test_a_document_without_text_returns_none(reader: Reader, page_server: PageServer) -> None:
+    page = start(reader, page_server, "<a href=/pixel.png>Go</a>")
     page.click("Go")
     told = page.error("readability_extract")
     assert told["errorCode"] == "STEP_EXECUTION_FAILED"
@@ -121,10 +125,10 @@ def test_a_document_without_text_returns_none(read: Reader, page_server: PageSer
 
 
 def test_markup_is_stored_with_shadow_roots_and_without_secrets(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
     page = start(
-        read,
+        reader,
         page_server,
         "<x-a></x-a><input type=password value='hunter2&amp;secret'><p data-x='hunter2&amp;secret'>"
         "<script>document.querySelector('x-a').attachShadow({mode: 'open'}).innerHTML ="
@@ -139,8 +143,8 @@ def test_markup_is_stored_with_shadow_roots_and_without_secrets(
     assert b'value="***"' in data
 
 
-def test_markup_of_one_element_is_stored(read: Reader, page_server: PageServer) -> None:
-    page = start(read, page_server, "<ul><li>One</li><li class=x>Two &amp; more</li></ul>")
+def test_markup_of_one_element_is_stored(reader: Reader, page_server: PageServer) -> None:
+    page = start(reader, page_server, "<ul><li>One</li><li class=x>Two &amp; more</li></ul>")
     page("get_html", xpath="//li[2]")
     assert page.saved()[2] == b'<li class="x">Two &amp; more</li>'
     assert page.error("get_html", xpath="//li[3]")["details"]["reason"] == "no_match"
@@ -148,13 +152,13 @@ def test_markup_of_one_element_is_stored(read: Reader, page_server: PageServer) 
 
 
 def test_markup_that_cannot_be_stored_is_reported(
-    read: Reader, page_server: PageServer, monkeypatch: pytest.MonkeyPatch
+    reader: Reader, page_server: PageServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def full(data: bytes, **about: str) -> str:
         raise OSError(28, "No space left on device", "/a/secret/path")
 
-    page = start(read, page_server, "<p>x")
-    monkeypatch.setattr(read, "_save", full)
+    page = start(reader, page_server, "<p>x")
+    monkeypatch.setattr(reader, "_save", full)
     for name in ("get_html", "screenshot"):
         error = page.error(name)
         assert (error["errorCode"], error["retryable"]) == ("ARTIFACT_UPLOAD_FAILED", True)
@@ -162,9 +166,9 @@ def test_markup_that_cannot_be_stored_is_reported(
 
 
 def test_markup_beyond_the_upload_limit_is_not_stored(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(read, page_server, "<p id=p>x")
+    page = start(reader, page_server, "<p id=p>x")
     page.evaluate("p.append(new Comment('x'.repeat(26 * 1024 * 1024)))")
     error = page.error("get_html")
     assert (error["errorCode"], error["details"]["reason"]) == (
@@ -174,24 +178,24 @@ def test_markup_beyond_the_upload_limit_is_not_stored(
 
 
 def test_a_real_page_is_prepared_with_screenshot_and_text(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(read, page_server, "<h1>Hello</h1>")
+    page = start(reader, page_server, "<h1>Hello</h1>")
 
     async def act(name: str, args: object) -> ToolResult:
-        return await invoke(ToolCall(name, dict(args)), read.context())  # type: ignore[call-overload]
+        return await invoke(ToolCall(name, dict(args)), reader.context())  # type: ignore[call-overload]
 
-    output = read.wait(prepare_page(act, page.tab_id)).output or {}
+    output = reader.wait(prepare_page(act, page.tab_id)).output or {}
     assert (output["missing"], output["warnings"]) == ([], [])
     assert output["readability"]["markdown"] == "# Hello"
     assert output["screenshot"]["width"] == 1280
 
 
 def test_a_redirect_to_a_page_that_never_answers_is_reported_in_time(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(read, page_server, "<a href=/never>Go</a>")
+    page = start(reader, page_server, "<a href=/never>Go</a>")
     page.click("Go")
     error = page.error("dom_index")
     assert (error["errorCode"], error["retryable"]) == ("NAVIGATION_TIMEOUT", True)
-    assert started(read, page_server.url("/plain"))("wait_for_loaded") == {"status": "complete"}
+    assert started(reader, page_server.url("/plain"))("wait_for_loaded") == {"status": "complete"}

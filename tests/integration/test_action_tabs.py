@@ -26,76 +26,76 @@ ARGS: dict[str, dict[str, Any]] = {
 ON_TAB = [name for name in ACTIONS if name.startswith("browser_")]
 
 
-def test_a_task_starts_on_a_page_or_an_empty_one(read: Reader, page_server: PageServer) -> None:
-    told = read.call("task_start", url=page_server.url("/plain")).output or {}
+def test_a_task_starts_on_a_page_or_an_empty_one(reader: Reader, page_server: PageServer) -> None:
+    told = reader.call("task_start", url=page_server.url("/plain")).output or {}
     assert (told["url"], told["title"]) == (page_server.url("/plain"), "Plain")
     assert {type(told["tabId"]), type(told["windowId"])} == {int}
-    empty = read.call("task_start").output or {}
+    empty = reader.call("task_start").output or {}
     assert (empty["url"], empty["tabId"] != told["tabId"]) == ("about:blank", True)
     assert set(empty) == {"tabId", "windowId", "url"}
 
 
-def test_a_group_title_is_answered_with_a_warning(read: Reader) -> None:
-    told = read.call("task_start", groupTitle="Work").output or {}
+def test_a_group_title_is_answered_with_a_warning(reader: Reader) -> None:
+    told = reader.call("task_start", groupTitle="Work").output or {}
     assert told["warnings"] == ["This browser has no tab groups; groupTitle was ignored."]
 
 
 def test_a_new_start_closes_the_previous_tab_unless_it_is_reused(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
-    first = start(read, page_server, "<p>x")
-    reused = started(read, page_server.url("/plain"), reuseExistingTab=True)
+    first = start(reader, page_server, "<p>x")
+    reused = started(reader, page_server.url("/plain"), reuseExistingTab=True)
     assert reused.tab_id == first.tab_id
-    second = started(read, page_server.url("/plain"))
+    second = started(reader, page_server.url("/plain"))
     assert second.tab_id != first.tab_id
     error = first.error("screenshot")
     assert (error["errorCode"], error["retryable"]) == ("INVALID_TASK_TAB", False)
     assert error["details"] == {"taskTabId": second.tab_id}
-    assert len(read.session.open_tabs()) == 1
+    assert len(reader.session.open_tabs()) == 1
 
 
 @pytest.mark.parametrize("name", ON_TAB)
 def test_every_action_uses_the_tab_of_its_own_task(
-    read: Reader, page_server: PageServer, name: str
+    reader: Reader, page_server: PageServer, name: str
 ) -> None:
-    page = start(read, page_server, "<button>B</button>")
+    page = start(reader, page_server, "<button>B</button>")
     args = ARGS.get(name, {})
-    wrong = read.call(name, tabId=page.tab_id + 1, **args).error or {}
+    wrong = reader.call(name, tabId=page.tab_id + 1, **args).error or {}
     assert wrong["errorCode"] == "INVALID_TASK_TAB"
-    read.call("task_stop")
-    closed = read.call(name, tabId=page.tab_id, **args).error or {}
+    reader.call("task_stop")
+    closed = reader.call(name, tabId=page.tab_id, **args).error or {}
     assert closed["errorCode"] == "TASK_TAB_CLOSED"
 
 
 def test_stopping_twice_is_no_failure_and_the_tab_opens_the_requested_page(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
-    start(read, page_server, "<p>x")
+    start(reader, page_server, "<p>x")
     for _ in range(2):
-        assert read.call("task_stop").output == {"stopped": True}
-    assert len(read.session.open_tabs()) == 1
-    start(read, page_server, "<p>x")
-    assert read.call("task_stop", closeTab=True).output == {"stopped": True}
-    assert read.session.open_tabs() == []
-    assert started(read, page_server.url("/plain"))("wait_for_loaded") == {"status": "complete"}
+        assert reader.call("task_stop").output == {"stopped": True}
+    assert len(reader.session.open_tabs()) == 1
+    start(reader, page_server, "<p>x")
+    assert reader.call("task_stop", closeTab=True).output == {"stopped": True}
+    assert reader.session.open_tabs() == []
+    assert started(reader, page_server.url("/plain"))("wait_for_loaded") == {"status": "complete"}
 
 
 def test_a_later_run_of_the_same_session_continues_with_the_tab(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(read, page_server, "<button id=b>Buy</button>")
+    page = start(reader, page_server, "<button id=b>Buy</button>")
     number = page.index()["Buy"]
-    read.session.run_id = "run_later"
+    reader.session.run_id = "run_later"
     page("click", clickId=number)
     assert page.log.count("click:b:true") == 1
 
 
 def test_a_tab_that_is_closed_during_a_click_may_have_been_clicked(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
     page_server.add("/pressed", Answer(b"", delay=60.0))
     page = start(
-        read,
+        reader,
         page_server,
         "<button>Go</button><script>onmousedown = () => { const asking = new XMLHttpRequest();"
         " asking.open('GET', '/pressed', false); asking.send(); }</script>",
@@ -104,39 +104,39 @@ def test_a_tab_that_is_closed_during_a_click_may_have_been_clicked(
 
     async def click_and_close() -> ToolResult:
         args = {"tabId": page.tab_id, "clickId": number}
-        clicking = asyncio.create_task(invoke(ToolCall("browser_click", args), read.context()))
+        clicking = asyncio.create_task(invoke(ToolCall("browser_click", args), reader.context()))
         while not page_server.hits["/pressed"]:
             await asyncio.sleep(0.01)
-        await read.session.open_tabs()[0].page.close()
+        await reader.session.open_tabs()[0].page.close()
         return await clicking
 
-    error = read.wait(click_and_close()).error or {}
+    error = reader.wait(click_and_close()).error or {}
     assert (error["errorCode"], error["retryable"]) == ("TASK_TAB_CLOSED", False)
     assert error["details"]["effect"] == "unknown"
     assert page.error("screenshot")["errorCode"] == "TASK_TAB_CLOSED"
-    assert started(read, page_server.url("/plain"))("wait_for_loaded") == {"status": "complete"}
+    assert started(reader, page_server.url("/plain"))("wait_for_loaded") == {"status": "complete"}
 
 
-def test_a_page_that_crashes_is_a_closed_tab(read: Reader, page_server: PageServer) -> None:
-    page = start(read, page_server, "<p>x")
+def test_a_page_that_crashes_is_a_closed_tab(reader: Reader, page_server: PageServer) -> None:
+    page = start(reader, page_server, "<p>x")
 
     async def crash() -> None:
-        (tab,) = read.session.open_tabs()
+        (tab,) = reader.session.open_tabs()
         line = await tab.page.context.new_cdp_session(tab.page)
         asyncio.ensure_future(line.send("Page.crash")).add_done_callback(lambda f: f.exception())
         while tab.is_alive:
             await asyncio.sleep(0.01)
 
-    read.wait(crash())
+    reader.wait(crash())
     assert page.error("dom_index")["errorCode"] == "TASK_TAB_CLOSED"
-    assert started(read, page_server.url("/plain"))("wait_for_loaded") == {"status": "complete"}
+    assert started(reader, page_server.url("/plain"))("wait_for_loaded") == {"status": "complete"}
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "javascript:alert(1)", "about:config", "x"])
-def test_only_web_addresses_are_opened(read: Reader, url: str) -> None:
-    error = read.call("task_start", url=url).error or {}
+def test_only_web_addresses_are_opened(reader: Reader, url: str) -> None:
+    error = reader.call("task_start", url=url).error or {}
     assert error["errorCode"] == "INVALID_PARAMETER"
-    assert read.session.open_tabs() == []
+    assert reader.session.open_tabs() == []
 
 
 def test_a_task_of_a_remote_caller_stays_on_the_public_network(
@@ -147,20 +147,20 @@ def test_a_task_of_a_remote_caller_stays_on_the_public_network(
 
 
 def test_product_pages_are_neither_opened_nor_used(
-    read: Reader, page_server: PageServer, monkeypatch: pytest.MonkeyPatch
+    reader: Reader, page_server: PageServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with serve_pages() as own:
         monkeypatch.setenv("CONTINUITY_OWN_PORTS", str(own.server_port))
-        direct = read.call("task_start", url=own.url("/plain")).error or {}
+        direct = reader.call("task_start", url=own.url("/plain")).error or {}
         page_server.add("/there", Answer(status=302, headers={"Location": own.url("/plain")}))
-        led = read.call("task_start", url=page_server.url("/there")).error or {}
-        page = start(read, page_server, f"<a href='{own.url('/plain')}'>Admin</a>")
+        led = reader.call("task_start", url=page_server.url("/there")).error or {}
+        page = start(reader, page_server, f"<a href='{own.url('/plain')}'>Admin</a>")
         page.click("Admin")
         errors = [direct, led]
         for name in ON_TAB:
-            result = read.call(name, tabId=page.tab_id, **ARGS.get(name, {}))
+            result = reader.call(name, tabId=page.tab_id, **ARGS.get(name, {}))
             errors.append(dict(result.error or {}))
         assert urlsplit(own.url("/")).port == own.server_port
     assert {(one["errorCode"], one["retryable"]) for one in errors} == {("INVALID_TARGET", False)}
-    assert read.saved == []
-    assert started(read, page_server.url("/other"))("wait_for_loaded") == {"status": "complete"}
+    assert reader.saved == []
+    assert started(reader, page_server.url("/other"))("wait_for_loaded") == {"status": "complete"}

@@ -24,10 +24,10 @@ TEXTS = [
 STRATEGIES = ["cdp_key", "dom_input"]
 
 
-def one_field(read: Reader, server: PageServer, field: str) -> TaskPage:
+def one_field(reader: Reader, server: PageServer, field: str) -> TaskPage:
     """Start a task on a page with a form around one field of the id `i`."""
     return start(
-        read,
+        reader,
         server,
         f"<form id=f action=/done>{field}<button>Send</button></form>"
         "<script>addEventListener('submit', (event) => log.push(`submit:${event.isTrusted}`))"
@@ -43,9 +43,9 @@ def write(page: TaskPage, text: str, **params: object) -> dict[str, object]:
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("text", TEXTS)
 def test_any_text_replaces_the_value_of_the_field(
-    read: Reader, page_server: PageServer, text: str, strategy: str
+    reader: Reader, page_server: PageServer, text: str, strategy: str
 ) -> None:
-    page = one_field(read, page_server, "<input id=i value='old value'>")
+    page = one_field(reader, page_server, "<input id=i value='old value'>")
     assert write(page, text, strategy=strategy) == {"typed": True, "strategy": strategy}
     assert page.evaluate("i.value") == text
 
@@ -53,10 +53,10 @@ def test_any_text_replaces_the_value_of_the_field(
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("text", ["你好 🙂 rich", "two\nlines"])
 def test_rich_editors_and_text_areas_accept_text(
-    read: Reader, page_server: PageServer, text: str, strategy: str
+    reader: Reader, page_server: PageServer, text: str, strategy: str
 ) -> None:
     page = start(
-        read, page_server, "<div id=i contenteditable=true>old</div><textarea id=t></textarea>"
+        reader, page_server, "<div id=i contenteditable=true>old</div><textarea id=t></textarea>"
     )
     write(page, text, strategy=strategy)
     page("type", xpath="//textarea", text=text, strategy=strategy)
@@ -64,8 +64,8 @@ def test_rich_editors_and_text_areas_accept_text(
     assert page.evaluate("i.innerText").split() == text.split()
 
 
-def test_keys_are_sent_as_keyboard_events(read: Reader, page_server: PageServer) -> None:
-    page = one_field(read, page_server, "<input id=i>")
+def test_keys_are_sent_as_keyboard_events(reader: Reader, page_server: PageServer) -> None:
+    page = one_field(reader, page_server, "<input id=i>")
     page.evaluate(
         "void (f.onsubmit = () => false, i.onkeydown = (event) => void log.push("
         "[event.key, event.code, event.keyCode, event.shiftKey].join('|')))"
@@ -82,33 +82,33 @@ def test_keys_are_sent_as_keyboard_events(read: Reader, page_server: PageServer)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_submit_presses_enter(read: Reader, page_server: PageServer, strategy: str) -> None:
-    page = one_field(read, page_server, "<input id=i name=n>")
+def test_submit_presses_enter(reader: Reader, page_server: PageServer, strategy: str) -> None:
+    page = one_field(reader, page_server, "<input id=i name=n>")
     write(page, "中文 a&b", submit=True, strategy=strategy)
     page("wait_for_loaded")
     assert "/done?n=%E4%B8%AD%E6%96%87+a%26b" in page("screenshot")["url"]
 
 
-def test_without_submit_nothing_is_submitted(read: Reader, page_server: PageServer) -> None:
-    page = one_field(read, page_server, "<input id=i name=n>")
+def test_without_submit_nothing_is_submitted(reader: Reader, page_server: PageServer) -> None:
+    page = one_field(reader, page_server, "<input id=i name=n>")
     write(page, "a")
     assert not [one for one in page.log if one.startswith("submit")]
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_an_empty_text_empties_the_field(
-    read: Reader, page_server: PageServer, strategy: str
+    reader: Reader, page_server: PageServer, strategy: str
 ) -> None:
-    page = one_field(read, page_server, "<input id=i value=old>")
+    page = one_field(reader, page_server, "<input id=i value=old>")
     write(page, "", strategy=strategy)
     assert page.evaluate("i.value") == ""
 
 
 def test_an_option_a_checkbox_and_a_date_are_set_by_text(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
     page = start(
-        read,
+        reader,
         page_server,
         "<select id=s><option>One<option>Two</select><input id=d type=date>"
         "<label><input id=c type=checkbox> Yes</label>",
@@ -120,10 +120,10 @@ def test_an_option_a_checkbox_and_a_date_are_set_by_text(
 
 
 def test_a_field_in_a_frame_and_in_closed_shadow_roots_accepts_text(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
     page = start(
-        read,
+        reader,
         page_server,
         "<iframe srcdoc=\"<input id=f placeholder='In a frame'>\"></iframe><x-a></x-a><script>"
         "root = document.querySelector('x-a').attachShadow({mode: 'closed'});"
@@ -137,9 +137,9 @@ def test_a_field_in_a_frame_and_in_closed_shadow_roots_accepts_text(
 
 
 def test_without_an_element_the_focused_field_accepts_the_text(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
-    page = one_field(read, page_server, "<input id=o><input id=i>")
+    page = one_field(reader, page_server, "<input id=o><input id=i>")
     error = page.error("type", text="x")
     assert error["errorCode"] == "ELEMENT_NOT_FOUND"
     page("click", xpath="//*[@id='i']")
@@ -159,21 +159,21 @@ def test_without_an_element_the_focused_field_accepts_the_text(
     ],
 )
 def test_an_element_that_accepts_no_text_fails(
-    read: Reader, page_server: PageServer, field: str, code: str
+    reader: Reader, page_server: PageServer, field: str, code: str
 ) -> None:
-    page = one_field(read, page_server, field)
+    page = one_field(reader, page_server, field)
     assert page.error("type", xpath="//*[@id='i']", text="words")["errorCode"] == code
 
 
 def test_a_page_that_changes_the_typed_text_causes_a_warning(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
-    page = one_field(read, page_server, "<input id=i aria-label=Code maxlength=3>")
+    page = one_field(reader, page_server, "<input id=i aria-label=Code maxlength=3>")
     assert write(page, "12345")["warnings"] == ["The field “Code” changed the value to: 123"]
 
 
-def test_a_secret_is_in_no_warning(read: Reader, page_server: PageServer) -> None:
-    page = one_field(read, page_server, "<input id=i aria-label=Password maxlength=9>")
+def test_a_secret_is_in_no_warning(reader: Reader, page_server: PageServer) -> None:
+    page = one_field(reader, page_server, "<input id=i aria-label=Password maxlength=9>")
     told = write(page, "hunter2secret")
     assert told["warnings"] == ["The field “Password” changed the value to: ***"]
     page("screenshot")
@@ -182,9 +182,9 @@ def test_a_secret_is_in_no_warning(read: Reader, page_server: PageServer) -> Non
 
 
 def test_a_page_that_navigates_on_the_typed_text_was_typed_in(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
-    page = one_field(read, page_server, "<input id=i name=code maxlength=4>")
+    page = one_field(reader, page_server, "<input id=i name=code maxlength=4>")
     page.evaluate("void (i.oninput = () => i.value.length === 4 && f.submit())")
     told = write(page, "1234", submit=True)
     assert told["typed"] is True
@@ -193,10 +193,10 @@ def test_a_page_that_navigates_on_the_typed_text_was_typed_in(
 
 
 def test_enter_leaves_the_text_of_a_text_area_unchanged(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
     page = start(
-        read, page_server, "<textarea id=t>old</textarea><div id=d contenteditable>old</div>"
+        reader, page_server, "<textarea id=t>old</textarea><div id=d contenteditable>old</div>"
     )
     page("type", xpath="//textarea", text="new", submit=True)
     page("type", xpath="//div", text="new", submit=True)

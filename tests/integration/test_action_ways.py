@@ -10,32 +10,32 @@ pytest_plugins = ["tests.support.browser_fixtures"]
 
 
 def test_the_same_tab_opens_another_address_and_the_previous_one(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
-    first = start(read, page_server, "<p>first")
-    second = started(read, page_server.url("/plain"), reuseExistingTab=True)
+    first = start(reader, page_server, "<p>first")
+    second = started(reader, page_server.url("/plain"), reuseExistingTab=True)
     assert second("screenshot")["url"] == page_server.url("/plain")
-    back = started(read, page_server.url("/task"), reuseExistingTab=True)
+    back = started(reader, page_server.url("/task"), reuseExistingTab=True)
     assert back("readability_extract")["markdown"] == "first"
     assert {first.tab_id, second.tab_id} == {back.tab_id}
 
 
 def test_a_fragment_of_the_same_page_is_opened_and_read(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(read, page_server, "<button id=b>B</button><p>text")
+    page = start(reader, page_server, "<button id=b>B</button><p>text")
     number = page.index()["B"]
-    again = started(read, f"{page_server.url('/task')}#there", reuseExistingTab=True)
+    again = started(reader, f"{page_server.url('/task')}#there", reuseExistingTab=True)
     assert again("wait_for_loaded") == {"status": "complete"}
     assert "text" in again("readability_extract")["markdown"]
     assert again("click", clickId=number)["clicked"] is True
 
 
 def test_a_click_far_down_the_page_scrolls_there_and_makes_the_page_load_more(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
     page = start(
-        read,
+        reader,
         page_server,
         "<p style='height:3000px'></p><button id=last>Last</button><script>"
         "new IntersectionObserver((seen, watcher) => { if (!seen[0].isIntersecting) return;"
@@ -48,16 +48,16 @@ def test_a_click_far_down_the_page_scrolls_there_and_makes_the_page_load_more(
     assert "More" in page.index(scope="viewport")
 
 
-def test_enter_alone_is_the_same_text_with_submit(read: Reader, page_server: PageServer) -> None:
-    page = start(read, page_server, "<form action=/done><input id=i name=n value=kept></form>")
+def test_enter_alone_is_the_same_text_with_submit(reader: Reader, page_server: PageServer) -> None:
+    page = start(reader, page_server, "<form action=/done><input id=i name=n value=kept></form>")
     page("type", xpath="//input", text="kept", submit=True)
     page("wait_for_loaded")
     assert page("screenshot")["url"].endswith("/done?n=kept")
 
 
 def test_an_unknown_option_is_rejected_with_the_available_options(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(read, page_server, "<select aria-label=Size><option>Small<option>Large</select>")
+    page = start(reader, page_server, "<select aria-label=Size><option>Small<option>Large</select>")
     error = page.error("type", clickId=page.index()["Size"], text="Enormous")
     assert error["details"]["options"] == ["Small", "Large"]

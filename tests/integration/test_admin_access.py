@@ -76,40 +76,47 @@ def a_row_each(
 
 
 @pytest.mark.usefixtures("a_row_each")
-def test_no_row_is_added_changed_or_deleted_by_a_superuser(boss: Client) -> None:
+def test_no_row_is_added_changed_or_deleted_by_a_superuser(superuser_client: Client) -> None:
     for model in OURS:
         row = model._default_manager.first()
         assert row is not None, model
         for deed in ("change", "delete"):
-            answer = boss.post(address(model, str(row.pk), deed), {"name": "x", "post": "yes"})
+            answer = superuser_client.post(
+                address(model, str(row.pk), deed), {"name": "x", "post": "yes"}
+            )
             assert answer.status_code == 403, (model, deed)
         if model not in MADE:
-            assert boss.post(address(model, "add"), {"name": "x"}).status_code == 403, model
+            assert superuser_client.post(address(model, "add"), {"name": "x"}).status_code == 403, (
+                model
+            )
         ticked = {"action": "delete_selected", "_selected_action": [row.pk], "post": "yes"}
-        boss.post(address(model), ticked)
+        superuser_client.post(address(model), ticked)
         assert model._default_manager.filter(pk=row.pk).exists(), model
 
 
 @pytest.mark.usefixtures("a_row_each")
-def test_every_list_and_every_page_opens(boss: Client) -> None:
+def test_every_list_and_every_page_opens(superuser_client: Client) -> None:
     for model in OURS:
         row = model._default_manager.first()
         assert row is not None, model
-        assert boss.get(address(model)).status_code == 200, model
-        assert boss.get(address(model, str(row.pk), "change")).status_code == 200, model
+        assert superuser_client.get(address(model)).status_code == 200, model
+        assert superuser_client.get(address(model, str(row.pk), "change")).status_code == 200, model
 
 
 @pytest.mark.usefixtures("a_row_each")
-def test_every_list_handles_malformed_queries(boss: Client) -> None:
+def test_every_list_handles_malformed_queries(superuser_client: Client) -> None:
     for model in OURS:
         for query in ("?q=run_%27%22%3B--", "?q=%00", "?p=3", "?time=x", "?status=x"):
-            assert boss.get(address(model) + query).status_code in (200, 302), (model, query)
+            assert superuser_client.get(address(model) + query).status_code in (200, 302), (
+                model,
+                query,
+            )
         for query in ("?p=-1", "?p=0", "?p=99999999999999999999", "?nonsense__lookup=1"):
-            assert boss.get(address(model) + query).status_code == 302, (model, query)
+            assert superuser_client.get(address(model) + query).status_code == 302, (model, query)
 
 
 def test_anonymous_users_are_redirected_to_the_login(
-    make_run: Callable[..., Run], boss: Client
+    make_run: Callable[..., Run], superuser_client: Client
 ) -> None:
     run = make_run()
     for path in (
@@ -129,9 +136,11 @@ def test_anonymous_users_are_redirected_to_the_login(
 
 
 def test_staff_without_permissions_see_nothing(
-    staff: Callable[..., Client], make_run: Callable[..., Run], make_artifact: Callable[..., str]
+    staff_client: Callable[..., Client],
+    make_run: Callable[..., Run],
+    make_artifact: Callable[..., str],
 ) -> None:
-    nobody, run = staff(), make_run(result_summary="private business")
+    nobody, run = staff_client(), make_run(result_summary="private business")
     kept = make_artifact(b"x", run_id=run.id)
     for path in (
         address(Run),
@@ -151,19 +160,21 @@ def test_staff_without_permissions_see_nothing(
 
 
 def test_the_run_page_shows_only_other_data_that_the_operator_may_see(
-    staff: Callable[..., Client], make_story: Callable[..., Run], make_artifact: Callable[..., str]
+    staff_client: Callable[..., Client],
+    make_run_with_steps: Callable[..., Run],
+    make_artifact: Callable[..., str],
 ) -> None:
-    run = make_story(["succeeded"])
+    run = make_run_with_steps(["succeeded"])
     make_artifact(b"x", run_id=run.id, name="kept-in-private.txt")
     record(
         AuditEvent("run.started", "audited-actor", "run", run.id, run.tenant_id, run.workspace_id)
     )
-    seen = staff("runs.view_run").get(address(Run, run.id, "change")).content.decode()
+    seen = staff_client("runs.view_run").get(address(Run, run.id, "change")).content.decode()
     assert "kept-in-private" not in seen
     assert "audited-actor" not in seen
     assert "/cancel/" not in seen
     all_of_it = (
-        staff("runs.view_run", "artifacts.view_artifact", "decisions.view_auditentry")
+        staff_client("runs.view_run", "artifacts.view_artifact", "decisions.view_auditentry")
         .get(address(Run, run.id, "change"))
         .content.decode()
     )
@@ -171,25 +182,30 @@ def test_the_run_page_shows_only_other_data_that_the_operator_may_see(
     assert "audited-actor" in all_of_it
 
 
-def test_the_sidebar_lists_only_what_the_operator_may_see(staff: Callable[..., Client]) -> None:
-    page = staff("runs.view_run").get("/admin/").content.decode()
+def test_the_sidebar_lists_only_what_the_operator_may_see(
+    staff_client: Callable[..., Client],
+) -> None:
+    page = staff_client("runs.view_run").get("/admin/").content.decode()
     assert address(Run) in page
     assert address(Token) not in page
 
 
 def test_rows_are_found_by_their_plain_ids_and_by_quoted_ones(
-    boss: Client, make_run: Callable[..., Run]
+    superuser_client: Client, make_run: Callable[..., Run]
 ) -> None:
     run = make_run()
     create_token(name="plain")
     for model, name in ((Run, run.id), (Token, Token.objects.get().id)):
-        assert boss.get(address(model, name, "change")).status_code == 200
-        assert boss.get(address(model, name.replace("_", "_5F"), "change")).status_code == 200
-    listed = boss.get(address(Token)).content.decode()
+        assert superuser_client.get(address(model, name, "change")).status_code == 200
+        assert (
+            superuser_client.get(address(model, name.replace("_", "_5F"), "change")).status_code
+            == 200
+        )
+    listed = superuser_client.get(address(Token)).content.decode()
     assert address(Token, Token.objects.get().id, "change") in listed
 
 
-def test_a_missing_row_shows_a_readable_page(boss: Client) -> None:
-    answer = boss.get(address(Run, "run_gone", "change"))
+def test_a_missing_row_shows_a_readable_page(superuser_client: Client) -> None:
+    answer = superuser_client.get(address(Run, "run_gone", "change"))
     assert answer.status_code == 404
     assert "Page not found" in answer.content.decode()

@@ -27,38 +27,42 @@ def address(artifact_id: str, what: str) -> str:
 
 @pytest.mark.parametrize(("data", "mime_type"), [(PNG, "image/png"), (JPEG, "image/jpeg")])
 def test_an_image_is_displayed_inline(
-    boss: Client, make_artifact: MakeArtifact, data: bytes, mime_type: str
+    superuser_client: Client, make_artifact: MakeArtifact, data: bytes, mime_type: str
 ) -> None:
     made = make_artifact(data, mime_type=mime_type, name="shot")
-    answer = boss.get(address(made, "inline"))
+    answer = superuser_client.get(address(made, "inline"))
     assert (answer.status_code, answer["Content-Type"]) == (200, mime_type)
     assert answer.content == data
     assert answer["X-Content-Type-Options"] == "nosniff"
     assert "sandbox" in answer["Content-Security-Policy"]
-    assert address(made, "inline") in boss.get(address(made, "change")).content.decode()
+    assert address(made, "inline") in superuser_client.get(address(made, "change")).content.decode()
 
 
 def test_no_other_type_is_displayed_inline_whatever_its_row_claims(
-    boss: Client, make_artifact: MakeArtifact
+    superuser_client: Client, make_artifact: MakeArtifact
 ) -> None:
     for mime_type in ("image/png", "image/svg+xml", "text/html"):
         for data in (HTML, SVG, b"", b"GIF"):
-            answer = boss.get(address(make_artifact(data, mime_type=mime_type), "inline"))
+            answer = superuser_client.get(
+                address(make_artifact(data, mime_type=mime_type), "inline")
+            )
             assert answer.status_code == 415, (mime_type, data)
             assert answer["Content-Type"].startswith("text/plain")
             assert data not in answer.content or not data
 
 
 def test_an_image_is_typed_by_its_bytes_not_by_its_row(
-    boss: Client, make_artifact: MakeArtifact
+    superuser_client: Client, make_artifact: MakeArtifact
 ) -> None:
-    answer = boss.get(address(make_artifact(PNG, mime_type="text/html"), "inline"))
+    answer = superuser_client.get(address(make_artifact(PNG, mime_type="text/html"), "inline"))
     assert answer["Content-Type"] == "image/png"
 
 
-def test_a_download_is_an_attachment_of_bytes(boss: Client, make_artifact: MakeArtifact) -> None:
+def test_a_download_is_an_attachment_of_bytes(
+    superuser_client: Client, make_artifact: MakeArtifact
+) -> None:
     made = make_artifact(HTML, mime_type="text/html", name='../"><svg onload=1>\r\nX: y.html')
-    answer = boss.get(address(made, "download"))
+    answer = superuser_client.get(address(made, "download"))
     assert b"".join(answer) == HTML
     assert answer["Content-Type"] == "application/octet-stream"
     assert answer["Content-Disposition"].startswith("attachment")
@@ -67,9 +71,12 @@ def test_a_download_is_an_attachment_of_bytes(boss: Client, make_artifact: MakeA
     assert answer["Content-Length"] == str(len(HTML))
 
 
-def test_text_is_previewed_escaped(boss: Client, make_artifact: MakeArtifact) -> None:
+def test_text_is_previewed_escaped(superuser_client: Client, make_artifact: MakeArtifact) -> None:
     made = make_artifact(HTML, mime_type="text/html", name='"><svg onload=1>')
-    for page in (boss.get(address(made, "change")), boss.get("/admin/artifacts/artifact/")):
+    for page in (
+        superuser_client.get(address(made, "change")),
+        superuser_client.get("/admin/artifacts/artifact/"),
+    ):
         text = page.content.decode()
         assert "<script>alert" not in text
         assert "<svg onload" not in text
@@ -77,43 +84,53 @@ def test_text_is_previewed_escaped(boss: Client, make_artifact: MakeArtifact) ->
 
 
 def test_a_long_text_is_previewed_up_to_its_limit(
-    boss: Client, make_artifact: MakeArtifact
+    superuser_client: Client, make_artifact: MakeArtifact
 ) -> None:
-    page = boss.get(address(make_artifact(b"ab" * 100_000), "change")).content.decode()
+    page = superuser_client.get(address(make_artifact(b"ab" * 100_000), "change")).content.decode()
     assert "The first 64.0 KiB of 195.3 KiB" in page
     assert len(page) < 200_000
 
 
-def test_broken_json_is_displayed_unchanged(boss: Client, make_artifact: MakeArtifact) -> None:
+def test_broken_json_is_displayed_unchanged(
+    superuser_client: Client, make_artifact: MakeArtifact
+) -> None:
     for data in (b"[" * 60_000, b'{"a": NaN', b"\xff\xfe\x00"):
         made = make_artifact(data, mime_type="application/json")
-        assert boss.get(address(made, "change")).status_code == 200, data[:9]
+        assert superuser_client.get(address(made, "change")).status_code == 200, data[:9]
 
 
-def test_a_tombstone_is_displayed_as_expired(boss: Client, make_artifact: MakeArtifact) -> None:
+def test_a_tombstone_is_displayed_as_expired(
+    superuser_client: Client, make_artifact: MakeArtifact
+) -> None:
     made = make_artifact(PNG, mime_type="image/png")
     Artifact.objects.update(expired_at=datetime.now(UTC))
-    assert "The bytes were deleted" in boss.get(address(made, "change")).content.decode()
-    assert boss.get(address(made, "inline")).status_code == 410
-    assert boss.get(address(made, "download")).status_code == 410
+    assert (
+        "The bytes were deleted" in superuser_client.get(address(made, "change")).content.decode()
+    )
+    assert superuser_client.get(address(made, "inline")).status_code == 410
+    assert superuser_client.get(address(made, "download")).status_code == 410
 
 
 def test_lost_bytes_are_reported_without_a_server_error(
-    boss: Client, make_artifact: MakeArtifact, caplog: pytest.LogCaptureFixture
+    superuser_client: Client, make_artifact: MakeArtifact, caplog: pytest.LogCaptureFixture
 ) -> None:
     from django.core.files.storage import storages
 
     made = make_artifact(b"precious")
     storages["artifacts"].delete(blob_path(Artifact.objects.get().sha256))
-    assert "are lost" in boss.get(address(made, "change")).content.decode()
-    assert boss.get(address(made, "download")).status_code == 404
+    assert "are lost" in superuser_client.get(address(made, "change")).content.decode()
+    assert superuser_client.get(address(made, "download")).status_code == 404
     assert "missing in the storage" in caplog.text
 
 
-def test_artifacts_are_found_by_run_and_by_hash(boss: Client, make_artifact: MakeArtifact) -> None:
+def test_artifacts_are_found_by_run_and_by_hash(
+    superuser_client: Client, make_artifact: MakeArtifact
+) -> None:
     made = make_artifact(b"one", run_id="run_one")
     make_artifact(b"two", run_id="run_two")
     row = Artifact.objects.get(id=made)
     for term in (made, "run_one", row.sha256):
-        found = boss.get(f"/admin/artifacts/artifact/?q={term}").context["cl"].result_list
+        found = (
+            superuser_client.get(f"/admin/artifacts/artifact/?q={term}").context["cl"].result_list
+        )
         assert [one.id for one in found] == [made], term

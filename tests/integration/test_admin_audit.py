@@ -43,25 +43,27 @@ def ids_in(client: Client, query: str) -> list[int]:
     return [entry.id for entry in client.get(LIST + query).context["cl"].result_list]
 
 
-def test_entries_are_found_by_their_fields(boss: Client, tell: Callable[..., AuditEntry]) -> None:
+def test_entries_are_found_by_their_fields(
+    superuser_client: Client, tell: Callable[..., AuditEntry]
+) -> None:
     lost = tell("run.worker_lost", "run", "run_1", actor="reaper")
     refused = tell("run.refused", "template", "login_keep_session", actor="token:tok_1")
     for query in ("?q=run_1", "?q=run.worker_lost", "?q=reaper", "?action=run.worker_lost"):
-        assert ids_in(boss, query) == [lost.id], query
-    assert ids_in(boss, "?outcome=refused") == [refused.id]
-    assert ids_in(boss, "?q=token:tok_1") == [refused.id]
+        assert ids_in(superuser_client, query) == [lost.id], query
+    assert ids_in(superuser_client, "?outcome=refused") == [refused.id]
+    assert ids_in(superuser_client, "?q=token:tok_1") == [refused.id]
 
 
 def test_rows_about_a_tool_are_found_by_its_name(
-    boss: Client, tell: Callable[..., AuditEntry]
+    superuser_client: Client, tell: Callable[..., AuditEntry]
 ) -> None:
     in_run = tell("tool.called", "run", "run_1", tool="bash.exec")
     direct = tell("tool.called", "tool", "bash.exec", tool="bash.exec", callId="call_1")
     tell("tool.called", "run", "run_2", tool="echo")
     tell("run.started", "run", "run_2")
     for query in ("?q=bash.exec", "?tool=bash.exec", "?tool=bash.exec&action=tool.called"):
-        assert ids_in(boss, query) == [direct.id, in_run.id], query
-    assert ids_in(boss, "?tool=bash.exec&action=run.started") == []
+        assert ids_in(superuser_client, query) == [direct.id, in_run.id], query
+    assert ids_in(superuser_client, "?tool=bash.exec&action=run.started") == []
     assert occurring_tools() == ["bash.exec", "echo"]
 
 
@@ -75,41 +77,43 @@ def test_the_rows_of_a_tool_are_read_through_their_index(tell: Callable[..., Aud
         assert "audit_tool" in rows.explain() or "audit_tool" in rows.order_by().explain()
 
 
-def test_the_token_of_an_event_is_named(boss: Client, tell: Callable[..., AuditEntry]) -> None:
+def test_the_token_of_an_event_is_named(
+    superuser_client: Client, tell: Callable[..., AuditEntry]
+) -> None:
     actor = f"token:{new_id('tok_')}"
     told = tell("run.refused", "template", "t", actor=actor, asked=actor)
     for page in (LIST, f"{LIST}{told.id}/change/"):
-        assert actor.partition(":")[2] in boss.get(page).content.decode(), page
-        assert "***" not in boss.get(page).content.decode(), page
+        assert actor.partition(":")[2] in superuser_client.get(page).content.decode(), page
+        assert "***" not in superuser_client.get(page).content.decode(), page
 
 
 def test_fifty_entries_take_as_many_queries_as_one_and_there_is_no_count_query(
-    boss: Client, tell: Callable[..., AuditEntry]
+    superuser_client: Client, tell: Callable[..., AuditEntry]
 ) -> None:
     tell("run.started", "run", "run_1")
     with CaptureQueriesContext(connection) as for_few:
-        boss.get(LIST)
+        superuser_client.get(LIST)
     for number in range(50):
         tell("tool.called", "run", f"run_{number}", actor=f"worker:wrk_{number}")
     with CaptureQueriesContext(connection) as for_many:
-        boss.get(LIST)
+        superuser_client.get(LIST)
     assert len(for_many) == len(for_few) <= 7
     assert not [one for one in for_many.captured_queries if "COUNT(" in one["sql"].upper()]
 
 
 def test_an_entry_links_to_its_object(
-    boss: Client, tell: Callable[..., AuditEntry], make_run: Callable[..., Run]
+    superuser_client: Client, tell: Callable[..., AuditEntry], make_run: Callable[..., Run]
 ) -> None:
     create_token(name="t")
     token, run = Token.objects.get(), make_run()
     tell("run.submitted", "run", run.id, actor=f"token:{token.id}")
-    page = boss.get(LIST).content.decode()
+    page = superuser_client.get(LIST).content.decode()
     assert f"/admin/runs/run/{run.id}/change/" in page
     assert f"/admin/decisions/token/{token.id}/change/" in page
 
 
 def test_an_entry_with_a_wrong_mac_is_reported(
-    boss: Client, tell: Callable[..., AuditEntry]
+    superuser_client: Client, tell: Callable[..., AuditEntry]
 ) -> None:
     ours = tell("run.started", "run", "run_1")
     forged = AuditEntry(
@@ -123,31 +127,37 @@ def test_an_entry_with_a_wrong_mac_is_reported(
         created_at=ours.created_at,
     )
     forged.save(force_insert=True)
-    assert "valid: this installation wrote" in boss.get(f"{LIST}{ours.id}/change/").content.decode()
-    assert "invalid: the row was changed" in boss.get(f"{LIST}{forged.id}/change/").content.decode()
+    assert (
+        "valid: this installation wrote"
+        in superuser_client.get(f"{LIST}{ours.id}/change/").content.decode()
+    )
+    assert (
+        "invalid: the row was changed"
+        in superuser_client.get(f"{LIST}{forged.id}/change/").content.decode()
+    )
 
 
 def test_an_entry_shows_its_position_in_the_chain(
-    boss: Client, tell: Callable[..., AuditEntry]
+    superuser_client: Client, tell: Callable[..., AuditEntry]
 ) -> None:
     sealed = tell("run.started", "run", "run_1")
     Sealer().seal_all()
     link = AuditSeal.objects.get(entry_id=sealed.id)
-    assert link.hash in boss.get(f"{LIST}{sealed.id}/change/").content.decode()
+    assert link.hash in superuser_client.get(f"{LIST}{sealed.id}/change/").content.decode()
     tell("run.ended", "run", "run_1")
-    page = boss.get(LIST).content.decode()
+    page = superuser_client.get(LIST).content.decode()
     assert "not yet" in page
     assert f"<b>{AuditSeal.objects.count()}</b> rows sealed into the hash chain" in page
 
 
 def test_the_filtered_rows_are_exported_with_their_chain(
-    boss: Client, tell: Callable[..., AuditEntry], tmp_path: Path
+    superuser_client: Client, tell: Callable[..., AuditEntry], tmp_path: Path
 ) -> None:
     for number in range(3):
         tell("run.started", "run", f"run_{number}")
     tell("run.ended", "run", "run_1")
     Sealer().seal_all()
-    answer = boss.post(f"{LIST}export/?action=run.started")
+    answer = superuser_client.post(f"{LIST}export/?action=run.started")
     assert "attachment" in answer["Content-Disposition"]
     (tmp_path / "audit.jsonl").write_bytes(b"".join(answer.streaming_content))  # type: ignore[attr-defined]
     report = check_bundle(tmp_path / "audit.jsonl")
@@ -157,10 +167,10 @@ def test_the_filtered_rows_are_exported_with_their_chain(
 
 
 def test_an_export_needs_the_permission_and_a_post(
-    boss: Client, staff: Callable[..., Client]
+    superuser_client: Client, staff_client: Callable[..., Client]
 ) -> None:
-    assert boss.get(f"{LIST}export/").status_code == 405
-    assert staff("runs.view_run").post(f"{LIST}export/").status_code == 403
+    assert superuser_client.get(f"{LIST}export/").status_code == 405
+    assert staff_client("runs.view_run").post(f"{LIST}export/").status_code == 403
 
 
 @pytest.mark.parametrize(
@@ -172,17 +182,17 @@ def test_an_export_needs_the_permission_and_a_post(
     ],
 )
 def test_the_object_of_a_row_is_one_click_away(
-    boss: Client, tell: Callable[..., AuditEntry], kind: str, about: str, leads_to: str
+    superuser_client: Client, tell: Callable[..., AuditEntry], kind: str, about: str, leads_to: str
 ) -> None:
     tell("thing.done", kind, about)
-    assert leads_to in boss.get(LIST).content.decode()
+    assert leads_to in superuser_client.get(LIST).content.decode()
 
 
 def test_metadata_is_escaped_and_without_secrets(
-    boss: Client, tell: Callable[..., AuditEntry]
+    superuser_client: Client, tell: Callable[..., AuditEntry]
 ) -> None:
     entry = tell("run.started", "run", "run_1", text="<b>x</b>", url="https://me:hunter2@host/")
     for path in (LIST, f"{LIST}{entry.id}/change/"):
-        page = boss.get(path).content.decode()
+        page = superuser_client.get(path).content.decode()
         assert "<b>x</b>" not in page
         assert "hunter2" not in page

@@ -14,8 +14,8 @@ pytest_plugins = ["tests.support.admin_fixtures"]
 HOSTILE = "<script>alert(1)</script>"
 
 
-def page(boss: Client, *parts: str, **query: str) -> str:
-    answer = boss.get("/".join(["/admin/decisions", *parts, ""]), query)
+def page(superuser_client: Client, *parts: str, **query: str) -> str:
+    answer = superuser_client.get("/".join(["/admin/decisions", *parts, ""]), query)
     assert answer.status_code == 200
     return str(answer.content.decode())
 
@@ -36,42 +36,46 @@ def report(principal: Principal, note: str) -> Outcome:
 
 
 def test_the_page_of_a_user_shows_the_state_and_links_to_the_stored_objects(
-    boss: Client, principal: Principal
+    superuser_client: Client, principal: Principal
 ) -> None:
     report(principal, "done")
     user = User.objects.get(user_id="alice")
-    shown = page(boss, "user", str(user.pk), "change")
+    shown = page(superuser_client, "user", str(user.pk), "change")
     assert "main constraint" in shown
     assert "0.365" in shown  # 0.5 - 0.25 * 0.9 * 0.6
     for name in ("userobject", "outcome", "evidence"):
         assert f"/admin/decisions/{name}/?q=alice&amp;workspace={user.workspace_id}" in shown
 
 
-def test_the_page_of_an_object_lists_every_version(boss: Client, principal: Principal) -> None:
+def test_the_page_of_an_object_lists_every_version(
+    superuser_client: Client, principal: Principal
+) -> None:
     put_shell(principal=principal, call={**SHELL, "user_id": "alice"})
     changed = {**SHELL, "user_id": "alice", "narratives": {"role": HOSTILE}}
     put_shell(principal=principal, call=changed)
-    shown = page(boss, "userobject", UserObject.objects.get().id, "change")
+    shown = page(superuser_client, "userobject", UserObject.objects.get().id, "change")
     assert shown.index("Version 2") < shown.index("Version 1")
     assert "maintainer" in shown
     assert HOSTILE not in shown
 
 
-def test_objects_are_found_by_user_id_and_type(boss: Client, principal: Principal) -> None:
+def test_objects_are_found_by_user_id_and_type(
+    superuser_client: Client, principal: Principal
+) -> None:
     put_shell(principal=principal, call={**SHELL, "user_id": "alice"})
     put_success_path(principal=principal, call={**PATH, "user_id": "bob"})
     bobs = UserObject.objects.get(user_id="bob").id
-    assert "read the notes" in page(boss, "userobject", q="bob")
-    assert "read the notes" not in page(boss, "userobject", q="alice")
-    assert "read the notes" in page(boss, "userobject", q=bobs)
-    assert "read the notes" not in page(boss, "userobject", type="shell")
+    assert "read the notes" in page(superuser_client, "userobject", q="bob")
+    assert "read the notes" not in page(superuser_client, "userobject", q="alice")
+    assert "read the notes" in page(superuser_client, "userobject", q=bobs)
+    assert "read the notes" not in page(superuser_client, "userobject", type="shell")
 
 
 def test_an_outcomes_page_shows_forecast_error_proposal_and_moves(
-    boss: Client, principal: Principal
+    superuser_client: Client, principal: Principal
 ) -> None:
     outcome = report(principal, HOSTILE)
-    shown = page(boss, "outcome", str(outcome.pk), "change")
+    shown = page(superuser_client, "outcome", str(outcome.pk), "change")
     assert HOSTILE not in shown
     assert "time 0.5 → 0.365" in shown
     assert "by hand" in shown
@@ -79,14 +83,16 @@ def test_an_outcomes_page_shows_forecast_error_proposal_and_moves(
     assert f"/admin/decisions/decision/{outcome.decision_id}/change/" in shown
 
 
-def test_outcomes_are_filtered_by_their_result(boss: Client, principal: Principal) -> None:
+def test_outcomes_are_filtered_by_their_result(
+    superuser_client: Client, principal: Principal
+) -> None:
     report(principal, "all went well")
     decide(principal)
-    assert "all went well" in page(boss, "outcome", status="success")
-    assert "all went well" not in page(boss, "outcome", status="none")
-    assert "all went well" not in page(boss, "outcome", status="failed")
+    assert "all went well" in page(superuser_client, "outcome", status="success")
+    assert "all went well" not in page(superuser_client, "outcome", status="none")
+    assert "all went well" not in page(superuser_client, "outcome", status="failed")
 
 
-def test_evidence_shows_its_reason(boss: Client, principal: Principal) -> None:
+def test_evidence_shows_its_reason(superuser_client: Client, principal: Principal) -> None:
     report(principal, "it took all day")
-    assert "success: it took all day" in page(boss, "evidence", q="alice")
+    assert "success: it took all day" in page(superuser_client, "evidence", q="alice")

@@ -36,15 +36,15 @@ def worker(**columns: object) -> Worker:
     )
 
 
-def test_an_empty_installation_shows_the_first_steps(boss: Client) -> None:
-    page = seen(boss)
+def test_an_empty_installation_shows_the_first_steps(superuser_client: Client) -> None:
+    page = seen(superuser_client)
     for told in ("make run", "manage.py mcp_config", "http://testserver/api/v1/runs"):
         assert told in page, told
     assert "No worker is running" in page
 
 
 def test_running_waiting_and_failed_runs_are_listed_in_their_sections(
-    boss: Client, make_run: Callable[..., Run]
+    superuser_client: Client, make_run: Callable[..., Run]
 ) -> None:
     worker()
     runs = make_run(
@@ -54,7 +54,7 @@ def test_running_waiting_and_failed_runs_are_listed_in_their_sections(
     waits = make_run(status="running", ready=False, waiting_for=asks)
     error = {"errorCode": "RUN_TIMEOUT", "message": "Too late.", "recovery": "Split the task."}
     failed = make_run(status="failed", error=error)
-    page = seen(boss, "/admin/live/")
+    page = seen(superuser_client, "/admin/live/")
     assert runs.id in part(page, "running")
     assert "75 %" in part(page, "running")
     assert waits.id not in part(page, "running")
@@ -66,38 +66,42 @@ def test_running_waiting_and_failed_runs_are_listed_in_their_sections(
 
 
 def test_queued_runs_without_a_worker_raise_a_warning(
-    boss: Client, make_run: Callable[..., Run]
+    superuser_client: Client, make_run: Callable[..., Run]
 ) -> None:
     make_run()
-    assert "No worker is running. 1 queued run waits" in seen(boss)
+    assert "No worker is running. 1 queued run waits" in seen(superuser_client)
     worker()
-    assert "No worker is running" not in seen(boss)
+    assert "No worker is running" not in seen(superuser_client)
 
 
-def test_free_slots_are_those_without_a_lease(boss: Client, make_run: Callable[..., Run]) -> None:
+def test_free_slots_are_those_without_a_lease(
+    superuser_client: Client, make_run: Callable[..., Run]
+) -> None:
     Slot.objects.filter(number=0).update(run_id=make_run().id)
-    assert "4 of 5 slots free" in seen(boss)
+    assert "4 of 5 slots free" in seen(superuser_client)
 
 
 def test_the_count_of_a_long_queue_stops_at_its_limit(
-    boss: Client, make_run: Callable[..., Run]
+    superuser_client: Client, make_run: Callable[..., Run]
 ) -> None:
     first = make_run()
     Run.objects.bulk_create(
         Run(**{**_columns(first), "id": f"run_{number:05d}"}) for number in range(1005)
     )
-    assert "999+" in part(seen(boss, "/admin/live/"), "tiles")
+    assert "999+" in part(seen(superuser_client, "/admin/live/"), "tiles")
 
 
 def _columns(run: Run) -> dict[str, object]:
     return {field.attname: getattr(run, field.attname) for field in Run._meta.concrete_fields}
 
 
-def test_the_last_day_is_summarized_in_numbers(boss: Client, make_run: Callable[..., Run]) -> None:
+def test_the_last_day_is_summarized_in_numbers(
+    superuser_client: Client, make_run: Callable[..., Run]
+) -> None:
     for status in ("succeeded", "succeeded", "failed"):
         make_run(status=status, done_steps=2, active_ms=3000)
     make_run(status="failed", created_at=datetime.now(UTC) - timedelta(days=2))
-    day = boss.get("/admin/").context["day"]
+    day = superuser_client.get("/admin/").context["day"]
     assert (day.accepted, day.steps, day.mean) == (3, 6, "3.0 s")
     assert day.by_status == {"succeeded": 2, "failed": 1}
     assert day.success_share == 67
@@ -105,17 +109,19 @@ def test_the_last_day_is_summarized_in_numbers(boss: Client, make_run: Callable[
     assert len(day.hours) == 24
 
 
-def test_more_runs_take_no_more_queries(boss: Client, make_run: Callable[..., Run]) -> None:
+def test_more_runs_take_no_more_queries(
+    superuser_client: Client, make_run: Callable[..., Run]
+) -> None:
     worker()
     for status in ("failed", "running", "queued"):
         make_run(status=status)
     with CaptureQueriesContext(connection) as for_few:
-        seen(boss, "/admin/live/")
+        seen(superuser_client, "/admin/live/")
     for _ in range(10):
         for status in ("failed", "running", "queued"):
             make_run(status=status)
     with CaptureQueriesContext(connection) as for_many:
-        seen(boss, "/admin/live/")
+        seen(superuser_client, "/admin/live/")
     assert len(for_many) <= len(for_few) <= 14
 
 
@@ -128,7 +134,7 @@ def test_a_worker_without_a_recent_heartbeat_is_reported() -> None:
     assert silent >= 0
 
 
-def test_lost_workers_are_not_shown(boss: Client, make_run: Callable[..., Run]) -> None:
+def test_lost_workers_are_not_shown(superuser_client: Client, make_run: Callable[..., Run]) -> None:
     make_run()
     worker(lost_at=datetime.now(UTC))
-    assert "laptop" not in part(seen(boss, "/admin/live/"), "workers")
+    assert "laptop" not in part(seen(superuser_client, "/admin/live/"), "workers")

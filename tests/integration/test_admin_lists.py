@@ -70,21 +70,23 @@ ENDED_BADLY = "run_ended_badly" if connection.vendor == "postgresql" else "run_n
     ],
 )
 def test_the_audit_log_is_searched_by_an_index(
-    boss: Client, long_log: None, query: str, index: str
+    superuser_client: Client, long_log: None, query: str, index: str
 ) -> None:
-    told = plans(boss, AUDIT + query, "decisions_auditentry")
+    told = plans(superuser_client, AUDIT + query, "decisions_auditentry")
     assert index in told
     assert "Seq Scan on decisions_auditentry" not in told
-    asked = statements(boss, AUDIT + query)
+    asked = statements(superuser_client, AUDIT + query)
     assert len(asked) <= 8
     assert not [sql for sql in asked if "COUNT(" in sql.upper()]
 
 
 def test_the_filters_of_the_audit_log_return_only_matching_rows(
-    boss: Client, long_log: None
+    superuser_client: Client, long_log: None
 ) -> None:
     def shown(query: str) -> set[str]:
-        return {row.resource_id for row in boss.get(AUDIT + query).context["cl"].result_list}
+        return {
+            row.resource_id for row in superuser_client.get(AUDIT + query).context["cl"].result_list
+        }
 
     assert shown("?time=hour") == {"run_3999"}
     assert len(shown("?time=older")) == 50
@@ -101,7 +103,7 @@ ENDED_BADLY = "run_ended_badly" if connection.vendor == "postgresql" else "run_n
     [("?q=sess_42", "run_by_session"), ("", "run_newest_of_all"), ("?status=failed", ENDED_BADLY)],
 )
 def test_the_list_of_runs_is_searched_by_an_index(
-    boss: Client, make_run: Callable[..., Run], query: str, index: str
+    superuser_client: Client, make_run: Callable[..., Run], query: str, index: str
 ) -> None:
     one = make_run(status="succeeded", hidden_at=NOW)
     columns = {field.attname: getattr(one, field.attname) for field in Run._meta.fields}
@@ -114,7 +116,7 @@ def test_the_list_of_runs_is_searched_by_an_index(
     Run.objects.bulk_create(rows)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
-    told = plans(boss, RUNS + query, "runs_run")
+    told = plans(superuser_client, RUNS + query, "runs_run")
     assert index in told
     assert "Seq Scan" not in told
     assert "SORT" not in told.upper() or query.startswith("?q=")

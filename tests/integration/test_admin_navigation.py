@@ -19,9 +19,9 @@ def items() -> list[dict[str, Any]]:
 
 
 @pytest.mark.django_db
-def test_a_list_has_the_same_title_in_navigation_header_and_tab(boss: Client) -> None:
+def test_a_list_has_the_same_title_in_navigation_header_and_tab(superuser_client: Client) -> None:
     for item in items():
-        page = boss.get(item["link"]).content.decode()
+        page = superuser_client.get(item["link"]).content.decode()
         tab = re.search(r"<title>\s*(.*?)\s*\|", page, re.DOTALL)
         header = re.search(r"<h1.*?</h1>", page, re.DOTALL)
         assert tab is not None

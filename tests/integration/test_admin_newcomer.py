@@ -23,25 +23,27 @@ pytest_plugins = ["tests.support.admin_fixtures", "tests.support.task_fixtures"]
     ],
 )
 def test_an_empty_list_has_no_add_link_where_rows_cannot_be_added(
-    boss: Client, path: str, told: str
+    superuser_client: Client, path: str, told: str
 ) -> None:
-    page = boss.get(path).content.decode()
+    page = superuser_client.get(path).content.decode()
     assert told in page
     assert "Create a new item" not in page
 
 
-def test_the_run_of_a_task_links_to_the_task(boss: Client, make_task: Callable[..., str]) -> None:
+def test_the_run_of_a_task_links_to_the_task(
+    superuser_client: Client, make_task: Callable[..., str]
+) -> None:
     task_id = make_task("say hi")
-    page = boss.get(f"/admin/runs/run/{Run.objects.get().id}/change/").content.decode()
+    page = superuser_client.get(f"/admin/runs/run/{Run.objects.get().id}/change/").content.decode()
     assert f'href="/admin/runs/task/{task_id}/change/"' in page
 
 
 def test_the_creator_of_a_task_fits_in_its_column(
-    boss: Client, make_task: Callable[..., str]
+    superuser_client: Client, make_task: Callable[..., str]
 ) -> None:
     create_token(name="laptop")
     token = Token.objects.get()
     Task.objects.filter(id=make_task("say hi")).update(principal_id=f"token:{token.id}")
-    page = boss.get("/admin/runs/task/").content.decode()
+    page = superuser_client.get("/admin/runs/task/").content.decode()
     assert f'href="/admin/decisions/token/{token.id}/change/"' in page
     assert f"token:{token.id}" not in page

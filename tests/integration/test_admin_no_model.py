@@ -16,20 +16,24 @@ TOLD = "No model is set"
 
 
 def test_the_missing_model_is_reported_before_the_first_message(
-    boss: Client, settings: Any
+    superuser_client: Client, settings: Any
 ) -> None:
     settings.LLM = LlmSettings()
-    assert TOLD in boss.get("/admin/runs/task/").content.decode()
+    assert TOLD in superuser_client.get("/admin/runs/task/").content.decode()
     settings.LLM = LlmSettings("openai", "some-model")
-    assert TOLD not in boss.get("/admin/runs/task/").content.decode()
+    assert TOLD not in superuser_client.get("/admin/runs/task/").content.decode()
 
 
-def test_a_failure_explains_what_to_do(boss: Client, settings: Any, worker: WorkerProcess) -> None:
+def test_a_failure_explains_what_to_do(
+    superuser_client: Client, settings: Any, worker: WorkerProcess
+) -> None:
     settings.LLM = LlmSettings()
-    boss.post("/admin/runs/task/new/", {"content": "Find it."})
+    superuser_client.post("/admin/runs/task/new/", {"content": "Find it."})
     worker.work()
     assert (Run.objects.get().status, Task.objects.get().status) == ("failed", "error")
-    page = boss.get(f"/admin/runs/task/{Task.objects.get().id}/change/").content.decode()
+    page = superuser_client.get(
+        f"/admin/runs/task/{Task.objects.get().id}/change/"
+    ).content.decode()
     assert TOLD in page
     assert "CONTINUITY_LLM_MODEL is not set" in page
     assert "manage.py doctor` reports what is wrong" in page

@@ -42,20 +42,22 @@ def target(principal: Principal) -> ExecutionTarget:
     return target
 
 
-def page(boss: Client, target: ExecutionTarget) -> str:
-    return boss.get(f"/admin/runners/executiontarget/{target.id}/change/").content.decode()
+def page(superuser_client: Client, target: ExecutionTarget) -> str:
+    return superuser_client.get(
+        f"/admin/runners/executiontarget/{target.id}/change/"
+    ).content.decode()
 
 
 def test_a_page_lists_the_tools_of_a_runner_and_their_source(
-    boss: Client, target: ExecutionTarget
+    superuser_client: Client, target: ExecutionTarget
 ) -> None:
-    before = page(boss, target)
+    before = page(superuser_client, target)
     assert ">config<" in before
     assert ">policy rule<" in before
     with stub_runner(publishing) as runner:
         ExecutionTarget.objects.update(endpoint=runner.url)
         at = f"/admin/runners/executiontarget/{target.id}/probe/"
-        probed = boss.post(at, follow=True).content.decode()
+        probed = superuser_client.post(at, follow=True).content.decode()
     assert "The runner answers and offers 1 tool." in probed
     assert ">runner<" in probed
     assert EVIL not in probed
@@ -63,10 +65,10 @@ def test_a_page_lists_the_tools_of_a_runner_and_their_source(
 
 
 def test_a_runner_that_cannot_list_its_tools_shows_the_reason(
-    boss: Client, target: ExecutionTarget
+    superuser_client: Client, target: ExecutionTarget
 ) -> None:
     with stub_runner(lambda line: line.answer(b"<html>")) as runner:
         ExecutionTarget.objects.update(endpoint=runner.url)
         at = f"/admin/runners/executiontarget/{target.id}/probe/"
-        probed = boss.post(at, follow=True).content.decode()
+        probed = superuser_client.post(at, follow=True).content.decode()
     assert "The runner answers. Its list of tools is not valid JSON" in probed

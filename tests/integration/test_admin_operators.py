@@ -28,13 +28,17 @@ def deeds() -> list[tuple[str, str]]:
     return list(rows.order_by("id").values_list("action", "resource_id"))
 
 
-def test_an_operator_is_added_changed_and_deleted_and_each_event_is_audited(boss: Client) -> None:
+def test_an_operator_is_added_changed_and_deleted_and_each_event_is_audited(
+    superuser_client: Client,
+) -> None:
     password = {"password1": "correct horse 9", "password2": "correct horse 9"}
-    boss.post(LIST + "add/", {"username": "ada", "usable_password": "true", **password})
+    superuser_client.post(LIST + "add/", {"username": "ada", "usable_password": "true", **password})
     ada = User.objects.get(username="ada")
-    boss.post(f"{LIST}{ada.pk}/change/", {"username": "ada", "is_active": "on", "is_staff": "on"})
+    superuser_client.post(
+        f"{LIST}{ada.pk}/change/", {"username": "ada", "is_active": "on", "is_staff": "on"}
+    )
     assert User.objects.get(username="ada").is_staff
-    boss.post(f"{LIST}{ada.pk}/delete/", {"post": "yes"})
+    superuser_client.post(f"{LIST}{ada.pk}/delete/", {"post": "yes"})
     assert not User.objects.filter(username="ada").exists()
     verbs = ["operator.created", "operator.changed", "operator.deleted"]
     assert deeds() == [(verb, "ada") for verb in verbs]
@@ -43,10 +47,10 @@ def test_an_operator_is_added_changed_and_deleted_and_each_event_is_audited(boss
     assert "Staff status" in changed.metadata["fields"]
 
 
-def test_a_new_password_is_audited_but_not_shown(boss: Client) -> None:
+def test_a_new_password_is_audited_but_not_shown(superuser_client: Client) -> None:
     ada = User.objects.create_user("ada")
     password = {"password1": "correct horse 9", "password2": "correct horse 9"}
-    boss.post(
+    superuser_client.post(
         f"{LIST}{ada.pk}/password/", {"usable_password": "true", "set-password": "", **password}
     )
     assert User.objects.get(username="ada").check_password("correct horse 9")
@@ -54,7 +58,7 @@ def test_a_new_password_is_audited_but_not_shown(boss: Client) -> None:
     assert "horse" not in str(list(AuditEntry.objects.values()))
 
 
-def test_a_change_of_ones_own_password_is_audited_too(boss: Client) -> None:
+def test_a_change_of_ones_own_password_is_audited_too(superuser_client: Client) -> None:
     me = User.objects.get(username="boss")
     me.set_password("old horse battery")
     me.save()
@@ -68,13 +72,15 @@ def test_a_change_of_ones_own_password_is_audited_too(boss: Client) -> None:
     assert deeds() == [("operator.changed", "boss")]
 
 
-def test_operators_are_not_deleted_in_bulk(boss: Client) -> None:
+def test_operators_are_not_deleted_in_bulk(superuser_client: Client) -> None:
     User.objects.create_user("ada")
     everybody = list(User.objects.values_list("pk", flat=True))
-    boss.post(LIST, {"action": "delete_selected", "_selected_action": everybody, "post": "yes"})
+    superuser_client.post(
+        LIST, {"action": "delete_selected", "_selected_action": everybody, "post": "yes"}
+    )
     assert User.objects.count() == 2
 
 
-def test_signing_out_is_audited(boss: Client) -> None:
-    boss.post("/admin/logout/")
+def test_signing_out_is_audited(superuser_client: Client) -> None:
+    superuser_client.post("/admin/logout/")
     assert deeds() == [("operator.signed_out", "admin:boss")]

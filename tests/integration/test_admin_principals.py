@@ -16,12 +16,12 @@ pytest_plugins = ["tests.support.admin_fixtures"]
 PLACE = "/admin/decisions/"
 
 
-def test_a_tenant_its_workspace_and_its_user_are_created(boss: Client) -> None:
-    boss.post(f"{PLACE}tenant/add/", {"name": "acme"})
+def test_a_tenant_its_workspace_and_its_user_are_created(superuser_client: Client) -> None:
+    superuser_client.post(f"{PLACE}tenant/add/", {"name": "acme"})
     tenant = Tenant.objects.get(name="acme")
-    boss.post(f"{PLACE}workspace/add/", {"tenant": tenant.id, "name": "research"})
+    superuser_client.post(f"{PLACE}workspace/add/", {"tenant": tenant.id, "name": "research"})
     place = Workspace.objects.get(tenant=tenant)
-    boss.post(f"{PLACE}user/add/", {"workspace": place.id, "user_id": "ann"})
+    superuser_client.post(f"{PLACE}user/add/", {"workspace": place.id, "user_id": "ann"})
     assert User.objects.get(workspace=place).user_id == "ann"
     told = AuditEntry.objects.filter(actor="admin:boss", action__endswith=".created")
     assert [(row.resource_type, row.resource_id) for row in told.order_by("id")] == [
@@ -33,8 +33,8 @@ def test_a_tenant_its_workspace_and_its_user_are_created(boss: Client) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "   ", "x" * 129, "a\u202eb", "local"])
-def test_an_invalid_or_duplicate_name_creates_nothing(boss: Client, name: str) -> None:
-    answer = boss.post(f"{PLACE}tenant/add/", {"name": name})
+def test_an_invalid_or_duplicate_name_creates_nothing(superuser_client: Client, name: str) -> None:
+    answer = superuser_client.post(f"{PLACE}tenant/add/", {"name": name})
     assert answer.status_code == 200
     assert Tenant.objects.count() == 1
     assert not AuditEntry.objects.filter(action="tenant.created").exists()
@@ -42,10 +42,10 @@ def test_an_invalid_or_duplicate_name_creates_nothing(boss: Client, name: str) -
 
 @pytest.mark.parametrize("user_id", ["", "Alice Smith", "a/b", ".x", "a\u202eb"])
 def test_a_user_id_that_no_call_can_name_creates_no_user(
-    boss: Client, principal: Principal, user_id: str
+    superuser_client: Client, principal: Principal, user_id: str
 ) -> None:
     form = {"workspace": principal.workspace_id, "user_id": user_id}
-    assert boss.post(f"{PLACE}user/add/", form).status_code == 200
+    assert superuser_client.post(f"{PLACE}user/add/", form).status_code == 200
     assert not User.objects.exists()
 
 
@@ -54,14 +54,14 @@ def test_a_user_id_that_no_call_can_name_creates_no_user(
     [("tenant", {"name": "x"}), ("workspace", {"name": "x"}), ("user", {"user_id": "x"})],
 )
 def test_creating_a_row_needs_its_permission(
-    staff: Callable[..., Client], model: str, fields: dict[str, Any], principal: Principal
+    staff_client: Callable[..., Client], model: str, fields: dict[str, Any], principal: Principal
 ) -> None:
-    viewer = staff(f"decisions.view_{model}")
+    viewer = staff_client(f"decisions.view_{model}")
     assert viewer.post(f"{PLACE}{model}/add/", fields).status_code == 403
     assert f"{model}/add/" not in viewer.get(f"{PLACE}{model}/").content.decode()
 
 
-def test_an_existing_row_is_not_changed(boss: Client, principal: Principal) -> None:
+def test_an_existing_row_is_not_changed(superuser_client: Client, principal: Principal) -> None:
     page = f"{PLACE}tenant/{principal.tenant_id}/change/"
-    assert boss.post(page, {"name": "renamed"}).status_code == 403
+    assert superuser_client.post(page, {"name": "renamed"}).status_code == 403
     assert Tenant.objects.get().name == "local"

@@ -40,15 +40,15 @@ def filled_in(principal: Principal) -> dict[str, Any]:
     }
 
 
-def make(boss: Client, filled_in: dict[str, Any], **more: Any) -> ExecutionTarget:
-    assert boss.post(LIST + "new-runner/", {**filled_in, **more}).status_code == 302
+def make(superuser_client: Client, filled_in: dict[str, Any], **more: Any) -> ExecutionTarget:
+    assert superuser_client.post(LIST + "new-runner/", {**filled_in, **more}).status_code == 302
     return ExecutionTarget.objects.get()
 
 
 def test_a_runner_created_here_is_called_as_configured(
-    boss: Client, filled_in: dict[str, Any], principal: Principal
+    superuser_client: Client, filled_in: dict[str, Any], principal: Principal
 ) -> None:
-    runner = runner_of(make(boss, filled_in), Caller.of(principal))
+    runner = runner_of(make(superuser_client, filled_in), Caller.of(principal))
     assert (runner.endpoint, runner.auth_token, runner.timeout_ms) == (
         ENDPOINT,
         "s3cret-token",
@@ -56,8 +56,8 @@ def test_a_runner_created_here_is_called_as_configured(
     )
 
 
-def test_its_token_is_on_no_page(boss: Client, filled_in: dict[str, Any]) -> None:
-    runner = make(boss, filled_in)
+def test_its_token_is_on_no_page(superuser_client: Client, filled_in: dict[str, Any]) -> None:
+    runner = make(superuser_client, filled_in)
     entry = AuditEntry.objects.get(action="target.created")
     pages = [
         LIST,
@@ -65,10 +65,13 @@ def test_its_token_is_on_no_page(boss: Client, filled_in: dict[str, Any]) -> Non
         f"{LIST}{runner.id}/edit/",
         f"/admin/decisions/auditentry/{entry.id}/change/",
     ]
-    answers = [boss.get(page) for page in pages]
+    answers = [superuser_client.get(page) for page in pages]
     assert [answer.status_code for answer in answers] == [200] * 4
     assert not [answer for answer in answers if b"s3cret" in answer.content]
-    assert b"s3cret" not in boss.post(f"{LIST}{runner.id}/edit/", {**filled_in, "name": ""}).content
+    assert (
+        b"s3cret"
+        not in superuser_client.post(f"{LIST}{runner.id}/edit/", {**filled_in, "name": ""}).content
+    )
 
 
 @pytest.mark.parametrize(
@@ -80,14 +83,16 @@ def test_its_token_is_on_no_page(boss: Client, filled_in: dict[str, Any]) -> Non
     ],
 )
 def test_a_change_keeps_the_token_unless_a_new_one_is_entered(
-    boss: Client,
+    superuser_client: Client,
     filled_in: dict[str, Any],
     principal: Principal,
     change: dict[str, Any],
     kept: str | None,
 ) -> None:
-    runner = make(boss, filled_in)
-    answer = boss.post(f"{LIST}{runner.id}/edit/", {**filled_in, **change, "version": 1})
+    runner = make(superuser_client, filled_in)
+    answer = superuser_client.post(
+        f"{LIST}{runner.id}/edit/", {**filled_in, **change, "version": 1}
+    )
     assert answer.status_code == 302
     now = ExecutionTarget.objects.get()
     assert (now.version, runner_of(now, Caller.of(principal)).auth_token) == (2, kept)
@@ -97,82 +102,92 @@ def test_a_change_keeps_the_token_unless_a_new_one_is_entered(
     "wrong", [{"endpoint": "http://10.0.0.1/"}, {"timeout_ms": "0"}, {"auth_token": "a b"}]
 )
 def test_an_invalid_runner_is_rejected_in_the_form(
-    boss: Client, filled_in: dict[str, Any], wrong: dict[str, str]
+    superuser_client: Client, filled_in: dict[str, Any], wrong: dict[str, str]
 ) -> None:
-    answer = boss.post(LIST + "new-runner/", {**filled_in, **wrong})
+    answer = superuser_client.post(LIST + "new-runner/", {**filled_in, **wrong})
     assert b"cty-error" in answer.content
     assert not ExecutionTarget.objects.exists()
 
 
 def test_a_probe_reports_whether_the_runner_answers_and_when_it_was_last_seen(
-    boss: Client, filled_in: dict[str, Any]
+    superuser_client: Client, filled_in: dict[str, Any]
 ) -> None:
     with stub_runner(saying({"ok": True})) as stub:
-        runner = make(boss, filled_in, endpoint=stub.url)
+        runner = make(superuser_client, filled_in, endpoint=stub.url)
         page = f"{LIST}{runner.id}/change/"
-        assert "never" in boss.get(page).content.decode()
-        answer = boss.post(f"{LIST}{runner.id}/probe/", follow=True).content.decode()
+        assert "never" in superuser_client.get(page).content.decode()
+        answer = superuser_client.post(f"{LIST}{runner.id}/probe/", follow=True).content.decode()
     assert "The runner answers." in answer
     assert ExecutionTarget.objects.get().last_seen_at is not None
     assert AuditEntry.objects.get(action="target.probed").actor == "admin:boss"
 
 
-def test_a_failed_probe_is_shown_in_the_list_too(boss: Client, filled_in: dict[str, Any]) -> None:
-    runner = make(boss, filled_in, endpoint=f"http://127.0.0.1:{free_port()}/execute")
-    answer = boss.post(f"{LIST}{runner.id}/probe/", follow=True).content.decode()
+def test_a_failed_probe_is_shown_in_the_list_too(
+    superuser_client: Client, filled_in: dict[str, Any]
+) -> None:
+    runner = make(superuser_client, filled_in, endpoint=f"http://127.0.0.1:{free_port()}/execute")
+    answer = superuser_client.post(f"{LIST}{runner.id}/probe/", follow=True).content.decode()
     assert "No answer. No server accepts connections at the runner" in answer
-    assert "no answer" in boss.get(LIST).content.decode()
+    assert "no answer" in superuser_client.get(LIST).content.decode()
 
 
 def test_probing_needs_the_permission_to_change_targets(
-    boss: Client, staff: Callable[..., Client], filled_in: dict[str, Any]
+    superuser_client: Client, staff_client: Callable[..., Client], filled_in: dict[str, Any]
 ) -> None:
-    runner = make(boss, filled_in)
-    reader = staff("runners.view_executiontarget")
+    runner = make(superuser_client, filled_in)
+    reader = staff_client("runners.view_executiontarget")
     assert b"/probe/" not in reader.get(f"{LIST}{runner.id}/change/").content
     assert reader.post(f"{LIST}{runner.id}/probe/").status_code == 403
-    assert boss.get(f"{LIST}{runner.id}/probe/").status_code == 405
+    assert superuser_client.get(f"{LIST}{runner.id}/probe/").status_code == 405
     assert not AuditEntry.objects.filter(action="target.probed").exists()
 
 
 def test_the_form_of_a_new_runner_has_no_option_to_remove_a_token(
-    boss: Client, filled_in: dict[str, Any]
+    superuser_client: Client, filled_in: dict[str, Any]
 ) -> None:
-    new = boss.get(LIST + "new-runner/").content.decode()
+    new = superuser_client.get(LIST + "new-runner/").content.decode()
     assert "without a token" not in new
     assert "as it was" not in new
-    runner = make(boss, filled_in)
-    known = boss.get(f"{LIST}{runner.id}/edit/").content.decode()
+    runner = make(superuser_client, filled_in)
+    known = superuser_client.get(f"{LIST}{runner.id}/edit/").content.decode()
     assert "Call without a token" in known
     assert "Empty: unchanged." in known
 
 
 def test_the_page_of_a_runner_shows_what_policy_allows_and_links_to_a_rule(
-    boss: Client, filled_in: dict[str, Any]
+    superuser_client: Client, filled_in: dict[str, Any]
 ) -> None:
     tools = [{"name": name} for name in ("bash.exec", "echo", "text.upper")]
-    runner = make(boss, filled_in)
+    runner = make(superuser_client, filled_in)
     ExecutionTarget.objects.update(config={**runner.config, "tools": tools})
     page = f"{LIST}{runner.id}/change/"
-    assert policy_of(boss, page) == ["needs a confirmation", "denied", "denied"]
-    link = re.findall(r'href="([^"]*policyrule/new/[^"]*tool=echo[^"]*)"', told(boss, page))[0]
-    form = boss.get(html.unescape(link)).context["form"]
+    assert policy_of(superuser_client, page) == ["needs a confirmation", "denied", "denied"]
+    link = re.findall(
+        r'href="([^"]*policyrule/new/[^"]*tool=echo[^"]*)"', told(superuser_client, page)
+    )[0]
+    form = superuser_client.get(html.unescape(link)).context["form"]
     says = {name: form[name].value() or "" for name in form.fields}
-    assert boss.post("/admin/decisions/policyrule/new/", says).status_code == 302
-    assert policy_of(boss, page) == ["needs a confirmation", "allowed", "denied"]
+    assert superuser_client.post("/admin/decisions/policyrule/new/", says).status_code == 302
+    assert policy_of(superuser_client, page) == ["needs a confirmation", "allowed", "denied"]
 
 
-def told(boss: Client, page: str) -> str:
-    return boss.get(page).content.decode()
+def told(superuser_client: Client, page: str) -> str:
+    return superuser_client.get(page).content.decode()
 
 
-def policy_of(boss: Client, page: str) -> list[str]:
+def policy_of(superuser_client: Client, page: str) -> list[str]:
     """Return the policy column of a runner's page for its tools, in their order."""
-    return re.findall(r">(allowed|denied|needs a confirmation)</span>", told(boss, page))
+    return re.findall(
+        r">(allowed|denied|needs a confirmation)</span>", told(superuser_client, page)
+    )
 
 
-def test_the_breadcrumb_shows_an_id_unchanged(boss: Client, filled_in: dict[str, Any]) -> None:
-    runner = make(boss, filled_in)
+def test_the_breadcrumb_shows_an_id_unchanged(
+    superuser_client: Client, filled_in: dict[str, Any]
+) -> None:
+    runner = make(superuser_client, filled_in)
     ExecutionTarget.objects.update(name="builder")
-    way = re.findall(r"tracking-tight\">\s*([^<]+?)\s*<", told(boss, f"{LIST}{runner.id}/change/"))
+    way = re.findall(
+        r"tracking-tight\">\s*([^<]+?)\s*<", told(superuser_client, f"{LIST}{runner.id}/change/")
+    )
     assert way[-2:] == ["Targets", "builder"]

@@ -34,29 +34,31 @@ def queries_of(client: Client, path: str) -> list[str]:
 
 
 def test_fifty_runs_take_as_many_queries_as_one_and_there_is_no_count_query(
-    boss: Client, make_run: Callable[..., Run]
+    superuser_client: Client, make_run: Callable[..., Run]
 ) -> None:
     make_run()
-    few = queries_of(boss, LIST)
+    few = queries_of(superuser_client, LIST)
     for _ in range(50):
         make_run(status="failed")
-    many = queries_of(boss, LIST)
+    many = queries_of(superuser_client, LIST)
     assert len(many) == len(few) <= 5
     assert not [sql for sql in many if "COUNT(" in sql.upper()]
 
 
 def test_the_list_reads_no_column_that_may_be_long(
-    boss: Client, make_run: Callable[..., Run]
+    superuser_client: Client, make_run: Callable[..., Run]
 ) -> None:
     make_run(status="succeeded", result={"text": "long"})
-    rows = [sql for sql in queries_of(boss, LIST) if 'FROM "runs_run"' in sql]
+    rows = [sql for sql in queries_of(superuser_client, LIST) if 'FROM "runs_run"' in sql]
     assert rows
     assert not [sql for sql in rows if '"runs_run"."result"' in sql or '"inputs"' in sql]
 
 
-def test_pages_link_to_the_next_without_a_count(boss: Client, make_run: Callable[..., Run]) -> None:
+def test_pages_link_to_the_next_without_a_count(
+    superuser_client: Client, make_run: Callable[..., Run]
+) -> None:
     made = [make_run().id for _ in range(51)]
-    first, second = boss.get(LIST), boss.get(LIST + "?p=2")
+    first, second = superuser_client.get(LIST), superuser_client.get(LIST + "?p=2")
     assert first.context["cl"].has_next
     assert "?p=2" in first.content.decode()
     assert not second.context["cl"].has_next
@@ -64,40 +66,44 @@ def test_pages_link_to_the_next_without_a_count(boss: Client, make_run: Callable
     assert sorted(shown) == sorted(made)
 
 
-def test_a_facet_cannot_be_requested(boss: Client, make_run: Callable[..., Run]) -> None:
+def test_a_facet_cannot_be_requested(
+    superuser_client: Client, make_run: Callable[..., Run]
+) -> None:
     make_run()
-    asked = queries_of(boss, LIST + "?_facets=True")
+    asked = queries_of(superuser_client, LIST + "?_facets=True")
     assert not [sql for sql in asked if "COUNT(" in sql.upper()]
 
 
 @pytest.mark.parametrize("column", ["id", "session_id", "lease_owner"])
 def test_a_run_is_found_by_its_own_id(
-    boss: Client, make_run: Callable[..., Run], column: str
+    superuser_client: Client, make_run: Callable[..., Run], column: str
 ) -> None:
     run = make_run(status="running", lease_owner="wrk_1")
     make_run()
-    assert ids_in(boss, f"?q={getattr(run, column)}") == {run.id}
+    assert ids_in(superuser_client, f"?q={getattr(run, column)}") == {run.id}
 
 
-def test_a_run_is_found_by_the_start_of_its_id(boss: Client, make_run: Callable[..., Run]) -> None:
+def test_a_run_is_found_by_the_start_of_its_id(
+    superuser_client: Client, make_run: Callable[..., Run]
+) -> None:
     run = make_run(id="run_0abc123")
     make_run(id="run_0xyz999")
-    assert ids_in(boss, "?q=run_0abc") == {run.id}
-    assert ids_in(boss, "?q=0abc") == {run.id}
-    assert ids_in(boss, "?q=%25") == set()
+    assert ids_in(superuser_client, "?q=run_0abc") == {run.id}
+    assert ids_in(superuser_client, "?q=0abc") == {run.id}
+    assert ids_in(superuser_client, "?q=%25") == set()
 
 
 def test_a_run_is_found_by_an_artifact(
-    boss: Client, make_run: Callable[..., Run], make_artifact: Callable[..., str]
+    superuser_client: Client, make_run: Callable[..., Run], make_artifact: Callable[..., str]
 ) -> None:
     run = make_run()
     make_run()
-    assert ids_in(boss, f"?q={make_artifact(b'x', run_id=run.id)}") == {run.id}
-    assert ids_in(boss, "?q=art_unknown") == set()
+    assert ids_in(superuser_client, f"?q={make_artifact(b'x', run_id=run.id)}") == {run.id}
+    assert ids_in(superuser_client, "?q=art_unknown") == set()
 
 
 def test_filters_return_only_matching_runs(
-    boss: Client, make_run: Callable[..., Run], stranger: Principal
+    superuser_client: Client, make_run: Callable[..., Run], outsider: Principal
 ) -> None:
     now = datetime.now(UTC)
     waits = {"waiting_for": {"type": "answer", "question": "Which?"}, "ready": False}
@@ -107,20 +113,20 @@ def test_filters_return_only_matching_runs(
         "?template=batch_extract_pages": make_run(template_id="batch_extract_pages"),
         "?time=older": make_run(created_at=now - timedelta(days=31)),
     }
-    elsewhere = make_run(tenant_id=stranger.tenant_id, workspace_id=stranger.workspace_id)
-    runs[f"?workspace={stranger.workspace_id}"] = elsewhere
+    elsewhere = make_run(tenant_id=outsider.tenant_id, workspace_id=outsider.workspace_id)
+    runs[f"?workspace={outsider.workspace_id}"] = elsewhere
     for query, run in runs.items():
-        assert ids_in(boss, query) == {run.id}, query
-    assert len(ids_in(boss, "?time=hour")) == 4
+        assert ids_in(superuser_client, query) == {run.id}, query
+    assert len(ids_in(superuser_client, "?time=hour")) == 4
 
 
 def test_a_failed_run_shows_its_code_and_a_waiting_one_its_status(
-    boss: Client, make_run: Callable[..., Run]
+    superuser_client: Client, make_run: Callable[..., Run]
 ) -> None:
     error: dict[str, Any] = {"errorCode": "RUN_TIMEOUT", "message": "<b>late</b>"}
     make_run(status="failed", error=error, result_summary="<b>late</b>")
     make_run(status="running", ready=False, waiting_for={"type": "answer"})
-    page = boss.get(LIST).content.decode()
+    page = superuser_client.get(LIST).content.decode()
     assert "RUN_TIMEOUT" in page
     assert "waiting for a person" in page
     assert "<b>late</b>" not in page

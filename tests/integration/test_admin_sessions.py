@@ -33,11 +33,11 @@ def session(principal: Principal) -> BrowserSession:
 
 
 def test_pages_show_the_status_and_never_the_state(
-    boss: Client, session: BrowserSession, make_run: Callable[..., Run]
+    superuser_client: Client, session: BrowserSession, make_run: Callable[..., Run]
 ) -> None:
     run = make_run(status="running", session_id=session.id, owns_session=False)
     for page in (LIST, f"{LIST}{session.id}/change/"):
-        text = boss.get(page).content.decode()
+        text = superuser_client.get(page).content.decode()
         assert "shop" in text
         assert "in 5 h" in text
         assert run.id in text
@@ -45,8 +45,8 @@ def test_pages_show_the_status_and_never_the_state(
         assert "s3cret" not in text
 
 
-def test_closing_uses_the_service(boss: Client, session: BrowserSession) -> None:
-    answer = boss.post(f"{LIST}{session.id}/close/", follow=True)
+def test_closing_uses_the_service(superuser_client: Client, session: BrowserSession) -> None:
+    answer = superuser_client.post(f"{LIST}{session.id}/close/", follow=True)
     assert "is closed" in answer.content.decode()
     session.refresh_from_db()
     assert (session.sealed_state, session.closed_at is None) == (None, False)
@@ -54,28 +54,30 @@ def test_closing_uses_the_service(boss: Client, session: BrowserSession) -> None
 
 
 def test_a_session_in_use_stays_open_and_its_run_is_named(
-    boss: Client, session: BrowserSession, make_run: Callable[..., Run]
+    superuser_client: Client, session: BrowserSession, make_run: Callable[..., Run]
 ) -> None:
     run = make_run(status="running", session_id=session.id, owns_session=False)
-    text = boss.post(f"{LIST}{session.id}/close/", follow=True).content.decode()
+    text = superuser_client.post(f"{LIST}{session.id}/close/", follow=True).content.decode()
     assert f"Not closed: The run {run.id} uses this session" in text
     assert BrowserSession.objects.filter(closed_at__isnull=True).exists()
 
 
 def test_only_operators_who_may_change_sessions_close_them(
-    staff: Callable[..., Client], session: BrowserSession
+    staff_client: Callable[..., Client], session: BrowserSession
 ) -> None:
-    reader = staff("runners.view_browsersession")
+    reader = staff_client("runners.view_browsersession")
     assert f"{session.id}/close/" not in reader.get(f"{LIST}{session.id}/change/").content.decode()
     assert reader.post(f"{LIST}{session.id}/close/").status_code == 403
     assert reader.get(f"{LIST}{session.id}/close/").status_code == 405
 
 
-def test_a_run_with_credentials_offers_no_retry(boss: Client, make_run: Callable[..., Run]) -> None:
+def test_a_run_with_credentials_offers_no_retry(
+    superuser_client: Client, make_run: Callable[..., Run]
+) -> None:
     plain, secret = make_run(status="failed"), make_run(status="failed", holds_secrets=True)
     shown = [
         f"/runs/run/{run.id}/retry/"
-        in boss.get(f"/admin/runs/run/{run.id}/change/").content.decode()
+        in superuser_client.get(f"/admin/runs/run/{run.id}/change/").content.decode()
         for run in (plain, secret)
     ]
     assert shown == [True, False]

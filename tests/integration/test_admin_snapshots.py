@@ -23,34 +23,45 @@ pytest_plugins = ["tests.support.admin_fixtures", "tests.support.folder_fixtures
 LIST = "/admin/runners/executiontarget/"
 
 
-def page_of(folder: ExecutionTarget, *rest: str) -> str:
+def page_of(folder_target: ExecutionTarget, *rest: str) -> str:
     """Return the address of a folder's snapshots, or of a page below."""
-    return "/".join([f"{LIST}{folder.id}/snapshots", *rest, ""])
+    return "/".join([f"{LIST}{folder_target.id}/snapshots", *rest, ""])
 
 
-def test_the_targets_link_to_their_snapshots(boss: Client, folder: ExecutionTarget) -> None:
-    assert "My game" in boss.get(LIST, {"kind": "workspace"}).content.decode()
-    assert page_of(folder) in boss.get(f"{LIST}{folder.id}/change/").content.decode()
-    assert "No file was changed here yet" in boss.get(page_of(folder)).content.decode()
+def test_the_targets_link_to_their_snapshots(
+    superuser_client: Client, folder_target: ExecutionTarget
+) -> None:
+    assert "My game" in superuser_client.get(LIST, {"kind": "workspace"}).content.decode()
+    assert (
+        page_of(folder_target)
+        in superuser_client.get(f"{LIST}{folder_target.id}/change/").content.decode()
+    )
+    assert (
+        "No file was changed here yet"
+        in superuser_client.get(page_of(folder_target)).content.decode()
+    )
 
 
 def test_snapshots_are_filtered_by_path_prefix(
-    boss: Client, folder: ExecutionTarget, written: ProjectWorkspace
+    superuser_client: Client, folder_target: ExecutionTarget, written_workspace: ProjectWorkspace
 ) -> None:
-    write_text(written, "other.txt", "x")
-    listed = boss.get(page_of(folder)).content.decode()
-    assert all(one.id in listed for one in list_snapshots(written.state))
+    write_text(written_workspace, "other.txt", "x")
+    listed = superuser_client.get(page_of(folder_target)).content.decode()
+    assert all(one.id in listed for one in list_snapshots(written_workspace.state))
     assert "k-1" in listed
-    scenes = boss.get(page_of(folder), {"path": "game/"}).content.decode()
+    scenes = superuser_client.get(page_of(folder_target), {"path": "game/"}).content.decode()
     assert (scenes.count(SCENE), "other.txt" in scenes) == (2, False)
-    assert "No snapshot has a path" in boss.get(page_of(folder), {"path": "\0'"}).content.decode()
+    assert (
+        "No snapshot has a path"
+        in superuser_client.get(page_of(folder_target), {"path": "\0'"}).content.decode()
+    )
 
 
 def test_a_snapshot_is_displayed_beside_the_current_file(
-    boss: Client, folder: ExecutionTarget, written: ProjectWorkspace
+    superuser_client: Client, folder_target: ExecutionTarget, written_workspace: ProjectWorkspace
 ) -> None:
-    newest = list_snapshots(written.state)[0]
-    page = boss.get(page_of(folder, newest.id))
+    newest = list_snapshots(written_workspace.state)[0]
+    page = superuser_client.get(page_of(folder_target, newest.id))
     kinds = [row.kind for row in page.context["rows"]]
     assert (kinds.count("changed"), kinds.count("removed"), kinds.count("added")) == (1, 1, 1)
     assert "<mark> 5 </mark>" in page.content.decode()
@@ -58,86 +69,103 @@ def test_a_snapshot_is_displayed_beside_the_current_file(
 
 
 def test_it_is_restored_after_a_preview_and_the_previous_content_is_stored(
-    boss: Client, folder: ExecutionTarget, written: ProjectWorkspace
+    superuser_client: Client, folder_target: ExecutionTarget, written_workspace: ProjectWorkspace
 ) -> None:
-    before, newest = (written.root / SCENE).read_text(), list_snapshots(written.state)[0]
-    preview = boss.post(page_of(folder, newest.id, "preview"))
+    before, newest = (
+        (written_workspace.root / SCENE).read_text(),
+        list_snapshots(written_workspace.state)[0],
+    )
+    preview = superuser_client.post(page_of(folder_target, newest.id, "preview"))
     assert "Nothing is written yet" in preview.content.decode()
-    assert (written.root / SCENE).read_text() == before
-    answer = boss.post(page_of(folder, newest.id, "restore"), follow=True)
+    assert (written_workspace.root / SCENE).read_text() == before
+    answer = superuser_client.post(page_of(folder_target, newest.id, "restore"), follow=True)
     assert "There is no difference" in answer.content.decode()
-    kept = list_snapshots(written.state)[0]
-    assert (written.root / SCENE).read_text() == FIRST
-    assert read_snapshot(written.state, kept.id)[1] == before
+    kept = list_snapshots(written_workspace.state)[0]
+    assert (written_workspace.root / SCENE).read_text() == FIRST
+    assert read_snapshot(written_workspace.state, kept.id)[1] == before
     begun, done = AuditEntry.objects.filter(action__startswith="workspace.").order_by("id")
     assert (begun.action, done.action) == ("workspace.restore_begun", "workspace.restored")
     assert {begun.actor, done.actor} == {"admin:boss"}
-    assert (done.resource_id, done.metadata["newSnapshotId"]) == (folder.id, kept.id)
+    assert (done.resource_id, done.metadata["newSnapshotId"]) == (folder_target.id, kept.id)
     assert done.metadata["path"] == SCENE
 
 
 @pytest.mark.parametrize("changed", [False, True])
 def test_without_a_preview_of_the_current_file_nothing_is_written(
-    boss: Client, folder: ExecutionTarget, written: ProjectWorkspace, changed: bool
+    superuser_client: Client,
+    folder_target: ExecutionTarget,
+    written_workspace: ProjectWorkspace,
+    changed: bool,
 ) -> None:
-    newest = list_snapshots(written.state)[0]
+    newest = list_snapshots(written_workspace.state)[0]
     if changed:
-        boss.post(page_of(folder, newest.id, "preview"))
-        (written.root / SCENE).write_text("somebody's")
-    before = (written.root / SCENE).read_text()
-    answer = boss.post(page_of(folder, newest.id, "restore"), follow=True)
+        superuser_client.post(page_of(folder_target, newest.id, "preview"))
+        (written_workspace.root / SCENE).write_text("somebody's")
+    before = (written_workspace.root / SCENE).read_text()
+    answer = superuser_client.post(page_of(folder_target, newest.id, "restore"), follow=True)
     assert "Not restored" in answer.content.decode()
-    assert (written.root / SCENE).read_text() == before
+    assert (written_workspace.root / SCENE).read_text() == before
     failed = AuditEntry.objects.get(action="workspace.restore_failed")
     assert failed.metadata["code"] == ("E_CONFLICT" if changed else "E_POLICY_VIOLATION")
 
 
 @pytest.mark.parametrize("decision", ["deny", "confirm"])
 def test_policy_can_deny_a_restore_and_an_operator_needs_no_confirmation(
-    boss: Client, folder: ExecutionTarget, written: ProjectWorkspace, decision: str
+    superuser_client: Client,
+    folder_target: ExecutionTarget,
+    written_workspace: ProjectWorkspace,
+    decision: str,
 ) -> None:
     create_rule(RuleFields(decision, tool="write_to_file", reason="frozen"), actor="test")
-    newest, before = list_snapshots(written.state)[0], (written.root / SCENE).read_text()
-    boss.post(page_of(folder, newest.id, "preview"))
-    answer = boss.post(page_of(folder, newest.id, "restore"), follow=True).content.decode()
+    newest, before = (
+        list_snapshots(written_workspace.state)[0],
+        (written_workspace.root / SCENE).read_text(),
+    )
+    superuser_client.post(page_of(folder_target, newest.id, "preview"))
+    answer = superuser_client.post(
+        page_of(folder_target, newest.id, "restore"), follow=True
+    ).content.decode()
     denied = decision == "deny"
     assert ("Not restored" in answer, "frozen" in answer) == (denied, denied)
-    assert ((written.root / SCENE).read_text() == before) is denied
+    assert ((written_workspace.root / SCENE).read_text() == before) is denied
     assert AuditEntry.objects.filter(action="policy.denied").exists() is denied
     assert AuditEntry.objects.filter(action="workspace.restore_begun").exists() is not denied
 
 
 def test_a_deleted_file_is_restored_and_a_file_that_did_not_exist_becomes_empty(
-    boss: Client, folder: ExecutionTarget, written: ProjectWorkspace
+    superuser_client: Client, folder_target: ExecutionTarget, written_workspace: ProjectWorkspace
 ) -> None:
-    newest, oldest = list_snapshots(written.state)
-    (written.root / SCENE).unlink()
-    assert "no longer exists" in boss.get(page_of(folder, newest.id)).content.decode()
+    newest, oldest = list_snapshots(written_workspace.state)
+    (written_workspace.root / SCENE).unlink()
+    assert (
+        "no longer exists"
+        in superuser_client.get(page_of(folder_target, newest.id)).content.decode()
+    )
     for one, content in ((newest, FIRST), (oldest, "")):
-        boss.post(page_of(folder, one.id, "preview"))
-        boss.post(page_of(folder, one.id, "restore"))
-        assert (written.root / SCENE).read_text() == content
+        superuser_client.post(page_of(folder_target, one.id, "preview"))
+        superuser_client.post(page_of(folder_target, one.id, "restore"))
+        assert (written_workspace.root / SCENE).read_text() == content
 
 
 def test_a_file_that_is_no_longer_text_cannot_be_compared_or_overwritten(
-    boss: Client, folder: ExecutionTarget, written: ProjectWorkspace
+    superuser_client: Client, folder_target: ExecutionTarget, written_workspace: ProjectWorkspace
 ) -> None:
-    newest = list_snapshots(written.state)[0]
-    (written.root / SCENE).write_bytes(b"\x89PNG\0")
-    page = boss.get(page_of(folder, newest.id)).content.decode()
+    newest = list_snapshots(written_workspace.state)[0]
+    (written_workspace.root / SCENE).write_bytes(b"\x89PNG\0")
+    page = superuser_client.get(page_of(folder_target, newest.id)).content.decode()
     assert "cannot be shown" in page
     assert "Restore…" not in page
-    answer = boss.post(page_of(folder, newest.id, "preview"), follow=True)
+    answer = superuser_client.post(page_of(folder_target, newest.id, "preview"), follow=True)
     assert "Not restored" in answer.content.decode()
-    assert (written.root / SCENE).read_bytes() == b"\x89PNG\0"
+    assert (written_workspace.root / SCENE).read_bytes() == b"\x89PNG\0"
 
 
 def test_where_the_file_cannot_be_displayed_no_line_is_marked_as_removed(
-    boss: Client, folder: ExecutionTarget, written: ProjectWorkspace
+    superuser_client: Client, folder_target: ExecutionTarget, written_workspace: ProjectWorkspace
 ) -> None:
-    newest = list_snapshots(written.state)[0]
-    (written.root / SCENE).write_text("雪乃: 第 1 句;\n", "utf-16")
-    page = boss.get(page_of(folder, newest.id))
+    newest = list_snapshots(written_workspace.state)[0]
+    (written_workspace.root / SCENE).write_text("雪乃: 第 1 句;\n", "utf-16")
+    page = superuser_client.get(page_of(folder_target, newest.id))
     assert (page.context["rows"], "The texts cannot be compared" in page.content.decode()) == (
         [],
         True,
@@ -145,76 +173,93 @@ def test_where_the_file_cannot_be_displayed_no_line_is_marked_as_removed(
 
 
 def test_a_file_that_is_forbidden_meanwhile_is_neither_listed_nor_displayed_nor_restored(
-    boss: Client, folder: ExecutionTarget, written: ProjectWorkspace
+    superuser_client: Client, folder_target: ExecutionTarget, written_workspace: ProjectWorkspace
 ) -> None:
-    newest, before = list_snapshots(written.state)[0], (written.root / SCENE).read_text()
-    boss.post(page_of(folder, newest.id, "preview"))
+    newest, before = (
+        list_snapshots(written_workspace.state)[0],
+        (written_workspace.root / SCENE).read_text(),
+    )
+    superuser_client.post(page_of(folder_target, newest.id, "preview"))
     narrowed = json.dumps({"policies": {"forbiddenDirs": ["Scene"]}})
-    (written.root / "continuity.workspace.json").write_text(narrowed)
-    assert newest.id not in boss.get(page_of(folder)).content.decode()
-    assert boss.get(page_of(folder, newest.id)).status_code == 404
+    (written_workspace.root / "continuity.workspace.json").write_text(narrowed)
+    assert newest.id not in superuser_client.get(page_of(folder_target)).content.decode()
+    assert superuser_client.get(page_of(folder_target, newest.id)).status_code == 404
     for deed in ("preview", "restore"):
-        answer = boss.post(page_of(folder, newest.id, deed), follow=True)
+        answer = superuser_client.post(page_of(folder_target, newest.id, deed), follow=True)
         assert (answer.status_code, "forbidden" in answer.content.decode()) == (200, True)
         assert "雪乃" not in answer.content.decode()
-    assert (written.root / SCENE).read_text() == before
+    assert (written_workspace.root / SCENE).read_text() == before
 
 
 def test_a_missing_folder_is_reported(
-    boss: Client, folder: ExecutionTarget, written: ProjectWorkspace
+    superuser_client: Client, folder_target: ExecutionTarget, written_workspace: ProjectWorkspace
 ) -> None:
-    newest = list_snapshots(written.state)[0]
+    newest = list_snapshots(written_workspace.state)[0]
     ExecutionTarget.objects.update(enabled=False)
-    assert "is disabled" in boss.get(page_of(folder)).content.decode()
-    assert boss.get(page_of(folder, newest.id)).status_code == 404
-    answer = boss.post(page_of(folder, newest.id, "restore"))
-    assert (answer.status_code, (written.root / SCENE).exists()) == (302, True)
+    assert "is disabled" in superuser_client.get(page_of(folder_target)).content.decode()
+    assert superuser_client.get(page_of(folder_target, newest.id)).status_code == 404
+    answer = superuser_client.post(page_of(folder_target, newest.id, "restore"))
+    assert (answer.status_code, (written_workspace.root / SCENE).exists()) == (302, True)
 
 
-def test_a_missing_snapshot_is_not_found(boss: Client, folder: ExecutionTarget) -> None:
+def test_a_missing_snapshot_is_not_found(
+    superuser_client: Client, folder_target: ExecutionTarget
+) -> None:
     gone = "snap_20251101T093210_ab12cd34"
-    for address in (page_of(folder, gone), page_of(folder, "x"), f"{LIST}target_x/snapshots/"):
-        assert boss.get(address).status_code == 404, address
+    for address in (
+        page_of(folder_target, gone),
+        page_of(folder_target, "x"),
+        f"{LIST}target_x/snapshots/",
+    ):
+        assert superuser_client.get(address).status_code == 404, address
     for deed in ("preview", "restore"):
-        assert boss.get(page_of(folder, gone, deed)).status_code == 405
+        assert superuser_client.get(page_of(folder_target, gone, deed)).status_code == 405
         assert (
-            "Not restored" in boss.post(page_of(folder, gone, deed), follow=True).content.decode()
+            "Not restored"
+            in superuser_client.post(
+                page_of(folder_target, gone, deed), follow=True
+            ).content.decode()
         )
 
 
 def test_viewing_and_restoring_need_their_permissions(
-    staff: Callable[..., Client], folder: ExecutionTarget, written: ProjectWorkspace
+    staff_client: Callable[..., Client],
+    folder_target: ExecutionTarget,
+    written_workspace: ProjectWorkspace,
 ) -> None:
-    newest, before = list_snapshots(written.state)[0], (written.root / SCENE).read_text()
-    nobody, reader = staff(), staff("runners.view_executiontarget")
-    for address in (LIST, page_of(folder), page_of(folder, newest.id)):
+    newest, before = (
+        list_snapshots(written_workspace.state)[0],
+        (written_workspace.root / SCENE).read_text(),
+    )
+    nobody, reader = staff_client(), staff_client("runners.view_executiontarget")
+    for address in (LIST, page_of(folder_target), page_of(folder_target, newest.id)):
         assert (nobody.get(address).status_code, reader.get(address).status_code) == (403, 200)
-    assert "Restore…" not in reader.get(page_of(folder, newest.id)).content.decode()
+    assert "Restore…" not in reader.get(page_of(folder_target, newest.id)).content.decode()
     for deed in ("preview", "restore"):
         for client in (nobody, reader):
-            assert client.post(page_of(folder, newest.id, deed)).status_code == 403
+            assert client.post(page_of(folder_target, newest.id, deed)).status_code == 403
         guarded = Client(enforce_csrf_checks=True)
-        guarded.cookies = staff(
+        guarded.cookies = staff_client(
             "runners.view_executiontarget", "runners.change_executiontarget"
         ).cookies
-        assert guarded.post(page_of(folder, newest.id, deed)).status_code == 403
-        assert Client().post(page_of(folder, newest.id, deed)).status_code == 302
-    assert (written.root / SCENE).read_text() == before
+        assert guarded.post(page_of(folder_target, newest.id, deed)).status_code == 403
+        assert Client().post(page_of(folder_target, newest.id, deed)).status_code == 302
+    assert (written_workspace.root / SCENE).read_text() == before
     assert not AuditEntry.objects.filter(action__startswith="workspace.").exists()
 
 
-def test_the_scheduler_cleans_up_after_crashed_writers(written: ProjectWorkspace) -> None:
-    [lock] = (written.state / "locks").iterdir()
+def test_the_scheduler_cleans_up_after_crashed_writers(written_workspace: ProjectWorkspace) -> None:
+    [lock] = (written_workspace.state / "locks").iterdir()
     lock.write_text("{broken")
     sweep_workspaces()
     assert lock.stat().st_size == 0
 
 
 def test_the_scheduler_deletes_old_snapshots_of_deleted_files(
-    written: ProjectWorkspace, settings: Any
+    written_workspace: ProjectWorkspace, settings: Any
 ) -> None:
-    (written.root / SCENE).unlink()
-    (written.root / "another.txt").write_text("there")
+    (written_workspace.root / SCENE).unlink()
+    (written_workspace.root / "another.txt").write_text("there")
     settings.WORKSPACE_POLICY = replace(settings.WORKSPACE_POLICY, deleted_snapshots=1)
     sweep_workspaces()
-    assert len(list(iter_snapshots(written.state))) == 1
+    assert len(list(iter_snapshots(written_workspace.state))) == 1

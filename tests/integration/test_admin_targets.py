@@ -37,64 +37,68 @@ def filled_in(principal: Principal, tmp_path: Path, settings: Any) -> dict[str, 
 
 
 def test_a_folder_created_here_is_used_from_the_next_call_on(
-    boss: Client, filled_in: dict[str, Any], principal: Principal, tmp_path: Path
+    superuser_client: Client, filled_in: dict[str, Any], principal: Principal, tmp_path: Path
 ) -> None:
-    boss.post(LIST + "new/", filled_in)
+    superuser_client.post(LIST + "new/", filled_in)
     assert open_workspace(Caller.of(principal)).root == tmp_path / "game"
     assert AuditEntry.objects.get(action="target.created").actor == "admin:boss"
-    page = boss.get(LIST).content.decode()
+    page = superuser_client.get(LIST).content.decode()
     assert "New project workspace" in page
     assert str(tmp_path / "game") in page
 
 
 def test_a_change_is_a_version_and_the_page_shows_the_previous_one(
-    boss: Client, filled_in: dict[str, Any], tmp_path: Path
+    superuser_client: Client, filled_in: dict[str, Any], tmp_path: Path
 ) -> None:
-    boss.post(LIST + "new/", filled_in)
+    superuser_client.post(LIST + "new/", filled_in)
     target = ExecutionTarget.objects.get()
     (tmp_path / "moved").mkdir()
     change = {**filled_in, "root": str(tmp_path / "moved"), "version": 1}
-    boss.post(f"{LIST}{target.id}/edit/", change)
-    page = boss.get(f"{LIST}{target.id}/change/").content.decode()
+    superuser_client.post(f"{LIST}{target.id}/edit/", change)
+    page = superuser_client.get(f"{LIST}{target.id}/change/").content.decode()
     assert ExecutionTarget.objects.get().version == 2
     assert page.count(str(tmp_path / "game") + "<") == 1
     assert str(tmp_path / "moved") in page
-    again = boss.post(f"{LIST}{target.id}/edit/", change)  # a stale page
+    again = superuser_client.post(f"{LIST}{target.id}/edit/", change)  # a stale page
     assert "The target was changed meanwhile" in again.content.decode()
 
 
 @pytest.mark.parametrize("root", ["/etc", "game", "", "{there}/absent"])
 def test_a_forbidden_folder_is_rejected_in_the_form(
-    boss: Client, filled_in: dict[str, Any], root: str, tmp_path: Path
+    superuser_client: Client, filled_in: dict[str, Any], root: str, tmp_path: Path
 ) -> None:
-    answer = boss.post(LIST + "new/", {**filled_in, "root": root.format(there=tmp_path)})
+    answer = superuser_client.post(
+        LIST + "new/", {**filled_in, "root": root.format(there=tmp_path)}
+    )
     assert "cty-error" in answer.content.decode()
     assert not ExecutionTarget.objects.exists()
 
 
 def test_a_second_default_is_rejected_with_the_name_of_the_first(
-    boss: Client, filled_in: dict[str, Any]
+    superuser_client: Client, filled_in: dict[str, Any]
 ) -> None:
-    boss.post(LIST + "new/", filled_in)
-    answer = boss.post(LIST + "new/", {**filled_in, "name": "other"})
+    superuser_client.post(LIST + "new/", filled_in)
+    answer = superuser_client.post(LIST + "new/", {**filled_in, "name": "other"})
     assert "The default target is game" in answer.content.decode()
 
 
 def test_adding_and_changing_are_separate_permissions(
-    boss: Client, staff: Callable[..., Client], filled_in: dict[str, Any]
+    superuser_client: Client, staff_client: Callable[..., Client], filled_in: dict[str, Any]
 ) -> None:
-    boss.post(LIST + "new/", filled_in)
+    superuser_client.post(LIST + "new/", filled_in)
     target = ExecutionTarget.objects.get()
-    reader = staff("runners.view_executiontarget")
+    reader = staff_client("runners.view_executiontarget")
     assert "New project workspace" not in reader.get(LIST).content.decode()
     for page in (f"{LIST}new/", f"{LIST}{target.id}/edit/"):
         assert reader.post(page, filled_in).status_code == 403
-    changer = staff("runners.view_executiontarget", "runners.change_executiontarget")
+    changer = staff_client("runners.view_executiontarget", "runners.change_executiontarget")
     assert changer.get(f"{LIST}{target.id}/edit/").status_code == 200
     assert changer.get(f"{LIST}new/").status_code == 403
 
 
-def test_the_token_of_a_runner_is_displayed_nowhere(boss: Client, principal: Principal) -> None:
+def test_the_token_of_a_runner_is_displayed_nowhere(
+    superuser_client: Client, principal: Principal
+) -> None:
     sealed = seal(b"canary-of-a-runner")
     target = ExecutionTarget.objects.create(
         tenant_id=principal.tenant_id,
@@ -105,7 +109,7 @@ def test_the_token_of_a_runner_is_displayed_nowhere(boss: Client, principal: Pri
         sealed_auth_token=sealed,
     )
     for path in (LIST, f"{LIST}{target.id}/change/"):
-        answer = boss.get(path)
+        answer = superuser_client.get(path)
         page = answer.content.decode()
         assert answer.status_code == 200
         assert "runner" in page

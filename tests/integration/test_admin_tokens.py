@@ -26,8 +26,8 @@ FORM: dict[str, Any] = {
 }
 
 
-def test_a_token_is_displayed_once_and_works(boss: Client) -> None:
-    answer = boss.post(LIST + "new/", FORM)
+def test_a_token_is_displayed_once_and_works(superuser_client: Client) -> None:
+    answer = superuser_client.post(LIST + "new/", FORM)
     token = Token.objects.get()
     secret = answer.context["secret"]
     assert secret in answer.content.decode()
@@ -37,49 +37,51 @@ def test_a_token_is_displayed_once_and_works(boss: Client) -> None:
     assert principal.trust == "remote"
     assert principal.scopes == {"runs:read"}
     for path in (LIST, f"{LIST}{token.id}/change/", "/admin/decisions/auditentry/"):
-        page = boss.get(path).content.decode()
+        page = superuser_client.get(path).content.decode()
         assert secret not in page
         assert token.digest not in page
     assert AuditEntry.objects.get(action="token.created").actor == "admin:boss"
 
 
-def test_a_token_may_belong_to_a_workspace_of_another_tenant(boss: Client) -> None:
-    boss.post(LIST + "new/", FORM)
+def test_a_token_may_belong_to_a_workspace_of_another_tenant(superuser_client: Client) -> None:
+    superuser_client.post(LIST + "new/", FORM)
     place = Token.objects.get().workspace
     assert (place.name, place.tenant.name) == ("research", "acme")
 
 
-def test_the_users_of_a_token_change_from_its_next_call_on(boss: Client) -> None:
+def test_the_users_of_a_token_change_from_its_next_call_on(superuser_client: Client) -> None:
     secret = create_token(name="agent", users=["ada"])
     page = f"{LIST}{Token.objects.get().id}/"
-    boss.post(page + "acts_for/", {"acts_for": "bob\n\n  cy \nbob"})
+    superuser_client.post(page + "acts_for/", {"acts_for": "bob\n\n  cy \nbob"})
     assert authenticate(secret).acts_for == frozenset({"bob", "cy"})
     told = AuditEntry.objects.get(action="token.acts_for_changed")
     assert told.actor == "admin:boss"
     assert told.metadata == {"name": "agent", "before": ["ada"], "actsFor": ["bob", "cy"]}
-    boss.post(page + "acts_for/", {"acts_for": "cy\nbob"})
+    superuser_client.post(page + "acts_for/", {"acts_for": "cy\nbob"})
     assert AuditEntry.objects.filter(action="token.acts_for_changed").count() == 1
-    assert ">bob\ncy</textarea>" in boss.get(page + "change/").content.decode()
+    assert ">bob\ncy</textarea>" in superuser_client.get(page + "change/").content.decode()
 
 
 @pytest.mark.parametrize("wrong", ["x" * 129, "a\0b", "\u202ea", "y" * 10_001])
-def test_invalid_users_change_nothing_of_a_token(boss: Client, wrong: str) -> None:
+def test_invalid_users_change_nothing_of_a_token(superuser_client: Client, wrong: str) -> None:
     secret = create_token(name="agent", users=["ada"])
-    boss.post(f"{LIST}{Token.objects.get().id}/acts_for/", {"acts_for": f"bob\n{wrong}"})
+    superuser_client.post(
+        f"{LIST}{Token.objects.get().id}/acts_for/", {"acts_for": f"bob\n{wrong}"}
+    )
     assert authenticate(secret).acts_for == frozenset({"ada"})
     assert not User.objects.filter(user_id="bob").exists()
 
 
-def test_a_revoked_token_accepts_no_users(boss: Client) -> None:
+def test_a_revoked_token_accepts_no_users(superuser_client: Client) -> None:
     create_token(name="agent", users=["ada"])
     token = Token.objects.get()
-    boss.post(f"{LIST}{token.id}/revoke/")
-    boss.post(f"{LIST}{token.id}/acts_for/", {"acts_for": "bob"})
+    superuser_client.post(f"{LIST}{token.id}/revoke/")
+    superuser_client.post(f"{LIST}{token.id}/acts_for/", {"acts_for": "bob"})
     assert Token.objects.get().acts_for == ["ada"]
-    assert "acts_for/" not in boss.get(f"{LIST}{token.id}/change/").content.decode()
+    assert "acts_for/" not in superuser_client.get(f"{LIST}{token.id}/change/").content.decode()
 
 
-def test_an_invalid_form_creates_no_token(boss: Client) -> None:
+def test_an_invalid_form_creates_no_token(superuser_client: Client) -> None:
     wrongs: list[dict[str, Any]] = [
         {"name": ""},
         {"name": "<svg onload=1>"},
@@ -92,50 +94,50 @@ def test_an_invalid_form_creates_no_token(boss: Client) -> None:
         {"acts_for": "a\0b"},
     ]
     for wrong in wrongs:
-        answer = boss.post(LIST + "new/", {**FORM, **wrong})
+        answer = superuser_client.post(LIST + "new/", {**FORM, **wrong})
         assert answer.status_code == 200, wrong
         assert "cty-error" in answer.content.decode(), wrong
         assert "<svg onload" not in answer.content.decode()
     assert not Token.objects.exists()
 
 
-def test_a_revoked_token_is_rejected_from_the_next_call_on(boss: Client) -> None:
+def test_a_revoked_token_is_rejected_from_the_next_call_on(superuser_client: Client) -> None:
     secret = create_token(name="lost laptop")
     token = Token.objects.get()
-    assert boss.post(f"{LIST}{token.id}/revoke/").status_code == 302
+    assert superuser_client.post(f"{LIST}{token.id}/revoke/").status_code == 302
     with pytest.raises(NotAuthenticated):
         authenticate(secret)
     assert AuditEntry.objects.get(action="token.revoked").resource_id == token.id
 
 
-def test_revoking_twice_is_one_audit_event(boss: Client) -> None:
+def test_revoking_twice_is_one_audit_event(superuser_client: Client) -> None:
     create_token(name="t")
     token = Token.objects.get()
-    boss.post(f"{LIST}{token.id}/revoke/")
+    superuser_client.post(f"{LIST}{token.id}/revoke/")
     revoked_at = Token.objects.get().revoked_at
-    boss.post(LIST, {"action": "revoke_selected", "_selected_action": [token.id]})
+    superuser_client.post(LIST, {"action": "revoke_selected", "_selected_action": [token.id]})
     assert Token.objects.get().revoked_at == revoked_at
     assert AuditEntry.objects.filter(action="token.revoked").count() == 1
 
 
-def test_only_selected_tokens_are_revoked(boss: Client) -> None:
+def test_only_selected_tokens_are_revoked(superuser_client: Client) -> None:
     for name in ("one", "two", "three"):
         create_token(name=name)
     ticked = list(Token.objects.filter(name__in=["one", "two"]).values_list("id", flat=True))
-    boss.post(LIST, {"action": "revoke_selected", "_selected_action": ticked})
+    superuser_client.post(LIST, {"action": "revoke_selected", "_selected_action": ticked})
     assert Token.objects.get(revoked_at__isnull=True).name == "three"
 
 
 def test_both_actions_need_their_permission_and_a_post(
-    boss: Client, staff: Callable[..., Client]
+    superuser_client: Client, staff_client: Callable[..., Client]
 ) -> None:
     create_token(name="t")
     token = Token.objects.get()
-    viewer = staff("decisions.view_token")
+    viewer = staff_client("decisions.view_token")
     assert viewer.post(f"{LIST}{token.id}/revoke/").status_code == 403
     assert viewer.post(f"{LIST}{token.id}/acts_for/", {"acts_for": "x"}).status_code == 403
     assert viewer.post(LIST + "new/", FORM).status_code == 403
     assert "New token" not in viewer.get(LIST).content.decode()
     assert "/revoke/" not in viewer.get(f"{LIST}{token.id}/change/").content.decode()
-    assert boss.get(f"{LIST}{token.id}/revoke/").status_code == 405
+    assert superuser_client.get(f"{LIST}{token.id}/revoke/").status_code == 405
     assert Token.objects.get().revoked_at is None

@@ -33,62 +33,71 @@ def failed(principal: Principal, submit: Callable[..., str]) -> WebhookDelivery:
     return WebhookDelivery.objects.get()
 
 
-def test_a_webhook_is_created_and_its_secret_is_displayed_once(boss: Client) -> None:
-    answer = boss.post(HOOKS + "new/", FORM)
+def test_a_webhook_is_created_and_its_secret_is_displayed_once(superuser_client: Client) -> None:
+    answer = superuser_client.post(HOOKS + "new/", FORM)
     hook = Webhook.objects.get()
     secret = answer.context["secret"]
     assert secret in answer.content.decode()
     assert "no-store" in answer["Cache-Control"]
     assert (hook.every_run, hook.trust, hook.created_by) == (False, "local", "admin:boss")
     for path in (HOOKS, f"{HOOKS}{hook.id}/change/", "/admin/decisions/auditentry/"):
-        page = boss.get(path)
+        page = superuser_client.get(path)
         assert page.status_code == 200
         assert secret not in page.content.decode()
 
 
-def test_an_invalid_form_creates_no_webhook(boss: Client) -> None:
+def test_an_invalid_form_creates_no_webhook(superuser_client: Client) -> None:
     for wrong in (
         {"url": "ftp://x/"},
         {"url": ""},
         {"name": "<svg onload=1>"},
         {"workspace": "a\0"},
     ):
-        answer = boss.post(HOOKS + "new/", {**FORM, **wrong})
+        answer = superuser_client.post(HOOKS + "new/", {**FORM, **wrong})
         assert (answer.status_code, "cty-error" in answer.content.decode()) == (200, True), wrong
     assert not Webhook.objects.exists()
 
 
-def test_a_failed_delivery_is_listed_and_replayed(boss: Client, failed: WebhookDelivery) -> None:
-    page, run_id = boss.get(DELIVERIES, {"status": "failed"}).content.decode(), str(failed.run_id)
+def test_a_failed_delivery_is_listed_and_replayed(
+    superuser_client: Client, failed: WebhookDelivery
+) -> None:
+    page, run_id = (
+        superuser_client.get(DELIVERIES, {"status": "failed"}).content.decode(),
+        str(failed.run_id),
+    )
     for word in ("answered 503", "503", str(MAX_ATTEMPTS), run_id, "mine"):
         assert word in page
-    assert boss.get(f"{DELIVERIES}{failed.id}/change/").status_code == 200
+    assert superuser_client.get(f"{DELIVERIES}{failed.id}/change/").status_code == 200
     for term in (failed.id, run_id, failed.webhook_id):
-        assert run_id in boss.get(DELIVERIES, {"q": term}).content.decode()
-    assert run_id not in boss.get(DELIVERIES, {"q": "msg_other"}).content.decode()
-    boss.post(DELIVERIES, {"action": "replay_selected", "_selected_action": [failed.id]})
+        assert run_id in superuser_client.get(DELIVERIES, {"q": term}).content.decode()
+    assert run_id not in superuser_client.get(DELIVERIES, {"q": "msg_other"}).content.decode()
+    superuser_client.post(
+        DELIVERIES, {"action": "replay_selected", "_selected_action": [failed.id]}
+    )
     failed.refresh_from_db()
     assert (failed.status, failed.attempts) == ("pending", 0)
     assert AuditEntry.objects.get(action="webhook.replayed").actor == "admin:boss"
 
 
-def test_a_paused_webhook_has_no_delivery_replayed(boss: Client, failed: WebhookDelivery) -> None:
+def test_a_paused_webhook_has_no_delivery_replayed(
+    superuser_client: Client, failed: WebhookDelivery
+) -> None:
     ticked = {"_selected_action": [failed.webhook_id]}
-    boss.post(HOOKS, {"action": "disable_selected", **ticked})
-    assert "disabled" in boss.get(HOOKS).content.decode()
+    superuser_client.post(HOOKS, {"action": "disable_selected", **ticked})
+    assert "disabled" in superuser_client.get(HOOKS).content.decode()
     replay = {"action": "replay_selected", "_selected_action": [failed.id]}
-    answer = boss.post(DELIVERIES, replay, follow=True)
+    answer = superuser_client.post(DELIVERIES, replay, follow=True)
     assert "enable it first" in answer.content.decode()
-    boss.post(HOOKS, {"action": "enable_selected", **ticked})
+    superuser_client.post(HOOKS, {"action": "enable_selected", **ticked})
     assert Webhook.objects.get().disabled_at is None
     deeds = AuditEntry.objects.filter(action__in=["webhook.disabled", "webhook.enabled"])
     assert {row.actor for row in deeds} == {"admin:boss"}
 
 
 def test_every_action_needs_its_permission(
-    staff: Callable[..., Client], failed: WebhookDelivery
+    staff_client: Callable[..., Client], failed: WebhookDelivery
 ) -> None:
-    reader = staff("runs.view_webhook", "runs.view_webhookdelivery")
+    reader = staff_client("runs.view_webhook", "runs.view_webhookdelivery")
     assert reader.get(DELIVERIES).status_code == reader.get(HOOKS).status_code == 200
     assert reader.post(HOOKS + "new/", FORM).status_code == 403
     for place, action, row in (
@@ -98,5 +107,5 @@ def test_every_action_needs_its_permission(
         reader.post(place, {"action": action, "_selected_action": [row]})
     failed.refresh_from_db()
     assert (failed.status, Webhook.objects.get().disabled_at) == ("failed", None)
-    nobody = staff()
+    nobody = staff_client()
     assert nobody.get(DELIVERIES).status_code == nobody.get(HOOKS).status_code == 403

@@ -50,7 +50,7 @@ def scans(model: ModelServer, page_server: PageServer) -> None:
 @pytest.mark.parametrize(("failures", "ok"), [(1, True), (2, False)])
 def test_a_transient_failure_is_retried_once(
     model: ModelServer,
-    goal: Goal,
+    submit_goal: Goal,
     worker: WorkerProcess,
     monkeypatch: pytest.MonkeyPatch,
     failures: int,
@@ -67,7 +67,7 @@ def test_a_transient_failure_is_retried_once(
         return await tool.function(args, ctx)
 
     monkeypatch.setitem(registry._tools, SCAN, replace(tool, function=scan))
-    run_id = goal()
+    run_id = submit_goal()
     worker.work()
     assert Run.objects.get(id=run_id).status == "succeeded"
     told = results(model.asked[-1])[-1]
@@ -77,10 +77,10 @@ def test_a_transient_failure_is_retried_once(
 
 @pytest.mark.usefixtures("scans")
 def test_a_page_that_stayed_open_while_a_person_confirmed_is_indexed_again(
-    model: ModelServer, goal: Goal, worker: WorkerProcess
+    model: ModelServer, submit_goal: Goal, worker: WorkerProcess
 ) -> None:
     create_rule(RuleFields("confirm", tool=SCAN), actor="t")
-    run_id = goal()
+    run_id = submit_goal()
     worker.work()
     say(Run.objects.get(id=run_id))
     worker.work()

@@ -66,7 +66,7 @@ def codes(model: ModelServer) -> list[Any]:
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="asked every time elsewhere")
 def test_a_cached_policy_and_target_are_not_read_again(
-    model: ModelServer, goal: Goal, worker: WorkerProcess, monkeypatch: pytest.MonkeyPatch
+    model: ModelServer, submit_goal: Goal, worker: WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def read_anew(*_: Any) -> Any:
         raise AssertionError("it was asked anew")
@@ -76,22 +76,22 @@ def test_a_cached_policy_and_target_are_not_read_again(
         monkeypatch.setattr("decisions.authorization.policy._rules", read_anew)
 
     meanwhile(model, know)
-    run = ended(goal(), worker)
+    run = ended(submit_goal(), worker)
     assert (run.status, codes(model)) == ("succeeded", [None, None]), run.error
 
 
 def test_a_rule_created_during_the_turn_of_the_model_applies_to_its_next_call(
-    model: ModelServer, goal: Goal, worker: WorkerProcess
+    model: ModelServer, submit_goal: Goal, worker: WorkerProcess
 ) -> None:
     says = RuleFields("deny", tool="read_file")
     meanwhile(model, lambda: create_rule(says, actor="test"))
-    assert ended(goal(), worker).status == "succeeded"
+    assert ended(submit_goal(), worker).status == "succeeded"
     assert codes(model) == [None, "POLICY_DENIED"]
     assert AuditEntry.objects.filter(action="policy.denied").count() == 1
 
 
 def test_a_folder_disabled_during_the_turn_of_the_model_is_not_read(
-    model: ModelServer, goal: Goal, worker: WorkerProcess, principal: Principal
+    model: ModelServer, submit_goal: Goal, worker: WorkerProcess, principal: Principal
 ) -> None:
     def disable() -> None:
         target = ExecutionTarget.objects.get(name="game")
@@ -101,13 +101,13 @@ def test_a_folder_disabled_during_the_turn_of_the_model_is_not_read(
         change_target(target.id, says, actor="test")
 
     meanwhile(model, disable)
-    assert ended(goal(), worker).status == "succeeded"
+    assert ended(submit_goal(), worker).status == "succeeded"
     assert codes(model) == [None, "E_TOOL_DISABLED"]
 
 
 def test_a_run_canceled_at_the_start_of_a_cached_call_does_not_make_it(
     model: ModelServer,
-    goal: Goal,
+    submit_goal: Goal,
     worker: WorkerProcess,
     principal: Principal,
     monkeypatch: pytest.MonkeyPatch,
@@ -122,14 +122,14 @@ def test_a_run_canceled_at_the_start_of_a_cached_call_does_not_make_it(
 
     monkeypatch.setattr(writer, "write", cancel_first)
     model.script = [Turn("", [read(1), read(2)]), complete()]
-    run = ended(goal(), worker)
+    run = ended(submit_goal(), worker)
     told = AuditEntry.objects.filter(resource_id=run.id, action="tool.called").count()
     assert (run.status, told, OpenCall.objects.count()) == ("canceled", 1, 0)
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="told by itself elsewhere")
 def test_a_cached_call_is_recorded_with_the_start_of_its_step(
-    model: ModelServer, goal: Goal, worker: WorkerProcess, monkeypatch: pytest.MonkeyPatch
+    model: ModelServer, submit_goal: Goal, worker: WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin, alone = start_run_call, list[str]()
 
@@ -139,7 +139,7 @@ def test_a_cached_call_is_recorded_with_the_start_of_its_step(
 
     monkeypatch.setattr("runs.execution.admission.start_run_call", count)
     model.script = [Turn("", [read(1), read(2)]), Turn("", [read(3)]), complete()]
-    run = ended(goal(), worker)
+    run = ended(submit_goal(), worker)
     rows = AuditEntry.objects.filter(resource_id=run.id, action__startswith="tool.").order_by("id")
     told = [(row.action, row.metadata["step"]) for row in rows]
     assert (run.status, len(alone), codes(model)) == ("succeeded", 1, [None] * 3)
@@ -151,7 +151,7 @@ def test_a_cached_call_is_recorded_with_the_start_of_its_step(
 
 
 def test_a_step_that_ends_before_its_call_is_made_is_recorded_as_interrupted(
-    model: ModelServer, goal: Goal, worker: WorkerProcess, monkeypatch: pytest.MonkeyPatch
+    model: ModelServer, submit_goal: Goal, worker: WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make, made = StepRun._invoke, list[int]()
 
@@ -163,7 +163,7 @@ def test_a_step_that_ends_before_its_call_is_made_is_recorded_as_interrupted(
 
     monkeypatch.setattr(StepRun, "_invoke", fail_second)
     model.script = [Turn("", [read(1), read(2)]), complete()]
-    assert ended(goal(), worker).status == "succeeded"
+    assert ended(submit_goal(), worker).status == "succeeded"
     ends = AuditEntry.objects.filter(action__in=["tool.succeeded", "tool.failed"]).order_by("id")
     assert [row.metadata.get("code") for row in ends] == [None, "interrupted"]
     assert not OpenCall.objects.exists()

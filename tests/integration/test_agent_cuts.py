@@ -71,13 +71,13 @@ def calls_of(run: Run) -> list[str]:
 def test_a_turn_cut_once_makes_each_call_once(
     provider: Provider,
     model: ModelServer,
-    goal: Callable[..., str],
+    submit_goal: Callable[..., str],
     worker: WorkerProcess,
     project: Path,
 ) -> None:
     for cut in cuts(provider):
         model.answer = says(cut)
-        run_id = goal()
+        run_id = submit_goal()
         worker.work()
         run = Run.objects.get(id=run_id)
         assert run.status == "succeeded", (cut.cut_at, run.error)
@@ -92,13 +92,13 @@ def test_a_turn_cut_once_makes_each_call_once(
 def test_a_turn_cut_twice_makes_no_call(
     provider: Provider,
     model: ModelServer,
-    goal: Callable[..., str],
+    submit_goal: Callable[..., str],
     worker: WorkerProcess,
     project: Path,
 ) -> None:
     for first, second in zip(cuts(provider), cuts(provider)[::-1], strict=True):
         model.answer = says(first, second)
-        run_id = goal()
+        run_id = submit_goal()
         worker.work()
         run = Run.objects.get(id=run_id)
         assert run.status == "failed", (first.cut_at, second.cut_at)

@@ -39,7 +39,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("hurried")
 def test_a_page_that_navigates_to_an_address_without_an_answer_ends_the_run(
-    model: ModelServer, page_server: PageServer, goal: Goal, worker: WorkerProcess
+    model: ModelServer, page_server: PageServer, submit_goal: Goal, worker: WorkerProcess
 ) -> None:
     page_server.add("/never-there", Answer(delay=60.0))
     button = f'<button onclick="{LEAVES}">Go</button>'
@@ -53,7 +53,7 @@ def test_a_page_that_navigates_to_an_address_without_an_answer_ends_the_run(
         return Turn("", [Call("browser_click", click)])
 
     model.answer = answer
-    run_id = goal()
+    run_id = submit_goal()
     worker.work()
     run = Run.objects.get(id=run_id)
     assert (run.status, run.error["errorCode"]) == ("failed", "STEP_EXECUTION_FAILED")
@@ -64,7 +64,7 @@ def test_a_page_that_navigates_to_an_address_without_an_answer_ends_the_run(
 
 
 def test_a_page_with_too_much_text_is_sent_as_a_screenshot_with_a_note(
-    model: ModelServer, page_server: PageServer, goal: Goal, worker: WorkerProcess
+    model: ModelServer, page_server: PageServer, submit_goal: Goal, worker: WorkerProcess
 ) -> None:
     url = page_server.add("/page", f"{HEAD}<title>Page</title>{ENDLESS}")
 
@@ -73,7 +73,7 @@ def test_a_page_with_too_much_text_is_sent_as_a_screenshot_with_a_note(
         return complete() if told else Turn("", [Call("task_start", {"url": url})])
 
     model.answer = answer
-    run_id = goal()
+    run_id = submit_goal()
     worker.work()
     run = Run.objects.get(id=run_id)
     assert run.status == "succeeded", run.error

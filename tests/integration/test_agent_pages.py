@@ -53,10 +53,10 @@ def test_a_goal_over_several_pages_is_reached_in_a_task(
 
 
 def test_the_model_receives_the_page_after_each_call_that_may_change_it(
-    model: ModelServer, page_server: PageServer, goal: Goal, worker: WorkerProcess
+    model: ModelServer, page_server: PageServer, submit_goal: Goal, worker: WorkerProcess
 ) -> None:
     model.answer = Browsing(shop(page_server))
-    run = ended(goal(options={"outputSchema": SCHEMA}), worker)
+    run = ended(submit_goal(options={"outputSchema": SCHEMA}), worker)
     assert run.status == "succeeded", run.error
     (opened,) = results(model.asked[1])
     assert opened["page"]["result"]["missing"] == []
@@ -70,7 +70,7 @@ def test_the_model_receives_the_page_after_each_call_that_may_change_it(
 
 
 def test_a_closed_tab_is_opened_again_once_and_indexed(
-    model: ModelServer, page_server: PageServer, goal: Goal, worker: WorkerProcess
+    model: ModelServer, page_server: PageServer, submit_goal: Goal, worker: WorkerProcess
 ) -> None:
     url = shop(page_server)
 
@@ -90,7 +90,7 @@ def test_a_closed_tab_is_opened_again_once_and_indexed(
         return complete()
 
     model.answer = answer
-    run = ended(goal(), worker)
+    run = ended(submit_goal(), worker)
     assert run.status == "succeeded", run.error
     index = results(model.asked[-1])[-1]
     assert (index["ok"], index["error"]["code"]) == (False, "TASK_TAB_CLOSED")

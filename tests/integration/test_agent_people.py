@@ -32,11 +32,11 @@ pytest_plugins = [
 
 
 def test_a_question_makes_the_run_wait_for_its_answer(
-    model: ModelServer, goal: Goal, worker: WorkerProcess, principal: Principal
+    model: ModelServer, submit_goal: Goal, worker: WorkerProcess, principal: Principal
 ) -> None:
     ask = [Turn("", [Call("ask_followup_question", {"question": f"{word}?"})]) for word in "AB"]
     model.script = [*ask, complete()]
-    run = ended(goal(), worker)
+    run = ended(submit_goal(), worker)
     assert (run.status, run.lease_owner) == ("running", None)
     assert run.waiting_for["type"] == "answer"
     assert run.waiting_for["question"] == "A?"
@@ -51,11 +51,11 @@ def test_a_question_makes_the_run_wait_for_its_answer(
 
 
 def test_a_question_without_an_answer_in_time_is_reported_to_the_model(
-    model: ModelServer, goal: Goal, worker: WorkerProcess, agent_settings: Any
+    model: ModelServer, submit_goal: Goal, worker: WorkerProcess, agent_settings: Any
 ) -> None:
     agent_settings.CONFIRM_TTL_S = -1
     model.script = [Turn("", [Call("ask_followup_question", {"question": "A?"})]), complete()]
-    run_id = goal()
+    run_id = submit_goal()
     assert ended(run_id, worker).waiting_for is not None
     assert resume_settled_runs() == 1
     assert ended(run_id, worker).status == "succeeded"
@@ -67,7 +67,7 @@ def test_a_question_without_an_answer_in_time_is_reported_to_the_model(
 @pytest.mark.parametrize(("said", "ok"), [(confirm, True), (refuse, False)])
 def test_a_call_that_needs_confirmation_makes_the_run_wait(
     model: ModelServer,
-    goal: Goal,
+    submit_goal: Goal,
     worker: WorkerProcess,
     project: Path,
     agent_settings: Any,
@@ -78,7 +78,7 @@ def test_a_call_that_needs_confirmation_makes_the_run_wait(
     agent_settings.WORKSPACE_POLICY = policy
     create_rule(RuleFields("confirm", tool="write_to_file"), actor="t")
     model.script = [Turn("", [READ, write("a.txt", "x\n")]), complete()]
-    run = ended(goal(), worker)
+    run = ended(submit_goal(), worker)
     assert run.waiting_for["type"] == "confirmation"
     assert not (project / "a.txt").exists()
     say(run, said)
@@ -88,29 +88,29 @@ def test_a_call_that_needs_confirmation_makes_the_run_wait(
 
 
 def test_a_denied_call_is_reported_to_the_model(
-    model: ModelServer, goal: Goal, worker: WorkerProcess
+    model: ModelServer, submit_goal: Goal, worker: WorkerProcess
 ) -> None:
     create_rule(RuleFields("deny", tool="read_file"), actor="t")
     model.script = [Turn("", [READ]), complete()]
-    run = ended(goal(), worker)
+    run = ended(submit_goal(), worker)
     assert run.status == "succeeded"
     assert results(model.asked[1])[0]["error"]["code"] == "POLICY_DENIED"
     assert AuditEntry.objects.filter(action="policy.denied", resource_id=run.id).exists()
 
 
 def test_only_requested_tools_are_offered_and_called(
-    model: ModelServer, goal: Goal, worker: WorkerProcess
+    model: ModelServer, submit_goal: Goal, worker: WorkerProcess
 ) -> None:
     model.script = [Turn("", [READ]), complete()]
-    ended(goal(tools=["list_files"]), worker)
+    ended(submit_goal(tools=["list_files"]), worker)
     own = {"ask_followup_question", "attempt_completion", "read_result"}
     assert set(model.asked[0].tools) == {"list_files"} | own
     assert results(model.asked[1])[0]["ok"] is False
 
 
-def test_a_tool_that_the_agent_cannot_have_is_rejected_at_submit(goal: Goal) -> None:
+def test_a_tool_that_the_agent_cannot_have_is_rejected_at_submit(submit_goal: Goal) -> None:
     with pytest.raises(InvalidInput, match=r"inputs\.tools"):
-        goal(tools=["browser_action"])
+        submit_goal(tools=["browser_action"])
 
 
 def test_a_caller_with_read_scope_has_an_agent_with_read_tools_only(
@@ -132,10 +132,10 @@ def test_a_caller_with_read_scope_has_an_agent_with_read_tools_only(
 
 @pytest.mark.parametrize("tool", ["execute_command", "browser_action"])
 def test_developer_tools_are_not_offered_to_the_agent_even_in_developer_mode(
-    goal: Goal, agent_settings: Any, tool: str
+    submit_goal: Goal, agent_settings: Any, tool: str
 ) -> None:
     policy = replace(agent_settings.WORKSPACE_POLICY, developer=True)
     agent_settings.WORKSPACE_POLICY = policy
-    assert tool not in Run.objects.get(id=goal()).inputs["tools"]
+    assert tool not in Run.objects.get(id=submit_goal()).inputs["tools"]
     with pytest.raises(InvalidInput, match=r"inputs\.tools"):
-        goal(tools=[tool])
+        submit_goal(tools=[tool])

@@ -43,11 +43,15 @@ def rows(action: str) -> list[dict[str, Any]]:
 
 
 def test_a_call_reaches_the_runner_once_and_is_recorded_everywhere(
-    model: ModelServer, goal: Goal, worker: WorkerProcess, target_at: MakeTarget, runner: StubRunner
+    model: ModelServer,
+    submit_goal: Goal,
+    worker: WorkerProcess,
+    make_target: MakeTarget,
+    runner: StubRunner,
 ) -> None:
-    target = target_at(runner.url, BASH, allow=("bash.exec",))
+    target = make_target(runner.url, BASH, allow=("bash.exec",))
     model.script = [Turn("", [HELLO]), complete()]
-    run = ended(goal(), worker)
+    run = ended(submit_goal(), worker)
     assert run.status == "succeeded", run.error
     assert heard(runner) == [{"name": "bash.exec", "args": {"cmd": "printf hello"}}]
     assert runner.asked[0].json["ctx"]["runId"] == run.id
@@ -62,11 +66,15 @@ def test_a_call_reaches_the_runner_once_and_is_recorded_everywhere(
 
 
 def test_the_model_receives_its_name_schema_and_runner(
-    model: ModelServer, goal: Goal, worker: WorkerProcess, target_at: MakeTarget, runner: StubRunner
+    model: ModelServer,
+    submit_goal: Goal,
+    worker: WorkerProcess,
+    make_target: MakeTarget,
+    runner: StubRunner,
 ) -> None:
-    target = target_at(runner.url, BASH, name="builder")
+    target = make_target(runner.url, BASH, name="builder")
     model.script = [complete()]
-    run = ended(goal(), worker)
+    run = ended(submit_goal(), worker)
     told = offered(model.asked[0])["bash_exec"]
     assert told["parameters"] == BASH["inputSchema"]
     assert "Run a command line. Executed by the runner builder" in told["description"]
@@ -75,11 +83,15 @@ def test_the_model_receives_its_name_schema_and_runner(
 
 
 def test_a_denied_tool_is_not_offered_and_a_call_of_it_is_denied(
-    model: ModelServer, goal: Goal, worker: WorkerProcess, target_at: MakeTarget, runner: StubRunner
+    model: ModelServer,
+    submit_goal: Goal,
+    worker: WorkerProcess,
+    make_target: MakeTarget,
+    runner: StubRunner,
 ) -> None:
-    target_at(runner.url, BASH, {"name": "deploy"}, allow=("bash.exec",))
+    make_target(runner.url, BASH, {"name": "deploy"}, allow=("bash.exec",))
     model.script = [Turn("", [Call("deploy", {}, "d")]), complete()]
-    run = ended(goal(), worker)
+    run = ended(submit_goal(), worker)
     assert run.status == "succeeded"
     assert "bash_exec" in model.asked[0].tools
     assert "deploy" not in model.asked[0].tools
@@ -89,11 +101,15 @@ def test_a_denied_tool_is_not_offered_and_a_call_of_it_is_denied(
 
 
 def test_a_tool_that_is_denied_during_the_run_is_no_longer_offered(
-    model: ModelServer, goal: Goal, worker: WorkerProcess, target_at: MakeTarget, runner: StubRunner
+    model: ModelServer,
+    submit_goal: Goal,
+    worker: WorkerProcess,
+    make_target: MakeTarget,
+    runner: StubRunner,
 ) -> None:
-    target_at(runner.url, BASH)
+    make_target(runner.url, BASH)
     model.script = [Turn("", [HELLO]), complete()]
-    run = ended(goal(), worker)
+    run = ended(submit_goal(), worker)
     assert run.waiting_for["type"] == "confirmation"
     create_rule(RuleFields("deny", tool="bash.exec"), actor="t")
     say(run, confirm)
@@ -106,16 +122,16 @@ def test_a_tool_that_is_denied_during_the_run_is_no_longer_offered(
 @pytest.mark.parametrize(("said", "times"), [(confirm, 1), (refuse, 0)])
 def test_a_call_that_needs_confirmation_waits_for_a_person(
     model: ModelServer,
-    goal: Goal,
+    submit_goal: Goal,
     worker: WorkerProcess,
-    target_at: MakeTarget,
+    make_target: MakeTarget,
     runner: StubRunner,
     said: Callable[..., Any],
     times: int,
 ) -> None:
-    target_at(runner.url, BASH)  # of high risk: without a rule it needs confirmation
+    make_target(runner.url, BASH)  # of high risk: without a rule it needs confirmation
     model.script = [Turn("", [HELLO]), complete()]
-    run = ended(goal(), worker)
+    run = ended(submit_goal(), worker)
     assert (run.status, run.waiting_for["type"]) == ("running", "confirmation")
     assert runner.asked == []
     say(run, said)
@@ -125,17 +141,21 @@ def test_a_call_that_needs_confirmation_waits_for_a_person(
 
 
 def test_of_two_runners_with_the_same_tool_the_model_chooses_one(
-    model: ModelServer, goal: Goal, worker: WorkerProcess, target_at: MakeTarget, runner: StubRunner
+    model: ModelServer,
+    submit_goal: Goal,
+    worker: WorkerProcess,
+    make_target: MakeTarget,
+    runner: StubRunner,
 ) -> None:
     with stub_runner(saying({"ok": True, "output": "there"})) as second:
-        first = target_at(runner.url, BASH, allow=("bash.exec",), name="one")
-        other = target_at(second.url, BASH, allow=("bash.exec",), name="two")
+        first = make_target(runner.url, BASH, allow=("bash.exec",), name="one")
+        other = make_target(second.url, BASH, allow=("bash.exec",), name="two")
         chosen = {"cmd": "x", "continuityTarget": other.id}
         model.script = [
             Turn("", [Call("bash_exec", {"cmd": "x"}, "a"), Call("bash_exec", chosen, "b")]),
             complete(),
         ]
-        assert ended(goal(), worker).status == "succeeded"
+        assert ended(submit_goal(), worker).status == "succeeded"
         choice = offered(model.asked[0])["bash_exec"]["parameters"]["properties"]
         assert set(choice["continuityTarget"]["enum"]) == {first.id, other.id}
         none, there = results(model.asked[1])
@@ -146,10 +166,14 @@ def test_of_two_runners_with_the_same_tool_the_model_chooses_one(
 
 
 def test_a_runner_added_after_submit_is_not_offered_to_the_run(
-    model: ModelServer, goal: Goal, worker: WorkerProcess, target_at: MakeTarget, runner: StubRunner
+    model: ModelServer,
+    submit_goal: Goal,
+    worker: WorkerProcess,
+    make_target: MakeTarget,
+    runner: StubRunner,
 ) -> None:
-    run_id = goal()
-    target_at(runner.url, BASH, allow=("bash.exec",))
+    run_id = submit_goal()
+    make_target(runner.url, BASH, allow=("bash.exec",))
     model.script = [Turn("", [HELLO]), complete()]
     ended(run_id, worker)
     assert "bash_exec" not in model.asked[0].tools
@@ -158,11 +182,15 @@ def test_a_runner_added_after_submit_is_not_offered_to_the_run(
 
 
 def test_an_unreachable_runner_is_reported_as_unreachable(
-    model: ModelServer, goal: Goal, worker: WorkerProcess, target_at: MakeTarget, runner: StubRunner
+    model: ModelServer,
+    submit_goal: Goal,
+    worker: WorkerProcess,
+    make_target: MakeTarget,
+    runner: StubRunner,
 ) -> None:
-    target = target_at(runner.url, BASH, allow=("bash.exec",))
+    target = make_target(runner.url, BASH, allow=("bash.exec",))
     model.script = [Turn("", [HELLO]), complete()]
-    run_id = goal()
+    run_id = submit_goal()
     delete_target(target.id, actor="test")
     assert ended(run_id, worker).status == "succeeded"
     assert "bash_exec" not in model.asked[0].tools
@@ -175,13 +203,13 @@ def test_an_unreachable_runner_is_reported_as_unreachable(
 @pytest.mark.parametrize("own", ["read_file", "ask_followup_question", "browser_click"])
 def test_a_tool_of_a_runner_with_the_name_of_a_local_tool_is_kept_apart_from_it(
     model: ModelServer,
-    goal: Goal,
+    submit_goal: Goal,
     worker: WorkerProcess,
-    target_at: MakeTarget,
+    make_target: MakeTarget,
     runner: StubRunner,
     own: str,
 ) -> None:
-    target_at(runner.url, {"name": own}, allow=("*",))
+    make_target(runner.url, {"name": own}, allow=("*",))
 
     def answer(asked: Asked) -> Turn:
         (theirs,) = [name for name in asked.tools if name.startswith(f"{own}_")]
@@ -189,7 +217,7 @@ def test_a_tool_of_a_runner_with_the_name_of_a_local_tool_is_kept_apart_from_it(
         return Turn("", calls) if len(model.asked) == 1 else complete()
 
     model.answer = answer
-    run = ended(goal(), worker)
+    run = ended(submit_goal(), worker)
     assert (run.status, run.waiting_for) == ("succeeded", None)
     theirs, ours = results(model.asked[1])
     assert theirs["result"] == "hello"
@@ -200,13 +228,13 @@ def test_a_tool_of_a_runner_with_the_name_of_a_local_tool_is_kept_apart_from_it(
 @pytest.mark.parametrize("is_ours_too", [True, False])
 def test_the_local_tool_is_the_fallback_only_where_the_agent_has_it(
     model: ModelServer,
-    goal: Goal,
+    submit_goal: Goal,
     worker: WorkerProcess,
-    target_at: MakeTarget,
+    make_target: MakeTarget,
     project: Path,
     is_ours_too: bool,
 ) -> None:
-    target = target_at(
+    target = make_target(
         f"http://127.0.0.1:{free_port()}/execute",
         {"name": "read_file"},
         allow=("*",),
@@ -219,7 +247,7 @@ def test_the_local_tool_is_the_fallback_only_where_the_agent_has_it(
 
     model.answer = answer
     ours = ["read_file"] if is_ours_too else []
-    run = ended(goal(tools=[f"read_file@{target.id}", *ours]), worker)
+    run = ended(submit_goal(tools=[f"read_file@{target.id}", *ours]), worker)
     told = results(model.asked[1])[0]
     assert ("changeBg" in str(told.get("result"))) is is_ours_too
     assert len(rows("tool.fell_back")) == len(events(run.id, "tool.fell_back")) == int(is_ours_too)
@@ -233,10 +261,10 @@ def test_a_caller_with_read_scope_has_no_runners(
     principal: Principal,
     worker: WorkerProcess,
     agent_settings: Any,
-    target_at: MakeTarget,
+    make_target: MakeTarget,
     runner: StubRunner,
 ) -> None:
-    target_at(runner.url, BASH, allow=("bash.exec",))
+    make_target(runner.url, BASH, allow=("bash.exec",))
     caller = replace(principal, scopes=frozenset({"runs:write", "tools:read"}))
     model.script = [Turn("", [HELLO]), complete()]
     submit_run(

@@ -26,10 +26,10 @@ pytest_plugins = [
 
 
 def test_a_goal_is_reached_in_turns_and_calls(
-    model: ModelServer, goal: Goal, worker: WorkerProcess
+    model: ModelServer, submit_goal: Goal, worker: WorkerProcess
 ) -> None:
     model.script = [Turn("I look.", [READ]), complete("It has one line.")]
-    run_id = goal("How many lines has the start?", context="It is a game.")
+    run_id = submit_goal("How many lines has the start?", context="It is a game.")
     run = ended(run_id, worker)
     assert run.status == "succeeded", run.error
     assert run.result["answer"] == "It has one line."
@@ -40,15 +40,19 @@ def test_a_goal_is_reached_in_turns_and_calls(
     assert "changeBg" in str(read["result"])
 
 
-def test_text_alone_is_an_answer(model: ModelServer, goal: Goal, worker: WorkerProcess) -> None:
+def test_text_alone_is_an_answer(
+    model: ModelServer, submit_goal: Goal, worker: WorkerProcess
+) -> None:
     model.script = [Turn("Four.")]
-    run = ended(goal("What is two and two?"), worker)
+    run = ended(submit_goal("What is two and two?"), worker)
     assert (run.status, run.result["answer"]) == ("succeeded", "Four.")
 
 
-def test_usage_and_cost_are_summed(model: ModelServer, goal: Goal, worker: WorkerProcess) -> None:
+def test_usage_and_cost_are_summed(
+    model: ModelServer, submit_goal: Goal, worker: WorkerProcess
+) -> None:
     model.script = [Turn("", [READ], tokens=(1000, 10)), replace(complete(), tokens=(2000, 20))]
-    run = ended(goal(), worker)
+    run = ended(submit_goal(), worker)
     usage = run.result["usage"]
     assert (usage["turns"], usage["inputTokens"], usage["outputTokens"]) == (2, 3000, 30)
     assert usage["costUsd"] == pytest.approx(0.00306)
@@ -57,10 +61,10 @@ def test_usage_and_cost_are_summed(model: ModelServer, goal: Goal, worker: Worke
 
 
 def test_its_events_contain_text_tools_and_the_answer(
-    model: ModelServer, goal: Goal, worker: WorkerProcess
+    model: ModelServer, submit_goal: Goal, worker: WorkerProcess
 ) -> None:
     model.script = [Turn("I look at it now.", [READ]), complete("ok", output={"count": 1})]
-    run_id = goal(options={"outputSchema": SCHEMA})
+    run_id = submit_goal(options={"outputSchema": SCHEMA})
     assert ended(run_id, worker).status == "succeeded"
     told = events(run_id, "chatDelta")
     assert "".join(one["content"] for one in told if one["step"] == 0) == "I look at it now."
@@ -76,20 +80,20 @@ def test_its_events_contain_text_tools_and_the_answer(
 
 
 def test_without_a_model_a_run_is_accepted_and_ends_with_a_clear_error(
-    goal: Goal, worker: WorkerProcess, agent_settings: Any
+    submit_goal: Goal, worker: WorkerProcess, agent_settings: Any
 ) -> None:
     agent_settings.LLM = replace(agent_settings.LLM, model="")
-    run = ended(goal(), worker)
+    run = ended(submit_goal(), worker)
     assert (run.status, run.error["errorCode"]) == ("failed", "EXECUTION_ERROR")
     assert run.error["details"]["causeCode"] == "MODEL_UNAVAILABLE"
     assert "CONTINUITY_LLM_MODEL" in run.error["message"] + run.error["recovery"]
 
 
 def test_a_model_whose_stream_is_cut_twice_ends_the_run(
-    model: ModelServer, goal: Goal, worker: WorkerProcess
+    model: ModelServer, submit_goal: Goal, worker: WorkerProcess
 ) -> None:
     model.script = [Turn("", [READ], cut_at=400)] * 2
-    run_id = goal()
+    run_id = submit_goal()
     run = ended(run_id, worker)
     assert (run.status, run.error["errorCode"]) == ("failed", "STEP_EXECUTION_FAILED")
     assert run.error["details"]["causeCode"] == "LLM_STREAM_FAILED"
@@ -98,10 +102,10 @@ def test_a_model_whose_stream_is_cut_twice_ends_the_run(
 
 
 def test_a_cut_answer_is_requested_again_and_readers_are_informed(
-    model: ModelServer, goal: Goal, worker: WorkerProcess
+    model: ModelServer, submit_goal: Goal, worker: WorkerProcess
 ) -> None:
     model.script = [Turn("Half of it", cut_at=500), Turn("All of it.")]
-    run_id = goal()
+    run_id = submit_goal()
     assert ended(run_id, worker).result["answer"] == "All of it."
     assert any(one.get("restarted") for one in events(run_id, "chatDelta"))
 
@@ -122,10 +126,10 @@ def test_a_cut_answer_is_requested_again_and_readers_are_informed(
     ],
 )
 def test_an_invalid_call_is_reported_to_the_model_and_not_made(
-    model: ModelServer, goal: Goal, worker: WorkerProcess, call: Call, told: str
+    model: ModelServer, submit_goal: Goal, worker: WorkerProcess, call: Call, told: str
 ) -> None:
     model.script = [Turn("", [call]), complete()]
-    run = ended(goal(), worker)
+    run = ended(submit_goal(), worker)
     assert run.status == "succeeded", run.error
     (result,) = results(model.asked[1])
     assert (result["ok"], result["toolCallId"]) == (False, "x")
@@ -134,41 +138,41 @@ def test_an_invalid_call_is_reported_to_the_model_and_not_made(
 
 
 def test_of_two_calls_with_one_id_one_is_made(
-    model: ModelServer, goal: Goal, worker: WorkerProcess, project: Path, agent_settings: Any
+    model: ModelServer, submit_goal: Goal, worker: WorkerProcess, project: Path, agent_settings: Any
 ) -> None:
     policy = replace(agent_settings.WORKSPACE_POLICY, write_requires_diff=False)
     agent_settings.WORKSPACE_POLICY = policy
     model.script = [Turn("", [write("a.txt", "x\n"), write("a.txt", "x\n")]), complete()]
-    assert ended(goal(), worker).status == "succeeded"
+    assert ended(submit_goal(), worker).status == "succeeded"
     assert [one["ok"] for one in results(model.asked[1])] == [True, False]
     assert (project / "a.txt").read_text() == "x\n"
 
 
 def test_a_completion_beside_other_calls_waits_for_their_results(
-    model: ModelServer, goal: Goal, worker: WorkerProcess
+    model: ModelServer, submit_goal: Goal, worker: WorkerProcess
 ) -> None:
     model.script = [
         Turn("", [READ, Call("attempt_completion", {"result": "too early"}, "c")]),
         complete("now"),
     ]
-    assert ended(goal(), worker).result["answer"] == "now"
+    assert ended(submit_goal(), worker).result["answer"] == "now"
     read, early = results(model.asked[1])
     assert (read["ok"], early["ok"]) == (True, False)
     assert "alone" in early["error"]["message"]
 
 
 def test_a_failed_call_is_an_answer_to_the_model(
-    model: ModelServer, goal: Goal, worker: WorkerProcess
+    model: ModelServer, submit_goal: Goal, worker: WorkerProcess
 ) -> None:
     model.script = [Turn("", [Call("read_file", {"path": "../secret"})]), complete()]
-    run = ended(goal(), worker)
+    run = ended(submit_goal(), worker)
     assert run.status == "succeeded"
     (result,) = results(model.asked[1])
     assert (result["ok"], result["error"]["code"]) == (False, "E_DENY_PATH")
 
 
 def test_a_long_result_is_shown_in_part_and_read_in_chunks(
-    model: ModelServer, goal: Goal, worker: WorkerProcess, project: Path
+    model: ModelServer, submit_goal: Goal, worker: WorkerProcess, project: Path
 ) -> None:
     (project / "long.txt").write_text("".join(f"line {n}\n" for n in range(8000)), "utf-8")
 
@@ -183,7 +187,7 @@ def test_a_long_result_is_shown_in_part_and_read_in_chunks(
         return complete()
 
     model.answer = answer
-    run = ended(goal(), worker)
+    run = ended(submit_goal(), worker)
     assert run.status == "succeeded", run.error
     shown, more = results(model.asked[2])
     assert (shown["truncated"], more["ok"], more["result"]["offset"]) == (True, True, 20_000)
@@ -192,10 +196,10 @@ def test_a_long_result_is_shown_in_part_and_read_in_chunks(
 
 
 def test_a_stored_result_of_another_run_is_not_read(
-    model: ModelServer, goal: Goal, worker: WorkerProcess
+    model: ModelServer, submit_goal: Goal, worker: WorkerProcess
 ) -> None:
     model.script = [Turn("first")]
-    first = ended(goal(), worker)
+    first = ended(submit_goal(), worker)
     kept = (
         first.result
         and RunEvent.objects.filter(run_id=first.id, type="artifact.created")
@@ -203,16 +207,16 @@ def test_a_stored_result_of_another_run_is_not_read(
         .data["artifactId"]
     )
     model.script = [Turn("", [Call("read_result", {"artifactId": kept})]), complete()]
-    ended(goal(), worker)
+    ended(submit_goal(), worker)
     (result,) = results(model.asked[-1])
     assert (result["ok"], result["error"]["code"]) == (False, "ARTIFACT_NOT_FOUND")
 
 
 def test_a_cancel_closes_the_connection_to_the_model(
-    model: ModelServer, goal: Goal, worker: WorkerProcess, principal: Principal
+    model: ModelServer, submit_goal: Goal, worker: WorkerProcess, principal: Principal
 ) -> None:
     model.script = [Turn("abc", stall_at=10)]
-    run_id = goal()
+    run_id = submit_goal()
 
     def cancel() -> None:
         model.wait_for(1)
@@ -224,10 +228,10 @@ def test_a_cancel_closes_the_connection_to_the_model(
 
 
 def test_a_retry_continues_after_the_complete_turns(
-    model: ModelServer, goal: Goal, worker: WorkerProcess, principal: Principal
+    model: ModelServer, submit_goal: Goal, worker: WorkerProcess, principal: Principal
 ) -> None:
     model.script = [Turn("I look.", [READ]), Turn(status=400)]
-    first = ended(goal(), worker)
+    first = ended(submit_goal(), worker)
     assert first.status == "failed"
     model.script = [complete("now")]
     again = ended(retry_run(principal=principal, run_id=first.id).run_id, worker)
@@ -237,11 +241,11 @@ def test_a_retry_continues_after_the_complete_turns(
 
 
 def test_the_key_is_nowhere_but_in_the_request(
-    model: ModelServer, goal: Goal, worker: WorkerProcess, agent_settings: Any
+    model: ModelServer, submit_goal: Goal, worker: WorkerProcess, agent_settings: Any
 ) -> None:
     key = agent_settings.LLM.api_key
     model.script = [Turn("", [READ]), Turn(status=401, body=f'{{"error": {{"message": "{key}"}}}}')]
-    run = ended(goal(), worker)
+    run = ended(submit_goal(), worker)
     assert run.error["details"]["causeCode"] == "MODEL_UNAVAILABLE"
     rows = [run, *RunStep.objects.filter(run_id=run.id), *RunEvent.objects.filter(run_id=run.id)]
     assert all(key not in str(vars(row)) for row in rows)

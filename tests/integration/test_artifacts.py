@@ -342,12 +342,12 @@ def test_a_write_that_fails_leaves_no_draft(
 
 
 def test_a_foreign_artifact_reads_as_missing(
-    principal: Principal, stranger: Principal, make_artifact: Make
+    principal: Principal, outsider: Principal, make_artifact: Make
 ) -> None:
     artifact_id = make_artifact(b"x")
     with pytest.raises(ArtifactNotFound):
-        read_chunk(principal=stranger, artifact_id=artifact_id)
-    assert list_run_artifacts(principal=stranger, run_id=Artifact.objects.get().run_id) == {
+        read_chunk(principal=outsider, artifact_id=artifact_id)
+    assert list_run_artifacts(principal=outsider, run_id=Artifact.objects.get().run_id) == {
         "artifacts": []
     }
 

@@ -129,10 +129,10 @@ def test_pages_join_without_a_gap_while_rows_are_added(
 
 
 def test_rows_of_another_workspace_are_not_returned(
-    tell: Callable[..., int], stranger: Principal
+    tell: Callable[..., int], outsider: Principal
 ) -> None:
     tell("run.started")
-    assert list_audit_entries(principal=stranger) == {"items": [], "nextCursor": None}
+    assert list_audit_entries(principal=outsider) == {"items": [], "nextCursor": None}
 
 
 def test_a_token_without_the_scope_is_rejected(client_with: Callable[..., httpx.Client]) -> None:

@@ -32,36 +32,40 @@ pytestmark = pytest.mark.timeout(600)
 
 
 def test_a_backup_taken_during_writes_is_complete(
-    old: Place, tmp_path: Path, servers: dict[str, str], new: Place
+    source_installation: Place, tmp_path: Path, servers: dict[str, str], empty_installation: Place
 ) -> None:
     on_and_on = SUBMIT.partition("run = submit_run")[0] + WRITE
-    with copy_of(old, tmp_path, servers, "busy") as busy:
+    with copy_of(source_installation, tmp_path, servers, "busy") as busy:
         writing = busy.home.start("shell", "--no-imports", "-c", on_and_on)
         writing.until("WRITES")
         busy.run("backup", str(tmp_path / "kept"), "--with-keys")
         assert writing.process.poll() is None, writing.said
-    new.run("restore", str(tmp_path / "kept"))
-    assert "is intact" in new.run("verify_audit")
-    assert new.run("recount_runs").startswith("0 ")
+    empty_installation.run("restore", str(tmp_path / "kept"))
+    assert "is intact" in empty_installation.run("verify_audit")
+    assert empty_installation.run("recount_runs").startswith("0 ")
 
 
 def test_a_backup_is_readable_by_its_owner_only_and_holds_no_key_by_default(
-    old: Place, keyless: Path
+    source_installation: Place, backup_without_keys: Path
 ) -> None:
-    assert stat.S_IMODE(keyless.stat().st_mode) == 0o700
-    for path in filter(Path.is_file, keyless.rglob("*")):
+    assert stat.S_IMODE(backup_without_keys.stat().st_mode) == 0o700
+    for path in filter(Path.is_file, backup_without_keys.rglob("*")):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
-        assert keys_of(old).encode() not in path.read_bytes(), path
-    manifest = json.loads((keyless / "manifest.json").read_text())
+        assert keys_of(source_installation).encode() not in path.read_bytes(), path
+    manifest = json.loads((backup_without_keys / "manifest.json").read_text())
     assert manifest["database"] == ("postgresql" if ON_POSTGRESQL else "sqlite")
     assert "audit/head.json" in manifest["files"]
 
 
-def test_artifacts_can_be_excluded(old: Place, new: Place, tmp_path: Path) -> None:
+def test_artifacts_can_be_excluded(
+    source_installation: Place, empty_installation: Place, tmp_path: Path
+) -> None:
     folder = tmp_path / "k"
-    assert "left out" in old.run("backup", str(folder), "--without-artifacts", "--with-keys")
+    assert "left out" in source_installation.run(
+        "backup", str(folder), "--without-artifacts", "--with-keys"
+    )
     assert not (folder / "artifacts").exists()
-    new.run("restore", str(folder))
+    empty_installation.run("restore", str(folder))
 
 
 def test_artifacts_in_a_bucket_are_excluded_unless_requested(
@@ -80,24 +84,26 @@ def test_artifacts_in_a_bucket_are_excluded_unless_requested(
 
 
 @pytest.mark.parametrize("place", ["inside", "taken", "file"])
-def test_an_unusable_destination_is_rejected(old: Place, tmp_path: Path, place: str) -> None:
+def test_an_unusable_destination_is_rejected(
+    source_installation: Place, tmp_path: Path, place: str
+) -> None:
     folder = tmp_path / "there"
     if place == "inside":
-        folder = old.home.at.home / "backups"
+        folder = source_installation.home.at.home / "backups"
     elif place == "taken":
         folder.mkdir()
         (folder / "letter.txt").write_text("mine")
     else:
         folder.write_text("mine")
-    old.refused("backup", str(folder))
+    source_installation.refused("backup", str(folder))
     assert not folder.is_dir() or (folder / "letter.txt").read_text() == "mine"
 
 
 @pytest.mark.skipif(ON_POSTGRESQL, reason="a file's")
 def test_a_damaged_database_creates_no_backup(
-    old: Place, tmp_path: Path, servers: dict[str, str]
+    source_installation: Place, tmp_path: Path, servers: dict[str, str]
 ) -> None:
-    with copy_of(old, tmp_path, servers, "damaged") as place:
+    with copy_of(source_installation, tmp_path, servers, "damaged") as place:
         file = place.home.at.home / "continuity.sqlite3"
         whole = file.read_bytes()
         page = whole.index(b"test_stepwise") // 4096 * 4096
@@ -107,22 +113,24 @@ def test_a_damaged_database_creates_no_backup(
 
 
 @pytest.mark.skipif(not ON_POSTGRESQL, reason="pg_dump's")
-def test_a_missing_pg_dump_is_reported_with_the_remedy(old: Place, tmp_path: Path) -> None:
-    said = old.refused("backup", str(tmp_path / "kept"), PATH="/nonexistent")
+def test_a_missing_pg_dump_is_reported_with_the_remedy(
+    source_installation: Place, tmp_path: Path
+) -> None:
+    said = source_installation.refused("backup", str(tmp_path / "kept"), PATH="/nonexistent")
     assert "postgresql-client" in said
     assert not (tmp_path / "kept").exists()
 
 
 @pytest.mark.skipif(not ON_POSTGRESQL, reason="pg_dump's")
-def test_no_password_is_on_a_command_line(old: Place, tmp_path: Path) -> None:
+def test_no_password_is_on_a_command_line(source_installation: Place, tmp_path: Path) -> None:
     spy = tmp_path / "bin" / "pg_dump"
     spy.parent.mkdir()
     spy.write_text(
         '#!/bin/sh\necho "$@" "as $PGPASSWORD" >&2\necho "error: seen: $*" >&2\nexit 1\n'
     )
     spy.chmod(0o755)
-    url = old.home.env["DATABASE_URL"].replace("postgres@", "postgres:hunter2@")
-    said = old.refused(
+    url = source_installation.home.env["DATABASE_URL"].replace("postgres@", "postgres:hunter2@")
+    said = source_installation.refused(
         "backup",
         str(tmp_path / "kept"),
         DATABASE_URL=url,

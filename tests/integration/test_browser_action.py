@@ -113,10 +113,10 @@ def test_each_action_needs_its_own_argument(game: Project, action: str) -> None:
     assert code(game, action) == "E_BAD_ARGS"
 
 
-def test_developer_mode_is_needed(shown_game: Project, page_server: PageServer) -> None:
-    shown_game.policy = {"developer": False}
+def test_developer_mode_is_needed(game_with_browser: Project, page_server: PageServer) -> None:
+    game_with_browser.policy = {"developer": False}
     url = page_server.add("/", "<title>Game</title>")
-    assert code(shown_game, "open", url=url) == "E_TOOL_DISABLED"
+    assert code(game_with_browser, "open", url=url) == "E_TOOL_DISABLED"
     assert page_server.hits["/"] == 0
 
 
@@ -124,57 +124,63 @@ def test_a_call_without_a_browser_is_reported(game: Project) -> None:
     assert code(game, "open", url="http://localhost:3001/") == "E_UNSUPPORTED"
 
 
-def test_a_page_stays_open_between_calls(shown_game: Project, page_server: PageServer) -> None:
+def test_a_page_stays_open_between_calls(
+    game_with_browser: Project, page_server: PageServer
+) -> None:
     url = page_server.add("/menu", "<title>Menu</title><a id=start href='/game'>Start</a>")
     page_server.add("/game", "<title>Game</title><h1>Go</h1>")
-    act(shown_game, "open", url=url)
-    act(shown_game, "click", selector="#start")
-    assert shown(shown_game).endswith("/game")
-    act(shown_game, "screenshot", path="shots/game.png")
-    assert (shown_game.root / "shots/game.png").read_bytes().startswith(PNG)
+    act(game_with_browser, "open", url=url)
+    act(game_with_browser, "click", selector="#start")
+    assert shown(game_with_browser).endswith("/game")
+    act(game_with_browser, "screenshot", path="shots/game.png")
+    assert (game_with_browser.root / "shots/game.png").read_bytes().startswith(PNG)
 
 
 def test_another_run_of_the_same_session_finds_the_page_open(
-    shown_game: Project, page_server: PageServer
+    game_with_browser: Project, page_server: PageServer
 ) -> None:
-    act(shown_game, "open", url=page_server.add("/game", "<title>Game</title><button>Go"))
-    assert shown_game.browser is not None
-    shown_game.browser.run_id = "run_later"
-    act(shown_game, "click", selector="button")
+    act(game_with_browser, "open", url=page_server.add("/game", "<title>Game</title><button>Go"))
+    assert game_with_browser.browser is not None
+    game_with_browser.browser.run_id = "run_later"
+    act(game_with_browser, "click", selector="button")
 
 
-def test_localhost_is_reached_by_its_name(shown_game: Project, page_server: PageServer) -> None:
+def test_localhost_is_reached_by_its_name(
+    game_with_browser: Project, page_server: PageServer
+) -> None:
     page_server.add("/game", "<title>Game</title>")
-    act(shown_game, "open", url=f"http://localhost:{page_server.server_port}/game")
+    act(game_with_browser, "open", url=f"http://localhost:{page_server.server_port}/game")
     assert page_server.hits["/game"] == 1
 
 
 @pytest.mark.parametrize(
     "action", [{"action": "click", "selector": "a"}, {"action": "screenshot", "path": "a.png"}]
 )
-def test_without_a_page_an_action_fails(shown_game: Project, action: dict[str, str]) -> None:
-    error = shown_game.error("browser_action", **action)
+def test_without_a_page_an_action_fails(game_with_browser: Project, action: dict[str, str]) -> None:
+    error = game_with_browser.error("browser_action", **action)
     assert error["errorCode"] == "E_PREVIEW_FAIL"
-    assert not (shown_game.root / "a.png").exists()
+    assert not (game_with_browser.root / "a.png").exists()
 
 
 def test_a_redirect_to_another_host_is_not_followed(
-    shown_game: Project, page_server: PageServer, outside: str
+    game_with_browser: Project, page_server: PageServer, outside: str
 ) -> None:
     gone = Answer(status=302, headers={"Location": outside})
-    assert code(shown_game, "open", url=page_server.add("/out", gone)) == "E_POLICY_VIOLATION"
-    assert code(shown_game, "screenshot", path="a.png") == "E_PREVIEW_FAIL"
+    assert (
+        code(game_with_browser, "open", url=page_server.add("/out", gone)) == "E_POLICY_VIOLATION"
+    )
+    assert code(game_with_browser, "screenshot", path="a.png") == "E_PREVIEW_FAIL"
 
 
 @pytest.mark.parametrize(
     "to", ["http://evil.test/", "https://example.com/", "http://[::1]/", "http://localhost:8000/"]
 )
 def test_redirects_by_name_are_not_followed_either(
-    shown_game: Project, page_server: PageServer, to: str
+    game_with_browser: Project, page_server: PageServer, to: str
 ) -> None:
     hop = page_server.add("/hop", Answer(status=307, headers={"Location": to}))
     first = page_server.add("/first", Answer(status=301, headers={"Location": hop}))
-    assert code(shown_game, "open", url=first) == "E_POLICY_VIOLATION"
+    assert code(game_with_browser, "open", url=first) == "E_POLICY_VIOLATION"
 
 
 LEAVING = {
@@ -190,15 +196,15 @@ LEAVING = {
 
 @pytest.mark.parametrize("way", list(LEAVING))
 def test_a_click_that_navigates_to_another_host_is_stopped(
-    shown_game: Project, page_server: PageServer, outside: str, way: str
+    game_with_browser: Project, page_server: PageServer, outside: str, way: str
 ) -> None:
     markup = "<title>Game</title>" + LEAVING[way].format(outside)
-    act(shown_game, "open", url=page_server.add("/game", markup))
-    assert code(shown_game, "click", selector="#go") == "E_POLICY_VIOLATION"
+    act(game_with_browser, "open", url=page_server.add("/game", markup))
+    assert code(game_with_browser, "click", selector="#go") == "E_POLICY_VIOLATION"
 
 
 def test_no_request_of_a_page_leaves_this_machine(
-    shown_game: Project, page_server: PageServer, outside: str
+    game_with_browser: Project, page_server: PageServer, outside: str
 ) -> None:
     markup = f"""<title>Game</title><img src="{outside}"><iframe src="{outside}"></iframe>
       <link rel=stylesheet href="{outside}"><script src="{outside}"></script>
@@ -206,54 +212,54 @@ def test_no_request_of_a_page_leaves_this_machine(
       new WebSocket("{outside}".replace("http", "ws"));
       new Worker(URL.createObjectURL(new Blob(['fetch("{outside}", {{mode: "no-cors"}})'])));
       </script>"""
-    act(shown_game, "open", url=page_server.add("/game", markup))
-    act(shown_game, "screenshot", path="game.png")
+    act(game_with_browser, "open", url=page_server.add("/game", markup))
+    act(game_with_browser, "screenshot", path="game.png")
 
 
 def test_the_cookies_of_the_run_are_not_sent_to_local_pages(
-    shown_game: Project, page_server: PageServer
+    game_with_browser: Project, page_server: PageServer
 ) -> None:
     page_server.add("/set", html("<title>Set</title>", headers={"Set-Cookie": "a=1"}))
-    shown_game.output("open_page", url=page_server.url("/set"))
+    game_with_browser.output("open_page", url=page_server.url("/set"))
     url = page_server.add(
         "/see", "<title>See</title><script>document.title=document.cookie</script>"
     )
-    act(shown_game, "open", url=url)
-    assert shown_game.browser is not None
-    assert len(shown_game.browser.open_tabs()) == 1
-    assert "/set" in shown_game.browser.open_tabs()[0].page.url
+    act(game_with_browser, "open", url=url)
+    assert game_with_browser.browser is not None
+    assert len(game_with_browser.browser.open_tabs()) == 1
+    assert "/set" in game_with_browser.browser.open_tabs()[0].page.url
 
 
 def test_a_page_that_does_not_answer_or_hangs_fails_in_time(
-    shown_game: Project, page_server: PageServer
+    game_with_browser: Project, page_server: PageServer
 ) -> None:
-    shown_game.policy = {"browser_timeout_ms": 2500}
-    assert code(shown_game, "open", url="http://127.0.0.1:1/") == "E_PREVIEW_FAIL"
-    assert code(shown_game, "open", url="http://localhost:9/x") == "E_PREVIEW_FAIL"
-    assert code(shown_game, "open", url=page_server.url("/never")) == "E_TIMEOUT"
-    assert code(shown_game, "open", url=page_server.url("/hang-up")) == "E_PREVIEW_FAIL"
-    assert code(shown_game, "open", url=page_server.url("/report.zip")) == "E_PREVIEW_FAIL"
-    act(shown_game, "open", url=page_server.url("/plain"))
+    game_with_browser.policy = {"browser_timeout_ms": 2500}
+    assert code(game_with_browser, "open", url="http://127.0.0.1:1/") == "E_PREVIEW_FAIL"
+    assert code(game_with_browser, "open", url="http://localhost:9/x") == "E_PREVIEW_FAIL"
+    assert code(game_with_browser, "open", url=page_server.url("/never")) == "E_TIMEOUT"
+    assert code(game_with_browser, "open", url=page_server.url("/hang-up")) == "E_PREVIEW_FAIL"
+    assert code(game_with_browser, "open", url=page_server.url("/report.zip")) == "E_PREVIEW_FAIL"
+    act(game_with_browser, "open", url=page_server.url("/plain"))
 
 
 def test_a_missing_element_is_waited_for_until_the_timeout(
-    shown_game: Project, page_server: PageServer
+    game_with_browser: Project, page_server: PageServer
 ) -> None:
-    shown_game.policy = {"browser_timeout_ms": 2500}
-    act(shown_game, "open", url=page_server.add("/game", "<title>Game</title><p>Nothing"))
-    assert code(shown_game, "click", selector="#start") == "E_TIMEOUT"
-    assert code(shown_game, "click", selector="][") == "E_BAD_ARGS"
-    assert code(shown_game, "click", selector="  ") == "E_BAD_ARGS"
+    game_with_browser.policy = {"browser_timeout_ms": 2500}
+    act(game_with_browser, "open", url=page_server.add("/game", "<title>Game</title><p>Nothing"))
+    assert code(game_with_browser, "click", selector="#start") == "E_TIMEOUT"
+    assert code(game_with_browser, "click", selector="][") == "E_BAD_ARGS"
+    assert code(game_with_browser, "click", selector="  ") == "E_BAD_ARGS"
 
 
 def test_a_screenshot_is_stored_in_the_workspace_and_as_an_artifact(
-    shown_game: Project, page_server: PageServer
+    game_with_browser: Project, page_server: PageServer
 ) -> None:
-    act(shown_game, "open", url=page_server.url("/plain"))
-    act(shown_game, "screenshot", path="shots/a.JPG")
-    data = (shown_game.root / "shots/a.JPG").read_bytes()
+    act(game_with_browser, "open", url=page_server.url("/plain"))
+    act(game_with_browser, "screenshot", path="shots/a.JPG")
+    data = (game_with_browser.root / "shots/a.JPG").read_bytes()
     assert data.startswith(JPEG)
-    assert shown_game.saved == [("screenshot", "image/jpeg", data)]
+    assert game_with_browser.saved == [("screenshot", "image/jpeg", data)]
 
 
 @pytest.mark.parametrize(
@@ -276,51 +282,51 @@ def test_a_screenshot_is_stored_in_the_workspace_and_as_an_artifact(
     ],
 )
 def test_a_screenshot_is_written_nowhere_else(
-    shown_game: Project, tmp_path: Path, path: str, wanted: str
+    game_with_browser: Project, tmp_path: Path, path: str, wanted: str
 ) -> None:
-    shown_game.write("game/bg.png", PNG + b"an asset")
-    shown_game.write("folder.png/x")
-    shown_game.write("a.txt", "text")
-    (shown_game.root / "link").symlink_to(tmp_path)
-    (shown_game.root / "linked.png").symlink_to(tmp_path / "x.png")
-    assert code(shown_game, "screenshot", path=path) == wanted
-    assert (shown_game.root / "game/bg.png").read_bytes() == PNG + b"an asset"
+    game_with_browser.write("game/bg.png", PNG + b"an asset")
+    game_with_browser.write("folder.png/x")
+    game_with_browser.write("a.txt", "text")
+    (game_with_browser.root / "link").symlink_to(tmp_path)
+    (game_with_browser.root / "linked.png").symlink_to(tmp_path / "x.png")
+    assert code(game_with_browser, "screenshot", path=path) == wanted
+    assert (game_with_browser.root / "game/bg.png").read_bytes() == PNG + b"an asset"
     assert not (tmp_path / "x.png").exists()
 
 
 @pytest.mark.parametrize("path", ["a.png", "a.jpg"])
 def test_a_screenshot_replaces_an_earlier_one(
-    shown_game: Project, page_server: PageServer, path: str
+    game_with_browser: Project, page_server: PageServer, path: str
 ) -> None:
-    act(shown_game, "open", url=page_server.url("/plain"))
-    act(shown_game, "screenshot", path=path)
-    before = (shown_game.root / path).read_bytes()
-    act(shown_game, "open", url=page_server.add("/red", "<body style='background: red'>x"))
-    act(shown_game, "screenshot", path=path)
-    assert (shown_game.root / path).read_bytes() != before
-    assert os.listdir(shown_game.root) == [path]  # noqa: PTH208  (also what would be hidden)
+    act(game_with_browser, "open", url=page_server.url("/plain"))
+    act(game_with_browser, "screenshot", path=path)
+    before = (game_with_browser.root / path).read_bytes()
+    act(game_with_browser, "open", url=page_server.add("/red", "<body style='background: red'>x"))
+    act(game_with_browser, "screenshot", path=path)
+    assert (game_with_browser.root / path).read_bytes() != before
+    assert os.listdir(game_with_browser.root) == [path]  # noqa: PTH208  (also what would be hidden)
 
 
 def test_a_policy_with_fewer_hosts_is_enforced(
-    shown_game: Project, page_server: PageServer
+    game_with_browser: Project, page_server: PageServer
 ) -> None:
-    shown_game.policy = {"allowed_hosts": ("localhost",)}
+    game_with_browser.policy = {"allowed_hosts": ("localhost",)}
     url = page_server.add("/game", "<title>Game</title>")
-    assert code(shown_game, "open", url=url) == "E_POLICY_VIOLATION"
-    act(shown_game, "open", url=url.replace("127.0.0.1", "localhost"))
+    assert code(game_with_browser, "open", url=url) == "E_POLICY_VIOLATION"
+    act(game_with_browser, "open", url=url.replace("127.0.0.1", "localhost"))
     assert page_server.hits["/game"] == 1
 
 
 def test_the_session_of_local_pages_ends_with_the_run(
-    shown_game: Project, page_server: PageServer
+    game_with_browser: Project, page_server: PageServer
 ) -> None:
-    act(shown_game, "open", url=page_server.url("/plain"))
-    assert shown_game.browser is not None
-    assert shown_game.loop is not None
-    (inner,) = shown_game.browser.resources.values()
-    shown_game.loop.submit(shown_game.browser.close()).result(30)
+    act(game_with_browser, "open", url=page_server.url("/plain"))
+    assert game_with_browser.browser is not None
+    assert game_with_browser.loop is not None
+    (inner,) = game_with_browser.browser.resources.values()
+    game_with_browser.loop.submit(game_with_browser.browser.close()).result(30)
     assert inner.open_tabs() == []  # type: ignore[attr-defined]
-    assert code(shown_game, "click", selector="a") == "E_PREVIEW_FAIL"
+    assert code(game_with_browser, "click", selector="a") == "E_PREVIEW_FAIL"
 
 
 def test_the_schema_is_that_of_the_seed() -> None:

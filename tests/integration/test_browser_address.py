@@ -14,20 +14,20 @@ pytest_plugins = ["tests.support.browser_fixtures"]
 PARSE = "(texts) => texts.map((text) => URL.canParse(text) ? new URL(text).href : null)"
 
 
-def as_chromium_reads(read: Reader, page_server: PageServer, urls: list[str]) -> list[str | None]:
+def as_chromium_reads(reader: Reader, page_server: PageServer, urls: list[str]) -> list[str | None]:
     """Return the browser's parse of each address; null where it is invalid."""
 
     async def ask() -> list[str | None]:
-        async with read.session.tab() as tab:
+        async with reader.session.tab() as tab:
             await tab.page.goto(page_server.url("/plain"))
             answer: list[str | None] = await tab.page.evaluate(PARSE, urls)
             return answer
 
-    return read.wait(ask())
+    return reader.wait(ask())
 
 
 def test_chromium_parses_a_validated_address_as_the_validator_does(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
     urls = [
         "HTTP://Example.TEST:80/a/b?c=d#e",
@@ -53,8 +53,8 @@ def test_chromium_parses_a_validated_address_as_the_validator_does(
     ]
     allowed = [url for url in urls if "\\b" not in url]
     checked = [check_address(url, "local") for url in allowed]
-    assert as_chromium_reads(read, page_server, checked) == as_chromium_reads(
-        read, page_server, allowed
+    assert as_chromium_reads(reader, page_server, checked) == as_chromium_reads(
+        reader, page_server, allowed
     )
 
 
@@ -63,9 +63,9 @@ def test_chromium_parses_a_validated_address_as_the_validator_does(
     ["http://ⓛocalhost/", "http://127。0。0。1/", "http://%6c%6fcalhost/", "http:\\\\127.0.0.1/"],
 )
 def test_an_address_that_chromium_would_rewrite_to_another_host_is_rejected(
-    read: Reader, page_server: PageServer, url: str
+    reader: Reader, page_server: PageServer, url: str
 ) -> None:
-    (mended,) = as_chromium_reads(read, page_server, [url])
+    (mended,) = as_chromium_reads(reader, page_server, [url])
     assert mended in ("http://localhost/", "http://127.0.0.1/")
     with pytest.raises(InvalidTarget):
         check_address(url, "local")

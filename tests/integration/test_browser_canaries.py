@@ -59,7 +59,7 @@ def every_answer(api: httpx.Client, principal: Principal, run_id: str) -> str:
 
 @pytest.fixture
 def everywhere(
-    api: httpx.Client, boss: Client, principal: Principal
+    api: httpx.Client, superuser_client: Client, principal: Principal
 ) -> Callable[[str, list[str]], dict[str, str | bytes]]:
     """Return all places where a run may have stored data."""
 
@@ -69,7 +69,7 @@ def everywhere(
             "file": every_file(),
             "said": "\n".join(said),
             "answer": every_answer(api, principal, run_id),
-            "page": every_page(boss, run_id),
+            "page": every_page(superuser_client, run_id),
         }
 
     return look
@@ -90,7 +90,7 @@ Everywhere = Callable[[str, list[str]], dict[str, str | bytes]]
     ids=["in", "refused", "short", "no form", "a site that leaks"],
 )
 def test_no_outcome_of_a_login_stores_its_credentials(
-    log_in: LogIn,
+    submit_login: LogIn,
     worker: WorkerProcess,
     everywhere: Everywhere,
     username: str,
@@ -99,7 +99,7 @@ def test_no_outcome_of_a_login_stores_its_credentials(
     status: str,
 ) -> None:
     with overhearing() as said:
-        made = log_in(username=username, password=password, path=path)
+        made = submit_login(username=username, password=password, path=path)
         worker.work()
         run = Run.objects.get(id=made.run_id)
         assert run.status == status, run.error
@@ -110,10 +110,10 @@ def test_no_outcome_of_a_login_stores_its_credentials(
 
 
 def test_a_login_that_leaks_and_succeeds_exposes_no_credentials(
-    log_in: LogIn, worker: WorkerProcess, everywhere: Everywhere
+    submit_login: LogIn, worker: WorkerProcess, everywhere: Everywhere
 ) -> None:
     with overhearing() as said:
-        made = log_in(
+        made = submit_login(
             username="canary-user-5521", password=ODD, path="/leaky", successIndicator=None
         )
         worker.work()
@@ -125,7 +125,7 @@ def test_a_login_that_leaks_and_succeeds_exposes_no_credentials(
 
 
 def test_a_canceled_login_stores_nothing(
-    log_in: LogIn,
+    submit_login: LogIn,
     worker: WorkerProcess,
     everywhere: Everywhere,
     principal: Principal,
@@ -133,7 +133,7 @@ def test_a_canceled_login_stores_nothing(
 ) -> None:
     waits = {"type": "selector", "value": "#never", "timeoutMs": 20_000}
     with overhearing() as said:
-        made = log_in(username="canary-user-5521", password=ODD, successIndicator=waits)
+        made = submit_login(username="canary-user-5521", password=ODD, successIndicator=waits)
         canceling = in_background(worker.work)
         while not RunEvent.objects.filter(run_id=made.run_id, data__step=4).exists():
             assert canceling.is_alive()
@@ -145,11 +145,13 @@ def test_a_canceled_login_stores_nothing(
 
 
 def test_a_login_that_never_starts_keeps_its_credentials_sealed(
-    log_in: LogIn, everywhere: Everywhere, principal: Principal
+    submit_login: LogIn, everywhere: Everywhere, principal: Principal
 ) -> None:
     with overhearing() as said:
-        made = log_in(password=ODD, username="canary-user-5521", options={"idempotencyKey": "k"})
-        again = log_in(
+        made = submit_login(
+            password=ODD, username="canary-user-5521", options={"idempotencyKey": "k"}
+        )
+        again = submit_login(
             password="another", username="canary-user-5521", options={"idempotencyKey": "k"}
         )
         queued = everywhere(made.run_id, said)
@@ -161,7 +163,7 @@ def test_a_login_that_never_starts_keeps_its_credentials_sealed(
 
 @pytest.mark.parametrize("tool", ["submit_form", "wait_for"])
 def test_a_confirmed_form_that_the_page_echoes_exposes_no_flagged_value(
-    hand_in: Callable[..., str],
+    submit_template: Callable[..., str],
     worker: WorkerProcess,
     site: Site,
     everywhere: Everywhere,
@@ -176,7 +178,7 @@ def test_a_confirmed_form_that_the_page_echoes_exposes_no_flagged_value(
     site.server.add("/echo", lambda query: html(f"<title>{query}</title><h1>Got {query}</h1>"))
     code = {"name": "code", "value": ECHOED, "locator": words("code"), "secret": True}
     with overhearing() as said:
-        run_id = hand_in("submit_and_verify", startUrl=site.url("/form"), fields=[code])
+        run_id = submit_template("submit_and_verify", startUrl=site.url("/form"), fields=[code])
         worker.work()
         say(Run.objects.get(id=run_id))
         worker.work()

@@ -16,23 +16,23 @@ LOREM = "Enough words to be taken for the text of a page and not for its frame. 
 
 
 def content_of(
-    read: Reader, page_server: PageServer, body: str, **extract: Any
+    reader: Reader, page_server: PageServer, body: str, **extract: Any
 ) -> Mapping[str, Any]:
     url = page_server.add("/case", f"<!doctype html><meta charset=utf-8><title>T</title>{body}")
-    content: Mapping[str, Any] = read(url, extract={"maxContentLength": 50_000, **extract})[
+    content: Mapping[str, Any] = reader(url, extract={"maxContentLength": 50_000, **extract})[
         "content"
     ]
     return content
 
 
-def text_of(read: Reader, page_server: PageServer, body: str, **extract: Any) -> str:
-    sections = content_of(read, page_server, body, **extract)["sections"]
+def text_of(reader: Reader, page_server: PageServer, body: str, **extract: Any) -> str:
+    sections = content_of(reader, page_server, body, **extract)["sections"]
     return "\n\n".join(section["text"] for section in sections)
 
 
-def test_text_is_in_sections_under_its_headings(read: Reader, page_server: PageServer) -> None:
+def test_text_is_in_sections_under_its_headings(reader: Reader, page_server: PageServer) -> None:
     body = "<p>Before.<h1>One</h1><p>First<h2>Two <em>b</em></h2><p>Second.<p>Third.<h2>Three</h2>"
-    assert content_of(read, page_server, body) == {
+    assert content_of(reader, page_server, body) == {
         "sections": [
             {"heading": "", "level": 0, "text": "Before."},
             {"heading": "One", "level": 1, "text": "First"},
@@ -67,19 +67,19 @@ def test_text_is_in_sections_under_its_headings(read: Reader, page_server: PageS
     ],
 )
 def test_markup_becomes_compact_markdown(
-    read: Reader, page_server: PageServer, markup: str, text: str
+    reader: Reader, page_server: PageServer, markup: str, text: str
 ) -> None:
-    assert text_of(read, page_server, markup) == text
+    assert text_of(reader, page_server, markup) == text
 
 
-def test_a_data_table_becomes_rows(read: Reader, page_server: PageServer) -> None:
+def test_a_data_table_becomes_rows(reader: Reader, page_server: PageServer) -> None:
     table = "<table><tr><th>Name<th>Sum<tr><td>a|b<td><a href=/x>1</a><tr><td>c<td>2</table>"
     expected = "| Name | Sum |\n|---|---|\n| a\\|b | [1](x) |\n| c | 2 |"
-    assert text_of(read, page_server, table) == expected
+    assert text_of(reader, page_server, table) == expected
 
 
-def test_a_layout_table_is_read_as_text(read: Reader, page_server: PageServer) -> None:
-    assert text_of(read, page_server, "<table><tr><td><p>a<p>b<td><p>c</table>") == "a\n\nb\n\nc"
+def test_a_layout_table_is_read_as_text(reader: Reader, page_server: PageServer) -> None:
+    assert text_of(reader, page_server, "<table><tr><td><p>a<p>b<td><p>c</table>") == "a\n\nb\n\nc"
 
 
 FRAME = f"""
@@ -96,49 +96,51 @@ FRAME = f"""
 
 
 def test_navigation_cookie_banners_scripts_fields_and_hidden_elements_are_left_out(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
-    sections = content_of(read, page_server, FRAME)["sections"]
+    sections = content_of(reader, page_server, FRAME)["sections"]
     assert sections == [{"heading": "Title", "level": 1, "text": f"{LOREM.strip()}\n\nMore"}]
 
 
 def test_a_remark_inside_main_is_text_and_one_outside_is_not(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
     body = f"<div>around</div><main><h1>T</h1><p>{LOREM}<aside>A remark.</aside></main><p>after"
-    assert text_of(read, page_server, body) == f"{LOREM.strip()}\n\nA remark."
+    assert text_of(reader, page_server, body) == f"{LOREM.strip()}\n\nA remark."
 
 
-def test_a_page_that_is_all_navigation_is_still_read(read: Reader, page_server: PageServer) -> None:
+def test_a_page_that_is_all_navigation_is_still_read(
+    reader: Reader, page_server: PageServer
+) -> None:
     links = "".join(f"<li><a href=/{n}>Chapter number {n}</a>" for n in range(20))
-    text = text_of(read, page_server, f"<nav><ul>{links}</ul></nav>")
+    text = text_of(reader, page_server, f"<nav><ul>{links}</ul></nav>")
     assert "[Chapter number 7](7)" in text
 
 
 def test_open_shadow_roots_slots_and_frames_of_the_same_origin_are_read(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
     body = """<p>Outside.</p><div id=host></div><x-card><b slot=s>slotted</b></x-card>
       <iframe srcdoc='<h2>Framed</h2><p>In the frame.'></iframe><script>
       host.attachShadow({mode: 'open'}).innerHTML = '<p>In the shadow.';
       document.querySelector('x-card').attachShadow({mode: 'open'}).innerHTML =
         '<p>Card: <slot name=s></slot>';</script>"""
-    text = text_of(read, page_server, body)
+    text = text_of(reader, page_server, body)
     assert text == "Outside.\n\nIn the shadow.\n\nCard: **slotted**\n\nIn the frame."
 
 
-def test_chinese_text_stays_whole(read: Reader, page_server: PageServer) -> None:
+def test_chinese_text_stays_whole(reader: Reader, page_server: PageServer) -> None:
     body = "<h1>订单管理</h1><p>您有<b>三</b>个待处理订单，<a href=/o>查看更多</a>。"
     section = {"heading": "订单管理", "level": 1, "text": "您有**三**个待处理订单，[查看更多](o)。"}
-    assert content_of(read, page_server, body)["sections"] == [section]
+    assert content_of(reader, page_server, body)["sections"] == [section]
 
 
 @pytest.mark.parametrize("limit", [1, 10, 11, 12, 13, 16, 17, 20])
 def test_content_is_truncated_at_whole_characters(
-    read: Reader, page_server: PageServer, limit: int
+    reader: Reader, page_server: PageServer, limit: int
 ) -> None:
     text = "👩‍👩‍👧‍👦é🇨🇳中👍🏽" * 20
-    cut = content_of(read, page_server, f"<p>{text}", maxContentLength=limit)
+    cut = content_of(reader, page_server, f"<p>{text}", maxContentLength=limit)
     kept = "".join(section["text"] for section in cut["sections"])
     assert cut["truncated"] is True
     assert text.startswith(kept)
@@ -146,25 +148,25 @@ def test_content_is_truncated_at_whole_characters(
     assert len(kept.encode("utf-16-le")) // 2 <= limit
 
 
-def test_sections_beyond_the_limit_are_counted(read: Reader, page_server: PageServer) -> None:
+def test_sections_beyond_the_limit_are_counted(reader: Reader, page_server: PageServer) -> None:
     body = "".join(f"<h2>Part {n}</h2><p>{LOREM}" for n in range(12))
     url = page_server.add("/long", f"<title>Long</title>{body}")
-    page = read(url, extract={"maxContentLength": 500})
+    page = reader(url, extract={"maxContentLength": 500})
     assert page["contentSections"] == 12
     assert 1 <= len(page["content"]["sections"]) < 12
     total = sum(len(s["heading"]) + len(s["text"]) for s in page["content"]["sections"])
     assert total == 500
 
 
-def test_text_that_no_database_accepts_is_cleaned(read: Reader, page_server: PageServer) -> None:
+def test_text_that_no_database_accepts_is_cleaned(reader: Reader, page_server: PageServer) -> None:
     body = "<p id=p></p><script>p.textContent = 'a\\u0000b\\ud800c\\u001bd'</script>"
-    assert text_of(read, page_server, body) == "ab\ufffdcd"
+    assert text_of(reader, page_server, body) == "ab\ufffdcd"
 
 
-def test_fields_that_are_not_requested_are_null(read: Reader, page_server: PageServer) -> None:
+def test_fields_that_are_not_requested_are_null(reader: Reader, page_server: PageServer) -> None:
     url = page_server.url("/plain")
-    only_info = read(url, extract={"content": False})
-    only_content = read(url, extract={"pageInfo": False})
+    only_info = reader(url, extract={"content": False})
+    only_content = reader(url, extract={"pageInfo": False})
     assert (only_info["content"], only_content["pageInfo"]) == (None, None)
     assert only_info["contentSections"] == only_content["contentSections"] == 1
 
@@ -183,27 +185,27 @@ def test_fields_that_are_not_requested_are_null(read: Reader, page_server: PageS
     ],
 )
 def test_the_type_of_a_page_is_inferred_from_its_markup(
-    read: Reader, page_server: PageServer, body: str, kind: str
+    reader: Reader, page_server: PageServer, body: str, kind: str
 ) -> None:
-    page = read(page_server.add("/kind", f"<!doctype html><title>T</title>{body}"))
+    page = reader(page_server.add("/kind", f"<!doctype html><title>T</title>{body}"))
     assert page["pageType"] == page["pageInfo"]["page"]["type"] == kind
 
 
 def test_a_page_of_search_results_is_recognized_by_its_address(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
     page_server.add("/find", "<input type=search>" + "<p><a href=/r>Result</a>" * 5)
-    assert read(page_server.url("/find?q=x"))["pageType"] == "search"
+    assert reader(page_server.url("/find?q=x"))["pageType"] == "search"
 
 
 def test_the_summary_is_the_description_or_else_the_first_words(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
     described = "<meta name=description content='What it is about.'><p>Text."
     page_server.add("/described", described)
     page_server.add("/prose", f"<h1>x</h1><pre>code</pre><ul><li>a</ul><p>{LOREM * 3}")
     summaries = [
-        read(page_server.url(path))["pageInfo"]["page"]["summary"]
+        reader(page_server.url(path))["pageInfo"]["page"]["summary"]
         for path in ("/described", "/prose")
     ]
     assert summaries[0] == "What it is about."

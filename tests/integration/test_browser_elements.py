@@ -13,14 +13,14 @@ pytest_plugins = ["tests.support.browser_fixtures"]
 
 
 def test_elements_are_listed_from_top_to_bottom_with_type_label_box_and_state(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
     body = """<!doctype html><body style='margin:0'>
       <button style='position:absolute;top:50px;left:20px;width:80px;height:30px' disabled>Buy
       </button>
       <a href=/x style='position:absolute;top:10px;left:200px;width:50px;height:20px'>Right</a>
       <a href=/y style='position:absolute;top:10px;left:5px;width:50px;height:20px'>Left</a>"""
-    assert read.elements(page_server.add("/e", body)) == [
+    assert reader.elements(page_server.add("/e", body)) == [
         {
             "id": "e1",
             "type": "link",
@@ -103,48 +103,48 @@ def test_elements_are_listed_from_top_to_bottom_with_type_label_box_and_state(
     ],
 )
 def test_each_kind_of_element_has_its_type(
-    read: Reader, page_server: PageServer, *, markup: str, kind: str, label: str, state: object
+    reader: Reader, page_server: PageServer, *, markup: str, kind: str, label: str, state: object
 ) -> None:
     url = page_server.add("/kind", f"<!doctype html><meta charset=utf-8>{markup}")
-    (element,) = read.elements(url)
+    (element,) = reader.elements(url)
     assert (element["type"], element["label"], element["state"]) == (kind, label, state)
 
 
-def test_unusable_elements_are_not_listed(read: Reader, page_server: PageServer) -> None:
+def test_unusable_elements_are_not_listed(reader: Reader, page_server: PageServer) -> None:
     body = """<input type=hidden><button hidden>a</button><a>no target</a>
       <button style='visibility:hidden'>b</button><div style='display:none'><button>c</button></div>
       <div inert><button>d</button></div><a href=/x style='position:absolute;left:-9999px'>e</a>
       <a href=/y><span onclick=x()>f</span></a><div onclick='x()'><button>g</button></div>"""
-    labels = [element["label"] for element in read.elements(page_server.add("/u", body))]
+    labels = [element["label"] for element in reader.elements(page_server.add("/u", body))]
     assert labels == ["f", "g"]
 
 
 def test_shadow_roots_and_frames_of_the_same_origin_are_read(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
     body = """<!doctype html><body style='margin:0'><div id=host></div>
       <iframe style='position:absolute;left:100px;top:200px;border:10px solid'
         srcdoc="<body style='margin:0'><button style='margin:5px'>Framed</button>"></iframe>
       <script>host.attachShadow({mode: 'open'}).innerHTML = '<button>Shadowed</button>'</script>"""
-    shadowed, framed = read.elements(page_server.add("/deep", body))
+    shadowed, framed = reader.elements(page_server.add("/deep", body))
     assert (shadowed["label"], framed["label"]) == ("Shadowed", "Framed")
     assert (framed["bounds"]["x"], framed["bounds"]["y"]) == (115, 215)
 
 
 def test_of_many_elements_the_first_are_listed_and_all_are_counted(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
     url = page_server.add("/many", "<p><a href=/a>link</a>" * 120)
-    page = read(url, extract={"maxElements": 7})
+    page = reader(url, extract={"maxElements": 7})
     info = page["pageInfo"]
     assert len(info["elements"]) == 7
     assert (page["elementCount"], info["totalElements"], info["truncated"]) == (120, 120, True)
-    assert read(url, extract={"maxElements": 1000})["pageInfo"]["truncated"] is False
+    assert reader(url, extract={"maxElements": 1000})["pageInfo"]["truncated"] is False
 
 
-def test_the_same_page_read_twice_has_the_same_ids(read: Reader, page_server: PageServer) -> None:
+def test_the_same_page_read_twice_has_the_same_ids(reader: Reader, page_server: PageServer) -> None:
     url = page_server.add("/ids", "<button>a</button><button>b</button>")
-    assert read.elements(url) == read.elements(url)
+    assert reader.elements(url) == reader.elements(url)
 
 
 SECRETS = [
@@ -169,14 +169,14 @@ SECRETS = [
 
 @pytest.mark.parametrize("markup", SECRETS)
 def test_the_value_of_a_secret_field_appears_nowhere(
-    read: Reader, page_server: PageServer, markup: str
+    reader: Reader, page_server: PageServer, markup: str
 ) -> None:
     secret = "Zq7xKv2m"
     echo = f"<h1>Saved {secret}</h1><p>它是{secret}。</p><a href='/t?k={secret}'>go {secret}</a>"
     text = (
         f"<!doctype html><meta charset=utf-8><title>{secret}</title>{markup.format(secret)}{echo}"
     )
-    page = read(page_server.add("/secret", text))
+    page = reader(page_server.add("/secret", text))
     assert secret not in json.dumps(page, ensure_ascii=False)
     fields = [e for e in page["pageInfo"]["elements"] if e["type"] not in ("link",)]
     assert [field["state"]["value"] for field in fields] == ["***"]
@@ -191,21 +191,23 @@ def test_the_value_of_a_secret_field_appears_nowhere(
         "<input aria-label=用户名 value=Zq7xKv2m>",
     ],
 )
-def test_other_fields_show_their_value(read: Reader, page_server: PageServer, markup: str) -> None:
+def test_other_fields_show_their_value(
+    reader: Reader, page_server: PageServer, markup: str
+) -> None:
     url = page_server.add("/open", f"<!doctype html><meta charset=utf-8>{markup}")
-    (field,) = read.elements(url)
+    (field,) = reader.elements(url)
     assert field["state"]["value"] == "Zq7xKv2m"
 
 
 def test_a_short_secret_does_not_mask_words_that_contain_it(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
     url = page_server.add("/pin", "<input name=pin value=2024><p>In 2024: item 120245, PIN-2024.")
-    assert "In ***: item 120245, PIN-***." in read.text(url)
+    assert "In ***: item 120245, PIN-***." in reader.text(url)
     url = page_server.add("/tiny", "<input name=pin value=1><p>1 of 21")
-    assert "1 of 21" in read.text(url)
+    assert "1 of 21" in reader.text(url)
 
 
-def test_an_empty_secret_field_has_no_value(read: Reader, page_server: PageServer) -> None:
-    (field,) = read.elements(page_server.add("/empty", "<input type=password name=p>"))
+def test_an_empty_secret_field_has_no_value(reader: Reader, page_server: PageServer) -> None:
+    (field,) = reader.elements(page_server.add("/empty", "<input type=password name=p>"))
     assert field["state"] == {}

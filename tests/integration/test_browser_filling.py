@@ -12,15 +12,15 @@ from tests.support.template_sites import css, words
 pytest_plugins = ["tests.support.browser_fixtures"]
 
 
-def test_typed_text_replaces_the_previous_value(read: Reader, page_server: PageServer) -> None:
-    show(read, page_server, "<input id=a value=before><input id=b>")
-    fill(read, css("#a"), "after 后")
-    assert evaluate(read, "a.value") == "after 后"
-    seen = evaluate(read, "log")
+def test_typed_text_replaces_the_previous_value(reader: Reader, page_server: PageServer) -> None:
+    show(reader, page_server, "<input id=a value=before><input id=b>")
+    fill(reader, css("#a"), "after 后")
+    assert evaluate(reader, "a.value") == "after 后"
+    seen = evaluate(reader, "log")
     assert "keydown:a:true" in seen
     assert "input:a:true" in seen
-    fill(read, css("#a"), "")
-    assert evaluate(read, "a.value") == ""
+    fill(reader, css("#a"), "")
+    assert evaluate(reader, "a.value") == ""
 
 
 @pytest.mark.parametrize(
@@ -43,12 +43,12 @@ def test_typed_text_replaces_the_previous_value(read: Reader, page_server: PageS
     ],
 )
 def test_each_kind_of_field_accepts_its_value(
-    read: Reader, page_server: PageServer, *, markup: str, value: str, shown: str
+    reader: Reader, page_server: PageServer, *, markup: str, value: str, shown: str
 ) -> None:
-    show(read, page_server, markup)
-    fill(read, css("#f"), value)
-    assert evaluate(read, "document.querySelector('#f').value") == shown
-    assert any(entry.startswith(("input:f", "change:f")) for entry in evaluate(read, "log"))
+    show(reader, page_server, markup)
+    fill(reader, css("#f"), value)
+    assert evaluate(reader, "document.querySelector('#f').value") == shown
+    assert any(entry.startswith(("input:f", "change:f")) for entry in evaluate(reader, "log"))
 
 
 @pytest.mark.parametrize(
@@ -56,93 +56,95 @@ def test_each_kind_of_field_accepts_its_value(
     [("", "true", True), ("checked", "true", True), ("checked", "否", False), ("", "no", False)],
 )
 def test_a_checkbox_is_clicked_only_when_its_state_must_change(
-    read: Reader, page_server: PageServer, *, before: str, value: str, after: bool
+    reader: Reader, page_server: PageServer, *, before: str, value: str, after: bool
 ) -> None:
-    show(read, page_server, f"<label><input id=c type=checkbox {before}> Agree</label>")
-    fill(read, words("agree"), value)
-    assert evaluate(read, "c.checked") is after
-    pressed = "click:c:true" in evaluate(read, "log")
+    show(reader, page_server, f"<label><input id=c type=checkbox {before}> Agree</label>")
+    fill(reader, words("agree"), value)
+    assert evaluate(reader, "c.checked") is after
+    pressed = "click:c:true" in evaluate(reader, "log")
     assert pressed is (after != bool(before))
 
 
 def test_a_checkbox_behind_its_label_is_clicked_by_its_label(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
-    show(read, page_server, "<input id=c type=checkbox style=display:none><label for=c>Yes</label>")
-    fill(read, words("yes"), "true")
-    assert evaluate(read, "c.checked") is True
+    show(
+        reader, page_server, "<input id=c type=checkbox style=display:none><label for=c>Yes</label>"
+    )
+    fill(reader, words("yes"), "true")
+    assert evaluate(reader, "c.checked") is True
 
 
 def test_a_radio_is_selected_by_itself_or_by_the_option_of_its_group(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
     radios = "".join(
         f"<label><input id={name} type=radio name=g value={name}> {name} one</label>"
         for name in ("red", "blue")
     )
-    show(read, page_server, radios)
-    fill(read, words("red one"), "true")
-    assert evaluate(read, "[red.checked, blue.checked]") == [True, False]
-    fill(read, css("#red"), "blue")
-    assert evaluate(read, "[red.checked, blue.checked]") == [False, True]
+    show(reader, page_server, radios)
+    fill(reader, words("red one"), "true")
+    assert evaluate(reader, "[red.checked, blue.checked]") == [True, False]
+    fill(reader, css("#red"), "blue")
+    assert evaluate(reader, "[red.checked, blue.checked]") == [False, True]
 
 
-def test_a_switch_made_of_a_div_is_clicked(read: Reader, page_server: PageServer) -> None:
+def test_a_switch_made_of_a_div_is_clicked(reader: Reader, page_server: PageServer) -> None:
     show(
-        read,
+        reader,
         page_server,
         "<div id=s role=switch aria-checked=false tabindex=0>Dark mode</div><script>"
         "s.onclick = () => s.setAttribute('aria-checked', s.ariaChecked !== 'true')</script>",
     )
-    fill(read, words("dark mode"), "true")
-    assert evaluate(read, "s.ariaChecked") == "true"
+    fill(reader, words("dark mode"), "true")
+    assert evaluate(reader, "s.ariaChecked") == "true"
 
 
-def test_a_rich_editor_accepts_text(read: Reader, page_server: PageServer) -> None:
-    show(read, page_server, "<div id=e contenteditable=true aria-label=Note><b>old</b></div>")
-    fill(read, words("note"), "new 文字")
-    assert evaluate(read, "e.innerText.trim()") == "new 文字"
+def test_a_rich_editor_accepts_text(reader: Reader, page_server: PageServer) -> None:
+    show(reader, page_server, "<div id=e contenteditable=true aria-label=Note><b>old</b></div>")
+    fill(reader, words("note"), "new 文字")
+    assert evaluate(reader, "e.innerText.trim()") == "new 文字"
 
 
 def test_fields_in_shadow_roots_and_frames_accept_typed_text(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
     show(
-        read,
+        reader,
         page_server,
         "<my-box></my-box><iframe id=i style='margin:300px' srcdoc='<label>Inner <input id=f>"
         '</label><button id=b onclick="this.textContent=1">Do it</button>\'></iframe><script>'
         "document.querySelector('my-box').attachShadow({mode: 'open'}).innerHTML ="
         " '<label>Nick <input id=n></label>'</script>",
     )
-    fill(read, words("nick"), "ada")
-    fill(read, words("inner"), "eve")
-    press(read, words("do it"))
-    assert evaluate(read, "document.querySelector('my-box').shadowRoot.querySelector('#n').value")
-    assert evaluate(read, "i.contentDocument.querySelector('#f').value") == "eve"
-    assert evaluate(read, "i.contentDocument.querySelector('#b').textContent") == "1"
+    fill(reader, words("nick"), "ada")
+    fill(reader, words("inner"), "eve")
+    press(reader, words("do it"))
+    assert evaluate(reader, "document.querySelector('my-box').shadowRoot.querySelector('#n').value")
+    assert evaluate(reader, "i.contentDocument.querySelector('#f').value") == "eve"
+    assert evaluate(reader, "i.contentDocument.querySelector('#b').textContent") == "1"
 
 
 def test_a_value_that_the_page_changes_causes_a_warning(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
-    show(read, page_server, "<input id=a maxlength=3 aria-label=Code>")
-    assert fill(read, css("#a"), "12345")["warnings"] == [
+    show(reader, page_server, "<input id=a maxlength=3 aria-label=Code>")
+    assert fill(reader, css("#a"), "12345")["warnings"] == [
         "The field “Code” changed the value to: 123"
     ]
 
 
-def test_secret_values_are_masked_in_the_output(read: Reader, page_server: PageServer) -> None:
-    show(read, page_server, "<input id=p type=password maxlength=4><input id=t aria-label=Name>")
-    told = fill(read, css("#p"), "hunter22")
+def test_secret_values_are_masked_in_the_output(reader: Reader, page_server: PageServer) -> None:
+    show(reader, page_server, "<input id=p type=password maxlength=4><input id=t aria-label=Name>")
+    told = fill(reader, css("#p"), "hunter22")
     assert told["value"] == "***"
     assert "hunt" not in str(told)
-    read.secrets["fields.0.value"] = "canary-7"
-    result = read.call("fill_field", locator=css("#t"), secret="fields.0.value")
+    reader.secrets["fields.0.value"] = "canary-7"
+    result = reader.call("fill_field", locator=css("#t"), secret="fields.0.value")
     assert result.output is not None, result.error
     assert result.output["value"] == "***"
-    assert evaluate(read, "t.value") == "canary-7"
-    missing = failed(read, "fill_field", locator=css("#t"), secret="other")
+    assert evaluate(reader, "t.value") == "canary-7"
+    missing = failed(reader, "fill_field", locator=css("#t"), secret="other")
     assert missing["errorCode"] == "INVALID_PARAMETER"
 
 
@@ -160,7 +162,7 @@ def test_secret_values_are_masked_in_the_output(read: Reader, page_server: PageS
     ],
 )
 def test_a_value_that_a_field_does_not_accept_is_rejected(
-    read: Reader, page_server: PageServer, *, markup: str, value: str, code: str
+    reader: Reader, page_server: PageServer, *, markup: str, value: str, code: str
 ) -> None:
-    show(read, page_server, markup)
-    assert failed(read, "fill_field", locator=css("#f"), value=value)["errorCode"] == code
+    show(reader, page_server, markup)
+    assert failed(reader, "fill_field", locator=css("#f"), value=value)["errorCode"] == code

@@ -115,8 +115,8 @@ ID_OF_TARGET = "() => continuityTarget.id"
 class Finder:
     """Find elements on the pages, which stay open from one case to the next."""
 
-    def __init__(self, read: Reader, server: PageServer) -> None:
-        self.read, self.server = read, server
+    def __init__(self, reader: Reader, server: PageServer) -> None:
+        self.read, self.server = reader, server
         self.page = ""
 
     def show(self, page: str) -> None:

@@ -36,9 +36,13 @@ def text_of(run: Run) -> str:
 
 
 def test_a_login_keeps_its_session_for_the_next_run(
-    log_in: LogIn, execute_run: Ended, read_in: ReadIn, members_site: str, principal: Principal
+    submit_login: LogIn,
+    execute_run: Ended,
+    submit_read_in_session: ReadIn,
+    members_site: str,
+    principal: Principal,
 ) -> None:
-    made = log_in()
+    made = submit_login()
     run = execute_run(made.run_id)
     assert run.status == "succeeded", run.error
     assert run.result == {
@@ -53,26 +57,28 @@ def test_a_login_keeps_its_session_for_the_next_run(
     shown = get_session(principal=principal, session_id=made.session_id)
     assert (shown["live"], shown["usedByRunId"], shown["name"]) == (True, None, "127.0.0.1")
     assert shown["loggedInUntil"] > shown["createdAt"]
-    second = execute_run(read_in(made.session_id, f"{members_site}/members"))
+    second = execute_run(submit_read_in_session(made.session_id, f"{members_site}/members"))
     assert "Visit 2" in text_of(second)
     assert "stored 2" in text_of(second)
     assert second.warnings == []
 
 
-def test_a_text_finds_the_fields_too(log_in: LogIn, execute_run: Ended) -> None:
-    run = execute_run(log_in(fields=SEMANTIC).run_id)
+def test_a_text_finds_the_fields_too(submit_login: LogIn, execute_run: Ended) -> None:
+    run = execute_run(submit_login(fields=SEMANTIC).run_id)
     assert run.status == "succeeded", run.error
 
 
-def test_without_an_indicator_the_result_is_unknown(log_in: LogIn, execute_run: Ended) -> None:
-    run = execute_run(log_in(password="wrong-password", successIndicator=None).run_id)
+def test_without_an_indicator_the_result_is_unknown(
+    submit_login: LogIn, execute_run: Ended
+) -> None:
+    run = execute_run(submit_login(password="wrong-password", successIndicator=None).run_id)
     assert (run.status, run.result["loginState"]) == ("succeeded", "unknown")
 
 
 def test_a_wrong_password_is_explained_and_shown_and_the_session_remains(
-    log_in: LogIn, execute_run: Ended, principal: Principal
+    submit_login: LogIn, execute_run: Ended, principal: Principal
 ) -> None:
-    made = log_in(
+    made = submit_login(
         password="wrong-password",
         successIndicator={"type": "selector", "value": "#nothing", "timeoutMs": 500},
     )
@@ -87,8 +93,8 @@ def test_a_wrong_password_is_explained_and_shown_and_the_session_remains(
     assert get_session(principal=principal, session_id=made.session_id)["cookies"] > 0
 
 
-def test_a_missing_field_is_named(log_in: LogIn, execute_run: Ended) -> None:
-    run = execute_run(log_in(path="/no_form").run_id)
+def test_a_missing_field_is_named(submit_login: LogIn, execute_run: Ended) -> None:
+    run = execute_run(submit_login(path="/no_form").run_id)
     error = error_of(run)
     assert error["errorCode"] == "TPL_LOGIN_FIELD_NOT_FOUND"
     assert (error["details"]["field"], error["details"]["causeCode"]) == (
@@ -99,9 +105,9 @@ def test_a_missing_field_is_named(log_in: LogIn, execute_run: Ended) -> None:
 
 
 def test_credentials_are_deleted_once_the_form_is_sent(
-    log_in: LogIn, execute_run: Ended, principal: Principal
+    submit_login: LogIn, execute_run: Ended, principal: Principal
 ) -> None:
-    run_id = log_in(password="wrong-password").run_id
+    run_id = submit_login(password="wrong-password").run_id
     assert RunSecret.objects.filter(run_id=run_id).exists()
     run = execute_run(run_id)
     assert not RunSecret.objects.exists()
@@ -111,57 +117,71 @@ def test_credentials_are_deleted_once_the_form_is_sent(
 
 
 def test_a_login_into_an_existing_session_uses_it(
-    log_in: LogIn, execute_run: Ended, members_site: str, read_in: ReadIn
+    submit_login: LogIn, execute_run: Ended, members_site: str, submit_read_in_session: ReadIn
 ) -> None:
-    first = log_in(path="/no_form")
+    first = submit_login(path="/no_form")
     execute_run(first.run_id)
-    run = execute_run(log_in(session_id=first.session_id).run_id)
+    run = execute_run(submit_login(session_id=first.session_id).run_id)
     assert (run.session_id, run.status) == (first.session_id, "succeeded")
 
 
 def test_a_session_is_restored_with_a_warning_when_its_pages_were_closed(
-    log_in: LogIn, execute_run: Ended, read_in: ReadIn, members_site: str, settings: Any
+    submit_login: LogIn,
+    execute_run: Ended,
+    submit_read_in_session: ReadIn,
+    members_site: str,
+    settings: Any,
 ) -> None:
-    made = log_in()
+    made = submit_login()
     execute_run(made.run_id)
     settings.SESSION_LIVE_IDLE_S = 0
     pooled.close_unused_sessions("w1")
     assert BrowserSession.objects.get(id=made.session_id).worker_id is None
-    run = execute_run(read_in(made.session_id, f"{members_site}/members"))
+    run = execute_run(submit_read_in_session(made.session_id, f"{members_site}/members"))
     assert "Visit 2" in text_of(run)
     assert "stored 2" in text_of(run)
     assert "restored from its saved state" in run.warnings[0]
 
 
 def test_a_clone_is_independent_of_its_origin(
-    log_in: LogIn, execute_run: Ended, read_in: ReadIn, members_site: str, principal: Principal
+    submit_login: LogIn,
+    execute_run: Ended,
+    submit_read_in_session: ReadIn,
+    members_site: str,
+    principal: Principal,
 ) -> None:
-    made = log_in()
+    made = submit_login()
     execute_run(made.run_id)
     clone = clone_session(principal=principal, session_id=made.session_id)["sessionId"]
     close_session(principal=principal, session_id=made.session_id)
-    run = execute_run(read_in(clone, f"{members_site}/members"))
+    run = execute_run(submit_read_in_session(clone, f"{members_site}/members"))
     assert "Members" in run.result["items"][0]["title"]
 
 
 def test_a_clone_that_clears_its_cookies_leaves_the_first_logged_in(
-    log_in: LogIn, execute_run: Ended, read_in: ReadIn, members_site: str, principal: Principal
+    submit_login: LogIn,
+    execute_run: Ended,
+    submit_read_in_session: ReadIn,
+    members_site: str,
+    principal: Principal,
 ) -> None:
-    made = log_in()
+    made = submit_login()
     execute_run(made.run_id)
     clone = clone_session(principal=principal, session_id=made.session_id)["sessionId"]
     state = BrowserSession.objects.get(id=made.session_id).sealed_state
-    execute_run(read_in(clone, f"{members_site}/no_form"))
+    execute_run(submit_read_in_session(clone, f"{members_site}/no_form"))
     assert BrowserSession.objects.get(id=made.session_id).sealed_state == state
-    assert "Visit 2" in text_of(execute_run(read_in(made.session_id, f"{members_site}/members")))
+    assert "Visit 2" in text_of(
+        execute_run(submit_read_in_session(made.session_id, f"{members_site}/members"))
+    )
 
 
 def test_two_runs_in_one_session_work_one_after_the_other(
-    log_in: LogIn, execute_run: Ended, read_in: ReadIn, members_site: str
+    submit_login: LogIn, execute_run: Ended, submit_read_in_session: ReadIn, members_site: str
 ) -> None:
-    made = log_in()
-    first = read_in(made.session_id, f"{members_site}/members?slow=0.5")
-    second = read_in(made.session_id, f"{members_site}/members")
+    made = submit_login()
+    first = submit_read_in_session(made.session_id, f"{members_site}/members?slow=0.5")
+    second = submit_read_in_session(made.session_id, f"{members_site}/members")
     execute_run(second)
     login, one, two = (Run.objects.get(id=one) for one in (made.run_id, first, second))
     times = [login.ended_at, one.started_at, one.ended_at, two.started_at]
@@ -169,11 +189,15 @@ def test_two_runs_in_one_session_work_one_after_the_other(
 
 
 def test_a_run_whose_session_was_closed_meanwhile_fails_without_it(
-    log_in: LogIn, execute_run: Ended, read_in: ReadIn, members_site: str, principal: Principal
+    submit_login: LogIn,
+    execute_run: Ended,
+    submit_read_in_session: ReadIn,
+    members_site: str,
+    principal: Principal,
 ) -> None:
-    made = log_in()
+    made = submit_login()
     execute_run(made.run_id)
-    waiting = read_in(made.session_id, f"{members_site}/members")
+    waiting = submit_read_in_session(made.session_id, f"{members_site}/members")
     close_session(principal=principal, session_id=made.session_id)
     run = execute_run(waiting)
     assert (run.status, error_of(run)["errorCode"]) == ("failed", "SESSION_NOT_FOUND")

@@ -42,9 +42,9 @@ def result_of(run: Run) -> dict[str, Any]:
     return result
 
 
-def test_it_reports_the_fields_that_differ(carry_out: CarryOut, shelf: Site) -> None:
+def test_it_reports_the_fields_that_differ(run_template: CarryOut, shelf: Site) -> None:
     a, b = urls(shelf, "/a", "/b")
-    run = carry_out("multi_tab_compare", urls=[a, b])
+    run = run_template("multi_tab_compare", urls=[a, b])
     result = result_of(run)
     assert run.status == "succeeded"
     assert result["diffs"] == [
@@ -60,24 +60,24 @@ def test_it_reports_the_fields_that_differ(carry_out: CarryOut, shelf: Site) -> 
     assert RunStep.objects.filter(run=run).count() == 3
 
 
-def test_equal_pages_have_no_differences(carry_out: CarryOut, shelf: Site) -> None:
-    run = carry_out("multi_tab_compare", urls=urls(shelf, "/a", "/same"))
+def test_equal_pages_have_no_differences(run_template: CarryOut, shelf: Site) -> None:
+    run = run_template("multi_tab_compare", urls=urls(shelf, "/a", "/same"))
     assert result_of(run)["diffs"] == []
     assert "no difference" in run.result_summary
 
 
-def test_only_the_requested_fields_are_compared(carry_out: CarryOut, shelf: Site) -> None:
+def test_only_the_requested_fields_are_compared(run_template: CarryOut, shelf: Site) -> None:
     compare = {"fields": ["title", "elementCount"], "numericTolerance": 3}
-    run = carry_out("multi_tab_compare", urls=urls(shelf, "/a", "/b"), compare=compare)
+    run = run_template("multi_tab_compare", urls=urls(shelf, "/a", "/b"), compare=compare)
     result = result_of(run)
     assert result["diffs"] == []
     assert result["summary"]["comparedFields"] == ["title", "elementCount"]
 
 
 def test_a_page_that_fails_is_reported_and_the_others_are_compared(
-    carry_out: CarryOut, shelf: Site
+    run_template: CarryOut, shelf: Site
 ) -> None:
-    run = carry_out("multi_tab_compare", urls=urls(shelf, "/a", "/hang-up", "/b"))
+    run = run_template("multi_tab_compare", urls=urls(shelf, "/a", "/hang-up", "/b"))
     result = result_of(run)
     assert (run.status, result["summary"]["failed"]) == ("partial_success", 1)
     assert [shot["success"] for shot in result["snapshots"]] == [True, False, True]
@@ -86,32 +86,36 @@ def test_a_page_that_fails_is_reported_and_the_others_are_compared(
 
 
 def test_a_single_page_is_not_compared_and_a_warning_is_returned(
-    carry_out: CarryOut, shelf: Site
+    run_template: CarryOut, shelf: Site
 ) -> None:
-    run = carry_out("multi_tab_compare", urls=[shelf.url("/a"), "ftp://example.org/"])
+    run = run_template("multi_tab_compare", urls=[shelf.url("/a"), "ftp://example.org/"])
     result = result_of(run)
     assert (run.status, result["diffs"]) == ("partial_success", [])
     assert "nothing to compare" in run.warnings[0]
     assert result["snapshots"][1]["error"]["errorCode"] == "INVALID_PARAMETER"
 
 
-def test_without_any_page_it_fails_with_their_common_code(carry_out: CarryOut, shelf: Site) -> None:
-    run = carry_out("multi_tab_compare", urls=["ftp://example.org/", "file:///etc/hosts"])
+def test_without_any_page_it_fails_with_their_common_code(
+    run_template: CarryOut, shelf: Site
+) -> None:
+    run = run_template("multi_tab_compare", urls=["ftp://example.org/", "file:///etc/hosts"])
     error = error_of(run)
     assert (run.status, error["errorCode"]) == ("failed", "INVALID_PARAMETER")
     assert len(error["details"]["items"]) == 2
 
 
-def test_the_comparison_starts_when_every_page_was_read(carry_out: CarryOut, shelf: Site) -> None:
-    run = carry_out("multi_tab_compare", urls=urls(shelf, "/a", "/slow"), concurrency=5)
+def test_the_comparison_starts_when_every_page_was_read(
+    run_template: CarryOut, shelf: Site
+) -> None:
+    run = run_template("multi_tab_compare", urls=urls(shelf, "/a", "/slow"), concurrency=5)
     events = RunEvent.objects.filter(run=run).order_by("seq").values_list("type", "data")
     told = [(kind, data.get("step")) for kind, data in events if kind.startswith("step.")]
     assert told[-2:] == [("step.started", 2), ("step.succeeded", 2)]
 
 
-def test_the_requested_extracts_are_in_the_snapshots(carry_out: CarryOut, shelf: Site) -> None:
+def test_the_requested_extracts_are_in_the_snapshots(run_template: CarryOut, shelf: Site) -> None:
     extract = {"pageInfo": True, "content": False}
-    run = carry_out("multi_tab_compare", urls=urls(shelf, "/a", "/b"), extract=extract)
+    run = run_template("multi_tab_compare", urls=urls(shelf, "/a", "/b"), extract=extract)
     first = result_of(run)["snapshots"][0]
     assert first["content"] is None
     assert first["pageInfo"]["totalElements"] == 1

@@ -26,9 +26,9 @@ def paging(next_: dict[str, str], most: int, **more: Any) -> dict[str, Any]:
 
 
 def test_it_stops_where_there_is_no_next_page_and_skips_the_rest(
-    carry_out: CarryOut, site: Site
+    run_template: CarryOut, site: Site
 ) -> None:
-    run = carry_out(
+    run = run_template(
         "paginated_extract", startUrl=site.url("/list"), pagination=paging(words("next page"), 9)
     )
     result = result_of(run)
@@ -40,8 +40,8 @@ def test_it_stops_where_there_is_no_next_page_and_skips_the_rest(
     assert (run.done_steps, run.total_steps) == (9, 9)
 
 
-def test_it_stops_at_the_requested_maximum_of_pages(carry_out: CarryOut, site: Site) -> None:
-    run = carry_out(
+def test_it_stops_at_the_requested_maximum_of_pages(run_template: CarryOut, site: Site) -> None:
+    run = run_template(
         "paginated_extract", startUrl=site.url("/list"), pagination=paging(css("#next"), 2)
     )
     result = result_of(run)
@@ -49,8 +49,10 @@ def test_it_stops_at_the_requested_maximum_of_pages(carry_out: CarryOut, site: S
     assert site.server.hits["/list"] == 2
 
 
-def test_a_page_that_repeats_ends_it_and_is_returned_once(carry_out: CarryOut, site: Site) -> None:
-    run = carry_out(
+def test_a_page_that_repeats_ends_it_and_is_returned_once(
+    run_template: CarryOut, site: Site
+) -> None:
+    run = run_template(
         "paginated_extract", startUrl=site.url("/circle"), pagination=paging(words("next"), 20)
     )
     result = result_of(run)
@@ -58,8 +60,10 @@ def test_a_page_that_repeats_ends_it_and_is_returned_once(carry_out: CarryOut, s
     assert run.status == "succeeded"
 
 
-def test_a_list_that_a_script_fills_is_read_page_by_page(carry_out: CarryOut, site: Site) -> None:
-    run = carry_out(
+def test_a_list_that_a_script_fills_is_read_page_by_page(
+    run_template: CarryOut, site: Site
+) -> None:
+    run = run_template(
         "paginated_extract",
         startUrl=site.url("/feed"),
         pagination=paging(words("下一页"), 10, waitFor={"type": "textIncludes", "value": "文章"}),
@@ -71,10 +75,10 @@ def test_a_list_that_a_script_fills_is_read_page_by_page(carry_out: CarryOut, si
 
 
 def test_pages_that_were_read_remain_when_a_later_one_fails(
-    carry_out: CarryOut, site: Site
+    run_template: CarryOut, site: Site
 ) -> None:
     wait = {"type": "selector", "value": "#next", "timeoutMs": 1000}
-    run = carry_out(
+    run = run_template(
         "paginated_extract",
         startUrl=site.url("/list"),
         pagination=paging(words("next page"), 6, waitFor=wait),
@@ -87,8 +91,8 @@ def test_pages_that_were_read_remain_when_a_later_one_fails(
     assert result["summary"] == {"pagesRead": 3, "failed": 1, "maxPages": 6}
 
 
-def test_a_first_page_that_fails_fails_the_run(carry_out: CarryOut, site: Site) -> None:
-    run = carry_out(
+def test_a_first_page_that_fails_fails_the_run(run_template: CarryOut, site: Site) -> None:
+    run = run_template(
         "paginated_extract", startUrl=site.url("/hang-up"), pagination=paging(words("next"), 3)
     )
     error = error_of(run)
@@ -97,17 +101,17 @@ def test_a_first_page_that_fails_fails_the_run(carry_out: CarryOut, site: Site) 
 
 
 def test_a_text_that_finds_nothing_on_the_first_page_causes_a_warning(
-    carry_out: CarryOut, site: Site
+    run_template: CarryOut, site: Site
 ) -> None:
-    run = carry_out(
+    run = run_template(
         "paginated_extract", startUrl=site.url("/list"), pagination=paging(words("forward"), 3)
     )
     assert result_of(run)["stoppedReason"] == "next_unavailable"
     assert any("No element on page 1" in warning for warning in run.warnings)
 
 
-def test_an_invalid_selector_is_reported(carry_out: CarryOut, site: Site) -> None:
-    run = carry_out(
+def test_an_invalid_selector_is_reported(run_template: CarryOut, site: Site) -> None:
+    run = run_template(
         "paginated_extract", startUrl=site.url("/list"), pagination=paging(css("a[[["), 3)
     )
     assert error_of(run)["errorCode"] == "INVALID_PARAMETER"

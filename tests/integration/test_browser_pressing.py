@@ -11,203 +11,207 @@ pytest_plugins = ["tests.support.browser_fixtures"]
 
 
 def test_a_click_reaches_an_element_far_down_the_page(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
-    show(read, page_server, "<p style='height:5000px'>long</p><button id=b>Far</button>")
-    press(read, words("far"))
-    assert evaluate(read, "log").count("click:b:true") == 1
+    show(reader, page_server, "<p style='height:5000px'>long</p><button id=b>Far</button>")
+    press(reader, words("far"))
+    assert evaluate(reader, "log").count("click:b:true") == 1
 
 
-def test_a_covered_element_is_not_clicked(read: Reader, page_server: PageServer) -> None:
+def test_a_covered_element_is_not_clicked(reader: Reader, page_server: PageServer) -> None:
     show(
-        read,
+        reader,
         page_server,
         "<button id=b>Buy</button><div style='position:fixed;inset:0'>Accept our cookies</div>",
     )
-    error = failed(read, "click_element", locator=words("buy"))
+    error = failed(reader, "click_element", locator=words("buy"))
     assert (error["errorCode"], error["details"]["reason"]) == ("ELEMENT_NOT_FOUND", "covered")
     assert "Accept our cookies" in error["details"]["coveredBy"]
     assert error["details"]["effect"] == "none"
-    assert not [entry for entry in evaluate(read, "log") if entry.startswith("click")]
+    assert not [entry for entry in evaluate(reader, "log") if entry.startswith("click")]
 
 
-def test_an_overlay_that_disappears_is_waited_for(read: Reader, page_server: PageServer) -> None:
+def test_an_overlay_that_disappears_is_waited_for(reader: Reader, page_server: PageServer) -> None:
     show(
-        read,
+        reader,
         page_server,
         "<button id=b>Buy</button><div id=o style='position:fixed;inset:0'></div>"
         "<script>setTimeout(() => o.remove(), 900)</script>",
     )
-    press(read, words("buy"))
-    assert "click:b:true" in evaluate(read, "log")
+    press(reader, words("buy"))
+    assert "click:b:true" in evaluate(reader, "log")
 
 
 def test_an_element_that_appears_late_or_moves_is_waited_for(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
     show(
-        read,
+        reader,
         page_server,
         "<style>@keyframes m {to {margin-left: 400px}} #b {animation: m .8s linear forwards}"
         "</style><script>setTimeout(() => document.body.insertAdjacentHTML('beforeend',"
         " '<button id=b>Late</button>'), 800)</script>",
     )
-    press(read, words("late"))
-    assert evaluate(read, "log").count("click:b:true") == 1
+    press(reader, words("late"))
+    assert evaluate(reader, "log").count("click:b:true") == 1
 
 
-def test_a_button_that_is_enabled_late_is_waited_for(read: Reader, page_server: PageServer) -> None:
+def test_a_button_that_is_enabled_late_is_waited_for(
+    reader: Reader, page_server: PageServer
+) -> None:
     show(
-        read,
+        reader,
         page_server,
         "<button id=b disabled>Go</button><script>setTimeout(() => b.disabled = false, 800)"
         "</script>",
     )
-    press(read, words("go"))
-    assert evaluate(read, "log").count("click:b:true") == 1
+    press(reader, words("go"))
+    assert evaluate(reader, "log").count("click:b:true") == 1
 
 
 def test_a_click_that_would_miss_hits_no_other_element(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
     show(
-        read,
+        reader,
         page_server,
         "<button id=b>Keep</button><button id=d>Delete all</button><script>"
         "addEventListener('pointermove', () => {"
         " if (!d.dataset.moved) { d.dataset.moved = 1; b.before(d);"
         " d.style.cssText = b.style.cssText; } }, true)</script>",
     )
-    press(read, words("keep"))
-    seen = evaluate(read, "log")
+    press(reader, words("keep"))
+    seen = evaluate(reader, "log")
     assert "click:d:true" not in seen
     assert seen.count("click:b:true") == 1
 
 
-def test_a_link_for_a_new_tab_opens_in_this_tab(read: Reader, page_server: PageServer) -> None:
-    show(read, page_server, f"<a target=_blank href='{page_server.url('/plain')}'>Open</a>")
-    press(read, words("open"))
-    page = read.call("read_current_page").output
+def test_a_link_for_a_new_tab_opens_in_this_tab(reader: Reader, page_server: PageServer) -> None:
+    show(reader, page_server, f"<a target=_blank href='{page_server.url('/plain')}'>Open</a>")
+    press(reader, words("open"))
+    page = reader.call("read_current_page").output
     assert page is not None
     assert page["title"] == "Plain"
 
 
 def test_a_form_without_a_button_is_submitted_by_enter(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
-    show(read, page_server, "<form action=/plain><input id=q name=q></form>")
-    fill(read, css("#q"), "x")
-    result = read.call("submit_form")
+    show(reader, page_server, "<form action=/plain><input id=q name=q></form>")
+    fill(reader, css("#q"), "x")
+    result = reader.call("submit_form")
     assert result.output is not None, result.error
     assert result.output["match"]["matched"] == "enter"
-    page = read.call("read_current_page").output
+    page = reader.call("read_current_page").output
     assert page is not None
     assert page["url"].endswith("/plain?q=x")
 
 
 def test_of_several_forms_the_filled_one_is_submitted(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
     show(
-        read,
+        reader,
         page_server,
         "<form action=/other><button>Subscribe</button></form>"
         "<form action=/plain><input id=q name=q><button>Go</button></form>",
     )
-    fill(read, css("#q"), "1")
-    assert read.call("submit_form").ok
-    page = read.call("read_current_page").output
+    fill(reader, css("#q"), "1")
+    assert reader.call("submit_form").ok
+    page = reader.call("read_current_page").output
     assert page is not None
     assert page["title"] == "Plain"
 
 
-def test_a_page_without_a_form_has_nothing_to_submit(read: Reader, page_server: PageServer) -> None:
-    show(read, page_server, "<p>Nothing here")
-    error = failed(read, "submit_form")
+def test_a_page_without_a_form_has_nothing_to_submit(
+    reader: Reader, page_server: PageServer
+) -> None:
+    show(reader, page_server, "<p>Nothing here")
+    error = failed(reader, "submit_form")
     assert (error["errorCode"], error["details"]["reason"]) == ("ELEMENT_NOT_FOUND", "no_form")
 
 
 def test_a_dialog_of_the_page_is_dismissed_and_reported(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
-    show(read, page_server, "<button onclick=\"window.said = confirm('Really?')\">Ask</button>")
-    assert press(read, words("ask"))["warnings"] == [
+    show(reader, page_server, "<button onclick=\"window.said = confirm('Really?')\">Ask</button>")
+    assert press(reader, words("ask"))["warnings"] == [
         "The page asked “Really?” in a dialog, which was dismissed."
     ]
-    assert evaluate(read, "said") is False
+    assert evaluate(reader, "said") is False
 
 
 def test_a_click_after_which_the_page_hangs_may_have_had_its_effect(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
-    show(read, page_server, '<button onclick="for(;;){}">Hang</button>')
-    result = read.call("click_element", locator=words("hang"), seconds=5.0)
+    show(reader, page_server, '<button onclick="for(;;){}">Hang</button>')
+    result = reader.call("click_element", locator=words("hang"), seconds=5.0)
     assert result.error is not None
     assert result.error["errorCode"] in ("NAVIGATION_TIMEOUT", "STEP_EXECUTION_FAILED")
     assert result.error["details"].get("effect") == "unknown"
 
 
 def test_a_wait_condition_that_is_not_met_is_a_result(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
-    show(read, page_server, "<p id=p>Here</p>")
+    show(reader, page_server, "<p id=p>Here</p>")
     never = {"type": "selector", "value": "#never", "timeoutMs": 200}
-    output = read.call("wait_for", condition=never).output
+    output = reader.call("wait_for", condition=never).output
     assert output is not None
     assert output["met"] is False
-    output = read.call("wait_for", condition={**never, "value": "#p"}).output
+    output = reader.call("wait_for", condition={**never, "value": "#p"}).output
     assert output is not None
     assert output["met"] is True
 
 
-def test_a_slow_next_page_is_waited_for(read: Reader, page_server: PageServer) -> None:
+def test_a_slow_next_page_is_waited_for(reader: Reader, page_server: PageServer) -> None:
     slow = page_server.add("/later", html("<title>Later</title>", delay=4.5))
-    show(read, page_server, f"<a href='{slow}'>On</a>")
-    press(read, words("on"))
-    page = read.call("read_current_page").output
+    show(reader, page_server, f"<a href='{slow}'>On</a>")
+    press(reader, words("on"))
+    page = reader.call("read_current_page").output
     assert page is not None
     assert page["title"] == "Later"
 
 
 def test_a_page_that_a_script_redirects_after_a_while_is_followed(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
     slow = page_server.add("/later", html("<title>Later</title>", delay=4.0))
     show(
-        read,
+        reader,
         page_server,
         f"<button onclick=\"fetch('/api/slow.json').then(() => location = '{slow}')\">On</button>",
     )
-    press(read, words("on"))
-    page = read.call("read_current_page").output
+    press(reader, words("on"))
+    page = reader.call("read_current_page").output
     assert page is not None
     assert page["title"] == "Later"
 
 
 def test_the_page_of_a_session_is_not_used_in_its_next_run(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
-    show(read, page_server, "<input id=a>")
-    seen = [read.session.has_page]
-    read.session.run_id = "run_next"
-    seen.append(read.session.has_page)
+    show(reader, page_server, "<input id=a>")
+    seen = [reader.session.has_page]
+    reader.session.run_id = "run_next"
+    seen.append(reader.session.has_page)
     assert seen == [True, False]
-    assert failed(read, "fill_field", locator=css("#a"), value="x")["errorCode"] == "PAGE_CRASHED"
-    show(read, page_server, "<input id=a>")
-    fill(read, css("#a"), "x")
+    assert failed(reader, "fill_field", locator=css("#a"), value="x")["errorCode"] == "PAGE_CRASHED"
+    show(reader, page_server, "<input id=a>")
+    fill(reader, css("#a"), "x")
 
 
 def test_a_page_that_was_opened_long_ago_still_gets_its_wait_time(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
-    show(read, page_server, "<p id=p>Here")
+    show(reader, page_server, "<p id=p>Here")
 
     async def age() -> None:
-        async with read.session.run_tab() as tab:
+        async with reader.session.run_tab() as tab:
             assert tab.parsed_at is not None
             tab.parsed_at -= 60
 
-    read.wait(age())
-    page = read.call("read_current_page").output
+    reader.wait(age())
+    page = reader.call("read_current_page").output
     assert page is not None
     assert page["warnings"] == []

@@ -27,7 +27,7 @@ Ended = Callable[..., Run]
 
 
 @pytest.fixture
-def made(worker: WorkerProcess, browser_closed: None, principal: Principal) -> Ended:
+def made(worker: WorkerProcess, close_browser: None, principal: Principal) -> Ended:
     """Submit calls as a run that continues after failed calls, work it, and return it."""
 
     def make(*calls: tuple[str, dict[str, Any]], caller: Principal = principal) -> Run:

@@ -69,11 +69,11 @@ def refusal(principal: Principal, **inputs: Any) -> InvalidInput:
 
 
 def test_a_stored_search_runs_again_with_other_values(
-    carry_out: CarryOut, site: Site, keep: Keep
+    run_template: CarryOut, site: Site, keep: Keep
 ) -> None:
     object_id = keep(SEARCH, "url", "query")
     slots = {"url": site.url("/search"), "query": "queues"}
-    run = carry_out("replay_success_path", objectId=object_id, slots=slots)
+    run = run_template("replay_success_path", objectId=object_id, slots=slots)
     assert run.status == "succeeded", run.error
     assert (run.result["objectId"], run.result["version"]) == (object_id, 1)
     tools = [step["tool"] for step in run.result["results"]]
@@ -83,25 +83,27 @@ def test_a_stored_search_runs_again_with_other_values(
 
 
 def test_steps_that_share_no_page_are_not_run_twice(
-    carry_out: CarryOut, site: Site, keep: Keep
+    run_template: CarryOut, site: Site, keep: Keep
 ) -> None:
     read = {"tool": "read_page", "args": {"url": "${url}"}, "name": "look"}
     object_id = keep([read, read], "url")
-    run = carry_out("replay_success_path", objectId=object_id, slots={"url": site.url("/search")})
+    run = run_template(
+        "replay_success_path", objectId=object_id, slots={"url": site.url("/search")}
+    )
     assert run.status == "succeeded", run.error
     assert [step["name"] for step in run.result["results"]] == ["look", "look"]
     assert site.server.hits["/search"] == 2
 
 
 def test_the_first_step_that_fails_ends_the_run(
-    carry_out: CarryOut, site: Site, keep: Keep
+    run_template: CarryOut, site: Site, keep: Keep
 ) -> None:
     wrong = [
         SEARCH[0],
         {"tool": "fill_field", "args": {"locator": words("postal code"), "value": "x"}},
         SEARCH[3],
     ]
-    run = carry_out(
+    run = run_template(
         "replay_success_path", objectId=keep(wrong, "url"), slots={"url": site.url("/search")}
     )
     error = error_of(run)
@@ -156,7 +158,7 @@ def test_an_invalid_step_is_found_before_the_first_step_runs(
 
 
 def test_unknown_foreign_and_other_objects_read_the_same(
-    principal: Principal, stranger: Principal, keep: Keep
+    principal: Principal, outsider: Principal, keep: Keep
 ) -> None:
     object_id = keep(SEARCH[:1], "url")
     shell = put_shell(principal=principal, call={**SHELL, "user_id": "alice"})["item"]["object_id"]
@@ -167,7 +169,7 @@ def test_unknown_foreign_and_other_objects_read_the_same(
         for who, which, more in (
             (principal, "obj_nothing", {}),
             (principal, shell, {}),
-            (stranger, object_id, {}),
+            (outsider, object_id, {}),
             (bob, object_id, {}),
             (principal, object_id, {"version": 2}),
         )
@@ -205,11 +207,13 @@ def test_a_slot_that_is_the_whole_value_keeps_its_type(principal: Principal, kee
     assert plan[1].input["args"] == {"condition": told}
 
 
-def test_policy_is_evaluated_before_each_step(carry_out: CarryOut, site: Site, keep: Keep) -> None:
+def test_policy_is_evaluated_before_each_step(
+    run_template: CarryOut, site: Site, keep: Keep
+) -> None:
     create_rule(
         RuleFields("deny", tool="fill_field", reason="Nothing is typed here."), actor="test"
     )
-    run = carry_out(
+    run = run_template(
         "replay_success_path",
         objectId=keep(SEARCH, "url", "query"),
         slots={"url": site.url("/search"), "query": "queues"},
@@ -221,11 +225,17 @@ def test_policy_is_evaluated_before_each_step(carry_out: CarryOut, site: Site, k
 
 
 def test_a_step_waits_for_a_person_and_continues_from_there(
-    hand_in: Callable[..., str], site: Site, keep: Keep, worker: WorkerProcess, browser_closed: None
+    submit_template: Callable[..., str],
+    site: Site,
+    keep: Keep,
+    worker: WorkerProcess,
+    close_browser: None,
 ) -> None:
     create_rule(RuleFields("confirm", tool="submit_form", reason="Look first."), actor="test")
     slots = {"url": site.url("/search"), "query": "queues"}
-    run_id = hand_in("replay_success_path", objectId=keep(SEARCH, "url", "query"), slots=slots)
+    run_id = submit_template(
+        "replay_success_path", objectId=keep(SEARCH, "url", "query"), slots=slots
+    )
     worker.work()
     run = Run.objects.get(id=run_id)
     assert (run.status, run.done_steps, run.lease_owner) == ("running", 2, None)

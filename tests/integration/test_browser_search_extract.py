@@ -22,8 +22,8 @@ def asked(site: Site, **more: Any) -> dict[str, Any]:
     }
 
 
-def test_the_results_are_waited_for_and_read(carry_out: CarryOut, site: Site) -> None:
-    run = carry_out("search_extract", **asked(site))
+def test_the_results_are_waited_for_and_read(run_template: CarryOut, site: Site) -> None:
+    run = run_template("search_extract", **asked(site))
     assert run.status == "succeeded", run.error
     assert (run.result["success"], run.result["resultOpened"]) == (True, False)
     assert run.result["query"] == "queues 队列"
@@ -31,16 +31,18 @@ def test_the_results_are_waited_for_and_read(carry_out: CarryOut, site: Site) ->
     assert RunStep.objects.filter(run=run, status="succeeded").count() == 5
 
 
-def test_a_result_is_opened_in_the_same_tab_and_read(carry_out: CarryOut, site: Site) -> None:
-    run = carry_out("search_extract", **asked(site, openResult=words("for beginners")))
+def test_a_result_is_opened_in_the_same_tab_and_read(run_template: CarryOut, site: Site) -> None:
+    run = run_template("search_extract", **asked(site, openResult=words("for beginners")))
     assert run.status == "succeeded", run.error
     assert run.result["resultOpened"] is True
     assert run.result["finalPage"]["url"] == site.url("/article?n=2")
     assert "Read me to the end" in str(run.result["content"])
 
 
-def test_an_approximate_match_is_reported_with_its_score(carry_out: CarryOut, site: Site) -> None:
-    run = carry_out("search_extract", **asked(site, openResult=css("li.result a")))
+def test_an_approximate_match_is_reported_with_its_score(
+    run_template: CarryOut, site: Site
+) -> None:
+    run = run_template("search_extract", **asked(site, openResult=css("li.result a")))
     events = RunEvent.objects.filter(run=run, type="step.succeeded").order_by("seq")
     told = {event.data["name"]: event.data.get("match") for event in events}
     assert told["enter the query"]["label"] == "Search articles"
@@ -51,8 +53,8 @@ def test_an_approximate_match_is_reported_with_its_score(carry_out: CarryOut, si
     assert doubt in run.warnings
 
 
-def test_the_button_may_be_named(carry_out: CarryOut, site: Site) -> None:
-    run = carry_out(
+def test_the_button_may_be_named(run_template: CarryOut, site: Site) -> None:
+    run = run_template(
         "search_extract",
         **asked(site, submit=words("搜索"), extract={"pageInfo": False, "maxContentLength": 50}),
     )
@@ -60,8 +62,8 @@ def test_the_button_may_be_named(carry_out: CarryOut, site: Site) -> None:
     assert run.result["pageInfo"] is None
 
 
-def test_a_missing_field_fails_with_the_existing_ones(carry_out: CarryOut, site: Site) -> None:
-    run = carry_out("search_extract", **asked(site, searchField=words("postal code")))
+def test_a_missing_field_fails_with_the_existing_ones(run_template: CarryOut, site: Site) -> None:
+    run = run_template("search_extract", **asked(site, searchField=words("postal code")))
     error = error_of(run)
     assert (run.status, error["errorCode"]) == ("failed", "ELEMENT_NOT_FOUND")
     assert error["step"]["name"] == "enter the query"
@@ -74,16 +76,18 @@ def test_a_missing_field_fails_with_the_existing_ones(carry_out: CarryOut, site:
     )
 
 
-def test_a_missing_result_fails_with_the_existing_results(carry_out: CarryOut, site: Site) -> None:
-    run = carry_out("search_extract", **asked(site, openResult=css("li.result a.missing")))
+def test_a_missing_result_fails_with_the_existing_results(
+    run_template: CarryOut, site: Site
+) -> None:
+    run = run_template("search_extract", **asked(site, openResult=css("li.result a.missing")))
     error = error_of(run)
     assert error["errorCode"] == "ELEMENT_NOT_FOUND"
     assert error["step"]["name"] == "open a result and read it"
 
 
-def test_results_that_do_not_appear_are_a_timeout(carry_out: CarryOut, site: Site) -> None:
+def test_results_that_do_not_appear_are_a_timeout(run_template: CarryOut, site: Site) -> None:
     never = {"type": "selector", "value": ".never", "timeoutMs": 300}
-    run = carry_out("search_extract", **asked(site, waitForResults=never))
+    run = run_template("search_extract", **asked(site, waitForResults=never))
     error = error_of(run)
     assert (error["errorCode"], error["step"]["name"]) == (
         "NAVIGATION_TIMEOUT",
@@ -93,16 +97,16 @@ def test_results_that_do_not_appear_are_a_timeout(carry_out: CarryOut, site: Sit
 
 
 def test_a_wait_that_the_end_of_the_run_cuts_short_is_a_timeout_of_the_run(
-    carry_out: CarryOut, site: Site
+    run_template: CarryOut, site: Site
 ) -> None:
     never = {"type": "selector", "value": ".never", "timeoutMs": 60_000}
-    run = carry_out("search_extract", **asked(site, waitForResults=never), timeout_ms=6000)
+    run = run_template("search_extract", **asked(site, waitForResults=never), timeout_ms=6000)
     error = error_of(run)
     assert (run.status, error["errorCode"]) == ("failed", "RUN_TIMEOUT"), error
     assert "6000 ms" in error["message"]
     assert run.next_actions[0]["args"]["options"]["timeoutMs"] > 6000
 
 
-def test_an_address_outside_the_web_is_rejected(carry_out: CarryOut, site: Site) -> None:
-    run = carry_out("search_extract", **asked(site, startUrl="file:///etc/passwd"))
+def test_an_address_outside_the_web_is_rejected(run_template: CarryOut, site: Site) -> None:
+    run = run_template("search_extract", **asked(site, startUrl="file:///etc/passwd"))
     assert error_of(run)["errorCode"] == "INVALID_PARAMETER"

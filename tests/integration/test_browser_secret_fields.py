@@ -13,9 +13,9 @@ from tests.support.template_sites import CarryOut, Site, words
 pytest_plugins = ["tests.support.template_fixtures"]
 
 
-def test_a_secret_field_reaches_the_site_and_no_row(carry_out: CarryOut, site: Site) -> None:
+def test_a_secret_field_reaches_the_site_and_no_row(run_template: CarryOut, site: Site) -> None:
     secret = {"name": "who", "value": "canary-8812", "locator": words("your name"), "secret": True}
-    run = carry_out("submit_and_verify", startUrl=site.url("/contact"), fields=[secret])
+    run = run_template("submit_and_verify", startUrl=site.url("/contact"), fields=[secret])
     assert run.status == "succeeded", run.error
     assert [sent["name"] for _, sent in site.server.forms] == ["canary-8812"]
     rows = [run, *RunStep.objects.filter(run=run), *RunEvent.objects.filter(run=run)]

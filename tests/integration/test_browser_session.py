@@ -23,10 +23,10 @@ async def pages_of(reader: Reader) -> int:
         return len(tab.page.context.pages)
 
 
-def test_one_tab_reads_one_page_after_the_other(read: Reader, page_server: PageServer) -> None:
-    titles = [read(page_server.url(path))["title"] for path in ("/plain", "/other", "/plain")]
+def test_one_tab_reads_one_page_after_the_other(reader: Reader, page_server: PageServer) -> None:
+    titles = [reader(page_server.url(path))["title"] for path in ("/plain", "/other", "/plain")]
     assert titles == ["Plain", "Other", "Plain"]
-    assert read.wait(pages_of(read)) == 1
+    assert reader.wait(pages_of(reader)) == 1
 
 
 def test_never_more_than_max_tabs_are_open(
@@ -103,42 +103,42 @@ def test_a_page_whose_close_the_browser_lost_is_closed_again(
     assert read(page_server.url("/other"))["title"] == "Other"
 
 
-def test_a_crashed_page_is_reported_and_replaced(read: Reader, page_server: PageServer) -> None:
+def test_a_crashed_page_is_reported_and_replaced(reader: Reader, page_server: PageServer) -> None:
     async def crash_while_reading() -> None:
-        reading = asyncio.create_task(read.reading(page_server.url("/long-poll")))
+        reading = asyncio.create_task(reader.reading(page_server.url("/long-poll")))
         while not page_server.hits["/api/never"]:
             await asyncio.sleep(0.02)
-        (tab,) = read.session.open_tabs() or read.session._tabs
+        (tab,) = reader.session.open_tabs() or reader.session._tabs
         crash = await tab.page.context.new_cdp_session(tab.page)
         asyncio.ensure_future(crash.send("Page.crash")).add_done_callback(lambda f: f.exception())
         await reading
 
     with pytest.raises(PageCrashed):
-        read.wait(crash_while_reading())
-    assert read(page_server.url("/plain"))["title"] == "Plain"
-    assert read.session.renewals == 0
+        reader.wait(crash_while_reading())
+    assert reader(page_server.url("/plain"))["title"] == "Plain"
+    assert reader.session.renewals == 0
 
 
 def test_a_closed_session_gives_no_tab_and_may_be_closed_again(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
-    read(page_server.url("/plain"))
-    read.wait(read.session.close())
-    read.wait(read.session.close())
-    assert isinstance(read.failure(page_server.url("/plain")), PageCrashed)
+    reader(page_server.url("/plain"))
+    reader.wait(reader.session.close())
+    reader.wait(reader.session.close())
+    assert isinstance(reader.failure(page_server.url("/plain")), PageCrashed)
 
 
-def test_closing_a_session_ends_its_reads(read: Reader, page_server: PageServer) -> None:
+def test_closing_a_session_ends_its_reads(reader: Reader, page_server: PageServer) -> None:
     async def close_while_reading() -> float:
-        reading = asyncio.create_task(read.reading(page_server.url("/half")))
+        reading = asyncio.create_task(reader.reading(page_server.url("/half")))
         await asyncio.sleep(0.3)
         began = time.monotonic()
-        await read.session.close()
+        await reader.session.close()
         with pytest.raises(PageCrashed):
             await reading
         return time.monotonic() - began
 
-    assert read.wait(close_while_reading()) < 5
+    assert reader.wait(close_while_reading()) < 5
 
 
 def test_a_page_that_hangs_after_it_was_read_costs_the_next_one_only_a_retry(
@@ -153,17 +153,17 @@ def test_a_page_that_hangs_after_it_was_read_costs_the_next_one_only_a_retry(
     assert read(page_server.url("/plain"))["title"] == "Plain"
 
 
-def test_a_screenshot_is_stored_when_requested(read: Reader, page_server: PageServer) -> None:
-    assert "screenshotArtifactId" not in read(page_server.url("/plain"))
-    page = read(page_server.url("/plain"), screenshot=True)
-    ((kind, mime_type, data),) = read.saved
+def test_a_screenshot_is_stored_when_requested(reader: Reader, page_server: PageServer) -> None:
+    assert "screenshotArtifactId" not in reader(page_server.url("/plain"))
+    page = reader(page_server.url("/plain"), screenshot=True)
+    ((kind, mime_type, data),) = reader.saved
     assert (kind, mime_type, page["screenshotArtifactId"]) == ("screenshot", "image/jpeg", "art_1")
     assert data.startswith(b"\xff\xd8\xff")
     assert data.endswith(b"\xff\xd9")
 
 
 def test_a_screenshot_masks_secret_fields_and_leaves_the_page_unchanged(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
     def page(name: str, value: str) -> str:
         field = f"<input style='font:60px monospace' name={name} value={value}>"
@@ -171,15 +171,15 @@ def test_a_screenshot_masks_secret_fields_and_leaves_the_page_unchanged(
 
     secret = page("api_token", "WWWW8888")
     for url in (secret, page("api_token", "AAAA1111"), secret, page("city", "WWWW8888")):
-        read(url, screenshot=True)
-    _, other, same, shown = [data for _, _, data in read.saved]
+        reader(url, screenshot=True)
+    _, other, same, shown = [data for _, _, data in reader.saved]
     assert same == other != shown
-    assert read.elements(secret)[0]["state"] == {"value": "***"}
+    assert reader.elements(secret)[0]["state"] == {"value": "***"}
 
 
 def test_service_workers_run_where_their_requests_are_checked_too(
     open_reader: Callable[..., Reader],
-    remote_with: Callable[[EgressPolicy], Reader],
+    open_remote_reader: Callable[[EgressPolicy], Reader],
     page_server: PageServer,
 ) -> None:
     page_server.add("/worker.js", Answer(b"", mime="text/javascript"))
@@ -194,5 +194,5 @@ def test_service_workers_run_where_their_requests_are_checked_too(
             await asyncio.sleep(0.5)
             return await tab.page.title()
 
-    local, outside = open_reader(), remote_with(egress_open_to(page_server.server_port))
+    local, outside = open_reader(), open_remote_reader(egress_open_to(page_server.server_port))
     assert local.wait(title_for(local)) == outside.wait(title_for(outside)) == "registered"

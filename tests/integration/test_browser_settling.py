@@ -14,42 +14,42 @@ from tests.support.pages import Answer, PageServer, html
 pytest_plugins = ["tests.support.browser_fixtures"]
 
 
-def timed(read: Reader, url: str, **options: Any) -> tuple[Any, float]:
+def timed(reader: Reader, url: str, **options: Any) -> tuple[Any, float]:
     began = time.monotonic()
-    page = read(url, **options)
+    page = reader(url, **options)
     return page, time.monotonic() - began
 
 
 @pytest.mark.parametrize("path", ["/script-rendered", "/xhr"])
 def test_a_page_that_scripts_fill_in_is_read_complete(
-    read: Reader, page_server: PageServer, path: str
+    reader: Reader, page_server: PageServer, path: str
 ) -> None:
-    assert "fetched at last" in read.text(page_server.url(path))
+    assert "fetched at last" in reader.text(page_server.url(path))
 
 
 def test_a_page_whose_script_arrives_in_pieces_is_read_complete(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
     script = b"document.getElementById('app').textContent = 'the piece has come, and filled it'"
     page_server.add("/chunk.js", Answer(script, mime="text/javascript", delay=0.25))
-    assert "the piece has come" in read.text(page_server.url("/dynamic-script"))
+    assert "the piece has come" in reader.text(page_server.url("/dynamic-script"))
 
 
 def test_what_load_listeners_and_zero_timers_write_is_read(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
     body = """<!doctype html><p id=a>-<p id=b>-<p>Enough words to be no empty shell of a page.
       <script>
       addEventListener('load', () => { a.textContent = 'A';
         setTimeout(() => b.textContent = 'B') })
       </script>"""
-    assert read.text(page_server.add("/late", body)).split()[:2] == ["A", "B"]
+    assert reader.text(page_server.add("/late", body)).split()[:2] == ["A", "B"]
 
 
-def test_an_idle_page_is_not_waited_for(read: Reader, page_server: PageServer) -> None:
+def test_an_idle_page_is_not_waited_for(reader: Reader, page_server: PageServer) -> None:
     page_server.add("/static", "<title>S</title>" + "<p>Text that needs no script at all." * 20)
-    timed(read, page_server.url("/static"))
-    assert min(timed(read, page_server.url("/static"))[1] for _ in range(3)) < 0.3
+    timed(reader, page_server.url("/static"))
+    assert min(timed(reader, page_server.url("/static"))[1] for _ in range(3)) < 0.3
 
 
 @pytest.mark.parametrize(
@@ -61,41 +61,41 @@ def test_an_idle_page_is_not_waited_for(read: Reader, page_server: PageServer) -
     ],
 )
 def test_a_page_that_is_never_idle_is_read_after_three_seconds_with_a_warning(
-    read: Reader, page_server: PageServer, path: str, what: str
+    reader: Reader, page_server: PageServer, path: str, what: str
 ) -> None:
-    page, seconds = timed(read, page_server.url(path))
+    page, seconds = timed(reader, page_server.url(path))
     assert [what in warning for warning in page["warnings"]] == [True]
     assert page["content"]["sections"]
     assert 3.0 <= seconds < 8.0
 
 
 def test_a_page_whose_timers_never_end_is_read_without_a_warning(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
-    page, seconds = timed(read, page_server.url("/endless-timers"))
+    page, seconds = timed(reader, page_server.url("/endless-timers"))
     assert page["warnings"] == []
     assert seconds < 3.0
 
 
 def test_a_page_that_clears_all_timers_does_not_stop_the_reader(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
-    assert "new" in read.text(page_server.url("/clears-timers"))
+    assert "new" in reader.text(page_server.url("/clears-timers"))
 
 
 @pytest.mark.parametrize("path", ["/redirect", "/script-redirect", "/meta-refresh"])
 def test_a_page_that_redirects_is_read_at_its_final_address(
-    read: Reader, page_server: PageServer, path: str
+    reader: Reader, page_server: PageServer, path: str
 ) -> None:
-    page = read(page_server.url(path))
+    page = reader(page_server.url(path))
     assert (page["url"], page["title"]) == (page_server.url("/plain"), "Plain")
 
 
-def test_a_page_that_reloads_without_end_fails(read: Reader, page_server: PageServer) -> None:
+def test_a_page_that_reloads_without_end_fails(reader: Reader, page_server: PageServer) -> None:
     began = time.monotonic()
     told = []
     try:
-        told = read(page_server.url("/reload-loop"))["warnings"]  # read between two documents
+        told = reader(page_server.url("/reload-loop"))["warnings"]  # read between two documents
     except NavigationFailed as failure:
         told = [failure.message]
     assert ["navigating to other" in line for line in told] == [True]
@@ -106,20 +106,20 @@ def test_a_page_that_reloads_without_end_fails(read: Reader, page_server: PageSe
     ("path", "seconds"), [("/never", 4.0), ("/half", 4.0), ("/busy-loop", 5.0)]
 )
 def test_a_page_that_does_not_load_fails_within_the_timeout_of_the_caller(
-    read: Reader, page_server: PageServer, path: str, seconds: float
+    reader: Reader, page_server: PageServer, path: str, seconds: float
 ) -> None:
     began = time.monotonic()
-    failure = read.failure(page_server.url(path), seconds=seconds)
+    failure = reader.failure(page_server.url(path), seconds=seconds)
     assert isinstance(failure, NavigationTimeout)
     assert failure.retryable
     assert time.monotonic() - began < seconds
-    assert read(page_server.url("/plain"))["title"] == "Plain"
+    assert reader(page_server.url("/plain"))["title"] == "Plain"
 
 
 def test_a_script_that_hangs_after_loading_is_stopped_and_the_page_is_read(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
-    page, seconds = timed(read, page_server.url("/late-busy-loop"))
+    page, seconds = timed(reader, page_server.url("/late-busy-loop"))
     assert page["title"] == "Late"
     assert "It came first." in page["content"]["sections"][0]["text"]
     assert "hung" in page["warnings"][0]
@@ -140,28 +140,28 @@ APPEARS = """<!doctype html><title>W</title><p>start<script>
     ],
 )
 def test_a_condition_is_waited_for(
-    read: Reader, page_server: PageServer, condition: dict[str, str]
+    reader: Reader, page_server: PageServer, condition: dict[str, str]
 ) -> None:
     url = page_server.add("/appears", APPEARS)
-    assert "here now" not in read.text(url)
-    assert "here now" in read.text(url, waitFor=condition)
+    assert "here now" not in reader.text(url)
+    assert "here now" in reader.text(url, waitFor=condition)
 
 
-def test_the_caller_can_wait_until_a_page_is_idle(read: Reader, page_server: PageServer) -> None:
+def test_the_caller_can_wait_until_a_page_is_idle(reader: Reader, page_server: PageServer) -> None:
     body = """<p id=p>0</p><script>let n = 0;
       const t = setInterval(() => { p.textContent = ++n; if (n === 8) clearInterval(t) }, 200)
       </script>"""
     url = page_server.add("/ticks", f"<!doctype html><title>Ticks</title>{body}")
-    assert "8" in read.text(url, waitFor={"type": "stable"})
+    assert "8" in reader.text(url, waitFor={"type": "stable"})
 
 
 def test_a_condition_is_met_on_the_page_that_the_first_one_redirects_to(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
     url = page_server.add(
         "/first", "<p>first<script>setTimeout(() => location = '/plain', 900)</script>"
     )
-    page = read(url, waitFor={"type": "urlContains", "value": "/plain"})
+    page = reader(url, waitFor={"type": "urlContains", "value": "/plain"})
     assert page["title"] == "Plain"
 
 
@@ -175,22 +175,24 @@ def test_a_condition_is_met_on_the_page_that_the_first_one_redirects_to(
     ],
 )
 def test_a_condition_that_is_not_met_in_time_is_a_timeout(
-    read: Reader, page_server: PageServer, condition: dict[str, str]
+    reader: Reader, page_server: PageServer, condition: dict[str, str]
 ) -> None:
     url = page_server.add("/unmet", "<p>text<p hidden>x")
-    failure = read.failure(url, waitFor={**condition, "timeoutMs": 300})
+    failure = reader.failure(url, waitFor={**condition, "timeoutMs": 300})
     assert failure.code == "NAVIGATION_TIMEOUT"
     assert failure.details["waitFor"] == {**condition, "timeoutMs": 300}
 
 
-def test_an_invalid_selector_is_an_invalid_parameter(read: Reader, page_server: PageServer) -> None:
+def test_an_invalid_selector_is_an_invalid_parameter(
+    reader: Reader, page_server: PageServer
+) -> None:
     condition = {"type": "selector", "value": "p[["}
-    failure = read.failure(page_server.url("/plain"), waitFor=condition)
+    failure = reader.failure(page_server.url("/plain"), waitFor=condition)
     assert isinstance(failure, InvalidTarget)
 
 
 def test_functions_that_scripts_patch_still_look_native_and_work(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
     body = """<p id=p></p><script>(async () => {
       const looks = [fetch, setTimeout, clearTimeout, XMLHttpRequest.prototype.send,
@@ -201,19 +203,19 @@ def test_functions_that_scripts_patch_still_look_native_and_work(
       let refused = ''; try { await fetch('http://[') } catch (e) { refused = e.constructor.name }
       const answer = await (await fetch('/data.json')).json();
       p.textContent = [looks, ...names, order, refused, answer.name].join(' ') })()</script>"""
-    text = read.text(page_server.add("/native", f"<!doctype html><title>N</title>{body}"))
+    text = reader.text(page_server.add("/native", f"<!doctype html><title>N</title>{body}"))
     assert "true fetch 1 true xy TypeError x" in text
 
 
 def test_the_ticket_between_reader_and_page_is_not_on_the_page(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
     body = """<p id=p></p><script>p.textContent = 'own: ' + Object.getOwnPropertyNames(window)
       .concat(Object.getOwnPropertySymbols(window).map(String)).filter((n) => /contin/i.test(n))
       + '.'</script><p>Some more words for the page."""
-    assert "own: ." in read.text(page_server.add("/own", f"<!doctype html>{body}"))
+    assert "own: ." in reader.text(page_server.add("/own", f"<!doctype html>{body}"))
 
 
-def test_a_slow_server_is_waited_for(read: Reader, page_server: PageServer) -> None:
+def test_a_slow_server_is_waited_for(reader: Reader, page_server: PageServer) -> None:
     page_server.add("/slow2", html("<title>Slow</title><p>Late, but here.", delay=2.0))
-    assert read(page_server.url("/slow2"))["title"] == "Slow"
+    assert reader(page_server.url("/slow2"))["title"] == "Slow"

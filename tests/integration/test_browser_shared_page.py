@@ -20,7 +20,7 @@ GoOn = Callable[..., Run]
 
 
 @pytest.fixture
-def go_on(worker: WorkerProcess, browser_closed: None) -> GoOn:
+def go_on(worker: WorkerProcess, close_browser: None) -> GoOn:
     """Continue a run after its worker crashed: its steps so far, with their outputs."""
 
     def work(run_id: str, *left: tuple[str, dict[str, Any] | None]) -> Run:
@@ -36,10 +36,10 @@ def go_on(worker: WorkerProcess, browser_closed: None) -> GoOn:
 
 
 @pytest.fixture
-def form(hand_in: HandIn, site: Site) -> str:
+def form(submit_template: HandIn, site: Site) -> str:
     """Create a run that fills one field and submits."""
     field = {"name": "name", "value": "Ada", "locator": words("your name")}
-    return hand_in(
+    return submit_template(
         "submit_and_verify",
         startUrl=site.url("/contact"),
         fields=[field],
@@ -62,10 +62,10 @@ def test_steps_before_a_submit_are_repeated_to_restore_the_page(
 
 
 def test_a_flagged_value_is_filled_in_again_for_the_submit(
-    hand_in: HandIn, go_on: GoOn, site: Site
+    submit_template: HandIn, go_on: GoOn, site: Site
 ) -> None:
     name = {"name": "name", "value": "Ada", "locator": words("your name"), "secret": True}
-    run_id = hand_in("submit_and_verify", startUrl=site.url("/contact"), fields=[name])
+    run_id = submit_template("submit_and_verify", startUrl=site.url("/contact"), fields=[name])
     run = go_on(run_id, DONE, DONE)
     assert run.status == "succeeded", run.error
     assert [sent["name"] for _, sent in site.server.forms] == ["Ada"]
@@ -100,9 +100,9 @@ def test_a_page_that_cannot_be_restored_names_the_step(form: str, go_on: GoOn, s
 
 
 def test_a_list_is_paged_through_again_and_keeps_the_read_pages(
-    hand_in: HandIn, go_on: GoOn, site: Site
+    submit_template: HandIn, go_on: GoOn, site: Site
 ) -> None:
-    run_id = hand_in(
+    run_id = submit_template(
         "paginated_extract",
         startUrl=site.url("/list"),
         pagination={"next": css("#next"), "maxPages": 3},

@@ -36,8 +36,8 @@ def effects(run: Run) -> list[tuple[str, str]]:
     return list(rows.values_list("effect", "status"))
 
 
-def test_a_form_is_filled_by_typing_and_sent_once(carry_out: CarryOut, site: Site) -> None:
-    run = carry_out(
+def test_a_form_is_filled_by_typing_and_sent_once(run_template: CarryOut, site: Site) -> None:
+    run = run_template(
         "submit_and_verify", startUrl=site.url("/contact"), fields=ALL, successIndicator=THANKS
     )
     assert run.status == "succeeded", run.error
@@ -53,8 +53,8 @@ def test_a_form_is_filled_by_typing_and_sent_once(carry_out: CarryOut, site: Sit
     assert effects(run)[-2:] == [("once", "succeeded"), ("read", "succeeded")]
 
 
-def test_the_result_has_names_and_no_values(carry_out: CarryOut, site: Site) -> None:
-    run = carry_out(
+def test_the_result_has_names_and_no_values(run_template: CarryOut, site: Site) -> None:
+    run = run_template(
         "submit_and_verify",
         startUrl=site.url("/contact"),
         fields=[field("name", "zebra-4711", words("your name"))],
@@ -71,10 +71,10 @@ def test_the_result_has_names_and_no_values(carry_out: CarryOut, site: Site) -> 
 
 
 def test_an_indicator_that_is_not_met_keeps_the_page_and_is_no_success(
-    carry_out: CarryOut, site: Site
+    run_template: CarryOut, site: Site
 ) -> None:
     never = {"type": "textIncludes", "value": "Order confirmed", "timeoutMs": 300}
-    run = carry_out(
+    run = run_template(
         "submit_and_verify", startUrl=site.url("/contact"), fields=[NAME], successIndicator=never
     )
     assert (run.status, run.error) == ("partial_success", None)
@@ -84,24 +84,28 @@ def test_an_indicator_that_is_not_met_keeps_the_page_and_is_no_success(
     assert len(site.server.forms) == 1
 
 
-def test_a_form_with_errors_names_the_invalid_field(carry_out: CarryOut, site: Site) -> None:
-    run = carry_out("submit_and_verify", startUrl=site.url("/refusing"), fields=[NAME])
+def test_a_form_with_errors_names_the_invalid_field(run_template: CarryOut, site: Site) -> None:
+    run = run_template("submit_and_verify", startUrl=site.url("/refusing"), fields=[NAME])
     assert run.status == "partial_success", run.error
     assert (run.result["success"], run.result["indicatorMatched"]) == (False, None)
     assert run.warnings == ["“E-mail” is marked as invalid: This address is taken."]
     assert site.server.forms == []
 
 
-def test_a_field_that_the_browser_itself_rejects_is_named(carry_out: CarryOut, site: Site) -> None:
+def test_a_field_that_the_browser_itself_rejects_is_named(
+    run_template: CarryOut, site: Site
+) -> None:
     mail = field("mail", "nobody", words("e-mail"))
-    run = carry_out("submit_and_verify", startUrl=site.url("/contact"), fields=[NAME, mail])
+    run = run_template("submit_and_verify", startUrl=site.url("/contact"), fields=[NAME, mail])
     assert run.status == "partial_success", run.error
     assert "E-mail" in run.warnings[0]
     assert site.server.forms == []
 
 
-def test_a_submit_that_ends_on_an_error_page_is_no_success(carry_out: CarryOut, site: Site) -> None:
-    run = carry_out("submit_and_verify", startUrl=site.url("/crashing"), fields=[NAME])
+def test_a_submit_that_ends_on_an_error_page_is_no_success(
+    run_template: CarryOut, site: Site
+) -> None:
+    run = run_template("submit_and_verify", startUrl=site.url("/crashing"), fields=[NAME])
     assert run.status == "partial_success", run.error
     assert run.result["success"] is False
     assert run.result["finalPage"]["httpStatus"] == 500
@@ -109,9 +113,9 @@ def test_a_submit_that_ends_on_an_error_page_is_no_success(carry_out: CarryOut, 
 
 
 def test_a_page_that_never_answers_is_a_timeout_that_must_not_be_retried(
-    carry_out: CarryOut, site: Site
+    run_template: CarryOut, site: Site
 ) -> None:
-    run = carry_out(
+    run = run_template(
         "submit_and_verify", startUrl=site.url("/lost"), fields=[NAME], timeout_ms=15_000
     )
     error = error_of(run)
@@ -122,9 +126,9 @@ def test_a_page_that_never_answers_is_a_timeout_that_must_not_be_retried(
     )
 
 
-def test_a_missing_field_sends_nothing(carry_out: CarryOut, site: Site) -> None:
+def test_a_missing_field_sends_nothing(run_template: CarryOut, site: Site) -> None:
     fields = [NAME, field("fax", "1", words("fax number"))]
-    run = carry_out("submit_and_verify", startUrl=site.url("/contact"), fields=fields)
+    run = run_template("submit_and_verify", startUrl=site.url("/contact"), fields=fields)
     error = error_of(run)
     assert error["errorCode"] == "ELEMENT_NOT_FOUND"
     assert error["step"] == {"step": 2, "name": "fill fax"}
@@ -133,14 +137,14 @@ def test_a_missing_field_sends_nothing(carry_out: CarryOut, site: Site) -> None:
     assert site.server.forms == []
 
 
-def test_a_missing_option_names_the_existing_options(carry_out: CarryOut, site: Site) -> None:
+def test_a_missing_option_names_the_existing_options(run_template: CarryOut, site: Site) -> None:
     topic = field("topic", "Complaints", words("topic"))
-    run = carry_out("submit_and_verify", startUrl=site.url("/contact"), fields=[topic])
+    run = run_template("submit_and_verify", startUrl=site.url("/contact"), fields=[topic])
     assert error_of(run)["details"]["options"] == ["Sales", "Support"]
 
 
-def test_a_disabled_button_is_not_clicked(carry_out: CarryOut, site: Site) -> None:
-    run = carry_out(
+def test_a_disabled_button_is_not_clicked(run_template: CarryOut, site: Site) -> None:
+    run = run_template(
         "submit_and_verify",
         startUrl=site.url("/contact"),
         fields=[NAME],

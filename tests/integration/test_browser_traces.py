@@ -268,11 +268,11 @@ def test_a_page_that_hangs_loses_its_trace_but_does_not_fail_the_run(
 
 
 def test_the_admin_lists_a_trace_and_it_expires_with_the_other_artifacts(
-    principal: Principal, execute_run: Ended, search: Callable[..., str], boss: Client
+    principal: Principal, execute_run: Ended, search: Callable[..., str], superuser_client: Client
 ) -> None:
     run = execute_run(search(searchField=NOWHERE))
     trace = Artifact.objects.get(run_id=run.id, kind="trace")
-    page = boss.get(f"/admin/runs/run/{run.id}/change/").content.decode()
+    page = superuser_client.get(f"/admin/runs/run/{run.id}/change/").content.decode()
     assert trace.id in page
     assert "trace.zip" in page
     expire_artifacts_of([run.id])

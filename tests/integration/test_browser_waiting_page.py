@@ -29,12 +29,12 @@ PATIENCE_S = 30.0
 
 @pytest.fixture
 def waiting(
-    hand_in: Callable[..., str], worker: WorkerProcess, site: Site, browser_closed: None
+    submit_template: Callable[..., str], worker: WorkerProcess, site: Site, close_browser: None
 ) -> Iterator[Run]:
     """Create a run that has filled its form and waits for confirmation before it submits."""
     create_rule(RuleFields("confirm", tool="submit_form"), actor="t")
     field = {"name": "name", "value": "Ada", "locator": words("your name")}
-    run_id = hand_in(
+    run_id = submit_template(
         "submit_and_verify",
         startUrl=site.url("/contact"),
         fields=[field],
@@ -127,7 +127,7 @@ def test_a_named_session_keeps_its_page_too(
     worker: WorkerProcess,
     principal: Principal,
     site: Site,
-    browser_closed: None,
+    close_browser: None,
 ) -> None:
     create_rule(RuleFields("confirm", tool="submit_form"), actor="t")
     session = create_session(principal=principal, name="kept")["sessionId"]

@@ -164,9 +164,9 @@ def test_expired_bytes_are_listed_by_their_digest_alone(
     assert "content" not in {one["type"] for one in told}
 
 
-def test_a_run_of_another_workspace_has_no_evidence(evidence: Path, stranger: Principal) -> None:
+def test_a_run_of_another_workspace_has_no_evidence(evidence: Path, outsider: Principal) -> None:
     with pytest.raises(RunNotFound):
-        export_evidence(principal=stranger, run_id=Run.objects.get().id)
+        export_evidence(principal=outsider, run_id=Run.objects.get().id)
 
 
 def test_evidence_needs_its_scopes(evidence: Path, principal: Principal) -> None:

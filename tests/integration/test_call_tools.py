@@ -48,8 +48,8 @@ PREVIEW, WRITE = (call("write_to_file", **CONTENT, dryRun=dry) for dry in (True,
 
 
 @pytest.fixture
-def hand_in(principal: Principal, project: Path) -> Callable[..., str]:
-    """Submit calls: `hand_in(call(…), call(…), stopOnError=False)`."""
+def submit_calls(principal: Principal, project: Path) -> Callable[..., str]:
+    """Submit calls: `submit_calls(call(…), call(…), stopOnError=False)`."""
 
     def make(*calls: Call, caller: Principal = principal, **more: Any) -> str:
         return submit_run(
@@ -69,9 +69,9 @@ def ended(run_id: str, idle_worker: WorkerProcess) -> Run:
 
 
 def test_calls_run_in_order_on_the_default_target(
-    hand_in: Callable[..., str], idle_worker: WorkerProcess, project: Path
+    submit_calls: Callable[..., str], idle_worker: WorkerProcess, project: Path
 ) -> None:
-    run = ended(hand_in(PREVIEW, WRITE, call("validate_script", path=SCENE)), idle_worker)
+    run = ended(submit_calls(PREVIEW, WRITE, call("validate_script", path=SCENE)), idle_worker)
     assert run.status == "succeeded", run.error
     results = run.result["results"]
     assert [one["name"] for one in results] == ["write_to_file", "write_to_file", "validate_script"]
@@ -80,9 +80,9 @@ def test_calls_run_in_order_on_the_default_target(
 
 
 def test_a_failed_call_fails_the_run_and_its_code_is_the_cause_code(
-    hand_in: Callable[..., str], idle_worker: WorkerProcess, project: Path
+    submit_calls: Callable[..., str], idle_worker: WorkerProcess, project: Path
 ) -> None:
-    run = ended(hand_in(WRITE, PREVIEW), idle_worker)  # a write without a preview is refused
+    run = ended(submit_calls(WRITE, PREVIEW), idle_worker)  # a write without a preview is refused
     assert (run.status, run.error["errorCode"]) == ("failed", "STEP_EXECUTION_FAILED")
     assert run.error["details"]["causeCode"] == "E_POLICY_VIOLATION"
     assert run.error["step"] == {"step": 0, "name": "1. write_to_file"}
@@ -90,14 +90,14 @@ def test_a_failed_call_fails_the_run_and_its_code_is_the_cause_code(
 
 
 def test_without_stop_on_error_every_call_runs(
-    hand_in: Callable[..., str], idle_worker: WorkerProcess
+    submit_calls: Callable[..., str], idle_worker: WorkerProcess
 ) -> None:
     absent = call("validate_script", path="game/scene/absent.txt")
-    run = ended(hand_in(absent, call("get_runtime_info"), stopOnError=False), idle_worker)
+    run = ended(submit_calls(absent, call("get_runtime_info"), stopOnError=False), idle_worker)
     assert run.status == "partial_success"
     first, second = run.result["results"]
     assert (first["ok"], first["error"]["code"], second["ok"]) == (False, "E_NOT_FOUND", True)
-    run = ended(hand_in(absent, absent, stopOnError=False), idle_worker)
+    run = ended(submit_calls(absent, absent, stopOnError=False), idle_worker)
     assert (run.status, run.error["details"]["causeCode"]) == ("failed", "E_NOT_FOUND")
     assert len(run.error["details"]["items"]) == 2
 
@@ -113,21 +113,24 @@ def test_without_stop_on_error_every_call_runs(
     ],
 )
 def test_an_invalid_call_rejects_the_whole_run(
-    hand_in: Callable[..., str], wrong: Call, told: str
+    submit_calls: Callable[..., str], wrong: Call, told: str
 ) -> None:
     with pytest.raises(InvalidInput, match=told) as refused:
-        hand_in(PREVIEW, wrong)
+        submit_calls(PREVIEW, wrong)
     assert refused.value.message.startswith("inputs.calls.1")
     assert not Run.objects.exists()
 
 
 def test_developer_mode_of_a_command_line_applies_to_its_run_but_not_to_a_retry(
-    hand_in: Callable[..., str], idle_worker: WorkerProcess, project: Path, principal: Principal
+    submit_calls: Callable[..., str],
+    idle_worker: WorkerProcess,
+    project: Path,
+    principal: Principal,
 ) -> None:
     asked = call("get_runtime_info"), call("list_files", path="absent")
     set_local_folder(LocalFolder(project, is_named=True, developer=True))
     try:
-        run_id = hand_in(*asked)
+        run_id = submit_calls(*asked)
     finally:
         set_local_folder(None)
     assert ended(run_id, idle_worker).status == "failed"
@@ -137,13 +140,13 @@ def test_developer_mode_of_a_command_line_applies_to_its_run_but_not_to_a_retry(
     assert {"write_to_file", "execute_command"} <= set(told["tools"])
     script = call("execute_command", scriptName="lint") | {"targetId": step.input["targetId"]}
     with pytest.raises(InvalidInput, match="developer mode"):
-        hand_in(script)
+        submit_calls(script)
     again = retry_run(principal=principal, run_id=run_id).run_id
     assert "developerTarget" not in Run.objects.get(id=again).options
 
 
 def test_a_file_tool_in_a_run_requires_the_scope_of_the_tool(
-    hand_in: Callable[..., str], principal: Principal
+    submit_calls: Callable[..., str], principal: Principal
 ) -> None:
     reader = Principal(
         "token:reader",
@@ -152,17 +155,17 @@ def test_a_file_tool_in_a_run_requires_the_scope_of_the_tool(
         frozenset({"runs:write", "tools:read"}),
         "local",
     )
-    assert hand_in(call("get_runtime_info"), caller=reader)
+    assert submit_calls(call("get_runtime_info"), caller=reader)
     with pytest.raises(Forbidden):
-        hand_in(PREVIEW, caller=reader)
+        submit_calls(PREVIEW, caller=reader)
 
 
 def test_a_page_tool_in_a_run_requires_the_scope_of_the_tool(
-    hand_in: Callable[..., str], principal: Principal
+    submit_calls: Callable[..., str], principal: Principal
 ) -> None:
     runner = replace(principal, scopes=frozenset({"runs:write"}))
     with pytest.raises(Forbidden, match="tools:"):
-        hand_in(call("read_page", url="https://example.com/"), caller=runner)
+        submit_calls(call("read_page", url="https://example.com/"), caller=runner)
     assert not Run.objects.exists()
 
 
@@ -193,9 +196,12 @@ def test_an_approved_call_runs_after_the_secret_key_is_rotated(
 
 
 def test_a_run_keeps_the_default_target_of_its_submit(
-    hand_in: Callable[..., str], idle_worker: WorkerProcess, project: Path, principal: Principal
+    submit_calls: Callable[..., str],
+    idle_worker: WorkerProcess,
+    project: Path,
+    principal: Principal,
 ) -> None:
-    run_id = hand_in(PREVIEW, WRITE)
+    run_id = submit_calls(PREVIEW, WRITE)
     first = ExecutionTarget.objects.get()
     ExecutionTarget.objects.update(is_default=False)
     (project.parent / "other").mkdir()
@@ -213,11 +219,11 @@ def test_a_run_keeps_the_default_target_of_its_submit(
 
 
 def test_a_write_waits_for_a_person_and_earlier_calls_do_not_run_again(
-    hand_in: Callable[..., str], idle_worker: WorkerProcess, project: Path
+    submit_calls: Callable[..., str], idle_worker: WorkerProcess, project: Path
 ) -> None:
     create_rule(RuleFields("confirm", tool="replace_in_file"), actor="test")
     change = call("replace_in_file", path="game/scene/start.txt", find="none", replace="x.png")
-    run = ended(hand_in(PREVIEW, WRITE, change), idle_worker)
+    run = ended(submit_calls(PREVIEW, WRITE, change), idle_worker)
     assert (run.status, run.waiting_for["type"]) == ("running", "confirmation")
     (project / SCENE).unlink()
     confirm(decision_id=Decision.objects.get().id, by="admin:ann", how="admin")
@@ -228,9 +234,9 @@ def test_a_write_waits_for_a_person_and_earlier_calls_do_not_run_again(
 
 
 def test_a_write_interrupted_by_a_lost_worker_is_not_repeated(
-    hand_in: Callable[..., str], idle_worker: WorkerProcess, project: Path
+    submit_calls: Callable[..., str], idle_worker: WorkerProcess, project: Path
 ) -> None:
-    run_id = hand_in(PREVIEW, WRITE)
+    run_id = submit_calls(PREVIEW, WRITE)
     RunStep.objects.filter(run_id=run_id, index=0).update(status="succeeded", output={"ok": True})
     RunStep.objects.filter(run_id=run_id, index=1).update(status="started", attempts=1)
     run = ended(run_id, idle_worker)
@@ -277,10 +283,10 @@ CALLS = ("tool.called", "tool.succeeded", "tool.failed")
 
 
 def test_a_failed_call_is_audited_as_failed_though_its_step_succeeded(
-    hand_in: Callable[..., str], idle_worker: WorkerProcess
+    submit_calls: Callable[..., str], idle_worker: WorkerProcess
 ) -> None:
     absent = call("validate_script", path="game/scene/absent.txt")
-    run = ended(hand_in(absent, call("get_runtime_info"), stopOnError=False), idle_worker)
+    run = ended(submit_calls(absent, call("get_runtime_info"), stopOnError=False), idle_worker)
     rows = audited(run.id, *CALLS)
     assert [one["action"] for one in rows] == [
         "tool.called",
@@ -294,19 +300,19 @@ def test_a_failed_call_is_audited_as_failed_though_its_step_succeeded(
 
 @pytest.mark.parametrize("stops", [True, False])
 def test_a_denied_call_has_no_called_event(
-    hand_in: Callable[..., str], idle_worker: WorkerProcess, stops: bool
+    submit_calls: Callable[..., str], idle_worker: WorkerProcess, stops: bool
 ) -> None:
     create_rule(RuleFields("deny", tool="write_to_file"), actor="test")
-    run = ended(hand_in(PREVIEW, call("get_runtime_info"), stopOnError=stops), idle_worker)
+    run = ended(submit_calls(PREVIEW, call("get_runtime_info"), stopOnError=stops), idle_worker)
     called = [] if stops else ["get_runtime_info"]
     assert [one["tool"] for one in audited(run.id, "tool.called")] == called
     assert [one["tool"] for one in audited(run.id, "policy.denied")] == ["write_to_file"]
 
 
 def test_a_write_is_audited_before_and_after(
-    hand_in: Callable[..., str], idle_worker: WorkerProcess
+    submit_calls: Callable[..., str], idle_worker: WorkerProcess
 ) -> None:
-    run = ended(hand_in(PREVIEW, WRITE, WRITE), idle_worker)
+    run = ended(submit_calls(PREVIEW, WRITE, WRITE), idle_worker)
     rows = audited(run.id, *CALLS)
     assert [one["action"] for one in rows] == [
         "tool.called",
@@ -324,18 +330,21 @@ def test_a_write_is_audited_before_and_after(
 
 
 def test_a_step_may_take_as_long_as_the_timeout_of_its_tool(
-    hand_in: Callable[..., str], idle_worker: WorkerProcess, monkeypatch: pytest.MonkeyPatch
+    submit_calls: Callable[..., str], idle_worker: WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for tool in list_tools():
         assert CallTools().step_limit_ms({"tool": tool.name}) > tool.timeout_ms
     monkeypatch.setattr(CallTools, "step_timeout_ms", 1)
-    assert ended(hand_in(call("list_files", path="game/scene")), idle_worker).status == "succeeded"
+    assert (
+        ended(submit_calls(call("list_files", path="game/scene")), idle_worker).status
+        == "succeeded"
+    )
 
 
 def test_a_read_is_audited_before_and_after(
-    hand_in: Callable[..., str], idle_worker: WorkerProcess
+    submit_calls: Callable[..., str], idle_worker: WorkerProcess
 ) -> None:
-    run = ended(hand_in(call("list_files", path="game/scene")), idle_worker)
+    run = ended(submit_calls(call("list_files", path="game/scene")), idle_worker)
     begun, over = audited(run.id, *CALLS)
     assert (begun["action"], over["action"]) == ("tool.called", "tool.succeeded")
     assert begun["callId"] == over["callId"]
@@ -344,7 +353,7 @@ def test_a_read_is_audited_before_and_after(
 
 @pytest.mark.parametrize("asked", [PREVIEW, call("read_file", path="game/scene/start.txt")])
 def test_a_call_is_audited_though_its_step_was_never_recorded(
-    hand_in: Callable[..., str],
+    submit_calls: Callable[..., str],
     idle_worker: WorkerProcess,
     monkeypatch: pytest.MonkeyPatch,
     asked: Call,
@@ -353,16 +362,16 @@ def test_a_call_is_audited_though_its_step_was_never_recorded(
         raise LeaseLost(row.run_id)
 
     monkeypatch.setattr("runs.journal.step_records.succeeded", lose_the_lease)
-    run = ended(hand_in(asked), idle_worker)
+    run = ended(submit_calls(asked), idle_worker)
     assert run.status == "running"
     (begun,) = audited(run.id, *CALLS)
     assert (begun["action"], begun["path"]) == ("tool.called", asked["args"]["path"])
 
 
 def test_a_call_fails_when_its_target_is_disabled_after_the_submit(
-    hand_in: Callable[..., str], idle_worker: WorkerProcess
+    submit_calls: Callable[..., str], idle_worker: WorkerProcess
 ) -> None:
-    run_id = hand_in(PREVIEW)
+    run_id = submit_calls(PREVIEW)
     ExecutionTarget.objects.update(enabled=False)
     run = ended(run_id, idle_worker)
     assert run.error["details"]["causeCode"] == "E_TOOL_DISABLED"
@@ -370,11 +379,14 @@ def test_a_call_fails_when_its_target_is_disabled_after_the_submit(
 
 
 def test_a_large_output_is_truncated_in_its_step_and_complete_in_an_artifact(
-    hand_in: Callable[..., str], idle_worker: WorkerProcess, project: Path, principal: Principal
+    submit_calls: Callable[..., str],
+    idle_worker: WorkerProcess,
+    project: Path,
+    principal: Principal,
 ) -> None:
     text = "海:b;\n" * 50_000
     (project / "game/scene/long.txt").write_text(text)
-    run = ended(hand_in(*[call("read_file", path="game/scene/long.txt")] * 3), idle_worker)
+    run = ended(submit_calls(*[call("read_file", path="game/scene/long.txt")] * 3), idle_worker)
     assert run.status == "succeeded", run.error
     for step in run.steps.all():
         kept = step.output

@@ -107,11 +107,11 @@ def test_a_run_that_waits_for_a_person_can_be_canceled(
 
 
 def test_a_run_of_another_workspace_is_not_found_and_not_canceled(
-    submit: Submit, stranger: Principal
+    submit: Submit, outsider: Principal
 ) -> None:
     run_id = submit()
     with pytest.raises(RunNotFound):
-        cancel_run(principal=stranger, run_id=run_id)
+        cancel_run(principal=outsider, run_id=run_id)
     assert fresh(run_id).status == "queued"
 
 

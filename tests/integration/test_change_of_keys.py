@@ -52,9 +52,9 @@ def test_a_token_is_valid_until_its_key_is_removed(principal: Principal) -> None
 
 
 def test_a_waiting_run_resumes_with_an_approval_under_the_old_key(
-    worker: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
+    worker: WorkerProcess, submit_calls: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
-    run = call("note:a,risk:b", effect="once")
+    run = submit_calls("note:a,risk:b", effect="once")
     worker.work()
     say(run)
     with new_key_first():

@@ -19,8 +19,8 @@ from tests.support.continuity import HARMLESS, KNOWN, PATH, RISKY, Say
 pytest_plugins = ["tests.support.chat_fixtures"]
 
 
-def test_a_harmless_message_with_all_slots_gets_mode_act(tell: Say) -> None:
-    answer = tell(HARMLESS)
+def test_a_harmless_message_with_all_slots_gets_mode_act(send_chat: Say) -> None:
+    answer = send_chat(HARMLESS)
     trace = answer["trace"]
     assert (trace["mode"], trace["task_type"]) == ("act", "execution")
     assert trace["l4_gate"] == {
@@ -35,8 +35,8 @@ def test_a_harmless_message_with_all_slots_gets_mode_act(tell: Say) -> None:
     assert not Confirmation.objects.exists()
 
 
-def test_missing_slots_lead_to_questions_and_no_decision(tell: Say) -> None:
-    answer = tell(RISKY, slots={})
+def test_missing_slots_lead_to_questions_and_no_decision(send_chat: Say) -> None:
+    answer = send_chat(RISKY, slots={})
     assert answer["trace"]["mode"] == "clarify_first"
     assert answer["trace"]["missing_slots"] == list(KNOWN)
     assert len(answer["asked_questions"]) == 3
@@ -48,11 +48,11 @@ def test_missing_slots_lead_to_questions_and_no_decision(tell: Say) -> None:
     assert Conversation.objects.count() == 1
 
 
-def test_answers_in_the_session_fill_the_missing_slots(tell: Say) -> None:
-    asked = tell(RISKY, slots={})
+def test_answers_in_the_session_fill_the_missing_slots(send_chat: Say) -> None:
+    asked = send_chat(RISKY, slots={})
     session = asked["session_id"]
-    tell("1. staging 2. the orders table", slots={}, session_id=session)
-    answer = tell("No row is left in it", slots={}, session_id=session)
+    send_chat("1. staging 2. the orders table", slots={}, session_id=session)
+    answer = send_chat("No row is left in it", slots={}, session_id=session)
     assert answer["trace"]["l4_gate"]["hit"]
     decision = Decision.objects.get()
     assert decision.arguments["message"] == RISKY
@@ -63,23 +63,23 @@ def test_answers_in_the_session_fill_the_missing_slots(tell: Say) -> None:
     }
 
 
-def test_a_new_request_discards_open_questions(tell: Say) -> None:
-    session = tell(RISKY, slots={})["session_id"]
-    answer = tell("What is an index?", slots={}, session_id=session)
+def test_a_new_request_discards_open_questions(send_chat: Say) -> None:
+    session = send_chat(RISKY, slots={})["session_id"]
+    answer = send_chat("What is an index?", slots={}, session_id=session)
     assert answer["trace"]["task_type"] == "concept_exploration"
     assert answer["trace"]["mode"] == "act"
     assert Conversation.objects.get().asked == []
 
 
-def test_a_session_belongs_to_its_user(tell: Say) -> None:
-    session = tell(RISKY, slots={})["session_id"]
-    other = tell("staging", slots={}, session_id=session, user_id="bob")
+def test_a_session_belongs_to_its_user(send_chat: Say) -> None:
+    session = send_chat(RISKY, slots={})["session_id"]
+    other = send_chat("staging", slots={}, session_id=session, user_id="bob")
     assert other["trace"]["mode"] == "clarify_first"
     assert Conversation.objects.filter(session_id=session).count() == 2
 
 
-def test_a_risky_message_waits_for_a_person(tell: Say) -> None:
-    answer = tell(RISKY)
+def test_a_risky_message_waits_for_a_person(send_chat: Say) -> None:
+    answer = send_chat(RISKY)
     asked = answer["trace"]["high_risk_confirmation"]
     confirmation = Confirmation.objects.get()
     assert answer["trace"]["mode"] == "confirm"
@@ -93,50 +93,50 @@ def test_a_risky_message_waits_for_a_person(tell: Say) -> None:
 
 
 @override_settings(CONFIRM_DELIVERY="out_of_band")
-def test_out_of_band_delivery_returns_no_token(tell: Say) -> None:
-    asked = tell(RISKY)["trace"]["high_risk_confirmation"]
+def test_out_of_band_delivery_returns_no_token(send_chat: Say) -> None:
+    asked = send_chat(RISKY)["trace"]["high_risk_confirmation"]
     assert asked.keys() == {"required", "confirmation_id", "expires_at"}
 
 
-def test_the_gate_overrides_the_score_and_slots_alone_do_not_trigger_it(tell: Say) -> None:
+def test_the_gate_overrides_the_score_and_slots_alone_do_not_trigger_it(send_chat: Say) -> None:
     slots = {**KNOWN, "environment": "production", "target": "delete all customers"}
-    assert tell(HARMLESS, slots=slots)["trace"]["mode"] == "act"
-    deploy = tell("Deploy build 42.", slots=slots)["trace"]
+    assert send_chat(HARMLESS, slots=slots)["trace"]["mode"] == "act"
+    deploy = send_chat("Deploy build 42.", slots=slots)["trace"]
     assert deploy["mode"] == "confirm"
     assert deploy["l4_gate"]["reason"].startswith("production")
 
 
-def test_the_gate_also_checks_answers_to_questions(tell: Say) -> None:
-    session = tell("Tidy up the project.", slots={})["session_id"]
-    tell("1. staging 2. the project", slots={}, session_id=session)
-    answer = tell("3. drop the database afterwards", slots={}, session_id=session)
+def test_the_gate_also_checks_answers_to_questions(send_chat: Say) -> None:
+    session = send_chat("Tidy up the project.", slots={})["session_id"]
+    send_chat("1. staging 2. the project", slots={}, session_id=session)
+    answer = send_chat("3. drop the database afterwards", slots={}, session_id=session)
     assert answer["trace"]["mode"] in ("confirm", "clarify_first")
-    tell("done", slots=KNOWN, session_id=session)
+    send_chat("done", slots=KNOWN, session_id=session)
     assert not Decision.objects.filter(mode="act", arguments__message="Tidy up the project.")
 
 
-def test_the_gate_hits_on_similarity_to_an_earlier_l4_event_only(tell: Say) -> None:
-    first = tell(HARMLESS)
+def test_the_gate_hits_on_similarity_to_an_earlier_l4_event_only(send_chat: Say) -> None:
+    first = send_chat(HARMLESS)
     assert first["trace"]["l4_gate"]["top"] == 0.0
     Event.objects.filter(pk=first["trace"]["entry_id"]).update(layer="L4")
-    again = tell(f"{HARMLESS} Please.")["trace"]["l4_gate"]
+    again = send_chat(f"{HARMLESS} Please.")["trace"]["l4_gate"]
     assert again["hit"]
     assert again["top"] >= 0.85
     assert again["reason"].startswith("similar_to_l4_event")
-    assert not tell("Compile the documentation.")["trace"]["l4_gate"]["hit"]
+    assert not send_chat("Compile the documentation.")["trace"]["l4_gate"]["hit"]
 
 
-def test_the_events_of_another_user_are_not_read(tell: Say) -> None:
-    tell(HARMLESS, user_id="bob")
+def test_the_events_of_another_user_are_not_read(send_chat: Say) -> None:
+    send_chat(HARMLESS, user_id="bob")
     Event.objects.update(layer="L4")
-    assert tell(HARMLESS)["trace"]["l4_gate"]["top"] == 0.0
+    assert send_chat(HARMLESS)["trace"]["l4_gate"]["top"] == 0.0
 
 
 def test_similar_failures_lower_the_score_of_a_later_message(
-    principal: Principal, tell: Say
+    principal: Principal, send_chat: Say
 ) -> None:
     for _ in range(3):
-        failed = tell(HARMLESS)["decision_id"]
+        failed = send_chat(HARMLESS)["decision_id"]
         call = {
             "decision_id": failed,
             "user_id": "alice",
@@ -145,20 +145,24 @@ def test_similar_failures_lower_the_score_of_a_later_message(
             "failure_type": "repeat_error",
         }
         report_outcome(principal=principal, call=call)
-    answer = tell(HARMLESS)
+    answer = send_chat(HARMLESS)
     trace = answer["trace"]
     assert trace["matched_failure_types"] == ["repeat_error"]
     assert trace["feature_penalty"] == pytest.approx(9.0, abs=0.01)
     assert trace["continuity_failures"][0]["failure_type"] == "repeat_error"
     assert trace["mode"] == "clarify"
     assert answer["decision"]["score"] < 0
-    assert tell("Compile the documentation.")["trace"]["matched_failure_types"] == []
+    assert send_chat("Compile the documentation.")["trace"]["matched_failure_types"] == []
 
 
-def test_a_matching_success_path_raises_the_predicted_gain(principal: Principal, tell: Say) -> None:
-    plain = tell("Read the notes of the release.")
+def test_a_matching_success_path_raises_the_predicted_gain(
+    principal: Principal, send_chat: Say
+) -> None:
+    plain = send_chat("Read the notes of the release.")
     put_success_path(principal=principal, call={"user_id": "alice", **PATH})
-    answer = tell("Read the notes of the release.", slots={**KNOWN, "url": "https://example.com"})
+    answer = send_chat(
+        "Read the notes of the release.", slots={**KNOWN, "url": "https://example.com"}
+    )
     best = answer["trace"]["best_success_path"]
     assert (plain["trace"]["best_success_path"], best["name"]) == (None, PATH["name"])
     assert best["retrieval_score"] > 4
@@ -167,9 +171,9 @@ def test_a_matching_success_path_raises_the_predicted_gain(principal: Principal,
     assert PATH["name"] in answer["response"]
 
 
-def test_the_score_is_the_sum_of_its_parts(tell: Say) -> None:
-    tell(RISKY)
-    answer = tell(RISKY)
+def test_the_score_is_the_sum_of_its_parts(send_chat: Say) -> None:
+    send_chat(RISKY)
+    answer = send_chat(RISKY)
     parts, trace = answer["decision"], answer["trace"]
     total = parts["predicted_gain"] - parts["predicted_risk"] - parts["memory_penalty"]
     total -= parts["uncertainty_penalty"] + trace["feature_penalty"]
@@ -177,8 +181,8 @@ def test_the_score_is_the_sum_of_its_parts(tell: Say) -> None:
     assert parts["score"] == pytest.approx(total, abs=0.001)
 
 
-def test_a_decision_writes_one_row_of_each_kind(tell: Say) -> None:
-    answer = tell(HARMLESS)
+def test_a_decision_writes_one_row_of_each_kind(send_chat: Say) -> None:
+    answer = send_chat(HARMLESS)
     trace = answer["trace"]
     decision, event, outcome = Decision.objects.get(), Event.objects.get(), Outcome.objects.get()
     assert (decision.pk, event.pk, outcome.pk) == (
@@ -193,9 +197,9 @@ def test_a_decision_writes_one_row_of_each_kind(tell: Say) -> None:
     assert decision.trace == trace
 
 
-def test_no_row_contains_a_secret_or_the_token(tell: Say) -> None:
+def test_no_row_contains_a_secret_or_the_token(send_chat: Say) -> None:
     secret = "sk-" + "a1B2" * 12
-    answer = tell(f"Put the API key {secret} into the readme.")
+    answer = send_chat(f"Put the API key {secret} into the readme.")
     token = answer["trace"]["high_risk_confirmation"]["confirm_token"]
     kept = [
         str(row)
@@ -205,30 +209,30 @@ def test_no_row_contains_a_secret_or_the_token(tell: Say) -> None:
     assert not [row for row in kept if token in row or secret in row]
 
 
-def test_the_reply_is_in_the_language_of_the_message(tell: Say) -> None:
-    assert "需要先由人确认" in tell("把生产库的订单表删了")["response"]
-    assert "confirmation" in tell(RISKY)["response"]
+def test_the_reply_is_in_the_language_of_the_message(send_chat: Say) -> None:
+    assert "需要先由人确认" in send_chat("把生产库的订单表删了")["response"]
+    assert "confirmation" in send_chat(RISKY)["response"]
 
 
-def test_a_hint_is_one_question_and_stops_after_the_user_understood(tell: Say) -> None:
+def test_a_hint_is_one_question_and_stops_after_the_user_understood(send_chat: Say) -> None:
     message = "As a founder I must accept the offer and read the notes."
-    first = tell(message, session_id="s")
+    first = send_chat(message, session_id="s")
     question = first["trace"]["reality_first"]["question"]
     assert first["trace"]["reality_first"]["intervention"] == "hint"
     assert question in first["response"]
-    tell("Understood, thanks.", session_id="s")
-    assert tell(message, session_id="s")["trace"]["reality_first"]["intervention"] == "none"
+    send_chat("Understood, thanks.", session_id="s")
+    assert send_chat(message, session_id="s")["trace"]["reality_first"]["intervention"] == "none"
 
 
 @pytest.mark.parametrize("message", [" ", "\n\t", "删" * 30_000])
-def test_an_empty_or_too_long_message_is_refused(tell: Say, message: str) -> None:
+def test_an_empty_or_too_long_message_is_refused(send_chat: Say, message: str) -> None:
     with pytest.raises(InvalidInput, match="message"):
-        tell(message)
+        send_chat(message)
     assert not Conversation.objects.exists()
 
 
 def test_a_credential_acts_only_for_its_users_and_refusals_are_audited(
-    principal: Principal, tell: Say
+    principal: Principal, send_chat: Say
 ) -> None:
     bound = Principal(
         "token:bound",
@@ -240,7 +244,7 @@ def test_a_credential_acts_only_for_its_users_and_refusals_are_audited(
     )
     call = {"message": HARMLESS, "idempotency_key": "k"}
     told = set()
-    tell(HARMLESS)
+    send_chat(HARMLESS)
     for user_id in ("alice", "nobody"):
         with pytest.raises(ForbiddenUser) as refused:
             asyncio.run(chat(principal=bound, call={**call, "user_id": user_id}))
@@ -262,8 +266,8 @@ def test_chat_requires_its_scope(principal: Principal) -> None:
         asyncio.run(chat(principal=reader, call=call))
 
 
-def test_an_old_failure_weighs_less(principal: Principal, tell: Say) -> None:
-    failed = tell(HARMLESS)["decision_id"]
+def test_an_old_failure_weighs_less(principal: Principal, send_chat: Say) -> None:
+    failed = send_chat(HARMLESS)["decision_id"]
     call = {
         "decision_id": failed,
         "user_id": "alice",
@@ -275,4 +279,4 @@ def test_an_old_failure_weighs_less(principal: Principal, tell: Say) -> None:
     Outcome.objects.filter(decision_id=failed).update(
         reported_at=datetime.now(UTC) - timedelta(days=30)
     )
-    assert tell(HARMLESS)["trace"]["feature_penalty"] == pytest.approx(1.5, abs=0.01)
+    assert send_chat(HARMLESS)["trace"]["feature_penalty"] == pytest.approx(1.5, abs=0.01)

@@ -42,47 +42,47 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]
 
 
 def test_a_message_is_evaluated_again_after_another_one_in_its_new_session(
-    tell: Say, meanwhile: Callable[..., None]
+    send_chat: Say, meanwhile: Callable[..., None]
 ) -> None:
-    meanwhile(partial(tell, "How would I empty the orders table?", session_id="s"))
-    assert tell("Yes, do it.", session_id="s")["trace"]["mode"] == "confirm"
+    meanwhile(partial(send_chat, "How would I empty the orders table?", session_id="s"))
+    assert send_chat("Yes, do it.", session_id="s")["trace"]["mode"] == "confirm"
 
 
 def test_a_message_is_evaluated_again_after_another_one_in_its_known_session(
-    tell: Say, meanwhile: Callable[..., None]
+    send_chat: Say, meanwhile: Callable[..., None]
 ) -> None:
-    tell(HARMLESS, session_id="s")
-    meanwhile(partial(tell, "How would I empty the orders table?", session_id="s"))
-    assert tell("Yes, do it.", session_id="s")["trace"]["mode"] == "confirm"
+    send_chat(HARMLESS, session_id="s")
+    meanwhile(partial(send_chat, "How would I empty the orders table?", session_id="s"))
+    assert send_chat("Yes, do it.", session_id="s")["trace"]["mode"] == "confirm"
     assert Decision.objects.count() == 3
 
 
 @pytest.mark.parametrize("before", [0, 1])
 def test_an_l4_event_of_another_session_recorded_meanwhile_counts(
-    tell: Say, meanwhile: Callable[..., None], before: int
+    send_chat: Say, meanwhile: Callable[..., None], before: int
 ) -> None:
     def grave() -> None:
-        entry = tell(HARMLESS, session_id="other")["trace"]["entry_id"]
+        entry = send_chat(HARMLESS, session_id="other")["trace"]["entry_id"]
         Event.objects.filter(pk=entry).update(layer="L4")
 
     for _ in range(before):
-        tell("Read the notes.")
+        send_chat("Read the notes.")
     meanwhile(grave)
-    gate = tell(HARMLESS, session_id="s")["trace"]["l4_gate"]
+    gate = send_chat(HARMLESS, session_id="s")["trace"]["l4_gate"]
     assert (gate["hit"], gate["top"]) == (True, 1.0)
 
 
 def test_a_key_used_meanwhile_returns_the_stored_answer(
-    tell: Say, meanwhile: Callable[..., None]
+    send_chat: Say, meanwhile: Callable[..., None]
 ) -> None:
     first: list[dict[str, Any]] = []
-    meanwhile(lambda: first.append(tell(HARMLESS, idempotency_key="one")))
-    assert tell(HARMLESS, idempotency_key="one") == first[0]
+    meanwhile(lambda: first.append(send_chat(HARMLESS, idempotency_key="one")))
+    assert send_chat(HARMLESS, idempotency_key="one") == first[0]
     assert Decision.objects.count() == ChatAnswer.objects.count() == 1
 
 
 def test_no_text_is_evaluated_while_the_user_is_locked(
-    tell: Say, monkeypatch: pytest.MonkeyPatch
+    send_chat: Say, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[tuple[str, bool]] = []
 
@@ -102,8 +102,8 @@ def test_no_text_is_evaluated_while_the_user_is_locked(
         (retrieval, "similarity"),
     ):
         watched(module, name)
-    tell(HARMLESS)
-    tell(HARMLESS)
+    send_chat(HARMLESS)
+    send_chat(HARMLESS)
     assert {name for name, _ in done} == {"find_risk", "redact", "signature", "similarity"}
     assert [one for one in done if one[1]] == []
     assert sum(name == "find_risk" for name, _ in done) == 2
@@ -124,9 +124,9 @@ def test_a_decision_takes_few_statements_and_fewer_under_the_lock(principal: Pri
     assert (len(sent), sum(sent)) == (16, 9)
 
 
-def test_many_threads_read_a_users_past_once(tell: Say, principal: Principal) -> None:
+def test_many_threads_read_a_users_past_once(send_chat: Say, principal: Principal) -> None:
     for number in range(30):
-        tell(f"Count the rows of table {number}.")
+        send_chat(f"Count the rows of table {number}.")
     owner, past = Owner(principal.tenant_id, principal.workspace_id, "alice"), UserSignatures()
     wanted = signature(HARMLESS)
     before = sys.getswitchinterval()
@@ -142,18 +142,18 @@ def test_many_threads_read_a_users_past_once(tell: Say, principal: Principal) ->
 
 @pytest.mark.parametrize("intent", ["123", "[1]", "null", '{"a": 1}', "true"])
 def test_an_intent_that_looks_like_json_is_a_text(
-    tell: Say, principal: Principal, intent: str
+    send_chat: Say, principal: Principal, intent: str
 ) -> None:
     path = {**PATH, "intent": intent, "name": "n"}
     put_success_path(principal=principal, call={"user_id": "alice", **path})
-    assert tell(f"{intent} {intent}")["trace"]["best_success_path"]["name"] == "n"
+    assert send_chat(f"{intent} {intent}")["trace"]["best_success_path"]["name"] == "n"
 
 
 def test_the_best_matching_of_many_success_paths_is_returned(
-    tell: Say, principal: Principal
+    send_chat: Say, principal: Principal
 ) -> None:
     for number in range(30):
         path = {**PATH, "intent": f"Count the rows of table {number}", "name": f"way {number}"}
         put_success_path(principal=principal, call={"user_id": "alice", **path})
-    best = tell("Count the rows of table 17")["trace"]["best_success_path"]
+    best = send_chat("Count the rows of table 17")["trace"]["best_success_path"]
     assert best["name"] == "way 17"

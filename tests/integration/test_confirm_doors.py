@@ -26,9 +26,9 @@ MakeClient = Callable[..., Client]
 
 
 @pytest.fixture
-def waiting(worker: WorkerProcess, call: Callable[..., Run]) -> Run:
+def waiting(worker: WorkerProcess, submit_calls: Callable[..., Run]) -> Run:
     """Return a run that waits for a person."""
-    run = call("risk:<script>b</script>")
+    run = submit_calls("risk:<script>b</script>")
     worker.work()
     return fresh(run)
 
@@ -49,34 +49,34 @@ def status() -> str:
     return Confirmation.objects.get().status
 
 
-def test_the_inbox_shows_waiting_decisions(boss: Client, waiting: Run) -> None:
-    shown = boss.get("/admin/decisions/decision/?status=waiting").content.decode()
+def test_the_inbox_shows_waiting_decisions(superuser_client: Client, waiting: Run) -> None:
+    shown = superuser_client.get("/admin/decisions/decision/?status=waiting").content.decode()
     assert "test_risk" in shown
     assert "it is risky" in shown
-    one = boss.get(page(waiting, "change")).content.decode()
+    one = superuser_client.get(page(waiting, "change")).content.decode()
     assert "&lt;script&gt;b" in one
     assert "<script>b" not in one
     assert "rule_" in one
 
 
 def test_a_run_resumes_when_a_person_confirms_it_in_the_inbox(
-    boss: Client, waiting: Run, worker: WorkerProcess, notes: Callable[[], str]
+    superuser_client: Client, waiting: Run, worker: WorkerProcess, notes: Callable[[], str]
 ) -> None:
-    assert boss.post(page(waiting, "confirm")).status_code == 302
+    assert superuser_client.post(page(waiting, "confirm")).status_code == 302
     worker.work()
     assert (fresh(waiting).status, notes()) == ("succeeded", "<script>b</script>")
     entry = AuditEntry.objects.get(action="confirmation.confirmed")
     assert (entry.actor, entry.metadata["how"]) == ("admin:boss", "admin")
 
 
-def test_a_get_of_an_inbox_action_does_nothing(boss: Client, waiting: Run) -> None:
+def test_a_get_of_an_inbox_action_does_nothing(superuser_client: Client, waiting: Run) -> None:
     for deed in ("confirm", "refuse"):
-        assert boss.get(page(waiting, deed)).status_code == 405
+        assert superuser_client.get(page(waiting, deed)).status_code == 405
     assert status() == "waiting"
 
 
-def test_a_user_with_view_permission_cannot_decide(staff: MakeClient, waiting: Run) -> None:
-    viewer = staff("decisions.view_decision")
+def test_a_user_with_view_permission_cannot_decide(staff_client: MakeClient, waiting: Run) -> None:
+    viewer = staff_client("decisions.view_decision")
     shown = viewer.get(page(waiting, "change")).content.decode()
     assert "/confirm/" not in shown
     for deed in ("confirm", "refuse"):
@@ -89,18 +89,18 @@ def test_an_anonymous_user_cannot_decide_in_the_inbox(waiting: Run) -> None:
     assert status() == "waiting"
 
 
-def test_a_cross_site_post_is_refused(boss: Client, waiting: Run) -> None:
+def test_a_cross_site_post_is_refused(superuser_client: Client, waiting: Run) -> None:
     strict = Client(enforce_csrf_checks=True)
-    strict.cookies = boss.cookies
+    strict.cookies = superuser_client.cookies
     assert strict.post(page(waiting, "confirm")).status_code == 403
     assert Client(enforce_csrf_checks=True).post(link(), {"answer": "confirm"}).status_code == 403
     assert status() == "waiting"
 
 
-def test_a_late_post_shows_the_earlier_decision(boss: Client, waiting: Run) -> None:
+def test_a_late_post_shows_the_earlier_decision(superuser_client: Client, waiting: Run) -> None:
     number = asked(waiting)
     refuse(decision_id=number, by="admin:ann", how="admin")
-    answer = boss.post(f"/admin/decisions/decision/{number}/confirm/", follow=True)
+    answer = superuser_client.post(f"/admin/decisions/decision/{number}/confirm/", follow=True)
     assert f"Decision {number} is refused already." in answer.content.decode()
     assert status() == "refused"
 
@@ -123,9 +123,9 @@ def test_a_link_sends_its_address_as_referrer_to_its_own_site_alone(waiting: Run
 
 
 def test_a_link_can_refuse_and_records_the_signed_in_user(
-    boss: Client, waiting: Run, worker: WorkerProcess
+    superuser_client: Client, waiting: Run, worker: WorkerProcess
 ) -> None:
-    boss.post(link(), {"answer": "refuse"})
+    superuser_client.post(link(), {"answer": "refuse"})
     worker.work()
     assert (fresh(waiting).error or {})["details"]["because"] == "refused"
     assert Confirmation.objects.get().decided_by == "admin:boss"
@@ -215,12 +215,14 @@ def words(principal: Principal) -> Decision:
     return decision
 
 
-def test_every_page_shows_the_message_to_confirm(boss: Client, words: Decision) -> None:
+def test_every_page_shows_the_message_to_confirm(superuser_client: Client, words: Decision) -> None:
     inbox = f"/admin/decisions/decision/{words.pk}/change/"
     for address in (link(), inbox, "/admin/decisions/decision/?status=waiting"):
-        assert "Delete the &lt;b&gt;orders" in boss.get(address).content.decode(), address
-    assert "Message:" in boss.get(link()).content.decode()
-    assert ">Message<" in boss.get(inbox).content.decode()
+        assert "Delete the &lt;b&gt;orders" in superuser_client.get(address).content.decode(), (
+            address
+        )
+    assert "Message:" in superuser_client.get(link()).content.decode()
+    assert ">Message<" in superuser_client.get(inbox).content.decode()
 
 
 def test_the_command_prints_the_message_before_it_decides(
@@ -235,41 +237,41 @@ def test_the_command_prints_the_message_before_it_decides(
     assert '"message": "Delete the <b>orders</b> table"' in told.getvalue()
 
 
-def test_the_dashboard_lists_waiting_decisions(boss: Client, waiting: Run) -> None:
+def test_the_dashboard_lists_waiting_decisions(superuser_client: Client, waiting: Run) -> None:
     assert (
         f"/admin/decisions/decision/{asked(waiting)}/change/"
-        in boss.get("/admin/").content.decode()
+        in superuser_client.get("/admin/").content.decode()
     )
     say(waiting)
-    assert "Waits for a person" not in boss.get("/admin/").content.decode()
+    assert "Waits for a person" not in superuser_client.get("/admin/").content.decode()
 
 
-def test_a_rule_is_created_changed_and_retired_in_the_admin(boss: Client) -> None:
+def test_a_rule_is_created_changed_and_retired_in_the_admin(superuser_client: Client) -> None:
     form = {"verdict": "deny", "tool": "fill_field", "scope": "everywhere|", "reason": "no forms"}
-    assert boss.post("/admin/decisions/policyrule/new/", form).status_code == 302
+    assert superuser_client.post("/admin/decisions/policyrule/new/", form).status_code == 302
     rule = PolicyRule.objects.get()
     edit = f"/admin/decisions/policyrule/{rule.key}/edit/"
-    assert "no forms" in boss.get(edit).content.decode()
-    boss.post(edit, {**form, "verdict": "confirm"})
-    shown = boss.get(f"/admin/decisions/policyrule/{rule.key}/change/").content.decode()
+    assert "no forms" in superuser_client.get(edit).content.decode()
+    superuser_client.post(edit, {**form, "verdict": "confirm"})
+    shown = superuser_client.get(f"/admin/decisions/policyrule/{rule.key}/change/").content.decode()
     assert shown.count("no forms") >= 2
-    boss.post(f"/admin/decisions/policyrule/{rule.key}/retire/")
+    superuser_client.post(f"/admin/decisions/policyrule/{rule.key}/retire/")
     assert not PolicyRule.objects.filter(retired_at__isnull=True).exists()
     assert [row.created_by for row in PolicyRule.objects.order_by("version")] == ["admin:boss"] * 2
 
 
-def test_an_invalid_rule_is_reported_in_the_form(boss: Client) -> None:
+def test_an_invalid_rule_is_reported_in_the_form(superuser_client: Client) -> None:
     create_rule(RuleFields("deny", tool="fill_field"), actor="t")
     form = {"verdict": "allow", "tool": "fill_field", "scope": "everywhere|"}
     assert (
         "has the same scope, tool"
-        in boss.post("/admin/decisions/policyrule/new/", form).content.decode()
+        in superuser_client.post("/admin/decisions/policyrule/new/", form).content.decode()
     )
     assert PolicyRule.objects.count() == 1
 
 
-def test_a_user_with_view_permission_cannot_change_rules(staff: MakeClient) -> None:
-    viewer = staff("decisions.view_policyrule")
+def test_a_user_with_view_permission_cannot_change_rules(staff_client: MakeClient) -> None:
+    viewer = staff_client("decisions.view_policyrule")
     rule = create_rule(RuleFields("deny", tool="fill_field"), actor="t")
     form = {"verdict": "allow", "tool": "*", "scope": "everywhere|"}
     assert viewer.post("/admin/decisions/policyrule/new/", form).status_code == 403

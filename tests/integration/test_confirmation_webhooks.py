@@ -49,9 +49,12 @@ def told(receiver: Receiver) -> dict[str, Any]:
 
 
 def test_a_waiting_confirmation_is_delivered_once_and_signed(
-    worker: WorkerProcess, call: Callable[..., Run], tells: dict[str, Any], receiver: Receiver
+    worker: WorkerProcess,
+    submit_calls: Callable[..., Run],
+    tells: dict[str, Any],
+    receiver: Receiver,
 ) -> None:
-    run = call("risk:b")
+    run = submit_calls("risk:b")
     worker.work()
     deliver()
     body = told(receiver)
@@ -65,9 +68,12 @@ def test_a_waiting_confirmation_is_delivered_once_and_signed(
 
 @override_settings(PUBLIC_URL="https://continuity.example")
 def test_the_link_in_a_delivery_works_and_is_stored_in_no_row(
-    worker: WorkerProcess, call: Callable[..., Run], tells: dict[str, Any], receiver: Receiver
+    worker: WorkerProcess,
+    submit_calls: Callable[..., Run],
+    tells: dict[str, Any],
+    receiver: Receiver,
 ) -> None:
-    run = call("risk:b")
+    run = submit_calls("risk:b")
     worker.work()
     deliver()
     link = told(receiver)["data"]["link"].removeprefix("https://continuity.example")
@@ -79,10 +85,13 @@ def test_the_link_in_a_delivery_works_and_is_stored_in_no_row(
 
 
 def test_a_failed_delivery_is_retried(
-    worker: WorkerProcess, call: Callable[..., Run], tells: dict[str, Any], receiver: Receiver
+    worker: WorkerProcess,
+    submit_calls: Callable[..., Run],
+    tells: dict[str, Any],
+    receiver: Receiver,
 ) -> None:
     receiver.statuses = [500, 200]
-    call("risk:b")
+    submit_calls("risk:b")
     worker.work()
     deliver()
     assert WebhookDelivery.objects.get().status == "pending"
@@ -92,10 +101,10 @@ def test_a_failed_delivery_is_retried(
 
 
 def test_a_webhook_for_runs_receives_no_confirmation(
-    worker: WorkerProcess, call: Callable[..., Run], hook: Any, receiver: Receiver
+    worker: WorkerProcess, submit_calls: Callable[..., Run], make_webhook: Any, receiver: Receiver
 ) -> None:
-    hook()
-    call("risk:b")
+    make_webhook()
+    submit_calls("risk:b")
     worker.work()
     deliver()
     assert receiver.got == []
@@ -123,28 +132,31 @@ def test_an_agent_cannot_disable_or_delete_a_webhook_for_confirmations(
 
 def test_a_webhook_of_another_workspace_receives_nothing(
     worker: WorkerProcess,
-    call: Callable[..., Run],
+    submit_calls: Callable[..., Run],
     operator: Principal,
-    stranger: Principal,
+    outsider: Principal,
     receiver: Receiver,
 ) -> None:
-    theirs = replace(stranger, scopes=operator.scopes)
+    theirs = replace(outsider, scopes=operator.scopes)
     services.create_webhook(principal=theirs, url=receiver.url, confirmations=True)
-    call("risk:b")
+    submit_calls("risk:b")
     worker.work()
     assert not WebhookDelivery.objects.exists()
 
 
 def test_the_admin_shows_the_delivery(
-    boss: Client, worker: WorkerProcess, call: Callable[..., Run], tells: dict[str, Any]
+    superuser_client: Client,
+    worker: WorkerProcess,
+    submit_calls: Callable[..., Run],
+    tells: dict[str, Any],
 ) -> None:
-    call("risk:b")
+    submit_calls("risk:b")
     worker.work()
     number = Confirmation.objects.get().decision_id
-    shown = boss.get("/admin/runs/webhookdelivery/").content.decode()
+    shown = superuser_client.get("/admin/runs/webhookdelivery/").content.decode()
     assert f"decision {number}" in shown
     assert (
-        boss.get(
+        superuser_client.get(
             f"/admin/runs/webhookdelivery/{WebhookDelivery.objects.get().id}/change/"
         ).status_code
         == 200

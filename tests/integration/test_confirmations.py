@@ -84,9 +84,9 @@ def test_a_token_is_valid_for_its_own_user_alone(
     assert tries() == ["unknown", "unknown"]
 
 
-def test_another_workspace_cannot_confirm(stranger: Principal, opened: OpenedConfirmation) -> None:
+def test_another_workspace_cannot_confirm(outsider: Principal, opened: OpenedConfirmation) -> None:
     with pytest.raises(ConfirmTokenInvalid):
-        attempt(stranger, opened)
+        attempt(outsider, opened)
     assert Confirmation.objects.get().status == "waiting"
 
 

@@ -24,15 +24,15 @@ pytest_plugins = ["tests.support.rest_fixtures"]
 
 
 @pytest.fixture
-def asks(principal: Principal) -> None:
+def confirm_rule(principal: Principal) -> None:
     """Make submits of the test template require a confirmation."""
     says = RuleFields("confirm", tool="run_task_template", target_id="test_stepwise")
     create_rule(says, actor="t")
 
 
 @pytest.fixture
-def hand_in(principal: Principal, asks: None) -> Callable[..., SubmittedRun]:
-    """Submit a run of the test template: `hand_in("ok", key="k")`."""
+def submit_calls(principal: Principal, confirm_rule: None) -> Callable[..., SubmittedRun]:
+    """Submit a run of the test template: `submit_calls("ok", key="k")`."""
 
     def make(*do: str, key: str | None = "k", caller: Principal = principal) -> SubmittedRun:
         options = {"mode": "async", **({"idempotencyKey": key} if key else {})}
@@ -44,9 +44,9 @@ def hand_in(principal: Principal, asks: None) -> Callable[..., SubmittedRun]:
     return make
 
 
-def refused(call: Callable[..., Any], *args: Any, **options: Any) -> int:
+def refused(submit_calls: Callable[..., Any], *args: Any, **options: Any) -> int:
     with pytest.raises(ConfirmationRequired) as told:
-        call(*args, **options)
+        submit_calls(*args, **options)
     assert told.value.details["expiresAt"] > datetime.now(UTC).timestamp() * 1000
     number: int = told.value.details["decisionId"]
     return number
@@ -57,9 +57,9 @@ def say(number: int, said: Callable[..., Confirmation] = confirm) -> None:
 
 
 def test_the_call_does_not_run_and_creates_one_confirmation(
-    hand_in: Callable[..., SubmittedRun],
+    submit_calls: Callable[..., SubmittedRun],
 ) -> None:
-    assert refused(hand_in) == refused(hand_in)
+    assert refused(submit_calls) == refused(submit_calls)
     assert not Run.objects.exists()
     assert not RunKey.objects.exists()
     decision = Decision.objects.get()
@@ -72,101 +72,101 @@ def test_the_call_does_not_run_and_creates_one_confirmation(
 
 
 def test_after_confirmation_the_same_call_with_the_same_key_runs_once(
-    hand_in: Callable[..., SubmittedRun],
+    submit_calls: Callable[..., SubmittedRun],
 ) -> None:
-    say(refused(hand_in))
-    first, again = hand_in(), hand_in()
+    say(refused(submit_calls))
+    first, again = submit_calls(), submit_calls()
     assert (first.run_id, first.deduplicated) == (again.run_id, False)
     assert again.deduplicated
     assert Run.objects.count() == 1
 
 
 def test_fifty_concurrent_confirmed_calls_make_one_run(
-    hand_in: Callable[..., SubmittedRun],
+    submit_calls: Callable[..., SubmittedRun],
 ) -> None:
-    say(refused(hand_in))
-    assert len({one.run_id for one in at_once([hand_in] * 50)}) == 1
+    say(refused(submit_calls))
+    assert len({one.run_id for one in at_once([submit_calls] * 50)}) == 1
     assert Run.objects.count() == 1
 
 
 def test_fifty_concurrent_calls_create_one_confirmation(
-    hand_in: Callable[..., SubmittedRun],
+    submit_calls: Callable[..., SubmittedRun],
 ) -> None:
-    assert len(set(at_once([lambda: refused(hand_in)] * 50))) == 1
+    assert len(set(at_once([lambda: refused(submit_calls)] * 50))) == 1
     assert Confirmation.objects.count() == 1
 
 
 def test_different_arguments_need_a_confirmation_of_their_own(
-    hand_in: Callable[..., SubmittedRun],
+    submit_calls: Callable[..., SubmittedRun],
 ) -> None:
-    first = refused(hand_in)
+    first = refused(submit_calls)
     say(first)
-    assert refused(hand_in, "sleep:1") != first
+    assert refused(submit_calls, "sleep:1") != first
     assert not Run.objects.exists()
 
 
 def test_an_approval_does_not_count_for_another_caller(
-    hand_in: Callable[..., SubmittedRun], principal: Principal
+    submit_calls: Callable[..., SubmittedRun], principal: Principal
 ) -> None:
     other = admin_principal("x", tenant_id=principal.tenant_id, workspace_id=principal.workspace_id)
     agent = Principal(
         "token:tok_other", other.tenant_id, other.workspace_id, principal.scopes, "local"
     )
-    first = refused(hand_in)
+    first = refused(submit_calls)
     say(first)
-    assert refused(hand_in, caller=agent) != first
+    assert refused(submit_calls, caller=agent) != first
 
 
 def test_without_a_key_an_approval_is_valid_for_one_call(
-    hand_in: Callable[..., SubmittedRun],
+    submit_calls: Callable[..., SubmittedRun],
 ) -> None:
-    first = refused(hand_in, key=None)
+    first = refused(submit_calls, key=None)
     say(first)
-    assert not hand_in(key=None).deduplicated
-    assert refused(hand_in, key=None) != first
+    assert not submit_calls(key=None).deduplicated
+    assert refused(submit_calls, key=None) != first
 
 
 def test_one_of_many_calls_without_a_key_uses_the_approval(
-    hand_in: Callable[..., SubmittedRun],
+    submit_calls: Callable[..., SubmittedRun],
 ) -> None:
-    say(refused(hand_in, key=None))
+    say(refused(submit_calls, key=None))
 
     def go() -> None:
         with suppress(Conflict, ConfirmationRequired):
-            hand_in(key=None)
+            submit_calls(key=None)
 
     at_once([go] * 10)
     assert Run.objects.count() == 1
 
 
 def test_an_unused_approval_expires_and_needs_a_new_confirmation(
-    hand_in: Callable[..., SubmittedRun],
+    submit_calls: Callable[..., SubmittedRun],
 ) -> None:
-    first = refused(hand_in)
+    first = refused(submit_calls)
     say(first)
     Confirmation.objects.update(decided_at=datetime.now(UTC) - timedelta(hours=1))
-    assert refused(hand_in) != first
+    assert refused(submit_calls) != first
     assert not Run.objects.exists()
 
 
-def test_a_refused_call_stays_refused(hand_in: Callable[..., SubmittedRun]) -> None:
-    say(refused(hand_in), refuse)
+def test_a_refused_call_stays_refused(submit_calls: Callable[..., SubmittedRun]) -> None:
+    say(refused(submit_calls), refuse)
     for _ in range(2):
         with pytest.raises(PolicyDenied) as told:
-            hand_in()
+            submit_calls()
         assert told.value.details["because"] == "refused"
     assert Decision.objects.count() == 1
 
 
 def test_a_call_with_an_expired_confirmation_is_denied_as_expired(
-    hand_in: Callable[..., SubmittedRun],
+    submit_calls: Callable[..., SubmittedRun],
 ) -> None:
-    refused(hand_in)
+    refused(submit_calls)
     Confirmation.objects.update(expires_at=datetime.now(UTC) - timedelta(seconds=1))
     with pytest.raises(PolicyDenied) as told:
-        hand_in()
+        submit_calls()
     assert told.value.details["because"] == "expired"
-    assert refused(hand_in, key="another") != Decision.objects.order_by("pk")[0].pk
+    assert refused(submit_calls, key="another") != Decision.objects.order_by("pk")[0].pk
 
 
 def test_a_denied_call_is_refused_and_audited(principal: Principal, submit: Any) -> None:
@@ -179,7 +179,7 @@ def test_a_denied_call_is_refused_and_audited(principal: Principal, submit: Any)
 
 
 def test_a_retry_needs_a_confirmation_as_a_submit_does(
-    asks: None, make_run: Callable[..., Run], principal: Principal
+    confirm_rule: None, make_run: Callable[..., Run], principal: Principal
 ) -> None:
     old = make_run(status="failed")
     say(refused(retry_run, principal=principal, run_id=old.id))
@@ -211,13 +211,13 @@ def test_an_approved_cancel_without_effect_does_not_use_the_approval(
 
 
 def test_an_operator_of_the_admin_site_needs_no_confirmation(
-    hand_in: Callable[..., SubmittedRun], principal: Principal
+    submit_calls: Callable[..., SubmittedRun], principal: Principal
 ) -> None:
     place = {"tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id}
-    assert hand_in(caller=admin_principal("ann", **place)).run_id
+    assert submit_calls(caller=admin_principal("ann", **place)).run_id
 
 
-def test_a_secret_in_the_arguments_is_not_stored(principal: Principal, asks: None) -> None:
+def test_a_secret_in_the_arguments_is_not_stored(principal: Principal, confirm_rule: None) -> None:
     secret = "hunter2-hunter2"
     create_rule(RuleFields("confirm", tool="run_task_template"), actor="t")
     field = {
@@ -234,7 +234,7 @@ def test_a_secret_in_the_arguments_is_not_stored(principal: Principal, asks: Non
 
 
 def test_rest_answers_202_and_runs_the_call_after_confirmation(
-    api: httpx.Client, asks: None
+    api: httpx.Client, confirm_rule: None
 ) -> None:
     body = {
         "templateId": "test_stepwise",

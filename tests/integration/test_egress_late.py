@@ -28,30 +28,30 @@ def ask(reader: Reader, url: str) -> None:
 
 
 def test_a_late_blocked_request_is_reported_once(
-    outside: Reader, publish: Publish, forbidden: ForbiddenPlace
+    remote_reader: Reader, publish: Publish, forbidden_server: ForbiddenPlace
 ) -> None:
     began = time.monotonic()
-    assert outside(publish("/calm", "<title>Calm</title>"))["warnings"] == []
-    assert outside.session.late_refusals(began) == []
+    assert remote_reader(publish("/calm", "<title>Calm</title>"))["warnings"] == []
+    assert remote_reader.session.late_refusals(began) == []
     for _ in range(2):
-        ask(outside, forbidden.url("localhost"))
+        ask(remote_reader, forbidden_server.url("localhost"))
     said = "Blocked: a page later requested localhost, which is not a public address."
-    assert outside.session.late_refusals(began) == [said]
-    assert outside.session.late_refusals(began) == []
-    assert forbidden.visits == 0
+    assert remote_reader.session.late_refusals(began) == [said]
+    assert remote_reader.session.late_refusals(began) == []
+    assert forbidden_server.visits == 0
 
 
 def test_an_address_is_reported_once_per_run(
-    outside: Reader, publish: Publish, forbidden: ForbiddenPlace
+    remote_reader: Reader, publish: Publish, forbidden_server: ForbiddenPlace
 ) -> None:
     began = time.monotonic()
-    page = outside(publish("/img", f"<title>I</title><img src='{forbidden.url()}'>"))
+    page = remote_reader(publish("/img", f"<title>I</title><img src='{forbidden_server.url()}'>"))
     assert len(page["warnings"]) == 1
-    ask(outside, forbidden.url())
-    assert outside.session.late_refusals(began) == []
+    ask(remote_reader, forbidden_server.url())
+    assert remote_reader.session.late_refusals(began) == []
     next_run = time.monotonic()
-    ask(outside, forbidden.url())
-    assert len(outside.session.late_refusals(next_run)) == 1
+    ask(remote_reader, forbidden_server.url())
+    assert len(remote_reader.session.late_refusals(next_run)) == 1
 
 
 def test_the_number_of_reported_addresses_is_limited() -> None:
@@ -68,11 +68,11 @@ def test_the_end_of_a_run_reports_late_blocked_requests(
     remote: Principal,
     execute_run: Callable[[str], Run],
     page_server: PageServer,
-    forbidden: ForbiddenPlace,
+    forbidden_server: ForbiddenPlace,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("CONTINUITY_EGRESS_ALLOW", f"127.0.0.1:{page_server.server_port}")
-    asks = f"fetch('{forbidden.url('localhost')}', {{mode: 'no-cors', keepalive: true}})"
+    asks = f"fetch('{forbidden_server.url('localhost')}', {{mode: 'no-cors', keepalive: true}})"
     urls = [
         page_server.add(
             "/late",
@@ -93,18 +93,18 @@ def test_the_end_of_a_run_reports_late_blocked_requests(
     )
     assert run.status == "succeeded", run.error
     assert "requested localhost, which is not a public" in json.dumps([run.warnings, run.result])
-    assert forbidden.visits == 0
+    assert forbidden_server.visits == 0
 
 
 def test_a_blocked_document_is_reported_as_a_failure_without_a_warning(
     remote: Principal,
     execute_run: Callable[[str], Run],
     page_server: PageServer,
-    forbidden: ForbiddenPlace,
+    forbidden_server: ForbiddenPlace,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("CONTINUITY_EGRESS_ALLOW", f"127.0.0.1:{page_server.server_port}")
-    refresh = f"<title>R</title><meta http-equiv=refresh content='0;url={forbidden.url()}'>"
+    refresh = f"<title>R</title><meta http-equiv=refresh content='0;url={forbidden_server.url()}'>"
     urls = [page_server.add("/refresh", refresh), page_server.url("/plain")]
     run = execute_run(
         submit_run(

@@ -54,38 +54,42 @@ def leading_to(url: str, status: int) -> Answer:
 
 @pytest.mark.parametrize("host", SPELLINGS)
 def test_no_spelling_of_the_address_is_opened(
-    outside: Reader, forbidden: ForbiddenPlace, host: str
+    remote_reader: Reader, forbidden_server: ForbiddenPlace, host: str
 ) -> None:
-    failure = outside.failure(forbidden.url(host))
+    failure = remote_reader.failure(forbidden_server.url(host))
     assert (failure.code, failure.retryable) == ("TRUST_LEVEL_NOT_ALLOWED", False)
-    assert forbidden.visits == 0
+    assert forbidden_server.visits == 0
 
 
 @pytest.mark.parametrize("host", [*SPELLINGS, "inside.example"])
 def test_no_spelling_of_the_address_is_loaded_into_a_page(
-    outside: Reader, publish: Publish, forbidden: ForbiddenPlace, host: str
+    remote_reader: Reader, publish: Publish, forbidden_server: ForbiddenPlace, host: str
 ) -> None:
-    page = outside(publish("/page", f"<title>T</title><p>text<img src='{forbidden.url(host)}'>"))
+    page = remote_reader(
+        publish("/page", f"<title>T</title><p>text<img src='{forbidden_server.url(host)}'>")
+    )
     assert page["title"] == "T"
     (warning,) = page["warnings"]
     assert warning.startswith("Blocked: the page requested ")
-    assert forbidden.visits == 0
+    assert forbidden_server.visits == 0
 
 
 def test_a_name_that_resolves_to_a_private_address_is_not_opened(
-    outside: Reader, forbidden: ForbiddenPlace
+    remote_reader: Reader, forbidden_server: ForbiddenPlace
 ) -> None:
-    check_refusal(outside.failure(forbidden.url("inside.example")), "inside.example")
-    assert forbidden.visits == 0
+    check_refusal(remote_reader.failure(forbidden_server.url("inside.example")), "inside.example")
+    assert forbidden_server.visits == 0
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_a_redirect_to_a_private_address_is_a_blocked_document(
-    outside: Reader, publish: Publish, forbidden: ForbiddenPlace, status: int
+    remote_reader: Reader, publish: Publish, forbidden_server: ForbiddenPlace, status: int
 ) -> None:
-    url = publish("/hop", leading_to(publish("/hop2", leading_to(forbidden.url(), status)), 302))
-    check_refusal(outside.failure(url))
-    assert forbidden.visits == 0
+    url = publish(
+        "/hop", leading_to(publish("/hop2", leading_to(forbidden_server.url(), status)), 302)
+    )
+    check_refusal(remote_reader.failure(url))
+    assert forbidden_server.visits == 0
 
 
 @pytest.mark.parametrize(
@@ -98,78 +102,87 @@ def test_a_redirect_to_a_private_address_is_a_blocked_document(
     ],
 )
 def test_a_page_that_navigates_to_a_private_address_is_a_blocked_document(
-    outside: Reader, publish: Publish, forbidden: ForbiddenPlace, markup: str
+    remote_reader: Reader, publish: Publish, forbidden_server: ForbiddenPlace, markup: str
 ) -> None:
-    check_refusal(outside.failure(publish("/go", f"<p>x{markup.format(url=forbidden.url())}")))
-    assert forbidden.visits == 0
-    assert outside(publish("/next", "<title>Next</title>"))["title"] == "Next"
+    check_refusal(
+        remote_reader.failure(publish("/go", f"<p>x{markup.format(url=forbidden_server.url())}"))
+    )
+    assert forbidden_server.visits == 0
+    assert remote_reader(publish("/next", "<title>Next</title>"))["title"] == "Next"
 
 
-def test_a_redirect_between_public_addresses_is_followed(outside: Reader, publish: Publish) -> None:
+def test_a_redirect_between_public_addresses_is_followed(
+    remote_reader: Reader, publish: Publish
+) -> None:
     url = publish("/hop", leading_to(publish("/there", "<title>There</title>"), 307))
-    page = outside(url)
+    page = remote_reader(url)
     assert (page["title"], page["warnings"]) == ("There", [])
 
 
 def test_blocked_requests_are_counted_and_reported_once(
-    outside: Reader, publish: Publish, forbidden: ForbiddenPlace
+    remote_reader: Reader, publish: Publish, forbidden_server: ForbiddenPlace
 ) -> None:
-    images = "".join(f"<img src='{forbidden.url(path=f'/{n}?secret=s')}'>" for n in range(30))
-    page = outside(publish("/many", f"<title>Many</title>{images}"))
+    images = "".join(
+        f"<img src='{forbidden_server.url(path=f'/{n}?secret=s')}'>" for n in range(30)
+    )
+    page = remote_reader(publish("/many", f"<title>Many</title>{images}"))
     assert page["warnings"] == [
         "Blocked: the page requested 127.0.0.1, which is not a public address (30 requests)."
     ]
 
 
 def test_a_page_that_requests_many_hosts_gets_a_short_list(
-    outside: Reader, publish: Publish
+    remote_reader: Reader, publish: Publish
 ) -> None:
     images = "".join(f"<img src='http://10.0.0.{n}/'>" for n in range(1, 61))
-    warnings = outside(publish("/hosts", f"<title>Hosts</title>{images}"))["warnings"]
+    warnings = remote_reader(publish("/hosts", f"<title>Hosts</title>{images}"))["warnings"]
     assert len(warnings) == 21
     assert "more addresses that are not public" in warnings[-1]
 
 
 def test_a_blocked_request_of_a_web_worker_is_reported_too(
-    outside: Reader, page_server: PageServer, publish: Publish, forbidden: ForbiddenPlace
+    remote_reader: Reader,
+    page_server: PageServer,
+    publish: Publish,
+    forbidden_server: ForbiddenPlace,
 ) -> None:
-    code = f"fetch('{forbidden.url()}', {{mode: 'no-cors'}}).catch(() => 0)"
+    code = f"fetch('{forbidden_server.url()}', {{mode: 'no-cors'}}).catch(() => 0)"
     script = f"new SharedWorker(URL.createObjectURL(new Blob([`{code}`]))); "
     wait = "await new Promise((ready) => setTimeout(ready, 400))"
     url = publish("/shared", f"<title>S</title><script type=module>{script}{wait}</script>")
-    (warning,) = outside(url)["warnings"]
+    (warning,) = remote_reader(url)["warnings"]
     assert warning == (
         "Blocked: a worker or popup requested 127.0.0.1, which is not a public address."
     )
-    assert forbidden.visits == 0
+    assert forbidden_server.visits == 0
 
 
 def test_the_next_page_of_a_tab_does_not_repeat_earlier_warnings(
-    outside: Reader, publish: Publish, forbidden: ForbiddenPlace
+    remote_reader: Reader, publish: Publish, forbidden_server: ForbiddenPlace
 ) -> None:
-    assert outside(publish("/a", f"<p>a<img src='{forbidden.url()}'>"))["warnings"]
-    assert outside(publish("/b", "<p>b"))["warnings"] == []
+    assert remote_reader(publish("/a", f"<p>a<img src='{forbidden_server.url()}'>"))["warnings"]
+    assert remote_reader(publish("/b", "<p>b"))["warnings"] == []
 
 
 def test_pages_read_concurrently_get_their_own_warnings(
-    outside: Reader, publish: Publish, forbidden: ForbiddenPlace
+    remote_reader: Reader, publish: Publish, forbidden_server: ForbiddenPlace
 ) -> None:
     async def read_both() -> list[list[str]]:
-        bad = publish("/bad", f"<p>a<img src='{forbidden.url()}'>")
+        bad = publish("/bad", f"<p>a<img src='{forbidden_server.url()}'>")
         slow = publish("/good", "<p>b<img src=/api/slow.json>")
-        pages = await asyncio.gather(outside.reading(bad), outside.reading(slow))
+        pages = await asyncio.gather(remote_reader.reading(bad), remote_reader.reading(slow))
         return [page["warnings"] for page in pages]
 
-    bad, good = outside.wait(read_both())
+    bad, good = remote_reader.wait(read_both())
     assert len(bad) == 1
     assert good == []
 
 
 def test_a_name_that_does_not_resolve_fails_as_it_does_for_local_callers(
-    outside: Reader, read: Reader
+    remote_reader: Reader, reader: Reader
 ) -> None:
     url = "http://no-such-name.example/"
-    remote, local = outside.failure(url), read.failure(url)
+    remote, local = remote_reader.failure(url), reader.failure(url)
     assert (remote.code, remote.message, remote.details) == (
         local.code,
         local.message,
@@ -179,19 +192,19 @@ def test_a_name_that_does_not_resolve_fails_as_it_does_for_local_callers(
 
 
 def test_a_closed_port_fails_as_it_does_for_local_callers(
-    remote_with: Callable[[EgressPolicy], Reader], read: Reader
+    open_remote_reader: Callable[[EgressPolicy], Reader], reader: Reader
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
-    failure = remote_with(egress_open_to(port)).failure(f"http://{PUBLIC}:{port}/")
+    failure = open_remote_reader(egress_open_to(port)).failure(f"http://{PUBLIC}:{port}/")
     assert failure.details["netError"] == "ERR_CONNECTION_REFUSED"
-    assert failure.code == read.failure(f"http://127.0.0.1:{port}/").code
+    assert failure.code == reader.failure(f"http://127.0.0.1:{port}/").code
 
 
 def test_a_page_keeps_the_first_address_of_a_name_that_changes(
-    remote_with: Callable[[EgressPolicy], Reader],
+    open_remote_reader: Callable[[EgressPolicy], Reader],
     page_server: PageServer,
-    forbidden: ForbiddenPlace,
+    forbidden_server: ForbiddenPlace,
 ) -> None:
     answers = ["127.0.0.1", "127.0.0.2", "127.0.0.1"]
 
@@ -199,31 +212,31 @@ def test_a_page_keeps_the_first_address_of_a_name_that_changes(
         return (ipaddress.ip_address(answers.pop(0)),)
 
     rule = egress_open_to(page_server.server_port)
-    reader = remote_with(EgressPolicy(resolve=resolve, permits=rule.permits))
-    page_server.add("/x", f"<title>X</title><img src='//{PUBLIC}:{forbidden.port}/'>")
+    reader = open_remote_reader(EgressPolicy(resolve=resolve, permits=rule.permits))
+    page_server.add("/x", f"<title>X</title><img src='//{PUBLIC}:{forbidden_server.port}/'>")
     page = reader(f"http://{PUBLIC}:{page_server.server_port}/x")
     assert page["title"] == "X"
     assert len(page["warnings"]) == 1
     assert answers == ["127.0.0.2", "127.0.0.1"], "the name was resolved again"
-    assert forbidden.visits == 0
+    assert forbidden_server.visits == 0
 
 
 def test_an_address_that_the_operator_allowed_is_read_and_another_port_is_not(
-    remote_with: Callable[[EgressPolicy], Reader],
+    open_remote_reader: Callable[[EgressPolicy], Reader],
     page_server: PageServer,
-    forbidden: ForbiddenPlace,
+    forbidden_server: ForbiddenPlace,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    url = page_server.add("/open", f"<title>Open</title><img src='{forbidden.url()}'>")
-    reader = remote_with(EgressPolicy())  # the default rule
+    url = page_server.add("/open", f"<title>Open</title><img src='{forbidden_server.url()}'>")
+    reader = open_remote_reader(EgressPolicy())  # the default rule
     check_refusal(reader.failure(url))
     assert page_server.hits["/open"] == 0
     monkeypatch.setenv("CONTINUITY_EGRESS_ALLOW", f"127.0.0.1:{page_server.server_port}")
     page = reader(url)
     assert page["title"] == "Open"
     assert page["warnings"][0].startswith("Blocked: the page requested 127.0.0.1")
-    check_refusal(reader.failure(forbidden.url()))
-    assert (page_server.hits["/open"], forbidden.visits) == (1, 0)
+    check_refusal(reader.failure(forbidden_server.url()))
+    assert (page_server.hits["/open"], forbidden_server.visits) == (1, 0)
 
 
 @pytest.mark.parametrize(
@@ -240,18 +253,18 @@ def test_an_address_that_the_operator_allowed_is_read_and_another_port_is_not(
     ],
 )
 def test_other_schemes_are_refused_for_every_caller(
-    outside: Reader, read: Reader, url: str
+    remote_reader: Reader, reader: Reader, url: str
 ) -> None:
-    assert outside.failure(url).code == read.failure(url).code == "INVALID_PARAMETER"
+    assert remote_reader.failure(url).code == reader.failure(url).code == "INVALID_PARAMETER"
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "chrome://version", "view-source:{own}"])
 @pytest.mark.parametrize("way", ["<iframe src='{}'></iframe>", "<script>location = '{}'</script>"])
 def test_a_page_cannot_open_another_scheme(
-    outside: Reader, read: Reader, publish: Publish, url: str, way: str
+    remote_reader: Reader, reader: Reader, publish: Publish, url: str, way: str
 ) -> None:
     address = publish("/odd", "")
     publish("/odd", f"<title>Odd</title><p>own text{way.format(url.format(own=address))}")
-    for page in (outside(address), read(address.replace(PUBLIC, "127.0.0.1"))):
+    for page in (remote_reader(address), reader(address.replace(PUBLIC, "127.0.0.1"))):
         assert page["title"] == "Odd"
         assert "root:" not in str(page)

@@ -86,10 +86,10 @@ PACKETS: dict[str, str] = {
 ONLY_BY_PROXY = {"turn"}
 
 
-def publish_way(way: str, markup: str, server: PageServer, forbidden: ForbiddenPlace) -> str:
+def publish_way(way: str, markup: str, server: PageServer, forbidden_server: ForbiddenPlace) -> str:
     """Publish a page that requests the forbidden address this way; return its path."""
-    url = forbidden.url()
-    body = f"<title>Way</title>{markup.format(url=url, host=f'127.0.0.1:{forbidden.port}')}"
+    url = forbidden_server.url()
+    body = f"<title>Way</title>{markup.format(url=url, host=f'127.0.0.1:{forbidden_server.port}')}"
     server.add("/way", html(body))
     server.add("/elsewhere", Answer(status=302, headers={"Location": url}))
     worker = f"fetch('{url}', {{mode: 'no-cors'}}).catch(() => 0)"
@@ -107,64 +107,68 @@ async def visit(session: OpenBrowserSession, url: str, is_over: Callable[[], boo
         await asyncio.sleep(0.1)
 
 
-def was_refused(reader: Reader, forbidden: ForbiddenPlace) -> bool:
+def was_refused(reader: Reader, forbidden_server: ForbiddenPlace) -> bool:
     proxy = reader.session._proxy
     return (
         proxy is not None
-        and proxy.failed_connections.get("127.0.0.1", forbidden.port) == "forbidden"
+        and proxy.failed_connections.get("127.0.0.1", forbidden_server.port) == "forbidden"
     )
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_remote_caller_reaches_the_forbidden_address_in_no_way(
-    outside: Reader, page_server: PageServer, forbidden: ForbiddenPlace, way: str
+    remote_reader: Reader, page_server: PageServer, forbidden_server: ForbiddenPlace, way: str
 ) -> None:
-    path = publish_way(way, WAYS[way], page_server, forbidden)
+    path = publish_way(way, WAYS[way], page_server, forbidden_server)
     # Workers and the like need a secure context; here the egress rule allows loopback's port.
     host = "127.0.0.1" if way in SECURE else PUBLIC
     url = f"http://{host}:{page_server.server_port}{path}"
-    outside.wait(visit(outside.session, url, lambda: was_refused(outside, forbidden)))
-    assert was_refused(outside, forbidden), "the page never asked, so nothing is proven"
-    assert forbidden.visits == 0
+    remote_reader.wait(
+        visit(remote_reader.session, url, lambda: was_refused(remote_reader, forbidden_server))
+    )
+    assert was_refused(remote_reader, forbidden_server), (
+        "the page never asked, so nothing is proven"
+    )
+    assert forbidden_server.visits == 0
 
 
 @pytest.mark.parametrize("way", sorted(set(WAYS) - ONLY_BY_PROXY))
 def test_a_local_caller_reaches_the_forbidden_address_in_every_way(
-    read: Reader, page_server: PageServer, forbidden: ForbiddenPlace, way: str
+    reader: Reader, page_server: PageServer, forbidden_server: ForbiddenPlace, way: str
 ) -> None:
-    path = publish_way(way, WAYS[way], page_server, forbidden)
-    read.wait(visit(read.session, page_server.url(path), lambda: forbidden.visits > 0))
-    assert forbidden.visits > 0
+    path = publish_way(way, WAYS[way], page_server, forbidden_server)
+    reader.wait(visit(reader.session, page_server.url(path), lambda: forbidden_server.visits > 0))
+    assert forbidden_server.visits > 0
 
 
 @pytest.mark.parametrize("way", PACKETS)
 def test_no_packet_of_a_remote_callers_page_reaches_the_address(
-    outside: Reader, page_server: PageServer, forbidden: ForbiddenPlace, way: str
+    remote_reader: Reader, page_server: PageServer, forbidden_server: ForbiddenPlace, way: str
 ) -> None:
-    publish_way(way, PACKETS[way], page_server, forbidden)
+    publish_way(way, PACKETS[way], page_server, forbidden_server)
     until = time.monotonic() + QUIET_SECONDS
     over = lambda: time.monotonic() > until  # noqa: E731
-    outside.wait(visit(outside.session, page_server.url("/way"), over))
-    assert forbidden.visits == 0
+    remote_reader.wait(visit(remote_reader.session, page_server.url("/way"), over))
+    assert forbidden_server.visits == 0
 
 
 @pytest.mark.parametrize("way", PACKETS)
 def test_packets_reach_the_address_without_the_switches_and_the_proxy(
     page_server: PageServer,
-    forbidden: ForbiddenPlace,
+    forbidden_server: ForbiddenPlace,
     browser_loop: LoopThread,
     monkeypatch: pytest.MonkeyPatch,
     way: str,
 ) -> None:
     plain = [switch for switch in launch_args() if "webrtc" not in switch]
     monkeypatch.setattr(runtime, "launch_args", lambda: plain)
-    publish_way(way, PACKETS[way], page_server, forbidden)
+    publish_way(way, PACKETS[way], page_server, forbidden_server)
     unguarded = BrowserRuntime()
     session = OpenBrowserSession(unguarded.browser, run_id="run_test", trust="local")
     try:
-        going = visit(session, page_server.url("/way"), lambda: forbidden.udp > 0)
+        going = visit(session, page_server.url("/way"), lambda: forbidden_server.udp > 0)
         browser_loop.submit(going).result(60)
     finally:
         browser_loop.submit(session.close()).result(30)
         browser_loop.submit(unguarded.close()).result(30)
-    assert forbidden.udp > 0
+    assert forbidden_server.udp > 0

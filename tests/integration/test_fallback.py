@@ -35,7 +35,7 @@ MakeTarget = Callable[..., ExecutionTarget]
 
 
 @pytest.fixture
-def folder(principal: Principal, tmp_path: Path, settings: Any) -> ExecutionTarget:
+def folder_target(principal: Principal, tmp_path: Path, settings: Any) -> ExecutionTarget:
     """Create the workspace's own folder with one file."""
     settings.WORKSPACE_ROOTS = (tmp_path,)
     root = tmp_path / "game"
@@ -52,7 +52,7 @@ def folder(principal: Principal, tmp_path: Path, settings: Any) -> ExecutionTarg
 
 
 @pytest.fixture
-def target_at(principal: Principal) -> MakeTarget:
+def make_target(principal: Principal) -> MakeTarget:
     """Create a runner's target on which every tool is allowed."""
 
     def make(endpoint: str | None = None, on_unreachable: str = "fallback_local") -> Any:
@@ -93,11 +93,11 @@ def test_a_reachable_runner_executes_a_tool_with_the_name_of_a_local_one(
     api: httpx.Client,
     idle_worker: WorkerProcess,
     principal: Principal,
-    folder: ExecutionTarget,
-    target_at: MakeTarget,
+    folder_target: ExecutionTarget,
+    make_target: MakeTarget,
 ) -> None:
     with stub_runner(saying({"ok": True, "output": "from there"})) as runner:
-        target = target_at(runner.url)
+        target = make_target(runner.url)
         body = {"args": READ, "targetId": target.id}
         assert told(api.post("/api/v1/tools/read_file/call", json=body))["output"] == "from there"
         run = done(idle_worker, principal, "read_file", args=READ, targetId=target.id)
@@ -111,27 +111,30 @@ def test_a_reachable_runner_executes_a_tool_with_the_name_of_a_local_one(
 
 
 def test_a_direct_call_falls_back_to_the_local_tool(
-    api: httpx.Client, folder: ExecutionTarget, target_at: MakeTarget
+    api: httpx.Client, folder_target: ExecutionTarget, make_target: MakeTarget
 ) -> None:
-    target = target_at()
+    target = make_target()
     body = {"args": READ, "targetId": target.id}
     answer = told(api.post("/api/v1/tools/read_file/call", json=body))
     assert "from here" in str(answer["output"])
     assert answer["fellBackFrom"] == target.id
     (row,) = rows("tool.fell_back")
     assert (row["targetId"], row["reason"]) == (target.id, "connect")
-    assert [one["targetId"] for one in rows("tool.called")] == [target.id, folder.id]
+    assert [one["targetId"] for one in rows("tool.called")] == [target.id, folder_target.id]
     assert len(rows("tool.failed")) == len(rows("tool.succeeded")) == 1
 
 
 def test_a_run_falls_back_and_emits_an_event(
-    idle_worker: WorkerProcess, principal: Principal, folder: ExecutionTarget, target_at: MakeTarget
+    idle_worker: WorkerProcess,
+    principal: Principal,
+    folder_target: ExecutionTarget,
+    make_target: MakeTarget,
 ) -> None:
-    target = target_at()
+    target = make_target()
     run = done(idle_worker, principal, "read_file", args=READ, targetId=target.id)
     assert run.status == "succeeded"
     assert "from here" in str(run.result["results"][0]["output"])
-    assert run.inputs["calls"][0]["fallbackTargetId"] == folder.id
+    assert run.inputs["calls"][0]["fallbackTargetId"] == folder_target.id
     event = RunEvent.objects.get(run_id=run.id, type="tool.fell_back")
     assert event.data == {
         "step": 0,
@@ -146,11 +149,11 @@ def test_a_call_that_may_have_reached_the_runner_does_not_fall_back(
     api: httpx.Client,
     idle_worker: WorkerProcess,
     principal: Principal,
-    folder: ExecutionTarget,
-    target_at: MakeTarget,
+    folder_target: ExecutionTarget,
+    make_target: MakeTarget,
 ) -> None:
     with stub_runner(Line.reset) as runner:
-        target = target_at(runner.url)
+        target = make_target(runner.url)
         body = {"args": READ, "targetId": target.id}
         problem = refusal(api.post("/api/v1/tools/read_file/call", json=body), 502)
         run = done(idle_worker, principal, "read_file", args=READ, targetId=target.id)
@@ -164,11 +167,11 @@ def test_a_tool_without_a_local_version_does_not_fall_back_and_reports_it(
     api: httpx.Client,
     idle_worker: WorkerProcess,
     principal: Principal,
-    target_at: MakeTarget,
+    make_target: MakeTarget,
     tool: str,
     fallback: str,
 ) -> None:
-    target = target_at()
+    target = make_target()
     answer = api.post(f"/api/v1/tools/{tool}/call", json={"targetId": target.id})
     problem = refusal(answer, 502)
     assert problem["details"]["fallback"] == fallback
@@ -179,9 +182,9 @@ def test_a_tool_without_a_local_version_does_not_fall_back_and_reports_it(
 
 
 def test_with_on_unreachable_deny_the_call_fails(
-    api: httpx.Client, folder: ExecutionTarget, target_at: MakeTarget
+    api: httpx.Client, folder_target: ExecutionTarget, make_target: MakeTarget
 ) -> None:
-    target = target_at(on_unreachable="deny")
+    target = make_target(on_unreachable="deny")
     body = {"args": READ, "targetId": target.id}
     problem = refusal(api.post("/api/v1/tools/read_file/call", json=body), 502)
     assert problem["details"] == {"reason": "connect", "effect": "none"}
@@ -191,13 +194,13 @@ def test_a_fallback_is_checked_by_policy_and_by_the_local_schema(
     api: httpx.Client,
     idle_worker: WorkerProcess,
     principal: Principal,
-    folder: ExecutionTarget,
-    target_at: MakeTarget,
+    folder_target: ExecutionTarget,
+    make_target: MakeTarget,
 ) -> None:
-    target = target_at()
+    target = make_target()
     run = done(idle_worker, principal, "read_file", args={"nope": 1}, targetId=target.id)
     assert (run.status, run.error["details"]["causeCode"]) == ("failed", "E_BAD_ARGS")
-    create_rule(RuleFields("deny", tool="read_file", target_id=folder.id), actor="test")
+    create_rule(RuleFields("deny", tool="read_file", target_id=folder_target.id), actor="test")
     run = done(idle_worker, principal, "read_file", args=READ, targetId=target.id)
     assert (run.status, run.error["details"]["causeCode"]) == ("failed", "POLICY_DENIED")
     body = {"args": READ, "targetId": target.id}
@@ -206,10 +209,10 @@ def test_a_fallback_is_checked_by_policy_and_by_the_local_schema(
 
 
 def test_a_call_to_a_target_disabled_after_the_submit_is_denied_and_audited(
-    idle_worker: WorkerProcess, principal: Principal, target_at: MakeTarget
+    idle_worker: WorkerProcess, principal: Principal, make_target: MakeTarget
 ) -> None:
     with stub_runner(saying({"ok": True, "output": 1})) as runner:
-        target = target_at(runner.url)
+        target = make_target(runner.url)
         submitted = submit_run(
             principal=principal,
             template_id="call_tools",
@@ -235,9 +238,9 @@ def test_a_call_to_a_target_disabled_after_the_submit_is_denied_and_audited(
 
 
 def test_a_target_of_another_workspace_is_not_found_for_local_tool_names_either(
-    client_with: Callable[..., httpx.Client], stranger: Principal, target_at: MakeTarget
+    client_with: Callable[..., httpx.Client], outsider: Principal, make_target: MakeTarget
 ) -> None:
-    theirs = target_at()
+    theirs = make_target()
     api = client_with(workspace="elsewhere", trust="local")
     answers = [
         api.post("/api/v1/tools/read_file/call", json={"args": READ, "targetId": one})
@@ -250,12 +253,12 @@ def test_a_target_of_another_workspace_is_not_found_for_local_tool_names_either(
 
 
 def test_a_fallback_target_is_validated_at_submit(
-    principal: Principal, folder: ExecutionTarget, target_at: MakeTarget
+    principal: Principal, folder_target: ExecutionTarget, make_target: MakeTarget
 ) -> None:
-    target = target_at()
+    target = make_target()
     for name, target_id, here in (
-        ("read_file", None, folder.id),
-        ("echo", target.id, folder.id),
+        ("read_file", None, folder_target.id),
+        ("echo", target.id, folder_target.id),
         ("read_file", target.id, "target_missing"),
         ("read_file", target.id, target.id),
     ):
@@ -267,9 +270,9 @@ def test_a_fallback_target_is_validated_at_submit(
 
 
 def test_a_call_to_a_deleted_target_fails_without_a_confirmation(
-    worker: WorkerProcess, principal: Principal, target_at: MakeTarget
+    worker: WorkerProcess, principal: Principal, make_target: MakeTarget
 ) -> None:
-    target = target_at()
+    target = make_target()
     calls = [{"name": "bash.exec", "args": {"cmd": "x"}, "targetId": target.id}]
     submitted = submit_run(
         principal=principal,

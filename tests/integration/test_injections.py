@@ -61,7 +61,7 @@ def waiting(principal: Principal, project: Path, worker: WorkerProcess) -> Run:
 def world(
     tmp_path: Path,
     project: Path,
-    stranger: Principal,
+    outsider: Principal,
     waiting: Run,
     web: str,
     token: str,
@@ -81,8 +81,8 @@ def world(
         other.mkdir()
         (other / "secret.txt").write_text(made.secret("other"))
         says = TargetFields(
-            tenant_id=stranger.tenant_id,
-            workspace_id=stranger.workspace_id,
+            tenant_id=outsider.tenant_id,
+            workspace_id=outsider.workspace_id,
             name="other",
             config={"root": str(other)},
         )

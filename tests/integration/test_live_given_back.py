@@ -24,7 +24,7 @@ def written(text: str) -> dict[str, Any]:
 
 
 def test_input_still_pending_when_the_page_is_released_is_dropped(
-    read: Reader, page_server: PageServer, principal: Principal, make_task: Callable[..., str]
+    reader: Reader, page_server: PageServer, principal: Principal, make_task: Callable[..., str]
 ) -> None:
     told: list[Mapping[str, Any]] = []
 
@@ -35,23 +35,23 @@ def test_input_still_pending_when_the_page_is_released_is_dropped(
         return LivePage(task_id, publish)
 
     async def write_and_give_back() -> None:
-        async with read.session.takeover_tab():  # stands for a slow call of the agent
+        async with reader.session.takeover_tab():  # stands for a slow call of the agent
             await page.handle(written("b"))
             await in_thread(partial(resume_task, principal=principal, task_id=task_id))
 
     async def wait_for_the_hand() -> None:
-        async with read.session.takeover_tab():
+        async with reader.session.takeover_tab():
             pass
 
-    show(read, page_server, "<input id=f autofocus>")
+    show(reader, page_server, "<input id=f autofocus>")
     task_id = make_task("say hi")
     take_over_task(principal=principal, task_id=task_id)
-    register_page(task_id, read.session.run_id, read.session)
-    page = read.wait(look())
+    register_page(task_id, reader.session.run_id, reader.session)
+    page = reader.wait(look())
     until(lambda: any(one.get("mayAct") and one["page"] for one in told))
-    read.wait(page.handle(written("a")))
-    until(lambda: evaluate(read, "document.getElementById('f').value") == "a")
-    read.wait(write_and_give_back())
-    read.wait(wait_for_the_hand())
-    assert evaluate(read, "document.getElementById('f').value") == "a"
-    read.wait(page.close())
+    reader.wait(page.handle(written("a")))
+    until(lambda: evaluate(reader, "document.getElementById('f').value") == "a")
+    reader.wait(write_and_give_back())
+    reader.wait(wait_for_the_hand())
+    assert evaluate(reader, "document.getElementById('f').value") == "a"
+    reader.wait(page.close())

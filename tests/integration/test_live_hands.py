@@ -44,31 +44,31 @@ def key(name: str, **more: Any) -> list[dict[str, Any]]:
     return [{**told, "action": "down"}, {**told, "action": "up"}]
 
 
-def do(read: Reader, *events: dict[str, Any]) -> None:
+def do(reader: Reader, *events: dict[str, Any]) -> None:
     async def doing() -> None:
-        async with read.session.takeover_tab() as tab:
+        async with reader.session.takeover_tab() as tab:
             assert tab is not None
             line = await tab.page.context.new_cdp_session(tab.page)
-            await send_input(tab, line, events, read.session.trust)
+            await send_input(tab, line, events, reader.session.trust)
             await line.detach()
 
-    read.wait(doing())
+    reader.wait(doing())
 
 
-def value(read: Reader) -> str:
-    return str(evaluate(read, "document.getElementById('f').value"))
+def value(reader: Reader) -> str:
+    return str(evaluate(reader, "document.getElementById('f').value"))
 
 
 def test_clicks_keys_and_pasted_text_arrive_as_trusted_input(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
-    show(read, page_server, FIELD)
-    do(read, mouse("move", button="none", clicks=0), mouse("down", buttons=1), mouse("up"))
-    do(read, *key("h"), *key("i"), {"kind": "text", "text": " 你好\nthere"})
-    assert value(read) == "hi 你好 there"
-    do(read, *key("Backspace"), *key("a", modifiers=2), *key("x"))
-    assert value(read) == "x"
-    assert "click:f:true" in evaluate(read, "log")
+    show(reader, page_server, FIELD)
+    do(reader, mouse("move", button="none", clicks=0), mouse("down", buttons=1), mouse("up"))
+    do(reader, *key("h"), *key("i"), {"kind": "text", "text": " 你好\nthere"})
+    assert value(reader) == "hi 你好 there"
+    do(reader, *key("Backspace"), *key("a", modifiers=2), *key("x"))
+    assert value(reader) == "x"
+    assert "click:f:true" in evaluate(reader, "log")
 
 
 def test_a_person_cannot_open_the_products_own_pages_or_local_schemes(
@@ -103,12 +103,12 @@ requestAnimationFrame(() => c.putImageData(noise, 0, 0));
 </script>"""
 
 
-def cast(read: Reader) -> list[tuple[float, ScreencastFrame]]:
+def cast(reader: Reader) -> list[tuple[float, ScreencastFrame]]:
     """Return the frames of a page with their times, from its first change until it is at rest."""
     shown: list[tuple[float, ScreencastFrame]] = []
 
     async def look() -> None:
-        async with read.session.takeover_tab() as tab:
+        async with reader.session.takeover_tab() as tab:
             assert tab is not None
             line = await tab.page.context.new_cdp_session(tab.page)
             looking = Screencast(line, lambda one: shown.append((time.monotonic(), one)))
@@ -119,26 +119,26 @@ def cast(read: Reader) -> list[tuple[float, ScreencastFrame]]:
             await looking.stop()
             await line.detach()
 
-    read.wait(look())
+    reader.wait(look())
     return shown
 
 
 def test_the_frame_rate_is_limited_and_the_last_frame_shows_the_final_state(
-    read: Reader, page_server: PageServer
+    reader: Reader, page_server: PageServer
 ) -> None:
-    show(read, page_server, PAINT)
-    shown = cast(read)
+    show(reader, page_server, PAINT)
+    shown = cast(reader)
     last = shown[-1][1]
     assert (last.width, last.height) == (1280, 720)
     assert len(shown) <= 3 + (shown[-1][0] - shown[0][0]) / PACE_SECONDS
     picture = f"fetch('data:image/jpeg;base64,{last.data}').then(r => r.blob())"
     drawn = "(i => (c.drawImage(i, 0, 0), c.getImageData(640, 360, 1, 1).data[0]))"
-    seen = evaluate(read, f"{picture}.then(createImageBitmap).then{drawn}")
+    seen = evaluate(reader, f"{picture}.then(createImageBitmap).then{drawn}")
     assert abs(seen - 200) < 5  # the final state of the page
 
 
-def test_large_frames_are_sent_at_lower_quality(read: Reader, page_server: PageServer) -> None:
-    show(read, page_server, PAINT + GRAIN)
-    shown = cast(read)
+def test_large_frames_are_sent_at_lower_quality(reader: Reader, page_server: PageServer) -> None:
+    show(reader, page_server, PAINT + GRAIN)
+    shown = cast(reader)
     assert len(shown[-1][1].data) > MAX_CHARACTERS / 4
     assert all(len(one.data) <= MAX_CHARACTERS for _, one in shown)

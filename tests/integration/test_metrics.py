@@ -79,11 +79,11 @@ def test_folding_totals_counts_each_run_once(
 
 
 def test_the_queue_metrics_cover_all_workspaces(
-    scrape: Callable[[], Samples], make_run: MakeRun, stranger: Principal
+    scrape: Callable[[], Samples], make_run: MakeRun, outsider: Principal
 ) -> None:
     now = datetime.now(UTC)
     make_run(created_at=now - timedelta(seconds=100))
-    make_run(created_at=now - timedelta(seconds=900), workspace_id=stranger.workspace_id)
+    make_run(created_at=now - timedelta(seconds=900), workspace_id=outsider.workspace_id)
     make_run(created_at=now - timedelta(seconds=5000), ready=False)  # waits for a person
     make_run(created_at=now - timedelta(seconds=5000), status="running")  # started already
     found = scrape()

@@ -27,14 +27,14 @@ SAYS = f'{{"error": {{"message": "{KEY[:10]} no: {KEY.replace(chr(34), chr(92) +
 
 
 def test_a_key_that_the_model_outputs_is_masked_in_every_form(
-    model: ModelServer, goal: Callable[..., str], worker: WorkerProcess, agent_settings: Any
+    model: ModelServer, submit_goal: Callable[..., str], worker: WorkerProcess, agent_settings: Any
 ) -> None:
     agent_settings.LLM = replace(agent_settings.LLM, api_key=KEY)
     spoken = f"My key is {KEY}{KEY[:9]}. I say {KEY}"
     asks = [Call("read_file", {"path": KEY}, "r2"), Call("read_result", {"artifactId": KEY}, "r3")]
     model.script = [Turn(spoken, [READ, *asks], piece=5, pause_s=0.06), complete(spoken)]
     with overhearing() as said:
-        run_id = goal()
+        run_id = submit_goal()
         worker.work()
     run = Run.objects.get(id=run_id)
     assert run.result["answer"] == f"My key is ***{KEY[:9]}. I say ***"
@@ -52,7 +52,7 @@ def test_a_key_that_the_model_outputs_is_masked_in_every_form(
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
 def test_the_api_key_is_only_in_the_request(
     model: ModelServer,
-    goal: Callable[..., str],
+    submit_goal: Callable[..., str],
     worker: WorkerProcess,
     agent_settings: Any,
     provider: Any,
@@ -71,7 +71,7 @@ def test_the_api_key_is_only_in_the_request(
         runs = []
         for script in scripts:
             model.script = list(script)
-            runs.append(goal())
+            runs.append(submit_goal())
             worker.work()
     ends = [Run.objects.get(id=run_id).status for run_id in runs]
     assert ends == ["succeeded"] + ["failed"] * 5

@@ -80,7 +80,7 @@ def hangs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def hand_in(principal: Principal, project: Path, hangs: None) -> Callable[..., str]:
+def submit_calls(principal: Principal, project: Path, hangs: None) -> Callable[..., str]:
     """Submit a run with one call that never ends."""
 
     def make(**options: Any) -> str:
@@ -95,12 +95,12 @@ def hand_in(principal: Principal, project: Path, hangs: None) -> Callable[..., s
 
 
 def test_a_cancel_ends_the_call_in_flight(
-    hand_in: Callable[..., str],
+    submit_calls: Callable[..., str],
     worker: WorkerProcess,
     principal: Principal,
     in_background: Callable[..., Any],
 ) -> None:
-    run_id = hand_in()
+    run_id = submit_calls()
     working = in_background(worker.work)
     until(OpenCall.objects.exists)
     assert cancel_run(principal=principal, run_id=run_id)["success"]
@@ -127,9 +127,9 @@ def test_a_call_that_ended_before_the_cancel_is_audited_once(
 
 
 def test_the_timeout_of_a_run_ends_the_call_in_flight(
-    hand_in: Callable[..., str], worker: WorkerProcess
+    submit_calls: Callable[..., str], worker: WorkerProcess
 ) -> None:
-    run_id = hand_in(timeoutMs=12_000)
+    run_id = submit_calls(timeoutMs=12_000)
     worker.work()
     assert error_of(fresh(run_id))["errorCode"] == "RUN_TIMEOUT"
     assert (told(), OpenCall.objects.count()) == (cut("RUN_TIMEOUT"), 0)
@@ -172,12 +172,12 @@ def test_a_refused_transition_ends_no_call(submit: Submit) -> None:
 
 
 def test_a_worker_whose_run_was_canceled_starts_no_call(
-    hand_in: Callable[..., str],
+    submit_calls: Callable[..., str],
     principal: Principal,
     worker: WorkerProcess,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    run_id = hand_in()
+    run_id = submit_calls()
 
     def cancel_first(*asked: Any, **known: Any) -> bool:
         cancel_run(principal=principal, run_id=run_id)

@@ -105,9 +105,9 @@ def test_a_different_second_report_is_refused(principal: Principal, other: dict[
 
 
 def test_unknown_and_foreign_decisions_get_the_same_error(
-    principal: Principal, stranger: Principal
+    principal: Principal, outsider: Principal
 ) -> None:
-    foreign = [decide(principal, user_id="bob"), decide(stranger)]
+    foreign = [decide(principal, user_id="bob"), decide(outsider)]
     for decision_id in (999_999, *(outcome.decision_id for outcome in foreign)):
         with pytest.raises(OutcomeNotFound) as refusal:
             report(principal, decision_id)

@@ -93,10 +93,10 @@ def test_a_wildcard_rule_of_a_target_includes_its_high_risk_tools(
 
 
 def test_a_rule_does_not_apply_to_another_workspace(
-    principal: Principal, stranger: Principal
+    principal: Principal, outsider: Principal
 ) -> None:
     create_rule(RuleFields("deny", "workspace", principal.workspace_id), **RULE)
-    assert (said(principal), said(stranger)) == ("deny", "allow")
+    assert (said(principal), said(outsider)) == ("deny", "allow")
 
 
 def test_the_verdict_has_the_rule_and_its_reason(principal: Principal) -> None:

@@ -32,14 +32,14 @@ server.serve_forever()
 
 
 @pytest.fixture
-def develops(shown_game: Project, closed_port: int) -> Callable[..., Project]:
+def develops(game_with_browser: Project, closed_port: int) -> Callable[..., Project]:
     """A project with a dev script and no other preview server."""
 
     def make(dev: str = f"{PYTHON} serve.py", **scripts: str) -> Project:
-        shown_game.write("serve.py", SERVE)
-        shown_game.policy = {"preview_url": f"http://127.0.0.1:{closed_port}"}
-        shown_game.scripts(dev=dev, **scripts)
-        return shown_game
+        game_with_browser.write("serve.py", SERVE)
+        game_with_browser.policy = {"preview_url": f"http://127.0.0.1:{closed_port}"}
+        game_with_browser.scripts(dev=dev, **scripts)
+        return game_with_browser
 
     return make
 

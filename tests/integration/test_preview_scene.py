@@ -23,11 +23,11 @@ PLAYER = "<title>Preview</title><h1>Scene</h1>"
 
 
 @pytest.fixture
-def terre(shown_game: Project, page_server: PageServer) -> PageServer:
+def terre(game_with_browser: Project, page_server: PageServer) -> PageServer:
     """A server that responds as WebGAL Terre does, and a project with one scene."""
-    shown_game.write(SCENE, "雪乃: 海风真舒服呢;\n")
-    shown_game.write("game/config.txt", CONFIG)
-    shown_game.policy = {"preview_url": page_server.url("")}
+    game_with_browser.write(SCENE, "雪乃: 海风真舒服呢;\n")
+    game_with_browser.write("game/config.txt", CONFIG)
+    game_with_browser.policy = {"preview_url": page_server.url("")}
     page_server.add("/api/test", Answer(b"API Test OK", mime="text/html; charset=utf-8"))
     page_server.add("/preview", PLAYER)
     return page_server
@@ -40,55 +40,55 @@ def preview(game: Project, **args: Any) -> dict[str, Any]:
     return told
 
 
-def test_a_scene_is_displayed_in_the_preview(shown_game: Project, terre: PageServer) -> None:
-    told = preview(shown_game, scenePath=SCENE)
+def test_a_scene_is_displayed_in_the_preview(game_with_browser: Project, terre: PageServer) -> None:
+    told = preview(game_with_browser, scenePath=SCENE)
     assert told["url"] == terre.url("/preview#scene=beach_date")
     assert (terre.hits["/api/test"], terre.hits["/preview"]) == (1, 2)
 
 
-def test_the_start_scene_is_the_default(shown_game: Project, terre: PageServer) -> None:
-    assert preview(shown_game)["url"].endswith("/preview#scene=start")
+def test_the_start_scene_is_the_default(game_with_browser: Project, terre: PageServer) -> None:
+    assert preview(game_with_browser)["url"].endswith("/preview#scene=start")
 
 
 def test_scene_names_keep_folders_and_non_ascii_letters(
-    shown_game: Project, terre: PageServer
+    game_with_browser: Project, terre: PageServer
 ) -> None:
-    shown_game.write("public/game/scene/第一章/a b.txt", ";")
-    url = preview(shown_game, scenePath="public/game/scene/第一章/a b.txt")["url"]
+    game_with_browser.write("public/game/scene/第一章/a b.txt", ";")
+    url = preview(game_with_browser, scenePath="public/game/scene/第一章/a b.txt")["url"]
     assert url.endswith("#scene=%E7%AC%AC%E4%B8%80%E7%AB%A0/a%20b")
 
 
 def test_a_game_that_terre_serves_is_opened_directly(
-    shown_game: Project, terre: PageServer
+    game_with_browser: Project, terre: PageServer
 ) -> None:
     terre.add("/games/game_project/game/config.txt", Answer(CONFIG.encode(), mime="text/plain"))
     terre.add("/games/game_project/", PLAYER)
-    assert preview(shown_game)["url"] == terre.url("/games/game_project/#scene=start")
+    assert preview(game_with_browser)["url"] == terre.url("/games/game_project/#scene=start")
 
 
 def test_a_different_game_of_the_same_name_is_not_opened(
-    shown_game: Project, terre: PageServer
+    game_with_browser: Project, terre: PageServer
 ) -> None:
     terre.add("/games/game_project/game/config.txt", "Game_name:Another;")
-    assert "/games/" not in preview(shown_game)["url"]
+    assert "/games/" not in preview(game_with_browser)["url"]
 
 
-def test_a_dev_server_is_opened_at_its_root(shown_game: Project, terre: PageServer) -> None:
+def test_a_dev_server_is_opened_at_its_root(game_with_browser: Project, terre: PageServer) -> None:
     terre.add("/api/test", PLAYER)
     terre.add("/", PLAYER)
-    assert preview(shown_game)["url"] == terre.url("/#scene=start")
+    assert preview(game_with_browser)["url"] == terre.url("/#scene=start")
 
 
 def test_console_messages_and_the_line_of_the_first_error_are_returned(
-    shown_game: Project, terre: PageServer
+    game_with_browser: Project, terre: PageServer
 ) -> None:
-    shown_game.secrets = ("hunter2",)
+    game_with_browser.secrets = ("hunter2",)
     terre.add(
         "/preview",
         "<title>P</title>\n<script>\nconsole.log('loaded');\n"
         "console.warn('hunter2');\nnull.x;\n</script>",
     )
-    told = preview(shown_game)
+    told = preview(game_with_browser)
     address = terre.url("/preview")
     assert told["logs"][0] == f"[log] loaded ({address}:3)"
     assert told["logs"][1].startswith("[warning] *** (")
@@ -108,16 +108,18 @@ def test_console_messages_and_the_line_of_the_first_error_are_returned(
     ],
 )
 def test_the_line_number_is_read_from_the_error(
-    shown_game: Project, terre: PageServer, message: str, line: int
+    game_with_browser: Project, terre: PageServer, message: str, line: int
 ) -> None:
     page = "<title>P</title>\n<script>console.error('{}'); console.error('line 99')</script>"
     terre.add("/preview", page.format(message))
-    assert preview(shown_game)["firstErrorLine"] == line
+    assert preview(game_with_browser)["firstErrorLine"] == line
 
 
-def test_a_load_failure_is_an_error_without_a_line(shown_game: Project, terre: PageServer) -> None:
+def test_a_load_failure_is_an_error_without_a_line(
+    game_with_browser: Project, terre: PageServer
+) -> None:
     terre.add("/preview", "<title>P</title><img src=/none.webp>")
-    told = preview(shown_game)
+    told = preview(game_with_browser)
     assert "firstErrorLine" not in told
     assert told["logs"] == [
         "[error] Failed to load resource: the server responded with a status of 404 (Not Found)"
@@ -126,55 +128,63 @@ def test_a_load_failure_is_an_error_without_a_line(shown_game: Project, terre: P
 
 
 def test_a_request_to_another_host_is_blocked_and_logged(
-    shown_game: Project, terre: PageServer
+    game_with_browser: Project, terre: PageServer
 ) -> None:
     terre.add("/preview", "<title>P</title><script src='http://cdn.example/x.js'></script>")
-    logs = preview(shown_game)["logs"]
+    logs = preview(game_with_browser)["logs"]
     assert any("Blocked: the page requested cdn.example" in line for line in logs)
 
 
-def test_a_large_number_of_messages_is_truncated(shown_game: Project, terre: PageServer) -> None:
+def test_a_large_number_of_messages_is_truncated(
+    game_with_browser: Project, terre: PageServer
+) -> None:
     script = "for (let i = 0; i < 700; i++) console.log('m' + i + 'x'.repeat(i == 3 ? 9999 : 0))"
     terre.add("/preview", f"<title>P</title><script>{script}</script>")
-    logs = preview(shown_game)["logs"]
+    logs = preview(game_with_browser)["logs"]
     assert len(logs) == 501
     assert len(logs[3]) < 2100
     assert logs[-1] == "[… 200 more messages left out …]"
 
 
-def test_the_same_scene_is_reloaded_each_time(shown_game: Project, terre: PageServer) -> None:
-    preview(shown_game)
+def test_the_same_scene_is_reloaded_each_time(
+    game_with_browser: Project, terre: PageServer
+) -> None:
+    preview(game_with_browser)
     terre.add("/preview", "<title>P</title><script>console.log('changed')</script>")
-    assert "changed" in preview(shown_game)["logs"][0]
-    assert "changed" in preview(shown_game, scenePath=SCENE)["logs"][0]
+    assert "changed" in preview(game_with_browser)["logs"][0]
+    assert "changed" in preview(game_with_browser, scenePath=SCENE)["logs"][0]
 
 
-def test_the_page_stays_open_for_browser_action(shown_game: Project, terre: PageServer) -> None:
-    preview(shown_game)
-    shown_game.output("browser_action", action="screenshot", path="preview.png")
-    assert (shown_game.root / "preview.png").is_file()
+def test_the_page_stays_open_for_browser_action(
+    game_with_browser: Project, terre: PageServer
+) -> None:
+    preview(game_with_browser)
+    game_with_browser.output("browser_action", action="screenshot", path="preview.png")
+    assert (game_with_browser.root / "preview.png").is_file()
 
 
-def test_a_closed_port_fails(shown_game: Project, closed_port: int) -> None:
-    shown_game.policy = {"preview_url": f"http://127.0.0.1:{closed_port}"}
-    error = shown_game.error("preview_scene")
+def test_a_closed_port_fails(game_with_browser: Project, closed_port: int) -> None:
+    game_with_browser.policy = {"preview_url": f"http://127.0.0.1:{closed_port}"}
+    error = game_with_browser.error("preview_scene")
     assert error["errorCode"] == "E_PREVIEW_FAIL"
 
 
 def test_without_a_browser_only_the_address_is_returned(
-    shown_game: Project, terre: PageServer
+    game_with_browser: Project, terre: PageServer
 ) -> None:
-    shown_game.browser = None
-    assert preview(shown_game) == {"url": terre.url("/preview#scene=start")}
+    game_with_browser.browser = None
+    assert preview(game_with_browser) == {"url": terre.url("/preview#scene=start")}
     terre.add("/api/test", html("broken", status=500))
-    assert shown_game.code("preview_scene") == "E_PREVIEW_FAIL"
+    assert game_with_browser.code("preview_scene") == "E_PREVIEW_FAIL"
 
 
 @pytest.mark.parametrize("path", ["/api/test", "/preview"])
-def test_a_hanging_server_times_out(shown_game: Project, terre: PageServer, path: str) -> None:
-    shown_game.policy |= {"browser_timeout_ms": 1500}
+def test_a_hanging_server_times_out(
+    game_with_browser: Project, terre: PageServer, path: str
+) -> None:
+    game_with_browser.policy |= {"browser_timeout_ms": 1500}
     terre.add(path, html("late", delay=3600.0))
-    assert shown_game.code("preview_scene") == "E_TIMEOUT"
+    assert game_with_browser.code("preview_scene") == "E_TIMEOUT"
 
 
 @pytest.mark.parametrize(
@@ -187,20 +197,20 @@ def test_a_hanging_server_times_out(shown_game: Project, terre: PageServer, path
     ids=["an error", "nothing", "a download"],
 )
 def test_an_empty_preview_page_fails(
-    shown_game: Project, terre: PageServer, answer: Answer
+    game_with_browser: Project, terre: PageServer, answer: Answer
 ) -> None:
     terre.add("/preview", answer)
-    assert shown_game.code("preview_scene") == "E_PREVIEW_FAIL"
+    assert game_with_browser.code("preview_scene") == "E_PREVIEW_FAIL"
 
 
 @pytest.mark.parametrize(
     "said", [b"220 mail.example ESMTP\r\n\r\n", b"\x16\x03\x01", b"HTTP/1.1 200", b"x" * 100_000]
 )
-def test_a_port_that_does_not_speak_http_fails(shown_game: Project, said: bytes) -> None:
+def test_a_port_that_does_not_speak_http_fails(game_with_browser: Project, said: bytes) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
         threading.Thread(target=_answer, args=(server, said), daemon=True).start()
-        shown_game.policy = {"preview_url": f"http://127.0.0.1:{server.getsockname()[1]}"}
-        assert shown_game.code("preview_scene") == "E_PREVIEW_FAIL"
+        game_with_browser.policy = {"preview_url": f"http://127.0.0.1:{server.getsockname()[1]}"}
+        assert game_with_browser.code("preview_scene") == "E_PREVIEW_FAIL"
 
 
 def _answer(server: socket.socket, said: bytes) -> None:
@@ -208,10 +218,12 @@ def _answer(server: socket.socket, said: bytes) -> None:
         caller.sendall(said)
 
 
-def test_a_redirect_to_another_host_is_not_followed(shown_game: Project, terre: PageServer) -> None:
+def test_a_redirect_to_another_host_is_not_followed(
+    game_with_browser: Project, terre: PageServer
+) -> None:
     gone = Answer(status=302, headers={"Location": "https://example.com/"})
     terre.add("/preview", gone)
-    assert shown_game.code("preview_scene") == "E_POLICY_VIOLATION"
+    assert game_with_browser.code("preview_scene") == "E_POLICY_VIOLATION"
 
 
 @pytest.mark.parametrize(
@@ -228,9 +240,11 @@ def test_a_redirect_to_another_host_is_not_followed(shown_game: Project, terre: 
         "http://localhost:99999",
     ],
 )
-def test_a_preview_on_another_machine_is_refused_by_policy(shown_game: Project, url: str) -> None:
-    shown_game.policy = {"preview_url": url}
-    assert shown_game.code("preview_scene") == "E_POLICY_VIOLATION"
+def test_a_preview_on_another_machine_is_refused_by_policy(
+    game_with_browser: Project, url: str
+) -> None:
+    game_with_browser.policy = {"preview_url": url}
+    assert game_with_browser.code("preview_scene") == "E_POLICY_VIOLATION"
 
 
 @pytest.mark.parametrize(
@@ -250,10 +264,10 @@ def test_a_preview_on_another_machine_is_refused_by_policy(shown_game: Project, 
     ],
 )
 def test_an_invalid_scene_path_is_refused_before_any_request(
-    shown_game: Project, terre: PageServer, tmp_path: Path, path: str, wanted: str
+    game_with_browser: Project, terre: PageServer, tmp_path: Path, path: str, wanted: str
 ) -> None:
-    (shown_game.root / "link").symlink_to(tmp_path)
-    shown_game.write("game/scene/folder.txt/x")
-    shown_game.write("game/scene/.txt")
-    assert shown_game.code("preview_scene", scenePath=path) == wanted
+    (game_with_browser.root / "link").symlink_to(tmp_path)
+    game_with_browser.write("game/scene/folder.txt/x")
+    game_with_browser.write("game/scene/.txt")
+    assert game_with_browser.code("preview_scene", scenePath=path) == wanted
     assert terre.hits["/api/test"] == 0

@@ -68,11 +68,11 @@ line.onmessage = async e => { const told = JSON.parse(e.data);
 
 @pytest.fixture
 def terre(
-    shown_game: Project, page_server: PageServer, monkeypatch: pytest.MonkeyPatch
+    game_with_browser: Project, page_server: PageServer, monkeypatch: pytest.MonkeyPatch
 ) -> PageServer:
     """A server that responds as WebGAL Terre does, with a scene."""
-    shown_game.write(SCENE, "雪乃: 海风真舒服呢;\n")
-    shown_game.policy = {"preview_url": page_server.url(""), "browser_timeout_ms": 60_000}
+    game_with_browser.write(SCENE, "雪乃: 海风真舒服呢;\n")
+    game_with_browser.policy = {"preview_url": page_server.url(""), "browser_timeout_ms": 60_000}
     monkeypatch.setattr(scene_jump, "ARRIVE_SECONDS", 60.0)
     page_server.add("/api/test", Answer(b"API Test OK", mime="text/plain"))
     for name in ("start.txt", "%E7%AC%AC%E4%B8%80%E7%AB%A0/beach%20date.txt"):
@@ -89,20 +89,24 @@ def logs(game: Project, **args: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("engine", [BARE, IN_ENVELOPE, AS_REQUESTS])
-def test_an_engine_jumps_to_the_scene(shown_game: Project, terre: PageServer, engine: str) -> None:
+def test_an_engine_jumps_to_the_scene(
+    game_with_browser: Project, terre: PageServer, engine: str
+) -> None:
     shows(terre, engine)
-    runs = logs(shown_game, scenePath=SCENE)
+    runs = logs(game_with_browser, scenePath=SCENE)
     assert set(runs) == {"[log] runs 1 of 第一章/beach date.txt: a line;"}
-    assert set(logs(shown_game)) == {"[log] runs 1 of start.txt: a line;"}  # in the same tab
+    assert set(logs(game_with_browser)) == {"[log] runs 1 of start.txt: a line;"}  # in the same tab
 
 
 def test_an_engine_whose_own_first_scene_loads_late_jumps_again(
-    shown_game: Project, terre: PageServer
+    game_with_browser: Project, terre: PageServer
 ) -> None:
     shows(
         terre, "const goes = run; let n = 0; run = (...to) => n++ ? goes(...to) : 0;" + IN_ENVELOPE
     )
-    assert "[log] runs 1 of 第一章/beach date.txt: a line;" in logs(shown_game, scenePath=SCENE)
+    assert "[log] runs 1 of 第一章/beach date.txt: a line;" in logs(
+        game_with_browser, scenePath=SCENE
+    )
 
 
 @pytest.mark.parametrize(
@@ -119,30 +123,36 @@ def test_an_engine_whose_own_first_scene_loads_late_jumps_again(
     ],
 )
 def test_a_page_that_does_not_confirm_the_scene_gets_a_warning(
-    shown_game: Project, terre: PageServer, monkeypatch: pytest.MonkeyPatch, script: str, said: str
+    game_with_browser: Project,
+    terre: PageServer,
+    monkeypatch: pytest.MonkeyPatch,
+    script: str,
+    said: str,
 ) -> None:
     monkeypatch.setattr(scene_jump, "ARRIVE_SECONDS", 1.0)
     shows(terre, script)
-    [doubt] = logs(shown_game, scenePath=SCENE)
+    [doubt] = logs(game_with_browser, scenePath=SCENE)
     assert doubt.startswith("[warning] The page")
     assert said in doubt
 
 
 def test_the_start_scene_of_a_page_without_an_engine_gets_no_warning(
-    shown_game: Project, terre: PageServer
+    game_with_browser: Project, terre: PageServer
 ) -> None:
     shows(terre, "")
-    assert logs(shown_game) == []
+    assert logs(game_with_browser) == []
 
 
 def test_a_page_that_the_server_returns_for_any_path_gets_a_warning(
-    shown_game: Project, terre: PageServer
+    game_with_browser: Project, terre: PageServer
 ) -> None:
     shows(terre, "")
     terre.pages = AnyPage(terre.pages)
-    assert logs(shown_game)[0].startswith("[warning] The server returns this page for any path")
+    assert logs(game_with_browser)[0].startswith(
+        "[warning] The server returns this page for any path"
+    )
     shows(terre, IN_ENVELOPE)  # here the server does run the game
-    assert set(logs(shown_game)) == {"[log] runs 1 of start.txt: a line;"}
+    assert set(logs(game_with_browser)) == {"[log] runs 1 of start.txt: a line;"}
 
 
 class AnyPage(dict[str, Any]):
@@ -154,10 +164,10 @@ class AnyPage(dict[str, Any]):
 
 
 def test_a_page_opened_later_connects_to_its_own_server(
-    shown_game: Project, terre: PageServer
+    game_with_browser: Project, terre: PageServer
 ) -> None:
     shows(terre, IN_ENVELOPE)
-    logs(shown_game, scenePath=SCENE)
+    logs(game_with_browser, scenePath=SCENE)
     url = terre.add("/editor", f"<title>E</title><script>{GOES}socket([])</script>")
-    shown_game.output("browser_action", action="open", url=url)
+    game_with_browser.output("browser_action", action="open", url=url)
     until(lambda: terre.hits["/api/webgalsync"] == 1)

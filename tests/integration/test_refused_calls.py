@@ -63,12 +63,14 @@ def test_a_token_without_any_tool_scope_is_audited_with_the_tool(
     assert (row.action, row.metadata["tool"]) == ("access.refused", "write_to_file")
 
 
-def test_an_unknown_tool_is_audited(door: ToolDoor, rows: Callable[[], list[AuditEntry]]) -> None:
-    if door.over == "mcp":
-        assert door.call("no_such_tool", WRITE)[0] == "RPC_-32602"
+def test_an_unknown_tool_is_audited(
+    tool_client: ToolDoor, rows: Callable[[], list[AuditEntry]]
+) -> None:
+    if tool_client.over == "mcp":
+        assert tool_client.call("no_such_tool", WRITE)[0] == "RPC_-32602"
     else:
         url = "/api/v1/tools/no_such_tool/call"
-        assert door.client.post(url, json={"args": WRITE}).status_code == 404
+        assert tool_client.client.post(url, json={"args": WRITE}).status_code == 404
     (row,) = rows()
     why = {"tool": "no_such_tool", "code": "TOOL_NOT_FOUND"}
     assert told(row) == ("tool.refused", "no_such_tool", why)
@@ -88,9 +90,9 @@ def test_a_tool_name_that_looks_like_a_secret_is_not_stored(
     "args", [WRITE | {"dryRun": SECRET}, b'{"path":"a","path":"hunter2-of-nobody"}']
 )
 def test_wrong_arguments_are_audited_without_their_values(
-    door: ToolDoor, args: Any, rows: Callable[[], list[AuditEntry]]
+    tool_client: ToolDoor, args: Any, rows: Callable[[], list[AuditEntry]]
 ) -> None:
-    assert door.call("write_to_file", args)[0] == "E_BAD_ARGS"
+    assert tool_client.call("write_to_file", args)[0] == "E_BAD_ARGS"
     (row,) = rows()
     why = {"tool": "write_to_file", "code": "E_BAD_ARGS"}
     assert told(row) == ("tool.refused", "write_to_file", why)

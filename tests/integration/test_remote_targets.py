@@ -40,12 +40,12 @@ def test_a_named_runner_precedes_the_workspace_default_and_that_the_tenant_defau
 
 
 def test_a_runner_of_another_workspace_is_not_found(
-    stranger: Principal, make_runner: MakeRunner
+    outsider: Principal, make_runner: MakeRunner
 ) -> None:
     theirs = make_runner(is_default=True)
     for target_id in (theirs.id, "target_missing", None):
         with pytest.raises(TargetNotFound):
-            find_runner(Caller.of(stranger), target_id)
+            find_runner(Caller.of(outsider), target_id)
 
 
 def test_a_disabled_runner_is_denied(principal: Principal, make_runner: MakeRunner) -> None:

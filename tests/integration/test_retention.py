@@ -106,12 +106,12 @@ def test_a_run_that_started_meanwhile_does_not_time_out_in_the_queue(submit: Sub
 
 
 def test_a_list_counts_every_match_and_pages_through_ties(
-    make_run: MakeRun, principal: Principal, stranger: Principal
+    make_run: MakeRun, principal: Principal, outsider: Principal
 ) -> None:
     at = datetime.now(UTC)
     ids = sorted((make_run(created_at=at).id for _ in range(7)), reverse=True)
     make_run(status="running", lease_owner="w")
-    make_run(workspace_id=stranger.workspace_id)
+    make_run(workspace_id=outsider.workspace_id)
     seen: list[str] = []
     cursor: str | None = "0"
     while cursor is not None:

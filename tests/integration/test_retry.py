@@ -73,11 +73,11 @@ def test_only_a_failed_or_canceled_run_can_be_retried(
 
 
 def test_a_run_of_another_workspace_cannot_be_retried(
-    make_run: Callable[..., Run], stranger: Principal
+    make_run: Callable[..., Run], outsider: Principal
 ) -> None:
     run = make_run(status="failed")
     with pytest.raises(RunNotFound):
-        retry_run(principal=stranger, run_id=run.id)
+        retry_run(principal=outsider, run_id=run.id)
 
 
 def test_a_retry_by_an_operator_keeps_the_trust_of_the_remote_caller(

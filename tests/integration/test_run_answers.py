@@ -34,11 +34,11 @@ def asks(question: str, **more: Any) -> Turn:
 
 
 @pytest.fixture
-def asking(model: ModelServer, goal: Goal, worker: WorkerProcess) -> Run:
+def asking(model: ModelServer, submit_goal: Goal, worker: WorkerProcess) -> Run:
     """A run that asks for a colour and then for a size."""
     colours = [" red ", "blue", "red", "", 5, "x" * 201]
     model.script = [asks("Which colour?", suggestions=colours), asks("Which size?"), complete()]
-    run_id = goal()
+    run_id = submit_goal()
     worker.work()
     return Run.objects.get(id=run_id)
 

@@ -73,9 +73,9 @@ def test_a_total_follows_a_run_through_its_status_changes(
 
 @pytest.mark.parametrize("filters", FILTERS, ids=str)
 def test_a_total_counts_only_matching_runs_of_its_workspace(
-    make_run: MakeRun, principal: Principal, stranger: Principal, filters: dict[str, Any]
+    make_run: MakeRun, principal: Principal, outsider: Principal, filters: dict[str, Any]
 ) -> None:
-    for workspace_id in (principal.workspace_id, stranger.workspace_id):
+    for workspace_id in (principal.workspace_id, outsider.workspace_id):
         for status, template_id in (("succeeded", "a"), ("succeeded", "b"), ("running", "b")):
             make_run(status=status, template_id=template_id, workspace_id=workspace_id)
     wanted = sum(

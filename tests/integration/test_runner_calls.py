@@ -39,8 +39,8 @@ MakeTarget = Callable[..., ExecutionTarget]
 
 
 @pytest.fixture
-def target_at(principal: Principal) -> MakeTarget:
-    """Create a runner target on which these tools are allowed: `target_at(url, "echo")`."""
+def make_target(principal: Principal) -> MakeTarget:
+    """Create a runner target on which these tools are allowed: `make_target(url, "echo")`."""
 
     def make(endpoint: str, *allowed: str, **more: Any) -> ExecutionTarget:
         says = TargetFields(
@@ -78,9 +78,9 @@ def told_of(action: str) -> list[dict[str, Any]]:
 
 
 def test_a_run_calls_a_runner_and_publishes_its_progress(
-    idle_worker: WorkerProcess, principal: Principal, runner: StubRunner, target_at: MakeTarget
+    idle_worker: WorkerProcess, principal: Principal, runner: StubRunner, make_target: MakeTarget
 ) -> None:
-    target = target_at(runner.url, "bash.exec")
+    target = make_target(runner.url, "bash.exec")
     call = {"name": "bash.exec", "args": {"cmd": "printf hello"}, "targetId": target.id}
     run = done(idle_worker, principal, call)
     assert (run.status, run.result["results"]) == (
@@ -101,29 +101,29 @@ def test_a_run_calls_a_runner_and_publishes_its_progress(
 
 
 def test_a_denied_call_is_not_sent_to_the_runner(
-    idle_worker: WorkerProcess, principal: Principal, runner: StubRunner, target_at: MakeTarget
+    idle_worker: WorkerProcess, principal: Principal, runner: StubRunner, make_target: MakeTarget
 ) -> None:
-    target = target_at(runner.url)
+    target = make_target(runner.url)
     run = done(idle_worker, principal, {"name": "echo", "args": {}, "targetId": target.id})
     assert (run.status, run.error["details"]["causeCode"]) == ("failed", "POLICY_DENIED")
     assert runner.asked == []
 
 
 def test_a_high_risk_tool_waits_for_confirmation(
-    idle_worker: WorkerProcess, principal: Principal, runner: StubRunner, target_at: MakeTarget
+    idle_worker: WorkerProcess, principal: Principal, runner: StubRunner, make_target: MakeTarget
 ) -> None:
-    target = target_at(runner.url)
+    target = make_target(runner.url)
     run = done(idle_worker, principal, {"name": "bash.exec", "args": {}, "targetId": target.id})
     assert (run.status, run.waiting_for is not None) == ("running", True)
     assert runner.asked == []
 
 
 def test_a_failure_of_the_runner_fails_the_run_with_its_cause(
-    idle_worker: WorkerProcess, principal: Principal, target_at: MakeTarget
+    idle_worker: WorkerProcess, principal: Principal, make_target: MakeTarget
 ) -> None:
     error = {"code": "EXIT_1", "message": "it ended with 1", "retryable": True}
     with stub_runner(saying({"ok": False, "error": error})) as runner:
-        target = target_at(runner.url, "echo")
+        target = make_target(runner.url, "echo")
         run = done(idle_worker, principal, {"name": "echo", "args": {}, "targetId": target.id})
     details = run.error["details"]
     assert (run.status, details["causeCode"]) == ("failed", "TOOL_EXEC_FAILED")
@@ -133,10 +133,10 @@ def test_a_failure_of_the_runner_fails_the_run_with_its_cause(
 
 
 def test_a_call_whose_connection_breaks_is_not_repeated(
-    idle_worker: WorkerProcess, principal: Principal, target_at: MakeTarget
+    idle_worker: WorkerProcess, principal: Principal, make_target: MakeTarget
 ) -> None:
     with stub_runner(Line.reset) as runner:
-        target = target_at(runner.url, "echo")
+        target = make_target(runner.url, "echo")
         run = done(idle_worker, principal, {"name": "echo", "args": {}, "targetId": target.id})
     assert (run.status, run.error["details"]["effect"]) == ("failed", "unknown")
     assert len(runner.asked) == 1
@@ -145,23 +145,23 @@ def test_a_call_whose_connection_breaks_is_not_repeated(
 def test_the_gateway_ends_the_longest_call_before_its_step_times_out(
     idle_worker: WorkerProcess,
     principal: Principal,
-    target_at: MakeTarget,
+    make_target: MakeTarget,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("runners.gateway.request.TIMEOUT_MAX_MS", 500)
     monkeypatch.setattr(tool_steps, "TIMEOUT_MAX_MS", 500)
     with stub_runner(Line.hang) as runner:
-        target = target_at(runner.url, "echo", config={"timeoutMs": 600_000})
+        target = make_target(runner.url, "echo", config={"timeoutMs": 600_000})
         run = done(idle_worker, principal, {"name": "echo", "args": {}, "targetId": target.id})
     details = run.error["details"]
     assert (details["causeCode"], details["reason"]) == ("TOOL_EXEC_FAILED", "timeout")
 
 
 def test_a_large_output_is_stored_whole_in_an_artifact(
-    idle_worker: WorkerProcess, principal: Principal, target_at: MakeTarget
+    idle_worker: WorkerProcess, principal: Principal, make_target: MakeTarget
 ) -> None:
     with stub_runner(saying({"ok": True, "output": "a" * 200_000})) as runner:
-        target = target_at(runner.url, "echo")
+        target = make_target(runner.url, "echo")
         run = done(idle_worker, principal, {"name": "echo", "args": {}, "targetId": target.id})
     (result,) = run.result["results"]
     assert (result["truncated"], len(result["output"]) < 70_000) == (True, True)
@@ -169,9 +169,9 @@ def test_a_large_output_is_stored_whole_in_an_artifact(
 
 
 def test_a_default_runner_performs_tools_that_are_not_built_in(
-    idle_worker: WorkerProcess, principal: Principal, runner: StubRunner, target_at: MakeTarget
+    idle_worker: WorkerProcess, principal: Principal, runner: StubRunner, make_target: MakeTarget
 ) -> None:
-    target = target_at(runner.url, "*", is_default=True)
+    target = make_target(runner.url, "*", is_default=True)
     run = done(idle_worker, principal, {"name": "echo", "args": {"a": 1}})
     assert run.status == "succeeded"
     step = RunStep.objects.get(run_id=run.id)
@@ -179,10 +179,10 @@ def test_a_default_runner_performs_tools_that_are_not_built_in(
 
 
 def test_a_tool_without_a_runner_is_refused_at_submission(
-    principal: Principal, stranger: Principal, runner: StubRunner, target_at: MakeTarget
+    principal: Principal, outsider: Principal, runner: StubRunner, make_target: MakeTarget
 ) -> None:
-    theirs = target_at(runner.url, "*")
-    for caller, target_id in ((principal, None), (principal, "target_x"), (stranger, theirs.id)):
+    theirs = make_target(runner.url, "*")
+    for caller, target_id in ((principal, None), (principal, "target_x"), (outsider, theirs.id)):
         call = {"name": "echo", "args": {}} | ({"targetId": target_id} if target_id else {})
         with pytest.raises(InvalidInput):
             submit_run(principal=caller, template_id="call_tools", inputs={"calls": [call]})
@@ -190,18 +190,18 @@ def test_a_tool_without_a_runner_is_refused_at_submission(
 
 
 def test_a_disabled_runner_is_denied_at_submission(
-    principal: Principal, runner: StubRunner, target_at: MakeTarget
+    principal: Principal, runner: StubRunner, make_target: MakeTarget
 ) -> None:
-    off = target_at(runner.url, "*", enabled=False)
+    off = make_target(runner.url, "*", enabled=False)
     call = {"name": "echo", "args": {}, "targetId": off.id}
     with pytest.raises(PolicyDenied):
         submit_run(principal=principal, template_id="call_tools", inputs={"calls": [call]})
 
 
 def test_a_direct_call_is_performed_by_a_runner(
-    api: httpx.Client, runner: StubRunner, target_at: MakeTarget
+    api: httpx.Client, runner: StubRunner, make_target: MakeTarget
 ) -> None:
-    target = target_at(runner.url, "bash.exec")
+    target = make_target(runner.url, "bash.exec")
     body = {"args": {"cmd": "printf hello"}, "targetId": target.id}
     answer = told(api.post("/api/v1/tools/bash.exec/call", json=body))
     assert (answer["ok"], answer["output"]) == (True, "hello")
@@ -214,9 +214,9 @@ def test_a_direct_call_is_performed_by_a_runner(
 
 
 def test_a_direct_call_without_a_matching_rule_is_denied(
-    api: httpx.Client, runner: StubRunner, target_at: MakeTarget
+    api: httpx.Client, runner: StubRunner, make_target: MakeTarget
 ) -> None:
-    target = target_at(runner.url)
+    target = make_target(runner.url)
     for tool, status, code in (
         ("echo", 403, "POLICY_DENIED"),
         ("bash.exec", 202, "CONFIRMATION_REQUIRED"),
@@ -227,9 +227,9 @@ def test_a_direct_call_without_a_matching_rule_is_denied(
 
 
 def test_a_deny_rule_overrides_an_allow_rule(
-    api: httpx.Client, runner: StubRunner, target_at: MakeTarget
+    api: httpx.Client, runner: StubRunner, make_target: MakeTarget
 ) -> None:
-    target = target_at(runner.url, "*")
+    target = make_target(runner.url, "*")
     create_rule(RuleFields("deny", tool="bash.exec"), actor="test")
     answer = api.post("/api/v1/tools/bash.exec/call", json={"targetId": target.id})
     assert refusal(answer, 403)["errorCode"] == "POLICY_DENIED"
@@ -237,16 +237,16 @@ def test_a_deny_rule_overrides_an_allow_rule(
 
 
 def test_a_direct_call_of_a_disabled_runner_is_denied_and_audited(
-    api: httpx.Client, runner: StubRunner, target_at: MakeTarget
+    api: httpx.Client, runner: StubRunner, make_target: MakeTarget
 ) -> None:
-    off = target_at(runner.url, "*", enabled=False)
+    off = make_target(runner.url, "*", enabled=False)
     answer = api.post("/api/v1/tools/echo/call", json={"targetId": off.id})
     assert refusal(answer, 403)["errorCode"] == "POLICY_DENIED"
     assert told_of("tool.refused") == [{"tool": "echo", "code": "POLICY_DENIED"}]
 
 
-def test_a_failed_direct_call_reports_the_cause(api: httpx.Client, target_at: MakeTarget) -> None:
-    target = target_at(f"http://127.0.0.1:{free_port()}/execute", "*")
+def test_a_failed_direct_call_reports_the_cause(api: httpx.Client, make_target: MakeTarget) -> None:
+    target = make_target(f"http://127.0.0.1:{free_port()}/execute", "*")
     answer = api.post("/api/v1/tools/echo/call", json={"targetId": target.id})
     problem = refusal(answer, 502)
     assert problem["errorCode"] == "TOOL_EXEC_FAILED"
@@ -264,10 +264,10 @@ def test_a_direct_call_to_an_unknown_tool_or_target_is_not_found(
 
 
 def test_a_large_output_of_a_direct_call_is_stored_whole_in_an_artifact(
-    api: httpx.Client, target_at: MakeTarget
+    api: httpx.Client, make_target: MakeTarget
 ) -> None:
     with stub_runner(saying({"ok": True, "output": {"text": "a" * 200_000}})) as runner:
-        target = target_at(runner.url, "echo")
+        target = make_target(runner.url, "echo")
         answer = told(api.post("/api/v1/tools/echo/call", json={"targetId": target.id}))
     assert (answer["truncated"], len(answer["output"]["text"]) < 70_000) == (True, True)
     assert answer["artifactIds"] == [answer["artifactId"]]

@@ -128,7 +128,7 @@ def test_a_session_in_use_is_not_released(submit_in: SubmitIn, session_id: str) 
 
 @pytest.mark.parametrize("how", ["unknown", "closed", "another's", "elsewhere"])
 def test_only_an_open_session_of_the_caller_is_found(
-    submit_in: SubmitIn, session_id: str, principal: Principal, stranger: Principal, how: str
+    submit_in: SubmitIn, session_id: str, principal: Principal, outsider: Principal, how: str
 ) -> None:
     caller = principal
     if how == "closed":
@@ -136,7 +136,7 @@ def test_only_an_open_session_of_the_caller_is_found(
     elif how == "another's":
         caller = replace(principal, id="token:tok_other")
     elif how == "elsewhere":
-        caller = stranger
+        caller = outsider
     wanted = "sess_unknown" if how == "unknown" else session_id
     with pytest.raises(SessionNotFound, match="There is no open session"):
         submit_in(wanted, caller=caller)

@@ -169,9 +169,9 @@ def test_a_refused_submit_leaves_no_run(principal: Principal, number: int) -> No
 
 
 def test_a_closed_session_or_one_of_another_workspace_is_not_found(
-    principal: Principal, stranger: Principal
+    principal: Principal, outsider: Principal
 ) -> None:
-    for name, place, closed in (("a", stranger, None), ("b", principal, "2026-01-01T00:00:00Z")):
+    for name, place, closed in (("a", outsider, None), ("b", principal, "2026-01-01T00:00:00Z")):
         BrowserSession.objects.create(
             id=name,
             tenant_id=place.tenant_id,
@@ -232,12 +232,12 @@ def test_each_mode_has_its_own_default_timeout(principal: Principal) -> None:
         assert (made.mode, made.timeout_ms) == (mode, timeout_ms)
 
 
-def test_a_run_of_another_workspace_is_not_found(submit: Submit, stranger: Principal) -> None:
+def test_a_run_of_another_workspace_is_not_found(submit: Submit, outsider: Principal) -> None:
     run_id = submit()
     with pytest.raises(Refused) as foreign:
-        get_run(principal=stranger, run_id=run_id)
+        get_run(principal=outsider, run_id=run_id)
     with pytest.raises(Refused) as missing:
-        get_run(principal=stranger, run_id="run_missing")
+        get_run(principal=outsider, run_id="run_missing")
     assert type(foreign.value) is type(missing.value)
     assert foreign.value.message.replace(run_id, "X") == missing.value.message.replace(
         "run_missing", "X"

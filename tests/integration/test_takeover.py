@@ -93,11 +93,11 @@ def test_a_run_that_has_not_started_does_not_start_during_a_takeover(
 
 
 def test_a_message_during_a_takeover_waits_until_the_page_is_returned(
-    principal: Principal, worker: WorkerProcess, make_task: Make, say: Say
+    principal: Principal, worker: WorkerProcess, make_task: Make, send_message: Say
 ) -> None:
     task_id = make_task()
     take_over_task(principal=principal, task_id=task_id)
-    assert say(task_id, "say hi")["queued"] is True
+    assert send_message(task_id, "say hi")["queued"] is True
     worker.work()
     assert status(task_id) == "takeover"
     resume_task(principal=principal, task_id=task_id)
@@ -109,13 +109,13 @@ def test_a_run_that_ends_during_a_takeover_leaves_the_page_with_the_person(
     principal: Principal,
     worker: WorkerProcess,
     make_task: Make,
-    say: Say,
+    send_message: Say,
     tmp_path: Path,
     in_background: Background,
 ) -> None:
     gate = tmp_path / "gate"
     task_id = make_task(f"use browser_click; until {gate}")
-    second = say(task_id, "say hi")
+    second = send_message(task_id, "say hi")
     working = in_background(worker.work)
     until(lambda: Task.objects.get().used_browser)
     take_over_task(principal=principal, task_id=task_id)
@@ -174,9 +174,9 @@ def later(minutes: int) -> None:
 
 
 def test_a_page_that_is_not_returned_fails_its_run_and_starts_the_next(
-    taken: str, say: Say, worker: WorkerProcess
+    taken: str, send_message: Say, worker: WorkerProcess
 ) -> None:
-    second = say(taken, "say hi")
+    second = send_message(taken, "say hi")
     later(29)
     assert end_takeovers() == 0
     later(2)

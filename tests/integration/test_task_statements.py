@@ -21,10 +21,10 @@ Show = Callable[[str], object]
 
 
 @pytest.fixture
-def shows(boss: Client, principal: Principal, stand_in: None) -> dict[str, Show]:
+def shows(superuser_client: Client, principal: Principal, talk_template: None) -> dict[str, Show]:
     """Ways to read a task, or to add a message to it, by name."""
     return {
-        "page": lambda task_id: boss.get(f"/admin/runs/task/{task_id}/change/"),
+        "page": lambda task_id: superuser_client.get(f"/admin/runs/task/{task_id}/change/"),
         "task": lambda task_id: get_task(principal=principal, task_id=task_id),
         "list": lambda _: list_tasks(principal=principal),
         "say": lambda task_id: add_message(principal=principal, task_id=task_id, content="more"),
@@ -33,13 +33,13 @@ def shows(boss: Client, principal: Principal, stand_in: None) -> dict[str, Show]
 
 @pytest.mark.parametrize("what", ["page", "task", "list", "say"])
 def test_a_long_conversation_takes_no_more_statements_than_a_short_one(
-    principal: Principal, make_task: Make, say: Say, shows: dict[str, Show], what: str
+    principal: Principal, make_task: Make, send_message: Say, shows: dict[str, Show], what: str
 ) -> None:
     counts = []
     for messages in (2, 12):
         task_id = make_task("say hi")
         for number in range(messages):
-            say(task_id, f"say {number}")
+            send_message(task_id, f"say {number}")
             if number % 2:
                 stop_task(principal=principal, task_id=task_id)
         shows[what](task_id)

@@ -115,21 +115,21 @@ def test_the_outcome_of_a_run_sets_the_status_of_its_task(
 
 
 def test_browser_use_of_an_earlier_run_does_not_affect_the_next_status(
-    worker: WorkerProcess, make_task: Make, say: Say
+    worker: WorkerProcess, make_task: Make, send_message: Say
 ) -> None:
     task_id = make_task("use browser_click")
     worker.work()
-    say(task_id, "say hi")
+    send_message(task_id, "say hi")
     worker.work()
     assert status(task_id) == "completed"
 
 
 def test_a_second_message_waits_for_the_end_of_the_first_run(
-    worker: WorkerProcess, make_task: Make, say: Say, principal: Principal
+    worker: WorkerProcess, make_task: Make, send_message: Say, principal: Principal
 ) -> None:
     task_id = make_task("say one")
-    second = say(task_id, "say two")
-    third = say(task_id, "say three")
+    second = send_message(task_id, "say two")
+    third = send_message(task_id, "say three")
     assert (second["queued"], third["queued"]) == (True, True)
     assert OutboxEntry.objects.count() == 1
     worker.work()
@@ -143,10 +143,10 @@ def test_a_second_message_waits_for_the_end_of_the_first_run(
 
 
 def test_a_failed_run_starts_the_run_of_the_next_message(
-    worker: WorkerProcess, make_task: Make, say: Say
+    worker: WorkerProcess, make_task: Make, send_message: Say
 ) -> None:
     task_id = make_task("fail")
-    say(task_id, "say two")
+    send_message(task_id, "say two")
     worker.work()
     assert status(task_id) == "completed"
     assert "error" not in [
@@ -154,19 +154,19 @@ def test_a_failed_run_starts_the_run_of_the_next_message(
     ]
 
 
-def test_a_message_can_refuse_to_wait(make_task: Make, say: Say) -> None:
+def test_a_message_can_refuse_to_wait(make_task: Make, send_message: Say) -> None:
     task_id = make_task("say one")
     with pytest.raises(TaskBusy):
-        say(task_id, "say two", on_busy="refuse")
+        send_message(task_id, "say two", on_busy="refuse")
     assert (Run.objects.count(), TaskMessage.objects.count()) == (1, 1)
 
 
 def test_a_message_can_interrupt_the_runs_before_it(
-    worker: WorkerProcess, make_task: Make, say: Say
+    worker: WorkerProcess, make_task: Make, send_message: Say
 ) -> None:
     task_id = make_task("say one")
-    say(task_id, "say two")
-    told = say(task_id, "say three", on_busy="interrupt")
+    send_message(task_id, "say two")
+    told = send_message(task_id, "say three", on_busy="interrupt")
     assert told["queued"] is False
     ends = dict(Run.objects.values_list("inputs__goal", "status"))
     assert ends == {"say one": "canceled", "say two": "canceled", "say three": "queued"}
@@ -175,15 +175,15 @@ def test_a_message_can_interrupt_the_runs_before_it(
 
 
 def test_a_repeated_key_returns_the_same_message_and_conflicts_with_another_text(
-    make_task: Make, say: Say
+    make_task: Make, send_message: Say
 ) -> None:
     task_id = make_task()
-    first = say(task_id, "say one", key="k")
-    again = say(task_id, "say one", key="k")
+    first = send_message(task_id, "say one", key="k")
+    again = send_message(task_id, "say one", key="k")
     assert (first["deduplicated"], again["deduplicated"]) == (False, True)
     assert again["message"] == first["message"]
     with pytest.raises(Conflict):
-        say(task_id, "say two", key="k")
+        send_message(task_id, "say two", key="k")
     assert Run.objects.count() == 1
 
 
@@ -202,23 +202,23 @@ def test_a_repeated_key_with_another_first_message_is_a_conflict(make_task: Make
 
 
 def test_stop_ends_the_running_run_and_the_queued_ones(
-    worker: WorkerProcess, principal: Principal, make_task: Make, say: Say
+    worker: WorkerProcess, principal: Principal, make_task: Make, send_message: Say
 ) -> None:
     task_id = make_task("say one")
-    say(task_id, "say two")
+    send_message(task_id, "say two")
     assert stop_task(principal=principal, task_id=task_id)["status"] == "completed"
     assert set(Run.objects.values_list("status", flat=True)) == {"canceled"}
     worker.work()
-    say(task_id, "say three")
+    send_message(task_id, "say three")
     worker.work()
     assert status(task_id) == "completed"
 
 
 def test_a_canceled_run_starts_the_next_one(
-    principal: Principal, make_task: Make, say: Say
+    principal: Principal, make_task: Make, send_message: Say
 ) -> None:
     task_id = make_task("say one")
-    second = say(task_id, "say two")
+    second = send_message(task_id, "say two")
     cancel_run(principal=principal, run_id=Run.objects.get(inputs__goal="say one").id)
     assert Run.objects.get(id=second["runId"]).ready
     assert status(task_id) == "running"
@@ -234,27 +234,27 @@ def test_a_run_of_a_task_cannot_be_retried_outside_the_task(
     assert (refused.value.details, Run.objects.count()) == ({"taskId": task_id}, 1)
 
 
-def test_a_run_whose_start_was_missed_is_started_later(make_task: Make, say: Say) -> None:
+def test_a_run_whose_start_was_missed_is_started_later(make_task: Make, send_message: Say) -> None:
     task_id = make_task("say one")
-    second = say(task_id, "say two")
+    second = send_message(task_id, "say two")
     assert start_waiting_runs() == 0  # the run before it has not ended
     Run.objects.filter(inputs__goal="say one").delete()
     assert start_waiting_runs() == 1
     assert Run.objects.get(id=second["runId"]).ready
 
 
-def test_a_task_of_another_workspace_is_not_found(stranger: Principal, make_task: Make) -> None:
+def test_a_task_of_another_workspace_is_not_found(outsider: Principal, make_task: Make) -> None:
     task_id = make_task("say one")
     calls: list[Callable[[], Any]] = [
-        lambda: get_task(principal=stranger, task_id=task_id),
-        lambda: list_task_events(principal=stranger, run_id=task_id),
-        lambda: add_message(principal=stranger, task_id=task_id, content="x"),
-        lambda: stop_task(principal=stranger, task_id=task_id),
+        lambda: get_task(principal=outsider, task_id=task_id),
+        lambda: list_task_events(principal=outsider, run_id=task_id),
+        lambda: add_message(principal=outsider, task_id=task_id, content="x"),
+        lambda: stop_task(principal=outsider, task_id=task_id),
     ]
     for call in calls:
         with pytest.raises(TaskNotFound):
             call()
-    assert list_tasks(principal=stranger)["total"] == 0
+    assert list_tasks(principal=outsider)["total"] == 0
 
 
 def test_a_message_that_the_template_refuses_leaves_no_rows(
@@ -267,12 +267,12 @@ def test_a_message_that_the_template_refuses_leaves_no_rows(
 
 
 def test_a_run_reads_the_messages_before_it(
-    worker: WorkerProcess, make_task: Make, say: Say
+    worker: WorkerProcess, make_task: Make, send_message: Say
 ) -> None:
     task_id = make_task("say one")
     worker.work()
-    second = say(task_id, "say two")
-    say(task_id, "say three")
+    second = send_message(task_id, "say two")
+    send_message(task_id, "say three")
     before = messages_before(task_id=task_id, run_id=second["runId"])
     assert [(one.role, one.content) for one in before] == [
         ("user", "say one"),
@@ -281,10 +281,10 @@ def test_a_run_reads_the_messages_before_it(
 
 
 def test_a_step_reads_the_messages_before_it(
-    worker: WorkerProcess, make_task: Make, say: Say
+    worker: WorkerProcess, make_task: Make, send_message: Say
 ) -> None:
     task_id = make_task("say one")
-    say(task_id, "recall")
+    send_message(task_id, "recall")
     worker.work()
     told = TaskEvent.objects.filter(task_id=task_id, type="chatDelta").order_by("seq")
     words = "".join(data["content"] for data in told.values_list("data", flat=True))

@@ -57,9 +57,9 @@ def confirming(worker: WorkerProcess, make_task: Make, tmp_path: Path) -> str:
 
 
 def test_one_of_many_concurrent_messages_is_the_answer_and_the_others_start_runs(
-    worker: WorkerProcess, asking: str, say: Say
+    worker: WorkerProcess, asking: str, send_message: Say
 ) -> None:
-    told = at_once([partial(say, asking, f"say {n}") for n in range(6)])
+    told = at_once([partial(send_message, asking, f"say {n}") for n in range(6)])
     assert len({one["runId"] for one in told}) == 6
     worker.work()
     assert set(Run.objects.values_list("status", flat=True)) == {"succeeded"}
@@ -70,7 +70,7 @@ def test_a_message_that_comes_after_another_answer_becomes_a_run(
     principal: Principal,
     worker: WorkerProcess,
     asking: str,
-    say: Say,
+    send_message: Say,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     run_id = Run.objects.get().id
@@ -82,23 +82,23 @@ def test_a_message_that_comes_after_another_answer_becomes_a_run(
         return answer_run(**options)
 
     monkeypatch.setattr("runs.conversations.services.answer_run", late)
-    told = say(asking, "say mine")
+    told = send_message(asking, "say mine")
     assert told["runId"] != run_id
     worker.work()
     assert Run.objects.get(id=told["runId"]).status == "succeeded"
 
 
 def test_a_message_that_refuses_to_wait_can_still_be_the_answer(
-    worker: WorkerProcess, asking: str, say: Say
+    worker: WorkerProcess, asking: str, send_message: Say
 ) -> None:
-    assert say(asking, "at two", on_busy="refuse")["runId"] == Run.objects.get().id
+    assert send_message(asking, "at two", on_busy="refuse")["runId"] == Run.objects.get().id
     worker.work()
     assert Run.objects.get().status == "succeeded"
 
 
-def test_an_answer_with_an_output_schema_is_refused(asking: str, say: Say) -> None:
+def test_an_answer_with_an_output_schema_is_refused(asking: str, send_message: Say) -> None:
     with pytest.raises(InvalidInput, match="outputSchema") as refused:
-        say(asking, "at two", output_schema={"type": "object"})
+        send_message(asking, "at two", output_schema={"type": "object"})
     waiting = Run.objects.get()
     assert refused.value.details == {"runId": waiting.id}
     assert waiting.waiting_for["question"] == "when?"
@@ -118,10 +118,10 @@ def test_a_page_lost_while_a_question_waits_is_reported_as_lost(
 
 
 def test_a_question_is_stored_as_a_message(
-    principal: Principal, worker: WorkerProcess, asking: str, say: Say
+    principal: Principal, worker: WorkerProcess, asking: str, send_message: Say
 ) -> None:
     assert talk(principal, asking)[1:] == [("assistant", "when?")]
-    say(asking, "at two")
+    send_message(asking, "at two")
     worker.work()
     assert talk(principal, asking)[1:] == [
         ("assistant", "when?"),
@@ -140,10 +140,10 @@ def test_an_answer_sent_directly_to_the_run_is_stored_as_a_message(
 
 
 def test_a_queued_message_does_not_change_the_status_of_a_waiting_task(
-    principal: Principal, confirming: str, say: Say
+    principal: Principal, confirming: str, send_message: Say
 ) -> None:
     assert status(confirming) == "ongoing"
-    assert say(confirming, "say more")["queued"] is True
+    assert send_message(confirming, "say more")["queued"] is True
     assert status(confirming) == "ongoing"
     shown = get_task(principal=principal, task_id=confirming)
     assert (shown["waitingFor"]["type"], shown["queued"]) == ("confirmation", 1)
@@ -177,11 +177,11 @@ def test_a_run_that_failed_during_a_takeover_sets_the_status_error(
 
 
 def test_an_interrupt_starts_no_run_that_it_then_cancels(
-    make_task: Make, say: Say, monkeypatch: pytest.MonkeyPatch
+    make_task: Make, send_message: Say, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task_id = make_task("say one")
     for n in range(5):
-        say(task_id, f"say more {n}")
+        send_message(task_id, f"say more {n}")
     woken: list[str] = []
 
     def note(run: Run) -> None:
@@ -189,14 +189,14 @@ def test_an_interrupt_starts_no_run_that_it_then_cancels(
         make_claimable(run)
 
     monkeypatch.setattr("runs.conversations.message_queue.make_claimable", note)
-    told = say(task_id, "say last", on_busy="interrupt")
+    told = send_message(task_id, "say last", on_busy="interrupt")
     assert woken == [told["runId"]]
 
 
 def test_concurrent_messages_are_numbered_without_gaps(
-    worker: WorkerProcess, asking: str, say: Say
+    worker: WorkerProcess, asking: str, send_message: Say
 ) -> None:
-    at_once([partial(say, asking, f"say {n}") for n in range(4)])
+    at_once([partial(send_message, asking, f"say {n}") for n in range(4)])
     worker.work()
     numbers = TaskMessage.objects.order_by("number").values_list("number", flat=True)
     assert list(numbers) == list(range(1, Task.objects.get().messages_count + 1))

@@ -29,10 +29,10 @@ def status(task_id: str) -> str:
 
 
 def test_concurrent_messages_each_get_one_answer(
-    worker: WorkerProcess, make_task: Make, say: Say
+    worker: WorkerProcess, make_task: Make, send_message: Say
 ) -> None:
     task_id = make_task()
-    told = at_once([partial(say, task_id, f"say {n}") for n in range(8)])
+    told = at_once([partial(send_message, task_id, f"say {n}") for n in range(8)])
     assert [one["queued"] for one in told].count(False) == 1
     assert sorted(TaskMessage.objects.values_list("number", flat=True)) == list(range(1, 9))
     worker.work()
@@ -40,9 +40,11 @@ def test_concurrent_messages_each_get_one_answer(
     check_log(task_id)
 
 
-def test_concurrent_messages_with_one_key_are_one_message(make_task: Make, say: Say) -> None:
+def test_concurrent_messages_with_one_key_are_one_message(
+    make_task: Make, send_message: Say
+) -> None:
     task_id = make_task()
-    told = at_once([lambda: say(task_id, "say one", key="k")] * 8)
+    told = at_once([lambda: send_message(task_id, "say one", key="k")] * 8)
     assert len({one["message"]["id"] for one in told}) == 1
     assert [one["deduplicated"] for one in told].count(False) == 1
     assert Run.objects.count() == 1
@@ -52,14 +54,14 @@ def test_a_task_still_works_after_concurrent_messages_stops_and_takeovers(
     worker: WorkerProcess,
     principal: Principal,
     make_task: Make,
-    say: Say,
+    send_message: Say,
     in_background: Background,
 ) -> None:
     task_id = make_task("say one")
     resume = partial(resume_task, principal=principal, task_id=task_id)
     deeds: list[Callable[[], Any]] = [
-        partial(say, task_id, "say two"),
-        partial(say, task_id, "say three", on_busy="interrupt"),
+        partial(send_message, task_id, "say two"),
+        partial(send_message, task_id, "say three", on_busy="interrupt"),
         partial(stop_task, principal=principal, task_id=task_id),
         partial(take_over_task, principal=principal, task_id=task_id),
     ]
@@ -69,7 +71,7 @@ def test_a_task_still_works_after_concurrent_messages_stops_and_takeovers(
         resume() if status(task_id) == "takeover" else None
         working.join(30)
     start_waiting_runs()
-    say(task_id, "say last")
+    send_message(task_id, "say last")
     worker.work()
     assert not Run.objects.filter(ended_at__isnull=True).exists()
     assert Run.objects.get(inputs__goal="say last").status == "succeeded"

@@ -77,24 +77,24 @@ def test_an_expired_run_is_unknown_to_every_api_call(
 
 
 def test_the_admin_displays_a_run_until_the_end_of_its_retention(
-    boss: Client, ended_run: str
+    superuser_client: Client, ended_run: str
 ) -> None:
     page = f"/admin/runs/run/{ended_run}/change/"
     let_pass(ended_run, days=29, hours=23)
     assert (hide_runs(), delete_old_runs()) == (1, 0)
-    assert boss.get(page).status_code == 200
-    assert ended_run in boss.get("/admin/runs/run/").content.decode()
+    assert superuser_client.get(page).status_code == 200
+    assert ended_run in superuser_client.get("/admin/runs/run/").content.decode()
     let_pass(ended_run, hours=1)
     assert delete_old_runs() == 1
-    assert boss.get(page).status_code == 404
+    assert superuser_client.get(page).status_code == 404
 
 
 def test_an_operator_can_retry_a_run_that_has_expired_for_the_api(
-    boss: Client, ended_run: str
+    superuser_client: Client, ended_run: str
 ) -> None:
     let_pass(ended_run, days=2)
     hide_runs()
-    boss.post(f"/admin/runs/run/{ended_run}/retry/")
+    superuser_client.post(f"/admin/runs/run/{ended_run}/retry/")
     assert Run.objects.get(retry_of=ended_run).status == "queued"
 
 

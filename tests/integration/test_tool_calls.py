@@ -37,9 +37,9 @@ def rule(verdict: str, tool: str) -> None:
     create_rule(RuleFields(verdict, tool=tool, reason="of a test"), actor="test")
 
 
-def test_a_call_is_audited_before_and_after(door: ToolDoor, project: Path) -> None:
-    assert door.call("write_to_file", PREVIEW)[0] == "OK"
-    assert door.call("write_to_file", WRITE)[0] == "OK"
+def test_a_call_is_audited_before_and_after(tool_client: ToolDoor, project: Path) -> None:
+    assert tool_client.call("write_to_file", PREVIEW)[0] == "OK"
+    assert tool_client.call("write_to_file", WRITE)[0] == "OK"
     begun, ended = audited("tool.called"), audited("tool.succeeded")
     assert [one["callId"] for one in begun] == [one["callId"] for one in ended]
     assert (ended[1]["path"], ended[1]["snapshotId"][:5]) == (SCENE["path"], "snap_")
@@ -47,24 +47,26 @@ def test_a_call_is_audited_before_and_after(door: ToolDoor, project: Path) -> No
     assert "a:b" not in str(AuditEntry.objects.values_list("metadata", flat=True))
 
 
-def test_a_failed_call_is_audited_as_failed(door: ToolDoor, project: Path) -> None:
-    code, error = door.call("validate_script", {"path": "game/scene/absent.txt"})
+def test_a_failed_call_is_audited_as_failed(tool_client: ToolDoor, project: Path) -> None:
+    code, error = tool_client.call("validate_script", {"path": "game/scene/absent.txt"})
     assert (code, error["recoverable"]) == ("E_NOT_FOUND", True)
     (ended,) = audited("tool.failed")
     assert (ended["code"], ended["ok"]) == ("E_NOT_FOUND", False)
 
 
-def test_wrong_arguments_are_refused_before_the_call_starts(door: ToolDoor, project: Path) -> None:
-    code, error = door.call("write_to_file", {"path": "a.txt", "content": 1, "dryRun": True})
+def test_wrong_arguments_are_refused_before_the_call_starts(
+    tool_client: ToolDoor, project: Path
+) -> None:
+    code, error = tool_client.call("write_to_file", {"path": "a.txt", "content": 1, "dryRun": True})
     assert (code, error["details"]["errors"][0]["path"]) == ("E_BAD_ARGS", "content")
     assert error["hint"] == "请按照工具的参数说明修改。"
     assert not audited("tool.called")
     assert audited("tool.refused") == [{"tool": "write_to_file", "code": "E_BAD_ARGS"}]
 
 
-def test_a_denied_tool_is_not_called(door: ToolDoor, project: Path) -> None:
+def test_a_denied_tool_is_not_called(tool_client: ToolDoor, project: Path) -> None:
     rule("deny", "write_to_file")
-    code, error = door.call("write_to_file", PREVIEW)
+    code, error = tool_client.call("write_to_file", PREVIEW)
     assert (code, error["recoverable"]) == ("E_POLICY_VIOLATION", False)
     assert error["details"]["because"] == "rule"
     assert not audited("tool.called")
@@ -72,25 +74,27 @@ def test_a_denied_tool_is_not_called(door: ToolDoor, project: Path) -> None:
 
 
 def test_a_call_that_a_person_confirmed_is_performed_by_the_same_call(
-    door: ToolDoor, project: Path
+    tool_client: ToolDoor, project: Path
 ) -> None:
-    assert door.call("write_to_file", PREVIEW)[0] == "OK"
+    assert tool_client.call("write_to_file", PREVIEW)[0] == "OK"
     rule("confirm", "write_to_file")
-    code, error = door.call("write_to_file", WRITE)
+    code, error = tool_client.call("write_to_file", WRITE)
     assert (code, error["recoverable"]) == ("E_POLICY_VIOLATION", True)
-    assert door.call("write_to_file", WRITE)[1]["details"] == error["details"]
+    assert tool_client.call("write_to_file", WRITE)[1]["details"] == error["details"]
     assert not (project / "game/scene/new.txt").exists()
     confirm(decision_id=error["details"]["decisionId"], by="admin:ann", how="admin")
-    assert door.call("write_to_file", WRITE)[0] == "OK"
+    assert tool_client.call("write_to_file", WRITE)[0] == "OK"
     assert (project / "game/scene/new.txt").read_text() == "a:b;\n"
 
 
-def test_a_call_that_a_person_refused_is_not_performed(door: ToolDoor, project: Path) -> None:
+def test_a_call_that_a_person_refused_is_not_performed(
+    tool_client: ToolDoor, project: Path
+) -> None:
     rule("confirm", "replace_in_file")
     args = {"path": "game/scene/start.txt", "find": "none", "replace": "x.png"}
-    _, error = door.call("replace_in_file", args)
+    _, error = tool_client.call("replace_in_file", args)
     refuse(decision_id=error["details"]["decisionId"], by="admin:ann", how="admin")
-    code, error = door.call("replace_in_file", args)
+    code, error = tool_client.call("replace_in_file", args)
     assert (code, error["details"]["because"]) == ("E_POLICY_VIOLATION", "refused")
     assert "none" in (project / "game/scene/start.txt").read_text()
 
@@ -185,7 +189,7 @@ def test_a_remote_caller_can_only_use_targets_of_its_workspace(
 
 
 def test_a_disabled_workspace_is_refused_before_a_confirmation_is_requested(
-    door: ToolDoor, project: Path, principal: Principal
+    tool_client: ToolDoor, project: Path, principal: Principal
 ) -> None:
     rule("confirm", "write_to_file")
     target = ExecutionTarget.objects.get()
@@ -198,7 +202,7 @@ def test_a_disabled_workspace_is_refused_before_a_confirmation_is_requested(
         config=target.config,
     )
     change_target(target.id, says, actor="test")
-    assert door.call("write_to_file", PREVIEW)[0] == "E_TOOL_DISABLED"
+    assert tool_client.call("write_to_file", PREVIEW)[0] == "E_TOOL_DISABLED"
     assert not Decision.objects.exists()
 
 
@@ -220,9 +224,9 @@ def test_a_call_uses_the_target_that_it_names(
 
 
 def test_scripts_and_pages_need_developer_mode_and_a_local_caller(
-    door: ToolDoor, project: Path
+    tool_client: ToolDoor, project: Path
 ) -> None:
-    assert door.call("execute_command", {"scriptName": "lint"})[0] == "E_TOOL_DISABLED"
+    assert tool_client.call("execute_command", {"scriptName": "lint"})[0] == "E_TOOL_DISABLED"
     assert not audited("tool.called")
 
 
@@ -235,13 +239,15 @@ def test_a_remote_caller_cannot_run_scripts_in_developer_mode(
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "E_TOOL_DISABLED")
 
 
-def test_file_tool_calls_create_no_run(door: ToolDoor, project: Path) -> None:
-    assert door.call("list_project_resources", {})[0] == "OK"
+def test_file_tool_calls_create_no_run(tool_client: ToolDoor, project: Path) -> None:
+    assert tool_client.call("list_project_resources", {})[0] == "OK"
     assert not Run.objects.exists()
 
 
-def test_runtime_info_contains_no_secret(door: ToolDoor, project: Path, settings: Any) -> None:
-    code, info = door.call("get_runtime_info", {})
+def test_runtime_info_contains_no_secret(
+    tool_client: ToolDoor, project: Path, settings: Any
+) -> None:
+    code, info = tool_client.call("get_runtime_info", {})
     assert (code, info["projectRoot"]) == ("OK", str(project))
     assert {"execution", "browser"} & set(info) == set()
     assert "write_to_file" in info["tools"]
@@ -250,9 +256,9 @@ def test_runtime_info_contains_no_secret(door: ToolDoor, project: Path, settings
 
 @pytest.mark.usefixtures("developer")
 def test_developer_mode_lists_the_scripts_and_pages_that_are_allowed(
-    door: ToolDoor, project: Path
+    tool_client: ToolDoor, project: Path
 ) -> None:
-    _, info = door.call("get_runtime_info", {})
+    _, info = tool_client.call("get_runtime_info", {})
     assert info["execution"]["allowedCommands"] == ["dev", "build", "lint"]
     assert info["browser"]["allowedHosts"] == ["localhost", "127.0.0.1"]
 
@@ -268,12 +274,12 @@ def test_runtime_info_does_not_list_tools_that_are_not_offered(web: str, setting
 
 @pytest.mark.usefixtures("developer")
 def test_an_invalid_policy_file_is_reported_and_every_other_tool_fails(
-    door: ToolDoor, project: Path
+    tool_client: ToolDoor, project: Path
 ) -> None:
     (project / "continuity.workspace.json").write_text('{"policies": {"forbidenDirs": ["x"]}}')
-    code, info = door.call("get_runtime_info", {})
+    code, info = tool_client.call("get_runtime_info", {})
     assert (code, "forbidenDirs" in info["policyTrouble"]) == ("OK", True)
     assert {"execution", "browser"} & set(info) == set()
-    assert door.call("list_files", {"path": "."})[0] == "E_POLICY_VIOLATION"
+    assert tool_client.call("list_files", {"path": "."})[0] == "E_POLICY_VIOLATION"
     (project / "continuity.workspace.json").write_text("{}")
-    assert "policyTrouble" not in door.call("get_runtime_info", {})[1]
+    assert "policyTrouble" not in tool_client.call("get_runtime_info", {})[1]

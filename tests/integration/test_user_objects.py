@@ -192,10 +192,10 @@ def test_a_write_and_a_refused_user_are_audited(principal: Principal) -> None:
     assert AuditEntry.objects.filter(action="access.refused", resource_id="alice").count() == 1
 
 
-def test_another_workspace_has_its_own_objects(principal: Principal, stranger: Principal) -> None:
+def test_another_workspace_has_its_own_objects(principal: Principal, outsider: Principal) -> None:
     put(principal)
-    assert list_objects(principal=stranger, user_id="alice")["count"] == 0
-    assert put(stranger)["version"] == 1
+    assert list_objects(principal=outsider, user_id="alice")["count"] == 0
+    assert put(outsider)["version"] == 1
 
 
 def test_a_reader_cannot_write(principal: Principal) -> None:

@@ -76,10 +76,10 @@ def test_concurrent_changes_are_all_counted(principal: Principal) -> None:
 
 
 def test_the_same_user_id_in_two_workspaces_is_two_users(
-    principal: Principal, stranger: Principal
+    principal: Principal, outsider: Principal
 ) -> None:
     apply_changes(owner_named(principal), [AxisChange("money", -1, 1, "chat")])
-    assert read_state(owner_named(stranger)).axes["money"].value == 0.5
+    assert read_state(owner_named(outsider)).axes["money"].value == 0.5
 
 
 def test_a_cost_weighs_scarce_axes_and_is_five_times_higher_if_irreversible(

@@ -148,12 +148,12 @@ def test_a_wait_ends_when_the_run_is_suspended(
     assert (shown["waitingFor"]["type"], seconds < 2) == ("answer", True)
 
 
-def test_a_caller_cannot_wait_for_the_run_of_another(submit: Submit, stranger: Principal) -> None:
+def test_a_caller_cannot_wait_for_the_run_of_another(submit: Submit, outsider: Principal) -> None:
     run_id = submit()
     with pytest.raises(RunNotFound):
-        timed(wait_run(principal=stranger, run_id=run_id, wait_s=5))
+        timed(wait_run(principal=outsider, run_id=run_id, wait_s=5))
     with pytest.raises(RunNotFound):
-        timed(wait_events(principal=stranger, run_id=run_id, wait_s=5))
+        timed(wait_events(principal=outsider, run_id=run_id, wait_s=5))
 
 
 def test_progress_is_reported_while_the_run_is_running(

@@ -31,9 +31,9 @@ pytest_plugins = ["tests.support.people_fixtures"]
 
 
 def test_a_refused_step_fails_and_names_the_decision(
-    worker: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
+    worker: WorkerProcess, submit_calls: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
-    run = call("note:a", "risk:b")
+    run = submit_calls("note:a", "risk:b")
     worker.work()
     number = asked(run)
     say(run, refuse)
@@ -46,9 +46,9 @@ def test_a_refused_step_fails_and_names_the_decision(
 
 
 def test_a_step_not_confirmed_in_time_fails_as_expired(
-    worker: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
+    worker: WorkerProcess, submit_calls: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
-    run = call("risk:b")
+    run = submit_calls("risk:b")
     worker.work()
     Confirmation.objects.update(expires_at=datetime.now(UTC) - timedelta(seconds=1))
     resume_settled_runs()
@@ -59,10 +59,10 @@ def test_a_step_not_confirmed_in_time_fails_as_expired(
 
 
 def test_no_confirmation_is_requested_for_a_denied_step(
-    worker: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
+    worker: WorkerProcess, submit_calls: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
     create_rule(RuleFields("deny", scope="agent", scope_id="local", tool="test_risk"), actor="t")
-    run = call("risk:b")
+    run = submit_calls("risk:b")
     worker.work()
     error = fresh(run).error or {}
     assert (error["errorCode"], error["details"]["because"]) == ("POLICY_DENIED", "rule")
@@ -71,9 +71,9 @@ def test_no_confirmation_is_requested_for_a_denied_step(
 
 
 def test_a_deny_rule_created_later_overrides_the_approval(
-    worker: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
+    worker: WorkerProcess, submit_calls: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
-    run = call("risk:b")
+    run = submit_calls("risk:b")
     worker.work()
     say(run)
     create_rule(RuleFields("deny", tool="*"), actor="t")
@@ -82,11 +82,14 @@ def test_a_deny_rule_created_later_overrides_the_approval(
 
 
 def test_changed_arguments_invalidate_the_approval(
-    worker: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str], tmp_path: Path
+    worker: WorkerProcess,
+    submit_calls: Callable[..., Run],
+    notes: Callable[[], str],
+    tmp_path: Path,
 ) -> None:
     source = tmp_path / "source"
     source.write_text("harmless")
-    run = call(f"from:{source}")
+    run = submit_calls(f"from:{source}")
     worker.work()
     first = asked(run)
     say(run)
@@ -101,9 +104,12 @@ def test_changed_arguments_invalidate_the_approval(
 
 
 def test_a_suspended_run_can_be_canceled(
-    worker: WorkerProcess, principal: Principal, call: Callable[..., Run], notes: Callable[[], str]
+    worker: WorkerProcess,
+    principal: Principal,
+    submit_calls: Callable[..., Run],
+    notes: Callable[[], str],
 ) -> None:
-    run = call("risk:b")
+    run = submit_calls("risk:b")
     worker.work()
     number = asked(run)
     assert cancel_run(principal=principal, run_id=run.id)["success"]
@@ -115,7 +121,10 @@ def test_a_suspended_run_can_be_canceled(
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has one writer at a time")
 def test_a_confirmation_requested_during_a_cancel_is_withdrawn(
-    principal: Principal, asks: str, submit: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+    principal: Principal,
+    confirm_rule: str,
+    submit: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     run_id = submit("ok")
     held = must_take("w1")
@@ -134,9 +143,12 @@ def test_a_confirmation_requested_during_a_cancel_is_withdrawn(
 
 
 def test_a_concurrent_cancel_and_confirm_have_one_outcome(
-    worker: WorkerProcess, principal: Principal, call: Callable[..., Run], notes: Callable[[], str]
+    worker: WorkerProcess,
+    principal: Principal,
+    submit_calls: Callable[..., Run],
+    notes: Callable[[], str],
 ) -> None:
-    run = call("risk:b")
+    run = submit_calls("risk:b")
     worker.work()
     number = asked(run)
 
@@ -150,9 +162,9 @@ def test_a_concurrent_cancel_and_confirm_have_one_outcome(
 
 
 def test_the_scheduler_resumes_a_confirmed_run_whose_signal_was_lost(
-    worker: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
+    worker: WorkerProcess, submit_calls: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
-    run = call("risk:b")
+    run = submit_calls("risk:b")
     worker.work()
     Confirmation.objects.update(
         status="confirmed", decided_at=datetime.now(UTC), decided_by="admin:ann"
@@ -164,20 +176,23 @@ def test_the_scheduler_resumes_a_confirmed_run_whose_signal_was_lost(
 
 
 def test_a_refusal_holds_after_its_rule_is_retired(
-    worker: WorkerProcess, call: Callable[..., Run], asks: str, notes: Callable[[], str]
+    worker: WorkerProcess,
+    submit_calls: Callable[..., Run],
+    confirm_rule: str,
+    notes: Callable[[], str],
 ) -> None:
-    run = call("risk:b")
+    run = submit_calls("risk:b")
     worker.work()
-    retire_rule(asks, actor="t")
+    retire_rule(confirm_rule, actor="t")
     say(run, refuse)
     worker.work()
     assert ((fresh(run).error or {})["errorCode"], notes()) == ("POLICY_DENIED", "")
 
 
 def test_an_answer_does_not_confirm_a_call(
-    worker: WorkerProcess, principal: Principal, call: Callable[..., Run]
+    worker: WorkerProcess, principal: Principal, submit_calls: Callable[..., Run]
 ) -> None:
-    run = call("risk:b")
+    run = submit_calls("risk:b")
     worker.work()
     with pytest.raises(InvalidInput, match="waits for confirmation"):
         answer_run(principal=principal, run_id=run.id, answer="yes")

@@ -17,9 +17,9 @@ pytest_plugins = ["tests.support.people_fixtures"]
 
 
 def test_a_step_that_needs_confirmation_is_not_performed_and_holds_no_slot(
-    worker: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
+    worker: WorkerProcess, submit_calls: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
-    run = call("note:a", "risk:b", "note:c")
+    run = submit_calls("note:a", "risk:b", "note:c")
     worker.work()
     run = fresh(run)
     assert (run.status, run.ready, run.lease_owner, notes()) == ("running", False, None, "a")
@@ -30,9 +30,9 @@ def test_a_step_that_needs_confirmation_is_not_performed_and_holds_no_slot(
 
 
 def test_a_suspended_run_reports_what_it_waits_for(
-    worker: WorkerProcess, principal: Principal, call: Callable[..., Run]
+    worker: WorkerProcess, principal: Principal, submit_calls: Callable[..., Run]
 ) -> None:
-    run = call("risk:b")
+    run = submit_calls("risk:b")
     worker.work()
     told = get_run(principal=principal, run_id=run.id)["waitingFor"]
     decision = Decision.objects.get()
@@ -44,9 +44,9 @@ def test_a_suspended_run_reports_what_it_waits_for(
 
 
 def test_a_confirmed_run_resumes_at_the_same_step(
-    worker: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
+    worker: WorkerProcess, submit_calls: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
-    run = call("note:a", "note:b,risk:c,note:d", "note:e", effect="once")
+    run = submit_calls("note:a", "note:b,risk:c,note:d", "note:e", effect="once")
     worker.work()
     say(run)
     worker.work()
@@ -58,9 +58,9 @@ def test_a_confirmed_run_resumes_at_the_same_step(
 
 
 def test_a_step_can_need_confirmation_twice(
-    worker: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
+    worker: WorkerProcess, submit_calls: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
-    run = call("risk:a,note:b,risk:c")
+    run = submit_calls("risk:a,note:b,risk:c")
     for _ in range(2):
         worker.work()
         say(run)
@@ -70,18 +70,18 @@ def test_a_step_can_need_confirmation_twice(
 
 
 def test_a_call_that_failed_before_the_wait_is_not_repeated(
-    worker: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
+    worker: WorkerProcess, submit_calls: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
-    run = call("note:fail,risk:b")
+    run = submit_calls("note:fail,risk:b")
     worker.work()
     assert fresh(run).status == "failed"
     assert not Decision.objects.exists()
 
 
 def test_a_suspended_run_resumes_in_another_process_after_a_restart(
-    worker: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
+    worker: WorkerProcess, submit_calls: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
-    run = call("note:a,risk:b", effect="once")
+    run = submit_calls("note:a,risk:b", effect="once")
     worker.work()
     worker.close()
     say(run)
@@ -90,9 +90,9 @@ def test_a_suspended_run_resumes_in_another_process_after_a_restart(
 
 
 def test_the_clock_of_a_run_stops_while_it_is_suspended(
-    worker: WorkerProcess, call: Callable[..., Run]
+    worker: WorkerProcess, submit_calls: Callable[..., Run]
 ) -> None:
-    run = call("risk:b", mode="sync")
+    run = submit_calls("risk:b", mode="sync")
     worker.work()
     waited = fresh(run).active_ms
     long_ago = datetime.now(UTC) - timedelta(hours=2)
@@ -104,9 +104,9 @@ def test_the_clock_of_a_run_stops_while_it_is_suspended(
 
 
 def test_suspended_runs_leave_their_slots_to_other_runs(
-    worker: WorkerProcess, call: Callable[..., Run], submit: Callable[..., str]
+    worker: WorkerProcess, submit_calls: Callable[..., Run], submit: Callable[..., str]
 ) -> None:
-    waiting = [call("risk:b") for _ in range(6)]  # more than the number of slots
+    waiting = [submit_calls("risk:b") for _ in range(6)]  # more than the number of slots
     worker.work()
     other = submit("ok")
     worker.work()
@@ -115,9 +115,9 @@ def test_suspended_runs_leave_their_slots_to_other_runs(
 
 
 def test_steps_running_beside_the_waiting_one_finish_first(
-    worker: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
+    worker: WorkerProcess, submit_calls: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
-    run = call("note:a", "risk:b", "note:c", "risk:d", concurrency=4, effect="once")
+    run = submit_calls("note:a", "risk:b", "note:c", "risk:d", concurrency=4, effect="once")
     for _ in range(2):
         worker.work()
         say(run)
@@ -127,11 +127,11 @@ def test_steps_running_beside_the_waiting_one_finish_first(
 
 def test_a_crash_right_after_suspending_changes_nothing(
     worker: WorkerProcess,
-    call: Callable[..., Run],
+    submit_calls: Callable[..., Run],
     failpoint: Callable[[str, str], Path],
     notes: Callable[[], str],
 ) -> None:
-    run = call("risk:b")
+    run = submit_calls("risk:b")
     failpoint("after_waiting", "raise")
     worker.work()
     say(run)
@@ -140,9 +140,9 @@ def test_a_crash_right_after_suspending_changes_nothing(
 
 
 def test_a_failure_right_before_suspending_leaves_no_decision(
-    worker: WorkerProcess, call: Callable[..., Run], failpoint: Callable[[str, str], Path]
+    worker: WorkerProcess, submit_calls: Callable[..., Run], failpoint: Callable[[str, str], Path]
 ) -> None:
-    run = call("risk:b")
+    run = submit_calls("risk:b")
     failpoint("before_waiting", "raise")
     worker.work()
     assert fresh(run).status == "failed"
@@ -150,9 +150,9 @@ def test_a_failure_right_before_suspending_leaves_no_decision(
 
 
 def test_a_shared_run_requests_confirmation_once_and_resumes(
-    worker: WorkerProcess, call: Callable[..., Run], notes: Callable[[], str]
+    worker: WorkerProcess, submit_calls: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
-    run = call("note:a", "risk:b", "note:c", shared=True)
+    run = submit_calls("note:a", "risk:b", "note:c", shared=True)
     worker.work()
     assert fresh(run).waiting_for is not None
     say(run)

@@ -30,10 +30,10 @@ Make = Callable[..., dict[str, Any]]
 
 
 def test_a_refused_delivery_is_retried_later_with_the_same_message(
-    hook: Make, submit: Submit, principal: Principal, receiver: Receiver
+    make_webhook: Make, submit: Submit, principal: Principal, receiver: Receiver
 ) -> None:
     receiver.statuses = [500, 302, 204]
-    made = hook()
+    made = make_webhook()
     canceled(submit, principal)
     for _ in range(3):
         deliver()
@@ -50,9 +50,9 @@ def test_a_refused_delivery_is_retried_later_with_the_same_message(
 
 
 def test_a_webhook_with_an_unreadable_secret_does_not_block_others(
-    hook: Make, submit: Submit, principal: Principal, receiver: Receiver
+    make_webhook: Make, submit: Submit, principal: Principal, receiver: Receiver
 ) -> None:
-    broken, _ = hook(), hook()
+    broken, _ = make_webhook(), make_webhook()
     Webhook.objects.filter(id=broken["webhookId"]).update(secret=b"sealed with a key of before")
     canceled(submit, principal)
     deliver()
@@ -71,9 +71,9 @@ def test_the_delays_grow_to_a_day_and_vary() -> None:
 
 
 def test_clock_jumps_neither_end_an_attempt_nor_start_a_second_one(
-    hook: Make, submit: Submit, principal: Principal, monkeypatch: pytest.MonkeyPatch
+    make_webhook: Make, submit: Submit, principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hook()
+    make_webhook()
     canceled(submit, principal)
     [claim] = claim_due_deliveries(limit=1)
     watch = ChangeWatch()
@@ -85,9 +85,9 @@ def test_clock_jumps_neither_end_an_attempt_nor_start_a_second_one(
 
 
 def test_an_abandoned_attempt_becomes_due_again_by_the_monotonic_clock(
-    hook: Make, submit: Submit, principal: Principal, monkeypatch: pytest.MonkeyPatch
+    make_webhook: Make, submit: Submit, principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = hook()
+    made = make_webhook()
     canceled(submit, principal)
     [lost] = claim_due_deliveries(limit=1)
     watch = ChangeWatch()
@@ -104,9 +104,9 @@ def test_an_abandoned_attempt_becomes_due_again_by_the_monotonic_clock(
 
 
 def test_a_delivery_is_given_up_after_the_last_attempt(
-    hook: Make, submit: Submit, principal: Principal
+    make_webhook: Make, submit: Submit, principal: Principal
 ) -> None:
-    hook()
+    make_webhook()
     canceled(submit, principal)
     for _ in range(MAX_ATTEMPTS):
         [claim] = claim_due_deliveries(limit=5)
@@ -120,10 +120,10 @@ def test_a_delivery_is_given_up_after_the_last_attempt(
 
 
 def test_an_address_that_answers_gone_receives_nothing_more(
-    hook: Make, submit: Submit, principal: Principal, receiver: Receiver
+    make_webhook: Make, submit: Submit, principal: Principal, receiver: Receiver
 ) -> None:
     receiver.statuses = [410]
-    made = hook()
+    made = make_webhook()
     canceled(submit, principal)
     canceled(submit, principal)
     deliver()
@@ -136,17 +136,19 @@ def test_an_address_that_answers_gone_receives_nothing_more(
     assert "webhook.disabled" in actions()
 
 
-def test_one_deliverer_sends_a_delivery(hook: Make, submit: Submit, principal: Principal) -> None:
-    hook()
+def test_one_deliverer_sends_a_delivery(
+    make_webhook: Make, submit: Submit, principal: Principal
+) -> None:
+    make_webhook()
     canceled(submit, principal)
     claims = at_once([lambda: claim_due_deliveries(limit=5)] * 8)
     assert sum(len(one) for one in claims) == 1
 
 
 def test_a_killed_deliverer_is_replaced_and_its_late_result_is_refused(
-    hook: Make, submit: Submit, principal: Principal, receiver: Receiver
+    make_webhook: Make, submit: Submit, principal: Principal, receiver: Receiver
 ) -> None:
-    hook()
+    make_webhook()
     canceled(submit, principal)
     [lost] = claim_due_deliveries(limit=1)
     deliver(0.2)
@@ -159,13 +161,13 @@ def test_a_killed_deliverer_is_replaced_and_its_late_result_is_refused(
 
 
 def test_a_slow_address_does_not_delay_others(
-    hook: Make, submit: Submit, principal: Principal, receiver: Receiver
+    make_webhook: Make, submit: Submit, principal: Principal, receiver: Receiver
 ) -> None:
-    hook()
+    make_webhook()
     for _ in range(5):
         canceled(submit, principal)
     with receiving() as quick:
-        hook(url=quick.url)
+        make_webhook(url=quick.url)
         canceled(submit, principal)
         receiver.delay_s = 0.5
         deliver(0.4)
@@ -174,9 +176,9 @@ def test_a_slow_address_does_not_delay_others(
 
 
 def test_a_replayed_delivery_starts_again_under_the_same_id(
-    hook: Make, submit: Submit, principal: Principal, receiver: Receiver
+    make_webhook: Make, submit: Submit, principal: Principal, receiver: Receiver
 ) -> None:
-    made = hook()
+    made = make_webhook()
     canceled(submit, principal)
     deliver()
     row = WebhookDelivery.objects.get()
@@ -192,9 +194,9 @@ def test_a_replayed_delivery_starts_again_under_the_same_id(
 
 
 def test_a_replay_takes_over_a_delivery_whose_attempt_is_in_flight(
-    hook: Make, submit: Submit, principal: Principal
+    make_webhook: Make, submit: Submit, principal: Principal
 ) -> None:
-    made = hook()
+    made = make_webhook()
     canceled(submit, principal)
     [under_way] = claim_due_deliveries(limit=1)
     services.replay_delivery(

@@ -28,9 +28,9 @@ Make = Callable[..., dict[str, Any]]
 
 
 def test_the_end_of_a_run_is_sent_once_and_signed(
-    hook: Make, receiver: Receiver, submit: Submit, principal: Principal
+    make_webhook: Make, receiver: Receiver, submit: Submit, principal: Principal
 ) -> None:
-    made = hook()
+    made = make_webhook()
     run_id = canceled(submit, principal)
     deliver()
     [received] = receiver.got
@@ -47,9 +47,9 @@ def test_the_end_of_a_run_is_sent_once_and_signed(
 
 @pytest.mark.parametrize("status", ["succeeded", "failed", "partial_success", "canceled"])
 def test_every_final_status_is_sent(
-    hook: Make, receiver: Receiver, make_run: Callable[..., Run], status: str
+    make_webhook: Make, receiver: Receiver, make_run: Callable[..., Run], status: str
 ) -> None:
-    hook()
+    make_webhook()
     run = make_run(status="running")
     change = Transition(run, {"status": RunStatus.RUNNING}, {"error": {"errorCode": "X"}})
     move(change, RunStatus(status), actor="test")
@@ -58,9 +58,9 @@ def test_every_final_status_is_sent(
 
 
 def test_a_run_whose_end_is_rolled_back_leaves_no_delivery(
-    hook: Make, make_run: Callable[..., Run]
+    make_webhook: Make, make_run: Callable[..., Run]
 ) -> None:
-    hook()
+    make_webhook()
     change = Transition(make_run(status="running"), {"status": RunStatus.RUNNING})
     with transaction.atomic():
         move(change, RunStatus.SUCCEEDED, actor="test")
@@ -70,9 +70,9 @@ def test_a_run_whose_end_is_rolled_back_leaves_no_delivery(
 
 
 def test_a_webhook_can_be_limited_to_runs_that_name_it(
-    hook: Make, receiver: Receiver, submit: Submit, principal: Principal
+    make_webhook: Make, receiver: Receiver, submit: Submit, principal: Principal
 ) -> None:
-    named = hook(every_run=False)["webhookId"]
+    named = make_webhook(every_run=False)["webhookId"]
     canceled(submit, principal)
     run_id = canceled(submit, principal, webhookId=named)
     assert [row.run_id for row in WebhookDelivery.objects.all()] == [run_id]
@@ -82,10 +82,14 @@ def test_a_webhook_can_be_limited_to_runs_that_name_it(
 
 
 def test_a_submit_that_names_an_unusable_webhook_is_refused(
-    hook: Make, submit: Submit, principal: Principal, stranger: Principal, receiver: Receiver
+    make_webhook: Make,
+    submit: Submit,
+    principal: Principal,
+    outsider: Principal,
+    receiver: Receiver,
 ) -> None:
-    foreign = services.create_webhook(principal=stranger, url=receiver.url)["webhookId"]
-    off = hook()["webhookId"]
+    foreign = services.create_webhook(principal=outsider, url=receiver.url)["webhookId"]
+    off = make_webhook()["webhookId"]
     services.disable_webhook(principal=principal, webhook_id=off)
     for webhook_id in ("hook_missing", foreign, off):
         with pytest.raises(InvalidInput, match=r"options\.webhookId"):
@@ -94,17 +98,17 @@ def test_a_submit_that_names_an_unusable_webhook_is_refused(
 
 
 def test_webhooks_of_other_workspaces_receive_nothing(
-    stranger: Principal, receiver: Receiver, submit: Submit, principal: Principal
+    outsider: Principal, receiver: Receiver, submit: Submit, principal: Principal
 ) -> None:
-    services.create_webhook(principal=stranger, url=receiver.url)
+    services.create_webhook(principal=outsider, url=receiver.url)
     canceled(submit, principal)
     assert WebhookDelivery.objects.count() == 0
 
 
 def test_the_secret_is_in_no_row_and_only_in_the_first_answer(
-    hook: Make, submit: Submit, principal: Principal
+    make_webhook: Make, submit: Submit, principal: Principal
 ) -> None:
-    made = hook()
+    made = make_webhook()
     secret = made.pop("secret").removeprefix("whsec_")
     canceled(submit, principal)
     deliver()
@@ -142,20 +146,20 @@ def test_a_remote_caller_can_only_name_public_addresses(remote: Principal) -> No
     assert Webhook.objects.get().trust == "remote"
 
 
-def test_a_workspace_has_a_limit_of_webhooks(hook: Make) -> None:
+def test_a_workspace_has_a_limit_of_webhooks(make_webhook: Make) -> None:
     for _ in range(services.MAX_WEBHOOKS):
-        hook()
+        make_webhook()
     with pytest.raises(Conflict):
-        hook()
+        make_webhook()
 
 
 def test_deleting_a_webhook_deletes_its_deliveries(
-    hook: Make, submit: Submit, principal: Principal, stranger: Principal
+    make_webhook: Make, submit: Submit, principal: Principal, outsider: Principal
 ) -> None:
-    webhook_id = hook()["webhookId"]
+    webhook_id = make_webhook()["webhookId"]
     canceled(submit, principal)
     with pytest.raises(WebhookNotFound):
-        services.delete_webhook(principal=stranger, webhook_id=webhook_id)
+        services.delete_webhook(principal=outsider, webhook_id=webhook_id)
     [claim] = claim_due_deliveries(limit=1)
     services.delete_webhook(principal=principal, webhook_id=webhook_id)
     assert not settle(claim, WebhookResponse(200))

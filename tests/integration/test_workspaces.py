@@ -61,14 +61,14 @@ def test_the_default_of_the_workspace_has_priority_over_the_default_of_the_tenan
 
 
 def test_a_target_of_another_workspace_is_not_found(
-    principal: Principal, stranger: Principal, roots: Path
+    principal: Principal, outsider: Principal, roots: Path
 ) -> None:
-    place = Workspace.objects.get(id=stranger.workspace_id)
+    place = Workspace.objects.get(id=outsider.workspace_id)
     mine = create_target_row(says(principal, folder(roots, "a"), is_default=True), actor="admin:a")
     with pytest.raises(PathNotFound):
-        open_workspace(Caller.of(stranger), mine.id)
+        open_workspace(Caller.of(outsider), mine.id)
     with pytest.raises(ToolDisabled):
-        open_workspace(Caller.of(stranger))
+        open_workspace(Caller.of(outsider))
     assert place.tenant_id == principal.tenant_id
 
 
@@ -97,7 +97,7 @@ def test_a_folder_on_the_command_line_has_priority(
 def test_the_local_folder_is_only_for_local_callers(
     principal: Principal,
     remote: Principal,
-    stranger: Principal,
+    outsider: Principal,
     roots: Path,
     tmp_path: Path,
     command_line: None,
@@ -105,7 +105,7 @@ def test_the_local_folder_is_only_for_local_callers(
     set_local_folder(LocalFolder(Path(folder(tmp_path, "mine")), is_named=True))
     opened = open_workspace(Caller.of(principal))
     assert open_workspace(Caller.of(principal), opened.target_id).root == opened.root
-    for other in (remote, stranger):
+    for other in (remote, outsider):
         with pytest.raises(ToolDisabled):
             open_workspace(Caller.of(other))
         with pytest.raises(PathNotFound):

@@ -18,14 +18,14 @@ MakeClient = Callable[..., Client]
 
 
 @pytest.fixture
-def boss(principal: Principal) -> Client:
+def superuser_client(principal: Principal) -> Client:
     """Return a client that is signed in as a superuser."""
     return _signed_in(User.objects.create_superuser("boss"))
 
 
 @pytest.fixture
-def staff(principal: Principal) -> MakeClient:
-    """Sign in a staff user with only these permissions: `staff("runs.view_run")`."""
+def staff_client(principal: Principal) -> MakeClient:
+    """Sign in a staff user with only these permissions: `staff_client("runs.view_run")`."""
 
     def make(*permissions: str) -> Client:
         user = User.objects.create_user(f"staff-{User.objects.count()}", is_staff=True)
@@ -47,8 +47,8 @@ def _signed_in(user: User) -> Client:
 
 
 @pytest.fixture
-def make_story(make_run: Callable[..., Run]) -> Callable[..., Run]:
-    """Create a run with steps and events: `make_story(["succeeded", "failed", "started"])`."""
+def make_run_with_steps(make_run: Callable[..., Run]) -> Callable[..., Run]:
+    """Create a run with steps and events: `make_run_with_steps(["succeeded", "failed", "started"])`."""
 
     def make(steps: list[str], **columns: Any) -> Run:
         began = datetime.now(UTC) - timedelta(seconds=30)

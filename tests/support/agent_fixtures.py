@@ -38,8 +38,8 @@ def agent_settings(settings: Any, model: ModelServer) -> Any:
 
 
 @pytest.fixture
-def goal(principal: Principal, project: Path, agent_settings: Any) -> Callable[..., str]:
-    """Submit a goal and return the run's id: `goal("Do it", maxSteps=3)`."""
+def submit_goal(principal: Principal, project: Path, agent_settings: Any) -> Callable[..., str]:
+    """Submit a goal and return the run's id: `submit_goal("Do it", maxSteps=3)`."""
 
     def make(text: str = "Do it.", options: dict[str, Any] | None = None, **inputs: Any) -> str:
         return submit_run(

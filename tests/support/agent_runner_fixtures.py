@@ -26,8 +26,8 @@ def runner() -> Iterator[StubRunner]:
 
 
 @pytest.fixture
-def target_at(principal: Principal) -> MakeTarget:
-    """Create a runner target that offers these tools: `target_at(url, BASH, allow=["*"])`."""
+def make_target(principal: Principal) -> MakeTarget:
+    """Create a runner target that offers these tools: `make_target(url, BASH, allow=["*"])`."""
 
     def make(endpoint: str, *tools: Any, allow: tuple[str, ...] = (), **more: Any) -> Any:
         config = {"tools": list(tools), **more.pop("config", {})}

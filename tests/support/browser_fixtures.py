@@ -59,6 +59,6 @@ def open_reader(
 
 
 @pytest.fixture
-def read(open_reader: Callable[..., Reader]) -> Reader:
+def reader(open_reader: Callable[..., Reader]) -> Reader:
     """Return a reader with its own session."""
     return open_reader()

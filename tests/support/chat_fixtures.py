@@ -15,8 +15,8 @@ from tests.support.continuity import KNOWN, Say
 
 
 @pytest.fixture
-def tell(principal: Principal) -> Say:
-    """Send a message as user alice, with the slots of an execution: `tell("…", slots={})`."""
+def send_chat(principal: Principal) -> Say:
+    """Send a message as user alice, with the slots of an execution: `send_chat("…", slots={})`."""
     count = iter(range(1000))
 
     def send(message: str, **changed: Any) -> dict[str, Any]:

@@ -19,14 +19,14 @@ from tests.support.pages import Page, PageServer
 
 
 @pytest.fixture
-def forbidden() -> Iterator[ForbiddenPlace]:
+def forbidden_server() -> Iterator[ForbiddenPlace]:
     """Yield a server on loopback that counts its visits."""
     with forbidden_place() as place:
         yield place
 
 
 @pytest.fixture
-def remote_with(
+def open_remote_reader(
     browser_loop: LoopThread, browser_runtime: BrowserRuntime
 ) -> Iterator[Callable[[EgressPolicy], Reader]]:
     """Create readers with trust level remote and the test's own egress policy."""
@@ -45,9 +45,13 @@ def remote_with(
 
 
 @pytest.fixture
-def outside(remote_with: Callable[[EgressPolicy], Reader], page_server: PageServer) -> Reader:
+def remote_reader(
+    open_remote_reader: Callable[[EgressPolicy], Reader], page_server: PageServer
+) -> Reader:
     """Return a reader of a remote caller for whom only the page server is public."""
-    return remote_with(egress_open_to(page_server.server_port, {"inside.example": "127.0.0.1"}))
+    return open_remote_reader(
+        egress_open_to(page_server.server_port, {"inside.example": "127.0.0.1"})
+    )
 
 
 @pytest.fixture

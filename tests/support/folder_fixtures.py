@@ -19,7 +19,7 @@ from tests.support.writing import FIRST, SCENE
 
 
 @pytest.fixture
-def folder(principal: Principal, tmp_path: Path, settings: Any) -> ExecutionTarget:
+def folder_target(principal: Principal, tmp_path: Path, settings: Any) -> ExecutionTarget:
     """Return a target whose root is a folder of the caller's workspace."""
     settings.WORKSPACE_ROOTS = (tmp_path,)
     (tmp_path / "game").mkdir()
@@ -33,9 +33,9 @@ def folder(principal: Principal, tmp_path: Path, settings: Any) -> ExecutionTarg
 
 
 @pytest.fixture
-def written(principal: Principal, folder: ExecutionTarget) -> ProjectWorkspace:
+def written_workspace(principal: Principal, folder_target: ExecutionTarget) -> ProjectWorkspace:
     """Return the folder after a scene was created and then changed."""
-    workspace = open_workspace(Caller.of(principal), folder.id)
+    workspace = open_workspace(Caller.of(principal), folder_target.id)
     write_text(workspace, SCENE, FIRST)
     changed = FIRST.replace("第 5 句", "第五句").replace("雪乃: 第 20 句;\n", "")
     write_text(workspace, SCENE, changed + "end;\n", idempotency_key="k-1")

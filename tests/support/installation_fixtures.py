@@ -27,36 +27,42 @@ def servers() -> Iterator[dict[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def old(tmp_path_factory: pytest.TempPathFactory, servers: dict[str, str]) -> Iterator[Place]:
+def source_installation(
+    tmp_path_factory: pytest.TempPathFactory, servers: dict[str, str]
+) -> Iterator[Place]:
     """Yield an installation to create backups of; tests must not change it."""
     with working(tmp_path_factory.mktemp("old"), servers, "old") as place:
         yield place
 
 
 @pytest.fixture(scope="module")
-def whole(old: Place, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Create a backup of `old` with its keys; tests must not change it."""
+def backup(source_installation: Place, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Create a backup of `source_installation` with its keys; tests must not change it."""
     folder = tmp_path_factory.mktemp("backups") / "whole"
-    assert "artifacts   1, 10 bytes" in old.run("backup", str(folder), "--with-keys")
+    assert "artifacts   1, 10 bytes" in source_installation.run(
+        "backup", str(folder), "--with-keys"
+    )
     return folder
 
 
 @pytest.fixture
-def kept(whole: Path, tmp_path: Path) -> Path:
-    """Return a copy of the backup `whole` that the test may change."""
-    return Path(shutil.copytree(whole, tmp_path / "kept"))
+def backup_copy(backup: Path, tmp_path: Path) -> Path:
+    """Return a copy of the backup `backup` that the test may change."""
+    return Path(shutil.copytree(backup, tmp_path / "kept"))
 
 
 @pytest.fixture(scope="module")
-def keyless(old: Place, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Create a backup of `old` with default options (without keys); tests must not change it."""
+def backup_without_keys(
+    source_installation: Place, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """Create a backup of `source_installation` with default options (without keys); tests must not change it."""
     folder = tmp_path_factory.mktemp("backups") / "keyless"
-    assert "keys        not in it" in old.run("backup", str(folder))
+    assert "keys        not in it" in source_installation.run("backup", str(folder))
     return folder
 
 
 @pytest.fixture
-def new(tmp_path: Path, servers: dict[str, str]) -> Iterator[Place]:
+def empty_installation(tmp_path: Path, servers: dict[str, str]) -> Iterator[Place]:
     """Yield an empty installation."""
     with installation(tmp_path, servers, "new") as place:
         yield place

@@ -24,8 +24,8 @@ def members_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture
-def log_in(members_site: str, principal: Principal) -> Callable[..., SubmittedRun]:
-    """Submit a run that logs in: `log_in(password="wrong", path="/leaky")`."""
+def submit_login(members_site: str, principal: Principal) -> Callable[..., SubmittedRun]:
+    """Submit a run that logs in: `submit_login(password="wrong", path="/leaky")`."""
 
     def make(
         *,
@@ -55,8 +55,8 @@ def log_in(members_site: str, principal: Principal) -> Callable[..., SubmittedRu
 
 
 @pytest.fixture
-def read_in(principal: Principal) -> Callable[..., str]:
-    """Submit a run that reads pages in a session and return its id: `read_in(session_id, url)`."""
+def submit_read_in_session(principal: Principal) -> Callable[..., str]:
+    """Submit a run that reads pages in a session and return its id: `submit_read_in_session(session_id, url)`."""
 
     def make(session_id: str, *urls: str) -> str:
         return submit_run(

@@ -17,38 +17,38 @@ for (const kind of ["pointerdown", "click", "input", "change", "keydown", "keyup
 </script>"""
 
 
-def show(read: Reader, server: PageServer, markup: str) -> None:
+def show(reader: Reader, server: PageServer, markup: str) -> None:
     """Open a page with this markup; the page logs its events."""
     url = server.add("/hand", f"{HEAD}<title>Hand</title>{LOG}{markup}")
-    assert read.call("open_page", url=url).ok
+    assert reader.call("open_page", url=url).ok
 
 
-def evaluate(read: Reader, expression: str) -> Any:
+def evaluate(reader: Reader, expression: str) -> Any:
     """Return the value of a JavaScript expression in the page's main world."""
 
     async def ask() -> Any:
-        async with read.session.run_tab() as tab:
+        async with reader.session.run_tab() as tab:
             return await tab.page.evaluate(expression)
 
-    return read.wait(ask())
+    return reader.wait(ask())
 
 
-def fill(read: Reader, locator: dict[str, str], value: str) -> Mapping[str, Any]:
+def fill(reader: Reader, locator: dict[str, str], value: str) -> Mapping[str, Any]:
     """Fill a field and return the tool's output."""
-    result = read.call("fill_field", locator=locator, value=value)
+    result = reader.call("fill_field", locator=locator, value=value)
     assert result.output is not None, result.error
     return dict(result.output)
 
 
-def failed(read: Reader, tool: str, **args: Any) -> dict[str, Any]:
+def failed(reader: Reader, tool: str, **args: Any) -> dict[str, Any]:
     """Call a tool that must fail, and return its error."""
-    result = read.call(tool, **{"timeoutMs": 300, **args})
+    result = reader.call(tool, **{"timeoutMs": 300, **args})
     assert result.error is not None, result.output
     return dict(result.error)
 
 
-def press(read: Reader, locator: dict[str, str], **args: Any) -> Mapping[str, Any]:
+def press(reader: Reader, locator: dict[str, str], **args: Any) -> Mapping[str, Any]:
     """Click an element and return the tool's output."""
-    result = read.call("click_element", locator=locator, **args)
+    result = reader.call("click_element", locator=locator, **args)
     assert result.output is not None, result.error
     return dict(result.output)

@@ -15,14 +15,14 @@ from runs.submission.services import submit_run
 
 
 @pytest.fixture
-def asks(principal: Principal) -> str:
+def confirm_rule(principal: Principal) -> str:
     """Create a policy rule that requires confirmation of the tool `test_risk`."""
     return create_rule(RuleFields("confirm", tool="test_risk", reason="it is risky"), actor="t").key
 
 
 @pytest.fixture
-def call(principal: Principal, asks: str, tmp_path: Path) -> Callable[..., Run]:
-    """Submit a run with these tool calls and return it: `call("note:a", "risk:b")`."""
+def submit_calls(principal: Principal, confirm_rule: str, tmp_path: Path) -> Callable[..., Run]:
+    """Submit a run with these tool calls and return it: `submit_calls("note:a", "risk:b")`."""
 
     def make(*do: str, **inputs: Any) -> Run:
         options = {"mode": inputs.pop("mode", "async")}

@@ -23,7 +23,7 @@ def game(tmp_path: Path) -> Project:
 
 
 @pytest.fixture
-def shown_game(
+def game_with_browser(
     game: Project, browser_loop: LoopThread, browser_runtime: BrowserRuntime
 ) -> Iterator[Project]:
     """Yield the project of a run with a browser session; needs the fixtures of a real Chromium."""

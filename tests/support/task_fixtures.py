@@ -19,13 +19,13 @@ Say = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
-def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
+def talk_template(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make each message start a run of the template `test_talk`."""
     monkeypatch.setattr(services, "TEMPLATE", Talk.template_id)
 
 
 @pytest.fixture
-def make_task(principal: Principal, stand_in: None) -> Make:
+def make_task(principal: Principal, talk_template: None) -> Make:
     """Create a task and return its id: `make_task("say hello")`."""
 
     def make(message: str | None = None, **options: Any) -> str:
@@ -36,8 +36,8 @@ def make_task(principal: Principal, stand_in: None) -> Make:
 
 
 @pytest.fixture
-def say(principal: Principal, stand_in: None) -> Say:
-    """Send a message to a task: `say(task_id, "fail", on_busy="refuse")`."""
+def send_message(principal: Principal, talk_template: None) -> Say:
+    """Send a message to a task: `send_message(task_id, "fail", on_busy="refuse")`."""
 
     def add(task_id: str, content: str, **options: Any) -> dict[str, Any]:
         return add_message(principal=principal, task_id=task_id, content=content, **options)

@@ -14,8 +14,8 @@ from tests.support.template_sites import HEAD
 class TaskPage:
     """A task's tab; the caller names actions without the prefix `browser_`."""
 
-    def __init__(self, read: Reader, tab_id: int) -> None:
-        self.read, self.tab_id = read, tab_id
+    def __init__(self, reader: Reader, tab_id: int) -> None:
+        self.read, self.tab_id = reader, tab_id
 
     def __call__(self, name: str, **params: Any) -> Mapping[str, Any]:
         """Call an action that must succeed, and return its output."""
@@ -57,14 +57,14 @@ class TaskPage:
         return self.read.saved[-1]
 
 
-def start(read: Reader, server: PageServer, markup: str, path: str = "/task") -> TaskPage:
+def start(reader: Reader, server: PageServer, markup: str, path: str = "/task") -> TaskPage:
     """Start a task on a page with this markup; the page logs its events."""
     url = server.add(path, f"{HEAD}<title>Task</title>{LOG}{markup}")
-    return started(read, url)
+    return started(reader, url)
 
 
-def started(read: Reader, url: str, **params: Any) -> TaskPage:
+def started(reader: Reader, url: str, **params: Any) -> TaskPage:
     """Start a task on a URL."""
-    result = read.call("task_start", url=url, **params)
+    result = reader.call("task_start", url=url, **params)
     assert result.output is not None, result.error
-    return TaskPage(read, int(result.output["tabId"]))
+    return TaskPage(reader, int(result.output["tabId"]))

@@ -25,15 +25,15 @@ def site() -> Iterator[Site]:
 
 
 @pytest.fixture(scope="session")
-def browser_closed() -> Iterator[None]:
+def close_browser() -> Iterator[None]:
     """Close this process's browser after its last test."""
     yield
     get_loop().submit(get_runtime().close()).result(30)
 
 
 @pytest.fixture
-def hand_in(principal: Principal) -> Callable[..., str]:
-    """Submit a run of a template: `hand_in("search_extract", startUrl=…)`; return its id."""
+def submit_template(principal: Principal) -> Callable[..., str]:
+    """Submit a run of a template: `submit_template("search_extract", startUrl=…)`; return its id."""
 
     def make(template_id: str, *, timeout_ms: int = 100_000, **inputs: Any) -> str:
         options = {"mode": "async", "timeoutMs": timeout_ms}
@@ -46,11 +46,13 @@ def hand_in(principal: Principal) -> Callable[..., str]:
 
 
 @pytest.fixture
-def carry_out(hand_in: Callable[..., str], worker: WorkerProcess, browser_closed: None) -> CarryOut:
+def run_template(
+    submit_template: Callable[..., str], worker: WorkerProcess, close_browser: None
+) -> CarryOut:
     """Submit a run of a template, execute it, and return it; it must have ended."""
 
     def make(template_id: str, **inputs: Any) -> Run:
-        run_id = hand_in(template_id, **inputs)
+        run_id = submit_template(template_id, **inputs)
         worker.work()
         run = Run.objects.get(id=run_id)
         assert run.ended_at is not None, run.status

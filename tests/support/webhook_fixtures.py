@@ -21,8 +21,8 @@ def receiver() -> Iterator[Receiver]:
 
 
 @pytest.fixture
-def hook(principal: Principal, receiver: Receiver) -> Make:
-    """Create a webhook with the receiver's URL: `hook(every_run=False)`."""
+def make_webhook(principal: Principal, receiver: Receiver) -> Make:
+    """Create a webhook with the receiver's URL: `make_webhook(every_run=False)`."""
 
     def make(**more: Any) -> dict[str, Any]:
         return services.create_webhook(principal=principal, **{"url": receiver.url, **more})

@@ -44,7 +44,7 @@ def developer(settings: Any) -> None:
 
 
 @pytest.fixture(params=DOORS)
-def door(request: pytest.FixtureRequest, web: str, project: Path) -> Iterator[ToolDoor]:
+def tool_client(request: pytest.FixtureRequest, web: str, project: Path) -> Iterator[ToolDoor]:
     """Yield a client of trust level local with every default scope, over REST and over MCP."""
     token = create_token(name="door", trust="local", scopes=DEFAULT_SCOPES)
     made = ToolDoor(web, token, over=request.param)
