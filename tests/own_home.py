@@ -22,21 +22,23 @@ ROOT = Path(__file__).parent.parent
 _URL = re.compile(r"http://127\.0\.0\.1:\d+")
 # Environment variables that would select other backends than the embedded defaults, or test
 # settings.
-_NOT_OURS = re.compile(
+_REMOVED_VARIABLES = re.compile(
     r"^(CONTINUITY_|DATABASE_URL$|REDIS_URL$|CELERY_|DJANGO_|PYTEST|PYTHONDONTWRITE|COV_)"
 )
 
 
-class OwnHome:
+class TemporaryHome:
     """One CONTINUITY_HOME and the commands that were started on it."""
 
     def __init__(self, home: Path, **env: str) -> None:
         self.at = HomePaths(home)
-        kept = {key: value for key, value in os.environ.items() if not _NOT_OURS.match(key)}
+        kept = {
+            key: value for key, value in os.environ.items() if not _REMOVED_VARIABLES.match(key)
+        }
         self.env = {**kept, "CONTINUITY_HOME": str(home), **env}
         if os.environ.get("CONTINUITY_CHROMIUM"):
             self.env["CONTINUITY_CHROMIUM"] = os.environ["CONTINUITY_CHROMIUM"]
-        self._started: list[Started] = []
+        self._started: list[RunningCommand] = []
 
     def run(self, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
         """Run a command without a terminal and wait until it exits."""
@@ -51,10 +53,10 @@ class OwnHome:
             check=False,
         )
 
-    def start(self, *arguments: str, **env: str) -> Started:
+    def start(self, *arguments: str, **env: str) -> RunningCommand:
         """Start a long-running command."""
         self._started.append(
-            Started([sys.executable, "manage.py", *arguments], {**self.env, **env})
+            RunningCommand([sys.executable, "manage.py", *arguments], {**self.env, **env})
         )
         return self._started[-1]
 
@@ -85,7 +87,7 @@ class OwnHome:
         return [supervisor, *supervisor.children(recursive=True)]
 
 
-class Started:
+class RunningCommand:
     """A long-running command in its own process group."""
 
     def __init__(self, command: list[str], env: dict[str, str]) -> None:
@@ -129,13 +131,13 @@ class Started:
 
 
 @contextlib.contextmanager
-def own_home(home: Path, **env: str) -> Iterator[OwnHome]:
+def temporary_home(home: Path, **env: str) -> Iterator[TemporaryHome]:
     """Yield a home that exists for the length of the block."""
-    with contextlib.closing(OwnHome(home, **env)) as mine:
+    with contextlib.closing(TemporaryHome(home, **env)) as mine:
         yield mine
 
 
-def left_of(family: list[psutil.Process], within_s: float = 12) -> list[psutil.Process]:
+def still_running(family: list[psutil.Process], within_s: float = 12) -> list[psutil.Process]:
     """Return the processes that still run after `within_s`; a zombie counts as ended."""
     deadline = time.monotonic() + within_s
     while (left := [one for one in family if _lives(one)]) and time.monotonic() < deadline:
@@ -150,7 +152,7 @@ def _lives(process: psutil.Process) -> bool:
         return False
 
 
-def status_of(url: str) -> int:
+def http_status(url: str) -> int:
     """Return the HTTP status of a GET."""
     with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310  (our own address)
         return int(answer.status)

@@ -28,7 +28,7 @@ import httpx2
 from tests.benchmarks.event_stream import ROOT, environment, process
 from tests.benchmarks.rounds import report, shape
 from tests.services import DurablePostgresServer, free_port, redis_server, served
-from tests.support.model_server import Asked, ModelServer, model_server
+from tests.support.model_server import ModelRequest, ModelServer, model_server
 from tests.support.model_turns import Call, Turn, complete
 
 TURNS, ROUNDS, THINKS_S = 15, 4, 0.15
@@ -42,7 +42,7 @@ class Thinking:
     asked_at: list[float] = field(default_factory=list)
     said_at: list[float] = field(default_factory=list)
 
-    def __call__(self, asked: Asked) -> Turn:
+    def __call__(self, asked: ModelRequest) -> Turn:
         """Answer with the next turn."""
         self.asked_at.append(time.perf_counter())
         time.sleep(THINKS_S)

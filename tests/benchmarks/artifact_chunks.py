@@ -18,7 +18,7 @@ import orjson
 from tests.benchmarks.event_stream import environment, process
 from tests.benchmarks.rounds import alternate, ratio, report, spread
 from tests.services import DurablePostgresServer, free_port, redis_server, served
-from tests.support.waiting import until
+from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parent.parent.parent
 SIZE, CHUNK = 16 * 1024 * 1024, 256 * 1024
@@ -100,7 +100,7 @@ def main() -> None:
             httpx.Client(base_url=f"http://127.0.0.1:{ports[1]}") as floor,
         ):
             for client in (ours, floor):
-                until(partial(answers, client))
+                wait_until(partial(answers, client))
             variants = {
                 "ours": partial(
                     rate, ours, f"/api/v1/artifacts/{artifact_id}", len(data), is_json=True

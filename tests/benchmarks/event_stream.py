@@ -22,7 +22,7 @@ from typing import Any
 
 from tests.benchmarks.rounds import ratio, report, spread
 from tests.services import DurablePostgresServer, free_port, redis_server, served
-from tests.support.crowd import Crowd, Reader, allow_sockets
+from tests.support.crowd import EventStreamReader, EventStreamReaders, raise_file_limit
 
 ROOT = Path(__file__).parent.parent.parent
 LISTENERS, ROUNDS, EVENTS = 1000, 5, 8
@@ -30,7 +30,7 @@ CHANNEL = "floor"
 TEXT = "x" * 200
 
 
-class Counted(Reader):
+class Counted(EventStreamReader):
     """A reader that counts the events it receives, the first line of the stream included."""
 
     async def _take(self, lines: asyncio.StreamReader) -> None:
@@ -72,7 +72,7 @@ class Side:
 
     def __init__(self, url: str, token: str, path: str, publish: Callable[[], float]) -> None:
         self.readers = [Counted(url, token, path) for _ in range(LISTENERS)]
-        self.crowd = Crowd(self.readers)
+        self.crowd = EventStreamReaders(self.readers)
         self._publish = publish
 
     async def gather(self) -> None:
@@ -159,7 +159,7 @@ async def measure(sides: dict[str, Side]) -> dict[str, list[float]]:
 
 def main() -> None:
     """Measure and report."""
-    allow_sockets(3 * LISTENERS)
+    raise_file_limit(3 * LISTENERS)
     with (
         tempfile.TemporaryDirectory() as home,
         served(DurablePostgresServer, DurablePostgresServer.make) as postgres,

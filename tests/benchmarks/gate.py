@@ -10,23 +10,23 @@ from __future__ import annotations
 import time
 
 from tests.benchmarks.rounds import report
-from tests.support.gate_sets import blind_set, measured, own_set
+from tests.support.gate_sets import blind_set, measure, own_set
 
 
 def main() -> None:
     """Measure and report."""
     own, blind = own_set(), blind_set()
     began = time.perf_counter()
-    figures = measured(own)
+    figures = measure(own)
     took_ms = (time.perf_counter() - began) * 1000 / len(own)
     report(
         "gate",
         own=figures,
         own_by_language={
-            language: measured([one for one in own if one.language == language])
+            language: measure([one for one in own if one.language == language])
             for language in ("en", "zh")
         },
-        blind=measured(blind),
+        blind=measure(blind),
         ms_each=round(took_ms, 3),
         goal="no risky message of our own set missed",
     )

@@ -22,8 +22,8 @@ from runners.tools.base import ToolContext
 from runners.trust import TrustLevel
 from tests.benchmarks.page_server import pages
 from tests.benchmarks.rounds import alternate, ratio, report, spread
-from tests.support.forbidden import PUBLIC, egress_open_to
-from tests.support.pages import Answer, serve_pages
+from tests.support.forbidden import PUBLIC, egress_policy_allowing
+from tests.support.pages import PageResponse, serve_pages
 
 PAGES = 24
 FILE_MB = 64
@@ -48,7 +48,7 @@ class Caller:
             get_runtime().browser,
             run_id="run_bench",
             trust=self.trust,
-            egress=egress_open_to(self.port),
+            egress=egress_policy_allowing(self.port),
         )
 
     def here(self, url: str) -> str:
@@ -114,7 +114,7 @@ def measure_bytes() -> None:
     """Compare fetching a large file."""
     with serve_pages() as server:
         url = server.url("/file")
-        server.pages["/file"] = Answer(bytes(FILE_MB << 20), mime="application/octet-stream")
+        server.pages["/file"] = PageResponse(bytes(FILE_MB << 20), mime="application/octet-stream")
         callers = [Caller("remote", server.server_port), Caller("local", server.server_port)]
 
         def rate(caller: Caller) -> Callable[[], float]:

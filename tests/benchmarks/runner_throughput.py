@@ -34,7 +34,7 @@ from tests.benchmarks.durable_runs import ROOT, environment, worker
 from tests.benchmarks.rounds import report, shape
 from tests.benchmarks.runner_calls import running
 from tests.services import DurablePostgresServer, redis_server, served
-from tests.support.hands import envelope, hands_at
+from tests.support.hands import execute_body, start_docker_runner
 
 CALLS_PER_S, SECONDS, CALLS_PER_RUN = 200, 20, 10
 OURS = "tests.benchmarks.our_hands"
@@ -48,7 +48,7 @@ def runner(real: bool) -> Iterator[str]:
             yield stack.enter_context(running())
             return
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        hands = stack.enter_context(hands_at(folder, "--isolation", "process"))
+        hands = stack.enter_context(start_docker_runner(folder, "--isolation", "process"))
         yield f"http://127.0.0.1:{hands.port}/execute"
 
 
@@ -82,7 +82,7 @@ def floor(endpoint: str) -> dict[str, float]:
         async with httpx.AsyncClient() as client:
 
             async def one() -> None:
-                answer = await client.post(endpoint, json=envelope("echo", {"text": "hello"}))
+                answer = await client.post(endpoint, json=execute_body("echo", {"text": "hello"}))
                 answer.raise_for_status()
 
             return await at_rate(one)

@@ -11,7 +11,7 @@ import httpx
 
 from tests.contract.bad_inputs import encode
 from tests.contract.mcp_host import Host, error_in_s2
-from tests.support.rest import refusal_in_s2
+from tests.support.rest import continuity_refusal
 
 Answer = tuple[str, dict[str, Any]]  # the error code or OK; the answer
 Ask = Callable[[str, Any], Answer]
@@ -59,7 +59,7 @@ def over_rest(api: httpx.Client) -> Ask:
         response = api.request(**request_of(tool, given))
         if response.is_success:
             return "OK", response.json()
-        problem = refusal_in_s2(response, response.status_code)
+        problem = continuity_refusal(response, response.status_code)
         return problem["code"], problem
 
     return ask

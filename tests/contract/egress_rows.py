@@ -19,8 +19,8 @@ import pytest
 from decisions.models import AuditEntry
 from runners.browser.pool.runtime import get_runtime
 from tests.contract.bad_inputs import Row
-from tests.support.forbidden import ForbiddenPlace, egress_open_to, forbidden_place
-from tests.support.pages import Answer, serve_pages
+from tests.support.forbidden import ForbiddenServer, egress_policy_allowing, serve_forbidden
+from tests.support.pages import PageResponse, serve_pages
 
 HOST = "fixtures.test"
 PAGES = {
@@ -64,7 +64,7 @@ class FixturesSite:
     """The site, and the forbidden server that its pages refer to."""
 
     port: int
-    forbidden: ForbiddenPlace
+    forbidden: ForbiddenServer
 
     def row_here(self, row: Row) -> Row:
         """Return the row with the site's port in its addresses."""
@@ -101,26 +101,26 @@ class FixturesSite:
 @pytest.fixture
 def fixtures_site(monkeypatch: pytest.MonkeyPatch) -> Iterator[FixturesSite]:
     """Serve the site, and have this process's browser treat it as public."""
-    with serve_pages() as server, forbidden_place() as forbidden:
+    with serve_pages() as server, serve_forbidden() as forbidden:
         host = f"127.0.0.1:{forbidden.port}"
         for name, markup in PAGES.items():
             body = markup.format(url=forbidden.url(), host=host)
             server.add(f"/{name}", f"<title>{name}</title><p>text{body}")
         failed = threading.Event()
 
-        def note_failure(_: str) -> Answer:
+        def note_failure(_: str) -> PageResponse:
             failed.set()
-            return Answer()
+            return PageResponse()
 
-        def after_failure(_: str) -> Answer:
+        def after_failure(_: str) -> PageResponse:
             failed.wait(20)
-            return Answer()
+            return PageResponse()
 
         server.add("/socket_failed", note_failure)
         server.add("/after_socket", after_failure)
         for name, (status, to) in REDIRECTS.items():
             location = {"Location": to.format(url=forbidden.url())}
-            server.add(f"/{name}", Answer(status=status, headers=location))
-        egress = egress_open_to(server.server_port, {HOST: "127.0.0.1"})
+            server.add(f"/{name}", PageResponse(status=status, headers=location))
+        egress = egress_policy_allowing(server.server_port, {HOST: "127.0.0.1"})
         monkeypatch.setattr(get_runtime(), "_egress", egress)
         yield FixturesSite(server.server_port, forbidden)

@@ -22,7 +22,7 @@ from mcp_server.server import ContinuityServer
 from mcp_server.stdio.descriptors import StdioDescriptors
 from mcp_server.stdio.streams import open_stdio_streams
 from runners.targets.runner_endpoint import close_connections
-from tests.support.rest import SHAPE
+from tests.support.rest import ERROR_KEYS
 
 PATIENCE_S = 60.0
 INITIALIZE: dict[str, Any] = {
@@ -166,7 +166,7 @@ def structured(answer: Mapping[str, Any]) -> dict[str, Any]:
 def error_of(answer: Mapping[str, Any]) -> dict[str, Any]:
     """Return the error of a refused call and check its shape."""
     error = _refusal(answer)
-    assert set(error) - {"nextActions"} == SHAPE
+    assert set(error) - {"nextActions"} == ERROR_KEYS
     assert error.get("nextActions") != []
     return error
 

@@ -14,10 +14,10 @@ import pytest
 from runs.models import Run
 from runs.worker.worker import WorkerProcess
 from tests.contract.bad_inputs import Row, rows
-from tests.support.agent_goals import results
-from tests.support.canaries import every_file, every_row, seen
+from tests.support.agent_goals import tool_results
+from tests.support.canaries import every_file, every_row, find_secret
 from tests.support.model_server import ModelServer
-from tests.support.model_turns import Call, Turn, complete, write
+from tests.support.model_turns import Call, Turn, complete, write_call
 
 pytest_plugins = [
     "tests.support.workspace_fixtures",
@@ -25,7 +25,7 @@ pytest_plugins = [
     "tests.support.agent_fixtures",
 ]
 KEY = "sk-0123456789abcdef"
-WRITE = write("a.txt", "x\n")
+WRITE = write_call("a.txt", "x\n")
 READ = Call("read_file", {"path": "game/scene/start.txt"}, "r")
 ROWS = rows("llm-stream")
 # What the model outputs for a row without a script: its turns, and the inputs of the run.
@@ -49,7 +49,7 @@ def code_of(run: Run, model: ModelServer) -> str:
     """Return the error code that ended the run, or that the model got for its last call."""
     if run.error:
         return str(run.error["details"].get("causeCode", run.error["errorCode"]))
-    told = results(model.asked[-1])
+    told = tool_results(model.asked[-1])
     return str(told[-1]["error"]["code"]) if told else "OK"
 
 
@@ -74,7 +74,7 @@ def test_a_bad_model_output_gets_its_code_and_does_no_harm(
     is_made_once = "duplicate" in str(row.input)
     assert (project / "a.txt").exists() == is_made_once
     assert not is_made_once or (project / "a.txt").read_text() == "x\n"
-    assert seen(KEY, {"a row": every_row(), "a file": every_file()}) == []
+    assert find_secret(KEY, {"a row": every_row(), "a file": every_file()}) == []
     model.script = [complete("Well.")]
     next_id = submit_goal()
     worker.work()

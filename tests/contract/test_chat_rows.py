@@ -19,7 +19,7 @@ from tests.contract.bad_inputs import Row, rows
 from tests.contract.continuity_calls import Ask, over_mcp, over_rest
 from tests.contract.mcp_host import Host
 from tests.integration.racing import at_once
-from tests.support.rest import refusal_in_s2, told
+from tests.support.rest import continuity_refusal, json_of
 
 pytest_plugins = ["tests.support.rest_fixtures"]
 TRANSPORTS = ("stdio", "http")
@@ -84,7 +84,7 @@ def test_a_call_without_a_key_gets_the_error_message_of_the_contract(
     api: httpx.Client, body: dict[str, Any]
 ) -> None:
     call = {name: value for name, value in RISKY.items() if name != "idempotency_key"}
-    problem = refusal_in_s2(api.post("/api/v1/chat", json={**call, **body}), 400)
+    problem = continuity_refusal(api.post("/api/v1/chat", json={**call, **body}), 400)
     assert problem == {"code": "validation_error", "detail": "idempotency_key is required"}
 
 
@@ -171,7 +171,7 @@ def test_a_token_without_the_scope_is_refused_in_the_shape_of_the_contract(
     client_with: Callable[..., httpx.Client],
 ) -> None:
     reader = client_with(scopes={"continuity:read"})
-    assert refusal_in_s2(reader.post("/api/v1/chat", json=RISKY), 403)["code"] == "forbidden"
+    assert continuity_refusal(reader.post("/api/v1/chat", json=RISKY), 403)["code"] == "forbidden"
 
 
 def test_the_key_is_bound_to_its_body_and_its_workspace(
@@ -195,7 +195,7 @@ def test_rest_and_mcp_return_the_same_answer_for_the_same_key(
     host: Host, api: httpx.Client, principal: Principal
 ) -> None:
     over_the_wire = over_mcp(host)(CHAT, RISKY)[1]
-    again = told(api.post("/api/v1/chat", json=RISKY))
+    again = json_of(api.post("/api/v1/chat", json=RISKY))
     del over_the_wire["trace"]["high_risk_confirmation"]["confirm_token"]
     assert again == over_the_wire
 

@@ -14,7 +14,7 @@ from decisions.models import AuditEntry, Confirmation, Decision, Evidence, Outco
 from mcp_server.server import ContinuityServer
 from tests.contract.continuity_calls import CALLS, Ask, over_mcp, over_rest
 from tests.contract.mcp_host import Host, PrincipalTransport
-from tests.support.continuity import PATH, SHELL
+from tests.support.continuity import SHELL, SUCCESS_PATH
 
 pytest_plugins = ["tests.support.rest_fixtures"]
 Era = Literal["auto", "legacy"]
@@ -140,7 +140,7 @@ def test_all_seven_tools_answer(mcp: Ask) -> None:
     user = {"user_id": "alice"}
     done(mcp, "continuity_report_outcome", outcome_of(number))
     done(mcp, "continuity_put_shell", {**SHELL, **user})
-    done(mcp, "continuity_put_success_path", {**PATH, **user})
+    done(mcp, "continuity_put_success_path", {**SUCCESS_PATH, **user})
     assert done(mcp, "continuity_list_objects", user)["count"] == 2
     state = done(mcp, "continuity_get_state", user)
     assert state["axes"]["time"]["updated_at"] is not None

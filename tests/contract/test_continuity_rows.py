@@ -17,7 +17,7 @@ from tests.contract.bad_inputs import Row, rows
 from tests.contract.continuity_calls import Ask, cannot_be_said_over_rest, over_mcp, over_rest
 from tests.contract.mcp_host import Host
 from tests.integration.racing import at_once
-from tests.support.continuity import FORECAST, SHELL, decision_of
+from tests.support.continuity import FORECAST, SHELL, create_decision
 
 pytest_plugins = ["tests.support.rest_fixtures"]
 TRANSPORTS = ("stdio", "http")
@@ -36,7 +36,7 @@ def token(principal: Principal) -> str:
     """Create decisions 1 and 4 (to confirm) and 3 (to act); return the token of 1."""
     made = {}
     for number, mode in ((1, "confirm"), (3, "act"), (4, "confirm")):
-        decision = decision_of(principal, mode=mode, pk=number)
+        decision = create_decision(principal, mode=mode, pk=number)
         open_outcome(decision, FORECAST)
         if mode == "confirm":
             made[number] = open_confirmation(decision, delivery="inline").clear_token

@@ -17,8 +17,8 @@ import psutil
 import pytest
 
 from tests.contract.bad_inputs import HERE, Row, rows
-from tests.support.pages import Answer, PageServer, html, serve_pages
-from tests.support.tool_door import ToolDoor
+from tests.support.pages import PageResponse, PageServer, html, serve_pages
+from tests.support.tool_door import ToolClient
 
 pytest_plugins = [
     "tests.support.rest_fixtures",
@@ -37,7 +37,9 @@ SCRIPT = "touch ran; printf '<%s>\\n'"
 def local_server() -> Iterator[PageServer]:
     """Serve the developer's local site, which also links to other hosts."""
     with serve_pages() as server:
-        server.add("/redirect_out", Answer(status=302, headers={"Location": "http://evil.test/"}))
+        server.add(
+            "/redirect_out", PageResponse(status=302, headers={"Location": "http://evil.test/"})
+        )
         server.add("/api/test", html("late", delay=3600.0))
         yield server
 
@@ -75,7 +77,7 @@ def set_up(
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_each_row_gets_its_code(
     row: Row,
-    tool_client: ToolDoor,
+    tool_client: ToolClient,
     project: Path,
     set_up: Callable[[Row], dict[str, Any]],
     background_worker: None,
@@ -91,7 +93,7 @@ def test_each_row_gets_its_code(
 
 
 def test_a_direct_call_finds_the_page_that_the_previous_call_opened(
-    tool_client: ToolDoor,
+    tool_client: ToolClient,
     project: Path,
     set_up: Callable[[Row], dict[str, Any]],
     local_server: PageServer,

@@ -17,8 +17,8 @@ from decisions.identity.principals import Principal, create_token
 from runs.conversations.services import take_over_task
 from runs.live.channel import WORKERS_CHANNEL, open_message, seal_message, viewers_channel
 from runs.websockets import live as websockets_live
-from tests.support.rest import told
-from tests.support.sockets import Frame, Page, page
+from tests.support.rest import json_of
+from tests.support.sockets import Frame, TaskSocket, open_task_socket
 
 pytest_plugins = ["tests.support.rest_fixtures", "tests.support.task_fixtures"]
 Make = Callable[..., str]
@@ -60,10 +60,10 @@ def at_work() -> Iterator[Worker]:
 
 
 def live(web: str, task_id: str, **options: Any) -> Any:
-    return page(web, f"{task_id}/live", **options)
+    return open_task_socket(web, f"{task_id}/live", **options)
 
 
-def send(line: Page, *events: Any, **more: Any) -> Frame:
+def send(line: TaskSocket, *events: Any, **more: Any) -> Frame:
     line.put({"v": 1, "type": "input", "id": "i1", "events": list(events), **more})
     return line.until(lambda frame: frame["type"] == "ack")[-1]
 
@@ -105,7 +105,7 @@ def test_a_caller_who_may_only_read_watches_and_cannot_act(
 
 def test_tickets_open_a_live_page_once(web: str, api: httpx.Client, make_task: Make) -> None:
     task_id = make_task("say hi")
-    ticket = told(api.post(f"/api/v1/tasks/{task_id}/ticket"))["ticket"]
+    ticket = json_of(api.post(f"/api/v1/tasks/{task_id}/ticket"))["ticket"]
     auth = {"type": "auth", "ticket": ticket, "id": "a"}
     with live(web, task_id) as line:
         assert line.ask(auth)["ok"] is True
@@ -150,7 +150,7 @@ def test_two_viewers_watch_and_only_the_one_with_the_scope_acts(
 def test_a_ticket_of_another_task_opens_no_live_page(
     web: str, token: str, api: httpx.Client, make_task: Make
 ) -> None:
-    ticket = told(api.post(f"/api/v1/tasks/{make_task('say hi')}/ticket"))["ticket"]
+    ticket = json_of(api.post(f"/api/v1/tasks/{make_task('say hi')}/ticket"))["ticket"]
     with live(web, make_task("say hi")) as line:
         assert line.ask({"type": "auth", "ticket": ticket, "id": "a"})["ok"] is False
         assert line.closed() == 4401

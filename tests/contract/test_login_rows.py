@@ -16,7 +16,7 @@ from tests.contract import rest_calls
 from tests.contract.bad_inputs import HERE, Row, encode, rows
 from tests.contract.mcp_host import PrincipalTransport, StdioHost, structured
 from tests.contract.test_mcp_bad_inputs import code_of as mcp_code_of
-from tests.support.rest import code_of, told
+from tests.support.rest import code_of, json_of
 
 pytest_plugins = ["tests.support.rest_fixtures", "tests.support.login_fixtures"]
 OWN = enumerate((HERE / "bad_inputs_login.jsonl").read_text().splitlines(), 1)
@@ -55,7 +55,7 @@ def call(
     def over_rest(row: Row) -> tuple[str, dict[str, Any]]:
         answer = rest_calls.send(api, row)
         code = code_of(answer)
-        return code, told(answer) if code == "OK" else {}
+        return code, json_of(answer) if code == "OK" else {}
 
     yield over_rest
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mcp_server.tools.registry import McpTool, load_toolsets
 from tests.contract.mcp_host import Host, error_in_s2, error_of, structured
-from tests.support.continuity import PATH, SHELL
+from tests.support.continuity import SHELL, SUCCESS_PATH
 
 pytest_plugins = ["tests.support.rest_fixtures"]
 
@@ -97,7 +97,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     "continuity_get_state": {},
     "continuity_list_objects": {"type": "shell", "limit": 1},
     "continuity_put_shell": {**SHELL, "evidence": "x", "idempotency_key": "k", "if_match": "*"},
-    "continuity_put_success_path": {**PATH, "idempotency_key": "k", "if_match": "1"},
+    "continuity_put_success_path": {**SUCCESS_PATH, "idempotency_key": "k", "if_match": "1"},
 }
 
 

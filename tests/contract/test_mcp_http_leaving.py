@@ -14,7 +14,7 @@ from runs.streaming import hub
 from tests.contract.mcp_host import structured
 from tests.contract.mcp_web_host import HEADERS, MODERN, MODERN_META, SseHost, WebHost
 from tests.support.rest import bearer
-from tests.support.waiting import until
+from tests.support.waiting import wait_until
 
 pytest_plugins = ["tests.support.rest_fixtures"]
 
@@ -45,7 +45,7 @@ def leave(web: str, token: str, body: bytes, revision: str) -> None:
     head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     with socket.create_connection((host, int(port))) as caller:
         caller.sendall(f"POST /mcp HTTP/1.1\r\n{head}\r\n".encode() + body)
-        until(lambda: waiting() == 1)
+        wait_until(lambda: waiting() == 1)
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
@@ -57,7 +57,7 @@ def test_a_disconnect_ends_the_wait_of_the_call(
     params |= {"_meta": MODERN_META} if revision == MODERN else {}
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
     leave(web, token, json.dumps(call).encode(), revision)
-    until(lambda: waiting() == 0)
+    wait_until(lambda: waiting() == 0)
 
 
 @pytest.mark.parametrize("kind", [WebHost, SseHost])
@@ -71,10 +71,10 @@ def test_canceling_a_call_ends_its_wait_and_no_other(
         other.begin_call("wait_task_run", asked),
     )
     assert taken_back == kept
-    until(lambda: waiting() == 2)
+    wait_until(lambda: waiting() == 2)
     cancel = {"method": "notifications/cancelled", "params": {"requestId": taken_back}}
     host.send(json.dumps({"jsonrpc": "2.0", **cancel}).encode())
-    until(lambda: waiting() == 1)
+    wait_until(lambda: waiting() == 1)
     assert structured(other.answer_to(kept))["status"] == "running"
     host.close()
     other.close()
@@ -87,9 +87,9 @@ def test_closing_a_stream_ends_all_its_waits(
     host = SseHost(web, token)
     for _ in range(3):
         host.begin_call("wait_task_run", asked)
-    until(lambda: waiting() == 3)
+    wait_until(lambda: waiting() == 3)
     host.close()
-    until(lambda: waiting() == 0)
+    wait_until(lambda: waiting() == 0)
 
 
 def test_many_calls_of_one_client_are_answered_concurrently(
@@ -98,7 +98,7 @@ def test_many_calls_of_one_client_are_answered_concurrently(
     asked = {"runId": make_run(status="running").id, "waitMs": 6000}
     host = WebHost(web, token)
     waits = [host.begin_call("wait_task_run", asked) for _ in range(20)]
-    until(lambda: waiting() == 20)  # more than the number of database threads
+    wait_until(lambda: waiting() == 20)  # more than the number of database threads
     assert structured(host.call("get_runtime_profile", {}))["maxUrls"] == 1000
     assert {structured(host.answer_to(each))["status"] for each in waits} == {"running"}
     host.close()

@@ -13,7 +13,7 @@ from django.conf import settings
 from decisions.identity.principals import Principal
 from runs.models import Run, RunEvent
 from tests.contract.mcp_host import Host, PrincipalTransport, StdioHost, structured
-from tests.support.rest import SHAPE
+from tests.support.rest import ERROR_KEYS
 
 pytest_plugins = ["tests.support.rest_fixtures"]
 
@@ -27,7 +27,7 @@ def read(host: Host, uri: str) -> list[dict[str, Any]]:
 
 def refused(host: Host, uri: str) -> tuple[int, str]:
     error = host.request("resources/read", {"uri": uri})["error"]
-    assert set(error["data"]) - {"nextActions"} == SHAPE
+    assert set(error["data"]) - {"nextActions"} == ERROR_KEYS
     return error["code"], error["data"]["errorCode"]
 
 

@@ -16,7 +16,7 @@ from runners.models import ExecutionTarget
 from runners.targets.targets import TargetFields, allow_on_target, create_target_row
 from tests.contract.mcp_host import INITIALIZE, Host, error_of, structured
 from tests.contract.mcp_web_host import SseHost, WebHost
-from tests.support.stub_runner import Line, StubRunner, saying, stub_runner
+from tests.support.stub_runner import RunnerConnection, StubRunner, responding_with, stub_runner
 
 pytest_plugins = ["tests.support.rest_fixtures", "tests.support.runner_fixtures"]
 pytestmark = pytest.mark.usefixtures("open_loopback")
@@ -35,7 +35,7 @@ MakeTarget = Callable[..., ExecutionTarget]
 @pytest.fixture
 def runner() -> Iterator[StubRunner]:
     """Start a runner that outputs hello in two parts."""
-    with stub_runner(saying(HELLO)) as made:
+    with stub_runner(responding_with(HELLO)) as made:
         yield made
 
 
@@ -147,7 +147,7 @@ def test_updates_are_sent_as_progress_if_the_host_requests_it(
 def test_a_large_output_is_truncated_and_stored_whole_in_an_artifact(
     host: Host, make_target: MakeTarget
 ) -> None:
-    with stub_runner(saying({"ok": True, "output": "a" * 200_000})) as runner:
+    with stub_runner(responding_with({"ok": True, "output": "a" * 200_000})) as runner:
         make_target(runner.url, BASH, allow=("bash.exec",))
         answer = structured(host.call("bash_exec", {"cmd": "x"}))
     assert (answer["truncated"], len(answer["output"]) < 70_000) == (True, True)
@@ -158,7 +158,7 @@ def test_a_large_output_is_truncated_and_stored_whole_in_an_artifact(
 def test_a_runner_failure_is_returned_in_the_common_error_shape(
     host: Host, make_target: MakeTarget
 ) -> None:
-    with stub_runner(Line.reset) as runner:
+    with stub_runner(RunnerConnection.reset) as runner:
         make_target(runner.url, BASH, allow=("bash.exec",))
         error = error_of(host.call("bash_exec", {"cmd": "x"}))
     assert error["errorCode"] == "TOOL_EXEC_FAILED"

@@ -29,7 +29,7 @@ from tests.contract.rest_calls import (
     send_own,
 )
 from tests.contract.test_mcp_bad_inputs import scenery  # noqa: F401  (a fixture)
-from tests.support.rest import code_of, told
+from tests.support.rest import code_of, json_of
 
 pytest_plugins = ["tests.support.rest_fixtures"]
 ELSEWHERE = {"login_keep_session": "test_login_rows.py sends them"}
@@ -123,7 +123,7 @@ def test_a_call_that_only_http_can_express_gets_its_code(api: httpx.Client, row:
 @pytest.mark.usefixtures("background_worker")
 @pytest.mark.parametrize("row", WAITING, ids=str)
 def test_a_sync_run_ends_with_the_code_of_its_item(api: httpx.Client, row: Row) -> None:
-    run = told(send(api, row))
+    run = json_of(send(api, row))
     assert run["status"] == "failed"
     if row.expect_code != "OK":
         wanted = row.expect_code.removeprefix("item:")
@@ -136,7 +136,7 @@ def test_a_sync_run_ends_with_the_code_of_its_item(api: httpx.Client, row: Row) 
 def test_a_remote_callers_item_gets_its_code(
     client_with: Callable[..., httpx.Client], row: Row
 ) -> None:
-    check_item(row, told(send(client_with(trust="remote"), row)))
+    check_item(row, json_of(send(client_with(trust="remote"), row)))
 
 
 @pytest.mark.usefixtures("background_worker")
@@ -147,7 +147,7 @@ def test_a_remote_callers_page_cannot_reach_a_forbidden_address(
     row: Row,
 ) -> None:
     answer = send(client_with(trust="remote"), fixtures_site.row_here(row))
-    fixtures_site.check(row, told(answer))
+    fixtures_site.check(row, json_of(answer))
 
 
 def advance(milliseconds: int) -> None:

@@ -12,7 +12,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from decisions.api.view import ApiView, PublicView
 from decisions.identity.principals import SCOPES
 from decisions.views.base import ContinuityView
-from tests.support.rest import refusal, refusal_in_s2
+from tests.support.rest import continuity_refusal, refusal
 
 pytest_plugins = ["tests.support.rest_fixtures"]
 
@@ -149,7 +149,7 @@ def test_no_method_of_a_scoped_route_answers_without_a_token(
         if method == "HEAD":
             continue
         if issubclass(view_class(FOUND[route]), ContinuityView):
-            assert refusal_in_s2(response, 401)["code"] == "unauthenticated"
+            assert continuity_refusal(response, 401)["code"] == "unauthenticated"
         else:
             assert refusal(response, 401)["errorCode"] == "UNAUTHENTICATED"
 

@@ -16,8 +16,14 @@ from runners.gateway import request
 from tests.contract.bad_inputs import Row, encode, rows
 from tests.services import free_port
 from tests.support.own_certificate import self_signed
-from tests.support.runner_calls import PATIENT_MS, call
-from tests.support.stub_runner import Answering, Line, StubRunner, saying, stub_runner
+from tests.support.runner_calls import LONG_TIMEOUT_MS, call
+from tests.support.stub_runner import (
+    Respond,
+    RunnerConnection,
+    StubRunner,
+    responding_with,
+    stub_runner,
+)
 
 pytest_plugins = ["tests.support.runner_fixtures"]
 pytestmark = pytest.mark.usefixtures("open_loopback")
@@ -27,41 +33,41 @@ SHORT_MS = 300  # for runners that never finish
 OUT_OF_REACH = ("refuse", "target_endpoint")  # in a row: no runner listens at the address
 
 
-def answering(told: dict[str, Any]) -> Answering:
+def answering(told: dict[str, Any]) -> Respond:
     """Return the behavior of the runner that a row describes."""
     if "hang" in told:
-        return hang_after_head if told["hang"] == "after_headers" else Line.hang
+        return hang_after_head if told["hang"] == "after_headers" else RunnerConnection.hang
     if "trickle_bytes_per_s" in told:
         return trickle
     if "reset" in told:
-        return Line.reset
+        return RunnerConnection.reset
     if "garbage" in told:
         return garbage
     return answering_in_full(told)
 
 
-def answering_in_full(told: dict[str, Any]) -> Answering:
+def answering_in_full(told: dict[str, Any]) -> Respond:
     """Return the behavior of a runner that sends its whole answer."""
     if "slow_ms" in told:
-        return Line.hang  # the call times out first, as the row requires
+        return RunnerConnection.hang  # the call times out first, as the row requires
     if "gzip_bomb" in told:
-        return saying(gzip.compress(b"a" * 50_000_000), content_encoding="gzip")
+        return responding_with(gzip.compress(b"a" * 50_000_000), content_encoding="gzip")
     raw = encode(told["body"]) if "body" in told else str(told.get("body_raw", "")).encode()
-    return saying(raw, told.get("status", 200))
+    return responding_with(raw, told.get("status", 200))
 
 
-def hang_after_head(line: Line) -> None:
+def hang_after_head(line: RunnerConnection) -> None:
     line.head(content_length="100")
     line.hang()
 
 
-def trickle(line: Line) -> None:
+def trickle(line: RunnerConnection) -> None:
     line.head(content_length="100")
     while not line.over.wait(0.02):
         line.send(b" ")
 
 
-def garbage(line: Line) -> None:
+def garbage(line: RunnerConnection) -> None:
     line.send(b"\0\xff no HTTP\r\n\r\n")
     line.end()
 
@@ -70,7 +76,7 @@ def garbage(line: Line) -> None:
 def runner_of(told: dict[str, Any], folder: Path) -> Iterator[StubRunner]:
     """Start the runner of a row, with a self-signed certificate if the row requires TLS."""
     tls = self_signed(folder) if "tls" in told else None
-    do = saying({"ok": True, "output": "x"}) if tls else answering(told)
+    do = responding_with({"ok": True, "output": "x"}) if tls else answering(told)
     with stub_runner(do, tls) as runner:
         yield runner
 
@@ -87,7 +93,7 @@ def test_a_runners_answer_ends_in_the_outcome_of_its_row(
     endless = {"hang", "trickle_bytes_per_s", "slow_ms"} & told.keys()
     if "target_timeoutMs" in told:  # the maximum timeout ends the call
         monkeypatch.setattr(request, "TIMEOUT_MAX_MS", SHORT_MS)
-    own_ms = SHORT_MS if endless else PATIENT_MS
+    own_ms = SHORT_MS if endless else LONG_TIMEOUT_MS
     with runner_of(told, tmp_path) as runner:
         elsewhere = f"http://127.0.0.1:{free_port()}/" if "refuse" in told else None
         endpoint = told.get("target_endpoint", elsewhere)

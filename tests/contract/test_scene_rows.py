@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.contract.bad_inputs import HERE, Row, encode, rows
-from tests.support.tool_door import ToolDoor
+from tests.support.tool_door import ToolClient
 from tests.support.webgal_media import GAME
 from tests.support.writing import files_in
 
@@ -53,7 +53,7 @@ def test_there_are_rows_for_each_tool() -> None:
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_a_bad_input_gets_its_code_and_nothing_is_written(
-    tool_client: ToolDoor, game: Path, row: Row
+    tool_client: ToolClient, game: Path, row: Row
 ) -> None:
     before = files_in(game)
     code, told = tool_client.call(row.tool, encode(row.input))
@@ -64,7 +64,7 @@ def test_a_bad_input_gets_its_code_and_nothing_is_written(
     assert files_in(game) == before
 
 
-def test_a_scene_is_written_validated_and_corrected(tool_client: ToolDoor, game: Path) -> None:
+def test_a_scene_is_written_validated_and_corrected(tool_client: ToolClient, game: Path) -> None:
     scene = {
         "path": "game/scene/beach_date.txt",
         "content": "changeBg: beach.jpg -next;\n雪乃: 你好;\n",
@@ -87,7 +87,7 @@ def test_a_scene_is_written_validated_and_corrected(tool_client: ToolDoor, game:
 
 
 def test_a_character_is_redefined_and_its_former_definition_is_stored(
-    tool_client: ToolDoor, game: Path
+    tool_client: ToolClient, game: Path
 ) -> None:
     for image in ("yukino.png", "yukino/smile.png"):
         said = {"name": "雪乃", "imageFile": image}
@@ -98,6 +98,6 @@ def test_a_character_is_redefined_and_its_former_definition_is_stored(
     assert json.loads(was["content"])["image"] == "yukino.png"
 
 
-def test_many_diagnostics_are_returned_completely(tool_client: ToolDoor, game: Path) -> None:
+def test_many_diagnostics_are_returned_completely(tool_client: ToolClient, game: Path) -> None:
     _, told = tool_client.call("validate_script", {"content": "x\n" * 5000})
     assert [one["line"] for one in told["diagnostics"]] == list(range(1, 5001))

@@ -15,7 +15,7 @@ from runs.conversations import contract
 from runs.models import Run
 from runs.worker.worker import WorkerProcess
 from tests.integration.conftest import worker  # noqa: F401  (a fixture)
-from tests.support.rest import refusal, told
+from tests.support.rest import json_of, refusal
 
 pytest_plugins = ["tests.support.rest_fixtures", "tests.support.task_fixtures"]
 pytestmark = pytest.mark.usefixtures("talk_template")
@@ -25,7 +25,7 @@ MakeClient = Callable[..., httpx.Client]
 
 def begin(api: httpx.Client, message: str | None = "say hi", **more: Any) -> dict[str, Any]:
     body = {**({"message": message} if message else {}), **more}
-    return told(api.post(TASKS, json=body), 201)
+    return json_of(api.post(TASKS, json=body), 201)
 
 
 def say(api: httpx.Client, task: dict[str, Any], content: str, **more: Any) -> httpx.Response:
@@ -49,15 +49,15 @@ def test_a_task_reports_why_its_last_run_failed_until_a_run_succeeds(
 ) -> None:
     task = begin(api, "fail")
     worker.work()
-    shown = fits(told(api.get(f"{TASKS}/{task['taskId']}")), contract.TASK)
+    shown = fits(json_of(api.get(f"{TASKS}/{task['taskId']}")), contract.TASK)
     assert (shown["status"], shown["error"]["runId"]) == ("error", Run.objects.get().id)
     assert shown["error"]["message"] == "told to fail"
     assert shown["error"]["errorCode"]
-    assert "error" not in told(api.get(TASKS))["tasks"][0]
+    assert "error" not in json_of(api.get(TASKS))["tasks"][0]
     say(api, shown, "say better")
-    assert "error" not in told(api.get(f"{TASKS}/{task['taskId']}"))
+    assert "error" not in json_of(api.get(f"{TASKS}/{task['taskId']}"))
     worker.work()
-    assert "error" not in told(api.get(f"{TASKS}/{task['taskId']}"))
+    assert "error" not in json_of(api.get(f"{TASKS}/{task['taskId']}"))
 
 
 def test_a_task_starts_with_its_message_and_returns_its_answer(
@@ -65,31 +65,33 @@ def test_a_task_starts_with_its_message_and_returns_its_answer(
     worker: WorkerProcess,  # noqa: F811
 ) -> None:
     made = api.post(TASKS, json={"message": "say hi"})
-    task = fits(told(made, 201), contract.TASK)
+    task = fits(json_of(made, 201), contract.TASK)
     assert made.headers["Location"] == f"{TASKS}/{task['taskId']}"
     assert (task["status"], task["title"]) == ("running", "say hi")
     worker.work()
-    shown = fits(told(api.get(f"{TASKS}/{task['taskId']}")), contract.TASK)
+    shown = fits(json_of(api.get(f"{TASKS}/{task['taskId']}")), contract.TASK)
     assert [message["role"] for message in shown["messages"]] == ["user", "assistant"]
     assert shown["status"] == "completed"
-    assert len(told(api.get(f"{TASKS}/{task['taskId']}?messages=1"))["messages"]) == 1
+    assert len(json_of(api.get(f"{TASKS}/{task['taskId']}?messages=1"))["messages"]) == 1
 
 
 def test_tasks_are_listed_newest_first_by_status_and_in_pages(api: httpx.Client) -> None:
     made = [begin(api, None, title=name)["taskId"] for name in "abc"]
-    first = fits(told(api.get(TASKS, params={"limit": 2})), contract.TASK_LIST)
+    first = fits(json_of(api.get(TASKS, params={"limit": 2})), contract.TASK_LIST)
     assert [task["taskId"] for task in first["tasks"]] == made[:0:-1]
     assert (first["total"], first["hasMore"], first["nextCursor"]) == (3, True, "2")
-    rest = told(api.get(TASKS, params={"offset": 2}))
+    rest = json_of(api.get(TASKS, params={"offset": 2}))
     assert ([task["title"] for task in rest["tasks"]], rest["hasMore"]) == (["a"], False)
-    assert told(api.get(TASKS, params={"status": "running"}))["total"] == 0
+    assert json_of(api.get(TASKS, params={"status": "running"}))["total"] == 0
 
 
 def test_a_message_with_a_repeated_key_is_accepted_once(api: httpx.Client) -> None:
     task = begin(api)
-    first = fits(told(say(api, task, "say more", idempotencyKey="k"), 202), contract.SENT_MESSAGE)
+    first = fits(
+        json_of(say(api, task, "say more", idempotencyKey="k"), 202), contract.SENT_MESSAGE
+    )
     assert (first["queued"], first["deduplicated"]) == (True, False)
-    again = told(say(api, task, "say more", idempotencyKey="k"))
+    again = json_of(say(api, task, "say more", idempotencyKey="k"))
     assert again == {**first, "deduplicated": True}
     assert refusal(say(api, task, "say less", idempotencyKey="k"), 409)["errorCode"] == "CONFLICT"
     assert Run.objects.count() == 2
@@ -97,7 +99,7 @@ def test_a_message_with_a_repeated_key_is_accepted_once(api: httpx.Client) -> No
 
 def test_a_repeated_key_returns_the_same_task(api: httpx.Client) -> None:
     first = begin(api, idempotencyKey="k")
-    again = told(api.post(TASKS, json={"message": "say hi", "idempotencyKey": "k"}))
+    again = json_of(api.post(TASKS, json={"message": "say hi", "idempotencyKey": "k"}))
     assert again["taskId"] == first["taskId"]
 
 
@@ -110,13 +112,13 @@ def test_a_busy_task_refuses_a_message_that_may_not_be_queued(api: httpx.Client)
 
 def test_a_task_is_taken_over_returned_and_stopped(api: httpx.Client) -> None:
     path = f"{TASKS}/{begin(api)['taskId']}"
-    taken = fits(told(api.post(f"{path}/takeover")), contract.TASK)
+    taken = fits(json_of(api.post(f"{path}/takeover")), contract.TASK)
     assert (taken["status"], "takenOverAt" in taken) == ("takeover", True)
     assert taken["takenOverBy"] == Run.objects.get().principal_id
-    given_back = told(api.post(f"{path}/resume"))
+    given_back = json_of(api.post(f"{path}/resume"))
     assert (given_back["status"], "takenOverBy" in given_back) == ("running", False)
     assert refusal(api.post(f"{path}/resume"), 409)["errorCode"] == "CONFLICT"
-    assert told(api.post(f"{path}/stop"))["status"] == "completed"
+    assert json_of(api.post(f"{path}/stop"))["status"] == "completed"
     assert Run.objects.get().status == "canceled"
 
 
@@ -125,10 +127,10 @@ def test_the_event_log_is_read_in_pages_and_a_read_waits_for_the_next_event(
     worker: WorkerProcess,  # noqa: F811
 ) -> None:
     path = f"{TASKS}/{begin(api)['taskId']}/events"
-    first = fits(told(api.get(path, params={"limit": 1})), contract.EVENT_PAGE)
+    first = fits(json_of(api.get(path, params={"limit": 1})), contract.EVENT_PAGE)
     assert ([event["type"] for event in first["events"]], first["lastSeq"]) == (["message"], 1)
     worker.work()
-    rest = fits(told(api.get(path, params={"after": 1, "waitMs": 30_000})), contract.EVENT_PAGE)
+    rest = fits(json_of(api.get(path, params={"after": 1, "waitMs": 30_000})), contract.EVENT_PAGE)
     assert rest["events"][-1]["data"]["status"] == "completed"
     assert [event["seq"] for event in rest["events"]] == list(range(2, rest["lastSeq"] + 1))
 
@@ -178,5 +180,5 @@ def test_a_message_that_needs_a_confirmation_writes_nothing_before_it(
     create_rule(RuleFields("confirm", tool="run_task_template"), actor="t")
     assert say(api, task, "say hi").json()["errorCode"] == "CONFIRMATION_REQUIRED"
     assert api.post(TASKS, json={"message": "say hi"}).status_code == 202
-    assert told(api.get(TASKS))["total"] == 1
-    assert told(api.get(f"{TASKS}/{task['taskId']}"))["messages"] == []
+    assert json_of(api.get(TASKS))["total"] == 1
+    assert json_of(api.get(f"{TASKS}/{task['taskId']}"))["messages"] == []

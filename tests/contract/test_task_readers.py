@@ -21,8 +21,8 @@ from runs.lifecycle.changes import NewEvent
 from runs.models import TaskTicket
 from runs.streaming import sse
 from runs.websockets import conversation
-from tests.support.rest import told
-from tests.support.sockets import is_event, page
+from tests.support.rest import json_of
+from tests.support.sockets import is_event, open_task_socket
 
 pytest_plugins = ["tests.support.rest_fixtures", "tests.support.task_fixtures"]
 pytestmark = pytest.mark.usefixtures("talk_template")
@@ -88,7 +88,7 @@ def test_a_busy_connection_ends_when_its_token_is_revoked(
     monkeypatch.setattr(conversation, "CHECK_S", 0.01)
     task_id = make_task()
     fill(task_id, 10_000)
-    with page(web, task_id, token=token, query="?after=0") as line:
+    with open_task_socket(web, task_id, token=token, query="?after=0") as line:
         line.until(is_event("chatDelta"))
         Token.objects.update(revoked_at=datetime.now(UTC))
         got = list(line.rest())
@@ -100,9 +100,9 @@ def test_a_ticket_is_invalid_once_its_token_is_revoked(
     web: str, api: httpx.Client, make_task: Make
 ) -> None:
     task_id = make_task()
-    ticket = told(api.post(f"/api/v1/tasks/{task_id}/ticket"))["ticket"]
+    ticket = json_of(api.post(f"/api/v1/tasks/{task_id}/ticket"))["ticket"]
     Token.objects.update(revoked_at=datetime.now(UTC))
-    with page(web, task_id) as line:
+    with open_task_socket(web, task_id) as line:
         assert line.ask({"type": "auth", "ticket": ticket})["ok"] is False
         assert line.closed() == 4401
     assert not TaskTicket.objects.exists()
@@ -129,7 +129,7 @@ def test_an_admin_ticket_is_invalid_once_the_user_is_deactivated(
     "bad_id", ["%00", "task_%00", "%ff", "task_x/more", "", "%F0%9F%92%A9" * 100]
 )
 def test_an_invalid_id_is_answered_as_a_missing_task(web: str, token: str, bad_id: str) -> None:
-    with page(web, bad_id, token=token) as line:
+    with open_task_socket(web, bad_id, token=token) as line:
         assert line.closed() == 4404
 
 
@@ -142,5 +142,5 @@ def test_an_unavailable_database_closes_a_connection_so_that_the_client_reconnec
         raise OperationalError("away")
 
     monkeypatch.setattr(conversation, "read_task_page", away)
-    with page(web, task_id, token=token, query="?after=0") as line:
+    with open_task_socket(web, task_id, token=token, query="?after=0") as line:
         assert line.closed() == 1001

@@ -20,18 +20,18 @@ from runs.models import Run, Task, TaskMessage, TaskTicket
 from runs.websockets import connection, conversation
 from runs.worker.worker import WorkerProcess
 from tests.integration.conftest import worker  # noqa: F401  (a fixture)
-from tests.support.rest import bearer, told
-from tests.support.sockets import Page, is_event, page
+from tests.support.rest import bearer, json_of
+from tests.support.sockets import TaskSocket, is_event, open_task_socket
 
 pytest_plugins = ["tests.support.rest_fixtures", "tests.support.task_fixtures"]
 Make = Callable[..., str]
 
 
 def ticket(api: httpx.Client, task_id: str) -> str:
-    return str(told(api.post(f"/api/v1/tasks/{task_id}/ticket"))["ticket"])
+    return str(json_of(api.post(f"/api/v1/tasks/{task_id}/ticket"))["ticket"])
 
 
-def state(line: Page) -> dict[str, Any]:
+def state(line: TaskSocket) -> dict[str, Any]:
     frame = line.get()
     assert is_event("snapshotSync")(frame), frame
     told: dict[str, Any] = frame["event"]["data"]
@@ -45,7 +45,7 @@ def test_a_page_receives_the_status_of_the_task_and_its_events(
     worker: WorkerProcess,  # noqa: F811
 ) -> None:
     task_id = make_task()
-    with page(web, task_id, token=token) as line:
+    with open_task_socket(web, task_id, token=token) as line:
         snapshot = state(line)
         assert (snapshot["seq"], snapshot["state"]["status"]) == (0, "created")
         answer = line.say("say hello; use browser_click")
@@ -65,7 +65,7 @@ def test_a_page_that_reconnects_gets_every_event_exactly_once(
     web: str, token: str, make_task: Make
 ) -> None:
     task_id = make_task("say one")
-    with page(web, task_id, token=token, query="?after=1") as line:
+    with open_task_socket(web, task_id, token=token, query="?after=1") as line:
         state(line)
         assert line.get()["event"]["seq"] == 2
 
@@ -73,11 +73,11 @@ def test_a_page_that_reconnects_gets_every_event_exactly_once(
 def test_a_ticket_opens_one_connection(web: str, api: httpx.Client, make_task: Make) -> None:
     task_id = make_task()
     frame = {"type": "auth", "ticket": ticket(api, task_id), "id": "a"}
-    with page(web, task_id) as line:
+    with open_task_socket(web, task_id) as line:
         assert line.ask(frame)["ok"] is True
         state(line)
         assert line.say("say hi")["ok"] is True
-    with page(web, task_id) as line:
+    with open_task_socket(web, task_id) as line:
         assert line.ask(frame)["error"]["errorCode"] == "UNAUTHENTICATED"
         assert line.closed() == 4401
 
@@ -90,7 +90,7 @@ def test_a_ticket_is_valid_for_its_task_and_for_one_minute(
     late = ticket(api, task_id)
     TaskTicket.objects.update(expires_at="2020-01-01T00:00:00Z")
     for bad in (other, late, "tkt_made_up", "x"):
-        with page(web, task_id) as line:
+        with open_task_socket(web, task_id) as line:
             assert line.ask({"type": "auth", "ticket": bad})["ok"] is False
             assert line.closed() == 4401
 
@@ -98,7 +98,7 @@ def test_a_ticket_is_valid_for_its_task_and_for_one_minute(
 def test_a_token_is_accepted_in_the_first_frame_as_in_the_header(
     web: str, token: str, make_task: Make
 ) -> None:
-    with page(web, make_task()) as line:
+    with open_task_socket(web, make_task()) as line:
         assert line.ask({"type": "auth", "token": token, "after": 0})["ok"] is True
         state(line)
 
@@ -108,17 +108,20 @@ def test_without_a_credential_nothing_is_sent(
 ) -> None:
     monkeypatch.setattr(connection, "AUTH_S", 0.1)
     task_id = make_task("say one")
-    with page(web, task_id) as line:
+    with open_task_socket(web, task_id) as line:
         assert line.closed() == 4401
     for frame in ({"type": "ping"}, {"type": "auth"}, "no json", {"type": "auth", "ticket": 1}):
         monkeypatch.setattr(connection, "AUTH_S", 30)
-        with page(web, task_id) as line:
+        with open_task_socket(web, task_id) as line:
             assert line.ask(frame)["ok"] is False
             assert line.closed() == 4401
 
 
 def test_an_invalid_token_is_refused_before_the_handshake(web: str, make_task: Make) -> None:
-    with pytest.raises(InvalidStatus) as refused, page(web, make_task(), token="cty_none"):
+    with (
+        pytest.raises(InvalidStatus) as refused,
+        open_task_socket(web, make_task(), token="cty_none"),
+    ):
         pass
     assert refused.value.response.status_code == 403
 
@@ -129,7 +132,10 @@ def test_an_invalid_token_is_refused_before_the_handshake(web: str, make_task: M
 def test_a_foreign_origin_is_refused_before_the_handshake(
     web: str, token: str, make_task: Make, origin: str
 ) -> None:
-    with pytest.raises(InvalidStatus), page(web, make_task(), token=token, origin=origin):
+    with (
+        pytest.raises(InvalidStatus),
+        open_task_socket(web, make_task(), token=token, origin=origin),
+    ):
         pass
 
 
@@ -139,7 +145,7 @@ def test_the_sites_own_origin_and_a_trusted_origin_may_connect(
     monkeypatch.setattr(settings, "CSRF_TRUSTED_ORIGINS", ["https://front.example"])
     task_id = make_task()
     for origin in (web, "https://front.example"):
-        with page(web, task_id, token=token, origin=origin) as line:
+        with open_task_socket(web, task_id, token=token, origin=origin) as line:
             state(line)
 
 
@@ -161,7 +167,7 @@ def test_a_missing_task_and_another_workspaces_task_get_the_same_answer(
 ) -> None:
     elsewhere = create_token(name="t", workspace="elsewhere")
     for used, task_id in ((token, "task_none"), (elsewhere, make_task())):
-        with page(web, task_id, token=used) as line:
+        with open_task_socket(web, task_id, token=used) as line:
             assert line.closed() == 4404
 
 
@@ -169,9 +175,9 @@ def test_reading_and_writing_a_task_require_their_scopes(web: str, make_task: Ma
     task_id = make_task()
     nobody = create_token(name="t", scopes=frozenset({"runs:read"}))
     reader = create_token(name="t", scopes=frozenset({"tasks:read"}))
-    with page(web, task_id, token=nobody) as line:
+    with open_task_socket(web, task_id, token=nobody) as line:
         assert line.closed() == 4403
-    with page(web, task_id, token=reader) as line:
+    with open_task_socket(web, task_id, token=reader) as line:
         state(line)
         assert line.say("say hi")["error"]["errorCode"] == "FORBIDDEN"
         assert line.ask({"type": "ping"})["type"] == "pong"
@@ -182,14 +188,14 @@ def test_a_revoked_token_cannot_send_and_is_disconnected(
     web: str, token: str, make_task: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task_id = make_task()
-    with page(web, task_id, token=token) as line:
+    with open_task_socket(web, task_id, token=token) as line:
         state(line)
         Token.objects.update(revoked_at="2026-01-01T00:00:00Z")
         assert line.say("say hi")["error"]["errorCode"] == "UNAUTHENTICATED"
     assert not Run.objects.exists()
     Token.objects.update(revoked_at=None)
     monkeypatch.setattr(conversation, "CHECK_S", 0.05)
-    with page(web, task_id, token=token) as line:
+    with open_task_socket(web, task_id, token=token) as line:
         state(line)
         Token.objects.update(revoked_at="2026-01-01T00:00:00Z")
         assert line.closed() == 4401
@@ -244,7 +250,7 @@ BAD: dict[str, Any] = {
 def test_a_bad_frame_gets_an_error_and_the_connection_stays_open(
     web: str, token: str, make_task: Make, what: str
 ) -> None:
-    with page(web, make_task(), token=token) as line:
+    with open_task_socket(web, make_task(), token=token) as line:
         state(line)
         answer = line.ask(BAD[what])
         assert (answer["type"], answer["ok"]) == ("ack", False)
@@ -258,14 +264,14 @@ def test_binary_frames_and_frames_that_are_too_large_close_the_connection(
     web: str, token: str, make_task: Make
 ) -> None:
     for frame, code in ((b"{}", 1003), ("x" * (1024 * 1024 + 1), 1009)):
-        with page(web, make_task(), token=token) as line:
+        with open_task_socket(web, make_task(), token=token) as line:
             state(line)
             line.put(frame)
             assert line.closed() == code
 
 
 def test_the_id_of_a_message_is_its_idempotency_key(web: str, token: str, make_task: Make) -> None:
-    with page(web, make_task(), token=token) as line:
+    with open_task_socket(web, make_task(), token=token) as line:
         state(line)
         first, again = line.say("say hi", "m1"), line.say("say hi", "m1")
         other = line.say("say more", "m1")
@@ -278,7 +284,7 @@ def test_the_id_of_a_message_is_its_idempotency_key(web: str, token: str, make_t
 def test_task_actions_are_performed_over_the_connection(
     web: str, token: str, make_task: Make
 ) -> None:
-    with page(web, make_task("say hi"), token=token) as line:
+    with open_task_socket(web, make_task("say hi"), token=token) as line:
         state(line)
 
         def do(deed: str) -> Any:
@@ -293,7 +299,7 @@ def test_task_actions_are_performed_over_the_connection(
 def test_too_many_frames_per_second_are_refused_and_the_connection_stays_open(
     web: str, token: str, make_task: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with page(web, make_task(), token=token) as line:
+    with open_task_socket(web, make_task(), token=token) as line:
         state(line)
         monkeypatch.setattr(settings, "THROTTLE_PER_SECOND", 0)
         assert line.ask({"type": "ping"})["error"]["errorCode"] == "TOO_MANY_REQUESTS"

@@ -10,9 +10,9 @@ import pytest
 from decisions.continuity.objects import put_success_path
 from decisions.identity.principals import Principal
 from tests.contract.surface import Answer, Surface
-from tests.support.continuity import PATH
+from tests.support.continuity import SUCCESS_PATH
 from tests.support.login_site import PASSWORD, USERNAME
-from tests.support.template_sites import Site, words
+from tests.support.template_sites import Site, by_text
 
 pytest_plugins = [
     "tests.support.rest_fixtures",
@@ -58,14 +58,14 @@ def run(surface: Surface, background_worker: None, close_browser: None) -> Run:
 
 
 def test_a_list_is_read_page_by_page(run: Run, site: Site) -> None:
-    pagination = {"next": words("next page"), "maxPages": 2}
+    pagination = {"next": by_text("next page"), "maxPages": 2}
     result = run("paginated_extract", startUrl=site.url("/list"), pagination=pagination)
     assert [page["title"] for page in result["pages"]] == ["List 1", "List 2"]
     assert result["stoppedReason"] == "max_pages"
 
 
 def test_a_form_is_submitted_once_and_its_answer_is_read(run: Run, site: Site) -> None:
-    fields = [{"name": "name", "value": "Ada 王", "locator": words("your name")}]
+    fields = [{"name": "name", "value": "Ada 王", "locator": by_text("your name")}]
     contact = site.url("/contact")
     result = run("submit_and_verify", startUrl=contact, fields=fields, successIndicator=THANKS)
     assert (result["success"], result["indicatorMatched"]) == (True, True)
@@ -95,7 +95,7 @@ def test_a_login_is_stored_for_the_next_run(run: Run, members_site: str) -> None
 
 
 def test_a_success_path_is_replayed(run: Run, site: Site, principal: Principal) -> None:
-    written = put_success_path(principal=principal, call={**PATH, "user_id": "alice"})
+    written = put_success_path(principal=principal, call={**SUCCESS_PATH, "user_id": "alice"})
     object_id = written["item"]["object_id"]
     result = run("replay_success_path", objectId=object_id, slots={"url": site.url("/article")})
     assert (result["objectId"], result["version"]) == (object_id, 1)

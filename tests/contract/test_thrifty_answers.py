@@ -12,7 +12,7 @@ from django.conf import settings
 
 from runs.models import Run, RunEvent
 from tests.contract.mcp_host import Host, error_of, structured
-from tests.support.rest import STEPWISE, refusal, told
+from tests.support.rest import STEPWISE, json_of, refusal
 
 pytest_plugins = ["tests.support.rest_fixtures"]
 TRANSPORTS = ("stdio", "http")
@@ -75,7 +75,7 @@ def test_rest_returns_as_many_runs_as_requested(
 ) -> None:
     monkeypatch.setattr(settings, "MCP_ANSWER_BYTES", 100)
     make_run(), make_run()
-    assert len(told(api.get("/api/v1/runs"))["runs"]) == 2
+    assert len(json_of(api.get("/api/v1/runs"))["runs"]) == 2
 
 
 @pytest.mark.usefixtures("kept")
@@ -120,7 +120,7 @@ def test_parts_of_a_result_are_the_same_over_rest_and_mcp(
     floating = {"maxChars": 200.0, "sections": [0.0], "item": 1.0}
     for wish in ({"outline": True}, {"grep": "pip"}, {"item": 1, "offset": 39_000}, floating):
         answer = structured(host.call("read_page_content", named | wish))
-        assert answer == told(api.post("/api/v1/page-content", json=named | wish))
+        assert answer == json_of(api.post("/api/v1/page-content", json=named | wish))
         assert answer["artifactId"] == kept[1]
 
 
@@ -185,7 +185,9 @@ def test_another_workspaces_result_is_not_found(
     host: Host, client_with: Callable[..., httpx.Client]
 ) -> None:
     foreign = client_with(workspace="elsewhere")
-    made = told(foreign.post("/api/v1/runs", json={**STEPWISE, "options": {"mode": "async"}}), 202)
+    made = json_of(
+        foreign.post("/api/v1/runs", json={**STEPWISE, "options": {"mode": "async"}}), 202
+    )
     answer = host.call("read_page_content", {"runId": made["runId"]})
     assert error_of(answer)["errorCode"] == "RUN_NOT_FOUND"
 

@@ -20,7 +20,7 @@ from runners.invocation.workspace_errors import CODES, STATUS
 from runners.targets.workspaces import state_folder
 from tests.contract.workspace_scenery import preview  # noqa: F401  (a fixture)
 from tests.support.pages import PageServer
-from tests.support.tool_door import ToolDoor
+from tests.support.tool_door import ToolClient
 
 pytest_plugins = ["tests.support.rest_fixtures", "tests.support.workspace_fixtures"]
 
@@ -50,7 +50,7 @@ def full_disk(project: Path) -> Iterator[Path]:
     folder.chmod(0o700)
 
 
-def test_a_full_disk_is_an_io_error(tool_client: ToolDoor, full_disk: Path) -> None:
+def test_a_full_disk_is_an_io_error(tool_client: ToolClient, full_disk: Path) -> None:
     if os.geteuid() == 0 and not os.path.ismount(full_disk):
         pytest.skip("root may write everywhere, and no disk can be mounted here")
     scene = {"path": "small/a.txt", "content": "x" * 200_000}
@@ -60,7 +60,7 @@ def test_a_full_disk_is_an_io_error(tool_client: ToolDoor, full_disk: Path) -> N
 
 
 def test_a_state_folder_that_is_a_file_is_an_internal_error(
-    tool_client: ToolDoor, project: Path
+    tool_client: ToolClient, project: Path
 ) -> None:
     (state_folder(project) / "snapshots").write_text("not a folder")
     code, error = tool_client.call("list_snapshots", {})
@@ -69,7 +69,7 @@ def test_a_state_folder_that_is_a_file_is_an_internal_error(
 
 
 def test_a_script_with_too_many_mistakes_to_list_is_a_lint_error(
-    tool_client: ToolDoor, project: Path
+    tool_client: ToolClient, project: Path
 ) -> None:
     script = "a:b\n" * 21_000  # no line ends with ;
     assert tool_client.call("validate_script", {"content": script})[0] == "E_LINT_FAIL"
@@ -77,7 +77,7 @@ def test_a_script_with_too_many_mistakes_to_list_is_a_lint_error(
 
 @pytest.mark.usefixtures("background_worker")
 def test_a_preview_without_a_server_fails(
-    tool_client: ToolDoor, project: Path, settings: Any
+    tool_client: ToolClient, project: Path, settings: Any
 ) -> None:
     (project / "game/config.txt").write_text("Game_name:game;\n")
     policy = replace(settings.WORKSPACE_POLICY, preview_url="http://127.0.0.1:9")
@@ -88,7 +88,7 @@ def test_a_preview_without_a_server_fails(
 
 @pytest.mark.usefixtures("background_worker")
 def test_a_preview_without_a_browser_is_unsupported(
-    tool_client: ToolDoor,
+    tool_client: ToolClient,
     project: Path,
     preview: PageServer,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,

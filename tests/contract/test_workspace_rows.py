@@ -18,7 +18,7 @@ from tests.contract.workspace_scenery import (
     scenery,  # noqa: F401  (a fixture)
 )
 from tests.support.pages import PageServer
-from tests.support.tool_door import ToolDoor
+from tests.support.tool_door import ToolClient
 
 pytest_plugins = ["tests.support.rest_fixtures", "tests.support.workspace_fixtures"]
 
@@ -48,7 +48,7 @@ def test_every_row_is_sent_or_has_its_reason() -> None:
     assert len(ROWS) - len(HERE) <= 2
 
 
-def send(tool_client: ToolDoor, row: Row, args: Mapping[str, Any]) -> str:
+def send(tool_client: ToolClient, row: Row, args: Mapping[str, Any]) -> str:
     """Send a row's call and return its code; assert that the size of the answer is bounded."""
     code, told = tool_client.call(row.tool, dict(args))
     assert code == "OK" or len(str(told)) < 5000
@@ -58,7 +58,7 @@ def send(tool_client: ToolDoor, row: Row, args: Mapping[str, Any]) -> str:
 @pytest.mark.usefixtures("scenery")
 @pytest.mark.parametrize("row", SIMPLE, ids=str)
 def test_a_bad_input_gets_its_code(
-    tool_client: ToolDoor, project: Path, settings: Any, row: Row
+    tool_client: ToolClient, project: Path, settings: Any, row: Row
 ) -> None:
     args = prepare(row.input, project, settings)
     if "$after_use_with_other_content" in row.input:
@@ -73,7 +73,7 @@ def test_a_bad_input_gets_its_code(
 @pytest.mark.usefixtures("scenery")
 @pytest.mark.parametrize("row", SEQUENCES, ids=str)
 def test_a_write_that_differs_from_its_preview_is_refused(
-    tool_client: ToolDoor, project: Path, row: Row
+    tool_client: ToolClient, project: Path, row: Row
 ) -> None:
     *before, last = row.input["$sequence"]
     assert [send(tool_client, row, args) for args in before] == ["OK"] * len(before)
@@ -84,7 +84,7 @@ def test_a_write_that_differs_from_its_preview_is_refused(
 @pytest.mark.usefixtures("scenery", "background_worker")
 @pytest.mark.parametrize("row", WITH_PAGES, ids=str)
 def test_a_bad_page_gets_its_code(
-    tool_client: ToolDoor,
+    tool_client: ToolClient,
     project: Path,
     settings: Any,
     preview: PageServer,  # noqa: F811
@@ -98,7 +98,7 @@ def test_a_bad_page_gets_its_code(
     assert send(tool_client, row, args) == row.expect_code
 
 
-def test_a_dry_run_returns_what_the_schema_defines(tool_client: ToolDoor, project: Path) -> None:
+def test_a_dry_run_returns_what_the_schema_defines(tool_client: ToolClient, project: Path) -> None:
     code, told = tool_client.call(
         "write_to_file", {"path": "n.txt", "content": "a\nb", "dryRun": True}
     )

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from runners.workspace.writing.line_diff import apply_diff
-from tests.support.tool_door import ToolDoor
+from tests.support.tool_door import ToolClient
 
 pytest_plugins = ["tests.support.rest_fixtures", "tests.support.workspace_fixtures"]
 START = "game/scene/start.txt"
 
 
-def ok(tool_client: ToolDoor, tool: str, **args: Any) -> dict[str, Any]:
+def ok(tool_client: ToolClient, tool: str, **args: Any) -> dict[str, Any]:
     """Send a call, assert that it succeeds, and return its answer."""
     code, told = tool_client.call(tool, args)
     assert code == "OK", told
@@ -20,7 +20,7 @@ def ok(tool_client: ToolDoor, tool: str, **args: Any) -> dict[str, Any]:
 
 
 def test_a_scene_is_previewed_written_refused_on_conflict_and_restored(
-    tool_client: ToolDoor, project: Path
+    tool_client: ToolClient, project: Path
 ) -> None:
     scene = project / START
     old, new = scene.read_text("utf-8"), "\ufeffchangeBg:none;\r\n雪乃: 海风真舒服呢;"
@@ -50,7 +50,7 @@ def test_a_scene_is_previewed_written_refused_on_conflict_and_restored(
     assert scene.read_text("utf-8") == old
 
 
-def test_words_are_replaced_and_counted(tool_client: ToolDoor, project: Path) -> None:
+def test_words_are_replaced_and_counted(tool_client: ToolClient, project: Path) -> None:
     args = {"path": START, "find": "/changeBg:(\\w+)/", "replace": "changeBg:$1.png"}
     assert ok(tool_client, "replace_in_file", **args) == {"count": 1}
     assert (project / START).read_text("utf-8") == "changeBg:none.png;\n"

@@ -11,7 +11,7 @@ import pytest
 
 from runners.targets.workspaces import state_folder
 from tests.contract.bad_inputs import HERE, SHARED
-from tests.support.tool_door import ToolDoor
+from tests.support.tool_door import ToolClient
 from tests.support.writing import files_in
 
 pytest_plugins = ["tests.support.rest_fixtures", "tests.support.workspace_fixtures"]
@@ -63,7 +63,7 @@ def steps_of(row: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("row", rows())
-def test_a_row_gets_its_code(tool_client: ToolDoor, scenery: Path, row: dict[str, Any]) -> None:
+def test_a_row_gets_its_code(tool_client: ToolClient, scenery: Path, row: dict[str, Any]) -> None:
     before = {name: (scenery / name).read_bytes() for name in files_in(scenery)}
     *first, last = steps_of(row)
     for step in first:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from runners.targets.workspaces import state_folder
-from tests.support.pages import Answer, PageServer, html, serve_pages
+from tests.support.pages import PageResponse, PageServer, html, serve_pages
 
 BROKEN = "snap_20251101T093210_badc0de0"
 SLOW_MS = 2_000
@@ -89,10 +89,10 @@ PLAYER = "<title>game</title><p>once upon a time</p>"
 def preview(settings: Any) -> Iterator[PageServer]:
     """Serve a local site that answers as WebGAL Terre does, at the project's preview address."""
     with serve_pages() as server:
-        server.add("/api/test", Answer(b"API Test OK", mime="text/html; charset=utf-8"))
+        server.add("/api/test", PageResponse(b"API Test OK", mime="text/html; charset=utf-8"))
         server.add("/preview", PLAYER)
         away = {"Location": "https://example.com/"}
-        server.add("/redirect_out", Answer(status=302, headers=away))
+        server.add("/redirect_out", PageResponse(status=302, headers=away))
         policy = replace(settings.WORKSPACE_POLICY, preview_url=server.url(""))
         settings.WORKSPACE_POLICY = policy
         yield server

@@ -16,17 +16,17 @@ from runs.worker.worker import WorkerProcess
 from tests.integration.conftest import in_background, worker  # noqa: F401  (fixtures)
 from tests.support.live_pages import (
     SECRET,
-    Signing,
-    begin,
+    SignInModel,
     click_at,
     give_back,
-    show,
+    save_screenshot,
+    start_sign_in_task,
     take_over,
 )
 from tests.support.model_server import ModelServer
 from tests.support.pages import PageServer
 from tests.support.visiting import Visitor
-from tests.support.waiting import until
+from tests.support.waiting import wait_until
 
 pytest_plugins = [
     "tests.support.admin_fixtures",
@@ -81,16 +81,16 @@ def test_a_person_takes_over_the_page_signs_in_and_returns_it(
     agent_settings: Any,
     page_server: PageServer,
     model: ModelServer,
-    model_that_signs_in: Signing,
+    model_that_signs_in: SignInModel,
     worker: WorkerProcess,  # noqa: F811
     in_background: Background,  # noqa: F811
 ) -> None:
-    task_id = begin(visitor, principal)
+    task_id = start_sign_in_task(visitor, principal)
     working = in_background(worker.work)
     # The person may watch while the agent works.
     visitor.sees("[data-live-picture][src^='data:image/jpeg']")
     visitor.sees("[data-live-where]:not([hidden]) >> text=/form")
-    show(visitor, "live-view-only")
+    save_screenshot(visitor, "live-view-only")
     take_over(visitor)
     model.go_on.set()
     working.join(PATIENCE_S)
@@ -100,14 +100,14 @@ def test_a_person_takes_over_the_page_signs_in_and_returns_it(
     paste(visitor, TYPED[2])
     click_at(visitor, 200, 180)
     visitor.do(visitor.page.keyboard.type(SECRET))
-    show(visitor, "live-typed")
+    save_screenshot(visitor, "live-typed")
     click_at(visitor, 200, 240)
     visitor.do(
         visitor.page.wait_for_function(
             "document.querySelector('[data-live-url]').value.includes('/inside?13-11')"
         )
     )
-    show(visitor, "live-inside")
+    save_screenshot(visitor, "live-inside")
     run = Run.objects.get(task_id=task_id)
     assert run.waiting_for["type"] == "takeover"
     give_back(visitor)
@@ -116,7 +116,7 @@ def test_a_person_takes_over_the_page_signs_in_and_returns_it(
     working.join(PATIENCE_S)
     run.refresh_from_db()
     assert run.status == "succeeded", run.error
-    until(lambda: TaskEvent.objects.filter(task_id=task_id, type="personActed").exists())
+    wait_until(lambda: TaskEvent.objects.filter(task_id=task_id, type="personActed").exists())
     check_told(task_id, page_server.url("/inside"))
 
 
@@ -126,11 +126,11 @@ def test_the_person_sees_dialogs_new_tabs_and_navigation_away_from_the_page(
     agent_settings: Any,
     page_server: PageServer,
     model: ModelServer,
-    model_that_signs_in: Signing,
+    model_that_signs_in: SignInModel,
     worker: WorkerProcess,  # noqa: F811
     in_background: Background,  # noqa: F811
 ) -> None:
-    task_id = begin(visitor, principal)
+    task_id = start_sign_in_task(visitor, principal)
     working = in_background(worker.work)
     visitor.sees("[data-live-picture][src^='data:image/jpeg']")
     take_over(visitor)
@@ -138,7 +138,7 @@ def test_the_person_sees_dialogs_new_tabs_and_navigation_away_from_the_page(
     working.join(PATIENCE_S)
     click_at(visitor, 200, 300)
     visitor.sees("[data-live-dialog]:not([hidden]) >> text=Sure?")
-    show(visitor, "live-dialog")
+    save_screenshot(visitor, "live-dialog")
     visitor.click("[data-live-yes]")
     visitor.do(visitor.page.wait_for_selector("[data-live-dialog]", state="hidden"))
     click_at(visitor, 60, 350)

@@ -15,7 +15,7 @@ from playwright.async_api import WebSocketRoute
 from tests.e2e.test_admin_chat import open_task
 from tests.support.live_pages import click_at
 from tests.support.visiting import Visitor
-from tests.support.waiting import until
+from tests.support.waiting import wait_until
 
 pytest_plugins = [
     "tests.support.admin_fixtures",
@@ -76,7 +76,7 @@ class Keyboard:
     def wrote(self) -> list[str]:
         """Press Escape and return the texts and keys that the page sent before it, in order."""
         self.press("Escape", "Escape", 27)
-        until(lambda: any(one.get("key") == "Escape" for one in self._sent))
+        wait_until(lambda: any(one.get("key") == "Escape" for one in self._sent))
         sent = [one for one in self._sent if one.get("action", "down") == "down"]
         self._sent.clear()
         return [

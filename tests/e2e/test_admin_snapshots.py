@@ -5,7 +5,7 @@ from __future__ import annotations
 from runners.models import ExecutionTarget
 from runners.workspace.workspace import ProjectWorkspace
 from tests.support.visiting import Visitor
-from tests.support.writing import FIRST, SCENE
+from tests.support.writing import SCENE, SCENE_TEXT
 
 pytest_plugins = [
     "tests.support.browser_fixtures",
@@ -33,10 +33,10 @@ def test_a_person_compares_previews_and_restores_a_snapshot(
     assert red not in ("rgba(0, 0, 0, 0)", "")
     visitor.click("button:has-text('Restore')")
     visitor.sees("text=Nothing is written yet")
-    assert (written_workspace.root / SCENE).read_text() != FIRST
+    assert (written_workspace.root / SCENE).read_text() != SCENE_TEXT
     visitor.click("button:has-text('Write file')")
     visitor.sees("text=There is no difference")
-    assert (written_workspace.root / SCENE).read_text() == FIRST
+    assert (written_workspace.root / SCENE).read_text() == SCENE_TEXT
 
 
 def test_file_contents_execute_no_script_on_the_page(

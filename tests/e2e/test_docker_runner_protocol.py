@@ -10,20 +10,26 @@ from typing import Any
 import pytest
 
 from runners.targets.published_tools import parse_published_tools
-from tests.support.hands import Hands, envelope, hands_at, make_nap, sleepers
-from tests.support.waiting import until
+from tests.support.hands import (
+    RunnerProcess,
+    execute_body,
+    link_sleep,
+    processes_named,
+    start_docker_runner,
+)
+from tests.support.waiting import wait_until
 
 JSON = "application/json"
 
 
 @pytest.fixture(scope="module")
-def hands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hands]:
+def hands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunnerProcess]:
     """Start one runner without isolation for all tests of this file."""
-    with hands_at(tmp_path_factory.mktemp("root"), "--isolation", "process") as hands:
+    with start_docker_runner(tmp_path_factory.mktemp("root"), "--isolation", "process") as hands:
         yield hands
 
 
-def test_the_call_of_the_specification_returns_what_it_printed(hands: Hands) -> None:
+def test_the_call_of_the_specification_returns_what_it_printed(hands: RunnerProcess) -> None:
     body = (
         b'{"call":{"name":"bash.exec","args":{"cmd":"printf ok"}},"ctx":{"runId":"r",'
         b'"sessionId":"s","runtimeMode":"local"},"target":{"targetId":"t","kind":"docker-runner",'
@@ -36,10 +42,12 @@ def test_the_call_of_the_specification_returns_what_it_printed(hands: Hands) -> 
     assert told["result"]["output"]["stdout"] == "ok"
 
 
-def test_updates_arrive_while_the_command_runs_and_the_result_arrives_last(hands: Hands) -> None:
+def test_updates_arrive_while_the_command_runs_and_the_result_arrives_last(
+    hands: RunnerProcess,
+) -> None:
     go = hands.root / "go"
     line = "echo first; until [ -e go ]; do sleep 0.05; done; echo second"
-    body = json.dumps(envelope("bash.exec", {"cmd": line})).encode()
+    body = json.dumps(execute_body("bash.exec", {"cmd": line})).encode()
     connection, answer = hands.open("POST", "/execute", body, content_type=JSON)
     begun = b""
     while b"first" not in begun:
@@ -55,7 +63,7 @@ def test_updates_arrive_while_the_command_runs_and_the_result_arrives_last(hands
 
 def without(path: str) -> bytes:
     """Return a request that lacks one field."""
-    made = envelope("echo", {"text": "x"})
+    made = execute_body("echo", {"text": "x"})
     *way, last = path.split(".")
     inner: Any = made
     for key in way:
@@ -66,7 +74,7 @@ def without(path: str) -> bytes:
 
 def with_(path: str, value: Any) -> bytes:
     """Return a request with one field changed."""
-    made = envelope("echo", {"text": "x"})
+    made = execute_body("echo", {"text": "x"})
     part, field = path.split(".")
     made[part][field] = value
     return json.dumps(made).encode()
@@ -105,7 +113,7 @@ def with_(path: str, value: Any) -> bytes:
         with_("ctx.runId", "r" * 257),
     ],
 )
-def test_an_invalid_request_is_refused_with_a_json_error(hands: Hands, body: bytes) -> None:
+def test_an_invalid_request_is_refused_with_a_json_error(hands: RunnerProcess, body: bytes) -> None:
     status, told = hands.post(body)
     assert status == 400
     assert told["ok"] is False
@@ -113,8 +121,8 @@ def test_an_invalid_request_is_refused_with_a_json_error(hands: Hands, body: byt
     assert told["error"]["message"]
 
 
-def test_unknown_fields_of_a_newer_gateway_are_accepted(hands: Hands) -> None:
-    body = envelope("echo", {"text": "x"}) | {"more": 1}
+def test_unknown_fields_of_a_newer_gateway_are_accepted(hands: RunnerProcess) -> None:
+    body = execute_body("echo", {"text": "x"}) | {"more": 1}
     body["ctx"]["traceparent"] = "00-1-2-3"
     assert hands.post(json.dumps(body).encode())[1]["result"]["output"] == {"text": "x"}
 
@@ -135,16 +143,16 @@ def test_unknown_fields_of_a_newer_gateway_are_accepted(hands: Hands) -> None:
     ],
 )
 def test_web_origins_foreign_host_names_and_other_content_types_are_refused(
-    hands: Hands, status: int, code: str, headers: dict[str, str]
+    hands: RunnerProcess, status: int, code: str, headers: dict[str, str]
 ) -> None:
-    got, told = hands.post(json.dumps(envelope("echo", {"text": "x"})).encode(), **headers)
+    got, told = hands.post(json.dumps(execute_body("echo", {"text": "x"})).encode(), **headers)
     assert (got, told["error"]["code"]) == (status, code)
 
 
 @pytest.mark.parametrize(
     "host", ["localhost", "LOCALHOST:1", "127.0.0.1:9", "[::1]:18081", "[::1]", "127.0.0.2"]
 )
-def test_loopback_host_names_are_accepted(hands: Hands, host: str) -> None:
+def test_loopback_host_names_are_accepted(hands: RunnerProcess, host: str) -> None:
     assert hands.ask("GET", "/health", host=host)[0] == 200
 
 
@@ -159,13 +167,15 @@ def test_loopback_host_names_are_accepted(hands: Hands, host: str) -> None:
     ],
 )
 def test_unknown_paths_and_methods_are_refused(
-    hands: Hands, method: str, path: str, status: int, code: str
+    hands: RunnerProcess, method: str, path: str, status: int, code: str
 ) -> None:
     got, told = hands.ask(method, path)
     assert (got, told["error"]["code"]) == (status, code)
 
 
-def test_a_body_that_is_too_large_is_refused_with_or_without_content_length(hands: Hands) -> None:
+def test_a_body_that_is_too_large_is_refused_with_or_without_content_length(
+    hands: RunnerProcess,
+) -> None:
     large = b" " * (8 * 1024 * 1024 + 1)
     assert hands.post(large)[0] == 413
     chunks = iter([large[: 1024 * 1024]] * 9)
@@ -173,14 +183,16 @@ def test_a_body_that_is_too_large_is_refused_with_or_without_content_length(hand
     assert (status, told["error"]["code"]) == (413, "INVALID_REQUEST")
 
 
-def test_headers_that_are_too_large_are_refused_and_the_runner_keeps_serving(hands: Hands) -> None:
+def test_headers_that_are_too_large_are_refused_and_the_runner_keeps_serving(
+    hands: RunnerProcess,
+) -> None:
     connection, answer = hands.open("GET", "/health", x_large="x" * 100_000)
     assert answer.status == 431
     connection.close()
     assert hands.ask("GET", "/health")[0] == 200
 
 
-def test_health_reports_the_folder_the_isolation_and_the_usage(hands: Hands) -> None:
+def test_health_reports_the_folder_the_isolation_and_the_usage(hands: RunnerProcess) -> None:
     status, told = hands.ask("GET", "/health")
     assert status == 200
     assert told["ok"] is True
@@ -193,7 +205,7 @@ def test_health_reports_the_folder_the_isolation_and_the_usage(hands: Hands) -> 
     assert hands.ask("HEAD", "/health") == (200, None)
 
 
-def test_the_tools_are_listed_with_their_schemas(hands: Hands) -> None:
+def test_the_tools_are_listed_with_their_schemas(hands: RunnerProcess) -> None:
     status, told = hands.ask("GET", "/tools")
     tools = {tool["name"]: tool for tool in told["tools"]}
     assert (status, len(tools)) == (200, 8)
@@ -207,25 +219,27 @@ def test_the_tools_are_listed_with_their_schemas(hands: Hands) -> None:
 
 def test_listing_the_tools_requires_the_token(tmp_path: Path) -> None:
     token = "a-token-of-some-length"
-    with hands_at(tmp_path, "--isolation", "process", CONTINUITY_RUNNER_TOKEN=token) as hands:
+    with start_docker_runner(
+        tmp_path, "--isolation", "process", CONTINUITY_RUNNER_TOKEN=token
+    ) as hands:
         assert hands.ask("GET", "/tools")[0] == 401
         assert hands.ask("GET", "/tools", authorization=f"Bearer {token}")[0] == 200
 
 
-def test_health_omits_the_folder_for_a_request_through_a_proxy(hands: Hands) -> None:
+def test_health_omits_the_folder_for_a_request_through_a_proxy(hands: RunnerProcess) -> None:
     assert hands.ask("GET", "/health", x_forwarded_for="192.0.2.1")[1]["workspaceRoot"] is None
 
 
-def test_a_closed_connection_ends_the_command(hands: Hands) -> None:
-    nap = make_nap(hands.root)
+def test_a_closed_connection_ends_the_command(hands: RunnerProcess) -> None:
+    nap = link_sleep(hands.root)
     line = f"(setsid env -i ./{nap} 600 &); ./{nap} 600"
-    body = json.dumps(envelope("bash.exec", {"cmd": line})).encode()
+    body = json.dumps(execute_body("bash.exec", {"cmd": line})).encode()
     connection = hands.send("POST", "/execute", body, content_type=JSON)
-    until(lambda: len(sleepers(nap)) == 2)
+    wait_until(lambda: len(processes_named(nap)) == 2)
     assert hands.ask("GET", "/health")[1]["usage"]["runningCalls"] == 1
     connection.close()
-    until(lambda: not sleepers(nap))
-    until(lambda: hands.ask("GET", "/health")[1]["usage"]["runningCalls"] == 0)
+    wait_until(lambda: not processes_named(nap))
+    wait_until(lambda: hands.ask("GET", "/health")[1]["usage"]["runningCalls"] == 0)
 
 
 @pytest.mark.parametrize(
@@ -256,14 +270,14 @@ def test_a_closed_connection_ends_the_command(hands: Hands) -> None:
     ],
 )
 def test_wrong_arguments_are_reported_and_nothing_runs(
-    hands: Hands, name: str, args: dict[str, Any]
+    hands: RunnerProcess, name: str, args: dict[str, Any]
 ) -> None:
     error = hands.error(name, **args)
     assert error["code"] == "INVALID_ARGUMENTS"
     assert name in error["message"] or "sum" in error["message"]
 
 
-def test_an_unknown_tool_is_refused_with_the_list_of_known_tools(hands: Hands) -> None:
+def test_an_unknown_tool_is_refused_with_the_list_of_known_tools(hands: RunnerProcess) -> None:
     error = hands.error("bash.exec2")
     assert error["code"] == "TOOL_NOT_FOUND"
     assert set(error["details"]["tools"]) == {
@@ -278,14 +292,14 @@ def test_an_unknown_tool_is_refused_with_the_list_of_known_tools(hands: Hands) -
     }
 
 
-def test_the_simple_tools_return_their_results(hands: Hands) -> None:
+def test_the_simple_tools_return_their_results(hands: RunnerProcess) -> None:
     assert hands.output("math.add", a=1, b=2) == {"result": 3}
     assert hands.output("math.add", a=0.5, b=-2) == {"result": -1.5}
     assert hands.output("text.upper", text="straße") == {"text": "STRASSE"}
     assert hands.output("echo", text="中文") == {"text": "中文"}
 
 
-def test_an_http_request_is_refused_without_network_access(hands: Hands) -> None:
+def test_an_http_request_is_refused_without_network_access(hands: RunnerProcess) -> None:
     assert hands.error("http.request", url="http://example.com")["code"] == "NETWORK_NOT_ALLOWED"
 
 
@@ -296,6 +310,6 @@ def test_the_runner_starts_without_a_database_and_creates_no_home(tmp_path: Path
         "DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none",
         "CONTINUITY_HOME": str(home),
     }
-    with hands_at(root, "--isolation", "process", **unusable) as hands:
+    with start_docker_runner(root, "--isolation", "process", **unusable) as hands:
         assert hands.output("echo", text="x") == {"text": "x"}
     assert not home.exists()

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.hands import PROJECT, envelope, hands_at, refused_start
+from tests.support.hands import PROJECT, execute_body, refused_start, start_docker_runner
 
 TOKEN = "a-token-of-the-tests-0123"
-ECHO = json.dumps(envelope("echo", {"text": "x"})).encode()
+ECHO = json.dumps(execute_body("echo", {"text": "x"})).encode()
 PROCESS = ("--isolation", "process")
 
 
 def test_a_runner_with_a_token_executes_only_for_callers_with_the_token(tmp_path: Path) -> None:
-    with hands_at(tmp_path, *PROCESS, CONTINUITY_RUNNER_TOKEN=TOKEN) as hands:
+    with start_docker_runner(tmp_path, *PROCESS, CONTINUITY_RUNNER_TOKEN=TOKEN) as hands:
         assert hands.post(ECHO, authorization=f"Bearer {TOKEN}")[0] == 200
         for given in ("", "Bearer", "Bearer x", f"Basic {TOKEN}", f"Bearer {TOKEN}x", TOKEN):
             status, told = hands.post(ECHO, authorization=given)
@@ -31,8 +31,8 @@ def test_a_runner_with_a_token_executes_only_for_callers_with_the_token(tmp_path
 
 
 def test_commands_do_not_see_the_token(tmp_path: Path) -> None:
-    with hands_at(tmp_path, *PROCESS, CONTINUITY_RUNNER_TOKEN=TOKEN) as hands:
-        body = json.dumps(envelope("bash.exec", {"cmd": "env"})).encode()
+    with start_docker_runner(tmp_path, *PROCESS, CONTINUITY_RUNNER_TOKEN=TOKEN) as hands:
+        body = json.dumps(execute_body("bash.exec", {"cmd": "env"})).encode()
         told = hands.post(body, authorization=f"Bearer {TOKEN}")[1]
     assert "PATH=" in told["result"]["output"]["stdout"]
     assert TOKEN not in json.dumps(told)
@@ -42,7 +42,9 @@ def test_a_public_address_requires_a_token_and_checks_host_names(tmp_path: Path)
     told = refused_start(tmp_path, *PROCESS, "--host", "0.0.0.0")
     assert "Other machines can connect" in told
     open_to_all = ("--host", "0.0.0.0", "--name", "runner.internal")
-    with hands_at(tmp_path, *PROCESS, *open_to_all, CONTINUITY_RUNNER_TOKEN=TOKEN) as hands:
+    with start_docker_runner(
+        tmp_path, *PROCESS, *open_to_all, CONTINUITY_RUNNER_TOKEN=TOKEN
+    ) as hands:
         for host in ("10.1.2.3:18081", "runner.internal", "Runner.Internal:18081"):
             assert hands.ask("GET", "/health", host=host)[0] == 200
         assert hands.ask("GET", "/health", host="evil.example")[0] == 403
@@ -121,7 +123,7 @@ def test_manage_py_help_lists_the_runners_options() -> None:
 def test_the_default_isolation_confines_commands_to_their_folder(tmp_path: Path) -> None:
     (root := tmp_path / "root").mkdir()
     (tmp_path / "secret").write_text("the secret")
-    with hands_at(root) as hands:
+    with start_docker_runner(root) as hands:
         assert hands.ask("GET", "/health")[1]["isolation"] == "bubblewrap"
         told = hands.output("bash.exec", cmd=f"echo x > made; pwd; cat {tmp_path}/secret")
         assert (told["stdout"], told["exitCode"]) == ("/workspace\n", 1)

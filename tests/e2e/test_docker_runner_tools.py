@@ -10,30 +10,36 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.support.hands import Hands, envelope, hands_at, make_nap, sleepers
-from tests.support.waiting import until
+from tests.support.hands import (
+    RunnerProcess,
+    execute_body,
+    link_sleep,
+    processes_named,
+    start_docker_runner,
+)
+from tests.support.waiting import wait_until
 
 MIB = 1024 * 1024
 
 
 @pytest.fixture(scope="module")
-def hands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hands]:
+def hands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunnerProcess]:
     """Start one runner without isolation for all tests of this file."""
     base = tmp_path_factory.mktemp("hands")
     (base / "secret").write_text("the secret")
     (base / "root").mkdir()
-    with hands_at(base / "root", "--isolation", "process") as hands:
+    with start_docker_runner(base / "root", "--isolation", "process") as hands:
         yield hands
 
 
-def test_a_command_returns_its_exit_status_and_both_streams(hands: Hands) -> None:
+def test_a_command_returns_its_exit_status_and_both_streams(hands: RunnerProcess) -> None:
     output = hands.output("bash.exec", cmd="echo out; echo err >&2; exit 3")
     assert (output["exitCode"], output["stdout"], output["stderr"]) == (3, "out\n", "err\n")
     assert output["truncated"] is False
     assert hands.output("bash.exec", cmd="kill -9 $$")["exitCode"] == 137
 
 
-def test_a_command_gets_its_folder_its_variables_and_an_empty_stdin(hands: Hands) -> None:
+def test_a_command_gets_its_folder_its_variables_and_an_empty_stdin(hands: RunnerProcess) -> None:
     (hands.root / "folder").mkdir(exist_ok=True)
     output = hands.output(
         "bash.exec", cmd='cat; basename "$PWD"; echo "$A"', cwd="folder", env={"A": "a b"}
@@ -41,60 +47,68 @@ def test_a_command_gets_its_folder_its_variables_and_an_empty_stdin(hands: Hands
     assert output["stdout"] == "folder\na b\n"
 
 
-def test_a_command_that_times_out_is_killed_with_processes_outside_its_group(hands: Hands) -> None:
-    nap = make_nap(hands.root)
+def test_a_command_that_times_out_is_killed_with_processes_outside_its_group(
+    hands: RunnerProcess,
+) -> None:
+    nap = link_sleep(hands.root)
     line = f"echo began; (setsid env -i ./{nap} 600 &); ./{nap} 600"
     # Long enough for a machine under load.
     error = hands.error("bash.exec", cmd=line, timeoutMs=15_000)
     assert (error["code"], error["retryable"]) == ("TIMEOUT", False)
     assert error["details"]["stdout"] == "began\n"
-    assert sleepers(nap) == []
+    assert processes_named(nap) == []
 
 
-def test_background_processes_of_a_command_end_with_it(hands: Hands) -> None:
-    nap = make_nap(hands.root)
+def test_background_processes_of_a_command_end_with_it(hands: RunnerProcess) -> None:
+    nap = link_sleep(hands.root)
     output = hands.output("bash.exec", cmd=f"setsid env -i ./{nap} 600 & echo left")
     assert (output["exitCode"], output["stdout"]) == (0, "left\n")
-    assert sleepers(nap) == []
+    assert processes_named(nap) == []
 
 
-def test_a_runner_that_is_killed_leaves_no_command(hands: Hands) -> None:
+def test_a_runner_that_is_killed_leaves_no_command(hands: RunnerProcess) -> None:
     (root := hands.root.parent / "other").mkdir()
-    nap = make_nap(root)
-    with hands_at(root, "--isolation", "process") as other, ThreadPoolExecutor(1) as pool:
+    nap = link_sleep(root)
+    with (
+        start_docker_runner(root, "--isolation", "process") as other,
+        ThreadPoolExecutor(1) as pool,
+    ):
         line = f"(setsid env -i ./{nap} 600 &); ./{nap} 600"
         lost = pool.submit(other.call, "bash.exec", cmd=line)
-        until(lambda: len(sleepers(nap)) == 2)
+        wait_until(lambda: len(processes_named(nap)) == 2)
         os.kill(other.process.pid, signal.SIGKILL)
-        until(lambda: not sleepers(nap))
+        wait_until(lambda: not processes_named(nap))
         assert lost.exception(60) is not None
 
 
-def test_a_runner_that_is_stopped_ends_its_commands(hands: Hands) -> None:
+def test_a_runner_that_is_stopped_ends_its_commands(hands: RunnerProcess) -> None:
     (root := hands.root.parent / "stopped").mkdir()
-    nap = make_nap(root)
-    with hands_at(root, "--isolation", "process") as other, ThreadPoolExecutor(1) as pool:
+    nap = link_sleep(root)
+    with (
+        start_docker_runner(root, "--isolation", "process") as other,
+        ThreadPoolExecutor(1) as pool,
+    ):
         lost = pool.submit(other.call, "bash.exec", cmd=f"./{nap} 600")
-        until(lambda: len(sleepers(nap)) == 1)
+        wait_until(lambda: len(processes_named(nap)) == 1)
         other.process.terminate()
         assert other.process.wait(60) == 0
-        assert sleepers(nap) == []
+        assert processes_named(nap) == []
         lost.exception(60)
 
 
 @pytest.mark.parametrize(
     "flood", ["head -c 3000000 /dev/zero | tr '\\0' a", "head -c 3000000 /dev/urandom"]
 )
-def test_output_is_truncated_at_a_mebibyte_and_marked(hands: Hands, flood: str) -> None:
+def test_output_is_truncated_at_a_mebibyte_and_marked(hands: RunnerProcess, flood: str) -> None:
     result = hands.call("bash.exec", cmd=f"{flood}; exit 5")
     output = result["output"]
     assert (output["exitCode"], output["truncated"]) == (5, True)
     assert 0.9 * MIB < len(json.dumps(output["stdout"], ensure_ascii=False).encode()) <= MIB + 2
 
 
-def test_the_updates_mark_truncated_output_once(hands: Hands) -> None:
+def test_the_updates_mark_truncated_output_once(hands: RunnerProcess) -> None:
     line = "head -c 2000000 /dev/zero | tr '\\0' '\\1'; echo; echo more"
-    body = json.dumps(envelope("bash.exec", {"cmd": line})).encode()
+    body = json.dumps(execute_body("bash.exec", {"cmd": line})).encode()
     connection, answer = hands.open("POST", "/execute", body, content_type="application/json")
     raw = answer.read()
     connection.close()
@@ -104,12 +118,12 @@ def test_the_updates_mark_truncated_output_once(hands: Hands) -> None:
     assert len(raw) < 3 * MIB
 
 
-def test_bytes_that_are_not_text_are_replaced_instead_of_refused(hands: Hands) -> None:
+def test_bytes_that_are_not_text_are_replaced_instead_of_refused(hands: RunnerProcess) -> None:
     output = hands.output("bash.exec", cmd=r"printf 'a\0b\377c\303'; sleep 0.2; printf '\251'")
     assert output["stdout"] == "a\0b\ufffdc\u00e9"
 
 
-def test_a_file_is_written_appended_to_and_read(hands: Hands) -> None:
+def test_a_file_is_written_appended_to_and_read(hands: RunnerProcess) -> None:
     assert hands.output("file.write", path="a/b.txt", content="é\n") == {
         "path": "a/b.txt",
         "bytesWritten": 3,
@@ -120,7 +134,7 @@ def test_a_file_is_written_appended_to_and_read(hands: Hands) -> None:
     assert (hands.root / "a" / "b.txt").read_text() == "é\n!"
 
 
-def test_concurrent_appends_lose_nothing(hands: Hands) -> None:
+def test_concurrent_appends_lose_nothing(hands: RunnerProcess) -> None:
     with ThreadPoolExecutor(8) as pool:
         list(
             pool.map(
@@ -132,7 +146,7 @@ def test_concurrent_appends_lose_nothing(hands: Hands) -> None:
     assert sorted(lines, key=int) == [str(n) for n in range(40)]
 
 
-def test_a_folder_is_listed_up_to_the_limit(hands: Hands) -> None:
+def test_a_folder_is_listed_up_to_the_limit(hands: RunnerProcess) -> None:
     for name in ("one", "two", "three"):
         hands.output("file.write", path=f"many/{name}/file", content="x")
     told = hands.output("file.list", path="many")
@@ -146,7 +160,7 @@ def test_a_folder_is_listed_up_to_the_limit(hands: Hands) -> None:
     assert (told["total"], told["truncated"]) == (6, True)
 
 
-def test_a_file_name_that_is_not_text_is_omitted(hands: Hands) -> None:
+def test_a_file_name_that_is_not_text_is_omitted(hands: RunnerProcess) -> None:
     hands.output("bash.exec", cmd=r"mkdir -p odd; touch odd/good odd/$'bad\xff'")
     told = hands.output("file.list", path="odd")
     assert told["entries"] == [{"path": "odd/good", "type": "file"}]
@@ -171,7 +185,7 @@ def test_a_file_name_that_is_not_text_is_omitted(hands: Hands) -> None:
     ],
 )
 def test_a_path_that_is_not_a_readable_file_of_the_folder_is_refused(
-    hands: Hands, path: str, code: str
+    hands: RunnerProcess, path: str, code: str
 ) -> None:
     hands.output(
         "bash.exec",
@@ -183,7 +197,7 @@ def test_a_path_that_is_not_a_readable_file_of_the_folder_is_refused(
     assert str(hands.root) not in str(error)
 
 
-def test_a_write_through_a_link_or_outside_the_folder_is_refused(hands: Hands) -> None:
+def test_a_write_through_a_link_or_outside_the_folder_is_refused(hands: RunnerProcess) -> None:
     hands.output("bash.exec", cmd="ln -sfn ../secret link; ln -sfn .. link-folder")
     for path in ("link", "link-folder/new", "../new", ".git/hooks/post-checkout"):
         assert hands.error("file.write", path=path, content="x")["code"] == "E_DENY_PATH"
@@ -200,7 +214,9 @@ def test_a_write_through_a_link_or_outside_the_folder_is_refused(hands: Hands) -
         ("log-file", "E_BAD_ARGS"),
     ],
 )
-def test_a_command_runs_only_in_a_folder_below_the_root(hands: Hands, cwd: str, code: str) -> None:
+def test_a_command_runs_only_in_a_folder_below_the_root(
+    hands: RunnerProcess, cwd: str, code: str
+) -> None:
     hands.output("bash.exec", cmd="ln -sfn .. link-folder; echo > log-file")
     assert hands.error("bash.exec", cmd="echo > ran", cwd=cwd)["code"] == code
     assert not (hands.root / "ran").exists()

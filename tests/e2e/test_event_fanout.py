@@ -19,9 +19,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.own_home import OwnHome, Started, own_home
+from tests.own_home import RunningCommand, TemporaryHome, temporary_home
 from tests.services import free_port
-from tests.support.crowd import Crowd, Reader, allow_sockets
+from tests.support.crowd import EventStreamReader, EventStreamReaders, raise_file_limit
 
 ROOT = Path(__file__).parent.parent.parent
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -30,9 +30,9 @@ POOL_FDS = 60  # files that the database threads keep open
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Iterator[OwnHome]:
+def home(tmp_path: Path) -> Iterator[TemporaryHome]:
     """Create a separate home with the tests' Redis and a rate limit above what the readers need."""
-    with own_home(
+    with temporary_home(
         tmp_path,
         REDIS_URL=os.environ["REDIS_URL"],
         CONTINUITY_REDIS_PREFIX=f"{tmp_path.name}:",
@@ -45,17 +45,17 @@ def home(tmp_path: Path) -> Iterator[OwnHome]:
 class Web:
     """A web process on its own port."""
 
-    def __init__(self, home: OwnHome) -> None:
+    def __init__(self, home: TemporaryHome) -> None:
         self.home, self.port = home, free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.token = home.run("create_token", "crowd").stdout.split()[-1]
         self.started = self.start()
 
-    def start(self) -> Started:
+    def start(self) -> RunningCommand:
         """Start the process with a usual limit of open files and wait until it serves."""
         serve = shlex.join([sys.executable, "manage.py", "serve", "--port", str(self.port)])
         limit = f"ulimit -S -n 256; exec {serve}"
-        started = Started(["/bin/bash", "-c", limit], self.home.env)
+        started = RunningCommand(["/bin/bash", "-c", limit], self.home.env)
         started.until("Serving on")
         return started
 
@@ -66,7 +66,7 @@ class Web:
 
 
 @pytest.fixture
-def web(home: OwnHome) -> Iterator[Web]:
+def web(home: TemporaryHome) -> Iterator[Web]:
     """Run a web process for the duration of a test."""
     made = Web(home)
     yield made
@@ -77,7 +77,7 @@ def web(home: OwnHome) -> Iterator[Web]:
 class Writer:
     """The process that writes the events."""
 
-    def __init__(self, home: OwnHome, runs: int, events: int) -> None:
+    def __init__(self, home: TemporaryHome, runs: int, events: int) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.support.event_writer", str(runs), str(events)],
             cwd=ROOT,
@@ -105,21 +105,21 @@ class Writer:
         return said
 
 
-def readers_of(web: Web, run_ids: list[str], number: int = LISTENERS) -> list[Reader]:
-    allow_sockets(number + 200)
+def readers_of(web: Web, run_ids: list[str], number: int = LISTENERS) -> list[EventStreamReader]:
+    raise_file_limit(number + 200)
     return [
-        Reader(web.url, web.token, f"/api/v1/runs/{run_ids[n % len(run_ids)]}/events")
+        EventStreamReader(web.url, web.token, f"/api/v1/runs/{run_ids[n % len(run_ids)]}/events")
         for n in range(number)
     ]
 
 
 def follow(
-    web: Web, writer: Writer, meanwhile: Callable[[Crowd], None] | None = None
-) -> list[Reader]:
+    web: Web, writer: Writer, meanwhile: Callable[[EventStreamReaders], None] | None = None
+) -> list[EventStreamReader]:
     """Run all readers while the writer writes, check what each got, and return the readers."""
 
-    async def story() -> Crowd:
-        crowd = Crowd(readers_of(web, writer.run_ids))
+    async def story() -> EventStreamReaders:
+        crowd = EventStreamReaders(readers_of(web, writer.run_ids))
         crowd.start()
         await crowd.until(lambda one: one.got[:1] == [1])
         writer.go()
@@ -139,7 +139,7 @@ def follow(
     return list(crowd.readers)
 
 
-def test_a_thousand_readers_of_one_run_get_every_event_once(web: Web, home: OwnHome) -> None:
+def test_a_thousand_readers_of_one_run_get_every_event_once(web: Web, home: TemporaryHome) -> None:
     threads = web.process.num_threads()
     counts: list[int] = []
     readers = follow(web, Writer(home, 1, 300), lambda _: counts.append(web.process.num_threads()))
@@ -149,16 +149,18 @@ def test_a_thousand_readers_of_one_run_get_every_event_once(web: Web, home: OwnH
     assert max(counts) <= threads + 40
 
 
-def test_a_thousand_runs_with_one_reader_each_deliver_every_event(web: Web, home: OwnHome) -> None:
+def test_a_thousand_runs_with_one_reader_each_deliver_every_event(
+    web: Web, home: TemporaryHome
+) -> None:
     follow(web, Writer(home, LISTENERS, 2000))
 
 
 def test_readers_that_disconnect_and_reconnect_at_once_miss_no_event(
-    web: Web, home: OwnHome
+    web: Web, home: TemporaryHome
 ) -> None:
     chance = random.Random(5)
 
-    def hang_up(crowd: Crowd) -> None:
+    def hang_up(crowd: EventStreamReaders) -> None:
         for one in chance.sample(list(crowd.readers), 40):
             one.hang_up()
 
@@ -166,11 +168,13 @@ def test_readers_that_disconnect_and_reconnect_at_once_miss_no_event(
     assert sum(one.times for one in readers) > LISTENERS + 200
 
 
-def test_readers_miss_no_event_when_a_web_process_is_replaced(web: Web, home: OwnHome) -> None:
+def test_readers_miss_no_event_when_a_web_process_is_replaced(
+    web: Web, home: TemporaryHome
+) -> None:
     written = [0]
     ended: list[float] = []
 
-    def replace(crowd: Crowd) -> None:
+    def replace(crowd: EventStreamReaders) -> None:
         written[0] += 1
         if written[0] == 2:
             began = time.monotonic()
@@ -184,12 +188,12 @@ def test_readers_miss_no_event_when_a_web_process_is_replaced(web: Web, home: Ow
     assert all(one.times >= 2 for one in readers)
 
 
-def test_readers_that_disconnect_leave_no_resources(web: Web, home: OwnHome) -> None:
+def test_readers_that_disconnect_leave_no_resources(web: Web, home: TemporaryHome) -> None:
     writer = Writer(home, 1, 1)
     open_before = web.process.num_fds()
 
     async def story() -> None:
-        crowd = Crowd(readers_of(web, writer.run_ids, 300))
+        crowd = EventStreamReaders(readers_of(web, writer.run_ids, 300))
         crowd.start()
         await crowd.until(lambda one: one.got == [1])
         assert web.process.num_fds() >= open_before + 300

@@ -17,12 +17,12 @@ from runs.worker.worker import WorkerProcess
 from tests.contract.mcp_host import PrincipalTransport, StdioHost, structured
 from tests.integration.conftest import in_background  # noqa: F401  (a fixture)
 from tests.support.agent_goals import SCHEMA
-from tests.support.browsing_model import Browsing, catalogue
+from tests.support.browsing_model import BrowsingModel, serve_catalogue
 from tests.support.goal_story import GOAL, check_events, check_reached
 from tests.support.model_server import ModelServer
 from tests.support.pages import PageServer
-from tests.support.rest import told
-from tests.support.sockets import Frame, page
+from tests.support.rest import json_of
+from tests.support.sockets import Frame, open_task_socket
 
 pytest_plugins = [
     "tests.support.workspace_fixtures",
@@ -37,7 +37,7 @@ Background = Callable[[Callable[[], object]], Any]
 @pytest.fixture(autouse=True)
 def pages(model: ModelServer, page_server: PageServer, agent_settings: Any) -> PageServer:
     """Serve the pages, with a model that navigates them to the goal."""
-    model.answer = Browsing(catalogue(page_server))
+    model.answer = BrowsingModel(serve_catalogue(page_server))
     return page_server
 
 
@@ -108,7 +108,7 @@ def test_the_goal_runs_over_rest_and_its_streams_resume_after_the_last_seq(
     in_background: Background,  # noqa: F811
     pages: PageServer,
 ) -> None:
-    task = told(api.post("/api/v1/tasks", json={"message": GOAL, "outputSchema": SCHEMA}), 201)
+    task = json_of(api.post("/api/v1/tasks", json={"message": GOAL, "outputSchema": SCHEMA}), 201)
     working = in_background(worker.work)
     path = f"/api/v1/tasks/{task['taskId']}/events"
     first = read(api, path, lambda event: event["type"] == "toolUsed")
@@ -126,7 +126,7 @@ def test_the_goal_runs_over_rest_and_its_streams_resume_after_the_last_seq(
     ended = read(api, own, lambda event: False, after=begun[-1]["seq"])
     check_events([*begun, *ended])
     assert ended[-1]["type"] == "run.succeeded"
-    shown = told(api.get(f"/api/v1/tasks/{task['taskId']}"))
+    shown = json_of(api.get(f"/api/v1/tasks/{task['taskId']}"))
     assert (shown["status"], len(shown["messages"])) == ("ongoing", 2)
 
 
@@ -138,8 +138,8 @@ def test_the_goal_runs_over_the_websocket_of_a_task(
     in_background: Background,  # noqa: F811
     pages: PageServer,
 ) -> None:
-    task_id = told(api.post("/api/v1/tasks", json={}), 201)["taskId"]
-    with page(web, task_id, token=token) as line:
+    task_id = json_of(api.post("/api/v1/tasks", json={}), 201)["taskId"]
+    with open_task_socket(web, task_id, token=token) as line:
         sync = line.until(_is("snapshotSync"))[-1]["event"]["data"]
         assert (sync["seq"], sync["state"]["status"]) == (0, "created")
         message = {"type": "user_message", "content": GOAL, "outputSchema": SCHEMA}

@@ -17,11 +17,11 @@ from mcp import Client
 
 from runners.invocation.event_loop import LoopThread
 from tests.integration.mcp_process import call, connected
-from tests.own_home import OwnHome, own_home
-from tests.support.hands import PATIENCE_S, best_isolation, hands_at
+from tests.own_home import TemporaryHome, temporary_home
+from tests.support.hands import TIMEOUT_S, best_isolation, start_docker_runner
 from tests.support.relay import Relay, relay_to
-from tests.support.rest import bearer, told
-from tests.support.visiting import Visitor, visiting
+from tests.support.rest import bearer, json_of
+from tests.support.visiting import Visitor, open_visitor
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -40,7 +40,7 @@ def anyio_backend() -> str:
 class Site:
     """What the test uses: `wire` records what reaches the runner, which works in `folder`."""
 
-    home: OwnHome
+    home: TemporaryHome
     address: str
     folder: Path
     wire: Relay
@@ -54,15 +54,17 @@ def site(tmp_path: Path, browser_loop: LoopThread) -> Iterator[Site]:
     (folder := tmp_path / "hands").mkdir()
     safest = ("--isolation", best_isolation(folder))
     with ExitStack() as stack:
-        hands = stack.enter_context(hands_at(folder, *safest, CONTINUITY_RUNNER_TOKEN=TOKEN))
+        hands = stack.enter_context(
+            start_docker_runner(folder, *safest, CONTINUITY_RUNNER_TOKEN=TOKEN)
+        )
         wire = stack.enter_context(relay_to(hands.port))
         here = {"CONTINUITY_EGRESS_ALLOW": f"127.0.0.1:{wire.port}"}
-        home = stack.enter_context(own_home(tmp_path / "home", **here))
+        home = stack.enter_context(temporary_home(tmp_path / "home", **here))
         address = home.start("up").address()
-        person = stack.enter_context(visiting(browser_loop, address))
+        person = stack.enter_context(open_visitor(browser_loop, address))
         person.sign_in(urlsplit(home.run("admin_link").stdout.strip()).path)
         token = home.run("create_token", "a program").stdout.strip()
-        rest = httpx.Client(base_url=address, headers=bearer(token), timeout=PATIENCE_S)
+        rest = httpx.Client(base_url=address, headers=bearer(token), timeout=TIMEOUT_S)
         yield Site(home, address, folder, wire, person, stack.enter_context(rest))
 
 
@@ -164,7 +166,7 @@ async def what_it_says_is_read_while_it_works(site: Site, agent: Client, target_
 
 def a_program_calls_it_directly(site: Site, target_id: str) -> None:
     body = {"args": {"cmd": "printf hello"}, "targetId": target_id}
-    answer = told(site.rest.post("/api/v1/tools/bash.exec/call", json=body))
+    answer = json_of(site.rest.post("/api/v1/tools/bash.exec/call", json=body))
     assert answer["output"]["stdout"] == "hello"
     denied = site.rest.post("/api/v1/tools/math.add/call", json={**body, "args": {"a": 1, "b": 2}})
     assert (denied.status_code, denied.json()["errorCode"]) == (403, "POLICY_DENIED")

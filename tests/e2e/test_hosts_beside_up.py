@@ -11,7 +11,7 @@ import pytest
 from mcp import Client
 
 from tests.integration.mcp_process import call, connected
-from tests.own_home import OwnHome, own_home
+from tests.own_home import TemporaryHome, temporary_home
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 RUNS_EACH = 4
@@ -23,8 +23,8 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Iterator[OwnHome]:
-    with own_home(tmp_path / "home", CONTINUITY_TEMPLATE_MODULES="tests.templates") as mine:
+def home(tmp_path: Path) -> Iterator[TemporaryHome]:
+    with temporary_home(tmp_path / "home", CONTINUITY_TEMPLATE_MODULES="tests.templates") as mine:
         yield mine
 
 
@@ -37,7 +37,7 @@ async def hand_in(client: Client, seconds: float) -> list[str]:
     return [(await call(client, "run_task_template", **job))["runId"] for _ in range(RUNS_EACH)]
 
 
-async def test_two_hosts_and_an_up_share_one_stack_and_its_slots(home: OwnHome) -> None:
+async def test_two_hosts_and_an_up_share_one_stack_and_its_slots(home: TemporaryHome) -> None:
     up = home.start("up")
     await anyio.to_thread.run_sync(up.address)
     supervisor = home.info.pid

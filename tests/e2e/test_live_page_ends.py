@@ -17,10 +17,17 @@ from runs.live.open_pages import get_page_session, has_open_pages
 from runs.models import Run, Task
 from runs.worker.worker import WorkerProcess
 from tests.integration.conftest import in_background, worker  # noqa: F401  (fixtures)
-from tests.support.live_pages import Signing, begin, click_at, give_back, show, take_over
+from tests.support.live_pages import (
+    SignInModel,
+    click_at,
+    give_back,
+    save_screenshot,
+    start_sign_in_task,
+    take_over,
+)
 from tests.support.model_server import ModelServer
 from tests.support.visiting import Visitor
-from tests.support.waiting import until
+from tests.support.waiting import wait_until
 
 pytest_plugins = [
     "tests.support.admin_fixtures",
@@ -42,12 +49,12 @@ def taken(
     principal: Principal,
     agent_settings: Any,
     model: ModelServer,
-    model_that_signs_in: Signing,
+    model_that_signs_in: SignInModel,
     worker: WorkerProcess,  # noqa: F811
     in_background: Background,  # noqa: F811
 ) -> str:
     """Return a task whose run waits while the visitor, who clicks once, controls its page."""
-    task_id = begin(visitor, principal)
+    task_id = start_sign_in_task(visitor, principal)
     working = in_background(worker.work)
     visitor.sees("[data-live-picture][src^='data:image/jpeg']")
     take_over(visitor)
@@ -59,8 +66,8 @@ def taken(
 
 def check_over(task_id: str, status: str) -> None:
     """Assert that the page is closed and that no worker watches it."""
-    until(lambda: not has_open_pages())
-    until(lambda: all(one.done() for one in broadcaster._serving.values()))
+    wait_until(lambda: not has_open_pages())
+    wait_until(lambda: all(one.done() for one in broadcaster._serving.values()))
     assert Task.objects.get(id=task_id).status == status
 
 
@@ -70,7 +77,7 @@ def test_stopping_a_task_closes_the_page_and_reports_the_reason(
     visitor.click("button:has-text('Stop')")
     visitor.sees("[data-live-absent]:not([hidden]) >> text=The run was canceled")
     visitor.sees(".chat-message[data-role=failure] >> text=The task was stopped")
-    show(visitor, "live-stopped")
+    save_screenshot(visitor, "live-stopped")
     assert Run.objects.get().status == "canceled"
     check_over(taken, "ongoing")
 
@@ -81,7 +88,7 @@ def test_a_takeover_that_lasts_too_long_ends_with_a_reason(visitor: Visitor, tak
     assert end_takeovers() == 1
     visitor.sees("[data-live-absent]:not([hidden]) >> text=did not give it back within 30 minutes")
     visitor.sees(".chat-message[data-role=failure] >> text=RUN_TIMEOUT")
-    show(visitor, "live-timeout")
+    save_screenshot(visitor, "live-timeout")
     assert Run.objects.get().error["errorCode"] == "RUN_TIMEOUT"
     check_over(taken, "error")
 
@@ -89,7 +96,7 @@ def test_a_takeover_that_lasts_too_long_ends_with_a_reason(visitor: Visitor, tak
 def test_a_closed_page_is_reopened_when_the_person_returns_it(
     visitor: Visitor,
     taken: str,
-    model_that_signs_in: Signing,
+    model_that_signs_in: SignInModel,
     worker: WorkerProcess,  # noqa: F811
     in_background: Background,  # noqa: F811
 ) -> None:
@@ -99,11 +106,11 @@ def test_a_closed_page_is_reopened_when_the_person_returns_it(
     assert tab is not None
     get_loop().submit(tab.page.close()).result(PATIENCE_S)
     visitor.sees("[data-live-absent]:not([hidden]) >> text=The page was closed. Give it back")
-    show(visitor, "live-shut")
+    save_screenshot(visitor, "live-shut")
     give_back(visitor)
     in_background(worker.work)
     visitor.sees(".chat-message[data-role=assistant] >> text=It had been closed")
-    until(lambda: Run.objects.get().ended_at)
+    wait_until(lambda: Run.objects.get().ended_at)
     assert Run.objects.get().status == "succeeded", Run.objects.get().error
     held = model_that_signs_in.told[1]
     assert held["error"]["code"] == "PERSON_HAD_PAGE"

@@ -17,7 +17,15 @@ from decisions.identity.principals import Principal
 from runs.models import Run, Task, TaskEvent
 from runs.worker.worker import WorkerProcess
 from tests.integration.conftest import in_background, worker  # noqa: F401  (fixtures)
-from tests.support.live_pages import FORM, INSIDE, Stopping, begin, click_at, show, take_over
+from tests.support.live_pages import (
+    FORM,
+    SIGNED_IN,
+    WaitingModel,
+    click_at,
+    save_screenshot,
+    start_sign_in_task,
+    take_over,
+)
 from tests.support.model_server import ModelServer
 from tests.support.pages import PageServer
 from tests.support.visiting import Visitor
@@ -49,11 +57,11 @@ def waits(
     """Return a function that runs a task until it waits, has the visitor take over its page and
     sign in, and returns the task's id.
     """
-    page_server.add("/inside", INSIDE)
+    page_server.add("/inside", SIGNED_IN)
 
     def wait(stop: Stop) -> str:
-        model.answer = Stopping(page_server.add("/form", FORM), stop)
-        task_id = begin(visitor, principal)
+        model.answer = WaitingModel(page_server.add("/form", FORM), stop)
+        task_id = start_sign_in_task(visitor, principal)
         worker.work()
         visitor.sees("[data-status-now=ongoing] [data-role=question]")
         take_over(visitor)
@@ -112,7 +120,7 @@ def test_an_answer_during_a_takeover_reaches_the_model_when_the_page_is_returned
     assert (run.status, run.waiting_for["type"]) == ("running", "takeover")
     assert (Task.objects.get().status, len(model.asked)) == ("takeover", 2)  # no question is open
     visitor.sees("[data-live-screen][data-acts]")
-    show(visitor, "live-answered-meanwhile")
+    save_screenshot(visitor, "live-answered-meanwhile")
     an_hour_goes_by()
     worker.work()
     assert Run.objects.get().active_ms == run.active_ms
@@ -156,14 +164,14 @@ def test_a_call_confirmed_during_a_takeover_does_not_run_on_the_changed_page(
         confirm(decision_id=waiting["decisionId"], by="t", how="test")
         worker.work()
         assert (Run.objects.get().waiting_for["type"], len(model.asked)) == ("takeover", 2)
-        show(visitor, "live-confirmed-meanwhile")
+        save_screenshot(visitor, "live-confirmed-meanwhile")
     an_hour_goes_by()
     give_back(visitor, "running" if is_confirmed_first else "ongoing")
     if not is_confirmed_first:
         confirm(decision_id=waiting["decisionId"], by="t", how="test")
     worker.work()
     check_seen(visitor)
-    assert isinstance(model.answer, Stopping)
+    assert isinstance(model.answer, WaitingModel)
     click = model.answer.told[-1]
     assert (click["error"]["code"], page_server.hits["/inside"]) == ("PERSON_HAD_PAGE", 1)
     assert statuses(task_id)[:3] == ["running", "ongoing", "takeover"]

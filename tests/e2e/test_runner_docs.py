@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from tests.own_home import ROOT, OwnHome, own_home
-from tests.support.hands import PATIENCE_S, best_isolation
+from tests.own_home import ROOT, TemporaryHome, temporary_home
+from tests.support.hands import TIMEOUT_S, best_isolation
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -47,7 +47,7 @@ def run(block: str, env: dict[str, str]) -> str:
         env=env,
         capture_output=True,
         text=True,
-        timeout=PATIENCE_S,
+        timeout=TIMEOUT_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -80,12 +80,12 @@ def runner(tmp_path: Path) -> Iterator[str]:
         yield found[1]
     finally:
         os.killpg(process.pid, signal.SIGTERM)
-        process.communicate(timeout=PATIENCE_S)
+        process.communicate(timeout=TIMEOUT_S)
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Iterator[OwnHome]:
-    with own_home(tmp_path / "home") as mine:
+def home(tmp_path: Path) -> Iterator[TemporaryHome]:
+    with temporary_home(tmp_path / "home") as mine:
         yield mine
 
 
@@ -98,7 +98,7 @@ def test_a_runner_answers_the_commands_as_its_document_describes(runner: str) ->
 
 
 def test_a_target_is_created_and_called_as_its_document_describes(
-    runner: str, home: OwnHome
+    runner: str, home: TemporaryHome
 ) -> None:
     address = home.start("up", CONTINUITY_EGRESS_ALLOW=runner).address()
     token = home.run("create_token", "docs").stdout.strip()

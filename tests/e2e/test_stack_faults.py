@@ -15,13 +15,13 @@ import psutil
 import pytest
 
 from runs.installation.home.state import is_up
-from tests.own_home import ROOT, OwnHome, left_of, own_home, status_of
+from tests.own_home import ROOT, TemporaryHome, http_status, still_running, temporary_home
 from tests.support.waiting import eventually
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Iterator[OwnHome]:
-    with own_home(tmp_path / "home") as mine:
+def home(tmp_path: Path) -> Iterator[TemporaryHome]:
+    with temporary_home(tmp_path / "home") as mine:
         yield mine
 
 
@@ -30,7 +30,9 @@ def _scratch_of(pid: int) -> Path:
 
 
 @pytest.mark.parametrize("killed", [["supervisor"], ["supervisor", "watcher"]], ids="+".join)
-def test_a_stack_killed_with_open_pages_leaves_nothing(home: OwnHome, killed: list[str]) -> None:
+def test_a_stack_killed_with_open_pages_leaves_nothing(
+    home: TemporaryHome, killed: list[str]
+) -> None:
     up = home.start("up", "--demo", "--once")
     up.until(" 1/16 ")
     family, scratch = home.family(), _scratch_of(home.pid("worker"))
@@ -38,12 +40,12 @@ def test_a_stack_killed_with_open_pages_leaves_nothing(home: OwnHome, killed: li
     for pid in [home.pid(name) for name in killed]:
         os.kill(pid, signal.SIGKILL)
     up.wait()
-    assert left_of(family) == []
+    assert still_running(family) == []
     assert not is_up(home.at)
     assert not scratch.parent.exists()
 
 
-def test_the_next_stack_finishes_the_run_of_a_killed_stack(home: OwnHome) -> None:
+def test_the_next_stack_finishes_the_run_of_a_killed_stack(home: TemporaryHome) -> None:
     up = home.start("up", "--demo", "--once")
     run_id = up.until("is accepted").split()[0]
     up.process.kill()
@@ -53,33 +55,33 @@ def test_the_next_stack_finishes_the_run_of_a_killed_stack(home: OwnHome) -> Non
     assert eventually(lambda: _status_of_run(home, run_id) not in {"queued", "running"}, 60)
 
 
-def _status_of_run(home: OwnHome, run_id: str) -> str:
+def _status_of_run(home: TemporaryHome, run_id: str) -> str:
     with sqlite3.connect(home.at.home / "continuity.sqlite3", timeout=20) as database:
         found = database.execute("SELECT status FROM runs_run WHERE id = ?", [run_id]).fetchone()
     return str(found[0])
 
 
-def test_a_job_succeeds_although_its_worker_is_killed(home: OwnHome) -> None:
+def test_a_job_succeeds_although_its_worker_is_killed(home: TemporaryHome) -> None:
     up = home.start("up", "--demo", "--once")
     up.until(" 2/16 ")
     worker = psutil.Process(home.pid("worker"))
     family = [worker, *worker.children(recursive=True)]
     worker.kill()
     assert up.wait(120) == 0, up.said
-    assert left_of(family, within_s=0.5) == []
+    assert still_running(family, within_s=0.5) == []
 
 
-def test_the_address_answers_while_the_web_process_restarts(home: OwnHome) -> None:
+def test_the_address_answers_while_the_web_process_restarts(home: TemporaryHome) -> None:
     up = home.start("up")
     url = up.address()
     os.kill(home.pid("web"), signal.SIGKILL)
-    assert status_of(f"{url}/healthz") == 200
+    assert http_status(f"{url}/healthz") == 200
     up.end()
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
-def test_a_frozen_worker_is_replaced(home: OwnHome) -> None:
+def test_a_frozen_worker_is_replaced(home: TemporaryHome) -> None:
     up = home.start("up")
     up.address()
     worker = home.pid("worker")
@@ -90,7 +92,7 @@ def test_a_frozen_worker_is_replaced(home: OwnHome) -> None:
     up.end()
 
 
-def test_a_killed_redis_is_restarted(home: OwnHome) -> None:
+def test_a_killed_redis_is_restarted(home: TemporaryHome) -> None:
     up = home.start("up")
     up.address()
     os.kill(home.pid("redis"), signal.SIGKILL)
@@ -99,7 +101,7 @@ def test_a_killed_redis_is_restarted(home: OwnHome) -> None:
     assert up.end() == 0
 
 
-def test_two_processes_that_need_a_stack_share_one(home: OwnHome) -> None:
+def test_two_processes_that_need_a_stack_share_one(home: TemporaryHome) -> None:
     code = (
         "import os, time, django; os.environ['DJANGO_SETTINGS_MODULE'] = 'config.settings'\n"
         "from runs.installation.home.locks import Membership\n"
@@ -115,10 +117,10 @@ def test_two_processes_that_need_a_stack_share_one(home: OwnHome) -> None:
     said = [door.communicate(timeout=100)[0].split() for door in doors]
     assert said[0] == said[1]
     assert said[0][:2] == ["True", "True"]
-    assert status_of(said[0][2] + "/healthz") == 200
+    assert http_status(said[0][2] + "/healthz") == 200
 
 
-def test_a_killed_watcher_is_restarted_and_the_worker_keeps_running(home: OwnHome) -> None:
+def test_a_killed_watcher_is_restarted_and_the_worker_keeps_running(home: TemporaryHome) -> None:
     up = home.start("up")
     up.address()
     before = home.pid("watcher"), home.pid("worker")
@@ -129,4 +131,4 @@ def test_a_killed_watcher_is_restarted_and_the_worker_keeps_running(home: OwnHom
     assert home.pid("worker") == before[1]
     assert up.end() == 0
     assert time.monotonic() - began < 9
-    assert left_of(family, within_s=0.5) == []
+    assert still_running(family, within_s=0.5) == []

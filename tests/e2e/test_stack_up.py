@@ -13,13 +13,13 @@ import pytest
 
 from runs.installation.home.locks import Membership
 from runs.installation.home.state import is_up
-from tests.own_home import OwnHome, left_of, own_home, status_of
+from tests.own_home import TemporaryHome, http_status, still_running, temporary_home
 from tests.support.waiting import eventually
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Iterator[OwnHome]:
-    with own_home(tmp_path / "home") as mine:
+def home(tmp_path: Path) -> Iterator[TemporaryHome]:
+    with temporary_home(tmp_path / "home") as mine:
         yield mine
 
 
@@ -28,7 +28,7 @@ def _is_one_clear_answer(said: str, *words: str) -> bool:
 
 
 def test_up_prints_a_line_for_each_part_serves_and_leaves_nothing_after_ctrl_c(
-    home: OwnHome,
+    home: TemporaryHome,
 ) -> None:
     home.at.home.mkdir(mode=0o755)
     up = home.start("up")
@@ -37,15 +37,15 @@ def test_up_prints_a_line_for_each_part_serves_and_leaves_nothing_after_ctrl_c(
         assert path.stat().st_mode & 0o077 == 0  # accessible to the owner only
     for part in ("redis", "web", "worker", "scheduler"):
         assert [line for line in up.said.splitlines() if line.startswith(f"  {part} ")]
-    assert status_of(f"{url}/healthz") == 200
+    assert http_status(f"{url}/healthz") == 200
     family, began = home.family(), time.monotonic()
     assert up.end(signal.SIGINT) == 0
     assert time.monotonic() - began < 9
-    assert left_of(family, within_s=0.5) == []
+    assert still_running(family, within_s=0.5) == []
     assert not is_up(home.at)
 
 
-def test_a_second_up_attaches_and_takes_over_when_the_first_ends(home: OwnHome) -> None:
+def test_a_second_up_attaches_and_takes_over_when_the_first_ends(home: TemporaryHome) -> None:
     first, second = home.start("up"), None
     url = first.address()
     second = home.start("up")
@@ -53,12 +53,12 @@ def test_a_second_up_attaches_and_takes_over_when_the_first_ends(home: OwnHome) 
     assert eventually(lambda: "2 (" in home.run("status").stdout)
     first.end(signal.SIGINT)
     second.until("starting it here")
-    assert status_of(second.address() + "/healthz") == 200
+    assert http_status(second.address() + "/healthz") == 200
     assert second.end(signal.SIGINT) == 0
     assert not is_up(home.at)
 
 
-def test_down_ends_a_foreground_stack_and_the_commands_attached_to_it(home: OwnHome) -> None:
+def test_down_ends_a_foreground_stack_and_the_commands_attached_to_it(home: TemporaryHome) -> None:
     first = home.start("up")
     first.address()
     second = home.start("up")
@@ -69,7 +69,7 @@ def test_down_ends_a_foreground_stack_and_the_commands_attached_to_it(home: OwnH
     assert home.run("status").returncode == 3
 
 
-def test_two_concurrent_starts_create_one_stack(home: OwnHome) -> None:
+def test_two_concurrent_starts_create_one_stack(home: TemporaryHome) -> None:
     with ThreadPoolExecutor(3) as pool:
         started = list(pool.map(lambda _: home.run("up", "--background"), range(3)))
     assert [one.returncode for one in started] == [0, 0, 0], [one.stderr for one in started]
@@ -77,7 +77,7 @@ def test_two_concurrent_starts_create_one_stack(home: OwnHome) -> None:
     assert pids == {str(home.info.pid)}
 
 
-def test_a_background_stack_runs_until_down(home: OwnHome) -> None:
+def test_a_background_stack_runs_until_down(home: TemporaryHome) -> None:
     assert home.run("status").returncode == 3
     assert "Up in the background" in home.run("up", "--background").stdout
     status = home.run("status")
@@ -91,11 +91,11 @@ def test_a_background_stack_runs_until_down(home: OwnHome) -> None:
     assert attached.end(signal.SIGINT) == 0
     family = home.family()
     assert home.run("down").returncode == 0
-    assert left_of(family, within_s=0.5) == []
+    assert still_running(family, within_s=0.5) == []
     assert "Nothing is up" in home.run("down").stdout
 
 
-def test_a_requested_port_that_is_in_use_is_refused(home: OwnHome) -> None:
+def test_a_requested_port_that_is_in_use_is_refused(home: TemporaryHome) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = str(other.getsockname()[1])
         up = home.run("up", "--port", port)
@@ -104,10 +104,10 @@ def test_a_requested_port_that_is_in_use_is_refused(home: OwnHome) -> None:
     assert not is_up(home.at)
 
 
-def test_a_default_port_that_is_in_use_is_skipped(home: OwnHome, tmp_path: Path) -> None:
+def test_a_default_port_that_is_in_use_is_skipped(home: TemporaryHome, tmp_path: Path) -> None:
     up = home.start("up")
     url = up.address()
-    with own_home(tmp_path / "other") as other:
+    with temporary_home(tmp_path / "other") as other:
         beside = other.start("up")
         assert beside.address() != url
         assert "is in use" in beside.said
@@ -115,24 +115,24 @@ def test_a_default_port_that_is_in_use_is_skipped(home: OwnHome, tmp_path: Path)
     up.end()
 
 
-def test_an_idle_background_stack_ends(home: OwnHome) -> None:
+def test_an_idle_background_stack_ends(home: TemporaryHome) -> None:
     with Membership(home.at):
         home.run("up", "--background", CONTINUITY_IDLE_STOP_S="1")
         family = home.family()
         assert not eventually(lambda: not is_up(home.at), within_s=8)
-    assert left_of(family, within_s=20) == []
+    assert still_running(family, within_s=20) == []
     assert "The stack has been idle" in home.at.log("up").read_text()
 
 
 def test_a_home_that_is_not_writable_is_reported_in_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    up = OwnHome(tmp_path / "file" / "home").run("up")
+    up = TemporaryHome(tmp_path / "file" / "home").run("up")
     assert up.returncode == 1
     assert _is_one_clear_answer(up.stderr, "CONTINUITY_HOME")
 
 
 def test_a_home_whose_path_is_too_long_for_sockets_works(tmp_path: Path) -> None:
-    with own_home(tmp_path / ("deep" * 30)) as deep:
+    with temporary_home(tmp_path / ("deep" * 30)) as deep:
         up = deep.start("up")
         up.address()
         socket_path = Path(deep.info.services[0].where)
@@ -143,7 +143,7 @@ def test_a_home_whose_path_is_too_long_for_sockets_works(tmp_path: Path) -> None
         assert not socket_path.parent.exists()
 
 
-def test_unreadable_redis_data_does_not_prevent_the_start(home: OwnHome) -> None:
+def test_unreadable_redis_data_does_not_prevent_the_start(home: TemporaryHome) -> None:
     data = home.at.redis / "appendonlydir"
     data.mkdir(parents=True)
     (data / "appendonly.aof.manifest").write_text("nonsense\n")
@@ -162,14 +162,14 @@ def test_unreadable_redis_data_does_not_prevent_the_start(home: OwnHome) -> None
     ],
 )
 def test_an_unsafe_start_is_refused_with_its_reason(
-    home: OwnHome, env: dict[str, str], word: str
+    home: TemporaryHome, env: dict[str, str], word: str
 ) -> None:
     serve = home.run("serve", "--host", "0.0.0.0", "--port", "0", **env)
     assert serve.returncode == 1
     assert _is_one_clear_answer(serve.stderr, word)
 
 
-def test_several_commands_prepare_a_new_home_concurrently(home: OwnHome) -> None:
+def test_several_commands_prepare_a_new_home_concurrently(home: TemporaryHome) -> None:
     with ThreadPoolExecutor(3) as pool:
         checks = list(pool.map(lambda _: home.run("doctor"), range(3)))
     assert [one.returncode for one in checks] == [0, 0, 0], [one.stdout for one in checks]

@@ -12,7 +12,7 @@ import pytest
 
 from runs.models import Run, Task, TaskEvent
 from runs.worker.worker import WorkerProcess
-from tests.support.browsing_model import Browsing, catalogue
+from tests.support.browsing_model import BrowsingModel, serve_catalogue
 from tests.support.goal_story import GOAL, check_events, check_reached
 from tests.support.model_server import ModelServer
 from tests.support.pages import PageServer
@@ -36,7 +36,7 @@ def test_the_chat_page_shows_messages_tools_and_the_page_live(
     worker: WorkerProcess,
     tmp_path: Path,
 ) -> None:
-    model.answer = Browsing(catalogue(page_server))
+    model.answer = BrowsingModel(serve_catalogue(page_server))
     visitor.open("/admin/runs/task/")
     visitor.fill("textarea[name=content]", GOAL)
     visitor.click(

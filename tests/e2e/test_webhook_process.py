@@ -9,8 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.own_home import ROOT, own_home
-from tests.support.receiver import receiving
+from tests.own_home import ROOT, temporary_home
+from tests.support.receiver import run_receiver
 from tests.support.waiting import eventually
 
 MAKE = (
@@ -22,7 +22,10 @@ MAKE = (
 
 def test_the_scheduler_sends_a_webhook_for_a_run_that_another_process_ended(tmp_path: Path) -> None:
     env = {"REDIS_URL": os.environ["REDIS_URL"], "CONTINUITY_TEMPLATE_MODULES": "tests.templates"}
-    with own_home(tmp_path, CONTINUITY_REDIS_PREFIX="hooks:", **env) as home, receiving() as there:
+    with (
+        temporary_home(tmp_path, CONTINUITY_REDIS_PREFIX="hooks:", **env) as home,
+        run_receiver() as there,
+    ):
         assert home.run("migrate").returncode == 0
         made = home.run("shell", "-c", MAKE.format(url=there.url))
         assert made.returncode == 0, made.stderr

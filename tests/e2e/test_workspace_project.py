@@ -13,7 +13,7 @@ import pytest
 from mcp import Client
 
 from tests.integration.mcp_process import call, connected, own_database, started
-from tests.support.pages import Answer, PageServer, serve_pages
+from tests.support.pages import PageResponse, PageServer, serve_pages
 
 pytestmark = pytest.mark.anyio
 SCENE = "game/scene/beach_date.txt"
@@ -39,7 +39,7 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
 
 
 def _answer_as_terre(server: PageServer) -> None:
-    server.add("/api/test", Answer(b"API Test OK", mime="text/html; charset=utf-8"))
+    server.add("/api/test", PageResponse(b"API Test OK", mime="text/html; charset=utf-8"))
     server.add("/preview", "<title>game</title><script>console.log('scene is shown')</script>")
 
 

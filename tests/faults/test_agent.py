@@ -18,11 +18,11 @@ from runners.targets.targets import TargetFields, allow_on_target, create_target
 from runs.models import Run, RunStep
 from runs.submission.services import submit_run
 from tests.faults.world import World
-from tests.support.browsing_model import Browsing, shop
-from tests.support.model_server import Asked, ModelServer
-from tests.support.model_turns import Call, Turn, complete, write
+from tests.support.browsing_model import BrowsingModel, serve_shop
+from tests.support.model_server import ModelRequest, ModelServer
+from tests.support.model_turns import Call, Turn, complete, write_call
 from tests.support.pages import PageServer
-from tests.support.stub_runner import saying, stub_runner
+from tests.support.stub_runner import responding_with, stub_runner
 
 pytest_plugins = [
     "tests.support.model_fixtures",
@@ -30,24 +30,24 @@ pytest_plugins = [
     "tests.support.runner_fixtures",
 ]
 TURNS = [
-    Turn("One.", [write("a.txt", "1\n", id_="c1")]),
-    Turn("Two.", [write("a.txt", "2\n", id_="c2")]),
+    Turn("One.", [write_call("a.txt", "1\n", id_="c1")]),
+    Turn("Two.", [write_call("a.txt", "2\n", id_="c2")]),
     complete(),
 ]
 
 
-def results(asked: Asked) -> dict[str, dict[str, Any]]:
+def results(asked: ModelRequest) -> dict[str, dict[str, Any]]:
     """Return the tool results that a model request contains, by call id."""
     told = [one for one in asked.body["messages"] if one["role"] == "tool"]
     return {one["tool_call_id"]: json.loads(one["content"]) for one in told}
 
 
-def says(first: Callable[[], object]) -> Callable[[Asked], Turn]:
+def says(first: Callable[[], object]) -> Callable[[ModelRequest], Turn]:
     """Return a model that chooses its reply by the tool results it has received; it calls `first`
     once, at its first request."""
     once = threading.Event()
 
-    def answer(asked: Asked) -> Turn:
+    def answer(asked: ModelRequest) -> Turn:
         if not once.is_set():
             once.set()
             first()
@@ -119,9 +119,9 @@ def test_a_lost_click_is_not_repeated_and_the_page_is_read_again(
     world: World, model: ModelServer, tmp_path: Path, page_server: PageServer, moment: str
 ) -> None:
     start(world, model, tmp_path)
-    browsing, pressed = Browsing(shop(page_server)), threading.Event()
+    browsing, pressed = BrowsingModel(serve_shop(page_server)), threading.Event()
 
-    def answer(asked: Asked) -> Turn:
+    def answer(asked: ModelRequest) -> Turn:
         turn = browsing(asked)
         if any(call.name == "browser_click" for call in turn.calls) and not pressed.is_set():
             pressed.set()
@@ -148,14 +148,14 @@ def test_a_lost_call_to_a_runner_is_never_sent_again(
     world: World, model: ModelServer, tmp_path: Path, open_loopback: None, moment: str
 ) -> None:
     me = local_principal()
-    with stub_runner(saying({"ok": True, "output": "hello"})) as runner:
+    with stub_runner(responding_with({"ok": True, "output": "hello"})) as runner:
         says = TargetFields(
             me.tenant_id, me.workspace_id, "hands", "docker-runner", endpoint=runner.url
         )
         allow_on_target(create_target_row(says, actor="test"), ["bash.exec"], actor="test")
         start(world, model, tmp_path, CONTINUITY_EGRESS_ALLOW="127.0.0.1")
 
-        def answer(asked: Asked) -> Turn:
+        def answer(asked: ModelRequest) -> Turn:
             if results(asked):
                 return complete()
             world.arm(moment)

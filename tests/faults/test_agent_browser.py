@@ -12,8 +12,8 @@ import pytest
 
 from tests.faults.test_agent import go, results, start
 from tests.faults.world import World
-from tests.support.browsing_model import Browsing, shop
-from tests.support.model_server import Asked, ModelServer
+from tests.support.browsing_model import BrowsingModel, serve_shop
+from tests.support.model_server import ModelRequest, ModelServer
 from tests.support.model_turns import Turn
 from tests.support.pages import PageServer
 
@@ -37,9 +37,9 @@ def test_a_click_on_a_killed_browser_is_reported_and_the_page_is_reopened(
     names: tuple[str, ...],
 ) -> None:
     start(world, model, tmp_path)
-    browsing, pressed = Browsing(shop(page_server)), threading.Event()
+    browsing, pressed = BrowsingModel(serve_shop(page_server)), threading.Event()
 
-    def answer(asked: Asked) -> Turn:
+    def answer(asked: ModelRequest) -> Turn:
         turn = browsing(asked)
         if any(call.name == "browser_click" for call in turn.calls) and not pressed.is_set():
             pressed.set()

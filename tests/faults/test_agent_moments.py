@@ -15,11 +15,13 @@ from runs.submission.services import submit_run
 from tests.faults.test_agent import results, start
 from tests.faults.world import World
 from tests.support.model_server import ModelServer
-from tests.support.model_turns import Call, Turn, complete, write
+from tests.support.model_turns import Call, Turn, complete, write_call
 
 pytest_plugins = ["tests.support.model_fixtures"]
 ASK = Call("ask_followup_question", {"question": "Which colour?"}, "q1")
-TWO = Turn("Both.", [write("a.txt", "1\n", id_="c1"), Call("read_file", {"path": "a.txt"}, "c2")])
+TWO = Turn(
+    "Both.", [write_call("a.txt", "1\n", id_="c1"), Call("read_file", {"path": "a.txt"}, "c2")]
+)
 
 
 def go(folder: Path) -> str:

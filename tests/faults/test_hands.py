@@ -17,7 +17,13 @@ from runs.models import Run
 from runs.submission.services import cancel_run, submit_run
 from tests.faults.world import World
 from tests.integration.workers import error_of
-from tests.support.hands import Hands, best_isolation, hands_at, make_nap, sleepers
+from tests.support.hands import (
+    RunnerProcess,
+    best_isolation,
+    link_sleep,
+    processes_named,
+    start_docker_runner,
+)
 from tests.support.relay import Relay, relay_to
 
 pytest_plugins = ["tests.support.runner_fixtures"]
@@ -34,15 +40,15 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def hands(folder: Path) -> Iterator[list[Hands]]:
+def hands(folder: Path) -> Iterator[list[RunnerProcess]]:
     """Two runners."""
     safest = ("--isolation", best_isolation(folder))
     with ExitStack() as stack:
-        yield [stack.enter_context(hands_at(folder, *safest)) for _ in range(2)]
+        yield [stack.enter_context(start_docker_runner(folder, *safest)) for _ in range(2)]
 
 
 @pytest.fixture
-def wire(hands: list[Hands]) -> Iterator[Relay]:
+def wire(hands: list[RunnerProcess]) -> Iterator[Relay]:
     """The address of a TCP proxy in front of a runner."""
     with relay_to(*(one.port for one in hands)) as relay:
         yield relay
@@ -78,7 +84,7 @@ def hand_in(target_id: str, *lines: str) -> str:
 def slept(world: World, folder: Path, nap: str) -> None:
     """Wait until the sleep commands run, in the foreground and in the background."""
     world.until(lambda: (folder / "begun").exists(), "the call did not begin")
-    world.until(lambda: len(sleepers(nap)) == 2)
+    world.until(lambda: len(processes_named(nap)) == 2)
 
 
 def napping(nap: str) -> str:
@@ -103,10 +109,10 @@ def test_a_call_ends_at_its_deadline_and_leaves_no_process(
 ) -> None:
     world.start("scheduler")
     world.workers(1, **OPEN)
-    nap = make_nap(folder)
+    nap = link_sleep(folder)
     run = world.ended(hand_in(target_at(wire, 5_000), napping(nap)))
     assert first_failure(run) == {"reason": "timeout", "effect": "unknown"}
-    world.until(lambda: not sleepers(nap), "something goes on at the runner")
+    world.until(lambda: not processes_named(nap), "something goes on at the runner")
     assert (folder / "begun").read_text() == "x\n"
     world.check()
 
@@ -116,21 +122,21 @@ def test_a_canceled_run_ends_its_call_at_the_runner(
 ) -> None:
     world.start("scheduler")
     world.workers(1, **OPEN)
-    nap = make_nap(folder)
+    nap = link_sleep(folder)
     run_id = hand_in(target_at(wire), napping(nap))
     slept(world, folder, nap)
     assert cancel_run(principal=local_principal(), run_id=run_id)["success"]
-    world.until(lambda: not sleepers(nap), "something goes on at the runner")
+    world.until(lambda: not processes_named(nap), "something goes on at the runner")
     assert wire.times_heard(b"bash.exec") == 1
     world.check()
 
 
 def test_a_killed_runner_fails_only_its_own_call(
-    world: World, folder: Path, hands: list[Hands], wire: Relay
+    world: World, folder: Path, hands: list[RunnerProcess], wire: Relay
 ) -> None:
     world.start("scheduler")
     world.workers(1, **OPEN)
-    nap = make_nap(folder)
+    nap = link_sleep(folder)
     run_id = hand_in(target_at(wire), napping(nap), *(f"echo {number}" for number in range(8)))
     slept(world, folder, nap)
     (has_it,) = [one for one in hands if one.port == wire.chosen[-1]]
@@ -142,7 +148,7 @@ def test_a_killed_runner_fails_only_its_own_call(
     ]
     assert (folder / "begun").read_text() == "x\n"
     assert wire.times_heard(b"bash.exec") == 9
-    world.until(lambda: not sleepers(nap), "something goes on at the runner")
+    world.until(lambda: not processes_named(nap), "something goes on at the runner")
     world.check()
 
 
@@ -151,7 +157,7 @@ def test_a_call_whose_worker_is_killed_is_sent_once(
 ) -> None:
     world.start("scheduler")
     (worker,) = world.workers(1, **OPEN)
-    nap = make_nap(folder)
+    nap = link_sleep(folder)
     run_id = hand_in(target_at(wire), napping(nap), "echo after")
     slept(world, folder, nap)
     worker.kill()
@@ -161,5 +167,5 @@ def test_a_call_whose_worker_is_killed_is_sent_once(
     assert error_of(run)["details"]["effect"] == "unknown"
     assert (folder / "begun").read_text() == "x\n"
     assert wire.times_heard(b"bash.exec") == 1
-    world.until(lambda: not sleepers(nap), "something goes on at the runner")
+    world.until(lambda: not processes_named(nap), "something goes on at the runner")
     world.check()

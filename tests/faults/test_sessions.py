@@ -17,7 +17,7 @@ from runs.submission.services import submit_run
 from runs.submission.validation import SubmittedRun
 from tests.faults.world import World
 from tests.integration.workers import error_of
-from tests.support.canaries import every_row, seen
+from tests.support.canaries import every_row, find_secret
 from tests.support.login_fixtures import SELECTORS, WELCOME
 from tests.support.login_site import PASSWORD, USERNAME, login_site
 
@@ -62,8 +62,8 @@ def leaves_no_credentials(world: World) -> None:
     """Search rows, files and process output for credentials."""
     files = b"\n".join(path.read_bytes() for path in Path(world.home).rglob("*") if path.is_file())
     places: dict[str, str | bytes] = {"row": every_row(), "file": files}
-    assert seen(PASSWORD, places) == []
-    assert seen(USERNAME, places) == []
+    assert find_secret(PASSWORD, places) == []
+    assert find_secret(USERNAME, places) == []
 
 
 def test_another_worker_restores_the_session_of_a_killed_worker(world: World, site: str) -> None:

@@ -12,9 +12,9 @@ from runs.conversations.services import create_task, resume_task, take_over_task
 from runs.live.no_page import GIVE_BACK, LOST, no_page_reason
 from runs.models import Run, Task
 from tests.faults.world import World
-from tests.support.agent_goals import results
-from tests.support.browsing_model import shop
-from tests.support.model_server import Asked, ModelServer
+from tests.support.agent_goals import tool_results
+from tests.support.browsing_model import serve_shop
+from tests.support.model_server import ModelRequest, ModelServer
 from tests.support.model_turns import Call, Turn, complete
 from tests.support.pages import PageServer
 
@@ -24,10 +24,10 @@ pytest_plugins = ["tests.support.model_fixtures", "tests.support.browser_fixture
 def test_a_page_lost_with_its_worker_is_reported_and_opened_again(
     world: World, model: ModelServer, tmp_path: Path, page_server: PageServer
 ) -> None:
-    url = shop(page_server)
+    url = serve_shop(page_server)
 
-    def answer(asked: Asked) -> Turn:
-        told = results(asked)
+    def answer(asked: ModelRequest) -> Turn:
+        told = tool_results(asked)
         if not told:
             return Turn("", [Call("task_start", {"url": url}, "open")])
         if len(told) > 1:
@@ -59,7 +59,7 @@ def test_a_page_lost_with_its_worker_is_reported_and_opened_again(
     run = world.ended(Run.objects.get(task_id=task_id).id)
     assert run.status == "succeeded", run.error
     assert Task.objects.get(id=task_id).status == "ongoing"
-    (_, index) = results(model.asked[-1])
+    (_, index) = tool_results(model.asked[-1])
     assert index["error"]["code"] == "PERSON_HAD_PAGE"
     assert index["page"]["newTab"]["url"] == url
     world.check()

@@ -9,7 +9,7 @@ import pytest
 from tests.support.browsing import Reader
 from tests.support.form_pages import SHADOW
 from tests.support.pages import PageServer
-from tests.support.task_page import start
+from tests.support.task_page import start_on_markup
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 
@@ -20,21 +20,21 @@ STRATEGIES = [("cdp_mouse", "true"), ("dom_click", "false")]
 def test_an_element_is_clicked_once_with_the_requested_strategy(
     reader: Reader, page_server: PageServer, strategy: str, trusted: str
 ) -> None:
-    page = start(reader, page_server, "<button id=b>Buy</button>")
+    page = start_on_markup(reader, page_server, "<button id=b>Buy</button>")
     told = page.click("Buy", strategy=strategy)
     assert told == {"clicked": True, "strategy": strategy}
     assert [one for one in page.log if one.startswith("click")] == [f"click:b:{trusted}"]
 
 
 def test_the_default_strategy_is_the_mouse(reader: Reader, page_server: PageServer) -> None:
-    page = start(reader, page_server, "<button id=b>Buy</button>")
+    page = start_on_markup(reader, page_server, "<button id=b>Buy</button>")
     assert page.click("Buy")["strategy"] == "cdp_mouse"
 
 
 def test_an_element_that_moved_since_the_index_is_clicked_at_its_new_position(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(reader, page_server, "<button id=a>A</button><button id=b>B</button>")
+    page = start_on_markup(reader, page_server, "<button id=a>A</button><button id=b>B</button>")
     number = page.index()["A"]
     page.evaluate(
         "document.body.append(Object.assign(document.createElement('p'),"
@@ -48,7 +48,9 @@ def test_an_element_that_moved_since_the_index_is_clicked_at_its_new_position(
 def test_a_page_that_moves_an_index_number_does_not_redirect_the_click(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(reader, page_server, "<button id=a>Cancel</button><button id=b>Pay</button>")
+    page = start_on_markup(
+        reader, page_server, "<button id=a>Cancel</button><button id=b>Pay</button>"
+    )
     ids = page.index()
     page.evaluate(
         f"b.setAttribute('data-mimo_click_id', '{ids['Cancel']}');"
@@ -77,7 +79,7 @@ def test_a_page_that_moves_an_index_number_does_not_redirect_the_click(
 def test_an_unusable_element_is_not_clicked_and_the_reason_is_reported(
     reader: Reader, page_server: PageServer, change: str, reason: str, strategy: str
 ) -> None:
-    page = start(reader, page_server, "<button id=a>A</button>")
+    page = start_on_markup(reader, page_server, "<button id=a>A</button>")
     number = page.index()["A"]
     page.evaluate(f"{{ {change} }}")
     error = page.error("click", clickId=number, strategy=strategy)
@@ -89,7 +91,7 @@ def test_an_unusable_element_is_not_clicked_and_the_reason_is_reported(
 def test_an_xpath_finds_the_element_when_the_index_number_is_gone(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(reader, page_server, "<button id=a>A</button>")
+    page = start_on_markup(reader, page_server, "<button id=a>A</button>")
     number = page.index()["A"]
     page.evaluate("a.outerHTML = '<button id=a>A</button>'")
     page("click", clickId=number, xpath="//button[text()='A']")
@@ -98,7 +100,7 @@ def test_an_xpath_finds_the_element_when_the_index_number_is_gone(
 
 @pytest.mark.parametrize("xpath", ["//button[", "count(//button)", "//nobody:x", "//a >> //b >> "])
 def test_an_invalid_xpath_is_rejected(reader: Reader, page_server: PageServer, xpath: str) -> None:
-    page = start(reader, page_server, "<a href=#x>A</a>")
+    page = start_on_markup(reader, page_server, "<a href=#x>A</a>")
     page.evaluate("document.querySelector('a').attachShadow; 1")
     error = page.error("click", xpath=xpath)
     assert error["errorCode"] in ("INVALID_PARAMETER", "ELEMENT_NOT_FOUND")
@@ -106,7 +108,7 @@ def test_an_invalid_xpath_is_rejected(reader: Reader, page_server: PageServer, x
 
 
 def test_every_xpath_of_an_index_finds_its_element(reader: Reader, page_server: PageServer) -> None:
-    page = start(
+    page = start_on_markup(
         reader,
         page_server,
         SHADOW + "<svg width=50 height=50><a href='#y'><text y=20>Go</text></a></svg>",
@@ -121,7 +123,7 @@ def test_every_xpath_of_an_index_finds_its_element(reader: Reader, page_server: 
 def test_a_button_in_a_frame_and_in_shadow_roots_is_clicked(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(reader, page_server, SHADOW)
+    page = start_on_markup(reader, page_server, SHADOW)
     page.evaluate(
         "for (const doc of [document.querySelector('my-box').shadowRoot,"
         " document.querySelector('iframe').contentDocument])"
@@ -135,7 +137,7 @@ def test_a_button_in_a_frame_and_in_shadow_roots_is_clicked(
 def test_a_button_in_a_closed_shadow_root_is_clicked_and_nothing_else(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(
+    page = start_on_markup(
         reader,
         page_server,
         "<x-a></x-a><script>const root = document.querySelector('x-a').attachShadow({mode:"
@@ -147,7 +149,7 @@ def test_a_button_in_a_closed_shadow_root_is_clicked_and_nothing_else(
 
 
 def test_a_link_opens_in_the_tab_of_the_task(reader: Reader, page_server: PageServer) -> None:
-    page = start(reader, page_server, "<a href=/plain target=_blank>Go</a>")
+    page = start_on_markup(reader, page_server, "<a href=/plain target=_blank>Go</a>")
     page.click("Go")
     page("wait_for_loaded")
     assert page("screenshot")["url"].endswith("/plain")
@@ -156,7 +158,9 @@ def test_a_link_opens_in_the_tab_of_the_task(reader: Reader, page_server: PageSe
 def test_a_dialog_is_dismissed_and_its_question_is_reported(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(reader, page_server, "<button onclick=\"confirm('Really?')\">Buy</button>")
+    page = start_on_markup(
+        reader, page_server, "<button onclick=\"confirm('Really?')\">Buy</button>"
+    )
     told = page.click("Buy")
     assert (told["clicked"], told["strategy"]) == (True, "cdp_mouse")
     assert told["warnings"] == ["The page asked “Really?” in a dialog, which was dismissed."]
@@ -167,7 +171,7 @@ def test_a_page_that_navigates_during_the_click_was_clicked(
     reader: Reader, page_server: PageServer, event: str
 ) -> None:
     script = f"<script>on{event} = () => location.assign('/plain')</script>"
-    page = start(reader, page_server, f"<button>Go</button>{script}")
+    page = start_on_markup(reader, page_server, f"<button>Go</button>{script}")
     assert page.click("Go")["clicked"] is True
     page("wait_for_loaded")
     assert page("readability_extract")["title"] == "Plain"
@@ -176,14 +180,14 @@ def test_a_page_that_navigates_during_the_click_was_clicked(
 def test_a_page_that_hangs_on_click_may_have_been_clicked(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(reader, page_server, "<button onclick='for (;;);'>Hang</button>")
+    page = start_on_markup(reader, page_server, "<button onclick='for (;;);'>Hang</button>")
     error = page.error("click", clickId=page.index()["Hang"])
     assert error["errorCode"] == "NAVIGATION_TIMEOUT"
     assert error["details"]["effect"] == "unknown"
 
 
 def test_a_page_that_already_hangs_was_not_clicked(reader: Reader, page_server: PageServer) -> None:
-    page = start(reader, page_server, "<button id=b>B</button>")
+    page = start_on_markup(reader, page_server, "<button id=b>B</button>")
     number = page.index()["B"]
     page_server.add("/hanging", "")
     page.evaluate("void setTimeout(() => { navigator.sendBeacon('/hanging'); for (;;); })")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.support.browsing import Reader
 from tests.support.form_pages import SHADOW
 from tests.support.pages import PageServer
-from tests.support.task_page import start
+from tests.support.task_page import start_on_markup
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 
@@ -20,12 +20,12 @@ MIXED = """<button id=b>Buy</button><a id=a href=/x>Link</a><input id=i placehol
 
 
 def test_only_usable_elements_are_numbered(reader: Reader, page_server: PageServer) -> None:
-    page = start(reader, page_server, MIXED)
+    page = start_on_markup(reader, page_server, MIXED)
     assert set(page.index()) == {"Buy", "Link", "Name", "Handled by a framework"}
 
 
 def test_an_element_has_its_tag_text_xpath_and_box(reader: Reader, page_server: PageServer) -> None:
-    page = start(
+    page = start_on_markup(
         reader,
         page_server,
         "<main><p></p><p><button style='position:fixed;left:40px;"
@@ -45,7 +45,7 @@ def test_an_element_has_its_tag_text_xpath_and_box(reader: Reader, page_server: 
 
 
 def test_an_element_keeps_its_number_when_it_moves(reader: Reader, page_server: PageServer) -> None:
-    page = start(
+    page = start_on_markup(
         reader, page_server, "<button id=a>A</button><button id=b>B</button><div id=d></div>"
     )
     before = page.index()
@@ -59,7 +59,7 @@ def test_an_element_keeps_its_number_when_it_moves(reader: Reader, page_server: 
 def test_the_number_of_a_removed_element_is_not_reused(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(reader, page_server, "<button id=a>A</button>")
+    page = start_on_markup(reader, page_server, "<button id=a>A</button>")
     first = page.index()["A"]
     page.evaluate("a.outerHTML = '<button>A</button>'")
     second = page.index()["A"]
@@ -74,7 +74,7 @@ def test_the_number_of_a_removed_element_is_not_reused(
 def test_the_page_stores_each_number_in_an_attribute(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(reader, page_server, "<button id=a>A</button>")
+    page = start_on_markup(reader, page_server, "<button id=a>A</button>")
     number = str(page.index()["A"])
     assert page.evaluate("a.getAttribute('data-mimo_click_id')") == number
     page("dom_index", assignAttr="data-manus_click_id")
@@ -82,7 +82,7 @@ def test_the_page_stores_each_number_in_an_attribute(
 
 
 def test_a_cloned_element_gets_its_own_number(reader: Reader, page_server: PageServer) -> None:
-    page = start(reader, page_server, "<button id=a>A</button>")
+    page = start_on_markup(reader, page_server, "<button id=a>A</button>")
     number = page.index()["A"]
     page.evaluate("a.after(Object.assign(a.cloneNode(true), {id: 'z', textContent: 'Z'}))")
     assert page.index() == {"A": number, "Z": number + 1}
@@ -95,12 +95,12 @@ def test_a_cloned_element_gets_its_own_number(reader: Reader, page_server: PageS
 def test_frames_of_the_same_origin_and_open_shadow_roots_are_indexed(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(reader, page_server, SHADOW)
+    page = start_on_markup(reader, page_server, SHADOW)
     assert {"Outer", "Nick name", "Deep field", "Card holder", "Pay now"} <= set(page.index())
 
 
 def test_nested_closed_shadow_roots_are_indexed(reader: Reader, page_server: PageServer) -> None:
-    page = start(
+    page = start_on_markup(
         reader,
         page_server,
         "<x-a></x-a><script>const open = (host, html) => { const root = host.attachShadow("
@@ -114,7 +114,9 @@ def test_nested_closed_shadow_roots_are_indexed(reader: Reader, page_server: Pag
 
 def test_a_frame_of_another_origin_is_not_indexed(reader: Reader, page_server: PageServer) -> None:
     inner = page_server.add("/inner", "<button>Theirs</button>").replace("127.0.0.1", "localhost")
-    page = start(reader, page_server, f"<button>Ours</button><iframe src='{inner}'></iframe>")
+    page = start_on_markup(
+        reader, page_server, f"<button>Ours</button><iframe src='{inner}'></iframe>"
+    )
     page("wait_for_loaded")
     assert set(page.index()) == {"Ours"}
 
@@ -122,7 +124,7 @@ def test_a_frame_of_another_origin_is_not_indexed(reader: Reader, page_server: P
 def test_viewport_mode_lists_visible_elements_and_document_mode_lists_all(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(
+    page = start_on_markup(
         reader,
         page_server,
         "<button>Top</button><div style='height:60px;overflow:auto'><p style='height:400px'>long"
@@ -135,7 +137,7 @@ def test_viewport_mode_lists_visible_elements_and_document_mode_lists_all(
 def test_only_elements_of_an_overlay_are_indexed_under_it(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(
+    page = start_on_markup(
         reader,
         page_server,
         "<button>Top</button><p style='height:3000px'></p><button>Far</button><div id=o"
@@ -147,7 +149,7 @@ def test_only_elements_of_an_overlay_are_indexed_under_it(
 
 
 def test_the_value_of_a_secret_field_is_in_no_text(reader: Reader, page_server: PageServer) -> None:
-    page = start(
+    page = start_on_markup(
         reader,
         page_server,
         "<input type=password value=hunter2secret><button>Send hunter2secret</button>",
@@ -159,7 +161,7 @@ def test_the_value_of_a_secret_field_is_in_no_text(reader: Reader, page_server: 
 def test_a_page_with_too_many_elements_is_truncated_with_a_warning(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(
+    page = start_on_markup(
         reader,
         page_server,
         "<body><script>for (let at = 0; at < 2100; at += 1)"

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.browsing import Reader
 from tests.support.pages import PageServer, html
-from tests.support.task_page import start, started
+from tests.support.task_page import start_on_markup, start_on_url
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 
@@ -30,7 +30,7 @@ SHADOWED = """<form id=f><input name=getAttribute><input name=children><input na
 def test_a_page_that_replaces_every_built_in_can_be_used(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(
+    page = start_on_markup(
         reader, page_server, f"<h1>Hi</h1><button>Buy</button><input aria-label=Name>{BROKEN}"
     )
     ids = page.index()
@@ -48,10 +48,10 @@ def test_a_page_that_replaces_every_built_in_can_be_used(
 def test_fields_named_like_built_ins_have_no_effect(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(reader, page_server, SHADOWED)
+    page = start_on_markup(reader, page_server, SHADOWED)
     page.click("Send")
     page("wait_for_loaded")
-    page = start(reader, page_server, SHADOWED)
+    page = start_on_markup(reader, page_server, SHADOWED)
     page("type", xpath="//form/input[3]", text="x", submit=True, strategy="dom_input")
     page("wait_for_loaded")
     assert "nodeType=x" in page("screenshot")["url"]
@@ -61,7 +61,7 @@ def test_a_page_that_forbids_scripts_can_be_used(reader: Reader, page_server: Pa
     markup = (
         "<title>S</title><button>Buy</button><input aria-label=Name><div contenteditable>x</div>"
     )
-    page = started(reader, page_server.add("/strict", html(markup, headers=POLICY)))
+    page = start_on_url(reader, page_server.add("/strict", html(markup, headers=POLICY)))
     ids = page.index()
     for strategy in ("cdp_mouse", "dom_click"):
         page("click", clickId=ids["Buy"], strategy=strategy)
@@ -75,7 +75,7 @@ def test_a_page_that_forbids_scripts_can_be_used(reader: Reader, page_server: Pa
 def test_a_page_that_removes_the_index_numbers_is_clicked_at_the_right_element(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(
+    page = start_on_markup(
         reader,
         page_server,
         "<button id=a>A</button><button id=b>B</button><script>new MutationObserver(() => {"
@@ -92,7 +92,7 @@ def test_a_page_that_removes_the_index_numbers_is_clicked_at_the_right_element(
 def test_an_element_that_slides_under_the_mouse_is_not_clicked(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(
+    page = start_on_markup(
         reader,
         page_server,
         "<button id=b>Keep</button><button id=d>Delete all</button><script>"
@@ -108,17 +108,19 @@ def test_an_element_that_slides_under_the_mouse_is_not_clicked(
 def test_a_page_that_floods_the_reader_fails_the_action(
     reader: Reader, page_server: PageServer, how: str
 ) -> None:
-    page = start(
+    page = start_on_markup(
         reader, page_server, f'<button onclick="for (let i = 0; i < 50; i++) {how}">B</button>'
     )
     result = reader.call("browser_click", tabId=page.tab_id, clickId=page.index()["B"])
     if result.error is not None:  # a window of the page may be reported a moment later
         assert result.error["details"]["reason"].startswith("too_many")
-    assert started(reader, page_server.url("/plain"))("wait_for_loaded") == {"status": "complete"}
+    assert start_on_url(reader, page_server.url("/plain"))("wait_for_loaded") == {
+        "status": "complete"
+    }
 
 
 def test_invalid_text_of_a_page_does_no_harm(reader: Reader, page_server: PageServer) -> None:
-    page = start(
+    page = start_on_markup(
         reader,
         page_server,
         "<button id=b></button><script>b.textContent ="

@@ -11,7 +11,7 @@ from playwright.async_api import BrowserContext, CDPSession, Error
 from runners.browser.action_support.task_tab import TASK_TAB, TaskTab
 from tests.support.browsing import Reader
 from tests.support.pages import PageServer
-from tests.support.task_page import TaskPage, start
+from tests.support.task_page import TaskPage, start_on_markup
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 
@@ -78,7 +78,7 @@ def no_line(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_click_whose_session_was_lost_before_it_is_made_by_a_script_with_a_warning(
     reader: Reader, page_server: PageServer, params: dict[str, str]
 ) -> None:
-    page = start(reader, page_server, "<button id=b>Buy</button>")
+    page = start_on_markup(reader, page_server, "<button id=b>Buy</button>")
     detach(page)
     assert page.click("Buy", **params) == {
         "clicked": True,
@@ -92,7 +92,7 @@ def test_a_click_whose_session_was_lost_before_it_is_made_by_a_script_with_a_war
 def test_a_text_whose_session_was_lost_before_it_is_entered_by_a_script_with_a_warning(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(reader, page_server, "<form action=/plain><input id=i name=n></form>")
+    page = start_on_markup(reader, page_server, "<form action=/plain><input id=i name=n></form>")
     detach(page)
     told = page("type", xpath="//input", text="你好", submit=True)
     assert told == {"typed": True, "strategy": "dom_input", "warnings": INSTEAD}
@@ -104,7 +104,7 @@ def test_a_text_whose_session_was_lost_before_it_is_entered_by_a_script_with_a_w
 def test_a_click_whose_session_is_lost_after_it_started_is_not_repeated(
     reader: Reader, page_server: PageServer, at: str
 ) -> None:
-    page = start(reader, page_server, "<button id=b>Buy</button>")
+    page = start_on_markup(reader, page_server, "<button id=b>Buy</button>")
     cut(page, at)
     error = page.error("click", clickId=page.index()["Buy"])
     assert (error["errorCode"], error["retryable"]) == ("CDP_UNAVAILABLE", False)
@@ -120,7 +120,7 @@ def test_a_click_whose_session_is_lost_after_it_started_is_not_repeated(
 def test_a_text_whose_session_is_lost_after_it_started_is_not_written_again(
     reader: Reader, page_server: PageServer, submit: bool
 ) -> None:
-    page = start(reader, page_server, "<input id=i>")
+    page = start_on_markup(reader, page_server, "<input id=i>")
     cut(page, "keyDown")
     error = page.error("type", xpath="//input", text="abc", submit=submit)
     assert (error["errorCode"], error["retryable"]) == ("CDP_UNAVAILABLE", False)
@@ -134,7 +134,7 @@ def test_a_text_whose_session_is_lost_after_it_started_is_not_written_again(
 def test_a_browser_that_refuses_sessions_is_reported_and_a_script_clicks(
     reader: Reader, page_server: PageServer, request: pytest.FixtureRequest
 ) -> None:
-    page = start(reader, page_server, "<button id=b>Buy</button>")
+    page = start_on_markup(reader, page_server, "<button id=b>Buy</button>")
     request.getfixturevalue("no_line")
     error = page.error("debugger_attach")
     assert (error["errorCode"], error["retryable"]) == ("CDP_PERMISSION_DENIED", False)
@@ -146,7 +146,7 @@ def test_a_browser_that_refuses_sessions_is_reported_and_a_script_clicks(
 def test_an_action_that_neither_input_nor_script_can_do_is_not_done(
     reader: Reader, page_server: PageServer, request: pytest.FixtureRequest
 ) -> None:
-    page = start(reader, page_server, "<button id=b>B</button>")
+    page = start_on_markup(reader, page_server, "<button id=b>B</button>")
     number = page.index()["B"]
     request.getfixturevalue("no_line")
     page.evaluate("void setTimeout(() => { for (;;); }, 50)")
@@ -160,7 +160,7 @@ def test_an_action_that_neither_input_nor_script_can_do_is_not_done(
 def test_a_script_that_hangs_during_the_action_is_not_repeated(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(reader, page_server, "<button onclick='for (;;);'>B</button>")
+    page = start_on_markup(reader, page_server, "<button onclick='for (;;);'>B</button>")
     number = page.index()["B"]
     detach(page)
     error = page.error("click", clickId=number)
@@ -171,7 +171,7 @@ def test_a_script_that_hangs_during_the_action_is_not_repeated(
 def test_a_missing_element_is_reported_also_without_real_input(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(reader, page_server, "<button id=b>B</button>")
+    page = start_on_markup(reader, page_server, "<button id=b>B</button>")
     number = page.index()["B"]
     detach(page)
     page.evaluate("b.remove()")

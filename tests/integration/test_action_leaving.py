@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.browsing import Reader
-from tests.support.pages import Answer, PageServer, serve_pages
-from tests.support.task_page import start
+from tests.support.pages import PageResponse, PageServer, serve_pages
+from tests.support.task_page import start_on_markup
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 
@@ -39,7 +39,7 @@ def touches(server: PageServer) -> int:
 def test_an_element_of_a_page_is_not_clicked_after_a_product_page_replaces_it(
     reader: Reader, page_server: PageServer, own: PageServer, after_ms: int
 ) -> None:
-    page = start(reader, page_server, f"<button>Confirm</button>{RUNS_AWAY}")
+    page = start_on_markup(reader, page_server, f"<button>Confirm</button>{RUNS_AWAY}")
     page.evaluate(f"void setTimeout(() => {{ location = '{own.url('/own')}' }}, {after_ms})")
     assert page.error("click", xpath="//button")["errorCode"] == "INVALID_TARGET"
     assert (own.hits["/own"], touches(own)) == (1, 0)
@@ -48,7 +48,7 @@ def test_an_element_of_a_page_is_not_clicked_after_a_product_page_replaces_it(
 def test_an_element_of_a_page_is_not_typed_in_after_a_product_page_replaces_it(
     reader: Reader, page_server: PageServer, own: PageServer
 ) -> None:
-    page = start(reader, page_server, "<input disabled>")
+    page = start_on_markup(reader, page_server, "<input disabled>")
     page.evaluate(f"void setTimeout(() => {{ location = '{own.url('/own')}' }}, 50)")
     error = page.error("type", xpath="//input", text="yes", submit=True)
     assert error["errorCode"] == "INVALID_TARGET"
@@ -60,7 +60,7 @@ def test_a_page_that_navigates_on_mouse_over_is_not_clicked_nor_is_the_next_one(
     reader: Reader, page_server: PageServer, busy: str
 ) -> None:
     page_server.add("/trap", TRAP)
-    page = start(
+    page = start_on_markup(
         reader,
         page_server,
         "<body style='margin:0'><button id=b style='width:500px;height:300px'>B</button><script>"
@@ -81,7 +81,7 @@ def test_a_page_that_navigates_during_typing_gets_no_more_keys_nor_does_the_next
     reader: Reader, page_server: PageServer, event: str, busy: str
 ) -> None:
     page_server.add("/trap", TRAP)
-    page = start(
+    page = start_on_markup(
         reader,
         page_server,
         f"<input id=i><script>addEventListener('{event}', () => {{ location = '/trap'; {busy} }},"
@@ -97,7 +97,7 @@ def test_a_page_that_navigates_on_focus_of_its_field_gets_no_text(
     reader: Reader, page_server: PageServer
 ) -> None:
     page_server.add("/trap", TRAP)
-    page = start(reader, page_server, "<input id=i onfocus=\"location = '/trap'\">")
+    page = start_on_markup(reader, page_server, "<input id=i onfocus=\"location = '/trap'\">")
     error = page.error("type", xpath="//input", text="text")
     assert (error["errorCode"], error["details"]["effect"]) == ("ELEMENT_NOT_FOUND", "none")
     page("wait_for_loaded")
@@ -107,8 +107,10 @@ def test_a_page_that_navigates_on_focus_of_its_field_gets_no_text(
 def test_a_page_that_is_navigating_to_one_that_does_not_answer_is_not_clicked(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page_server.add("/never-there", Answer(b"", delay=20.0))
-    page = start(reader, page_server, "<a href=/never-there>Go</a><button id=b>B</button>")
+    page_server.add("/never-there", PageResponse(b"", delay=20.0))
+    page = start_on_markup(
+        reader, page_server, "<a href=/never-there>Go</a><button id=b>B</button>"
+    )
     ids = page.index()
     page("click", clickId=ids["Go"])
     error = page.error("click", clickId=ids["B"])
@@ -122,7 +124,9 @@ def test_a_page_that_shows_a_product_page_in_a_frame_gets_no_input(
 ) -> None:
     frame = "<iframe src='{}' style='width:600px;height:400px'></iframe>"
     page_server.add("/between", frame.format(own.url("/own")))
-    page = start(reader, page_server, frame.format(own.url("/own") if depth == 1 else "/between"))
+    page = start_on_markup(
+        reader, page_server, frame.format(own.url("/own") if depth == 1 else "/between")
+    )
     reader.wait(_until_shown(reader, own.url("/own")))
     for name, args in (
         ("click", {"xpath": "//iframe"}),
@@ -136,7 +140,9 @@ def test_a_page_that_shows_a_product_page_in_a_frame_gets_no_input(
 def test_a_window_that_shows_a_product_page_is_closed(
     reader: Reader, page_server: PageServer, own: PageServer
 ) -> None:
-    page = start(reader, page_server, f"<button onclick=\"window.open('{own.url('/own')}')\">B")
+    page = start_on_markup(
+        reader, page_server, f"<button onclick=\"window.open('{own.url('/own')}')\">B"
+    )
     page.click("B")
     assert page("screenshot")["url"] == page_server.url("/task")
     assert len(reader.session.open_tabs()) == 1
@@ -149,7 +155,7 @@ def test_product_pages_are_recognized_under_every_host_name(
     url = own.url("/own").replace("127.0.0.1", alias)
     assert (reader.call("task_start", url=url).error or {})["errorCode"] == "INVALID_TARGET"
     assert own.hits["/own"] == 0
-    page = start(reader, page_server, f"<a href='{url}'>Go</a>")
+    page = start_on_markup(reader, page_server, f"<a href='{url}'>Go</a>")
     page.click("Go")
     assert page.error("dom_index")["errorCode"] == "INVALID_TARGET"
 

@@ -8,8 +8,8 @@ from runners.actions.page_preparation import prepare_page
 from runners.invocation.invoke import invoke
 from runners.tools.base import ToolCall, ToolResult
 from tests.support.browsing import Reader
-from tests.support.pages import Answer, PageServer
-from tests.support.task_page import TaskPage, start, started
+from tests.support.pages import PageResponse, PageServer
+from tests.support.task_page import TaskPage, start_on_markup, start_on_url
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 
@@ -41,8 +41,8 @@ def warnings_of_click(page: TaskPage, text: str) -> list[str]:
 def test_a_download_after_a_click_is_reported_and_the_page_is_read_at_once(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page_server.add("/bill", Answer(b"x", mime="application/octet-stream", headers=FILE))
-    page = start(reader, page_server, "<a href=/bill>Bill</a><p>Your bills.")
+    page_server.add("/bill", PageResponse(b"x", mime="application/octet-stream", headers=FILE))
+    page = start_on_markup(reader, page_server, "<a href=/bill>Bill</a><p>Your bills.")
     assert warnings_of_click(page, "Bill") == [NO_PAGE.format(page_server.url("/bill"))]
     told = page("readability_extract")
     assert "Your bills." in told["markdown"]
@@ -53,8 +53,8 @@ def test_a_download_after_a_click_is_reported_and_the_page_is_read_at_once(
 def test_a_link_that_returns_no_document_leaves_the_page_unchanged(
     reader: Reader, page_server: PageServer, href: str
 ) -> None:
-    page_server.add("/nothing", Answer(status=204))
-    page = start(reader, page_server, f"<a href='{href}'>Go</a><p>Still here.")
+    page_server.add("/nothing", PageResponse(status=204))
+    page = start_on_markup(reader, page_server, f"<a href='{href}'>Go</a><p>Still here.")
     page.click("Go")
     page("wait_for_loaded")
     told = page("readability_extract")
@@ -65,7 +65,9 @@ def test_a_link_that_returns_no_document_leaves_the_page_unchanged(
 def test_a_window_that_a_page_opens_is_reported_with_its_address(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(reader, page_server, "<button onclick=\"window.open('/plain')\">Open</button>")
+    page = start_on_markup(
+        reader, page_server, "<button onclick=\"window.open('/plain')\">Open</button>"
+    )
     where = page_server.url("/plain")
     told = f"The page opened a new window with {where}, which was closed."
     assert warnings_of_click(page, "Open") == [told]
@@ -74,7 +76,7 @@ def test_a_window_that_a_page_opens_is_reported_with_its_address(
 def test_a_dialog_that_a_page_opens_after_a_click_is_reported_with_the_next_index(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(
+    page = start_on_markup(
         reader,
         page_server,
         "<button onclick=\"setTimeout(() => { confirm('Delete all?'); done = true; }, 150)\">B"
@@ -88,13 +90,13 @@ def test_a_dialog_that_a_page_opens_after_a_click_is_reported_with_the_next_inde
 
 
 def test_a_page_that_cannot_be_opened_is_reported(reader: Reader, page_server: PageServer) -> None:
-    page = start(reader, page_server, "<a href='http://127.0.0.1:1/'>Go</a>")
+    page = start_on_markup(reader, page_server, "<a href='http://127.0.0.1:1/'>Go</a>")
     page.click("Go")
     assert "could not be opened" in str(prepared(page)["warnings"])
 
 
 def test_a_page_with_a_beforeunload_dialog_is_left(reader: Reader, page_server: PageServer) -> None:
-    page = start(
+    page = start_on_markup(
         reader,
         page_server,
         "<a href=/plain>Go</a><script>onbeforeunload = (event) => event.preventDefault()</script>",
@@ -102,11 +104,13 @@ def test_a_page_with_a_beforeunload_dialog_is_left(reader: Reader, page_server: 
     page.click("Go")
     assert prepared(page)["warnings"] == []
     assert page("screenshot")["url"] == page_server.url("/plain")
-    page = start(
+    page = start_on_markup(
         reader, page_server, "<button>B</button><script>onbeforeunload = () => 'x'</script>"
     )
     page.click("B")
-    assert started(reader, page_server.url("/plain"), reuseExistingTab=True).tab_id == page.tab_id
+    assert (
+        start_on_url(reader, page_server.url("/plain"), reuseExistingTab=True).tab_id == page.tab_id
+    )
 
 
 @pytest.mark.parametrize(
@@ -122,7 +126,7 @@ def test_a_page_with_a_beforeunload_dialog_is_left(reader: Reader, page_server: 
 def test_a_page_that_requests_a_browser_permission_continues_without_it(
     reader: Reader, page_server: PageServer, markup: str
 ) -> None:
-    page = start(reader, page_server, markup)
+    page = start_on_markup(reader, page_server, markup)
     for _ in range(2):
         assert page.click("B")["clicked"] is True
     assert page("screenshot")["url"] == page_server.url("/task")

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.browsing import Reader
 from tests.support.pages import PageServer
-from tests.support.task_page import start
+from tests.support.task_page import start_on_markup
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 
@@ -44,14 +44,14 @@ FRAME = (
 def test_a_form_whose_fields_are_named_like_properties_is_clicked(
     reader: Reader, page_server: PageServer, strategy: str
 ) -> None:
-    page = start(reader, page_server, FORM)
+    page = start_on_markup(reader, page_server, FORM)
     assert page("click", xpath="//form", strategy=strategy)["clicked"] is True
 
 
 def test_such_a_form_over_another_element_is_reported_as_the_cover(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(reader, page_server, f"{FORM}<button id=b>Out</button>")
+    page = start_on_markup(reader, page_server, f"{FORM}<button id=b>Out</button>")
     number = page.index()["Out"]
     page.evaluate(
         "Element.prototype.setAttribute.call(f, 'style',"
@@ -66,7 +66,7 @@ def test_such_a_form_over_another_element_is_reported_as_the_cover(
 def test_elements_of_a_zoomed_page_are_clicked(
     reader: Reader, page_server: PageServer, style: str
 ) -> None:
-    page = start(
+    page = start_on_markup(
         reader, page_server, f"<style>{style}</style><p style='height:300px'></p><button id=b>B"
     )
     page.click("B")
@@ -80,7 +80,7 @@ def test_elements_of_a_zoomed_page_are_clicked(
 def test_elements_in_a_scaled_frame_are_clicked_at_their_displayed_position(
     reader: Reader, page_server: PageServer, style: str
 ) -> None:
-    page = start(reader, page_server, FRAME.format(style))
+    page = start_on_markup(reader, page_server, FRAME.format(style))
     page("wait_for_loaded")
     page.evaluate(
         "document.querySelector('iframe').contentDocument.addEventListener('click',"
@@ -97,7 +97,9 @@ def test_the_box_of_an_element_in_a_scaled_frame_is_its_displayed_position(
 ) -> None:
     style = "position:fixed;left:100px;top:50px;border:0;transform:scale(.5);transform-origin:0 0"
     button = "<button style='position:fixed;left:20px;top:40px;width:80px;height:30px'>B"
-    page = start(reader, page_server, f"<iframe style='{style}' srcdoc=\"{button}\"></iframe>")
+    page = start_on_markup(
+        reader, page_server, f"<iframe style='{style}' srcdoc=\"{button}\"></iframe>"
+    )
     page("wait_for_loaded")
     (one,) = page("dom_index")["elements"]
     assert one["bbox"] == {"x": 110, "y": 70, "w": 40, "h": 15}
@@ -108,7 +110,7 @@ def test_the_box_of_an_element_in_a_scaled_frame_is_its_displayed_position(
 def test_every_kind_of_editor_is_a_field(
     reader: Reader, page_server: PageServer, kind: str, strategy: str
 ) -> None:
-    page = start(
+    page = start_on_markup(
         reader, page_server, f'<div id=i aria-label=Note contenteditable="{kind}">old</div>'
     )
     page("type", clickId=page.index()["Note"], text="new 中", strategy=strategy)
@@ -120,7 +122,7 @@ def test_an_invalid_value_leaves_the_field_unchanged(
     reader: Reader, page_server: PageServer, kind: str
 ) -> None:
     was = {"date": "2026-01-02", "time": "09:30", "month": "2026-01"}[kind]
-    page = start(reader, page_server, f"<input id=i type={kind} value='{was}'>")
+    page = start_on_markup(reader, page_server, f"<input id=i type={kind} value='{was}'>")
     error = page.error("type", xpath="//input", text="2026-02-30")
     assert error["errorCode"] == "INVALID_PARAMETER"
     assert page.evaluate("i.value") == was
@@ -130,7 +132,7 @@ def test_an_invalid_value_leaves_the_field_unchanged(
 def test_a_checkbox_that_rejects_the_change_is_reported(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(
+    page = start_on_markup(
         reader,
         page_server,
         "<label><input id=c type=checkbox onclick='return false'> Agree</label>",
@@ -142,7 +144,7 @@ def test_a_checkbox_that_rejects_the_change_is_reported(
 def test_a_field_that_keeps_its_state_in_a_script_accepts_the_text(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(
+    page = start_on_markup(
         reader,
         page_server,
         "<input id=i><script>const own = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype"
@@ -159,7 +161,7 @@ def test_a_field_that_keeps_its_state_in_a_script_accepts_the_text(
 def test_ten_thousand_elements_are_indexed_in_time_and_the_last_is_clicked_by_xpath(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(
+    page = start_on_markup(
         reader,
         page_server,
         "<body><script>for (let at = 0; at < 10000; at += 1) document.body.append(Object.assign("

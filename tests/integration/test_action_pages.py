@@ -10,8 +10,8 @@ from runners.actions.page_preparation import prepare_page
 from runners.invocation.invoke import invoke
 from runners.tools.base import ToolCall, ToolResult
 from tests.support.browsing import Reader
-from tests.support.pages import Answer, PageServer
-from tests.support.task_page import TaskPage, start, started
+from tests.support.pages import PageResponse, PageServer
+from tests.support.task_page import TaskPage, start_on_markup, start_on_url
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 
@@ -30,8 +30,8 @@ def sides(page: TaskPage, jpeg: bytes) -> list[int]:
 def test_the_action_waits_until_the_page_is_fully_loaded(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page_server.add("/late.png", Answer(b"", delay=4.0))
-    page = start(reader, page_server, "<img src=/late.png><p>text")
+    page_server.add("/late.png", PageResponse(b"", delay=4.0))
+    page = start_on_markup(reader, page_server, "<img src=/late.png><p>text")
     assert page.evaluate("document.readyState") == "interactive"
     assert page("wait_for_loaded") == {"status": "complete"}
     assert page.evaluate("document.readyState") == "complete"
@@ -40,7 +40,7 @@ def test_the_action_waits_until_the_page_is_fully_loaded(
 def test_a_page_that_never_loads_fully_ends_the_wait_and_can_be_read(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(reader, page_server, "<img src=/slow.png><p>Here already")
+    page = start_on_markup(reader, page_server, "<img src=/slow.png><p>Here already")
     error = page.error("wait_for_loaded", timeoutMs=300)
     assert (error["errorCode"], error["retryable"]) == ("NAVIGATION_TIMEOUT", True)
     assert page("readability_extract")["markdown"] == "Here already"
@@ -49,7 +49,7 @@ def test_a_page_that_never_loads_fully_ends_the_wait_and_can_be_read(
 def test_the_action_waits_for_a_page_that_a_click_requested(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(reader, page_server, "<a href=/slow>Go</a>")
+    page = start_on_markup(reader, page_server, "<a href=/slow>Go</a>")
     page.click("Go")
     assert page("wait_for_loaded") == {"status": "complete"}
     assert page("readability_extract")["title"] == "Slow"
@@ -58,7 +58,7 @@ def test_the_action_waits_for_a_page_that_a_click_requested(
 def test_a_screenshot_covers_the_viewport_or_the_whole_page(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(
+    page = start_on_markup(
         reader, page_server, "<body style='margin:0'><p style='margin:0;height:2500px'>long"
     )
     told = page("screenshot")
@@ -73,7 +73,9 @@ def test_a_screenshot_covers_the_viewport_or_the_whole_page(
 def test_a_screenshot_of_a_very_long_page_is_limited_in_height(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(reader, page_server, "<body style='margin:0'><p style='margin:0;height:20000px'>x")
+    page = start_on_markup(
+        reader, page_server, "<body style='margin:0'><p style='margin:0;height:20000px'>x"
+    )
     told = page("screenshot", fullPage=True)
     assert told["height"] == 16_000
     assert told["warnings"] == ["The screenshot ends at 16000 of 20000 pixels."]
@@ -86,7 +88,7 @@ def test_the_size_of_a_text_decides_whether_it_is_inline_or_an_artifact(
 ) -> None:
     wide = len(letter.encode())
     text = letter * (size // wide) + "b" * (size % wide)
-    page = started(
+    page = start_on_url(
         reader, page_server.add("/long", f"<meta charset=utf-8><title>T</title><p>{text}")
     )
     if size > 2_097_152:
@@ -105,7 +107,7 @@ def test_the_size_of_a_text_decides_whether_it_is_inline_or_an_artifact(
 
 
 def test_a_text_has_its_headings_and_links(reader: Reader, page_server: PageServer) -> None:
-    page = start(
+    page = start_on_markup(
         reader,
         page_server,
         "<nav><a href=/>Home</a></nav><main><h1>News</h1><p>First <a href=/x>story</a> of"
@@ -117,7 +119,7 @@ def test_a_text_has_its_headings_and_links(reader: Reader, page_server: PageServ
 
 
 def test_a_document_without_text_returns_none(reader: Reader, page_server: PageServer) -> None:
-    page = start(reader, page_server, "<a href=/pixel.png>Go</a>")
+    page = start_on_markup(reader, page_server, "<a href=/pixel.png>Go</a>")
     page.click("Go")
     told = page.error("readability_extract")
     assert told["errorCode"] == "STEP_EXECUTION_FAILED"
@@ -127,7 +129,7 @@ def test_a_document_without_text_returns_none(reader: Reader, page_server: PageS
 def test_markup_is_stored_with_shadow_roots_and_without_secrets(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(
+    page = start_on_markup(
         reader,
         page_server,
         "<x-a></x-a><input type=password value='hunter2&amp;secret'><p data-x='hunter2&amp;secret'>"
@@ -144,7 +146,9 @@ def test_markup_is_stored_with_shadow_roots_and_without_secrets(
 
 
 def test_markup_of_one_element_is_stored(reader: Reader, page_server: PageServer) -> None:
-    page = start(reader, page_server, "<ul><li>One</li><li class=x>Two &amp; more</li></ul>")
+    page = start_on_markup(
+        reader, page_server, "<ul><li>One</li><li class=x>Two &amp; more</li></ul>"
+    )
     page("get_html", xpath="//li[2]")
     assert page.saved()[2] == b'<li class="x">Two &amp; more</li>'
     assert page.error("get_html", xpath="//li[3]")["details"]["reason"] == "no_match"
@@ -157,7 +161,7 @@ def test_markup_that_cannot_be_stored_is_reported(
     async def full(data: bytes, **about: str) -> str:
         raise OSError(28, "No space left on device", "/a/secret/path")
 
-    page = start(reader, page_server, "<p>x")
+    page = start_on_markup(reader, page_server, "<p>x")
     monkeypatch.setattr(reader, "_save", full)
     for name in ("get_html", "screenshot"):
         error = page.error(name)
@@ -168,7 +172,7 @@ def test_markup_that_cannot_be_stored_is_reported(
 def test_markup_beyond_the_upload_limit_is_not_stored(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(reader, page_server, "<p id=p>x")
+    page = start_on_markup(reader, page_server, "<p id=p>x")
     page.evaluate("p.append(new Comment('x'.repeat(26 * 1024 * 1024)))")
     error = page.error("get_html")
     assert (error["errorCode"], error["details"]["reason"]) == (
@@ -180,7 +184,7 @@ def test_markup_beyond_the_upload_limit_is_not_stored(
 def test_a_real_page_is_prepared_with_screenshot_and_text(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(reader, page_server, "<h1>Hello</h1>")
+    page = start_on_markup(reader, page_server, "<h1>Hello</h1>")
 
     async def act(name: str, args: object) -> ToolResult:
         return await invoke(ToolCall(name, dict(args)), reader.context())  # type: ignore[call-overload]
@@ -194,8 +198,10 @@ def test_a_real_page_is_prepared_with_screenshot_and_text(
 def test_a_redirect_to_a_page_that_never_answers_is_reported_in_time(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(reader, page_server, "<a href=/never>Go</a>")
+    page = start_on_markup(reader, page_server, "<a href=/never>Go</a>")
     page.click("Go")
     error = page.error("dom_index")
     assert (error["errorCode"], error["retryable"]) == ("NAVIGATION_TIMEOUT", True)
-    assert started(reader, page_server.url("/plain"))("wait_for_loaded") == {"status": "complete"}
+    assert start_on_url(reader, page_server.url("/plain"))("wait_for_loaded") == {
+        "status": "complete"
+    }

@@ -14,8 +14,8 @@ from runners.actions.catalogue import ACTIONS
 from runners.invocation.invoke import invoke
 from runners.tools.base import ToolCall, ToolResult
 from tests.support.browsing import Reader
-from tests.support.pages import Answer, PageServer, serve_pages
-from tests.support.task_page import start, started
+from tests.support.pages import PageResponse, PageServer, serve_pages
+from tests.support.task_page import start_on_markup, start_on_url
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 
@@ -43,10 +43,10 @@ def test_a_group_title_is_answered_with_a_warning(reader: Reader) -> None:
 def test_a_new_start_closes_the_previous_tab_unless_it_is_reused(
     reader: Reader, page_server: PageServer
 ) -> None:
-    first = start(reader, page_server, "<p>x")
-    reused = started(reader, page_server.url("/plain"), reuseExistingTab=True)
+    first = start_on_markup(reader, page_server, "<p>x")
+    reused = start_on_url(reader, page_server.url("/plain"), reuseExistingTab=True)
     assert reused.tab_id == first.tab_id
-    second = started(reader, page_server.url("/plain"))
+    second = start_on_url(reader, page_server.url("/plain"))
     assert second.tab_id != first.tab_id
     error = first.error("screenshot")
     assert (error["errorCode"], error["retryable"]) == ("INVALID_TASK_TAB", False)
@@ -58,7 +58,7 @@ def test_a_new_start_closes_the_previous_tab_unless_it_is_reused(
 def test_every_action_uses_the_tab_of_its_own_task(
     reader: Reader, page_server: PageServer, name: str
 ) -> None:
-    page = start(reader, page_server, "<button>B</button>")
+    page = start_on_markup(reader, page_server, "<button>B</button>")
     args = ARGS.get(name, {})
     wrong = reader.call(name, tabId=page.tab_id + 1, **args).error or {}
     assert wrong["errorCode"] == "INVALID_TASK_TAB"
@@ -70,20 +70,22 @@ def test_every_action_uses_the_tab_of_its_own_task(
 def test_stopping_twice_is_no_failure_and_the_tab_opens_the_requested_page(
     reader: Reader, page_server: PageServer
 ) -> None:
-    start(reader, page_server, "<p>x")
+    start_on_markup(reader, page_server, "<p>x")
     for _ in range(2):
         assert reader.call("task_stop").output == {"stopped": True}
     assert len(reader.session.open_tabs()) == 1
-    start(reader, page_server, "<p>x")
+    start_on_markup(reader, page_server, "<p>x")
     assert reader.call("task_stop", closeTab=True).output == {"stopped": True}
     assert reader.session.open_tabs() == []
-    assert started(reader, page_server.url("/plain"))("wait_for_loaded") == {"status": "complete"}
+    assert start_on_url(reader, page_server.url("/plain"))("wait_for_loaded") == {
+        "status": "complete"
+    }
 
 
 def test_a_later_run_of_the_same_session_continues_with_the_tab(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(reader, page_server, "<button id=b>Buy</button>")
+    page = start_on_markup(reader, page_server, "<button id=b>Buy</button>")
     number = page.index()["Buy"]
     reader.session.run_id = "run_later"
     page("click", clickId=number)
@@ -93,8 +95,8 @@ def test_a_later_run_of_the_same_session_continues_with_the_tab(
 def test_a_tab_that_is_closed_during_a_click_may_have_been_clicked(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page_server.add("/pressed", Answer(b"", delay=60.0))
-    page = start(
+    page_server.add("/pressed", PageResponse(b"", delay=60.0))
+    page = start_on_markup(
         reader,
         page_server,
         "<button>Go</button><script>onmousedown = () => { const asking = new XMLHttpRequest();"
@@ -114,11 +116,13 @@ def test_a_tab_that_is_closed_during_a_click_may_have_been_clicked(
     assert (error["errorCode"], error["retryable"]) == ("TASK_TAB_CLOSED", False)
     assert error["details"]["effect"] == "unknown"
     assert page.error("screenshot")["errorCode"] == "TASK_TAB_CLOSED"
-    assert started(reader, page_server.url("/plain"))("wait_for_loaded") == {"status": "complete"}
+    assert start_on_url(reader, page_server.url("/plain"))("wait_for_loaded") == {
+        "status": "complete"
+    }
 
 
 def test_a_page_that_crashes_is_a_closed_tab(reader: Reader, page_server: PageServer) -> None:
-    page = start(reader, page_server, "<p>x")
+    page = start_on_markup(reader, page_server, "<p>x")
 
     async def crash() -> None:
         (tab,) = reader.session.open_tabs()
@@ -129,7 +133,9 @@ def test_a_page_that_crashes_is_a_closed_tab(reader: Reader, page_server: PageSe
 
     reader.wait(crash())
     assert page.error("dom_index")["errorCode"] == "TASK_TAB_CLOSED"
-    assert started(reader, page_server.url("/plain"))("wait_for_loaded") == {"status": "complete"}
+    assert start_on_url(reader, page_server.url("/plain"))("wait_for_loaded") == {
+        "status": "complete"
+    }
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "javascript:alert(1)", "about:config", "x"])
@@ -152,9 +158,9 @@ def test_product_pages_are_neither_opened_nor_used(
     with serve_pages() as own:
         monkeypatch.setenv("CONTINUITY_OWN_PORTS", str(own.server_port))
         direct = reader.call("task_start", url=own.url("/plain")).error or {}
-        page_server.add("/there", Answer(status=302, headers={"Location": own.url("/plain")}))
+        page_server.add("/there", PageResponse(status=302, headers={"Location": own.url("/plain")}))
         led = reader.call("task_start", url=page_server.url("/there")).error or {}
-        page = start(reader, page_server, f"<a href='{own.url('/plain')}'>Admin</a>")
+        page = start_on_markup(reader, page_server, f"<a href='{own.url('/plain')}'>Admin</a>")
         page.click("Admin")
         errors = [direct, led]
         for name in ON_TAB:
@@ -163,4 +169,6 @@ def test_product_pages_are_neither_opened_nor_used(
         assert urlsplit(own.url("/")).port == own.server_port
     assert {(one["errorCode"], one["retryable"]) for one in errors} == {("INVALID_TARGET", False)}
     assert reader.saved == []
-    assert started(reader, page_server.url("/other"))("wait_for_loaded") == {"status": "complete"}
+    assert start_on_url(reader, page_server.url("/other"))("wait_for_loaded") == {
+        "status": "complete"
+    }

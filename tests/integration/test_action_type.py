@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.browsing import Reader
 from tests.support.pages import PageServer
-from tests.support.task_page import TaskPage, start
+from tests.support.task_page import TaskPage, start_on_markup
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 
@@ -26,7 +26,7 @@ STRATEGIES = ["cdp_key", "dom_input"]
 
 def one_field(reader: Reader, server: PageServer, field: str) -> TaskPage:
     """Start a task on a page with a form around one field of the id `i`."""
-    return start(
+    return start_on_markup(
         reader,
         server,
         f"<form id=f action=/done>{field}<button>Send</button></form>"
@@ -55,7 +55,7 @@ def test_any_text_replaces_the_value_of_the_field(
 def test_rich_editors_and_text_areas_accept_text(
     reader: Reader, page_server: PageServer, text: str, strategy: str
 ) -> None:
-    page = start(
+    page = start_on_markup(
         reader, page_server, "<div id=i contenteditable=true>old</div><textarea id=t></textarea>"
     )
     write(page, text, strategy=strategy)
@@ -107,7 +107,7 @@ def test_an_empty_text_empties_the_field(
 def test_an_option_a_checkbox_and_a_date_are_set_by_text(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(
+    page = start_on_markup(
         reader,
         page_server,
         "<select id=s><option>One<option>Two</select><input id=d type=date>"
@@ -122,7 +122,7 @@ def test_an_option_a_checkbox_and_a_date_are_set_by_text(
 def test_a_field_in_a_frame_and_in_closed_shadow_roots_accepts_text(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(
+    page = start_on_markup(
         reader,
         page_server,
         "<iframe srcdoc=\"<input id=f placeholder='In a frame'>\"></iframe><x-a></x-a><script>"
@@ -195,7 +195,7 @@ def test_a_page_that_navigates_on_the_typed_text_was_typed_in(
 def test_enter_leaves_the_text_of_a_text_area_unchanged(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(
+    page = start_on_markup(
         reader, page_server, "<textarea id=t>old</textarea><div id=d contenteditable>old</div>"
     )
     page("type", xpath="//textarea", text="new", submit=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.support.browsing import Reader
 from tests.support.pages import PageServer
-from tests.support.task_page import start, started
+from tests.support.task_page import start_on_markup, start_on_url
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 
@@ -12,10 +12,10 @@ pytest_plugins = ["tests.support.browser_fixtures"]
 def test_the_same_tab_opens_another_address_and_the_previous_one(
     reader: Reader, page_server: PageServer
 ) -> None:
-    first = start(reader, page_server, "<p>first")
-    second = started(reader, page_server.url("/plain"), reuseExistingTab=True)
+    first = start_on_markup(reader, page_server, "<p>first")
+    second = start_on_url(reader, page_server.url("/plain"), reuseExistingTab=True)
     assert second("screenshot")["url"] == page_server.url("/plain")
-    back = started(reader, page_server.url("/task"), reuseExistingTab=True)
+    back = start_on_url(reader, page_server.url("/task"), reuseExistingTab=True)
     assert back("readability_extract")["markdown"] == "first"
     assert {first.tab_id, second.tab_id} == {back.tab_id}
 
@@ -23,9 +23,9 @@ def test_the_same_tab_opens_another_address_and_the_previous_one(
 def test_a_fragment_of_the_same_page_is_opened_and_read(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(reader, page_server, "<button id=b>B</button><p>text")
+    page = start_on_markup(reader, page_server, "<button id=b>B</button><p>text")
     number = page.index()["B"]
-    again = started(reader, f"{page_server.url('/task')}#there", reuseExistingTab=True)
+    again = start_on_url(reader, f"{page_server.url('/task')}#there", reuseExistingTab=True)
     assert again("wait_for_loaded") == {"status": "complete"}
     assert "text" in again("readability_extract")["markdown"]
     assert again("click", clickId=number)["clicked"] is True
@@ -34,7 +34,7 @@ def test_a_fragment_of_the_same_page_is_opened_and_read(
 def test_a_click_far_down_the_page_scrolls_there_and_makes_the_page_load_more(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(
+    page = start_on_markup(
         reader,
         page_server,
         "<p style='height:3000px'></p><button id=last>Last</button><script>"
@@ -49,7 +49,9 @@ def test_a_click_far_down_the_page_scrolls_there_and_makes_the_page_load_more(
 
 
 def test_enter_alone_is_the_same_text_with_submit(reader: Reader, page_server: PageServer) -> None:
-    page = start(reader, page_server, "<form action=/done><input id=i name=n value=kept></form>")
+    page = start_on_markup(
+        reader, page_server, "<form action=/done><input id=i name=n value=kept></form>"
+    )
     page("type", xpath="//input", text="kept", submit=True)
     page("wait_for_loaded")
     assert page("screenshot")["url"].endswith("/done?n=kept")
@@ -58,6 +60,8 @@ def test_enter_alone_is_the_same_text_with_submit(reader: Reader, page_server: P
 def test_an_unknown_option_is_rejected_with_the_available_options(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page = start(reader, page_server, "<select aria-label=Size><option>Small<option>Large</select>")
+    page = start_on_markup(
+        reader, page_server, "<select aria-label=Size><option>Small<option>Large</select>"
+    )
     error = page.error("type", clickId=page.index()["Size"], text="Enormous")
     assert error["details"]["options"] == ["Small", "Large"]

@@ -21,7 +21,7 @@ from runners.models import BrowserSession, ExecutionTarget
 from runs.conversations.services import create_task
 from runs.models import OutboxEntry, Run, Webhook, WebhookDelivery, Worker
 from runs.webhooks.services import create_webhook
-from tests.support.continuity import SHELL, decide, owner_named
+from tests.support.continuity import SHELL, create_decision_with_outcome, owner_of
 
 pytest_plugins = ["tests.support.admin_fixtures"]
 
@@ -60,9 +60,9 @@ def a_row_each(
         tool="x",
         created_at=now,
     )
-    apply_changes(owner_named(principal), [AxisChange("time", -0.5, 0.5, "chat")])
+    apply_changes(owner_of(principal), [AxisChange("time", -0.5, 0.5, "chat")])
     put_shell(principal=principal, call={**SHELL, "user_id": "u"})
-    decide(principal)
+    create_decision_with_outcome(principal)
     create_task(principal=principal, title="a task")
     create_webhook(principal=principal, url="http://127.0.0.1:9/")
     WebhookDelivery.objects.create(

@@ -8,7 +8,7 @@ from decisions.continuity.objects import put_shell, put_success_path
 from decisions.continuity.outcomes import report_outcome
 from decisions.identity.principals import Principal
 from decisions.models import Outcome, User, UserObject
-from tests.support.continuity import PATH, SHELL, decide
+from tests.support.continuity import SHELL, SUCCESS_PATH, create_decision_with_outcome
 
 pytest_plugins = ["tests.support.admin_fixtures"]
 HOSTILE = "<script>alert(1)</script>"
@@ -21,7 +21,7 @@ def page(superuser_client: Client, *parts: str, **query: str) -> str:
 
 
 def report(principal: Principal, note: str) -> Outcome:
-    outcome = decide(principal)
+    outcome = create_decision_with_outcome(principal)
     call = {
         "decision_id": outcome.decision_id,
         "user_id": "alice",
@@ -63,7 +63,7 @@ def test_objects_are_found_by_user_id_and_type(
     superuser_client: Client, principal: Principal
 ) -> None:
     put_shell(principal=principal, call={**SHELL, "user_id": "alice"})
-    put_success_path(principal=principal, call={**PATH, "user_id": "bob"})
+    put_success_path(principal=principal, call={**SUCCESS_PATH, "user_id": "bob"})
     bobs = UserObject.objects.get(user_id="bob").id
     assert "read the notes" in page(superuser_client, "userobject", q="bob")
     assert "read the notes" not in page(superuser_client, "userobject", q="alice")
@@ -87,7 +87,7 @@ def test_outcomes_are_filtered_by_their_result(
     superuser_client: Client, principal: Principal
 ) -> None:
     report(principal, "all went well")
-    decide(principal)
+    create_decision_with_outcome(principal)
     assert "all went well" in page(superuser_client, "outcome", status="success")
     assert "all went well" not in page(superuser_client, "outcome", status="none")
     assert "all went well" not in page(superuser_client, "outcome", status="failed")

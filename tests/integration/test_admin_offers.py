@@ -10,7 +10,7 @@ from django.test import Client
 from decisions.identity.principals import Principal
 from runners.models import ExecutionTarget
 from runners.targets.targets import TargetFields, allow_on_target, create_target_row
-from tests.support.stub_runner import Line, stub_runner
+from tests.support.stub_runner import RunnerConnection, stub_runner
 
 pytest_plugins = ["tests.support.admin_fixtures", "tests.support.runner_fixtures"]
 pytestmark = pytest.mark.usefixtures("open_loopback")
@@ -23,7 +23,7 @@ PUBLISHED = {
 }
 
 
-def publishing(line: Line) -> None:
+def publishing(line: RunnerConnection) -> None:
     line.answer(json.dumps({"tools": [PUBLISHED]}).encode())
 
 

@@ -16,7 +16,7 @@ from runners.models import ExecutionTarget
 from runners.targets.runner_endpoint import runner_of
 from runners.targets.targets import Caller
 from tests.services import free_port
-from tests.support.stub_runner import saying, stub_runner
+from tests.support.stub_runner import responding_with, stub_runner
 
 pytest_plugins = ["tests.support.admin_fixtures", "tests.support.runner_fixtures"]
 pytestmark = pytest.mark.usefixtures("open_loopback")
@@ -112,7 +112,7 @@ def test_an_invalid_runner_is_rejected_in_the_form(
 def test_a_probe_reports_whether_the_runner_answers_and_when_it_was_last_seen(
     superuser_client: Client, filled_in: dict[str, Any]
 ) -> None:
-    with stub_runner(saying({"ok": True})) as stub:
+    with stub_runner(responding_with({"ok": True})) as stub:
         runner = make(superuser_client, filled_in, endpoint=stub.url)
         page = f"{LIST}{runner.id}/change/"
         assert "never" in superuser_client.get(page).content.decode()

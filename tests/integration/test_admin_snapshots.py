@@ -17,7 +17,7 @@ from runners.targets.snapshots import sweep_workspaces
 from runners.workspace.workspace import ProjectWorkspace
 from runners.workspace.writing.snapshots import iter_snapshots, list_snapshots, read_snapshot
 from runners.workspace.writing.write_text import write_text
-from tests.support.writing import FIRST, SCENE
+from tests.support.writing import SCENE, SCENE_TEXT
 
 pytest_plugins = ["tests.support.admin_fixtures", "tests.support.folder_fixtures"]
 LIST = "/admin/runners/executiontarget/"
@@ -81,7 +81,7 @@ def test_it_is_restored_after_a_preview_and_the_previous_content_is_stored(
     answer = superuser_client.post(page_of(folder_target, newest.id, "restore"), follow=True)
     assert "There is no difference" in answer.content.decode()
     kept = list_snapshots(written_workspace.state)[0]
-    assert (written_workspace.root / SCENE).read_text() == FIRST
+    assert (written_workspace.root / SCENE).read_text() == SCENE_TEXT
     assert read_snapshot(written_workspace.state, kept.id)[1] == before
     begun, done = AuditEntry.objects.filter(action__startswith="workspace.").order_by("id")
     assert (begun.action, done.action) == ("workspace.restore_begun", "workspace.restored")
@@ -141,7 +141,7 @@ def test_a_deleted_file_is_restored_and_a_file_that_did_not_exist_becomes_empty(
         "no longer exists"
         in superuser_client.get(page_of(folder_target, newest.id)).content.decode()
     )
-    for one, content in ((newest, FIRST), (oldest, "")):
+    for one, content in ((newest, SCENE_TEXT), (oldest, "")):
         superuser_client.post(page_of(folder_target, one.id, "preview"))
         superuser_client.post(page_of(folder_target, one.id, "restore"))
         assert (written_workspace.root / SCENE).read_text() == content

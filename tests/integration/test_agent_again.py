@@ -15,12 +15,12 @@ from runners.tools import registry
 from runners.tools.registry import get_tool
 from runs.models import Run
 from runs.worker.worker import WorkerProcess
-from tests.support.agent_goals import Goal, results
-from tests.support.browsing_model import shop
-from tests.support.model_server import Asked, ModelServer
+from tests.support.agent_goals import SubmitGoal, tool_results
+from tests.support.browsing_model import serve_shop
+from tests.support.model_server import ModelRequest, ModelServer
 from tests.support.model_turns import Call, Turn, complete
 from tests.support.pages import PageServer
-from tests.support.people import say
+from tests.support.people import answer_confirmation
 
 pytest_plugins = [
     "tests.support.workspace_fixtures",
@@ -34,10 +34,10 @@ SCAN = "browser_xpath_scan"
 @pytest.fixture
 def scans(model: ModelServer, page_server: PageServer) -> None:
     """Return a model that opens a page, indexes its elements, and completes."""
-    url = shop(page_server)
+    url = serve_shop(page_server)
 
-    def answer(asked: Asked) -> Turn:
-        told = results(asked)
+    def answer(asked: ModelRequest) -> Turn:
+        told = tool_results(asked)
         if not told:
             return Turn("", [Call("task_start", {"url": url}, "open")])
         scan = Call(SCAN, {"tabId": told[0]["result"]["tabId"]}, "scan")
@@ -50,7 +50,7 @@ def scans(model: ModelServer, page_server: PageServer) -> None:
 @pytest.mark.parametrize(("failures", "ok"), [(1, True), (2, False)])
 def test_a_transient_failure_is_retried_once(
     model: ModelServer,
-    submit_goal: Goal,
+    submit_goal: SubmitGoal,
     worker: WorkerProcess,
     monkeypatch: pytest.MonkeyPatch,
     failures: int,
@@ -70,22 +70,22 @@ def test_a_transient_failure_is_retried_once(
     run_id = submit_goal()
     worker.work()
     assert Run.objects.get(id=run_id).status == "succeeded"
-    told = results(model.asked[-1])[-1]
+    told = tool_results(model.asked[-1])[-1]
     assert (told["ok"], len(tries)) == (ok, 2)
     assert ok or told["error"]["code"] == "NAVIGATION_TIMEOUT"
 
 
 @pytest.mark.usefixtures("scans")
 def test_a_page_that_stayed_open_while_a_person_confirmed_is_indexed_again(
-    model: ModelServer, submit_goal: Goal, worker: WorkerProcess
+    model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess
 ) -> None:
     create_rule(RuleFields("confirm", tool=SCAN), actor="t")
     run_id = submit_goal()
     worker.work()
-    say(Run.objects.get(id=run_id))
+    answer_confirmation(Run.objects.get(id=run_id))
     worker.work()
     assert Run.objects.get(id=run_id).status == "succeeded"
-    opened, scan = results(model.asked[-1])
+    opened, scan = tool_results(model.asked[-1])
     assert (scan["ok"], scan["page"]["ok"]) == (True, True)
     pictures = [one["page"]["result"]["screenshot"]["artifactId"] for one in (opened, scan)]
     assert len(set(pictures)) == 2

@@ -22,8 +22,8 @@ from runs.lifecycle.in_flight_calls import start_run_call
 from runs.models import OpenCall, RunStep
 from runs.submission.services import cancel_run
 from runs.worker.worker import WorkerProcess
-from tests.support.agent_goals import Goal, ended, results
-from tests.support.model_server import Asked, ModelServer
+from tests.support.agent_goals import SubmitGoal, execute_run, tool_results
+from tests.support.model_server import ModelRequest, ModelServer
 from tests.support.model_turns import Call, Turn, complete
 
 pytest_plugins = [
@@ -49,8 +49,8 @@ def in_database(deed: Callable[[], Any]) -> None:
 def meanwhile(model: ModelServer, deed: Callable[[], Any]) -> None:
     """Make the model read twice, and run a function before the second read."""
 
-    def answer(asked: Asked) -> Turn:
-        number = len(results(asked))
+    def answer(asked: ModelRequest) -> Turn:
+        number = len(tool_results(asked))
         if number == 1:
             with ThreadPoolExecutor() as pool:  # the model's server is an event loop
                 pool.submit(in_database, deed).result()
@@ -61,12 +61,15 @@ def meanwhile(model: ModelServer, deed: Callable[[], Any]) -> None:
 
 def codes(model: ModelServer) -> list[Any]:
     """Return the error codes of the calls, as the last request to the model contains them."""
-    return [one.get("error", {}).get("code") for one in results(model.asked[-1])]
+    return [one.get("error", {}).get("code") for one in tool_results(model.asked[-1])]
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="asked every time elsewhere")
 def test_a_cached_policy_and_target_are_not_read_again(
-    model: ModelServer, submit_goal: Goal, worker: WorkerProcess, monkeypatch: pytest.MonkeyPatch
+    model: ModelServer,
+    submit_goal: SubmitGoal,
+    worker: WorkerProcess,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def read_anew(*_: Any) -> Any:
         raise AssertionError("it was asked anew")
@@ -76,22 +79,22 @@ def test_a_cached_policy_and_target_are_not_read_again(
         monkeypatch.setattr("decisions.authorization.policy._rules", read_anew)
 
     meanwhile(model, know)
-    run = ended(submit_goal(), worker)
+    run = execute_run(submit_goal(), worker)
     assert (run.status, codes(model)) == ("succeeded", [None, None]), run.error
 
 
 def test_a_rule_created_during_the_turn_of_the_model_applies_to_its_next_call(
-    model: ModelServer, submit_goal: Goal, worker: WorkerProcess
+    model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess
 ) -> None:
     says = RuleFields("deny", tool="read_file")
     meanwhile(model, lambda: create_rule(says, actor="test"))
-    assert ended(submit_goal(), worker).status == "succeeded"
+    assert execute_run(submit_goal(), worker).status == "succeeded"
     assert codes(model) == [None, "POLICY_DENIED"]
     assert AuditEntry.objects.filter(action="policy.denied").count() == 1
 
 
 def test_a_folder_disabled_during_the_turn_of_the_model_is_not_read(
-    model: ModelServer, submit_goal: Goal, worker: WorkerProcess, principal: Principal
+    model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess, principal: Principal
 ) -> None:
     def disable() -> None:
         target = ExecutionTarget.objects.get(name="game")
@@ -101,13 +104,13 @@ def test_a_folder_disabled_during_the_turn_of_the_model_is_not_read(
         change_target(target.id, says, actor="test")
 
     meanwhile(model, disable)
-    assert ended(submit_goal(), worker).status == "succeeded"
+    assert execute_run(submit_goal(), worker).status == "succeeded"
     assert codes(model) == [None, "E_TOOL_DISABLED"]
 
 
 def test_a_run_canceled_at_the_start_of_a_cached_call_does_not_make_it(
     model: ModelServer,
-    submit_goal: Goal,
+    submit_goal: SubmitGoal,
     worker: WorkerProcess,
     principal: Principal,
     monkeypatch: pytest.MonkeyPatch,
@@ -122,14 +125,17 @@ def test_a_run_canceled_at_the_start_of_a_cached_call_does_not_make_it(
 
     monkeypatch.setattr(writer, "write", cancel_first)
     model.script = [Turn("", [read(1), read(2)]), complete()]
-    run = ended(submit_goal(), worker)
+    run = execute_run(submit_goal(), worker)
     told = AuditEntry.objects.filter(resource_id=run.id, action="tool.called").count()
     assert (run.status, told, OpenCall.objects.count()) == ("canceled", 1, 0)
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="told by itself elsewhere")
 def test_a_cached_call_is_recorded_with_the_start_of_its_step(
-    model: ModelServer, submit_goal: Goal, worker: WorkerProcess, monkeypatch: pytest.MonkeyPatch
+    model: ModelServer,
+    submit_goal: SubmitGoal,
+    worker: WorkerProcess,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     begin, alone = start_run_call, list[str]()
 
@@ -139,7 +145,7 @@ def test_a_cached_call_is_recorded_with_the_start_of_its_step(
 
     monkeypatch.setattr("runs.execution.admission.start_run_call", count)
     model.script = [Turn("", [read(1), read(2)]), Turn("", [read(3)]), complete()]
-    run = ended(submit_goal(), worker)
+    run = execute_run(submit_goal(), worker)
     rows = AuditEntry.objects.filter(resource_id=run.id, action__startswith="tool.").order_by("id")
     told = [(row.action, row.metadata["step"]) for row in rows]
     assert (run.status, len(alone), codes(model)) == ("succeeded", 1, [None] * 3)
@@ -151,7 +157,10 @@ def test_a_cached_call_is_recorded_with_the_start_of_its_step(
 
 
 def test_a_step_that_ends_before_its_call_is_made_is_recorded_as_interrupted(
-    model: ModelServer, submit_goal: Goal, worker: WorkerProcess, monkeypatch: pytest.MonkeyPatch
+    model: ModelServer,
+    submit_goal: SubmitGoal,
+    worker: WorkerProcess,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     make, made = StepRun._invoke, list[int]()
 
@@ -163,7 +172,7 @@ def test_a_step_that_ends_before_its_call_is_made_is_recorded_as_interrupted(
 
     monkeypatch.setattr(StepRun, "_invoke", fail_second)
     model.script = [Turn("", [read(1), read(2)]), complete()]
-    assert ended(submit_goal(), worker).status == "succeeded"
+    assert execute_run(submit_goal(), worker).status == "succeeded"
     ends = AuditEntry.objects.filter(action__in=["tool.succeeded", "tool.failed"]).order_by("id")
     assert [row.metadata.get("code") for row in ends] == [None, "interrupted"]
     assert not OpenCall.objects.exists()

@@ -12,8 +12,8 @@ import pytest
 
 from runs.models import Run, RunEvent, RunStep
 from runs.worker.worker import WorkerProcess
-from tests.support.model_server import Asked, ModelServer
-from tests.support.model_turns import Turn, anthropic_stream, complete, openai_stream, write
+from tests.support.model_server import ModelRequest, ModelServer
+from tests.support.model_turns import Turn, anthropic_stream, complete, openai_stream, write_call
 
 pytest_plugins = [
     "tests.support.workspace_fixtures",
@@ -22,7 +22,9 @@ pytest_plugins = [
 ]
 Provider = Literal["openai", "anthropic"]
 TURN = Turn(
-    "I write three files.", [write("a.txt", f"{name} 你好\n", id_=name) for name in "xyz"], piece=30
+    "I write three files.",
+    [write_call("a.txt", f"{name} 你好\n", id_=name) for name in "xyz"],
+    piece=30,
 )
 WHOLE = "x 你好\ny 你好\nz 你好\n"
 SAMPLES = 9  # bytes of the stream, for each provider
@@ -49,12 +51,12 @@ def cuts(provider: Provider) -> list[Turn]:
     return [replace(TURN, cut_at=at, cut_cleanly=bool(n % 2)) for n, at in enumerate(places)]
 
 
-def says(*first: Turn) -> Callable[[Asked], Turn]:
+def says(*first: Turn) -> Callable[[ModelRequest], Turn]:
     """Return a model that replies with these turns, then the whole turn, and completes on the
     results."""
     left = [*first, TURN]
 
-    def answer(asked: Asked) -> Turn:
+    def answer(asked: ModelRequest) -> Turn:
         has_results = "tool_result" in str(asked.body) or "'role': 'tool'" in str(asked.body)
         return complete() if has_results else left.pop(0)
 

@@ -13,7 +13,7 @@ import pytest
 from decisions.errors import InvalidInput
 from runs.models import RunEvent, RunStep
 from runs.worker.worker import WorkerProcess
-from tests.support.agent_goals import READ, SCHEMA, Goal, ended, results
+from tests.support.agent_goals import READ, SCHEMA, SubmitGoal, execute_run, tool_results
 from tests.support.model_server import ModelServer
 from tests.support.model_turns import Call, Turn, complete
 
@@ -26,39 +26,39 @@ HALVES = '{"choices": [{"index": 0, "delta": {"content": "a\\u0000b\\ud800c"}}]}
 
 
 def test_text_that_no_row_can_store_is_stored_as_far_as_possible(
-    model: ModelServer, submit_goal: Goal, worker: WorkerProcess
+    model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess
 ) -> None:
     model.script = [Turn("", [READ], junk=HALVES, says_usage=False), complete()]
-    run = ended(submit_goal(), worker)
+    run = execute_run(submit_goal(), worker)
     assert run.status == "succeeded", run.error
     said = RunStep.objects.get(run_id=run.id, index=0).output["content"]
     assert (said, model.asked[1].body["messages"][2]["content"]) == ("a\ufffdb?c",) * 2
 
 
 def test_an_empty_answer_is_rejected_and_requested_again(
-    model: ModelServer, submit_goal: Goal, worker: WorkerProcess
+    model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess
 ) -> None:
     model.script = [Turn(""), Turn(" \n"), complete("at last")]
-    assert ended(submit_goal(), worker).result["answer"] == "at last"
+    assert execute_run(submit_goal(), worker).result["answer"] == "at last"
     talks = [asked.body["messages"] for asked in model.asked]
     assert [len(talk) for talk in talks] == [2, 3, 4]
     assert all("empty" in talk[-1]["content"] for talk in talks[1:])
 
 
 def test_a_model_that_only_replies_with_empty_turns_ends_at_its_turn_limit(
-    model: ModelServer, submit_goal: Goal, worker: WorkerProcess
+    model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess
 ) -> None:
     model.answer = lambda asked: Turn("")
-    run = ended(submit_goal(maxSteps=4), worker)
+    run = execute_run(submit_goal(maxSteps=4), worker)
     assert (run.status, run.error["details"]["causeCode"]) == ("failed", "BUDGET_EXHAUSTED")
     assert (len(model.asked), run.error["details"]["usage"]["turns"]) == (4, 4)
 
 
 def test_a_megabyte_of_text_is_an_answer_and_its_events_are_marked_truncated(
-    model: ModelServer, submit_goal: Goal, worker: WorkerProcess
+    model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess
 ) -> None:
     model.script = [Turn("y" * 1_200_000, piece=20_000)]
-    run = ended(submit_goal(), worker)
+    run = execute_run(submit_goal(), worker)
     assert run.status == "succeeded", run.error
     assert run.result["answer"].startswith("yyy")
     told = [row.data for row in RunEvent.objects.filter(run_id=run.id, type="chatDelta")]
@@ -67,36 +67,40 @@ def test_a_megabyte_of_text_is_an_answer_and_its_events_are_marked_truncated(
 
 
 def test_of_two_hundred_calls_the_first_are_made_and_the_others_are_rejected(
-    model: ModelServer, submit_goal: Goal, worker: WorkerProcess
+    model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess
 ) -> None:
     calls = [Call("read_result", {"artifactId": "art_x"}, f"c{n}") for n in range(200)]
     model.script = [Turn("", calls, piece=99), complete()]
-    run = ended(submit_goal(), worker)
+    run = execute_run(submit_goal(), worker)
     assert run.status == "succeeded", run.error
     assert run.total_steps == 2 + 64
-    told = [one["error"]["code"] for one in results(model.asked[1])[-4:]]
+    told = [one["error"]["code"] for one in tool_results(model.asked[1])[-4:]]
     assert told == ["SCHEMA_VALIDATION_FAILED"] * 4
-    assert len(results(model.asked[1])) == 200
+    assert len(tool_results(model.asked[1])) == 200
 
 
 def test_a_model_with_a_small_context_gets_shortened_results(
-    model: ModelServer, submit_goal: Goal, worker: WorkerProcess, project: Path, agent_settings: Any
+    model: ModelServer,
+    submit_goal: SubmitGoal,
+    worker: WorkerProcess,
+    project: Path,
+    agent_settings: Any,
 ) -> None:
     agent_settings.LLM = replace(agent_settings.LLM, context_tokens=8000)
     for number in range(6):
         (project / f"{number}.txt").write_text("wörd " * 2500, "utf-8")
     reads = [Call("read_file", {"path": f"{n}.txt"}, f"c{n}") for n in range(6)]
     model.script = [*(Turn("", [read]) for read in reads), complete()]
-    assert ended(submit_goal(tools=["read_file"]), worker).status == "succeeded"
+    assert execute_run(submit_goal(tools=["read_file"]), worker).status == "succeeded"
     sizes = [len(json.dumps(asked.body, ensure_ascii=False).encode()) for asked in model.asked]
     assert max(sizes) < 8000 * 3
-    last = results(model.asked[-1])
+    last = tool_results(model.asked[-1])
     assert (last[-1]["truncated"], "wörd" in last[-1]["result"]["preview"]) == (True, True)
     assert all("artifactId" in one for one in last)
 
 
 def test_a_schema_reference_is_resolved_where_the_model_reads_it(
-    model: ModelServer, submit_goal: Goal, worker: WorkerProcess
+    model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess
 ) -> None:
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -105,7 +109,7 @@ def test_a_schema_reference_is_resolved_where_the_model_reads_it(
         "$defs": {"Room": {"type": "object", "properties": {"next": {"$ref": "#/$defs/Room"}}}},
     }
     model.script = [complete(output={"room": {"next": {}}})]
-    assert ended(submit_goal(options={"outputSchema": schema}), worker).status == "succeeded"
+    assert execute_run(submit_goal(options={"outputSchema": schema}), worker).status == "succeeded"
     (tool,) = [
         one["function"]
         for one in model.asked[0].body["tools"]
@@ -122,11 +126,11 @@ def test_a_schema_reference_is_resolved_where_the_model_reads_it(
 
 
 def test_no_answer_is_repaired_when_the_tokens_are_used_up(
-    model: ModelServer, submit_goal: Goal, worker: WorkerProcess, agent_settings: Any
+    model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess, agent_settings: Any
 ) -> None:
     agent_settings.AGENT_MAX_TOKENS = 50
     model.script = [complete(output={"x": 1}), complete(output={"count": 1})]
-    run = ended(submit_goal(outputSchema=SCHEMA), worker)
+    run = execute_run(submit_goal(outputSchema=SCHEMA), worker)
     details = run.error["details"]
     assert (run.status, details["causeCode"]) == ("failed", "BUDGET_EXHAUSTED")
     assert details["verification"]["missingFields"] == ["count"]
@@ -134,7 +138,7 @@ def test_no_answer_is_repaired_when_the_tokens_are_used_up(
 
 
 @pytest.mark.parametrize("text", [" ", "\n\t"])
-def test_a_blank_goal_is_rejected(submit_goal: Goal, text: str) -> None:
+def test_a_blank_goal_is_rejected(submit_goal: SubmitGoal, text: str) -> None:
     with pytest.raises(InvalidInput, match="goal"):
         submit_goal(text)
 
@@ -151,7 +155,7 @@ def test_a_blank_goal_is_rejected(submit_goal: Goal, text: str) -> None:
     ],
 )
 def test_a_hostile_schema_is_rejected_in_the_inputs_too(
-    submit_goal: Goal, schema: dict[str, Any]
+    submit_goal: SubmitGoal, schema: dict[str, Any]
 ) -> None:
     with pytest.raises(InvalidInput, match="outputSchema"):
         submit_goal(outputSchema=schema)

@@ -11,10 +11,10 @@ from runners.tools import registry
 from runners.tools.registry import get_tool
 from runs.models import Run, RunStep
 from runs.worker.worker import WorkerProcess
-from tests.support.agent_goals import Goal, results
-from tests.support.model_server import Asked, ModelServer
+from tests.support.agent_goals import SubmitGoal, tool_results
+from tests.support.model_server import ModelRequest, ModelServer
 from tests.support.model_turns import Call, Turn, complete
-from tests.support.pages import Answer, PageServer
+from tests.support.pages import PageResponse, PageServer
 from tests.support.template_sites import HEAD
 
 pytest_plugins = [
@@ -39,14 +39,14 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("hurried")
 def test_a_page_that_navigates_to_an_address_without_an_answer_ends_the_run(
-    model: ModelServer, page_server: PageServer, submit_goal: Goal, worker: WorkerProcess
+    model: ModelServer, page_server: PageServer, submit_goal: SubmitGoal, worker: WorkerProcess
 ) -> None:
-    page_server.add("/never-there", Answer(delay=60.0))
+    page_server.add("/never-there", PageResponse(delay=60.0))
     button = f'<button onclick="{LEAVES}">Go</button>'
     url = page_server.add("/page", f"{HEAD}<title>Page</title>{button}")
 
-    def answer(asked: Asked) -> Turn:
-        told = results(asked)
+    def answer(asked: ModelRequest) -> Turn:
+        told = tool_results(asked)
         if not told:
             return Turn("", [Call("task_start", {"url": url})])
         click = {"tabId": told[0]["result"]["tabId"], "xpath": "//button"}
@@ -64,12 +64,12 @@ def test_a_page_that_navigates_to_an_address_without_an_answer_ends_the_run(
 
 
 def test_a_page_with_too_much_text_is_sent_as_a_screenshot_with_a_note(
-    model: ModelServer, page_server: PageServer, submit_goal: Goal, worker: WorkerProcess
+    model: ModelServer, page_server: PageServer, submit_goal: SubmitGoal, worker: WorkerProcess
 ) -> None:
     url = page_server.add("/page", f"{HEAD}<title>Page</title>{ENDLESS}")
 
-    def answer(asked: Asked) -> Turn:
-        told = results(asked)
+    def answer(asked: ModelRequest) -> Turn:
+        told = tool_results(asked)
         return complete() if told else Turn("", [Call("task_start", {"url": url})])
 
     model.answer = answer
@@ -77,7 +77,7 @@ def test_a_page_with_too_much_text_is_sent_as_a_screenshot_with_a_note(
     worker.work()
     run = Run.objects.get(id=run_id)
     assert run.status == "succeeded", run.error
-    (page,) = [one["page"]["result"] for one in results(model.asked[-1])]
+    (page,) = [one["page"]["result"] for one in tool_results(model.asked[-1])]
     assert (page["missing"], "readability" in page) == (["readability"], False)
     assert page["screenshot"]["url"] == url
     assert [one for one in page["warnings"] if "No readability of the page" in one]

@@ -11,8 +11,8 @@ from decisions.identity.principals import Principal
 from runs.models import Run, RunEvent, RunStep, Task
 from runs.worker.worker import WorkerProcess
 from tests.contract.mcp_host import PrincipalTransport, StdioHost, structured
-from tests.support.agent_goals import SCHEMA, Goal, ended, results
-from tests.support.browsing_model import WORD, Browsing, shop
+from tests.support.agent_goals import SCHEMA, SubmitGoal, execute_run, tool_results
+from tests.support.browsing_model import SEARCH_TERM, BrowsingModel, serve_shop
 from tests.support.model_server import ModelServer
 from tests.support.model_turns import Call, Turn, complete
 from tests.support.pages import PageServer
@@ -33,7 +33,7 @@ def test_a_goal_over_several_pages_is_reached_in_a_task(
     worker: WorkerProcess,
     agent_settings: Any,
 ) -> None:
-    model.answer = Browsing(shop(page_server))
+    model.answer = BrowsingModel(serve_shop(page_server))
     body = {"message": "How many chairs are there?", "outputSchema": SCHEMA}
     made = api.post("/api/v1/tasks", json=body)
     assert made.status_code in (201, 202), made.text
@@ -49,20 +49,20 @@ def test_a_goal_over_several_pages_is_reached_in_a_task(
     for earlier, later in (("chatDelta", "toolUsed"), ("toolUsed", "structuredOutput")):
         assert types.index(earlier) < types.index(later)
     assert types.index("structuredOutput") < len(types) - 1 - types[::-1].index("message")
-    assert WORD not in str([one for one in told if one["type"] == "toolUsed"])
+    assert SEARCH_TERM not in str([one for one in told if one["type"] == "toolUsed"])
 
 
 def test_the_model_receives_the_page_after_each_call_that_may_change_it(
-    model: ModelServer, page_server: PageServer, submit_goal: Goal, worker: WorkerProcess
+    model: ModelServer, page_server: PageServer, submit_goal: SubmitGoal, worker: WorkerProcess
 ) -> None:
-    model.answer = Browsing(shop(page_server))
-    run = ended(submit_goal(options={"outputSchema": SCHEMA}), worker)
+    model.answer = BrowsingModel(serve_shop(page_server))
+    run = execute_run(submit_goal(options={"outputSchema": SCHEMA}), worker)
     assert run.status == "succeeded", run.error
-    (opened,) = results(model.asked[1])
+    (opened,) = tool_results(model.asked[1])
     assert opened["page"]["result"]["missing"] == []
     assert "Welcome to the shop" in opened["page"]["result"]["readability"]["markdown"]
     assert opened["page"]["result"]["screenshot"]["artifactId"].startswith("art_")
-    typed, pressed = results(model.asked[-1])[-2:]
+    typed, pressed = tool_results(model.asked[-1])[-2:]
     assert "page" not in typed
     assert pressed["page"]["result"]["screenshot"]["url"].startswith(page_server.url("/results"))
     kinds = list(RunStep.objects.filter(run_id=run.id).order_by("index"))
@@ -70,12 +70,12 @@ def test_the_model_receives_the_page_after_each_call_that_may_change_it(
 
 
 def test_a_closed_tab_is_opened_again_once_and_indexed(
-    model: ModelServer, page_server: PageServer, submit_goal: Goal, worker: WorkerProcess
+    model: ModelServer, page_server: PageServer, submit_goal: SubmitGoal, worker: WorkerProcess
 ) -> None:
-    url = shop(page_server)
+    url = serve_shop(page_server)
 
     def answer(asked: Any) -> Turn:
-        told = results(asked)
+        told = tool_results(asked)
         if not told:
             return Turn("", [Call("task_start", {"url": url}, "open")])
         tab = told[0]["result"]["tabId"]
@@ -90,9 +90,9 @@ def test_a_closed_tab_is_opened_again_once_and_indexed(
         return complete()
 
     model.answer = answer
-    run = ended(submit_goal(), worker)
+    run = execute_run(submit_goal(), worker)
     assert run.status == "succeeded", run.error
-    index = results(model.asked[-1])[-1]
+    index = tool_results(model.asked[-1])[-1]
     assert (index["ok"], index["error"]["code"]) == (False, "TASK_TAB_CLOSED")
     assert index["newTab"]["url"] == url
     assert index["page"]["ok"] is True
@@ -120,7 +120,7 @@ def test_over_mcp_the_same_goal_is_a_run_of_the_template(
     worker: WorkerProcess,
     agent_settings: Any,
 ) -> None:
-    model.answer = Browsing(shop(page_server))
+    model.answer = BrowsingModel(serve_shop(page_server))
     asked = {
         "templateId": "agent_task",
         "inputs": {"goal": "How many chairs are there?"},

@@ -19,10 +19,10 @@ from runs.submission.answer import answer_run
 from runs.submission.resume import resume_settled_runs
 from runs.submission.services import submit_run
 from runs.worker.worker import WorkerProcess
-from tests.support.agent_goals import READ, Goal, ended, events, results
+from tests.support.agent_goals import READ, SubmitGoal, events, execute_run, tool_results
 from tests.support.model_server import ModelServer
-from tests.support.model_turns import Call, Turn, complete, write
-from tests.support.people import say
+from tests.support.model_turns import Call, Turn, complete, write_call
+from tests.support.people import answer_confirmation
 
 pytest_plugins = [
     "tests.support.workspace_fixtures",
@@ -32,34 +32,34 @@ pytest_plugins = [
 
 
 def test_a_question_makes_the_run_wait_for_its_answer(
-    model: ModelServer, submit_goal: Goal, worker: WorkerProcess, principal: Principal
+    model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess, principal: Principal
 ) -> None:
     ask = [Turn("", [Call("ask_followup_question", {"question": f"{word}?"})]) for word in "AB"]
     model.script = [*ask, complete()]
-    run = ended(submit_goal(), worker)
+    run = execute_run(submit_goal(), worker)
     assert (run.status, run.lease_owner) == ("running", None)
     assert run.waiting_for["type"] == "answer"
     assert run.waiting_for["question"] == "A?"
     answer_run(principal=principal, run_id=run.id, answer="blue")
-    run = ended(run.id, worker)
+    run = execute_run(run.id, worker)
     assert run.waiting_for["question"] == "B?"
     answer_run(principal=principal, run_id=run.id, answer="red")
-    assert ended(run.id, worker).status == "succeeded"
-    assert [one["result"]["answer"] for one in results(model.asked[2])] == ["blue", "red"]
+    assert execute_run(run.id, worker).status == "succeeded"
+    assert [one["result"]["answer"] for one in tool_results(model.asked[2])] == ["blue", "red"]
     phases = [one["phase"] for one in events(run.id, "toolUsed")]
     assert phases == ["start", "end", "start", "end"]
 
 
 def test_a_question_without_an_answer_in_time_is_reported_to_the_model(
-    model: ModelServer, submit_goal: Goal, worker: WorkerProcess, agent_settings: Any
+    model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess, agent_settings: Any
 ) -> None:
     agent_settings.CONFIRM_TTL_S = -1
     model.script = [Turn("", [Call("ask_followup_question", {"question": "A?"})]), complete()]
     run_id = submit_goal()
-    assert ended(run_id, worker).waiting_for is not None
+    assert execute_run(run_id, worker).waiting_for is not None
     assert resume_settled_runs() == 1
-    assert ended(run_id, worker).status == "succeeded"
-    assert results(model.asked[1])[0]["error"]["code"] == "NO_ANSWER"
+    assert execute_run(run_id, worker).status == "succeeded"
+    assert tool_results(model.asked[1])[0]["error"]["code"] == "NO_ANSWER"
     end = events(run_id, "toolUsed")[-1]
     assert (end["phase"], end["ok"], end["errorCode"]) == ("end", False, "NO_ANSWER")
 
@@ -67,7 +67,7 @@ def test_a_question_without_an_answer_in_time_is_reported_to_the_model(
 @pytest.mark.parametrize(("said", "ok"), [(confirm, True), (refuse, False)])
 def test_a_call_that_needs_confirmation_makes_the_run_wait(
     model: ModelServer,
-    submit_goal: Goal,
+    submit_goal: SubmitGoal,
     worker: WorkerProcess,
     project: Path,
     agent_settings: Any,
@@ -77,38 +77,38 @@ def test_a_call_that_needs_confirmation_makes_the_run_wait(
     policy = replace(agent_settings.WORKSPACE_POLICY, write_requires_diff=False)
     agent_settings.WORKSPACE_POLICY = policy
     create_rule(RuleFields("confirm", tool="write_to_file"), actor="t")
-    model.script = [Turn("", [READ, write("a.txt", "x\n")]), complete()]
-    run = ended(submit_goal(), worker)
+    model.script = [Turn("", [READ, write_call("a.txt", "x\n")]), complete()]
+    run = execute_run(submit_goal(), worker)
     assert run.waiting_for["type"] == "confirmation"
     assert not (project / "a.txt").exists()
-    say(run, said)
-    assert ended(run.id, worker).status == "succeeded"
-    assert [one["ok"] for one in results(model.asked[1])] == [True, ok]
+    answer_confirmation(run, said)
+    assert execute_run(run.id, worker).status == "succeeded"
+    assert [one["ok"] for one in tool_results(model.asked[1])] == [True, ok]
     assert (project / "a.txt").exists() == ok
 
 
 def test_a_denied_call_is_reported_to_the_model(
-    model: ModelServer, submit_goal: Goal, worker: WorkerProcess
+    model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess
 ) -> None:
     create_rule(RuleFields("deny", tool="read_file"), actor="t")
     model.script = [Turn("", [READ]), complete()]
-    run = ended(submit_goal(), worker)
+    run = execute_run(submit_goal(), worker)
     assert run.status == "succeeded"
-    assert results(model.asked[1])[0]["error"]["code"] == "POLICY_DENIED"
+    assert tool_results(model.asked[1])[0]["error"]["code"] == "POLICY_DENIED"
     assert AuditEntry.objects.filter(action="policy.denied", resource_id=run.id).exists()
 
 
 def test_only_requested_tools_are_offered_and_called(
-    model: ModelServer, submit_goal: Goal, worker: WorkerProcess
+    model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess
 ) -> None:
     model.script = [Turn("", [READ]), complete()]
-    ended(submit_goal(tools=["list_files"]), worker)
+    execute_run(submit_goal(tools=["list_files"]), worker)
     own = {"ask_followup_question", "attempt_completion", "read_result"}
     assert set(model.asked[0].tools) == {"list_files"} | own
-    assert results(model.asked[1])[0]["ok"] is False
+    assert tool_results(model.asked[1])[0]["ok"] is False
 
 
-def test_a_tool_that_the_agent_cannot_have_is_rejected_at_submit(submit_goal: Goal) -> None:
+def test_a_tool_that_the_agent_cannot_have_is_rejected_at_submit(submit_goal: SubmitGoal) -> None:
     with pytest.raises(InvalidInput, match=r"inputs\.tools"):
         submit_goal(tools=["browser_action"])
 
@@ -121,7 +121,7 @@ def test_a_caller_with_read_scope_has_an_agent_with_read_tools_only(
     agent_settings: Any,
 ) -> None:
     caller = replace(principal, scopes=frozenset({"runs:write", "tools:read"}))
-    model.script = [Turn("", [write("a.txt", "x")]), complete()]
+    model.script = [Turn("", [write_call("a.txt", "x")]), complete()]
     submit_run(
         principal=caller, template_id="agent_task", inputs={"goal": "x"}, options={"mode": "async"}
     )
@@ -132,7 +132,7 @@ def test_a_caller_with_read_scope_has_an_agent_with_read_tools_only(
 
 @pytest.mark.parametrize("tool", ["execute_command", "browser_action"])
 def test_developer_tools_are_not_offered_to_the_agent_even_in_developer_mode(
-    submit_goal: Goal, agent_settings: Any, tool: str
+    submit_goal: SubmitGoal, agent_settings: Any, tool: str
 ) -> None:
     policy = replace(agent_settings.WORKSPACE_POLICY, developer=True)
     agent_settings.WORKSPACE_POLICY = policy

@@ -18,12 +18,12 @@ from runs.models import RunStep
 from runs.submission.services import submit_run
 from runs.worker.worker import WorkerProcess
 from tests.services import free_port
-from tests.support.agent_goals import Goal, ended, events, results
-from tests.support.agent_runners import BASH, MakeTarget, heard, offered
-from tests.support.model_server import Asked, ModelServer
+from tests.support.agent_goals import SubmitGoal, events, execute_run, tool_results
+from tests.support.agent_runners import BASH, MakeTarget, offered_tools, received_calls
+from tests.support.model_server import ModelRequest, ModelServer
 from tests.support.model_turns import Call, Turn, complete
-from tests.support.people import say
-from tests.support.stub_runner import StubRunner, saying, stub_runner
+from tests.support.people import answer_confirmation
+from tests.support.stub_runner import StubRunner, responding_with, stub_runner
 
 pytest_plugins = [
     "tests.support.workspace_fixtures",
@@ -44,18 +44,18 @@ def rows(action: str) -> list[dict[str, Any]]:
 
 def test_a_call_reaches_the_runner_once_and_is_recorded_everywhere(
     model: ModelServer,
-    submit_goal: Goal,
+    submit_goal: SubmitGoal,
     worker: WorkerProcess,
     make_target: MakeTarget,
     runner: StubRunner,
 ) -> None:
     target = make_target(runner.url, BASH, allow=("bash.exec",))
     model.script = [Turn("", [HELLO]), complete()]
-    run = ended(submit_goal(), worker)
+    run = execute_run(submit_goal(), worker)
     assert run.status == "succeeded", run.error
-    assert heard(runner) == [{"name": "bash.exec", "args": {"cmd": "printf hello"}}]
+    assert received_calls(runner) == [{"name": "bash.exec", "args": {"cmd": "printf hello"}}]
     assert runner.asked[0].json["ctx"]["runId"] == run.id
-    assert results(model.asked[1])[0]["result"] == "hello"
+    assert tool_results(model.asked[1])[0]["result"] == "hello"
     assert "".join(one["delta"] for one in events(run.id, "tool.update")) == "hello"
     for one in events(run.id, "toolUsed"):
         assert (one["tool"], one["targetId"]) == ("bash_exec", target.id)
@@ -67,15 +67,15 @@ def test_a_call_reaches_the_runner_once_and_is_recorded_everywhere(
 
 def test_the_model_receives_its_name_schema_and_runner(
     model: ModelServer,
-    submit_goal: Goal,
+    submit_goal: SubmitGoal,
     worker: WorkerProcess,
     make_target: MakeTarget,
     runner: StubRunner,
 ) -> None:
     target = make_target(runner.url, BASH, name="builder")
     model.script = [complete()]
-    run = ended(submit_goal(), worker)
-    told = offered(model.asked[0])["bash_exec"]
+    run = execute_run(submit_goal(), worker)
+    told = offered_tools(model.asked[0])["bash_exec"]
     assert told["parameters"] == BASH["inputSchema"]
     assert "Run a command line. Executed by the runner builder" in told["description"]
     assert "A person has to confirm it" in told["description"]
@@ -84,45 +84,45 @@ def test_the_model_receives_its_name_schema_and_runner(
 
 def test_a_denied_tool_is_not_offered_and_a_call_of_it_is_denied(
     model: ModelServer,
-    submit_goal: Goal,
+    submit_goal: SubmitGoal,
     worker: WorkerProcess,
     make_target: MakeTarget,
     runner: StubRunner,
 ) -> None:
     make_target(runner.url, BASH, {"name": "deploy"}, allow=("bash.exec",))
     model.script = [Turn("", [Call("deploy", {}, "d")]), complete()]
-    run = ended(submit_goal(), worker)
+    run = execute_run(submit_goal(), worker)
     assert run.status == "succeeded"
     assert "bash_exec" in model.asked[0].tools
     assert "deploy" not in model.asked[0].tools
-    assert results(model.asked[1])[0]["error"]["code"] == "POLICY_DENIED"
+    assert tool_results(model.asked[1])[0]["error"]["code"] == "POLICY_DENIED"
     assert [row["tool"] for row in rows("policy.denied")] == ["deploy"]
     assert runner.asked == []
 
 
 def test_a_tool_that_is_denied_during_the_run_is_no_longer_offered(
     model: ModelServer,
-    submit_goal: Goal,
+    submit_goal: SubmitGoal,
     worker: WorkerProcess,
     make_target: MakeTarget,
     runner: StubRunner,
 ) -> None:
     make_target(runner.url, BASH)
     model.script = [Turn("", [HELLO]), complete()]
-    run = ended(submit_goal(), worker)
+    run = execute_run(submit_goal(), worker)
     assert run.waiting_for["type"] == "confirmation"
     create_rule(RuleFields("deny", tool="bash.exec"), actor="t")
-    say(run, confirm)
-    ended(run.id, worker)
+    answer_confirmation(run, confirm)
+    execute_run(run.id, worker)
     assert ["bash_exec" in asked.tools for asked in model.asked] == [True, False]
-    assert results(model.asked[1])[0]["error"]["code"] == "POLICY_DENIED"
+    assert tool_results(model.asked[1])[0]["error"]["code"] == "POLICY_DENIED"
     assert runner.asked == []
 
 
 @pytest.mark.parametrize(("said", "times"), [(confirm, 1), (refuse, 0)])
 def test_a_call_that_needs_confirmation_waits_for_a_person(
     model: ModelServer,
-    submit_goal: Goal,
+    submit_goal: SubmitGoal,
     worker: WorkerProcess,
     make_target: MakeTarget,
     runner: StubRunner,
@@ -131,23 +131,23 @@ def test_a_call_that_needs_confirmation_waits_for_a_person(
 ) -> None:
     make_target(runner.url, BASH)  # of high risk: without a rule it needs confirmation
     model.script = [Turn("", [HELLO]), complete()]
-    run = ended(submit_goal(), worker)
+    run = execute_run(submit_goal(), worker)
     assert (run.status, run.waiting_for["type"]) == ("running", "confirmation")
     assert runner.asked == []
-    say(run, said)
-    assert ended(run.id, worker).status == "succeeded"
+    answer_confirmation(run, said)
+    assert execute_run(run.id, worker).status == "succeeded"
     assert len(runner.asked) == times
-    assert results(model.asked[1])[0]["ok"] is bool(times)
+    assert tool_results(model.asked[1])[0]["ok"] is bool(times)
 
 
 def test_of_two_runners_with_the_same_tool_the_model_chooses_one(
     model: ModelServer,
-    submit_goal: Goal,
+    submit_goal: SubmitGoal,
     worker: WorkerProcess,
     make_target: MakeTarget,
     runner: StubRunner,
 ) -> None:
-    with stub_runner(saying({"ok": True, "output": "there"})) as second:
+    with stub_runner(responding_with({"ok": True, "output": "there"})) as second:
         first = make_target(runner.url, BASH, allow=("bash.exec",), name="one")
         other = make_target(second.url, BASH, allow=("bash.exec",), name="two")
         chosen = {"cmd": "x", "continuityTarget": other.id}
@@ -155,19 +155,19 @@ def test_of_two_runners_with_the_same_tool_the_model_chooses_one(
             Turn("", [Call("bash_exec", {"cmd": "x"}, "a"), Call("bash_exec", chosen, "b")]),
             complete(),
         ]
-        assert ended(submit_goal(), worker).status == "succeeded"
-        choice = offered(model.asked[0])["bash_exec"]["parameters"]["properties"]
+        assert execute_run(submit_goal(), worker).status == "succeeded"
+        choice = offered_tools(model.asked[0])["bash_exec"]["parameters"]["properties"]
         assert set(choice["continuityTarget"]["enum"]) == {first.id, other.id}
-        none, there = results(model.asked[1])
+        none, there = tool_results(model.asked[1])
         assert first.id in none["error"]["message"]
         assert there["result"] == "there"
-        assert heard(second) == [{"name": "bash.exec", "args": {"cmd": "x"}}]
+        assert received_calls(second) == [{"name": "bash.exec", "args": {"cmd": "x"}}]
     assert runner.asked == []
 
 
 def test_a_runner_added_after_submit_is_not_offered_to_the_run(
     model: ModelServer,
-    submit_goal: Goal,
+    submit_goal: SubmitGoal,
     worker: WorkerProcess,
     make_target: MakeTarget,
     runner: StubRunner,
@@ -175,15 +175,15 @@ def test_a_runner_added_after_submit_is_not_offered_to_the_run(
     run_id = submit_goal()
     make_target(runner.url, BASH, allow=("bash.exec",))
     model.script = [Turn("", [HELLO]), complete()]
-    ended(run_id, worker)
+    execute_run(run_id, worker)
     assert "bash_exec" not in model.asked[0].tools
-    assert "there is no tool" in results(model.asked[1])[0]["error"]["message"]
+    assert "there is no tool" in tool_results(model.asked[1])[0]["error"]["message"]
     assert runner.asked == []
 
 
 def test_an_unreachable_runner_is_reported_as_unreachable(
     model: ModelServer,
-    submit_goal: Goal,
+    submit_goal: SubmitGoal,
     worker: WorkerProcess,
     make_target: MakeTarget,
     runner: StubRunner,
@@ -192,9 +192,9 @@ def test_an_unreachable_runner_is_reported_as_unreachable(
     model.script = [Turn("", [HELLO]), complete()]
     run_id = submit_goal()
     delete_target(target.id, actor="test")
-    assert ended(run_id, worker).status == "succeeded"
+    assert execute_run(run_id, worker).status == "succeeded"
     assert "bash_exec" not in model.asked[0].tools
-    error = results(model.asked[1])[0]["error"]
+    error = tool_results(model.asked[1])[0]["error"]
     assert error["code"] == "TARGET_NOT_FOUND"
     assert target.id in error["message"]
     assert runner.asked == []
@@ -203,7 +203,7 @@ def test_an_unreachable_runner_is_reported_as_unreachable(
 @pytest.mark.parametrize("own", ["read_file", "ask_followup_question", "browser_click"])
 def test_a_tool_of_a_runner_with_the_name_of_a_local_tool_is_kept_apart_from_it(
     model: ModelServer,
-    submit_goal: Goal,
+    submit_goal: SubmitGoal,
     worker: WorkerProcess,
     make_target: MakeTarget,
     runner: StubRunner,
@@ -211,24 +211,24 @@ def test_a_tool_of_a_runner_with_the_name_of_a_local_tool_is_kept_apart_from_it(
 ) -> None:
     make_target(runner.url, {"name": own}, allow=("*",))
 
-    def answer(asked: Asked) -> Turn:
+    def answer(asked: ModelRequest) -> Turn:
         (theirs,) = [name for name in asked.tools if name.startswith(f"{own}_")]
         calls = [Call(theirs, {"tabId": 1, "question": "?"}, "t"), Call("read_file", READ, "o")]
         return Turn("", calls) if len(model.asked) == 1 else complete()
 
     model.answer = answer
-    run = ended(submit_goal(), worker)
+    run = execute_run(submit_goal(), worker)
     assert (run.status, run.waiting_for) == ("succeeded", None)
-    theirs, ours = results(model.asked[1])
+    theirs, ours = tool_results(model.asked[1])
     assert theirs["result"] == "hello"
     assert "changeBg" in str(ours["result"])
-    assert [one["name"] for one in heard(runner)] == [own]
+    assert [one["name"] for one in received_calls(runner)] == [own]
 
 
 @pytest.mark.parametrize("is_ours_too", [True, False])
 def test_the_local_tool_is_the_fallback_only_where_the_agent_has_it(
     model: ModelServer,
-    submit_goal: Goal,
+    submit_goal: SubmitGoal,
     worker: WorkerProcess,
     make_target: MakeTarget,
     project: Path,
@@ -241,14 +241,14 @@ def test_the_local_tool_is_the_fallback_only_where_the_agent_has_it(
         config={"onUnreachable": "fallback_local"},
     )
 
-    def answer(asked: Asked) -> Turn:
+    def answer(asked: ModelRequest) -> Turn:
         (theirs,) = [name for name in asked.tools if name.startswith("read_file_")]
         return Turn("", [Call(theirs, READ, "t")]) if len(model.asked) == 1 else complete()
 
     model.answer = answer
     ours = ["read_file"] if is_ours_too else []
-    run = ended(submit_goal(tools=[f"read_file@{target.id}", *ours]), worker)
-    told = results(model.asked[1])[0]
+    run = execute_run(submit_goal(tools=[f"read_file@{target.id}", *ours]), worker)
+    told = tool_results(model.asked[1])[0]
     assert ("changeBg" in str(told.get("result"))) is is_ours_too
     assert len(rows("tool.fell_back")) == len(events(run.id, "tool.fell_back")) == int(is_ours_too)
     if not is_ours_too:

@@ -14,11 +14,11 @@ from decisions.identity.principals import local_principal
 from runs.models import Run, RunStep, Task
 from runs.submission.answer import answer_run
 from runs.worker.worker import WorkerProcess
-from tests.support.agent_goals import results
-from tests.support.browsing_model import shop
+from tests.support.agent_goals import tool_results
+from tests.support.browsing_model import serve_shop
 from tests.support.model_server import ModelServer
 from tests.support.model_turns import Call, Turn, complete
-from tests.support.pages import Answer, PageServer
+from tests.support.pages import PageResponse, PageServer
 from tests.support.template_sites import HEAD
 
 pytest_plugins = [
@@ -59,10 +59,10 @@ def test_a_page_that_a_person_returns_is_indexed_again(
     agent_settings: Any,
     post: Post,
 ) -> None:
-    url = shop(page_server)
+    url = serve_shop(page_server)
 
     def answer(asked: Any) -> Turn:
-        told = results(asked)
+        told = tool_results(asked)
         if not told:
             return Turn("", [Call("task_start", {"url": url}, "open")])
         if len(told) == 1:
@@ -78,7 +78,7 @@ def test_a_page_that_a_person_returns_is_indexed_again(
     post("resume")
     worker.work()
     assert Run.objects.get().status == "succeeded", Run.objects.get().error
-    opened, index, click = results(model.asked[-1])
+    opened, index, click = tool_results(model.asked[-1])
     codes = [one.get("error", {}).get("code") for one in (index, click)]
     assert codes == ["PERSON_HAD_PAGE", "PERSON_HAD_PAGE"]
     assert click["page"]["result"]["screenshot"]["url"] == url
@@ -93,10 +93,10 @@ def test_a_page_returned_before_the_next_call_is_indexed_again_too(
     agent_settings: Any,
     post: Post,
 ) -> None:
-    url = shop(page_server)
+    url = serve_shop(page_server)
 
     def answer(asked: Any) -> Turn:
-        told = results(asked)
+        told = tool_results(asked)
         if not told:
             return Turn("", [Call("task_start", {"url": url}, "open")])
         tab = told[0]["result"]["tabId"]
@@ -110,7 +110,7 @@ def test_a_page_returned_before_the_next_call_is_indexed_again_too(
     api.post("/api/v1/tasks", json={"message": "Look."})
     worker.work()
     assert Run.objects.get().status == "succeeded", Run.objects.get().error
-    told = results(model.asked[-1])
+    told = tool_results(model.asked[-1])
     codes = [one.get("error", {}).get("code") for one in told]
     assert codes == [None, "PERSON_HAD_PAGE", "PERSON_HAD_PAGE", None, None]
     assert [RunStep.objects.filter(name="page").count(), "page" in told[2]] == [3, True]
@@ -126,7 +126,7 @@ def test_a_page_taken_over_while_another_call_waited_is_indexed_before_the_next_
     post: Post,
     project: Path,
 ) -> None:
-    url = shop(page_server)
+    url = serve_shop(page_server)
     opened = Turn("", [Call("task_start", {"url": url}, "open")])
     ask = Call("ask_followup_question", {"question": "Which?"})
     model.script = [opened, Turn("", [ask, READ]), complete()]
@@ -140,7 +140,7 @@ def test_a_page_taken_over_while_another_call_waited_is_indexed_before_the_next_
     post("resume")
     worker.work()
     assert Run.objects.get().status == "succeeded", Run.objects.get().error
-    _, asked, read = results(model.asked[-1])
+    _, asked, read = tool_results(model.asked[-1])
     assert (asked["result"]["answer"], "page" in asked) == ("red", False)
     assert (read["ok"], read["page"]["result"]["screenshot"]["url"]) == (True, url)
 
@@ -151,16 +151,16 @@ def clicking(model: ModelServer, page_server: PageServer) -> Callable[[Callable[
     once."""
 
     def make(meanwhile: Callable[[], None]) -> None:
-        def hit(query: str) -> Answer:
+        def hit(query: str) -> PageResponse:
             meanwhile()
-            return Answer(b"done")
+            return PageResponse(b"done")
 
         page_server.add("/hit", hit)
         ask = "const ask = new XMLHttpRequest(); ask.open('GET', '/hit', false); ask.send()"
         url = page_server.add("/page", f'{HEAD}<title>P</title><button onclick="{ask}">Go</button>')
 
         def answer(asked: Any) -> Turn:
-            told = results(asked)
+            told = tool_results(asked)
             if not told:
                 return Turn("", [Call("task_start", {"url": url}, "open")])
             tab = {"tabId": told[0]["result"]["tabId"]}
@@ -191,7 +191,7 @@ def test_a_click_in_flight_ends_and_is_not_repeated(
     post("resume")
     worker.work()
     assert Run.objects.get().status == "succeeded", Run.objects.get().error
-    _, click, scan = results(model.asked[-1])
+    _, click, scan = tool_results(model.asked[-1])
     assert (click["ok"], scan["error"]["code"]) == (True, "PERSON_HAD_PAGE")
     assert (scan["page"]["ok"], page_server.hits["/hit"]) == (True, 1)
 

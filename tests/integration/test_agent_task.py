@@ -14,9 +14,9 @@ from runs.models import Run, RunEvent, RunStep
 from runs.submission.services import cancel_run, retry_run
 from runs.worker.worker import WorkerProcess
 from tests.integration.racing import at_once
-from tests.support.agent_goals import READ, SCHEMA, Goal, ended, events, results
-from tests.support.model_server import Asked, ModelServer
-from tests.support.model_turns import Call, Turn, complete, write
+from tests.support.agent_goals import READ, SCHEMA, SubmitGoal, events, execute_run, tool_results
+from tests.support.model_server import ModelRequest, ModelServer
+from tests.support.model_turns import Call, Turn, complete, write_call
 
 pytest_plugins = [
     "tests.support.workspace_fixtures",
@@ -26,33 +26,33 @@ pytest_plugins = [
 
 
 def test_a_goal_is_reached_in_turns_and_calls(
-    model: ModelServer, submit_goal: Goal, worker: WorkerProcess
+    model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess
 ) -> None:
     model.script = [Turn("I look.", [READ]), complete("It has one line.")]
     run_id = submit_goal("How many lines has the start?", context="It is a game.")
-    run = ended(run_id, worker)
+    run = execute_run(run_id, worker)
     assert run.status == "succeeded", run.error
     assert run.result["answer"] == "It has one line."
     assert run.result["verification"]["pass"] is True
     assert (run.total_steps, run.done_steps) == (3, 3)
-    (read,) = results(model.asked[1])
+    (read,) = tool_results(model.asked[1])
     assert (read["toolCallId"], read["name"], read["ok"]) == ("r1", "read_file", True)
     assert "changeBg" in str(read["result"])
 
 
 def test_text_alone_is_an_answer(
-    model: ModelServer, submit_goal: Goal, worker: WorkerProcess
+    model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess
 ) -> None:
     model.script = [Turn("Four.")]
-    run = ended(submit_goal("What is two and two?"), worker)
+    run = execute_run(submit_goal("What is two and two?"), worker)
     assert (run.status, run.result["answer"]) == ("succeeded", "Four.")
 
 
 def test_usage_and_cost_are_summed(
-    model: ModelServer, submit_goal: Goal, worker: WorkerProcess
+    model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess
 ) -> None:
     model.script = [Turn("", [READ], tokens=(1000, 10)), replace(complete(), tokens=(2000, 20))]
-    run = ended(submit_goal(), worker)
+    run = execute_run(submit_goal(), worker)
     usage = run.result["usage"]
     assert (usage["turns"], usage["inputTokens"], usage["outputTokens"]) == (2, 3000, 30)
     assert usage["costUsd"] == pytest.approx(0.00306)
@@ -61,11 +61,11 @@ def test_usage_and_cost_are_summed(
 
 
 def test_its_events_contain_text_tools_and_the_answer(
-    model: ModelServer, submit_goal: Goal, worker: WorkerProcess
+    model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess
 ) -> None:
     model.script = [Turn("I look at it now.", [READ]), complete("ok", output={"count": 1})]
     run_id = submit_goal(options={"outputSchema": SCHEMA})
-    assert ended(run_id, worker).status == "succeeded"
+    assert execute_run(run_id, worker).status == "succeeded"
     told = events(run_id, "chatDelta")
     assert "".join(one["content"] for one in told if one["step"] == 0) == "I look at it now."
     assert told[-1]["finished"] is True
@@ -80,21 +80,21 @@ def test_its_events_contain_text_tools_and_the_answer(
 
 
 def test_without_a_model_a_run_is_accepted_and_ends_with_a_clear_error(
-    submit_goal: Goal, worker: WorkerProcess, agent_settings: Any
+    submit_goal: SubmitGoal, worker: WorkerProcess, agent_settings: Any
 ) -> None:
     agent_settings.LLM = replace(agent_settings.LLM, model="")
-    run = ended(submit_goal(), worker)
+    run = execute_run(submit_goal(), worker)
     assert (run.status, run.error["errorCode"]) == ("failed", "EXECUTION_ERROR")
     assert run.error["details"]["causeCode"] == "MODEL_UNAVAILABLE"
     assert "CONTINUITY_LLM_MODEL" in run.error["message"] + run.error["recovery"]
 
 
 def test_a_model_whose_stream_is_cut_twice_ends_the_run(
-    model: ModelServer, submit_goal: Goal, worker: WorkerProcess
+    model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess
 ) -> None:
     model.script = [Turn("", [READ], cut_at=400)] * 2
     run_id = submit_goal()
-    run = ended(run_id, worker)
+    run = execute_run(run_id, worker)
     assert (run.status, run.error["errorCode"]) == ("failed", "STEP_EXECUTION_FAILED")
     assert run.error["details"]["causeCode"] == "LLM_STREAM_FAILED"
     assert events(run_id, "toolUsed") == []
@@ -102,11 +102,11 @@ def test_a_model_whose_stream_is_cut_twice_ends_the_run(
 
 
 def test_a_cut_answer_is_requested_again_and_readers_are_informed(
-    model: ModelServer, submit_goal: Goal, worker: WorkerProcess
+    model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess
 ) -> None:
     model.script = [Turn("Half of it", cut_at=500), Turn("All of it.")]
     run_id = submit_goal()
-    assert ended(run_id, worker).result["answer"] == "All of it."
+    assert execute_run(run_id, worker).result["answer"] == "All of it."
     assert any(one.get("restarted") for one in events(run_id, "chatDelta"))
 
 
@@ -126,80 +126,84 @@ def test_a_cut_answer_is_requested_again_and_readers_are_informed(
     ],
 )
 def test_an_invalid_call_is_reported_to_the_model_and_not_made(
-    model: ModelServer, submit_goal: Goal, worker: WorkerProcess, call: Call, told: str
+    model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess, call: Call, told: str
 ) -> None:
     model.script = [Turn("", [call]), complete()]
-    run = ended(submit_goal(), worker)
+    run = execute_run(submit_goal(), worker)
     assert run.status == "succeeded", run.error
-    (result,) = results(model.asked[1])
+    (result,) = tool_results(model.asked[1])
     assert (result["ok"], result["toolCallId"]) == (False, "x")
     assert told in result["error"]["message"]
     assert run.total_steps == 2
 
 
 def test_of_two_calls_with_one_id_one_is_made(
-    model: ModelServer, submit_goal: Goal, worker: WorkerProcess, project: Path, agent_settings: Any
+    model: ModelServer,
+    submit_goal: SubmitGoal,
+    worker: WorkerProcess,
+    project: Path,
+    agent_settings: Any,
 ) -> None:
     policy = replace(agent_settings.WORKSPACE_POLICY, write_requires_diff=False)
     agent_settings.WORKSPACE_POLICY = policy
-    model.script = [Turn("", [write("a.txt", "x\n"), write("a.txt", "x\n")]), complete()]
-    assert ended(submit_goal(), worker).status == "succeeded"
-    assert [one["ok"] for one in results(model.asked[1])] == [True, False]
+    model.script = [Turn("", [write_call("a.txt", "x\n"), write_call("a.txt", "x\n")]), complete()]
+    assert execute_run(submit_goal(), worker).status == "succeeded"
+    assert [one["ok"] for one in tool_results(model.asked[1])] == [True, False]
     assert (project / "a.txt").read_text() == "x\n"
 
 
 def test_a_completion_beside_other_calls_waits_for_their_results(
-    model: ModelServer, submit_goal: Goal, worker: WorkerProcess
+    model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess
 ) -> None:
     model.script = [
         Turn("", [READ, Call("attempt_completion", {"result": "too early"}, "c")]),
         complete("now"),
     ]
-    assert ended(submit_goal(), worker).result["answer"] == "now"
-    read, early = results(model.asked[1])
+    assert execute_run(submit_goal(), worker).result["answer"] == "now"
+    read, early = tool_results(model.asked[1])
     assert (read["ok"], early["ok"]) == (True, False)
     assert "alone" in early["error"]["message"]
 
 
 def test_a_failed_call_is_an_answer_to_the_model(
-    model: ModelServer, submit_goal: Goal, worker: WorkerProcess
+    model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess
 ) -> None:
     model.script = [Turn("", [Call("read_file", {"path": "../secret"})]), complete()]
-    run = ended(submit_goal(), worker)
+    run = execute_run(submit_goal(), worker)
     assert run.status == "succeeded"
-    (result,) = results(model.asked[1])
+    (result,) = tool_results(model.asked[1])
     assert (result["ok"], result["error"]["code"]) == (False, "E_DENY_PATH")
 
 
 def test_a_long_result_is_shown_in_part_and_read_in_chunks(
-    model: ModelServer, submit_goal: Goal, worker: WorkerProcess, project: Path
+    model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess, project: Path
 ) -> None:
     (project / "long.txt").write_text("".join(f"line {n}\n" for n in range(8000)), "utf-8")
 
-    def answer(asked: Asked) -> Turn:
+    def answer(asked: ModelRequest) -> Turn:
         if len(model.asked) == 1:
             return Turn("", [Call("read_file", {"path": "long.txt"})])
         if len(model.asked) == 2:
-            kept = results(asked)[0]
+            kept = tool_results(asked)[0]
             return Turn(
                 "", [Call("read_result", {"artifactId": kept["artifactId"], "offset": 20_000})]
             )
         return complete()
 
     model.answer = answer
-    run = ended(submit_goal(), worker)
+    run = execute_run(submit_goal(), worker)
     assert run.status == "succeeded", run.error
-    shown, more = results(model.asked[2])
+    shown, more = tool_results(model.asked[2])
     assert (shown["truncated"], more["ok"], more["result"]["offset"]) == (True, True, 20_000)
     assert len(json.dumps(shown)) < 8000
     assert "line 2" in more["result"]["data"]
 
 
 def test_a_stored_result_of_another_run_is_not_read(
-    model: ModelServer, submit_goal: Goal, worker: WorkerProcess
+    model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess
 ) -> None:
     model.script = [Turn("first")]
-    first = ended(submit_goal(), worker)
+    first = execute_run(submit_goal(), worker)
     kept = (
         first.result
         and RunEvent.objects.filter(run_id=first.id, type="artifact.created")
@@ -207,13 +211,13 @@ def test_a_stored_result_of_another_run_is_not_read(
         .data["artifactId"]
     )
     model.script = [Turn("", [Call("read_result", {"artifactId": kept})]), complete()]
-    ended(submit_goal(), worker)
-    (result,) = results(model.asked[-1])
+    execute_run(submit_goal(), worker)
+    (result,) = tool_results(model.asked[-1])
     assert (result["ok"], result["error"]["code"]) == (False, "ARTIFACT_NOT_FOUND")
 
 
 def test_a_cancel_closes_the_connection_to_the_model(
-    model: ModelServer, submit_goal: Goal, worker: WorkerProcess, principal: Principal
+    model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess, principal: Principal
 ) -> None:
     model.script = [Turn("abc", stall_at=10)]
     run_id = submit_goal()
@@ -228,24 +232,24 @@ def test_a_cancel_closes_the_connection_to_the_model(
 
 
 def test_a_retry_continues_after_the_complete_turns(
-    model: ModelServer, submit_goal: Goal, worker: WorkerProcess, principal: Principal
+    model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess, principal: Principal
 ) -> None:
     model.script = [Turn("I look.", [READ]), Turn(status=400)]
-    first = ended(submit_goal(), worker)
+    first = execute_run(submit_goal(), worker)
     assert first.status == "failed"
     model.script = [complete("now")]
-    again = ended(retry_run(principal=principal, run_id=first.id).run_id, worker)
+    again = execute_run(retry_run(principal=principal, run_id=first.id).run_id, worker)
     assert (again.status, again.result["answer"]) == ("succeeded", "now")
     assert (again.total_steps, again.done_steps) == (3, 3)
-    assert [one["ok"] for one in results(model.asked[-1])] == [True]
+    assert [one["ok"] for one in tool_results(model.asked[-1])] == [True]
 
 
 def test_the_key_is_nowhere_but_in_the_request(
-    model: ModelServer, submit_goal: Goal, worker: WorkerProcess, agent_settings: Any
+    model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess, agent_settings: Any
 ) -> None:
     key = agent_settings.LLM.api_key
     model.script = [Turn("", [READ]), Turn(status=401, body=f'{{"error": {{"message": "{key}"}}}}')]
-    run = ended(submit_goal(), worker)
+    run = execute_run(submit_goal(), worker)
     assert run.error["details"]["causeCode"] == "MODEL_UNAVAILABLE"
     rows = [run, *RunStep.objects.filter(run_id=run.id), *RunEvent.objects.filter(run_id=run.id)]
     assert all(key not in str(vars(row)) for row in rows)

@@ -16,7 +16,7 @@ from decisions.audit.query import list_audit_entries
 from decisions.audit.record import AuditEvent, entry_for, record, record_all
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
-from tests.support.continuity import decision_of
+from tests.support.continuity import create_decision
 from tests.support.rest import refusal
 
 pytest_plugins = ["tests.support.rest_fixtures"]
@@ -66,7 +66,7 @@ def test_a_token_with_users_reads_the_rows_of_its_users_and_its_own(
     agent = replace(principal, id="token:tok_a", acts_for=frozenset({"alice"}))
     place, written = (principal.tenant_id, principal.workspace_id), {}
     for user in ("alice", "bob"):
-        decision = decision_of(principal, user_id=user)
+        decision = create_decision(principal, user_id=user)
         record(AuditEvent("decision.made", "local", "decision", str(decision.pk), *place))
         record(AuditEvent("access.refused", "token:tok_b", "user", user, *place))
         written[user] = set(AuditEntry.objects.values_list("id", flat=True))

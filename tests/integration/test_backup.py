@@ -20,7 +20,7 @@ from tests.support.installations import (
     ON_POSTGRESQL,
     SUBMIT,
     WRITE,
-    Place,
+    Installation,
     copy_of,
     keys_of,
 )
@@ -32,7 +32,10 @@ pytestmark = pytest.mark.timeout(600)
 
 
 def test_a_backup_taken_during_writes_is_complete(
-    source_installation: Place, tmp_path: Path, servers: dict[str, str], empty_installation: Place
+    source_installation: Installation,
+    tmp_path: Path,
+    servers: dict[str, str],
+    empty_installation: Installation,
 ) -> None:
     on_and_on = SUBMIT.partition("run = submit_run")[0] + WRITE
     with copy_of(source_installation, tmp_path, servers, "busy") as busy:
@@ -46,7 +49,7 @@ def test_a_backup_taken_during_writes_is_complete(
 
 
 def test_a_backup_is_readable_by_its_owner_only_and_holds_no_key_by_default(
-    source_installation: Place, backup_without_keys: Path
+    source_installation: Installation, backup_without_keys: Path
 ) -> None:
     assert stat.S_IMODE(backup_without_keys.stat().st_mode) == 0o700
     for path in filter(Path.is_file, backup_without_keys.rglob("*")):
@@ -58,7 +61,7 @@ def test_a_backup_is_readable_by_its_owner_only_and_holds_no_key_by_default(
 
 
 def test_artifacts_can_be_excluded(
-    source_installation: Place, empty_installation: Place, tmp_path: Path
+    source_installation: Installation, empty_installation: Installation, tmp_path: Path
 ) -> None:
     folder = tmp_path / "k"
     assert "left out" in source_installation.run(
@@ -85,7 +88,7 @@ def test_artifacts_in_a_bucket_are_excluded_unless_requested(
 
 @pytest.mark.parametrize("place", ["inside", "taken", "file"])
 def test_an_unusable_destination_is_rejected(
-    source_installation: Place, tmp_path: Path, place: str
+    source_installation: Installation, tmp_path: Path, place: str
 ) -> None:
     folder = tmp_path / "there"
     if place == "inside":
@@ -101,7 +104,7 @@ def test_an_unusable_destination_is_rejected(
 
 @pytest.mark.skipif(ON_POSTGRESQL, reason="a file's")
 def test_a_damaged_database_creates_no_backup(
-    source_installation: Place, tmp_path: Path, servers: dict[str, str]
+    source_installation: Installation, tmp_path: Path, servers: dict[str, str]
 ) -> None:
     with copy_of(source_installation, tmp_path, servers, "damaged") as place:
         file = place.home.at.home / "continuity.sqlite3"
@@ -114,7 +117,7 @@ def test_a_damaged_database_creates_no_backup(
 
 @pytest.mark.skipif(not ON_POSTGRESQL, reason="pg_dump's")
 def test_a_missing_pg_dump_is_reported_with_the_remedy(
-    source_installation: Place, tmp_path: Path
+    source_installation: Installation, tmp_path: Path
 ) -> None:
     said = source_installation.refused("backup", str(tmp_path / "kept"), PATH="/nonexistent")
     assert "postgresql-client" in said
@@ -122,7 +125,9 @@ def test_a_missing_pg_dump_is_reported_with_the_remedy(
 
 
 @pytest.mark.skipif(not ON_POSTGRESQL, reason="pg_dump's")
-def test_no_password_is_on_a_command_line(source_installation: Place, tmp_path: Path) -> None:
+def test_no_password_is_on_a_command_line(
+    source_installation: Installation, tmp_path: Path
+) -> None:
     spy = tmp_path / "bin" / "pg_dump"
     spy.parent.mkdir()
     spy.write_text(

@@ -11,7 +11,7 @@ import pytest
 
 from runners.workspace.preview.local_page import LOCAL_URL
 from runners.workspace.tools.browser_action import REQUEST
-from tests.support.pages import Answer, PageServer, html, serve_pages
+from tests.support.pages import PageResponse, PageServer, html, serve_pages
 from tests.support.project import Project
 
 pytest_plugins = ["tests.support.browser_fixtures", "tests.support.project_fixtures"]
@@ -165,7 +165,7 @@ def test_without_a_page_an_action_fails(game_with_browser: Project, action: dict
 def test_a_redirect_to_another_host_is_not_followed(
     game_with_browser: Project, page_server: PageServer, outside: str
 ) -> None:
-    gone = Answer(status=302, headers={"Location": outside})
+    gone = PageResponse(status=302, headers={"Location": outside})
     assert (
         code(game_with_browser, "open", url=page_server.add("/out", gone)) == "E_POLICY_VIOLATION"
     )
@@ -178,8 +178,8 @@ def test_a_redirect_to_another_host_is_not_followed(
 def test_redirects_by_name_are_not_followed_either(
     game_with_browser: Project, page_server: PageServer, to: str
 ) -> None:
-    hop = page_server.add("/hop", Answer(status=307, headers={"Location": to}))
-    first = page_server.add("/first", Answer(status=301, headers={"Location": hop}))
+    hop = page_server.add("/hop", PageResponse(status=307, headers={"Location": to}))
+    first = page_server.add("/first", PageResponse(status=301, headers={"Location": hop}))
     assert code(game_with_browser, "open", url=first) == "E_POLICY_VIOLATION"
 
 

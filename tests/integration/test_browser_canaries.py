@@ -17,11 +17,11 @@ from runs.submission.services import cancel_run
 from runs.submission.validation import SubmittedRun
 from runs.worker.worker import WorkerProcess
 from tests.contract.mcp_host import PrincipalTransport, StdioHost, structured
-from tests.support.canaries import every_file, every_page, every_row, overhearing, seen
+from tests.support.canaries import collect_logs, every_file, every_page, every_row, find_secret
 from tests.support.login_site import PASSWORD, USERNAME
 from tests.support.pages import html
-from tests.support.people import say
-from tests.support.template_sites import Site, words
+from tests.support.people import answer_confirmation
+from tests.support.template_sites import Site, by_text
 
 pytest_plugins = [
     "tests.support.login_fixtures",
@@ -98,21 +98,21 @@ def test_no_outcome_of_a_login_stores_its_credentials(
     path: str,
     status: str,
 ) -> None:
-    with overhearing() as said:
+    with collect_logs() as said:
         made = submit_login(username=username, password=password, path=path)
         worker.work()
         run = Run.objects.get(id=made.run_id)
         assert run.status == status, run.error
         places = everywhere(run.id, said)
     assert len(said) > 20
-    assert seen(password, places) == []
-    assert seen(username, places) == []
+    assert find_secret(password, places) == []
+    assert find_secret(username, places) == []
 
 
 def test_a_login_that_leaks_and_succeeds_exposes_no_credentials(
     submit_login: LogIn, worker: WorkerProcess, everywhere: Everywhere
 ) -> None:
-    with overhearing() as said:
+    with collect_logs() as said:
         made = submit_login(
             username="canary-user-5521", password=ODD, path="/leaky", successIndicator=None
         )
@@ -121,7 +121,7 @@ def test_a_login_that_leaks_and_succeeds_exposes_no_credentials(
         places = everywhere(run.id, said)
     assert run.result["title"] == "You typed ***"
     assert "***" in run.result["finalUrl"]
-    assert seen(ODD, places) == []
+    assert find_secret(ODD, places) == []
 
 
 def test_a_canceled_login_stores_nothing(
@@ -132,7 +132,7 @@ def test_a_canceled_login_stores_nothing(
     in_background: Callable[..., Any],
 ) -> None:
     waits = {"type": "selector", "value": "#never", "timeoutMs": 20_000}
-    with overhearing() as said:
+    with collect_logs() as said:
         made = submit_login(username="canary-user-5521", password=ODD, successIndicator=waits)
         canceling = in_background(worker.work)
         while not RunEvent.objects.filter(run_id=made.run_id, data__step=4).exists():
@@ -140,14 +140,14 @@ def test_a_canceled_login_stores_nothing(
         cancel_run(principal=principal, run_id=made.run_id)
         canceling.join(20)
         places = everywhere(made.run_id, said)
-    assert seen(ODD, places) == []
-    assert seen("canary-user-5521", places) == []
+    assert find_secret(ODD, places) == []
+    assert find_secret("canary-user-5521", places) == []
 
 
 def test_a_login_that_never_starts_keeps_its_credentials_sealed(
     submit_login: LogIn, everywhere: Everywhere, principal: Principal
 ) -> None:
-    with overhearing() as said:
+    with collect_logs() as said:
         made = submit_login(
             password=ODD, username="canary-user-5521", options={"idempotencyKey": "k"}
         )
@@ -157,8 +157,8 @@ def test_a_login_that_never_starts_keeps_its_credentials_sealed(
         queued = everywhere(made.run_id, said)
         cancel_run(principal=principal, run_id=made.run_id)
     assert (again.run_id, again.inputs_match) == (made.run_id, True)
-    assert seen(ODD, queued) == []
-    assert seen("canary-user-5521", queued) == []
+    assert find_secret(ODD, queued) == []
+    assert find_secret("canary-user-5521", queued) == []
 
 
 @pytest.mark.parametrize("tool", ["submit_form", "wait_for"])
@@ -176,17 +176,17 @@ def test_a_confirmed_form_that_the_page_echoes_exposes_no_flagged_value(
         " <input name=code></label><button>Send</button></form>",
     )
     site.server.add("/echo", lambda query: html(f"<title>{query}</title><h1>Got {query}</h1>"))
-    code = {"name": "code", "value": ECHOED, "locator": words("code"), "secret": True}
-    with overhearing() as said:
+    code = {"name": "code", "value": ECHOED, "locator": by_text("code"), "secret": True}
+    with collect_logs() as said:
         run_id = submit_template("submit_and_verify", startUrl=site.url("/form"), fields=[code])
         worker.work()
-        say(Run.objects.get(id=run_id))
+        answer_confirmation(Run.objects.get(id=run_id))
         worker.work()
         run = Run.objects.get(id=run_id)
         places = everywhere(run_id, said)
     assert run.status == "succeeded", run.error
     assert run.result["finalPage"]["title"] == "code=***"
-    assert seen(ECHOED, places) == []
+    assert find_secret(ECHOED, places) == []
 
 
 def test_a_rejected_request_echoes_no_credential(
@@ -210,6 +210,6 @@ def test_a_rejected_request_echoes_no_credential(
         answer = api.post("/api/v1/runs", json=body)
         assert answer.status_code == 400
         assert answer.json()["errorCode"] == "INVALID_PARAMETER"
-        assert seen(ODD, {"answer": answer.text}) == []
+        assert find_secret(ODD, {"answer": answer.text}) == []
         assert "77317731" not in answer.text
-    assert seen(ODD, {"row": every_row()}) == []
+    assert find_secret(ODD, {"row": every_row()}) == []

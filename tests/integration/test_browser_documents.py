@@ -11,7 +11,7 @@ import pytest
 
 from runners.errors import InvalidTarget, NavigationFailed
 from tests.support.browsing import Reader
-from tests.support.pages import Answer, PageServer, html
+from tests.support.pages import PageResponse, PageServer, html
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 
@@ -81,7 +81,7 @@ def test_text_and_data_are_read_unchanged(
 
 def test_a_long_text_is_truncated(reader: Reader, page_server: PageServer) -> None:
     url = page_server.add(
-        "/log", Answer("日志\n".encode() * 200_000, mime="text/plain; charset=utf-8")
+        "/log", PageResponse("日志\n".encode() * 200_000, mime="text/plain; charset=utf-8")
     )
     content = reader(url, extract={"maxContentLength": 100})["content"]
     assert content["truncated"]
@@ -177,7 +177,7 @@ def test_a_page_under_a_strict_policy_is_read(reader: Reader, page_server: PageS
 
 def test_encodings_other_than_utf_8_are_read(reader: Reader, page_server: PageServer) -> None:
     body = "<title>简体</title><p>中文内容".encode("gb18030")
-    page = reader(page_server.add("/gbk", Answer(body, mime="text/html; charset=gb18030")))
+    page = reader(page_server.add("/gbk", PageResponse(body, mime="text/html; charset=gb18030")))
     assert (page["title"], page["content"]["sections"][0]["text"]) == ("简体", "中文内容")
 
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 import pytest
 
 from tests.support.browsing import Reader
-from tests.support.on_page import evaluate, failed, fill, press, show
+from tests.support.on_page import click, evaluate, fill, open_markup, tool_error
 from tests.support.pages import PageServer
-from tests.support.template_sites import css, words
+from tests.support.template_sites import by_selector, by_text
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 
 
 def test_typed_text_replaces_the_previous_value(reader: Reader, page_server: PageServer) -> None:
-    show(reader, page_server, "<input id=a value=before><input id=b>")
-    fill(reader, css("#a"), "after 后")
+    open_markup(reader, page_server, "<input id=a value=before><input id=b>")
+    fill(reader, by_selector("#a"), "after 后")
     assert evaluate(reader, "a.value") == "after 后"
     seen = evaluate(reader, "log")
     assert "keydown:a:true" in seen
     assert "input:a:true" in seen
-    fill(reader, css("#a"), "")
+    fill(reader, by_selector("#a"), "")
     assert evaluate(reader, "a.value") == ""
 
 
@@ -45,8 +45,8 @@ def test_typed_text_replaces_the_previous_value(reader: Reader, page_server: Pag
 def test_each_kind_of_field_accepts_its_value(
     reader: Reader, page_server: PageServer, *, markup: str, value: str, shown: str
 ) -> None:
-    show(reader, page_server, markup)
-    fill(reader, css("#f"), value)
+    open_markup(reader, page_server, markup)
+    fill(reader, by_selector("#f"), value)
     assert evaluate(reader, "document.querySelector('#f').value") == shown
     assert any(entry.startswith(("input:f", "change:f")) for entry in evaluate(reader, "log"))
 
@@ -58,8 +58,8 @@ def test_each_kind_of_field_accepts_its_value(
 def test_a_checkbox_is_clicked_only_when_its_state_must_change(
     reader: Reader, page_server: PageServer, *, before: str, value: str, after: bool
 ) -> None:
-    show(reader, page_server, f"<label><input id=c type=checkbox {before}> Agree</label>")
-    fill(reader, words("agree"), value)
+    open_markup(reader, page_server, f"<label><input id=c type=checkbox {before}> Agree</label>")
+    fill(reader, by_text("agree"), value)
     assert evaluate(reader, "c.checked") is after
     pressed = "click:c:true" in evaluate(reader, "log")
     assert pressed is (after != bool(before))
@@ -68,10 +68,10 @@ def test_a_checkbox_is_clicked_only_when_its_state_must_change(
 def test_a_checkbox_behind_its_label_is_clicked_by_its_label(
     reader: Reader, page_server: PageServer
 ) -> None:
-    show(
+    open_markup(
         reader, page_server, "<input id=c type=checkbox style=display:none><label for=c>Yes</label>"
     )
-    fill(reader, words("yes"), "true")
+    fill(reader, by_text("yes"), "true")
     assert evaluate(reader, "c.checked") is True
 
 
@@ -82,34 +82,36 @@ def test_a_radio_is_selected_by_itself_or_by_the_option_of_its_group(
         f"<label><input id={name} type=radio name=g value={name}> {name} one</label>"
         for name in ("red", "blue")
     )
-    show(reader, page_server, radios)
-    fill(reader, words("red one"), "true")
+    open_markup(reader, page_server, radios)
+    fill(reader, by_text("red one"), "true")
     assert evaluate(reader, "[red.checked, blue.checked]") == [True, False]
-    fill(reader, css("#red"), "blue")
+    fill(reader, by_selector("#red"), "blue")
     assert evaluate(reader, "[red.checked, blue.checked]") == [False, True]
 
 
 def test_a_switch_made_of_a_div_is_clicked(reader: Reader, page_server: PageServer) -> None:
-    show(
+    open_markup(
         reader,
         page_server,
         "<div id=s role=switch aria-checked=false tabindex=0>Dark mode</div><script>"
         "s.onclick = () => s.setAttribute('aria-checked', s.ariaChecked !== 'true')</script>",
     )
-    fill(reader, words("dark mode"), "true")
+    fill(reader, by_text("dark mode"), "true")
     assert evaluate(reader, "s.ariaChecked") == "true"
 
 
 def test_a_rich_editor_accepts_text(reader: Reader, page_server: PageServer) -> None:
-    show(reader, page_server, "<div id=e contenteditable=true aria-label=Note><b>old</b></div>")
-    fill(reader, words("note"), "new 文字")
+    open_markup(
+        reader, page_server, "<div id=e contenteditable=true aria-label=Note><b>old</b></div>"
+    )
+    fill(reader, by_text("note"), "new 文字")
     assert evaluate(reader, "e.innerText.trim()") == "new 文字"
 
 
 def test_fields_in_shadow_roots_and_frames_accept_typed_text(
     reader: Reader, page_server: PageServer
 ) -> None:
-    show(
+    open_markup(
         reader,
         page_server,
         "<my-box></my-box><iframe id=i style='margin:300px' srcdoc='<label>Inner <input id=f>"
@@ -117,9 +119,9 @@ def test_fields_in_shadow_roots_and_frames_accept_typed_text(
         "document.querySelector('my-box').attachShadow({mode: 'open'}).innerHTML ="
         " '<label>Nick <input id=n></label>'</script>",
     )
-    fill(reader, words("nick"), "ada")
-    fill(reader, words("inner"), "eve")
-    press(reader, words("do it"))
+    fill(reader, by_text("nick"), "ada")
+    fill(reader, by_text("inner"), "eve")
+    click(reader, by_text("do it"))
     assert evaluate(reader, "document.querySelector('my-box').shadowRoot.querySelector('#n').value")
     assert evaluate(reader, "i.contentDocument.querySelector('#f').value") == "eve"
     assert evaluate(reader, "i.contentDocument.querySelector('#b').textContent") == "1"
@@ -128,23 +130,25 @@ def test_fields_in_shadow_roots_and_frames_accept_typed_text(
 def test_a_value_that_the_page_changes_causes_a_warning(
     reader: Reader, page_server: PageServer
 ) -> None:
-    show(reader, page_server, "<input id=a maxlength=3 aria-label=Code>")
-    assert fill(reader, css("#a"), "12345")["warnings"] == [
+    open_markup(reader, page_server, "<input id=a maxlength=3 aria-label=Code>")
+    assert fill(reader, by_selector("#a"), "12345")["warnings"] == [
         "The field “Code” changed the value to: 123"
     ]
 
 
 def test_secret_values_are_masked_in_the_output(reader: Reader, page_server: PageServer) -> None:
-    show(reader, page_server, "<input id=p type=password maxlength=4><input id=t aria-label=Name>")
-    told = fill(reader, css("#p"), "hunter22")
+    open_markup(
+        reader, page_server, "<input id=p type=password maxlength=4><input id=t aria-label=Name>"
+    )
+    told = fill(reader, by_selector("#p"), "hunter22")
     assert told["value"] == "***"
     assert "hunt" not in str(told)
     reader.secrets["fields.0.value"] = "canary-7"
-    result = reader.call("fill_field", locator=css("#t"), secret="fields.0.value")
+    result = reader.call("fill_field", locator=by_selector("#t"), secret="fields.0.value")
     assert result.output is not None, result.error
     assert result.output["value"] == "***"
     assert evaluate(reader, "t.value") == "canary-7"
-    missing = failed(reader, "fill_field", locator=css("#t"), secret="other")
+    missing = tool_error(reader, "fill_field", locator=by_selector("#t"), secret="other")
     assert missing["errorCode"] == "INVALID_PARAMETER"
 
 
@@ -164,5 +168,8 @@ def test_secret_values_are_masked_in_the_output(reader: Reader, page_server: Pag
 def test_a_value_that_a_field_does_not_accept_is_rejected(
     reader: Reader, page_server: PageServer, *, markup: str, value: str, code: str
 ) -> None:
-    show(reader, page_server, markup)
-    assert failed(reader, "fill_field", locator=css("#f"), value=value)["errorCode"] == code
+    open_markup(reader, page_server, markup)
+    assert (
+        tool_error(reader, "fill_field", locator=by_selector("#f"), value=value)["errorCode"]
+        == code
+    )

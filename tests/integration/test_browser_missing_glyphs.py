@@ -13,7 +13,7 @@ from runners.browser.pool.runtime import BrowserRuntime
 from runners.invocation.event_loop import LoopThread
 from tests.support.box_fonts import EVERY_CHARACTER, NARROW, SPACE, box_font
 from tests.support.browsing import Reader
-from tests.support.pages import Answer, PageServer
+from tests.support.pages import PageResponse, PageServer
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 
@@ -57,7 +57,9 @@ def test_a_long_text_without_a_font_is_read_in_time(
     latin_reader: Reader, page_server: PageServer, text: str
 ) -> None:
     """Without the fallback font these take 20 s to 75 s on an idle machine, with it 2 s."""
-    url = page_server.add("/log", Answer(text.encode() * 200_000, mime="text/plain; charset=utf-8"))
+    url = page_server.add(
+        "/log", PageResponse(text.encode() * 200_000, mime="text/plain; charset=utf-8")
+    )
     content = latin_reader(url, extract={"maxContentLength": 100})["content"]
     assert content["truncated"]
     assert content["sections"][0]["text"].startswith(text * 20)

@@ -11,7 +11,7 @@ from runs.models import Run, RunEvent, RunStep
 from runs.task_templates.base import StepView
 from runs.task_templates.builtin.multi_tab_compare import Compare, differences
 from tests.integration.workers import error_of
-from tests.support.template_sites import HEAD, CarryOut, Site
+from tests.support.template_sites import HEAD, RunTemplate, Site
 
 pytest_plugins = ["tests.support.template_fixtures"]
 
@@ -42,7 +42,7 @@ def result_of(run: Run) -> dict[str, Any]:
     return result
 
 
-def test_it_reports_the_fields_that_differ(run_template: CarryOut, shelf: Site) -> None:
+def test_it_reports_the_fields_that_differ(run_template: RunTemplate, shelf: Site) -> None:
     a, b = urls(shelf, "/a", "/b")
     run = run_template("multi_tab_compare", urls=[a, b])
     result = result_of(run)
@@ -60,13 +60,13 @@ def test_it_reports_the_fields_that_differ(run_template: CarryOut, shelf: Site) 
     assert RunStep.objects.filter(run=run).count() == 3
 
 
-def test_equal_pages_have_no_differences(run_template: CarryOut, shelf: Site) -> None:
+def test_equal_pages_have_no_differences(run_template: RunTemplate, shelf: Site) -> None:
     run = run_template("multi_tab_compare", urls=urls(shelf, "/a", "/same"))
     assert result_of(run)["diffs"] == []
     assert "no difference" in run.result_summary
 
 
-def test_only_the_requested_fields_are_compared(run_template: CarryOut, shelf: Site) -> None:
+def test_only_the_requested_fields_are_compared(run_template: RunTemplate, shelf: Site) -> None:
     compare = {"fields": ["title", "elementCount"], "numericTolerance": 3}
     run = run_template("multi_tab_compare", urls=urls(shelf, "/a", "/b"), compare=compare)
     result = result_of(run)
@@ -75,7 +75,7 @@ def test_only_the_requested_fields_are_compared(run_template: CarryOut, shelf: S
 
 
 def test_a_page_that_fails_is_reported_and_the_others_are_compared(
-    run_template: CarryOut, shelf: Site
+    run_template: RunTemplate, shelf: Site
 ) -> None:
     run = run_template("multi_tab_compare", urls=urls(shelf, "/a", "/hang-up", "/b"))
     result = result_of(run)
@@ -86,7 +86,7 @@ def test_a_page_that_fails_is_reported_and_the_others_are_compared(
 
 
 def test_a_single_page_is_not_compared_and_a_warning_is_returned(
-    run_template: CarryOut, shelf: Site
+    run_template: RunTemplate, shelf: Site
 ) -> None:
     run = run_template("multi_tab_compare", urls=[shelf.url("/a"), "ftp://example.org/"])
     result = result_of(run)
@@ -96,7 +96,7 @@ def test_a_single_page_is_not_compared_and_a_warning_is_returned(
 
 
 def test_without_any_page_it_fails_with_their_common_code(
-    run_template: CarryOut, shelf: Site
+    run_template: RunTemplate, shelf: Site
 ) -> None:
     run = run_template("multi_tab_compare", urls=["ftp://example.org/", "file:///etc/hosts"])
     error = error_of(run)
@@ -105,7 +105,7 @@ def test_without_any_page_it_fails_with_their_common_code(
 
 
 def test_the_comparison_starts_when_every_page_was_read(
-    run_template: CarryOut, shelf: Site
+    run_template: RunTemplate, shelf: Site
 ) -> None:
     run = run_template("multi_tab_compare", urls=urls(shelf, "/a", "/slow"), concurrency=5)
     events = RunEvent.objects.filter(run=run).order_by("seq").values_list("type", "data")
@@ -113,7 +113,9 @@ def test_the_comparison_starts_when_every_page_was_read(
     assert told[-2:] == [("step.started", 2), ("step.succeeded", 2)]
 
 
-def test_the_requested_extracts_are_in_the_snapshots(run_template: CarryOut, shelf: Site) -> None:
+def test_the_requested_extracts_are_in_the_snapshots(
+    run_template: RunTemplate, shelf: Site
+) -> None:
     extract = {"pageInfo": True, "content": False}
     run = run_template("multi_tab_compare", urls=urls(shelf, "/a", "/b"), extract=extract)
     first = result_of(run)["snapshots"][0]

@@ -6,7 +6,7 @@ from typing import Any
 
 from runs.models import Run, RunStep
 from tests.integration.workers import error_of
-from tests.support.template_sites import CarryOut, Site, css, words
+from tests.support.template_sites import RunTemplate, Site, by_selector, by_text
 
 pytest_plugins = ["tests.support.template_fixtures"]
 
@@ -26,10 +26,10 @@ def paging(next_: dict[str, str], most: int, **more: Any) -> dict[str, Any]:
 
 
 def test_it_stops_where_there_is_no_next_page_and_skips_the_rest(
-    run_template: CarryOut, site: Site
+    run_template: RunTemplate, site: Site
 ) -> None:
     run = run_template(
-        "paginated_extract", startUrl=site.url("/list"), pagination=paging(words("next page"), 9)
+        "paginated_extract", startUrl=site.url("/list"), pagination=paging(by_text("next page"), 9)
     )
     result = result_of(run)
     assert run.status == "succeeded"
@@ -40,9 +40,9 @@ def test_it_stops_where_there_is_no_next_page_and_skips_the_rest(
     assert (run.done_steps, run.total_steps) == (9, 9)
 
 
-def test_it_stops_at_the_requested_maximum_of_pages(run_template: CarryOut, site: Site) -> None:
+def test_it_stops_at_the_requested_maximum_of_pages(run_template: RunTemplate, site: Site) -> None:
     run = run_template(
-        "paginated_extract", startUrl=site.url("/list"), pagination=paging(css("#next"), 2)
+        "paginated_extract", startUrl=site.url("/list"), pagination=paging(by_selector("#next"), 2)
     )
     result = result_of(run)
     assert (result["stoppedReason"], len(result["pages"])) == ("max_pages", 2)
@@ -50,10 +50,10 @@ def test_it_stops_at_the_requested_maximum_of_pages(run_template: CarryOut, site
 
 
 def test_a_page_that_repeats_ends_it_and_is_returned_once(
-    run_template: CarryOut, site: Site
+    run_template: RunTemplate, site: Site
 ) -> None:
     run = run_template(
-        "paginated_extract", startUrl=site.url("/circle"), pagination=paging(words("next"), 20)
+        "paginated_extract", startUrl=site.url("/circle"), pagination=paging(by_text("next"), 20)
     )
     result = result_of(run)
     assert (result["stoppedReason"], len(result["pages"])) == ("repeated_page", 3)
@@ -61,12 +61,12 @@ def test_a_page_that_repeats_ends_it_and_is_returned_once(
 
 
 def test_a_list_that_a_script_fills_is_read_page_by_page(
-    run_template: CarryOut, site: Site
+    run_template: RunTemplate, site: Site
 ) -> None:
     run = run_template(
         "paginated_extract",
         startUrl=site.url("/feed"),
-        pagination=paging(words("下一页"), 10, waitFor={"type": "textIncludes", "value": "文章"}),
+        pagination=paging(by_text("下一页"), 10, waitFor={"type": "textIncludes", "value": "文章"}),
     )
     result = result_of(run)
     told = [str(page["content"]["sections"]) for page in result["pages"]]
@@ -75,13 +75,13 @@ def test_a_list_that_a_script_fills_is_read_page_by_page(
 
 
 def test_pages_that_were_read_remain_when_a_later_one_fails(
-    run_template: CarryOut, site: Site
+    run_template: RunTemplate, site: Site
 ) -> None:
     wait = {"type": "selector", "value": "#next", "timeoutMs": 1000}
     run = run_template(
         "paginated_extract",
         startUrl=site.url("/list"),
-        pagination=paging(words("next page"), 6, waitFor=wait),
+        pagination=paging(by_text("next page"), 6, waitFor=wait),
     )
     result = result_of(run)
     assert (run.status, run.error) == ("partial_success", None)
@@ -91,9 +91,9 @@ def test_pages_that_were_read_remain_when_a_later_one_fails(
     assert result["summary"] == {"pagesRead": 3, "failed": 1, "maxPages": 6}
 
 
-def test_a_first_page_that_fails_fails_the_run(run_template: CarryOut, site: Site) -> None:
+def test_a_first_page_that_fails_fails_the_run(run_template: RunTemplate, site: Site) -> None:
     run = run_template(
-        "paginated_extract", startUrl=site.url("/hang-up"), pagination=paging(words("next"), 3)
+        "paginated_extract", startUrl=site.url("/hang-up"), pagination=paging(by_text("next"), 3)
     )
     error = error_of(run)
     assert (run.status, error["errorCode"]) == ("failed", "STEP_EXECUTION_FAILED")
@@ -101,18 +101,18 @@ def test_a_first_page_that_fails_fails_the_run(run_template: CarryOut, site: Sit
 
 
 def test_a_text_that_finds_nothing_on_the_first_page_causes_a_warning(
-    run_template: CarryOut, site: Site
+    run_template: RunTemplate, site: Site
 ) -> None:
     run = run_template(
-        "paginated_extract", startUrl=site.url("/list"), pagination=paging(words("forward"), 3)
+        "paginated_extract", startUrl=site.url("/list"), pagination=paging(by_text("forward"), 3)
     )
     assert result_of(run)["stoppedReason"] == "next_unavailable"
     assert any("No element on page 1" in warning for warning in run.warnings)
 
 
-def test_an_invalid_selector_is_reported(run_template: CarryOut, site: Site) -> None:
+def test_an_invalid_selector_is_reported(run_template: RunTemplate, site: Site) -> None:
     run = run_template(
-        "paginated_extract", startUrl=site.url("/list"), pagination=paging(css("a[[["), 3)
+        "paginated_extract", startUrl=site.url("/list"), pagination=paging(by_selector("a[[["), 3)
     )
     assert error_of(run)["errorCode"] == "INVALID_PARAMETER"
     assert run.next_actions[0]["tool"] == "list_task_templates"

@@ -15,7 +15,7 @@ from runners.targets.local_folder import LocalFolder, set_local_folder
 from runs.models import Run
 from runs.submission.services import submit_run
 from runs.worker.worker import WorkerProcess
-from tests.support.pages import Answer, PageServer, serve_pages
+from tests.support.pages import PageResponse, PageServer, serve_pages
 
 pytest_plugins = [
     "tests.support.browser_fixtures",
@@ -79,7 +79,7 @@ def act(action: str, **args: Any) -> tuple[str, dict[str, Any]]:
 def test_a_rejected_address_stops_no_later_action(
     made: Ended, developing: Path, page_server: PageServer, outside: str
 ) -> None:
-    gone = page_server.add("/out", Answer(status=302, headers={"Location": outside}))
+    gone = page_server.add("/out", PageResponse(status=302, headers={"Location": outside}))
     game = page_server.add("/game", f"<title>Game</title><a id=go href='{outside}'>go</a>")
     run = made(
         act("open", url=gone),

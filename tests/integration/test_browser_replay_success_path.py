@@ -16,15 +16,18 @@ from runs.submission.services import retry_run, submit_run
 from runs.submission.validation import validate_submission
 from runs.worker.worker import WorkerProcess
 from tests.integration.workers import error_of
-from tests.support.continuity import PATH, SHELL
-from tests.support.people import fresh, say
-from tests.support.template_sites import CarryOut, Site, words
+from tests.support.continuity import SHELL, SUCCESS_PATH
+from tests.support.people import answer_confirmation, reload_run
+from tests.support.template_sites import RunTemplate, Site, by_text
 
 pytest_plugins = ["tests.support.template_fixtures"]
 Keep = Callable[..., str]
 SEARCH = [
     {"tool": "open_page", "args": {"url": "${url}"}},
-    {"tool": "fill_field", "args": {"locator": words("search articles"), "value": "${query} 队列"}},
+    {
+        "tool": "fill_field",
+        "args": {"locator": by_text("search articles"), "value": "${query} 队列"},
+    },
     {"tool": "submit_form", "args": {}},
     {
         "tool": "read_current_page",
@@ -39,7 +42,7 @@ def keep(principal: Principal) -> Keep:
 
     def write(procedure: Any, *slots: str, user_id: str = "alice", **changed: Any) -> str:
         path = {
-            **PATH,
+            **SUCCESS_PATH,
             "user_id": user_id,
             "procedure": procedure,
             "required_slots": list(slots),
@@ -69,7 +72,7 @@ def refusal(principal: Principal, **inputs: Any) -> InvalidInput:
 
 
 def test_a_stored_search_runs_again_with_other_values(
-    run_template: CarryOut, site: Site, keep: Keep
+    run_template: RunTemplate, site: Site, keep: Keep
 ) -> None:
     object_id = keep(SEARCH, "url", "query")
     slots = {"url": site.url("/search"), "query": "queues"}
@@ -83,7 +86,7 @@ def test_a_stored_search_runs_again_with_other_values(
 
 
 def test_steps_that_share_no_page_are_not_run_twice(
-    run_template: CarryOut, site: Site, keep: Keep
+    run_template: RunTemplate, site: Site, keep: Keep
 ) -> None:
     read = {"tool": "read_page", "args": {"url": "${url}"}, "name": "look"}
     object_id = keep([read, read], "url")
@@ -96,11 +99,11 @@ def test_steps_that_share_no_page_are_not_run_twice(
 
 
 def test_the_first_step_that_fails_ends_the_run(
-    run_template: CarryOut, site: Site, keep: Keep
+    run_template: RunTemplate, site: Site, keep: Keep
 ) -> None:
     wrong = [
         SEARCH[0],
-        {"tool": "fill_field", "args": {"locator": words("postal code"), "value": "x"}},
+        {"tool": "fill_field", "args": {"locator": by_text("postal code"), "value": "x"}},
         SEARCH[3],
     ]
     run = run_template(
@@ -208,7 +211,7 @@ def test_a_slot_that_is_the_whole_value_keeps_its_type(principal: Principal, kee
 
 
 def test_policy_is_evaluated_before_each_step(
-    run_template: CarryOut, site: Site, keep: Keep
+    run_template: RunTemplate, site: Site, keep: Keep
 ) -> None:
     create_rule(
         RuleFields("deny", tool="fill_field", reason="Nothing is typed here."), actor="test"
@@ -240,9 +243,9 @@ def test_a_step_waits_for_a_person_and_continues_from_there(
     run = Run.objects.get(id=run_id)
     assert (run.status, run.done_steps, run.lease_owner) == ("running", 2, None)
     assert site.server.hits["/api/find"] == 0
-    say(run)
+    answer_confirmation(run)
     worker.work()
-    run = fresh(run)
+    run = reload_run(run)
     assert run.status == "succeeded", run.error
     assert "All about queues 队列" in str(run.result["results"][-1]["output"])
     assert site.server.hits["/search"] == 1

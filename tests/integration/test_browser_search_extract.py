@@ -6,7 +6,7 @@ from typing import Any
 
 from runs.models import RunEvent, RunStep
 from tests.integration.workers import error_of
-from tests.support.template_sites import CarryOut, Site, css, words
+from tests.support.template_sites import RunTemplate, Site, by_selector, by_text
 
 pytest_plugins = ["tests.support.template_fixtures"]
 RESULTS = {"type": "selector", "value": "li.result", "timeoutMs": 8000}
@@ -16,13 +16,13 @@ def asked(site: Site, **more: Any) -> dict[str, Any]:
     return {
         "startUrl": site.url("/search"),
         "query": "queues 队列",
-        "searchField": words("search articles"),
+        "searchField": by_text("search articles"),
         "waitForResults": RESULTS,
         **more,
     }
 
 
-def test_the_results_are_waited_for_and_read(run_template: CarryOut, site: Site) -> None:
+def test_the_results_are_waited_for_and_read(run_template: RunTemplate, site: Site) -> None:
     run = run_template("search_extract", **asked(site))
     assert run.status == "succeeded", run.error
     assert (run.result["success"], run.result["resultOpened"]) == (True, False)
@@ -31,8 +31,8 @@ def test_the_results_are_waited_for_and_read(run_template: CarryOut, site: Site)
     assert RunStep.objects.filter(run=run, status="succeeded").count() == 5
 
 
-def test_a_result_is_opened_in_the_same_tab_and_read(run_template: CarryOut, site: Site) -> None:
-    run = run_template("search_extract", **asked(site, openResult=words("for beginners")))
+def test_a_result_is_opened_in_the_same_tab_and_read(run_template: RunTemplate, site: Site) -> None:
+    run = run_template("search_extract", **asked(site, openResult=by_text("for beginners")))
     assert run.status == "succeeded", run.error
     assert run.result["resultOpened"] is True
     assert run.result["finalPage"]["url"] == site.url("/article?n=2")
@@ -40,9 +40,9 @@ def test_a_result_is_opened_in_the_same_tab_and_read(run_template: CarryOut, sit
 
 
 def test_an_approximate_match_is_reported_with_its_score(
-    run_template: CarryOut, site: Site
+    run_template: RunTemplate, site: Site
 ) -> None:
-    run = run_template("search_extract", **asked(site, openResult=css("li.result a")))
+    run = run_template("search_extract", **asked(site, openResult=by_selector("li.result a")))
     events = RunEvent.objects.filter(run=run, type="step.succeeded").order_by("seq")
     told = {event.data["name"]: event.data.get("match") for event in events}
     assert told["enter the query"]["label"] == "Search articles"
@@ -53,17 +53,19 @@ def test_an_approximate_match_is_reported_with_its_score(
     assert doubt in run.warnings
 
 
-def test_the_button_may_be_named(run_template: CarryOut, site: Site) -> None:
+def test_the_button_may_be_named(run_template: RunTemplate, site: Site) -> None:
     run = run_template(
         "search_extract",
-        **asked(site, submit=words("搜索"), extract={"pageInfo": False, "maxContentLength": 50}),
+        **asked(site, submit=by_text("搜索"), extract={"pageInfo": False, "maxContentLength": 50}),
     )
     assert run.status == "succeeded", run.error
     assert run.result["pageInfo"] is None
 
 
-def test_a_missing_field_fails_with_the_existing_ones(run_template: CarryOut, site: Site) -> None:
-    run = run_template("search_extract", **asked(site, searchField=words("postal code")))
+def test_a_missing_field_fails_with_the_existing_ones(
+    run_template: RunTemplate, site: Site
+) -> None:
+    run = run_template("search_extract", **asked(site, searchField=by_text("postal code")))
     error = error_of(run)
     assert (run.status, error["errorCode"]) == ("failed", "ELEMENT_NOT_FOUND")
     assert error["step"]["name"] == "enter the query"
@@ -77,15 +79,17 @@ def test_a_missing_field_fails_with_the_existing_ones(run_template: CarryOut, si
 
 
 def test_a_missing_result_fails_with_the_existing_results(
-    run_template: CarryOut, site: Site
+    run_template: RunTemplate, site: Site
 ) -> None:
-    run = run_template("search_extract", **asked(site, openResult=css("li.result a.missing")))
+    run = run_template(
+        "search_extract", **asked(site, openResult=by_selector("li.result a.missing"))
+    )
     error = error_of(run)
     assert error["errorCode"] == "ELEMENT_NOT_FOUND"
     assert error["step"]["name"] == "open a result and read it"
 
 
-def test_results_that_do_not_appear_are_a_timeout(run_template: CarryOut, site: Site) -> None:
+def test_results_that_do_not_appear_are_a_timeout(run_template: RunTemplate, site: Site) -> None:
     never = {"type": "selector", "value": ".never", "timeoutMs": 300}
     run = run_template("search_extract", **asked(site, waitForResults=never))
     error = error_of(run)
@@ -97,7 +101,7 @@ def test_results_that_do_not_appear_are_a_timeout(run_template: CarryOut, site: 
 
 
 def test_a_wait_that_the_end_of_the_run_cuts_short_is_a_timeout_of_the_run(
-    run_template: CarryOut, site: Site
+    run_template: RunTemplate, site: Site
 ) -> None:
     never = {"type": "selector", "value": ".never", "timeoutMs": 60_000}
     run = run_template("search_extract", **asked(site, waitForResults=never), timeout_ms=6000)
@@ -107,6 +111,6 @@ def test_a_wait_that_the_end_of_the_run_cuts_short_is_a_timeout_of_the_run(
     assert run.next_actions[0]["args"]["options"]["timeoutMs"] > 6000
 
 
-def test_an_address_outside_the_web_is_rejected(run_template: CarryOut, site: Site) -> None:
+def test_an_address_outside_the_web_is_rejected(run_template: RunTemplate, site: Site) -> None:
     run = run_template("search_extract", **asked(site, startUrl="file:///etc/passwd"))
     assert error_of(run)["errorCode"] == "INVALID_PARAMETER"

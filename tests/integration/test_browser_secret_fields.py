@@ -8,13 +8,18 @@ from django.forms.models import model_to_dict
 
 from decisions.models import AuditEntry
 from runs.models import RunEvent, RunStep
-from tests.support.template_sites import CarryOut, Site, words
+from tests.support.template_sites import RunTemplate, Site, by_text
 
 pytest_plugins = ["tests.support.template_fixtures"]
 
 
-def test_a_secret_field_reaches_the_site_and_no_row(run_template: CarryOut, site: Site) -> None:
-    secret = {"name": "who", "value": "canary-8812", "locator": words("your name"), "secret": True}
+def test_a_secret_field_reaches_the_site_and_no_row(run_template: RunTemplate, site: Site) -> None:
+    secret = {
+        "name": "who",
+        "value": "canary-8812",
+        "locator": by_text("your name"),
+        "secret": True,
+    }
     run = run_template("submit_and_verify", startUrl=site.url("/contact"), fields=[secret])
     assert run.status == "succeeded", run.error
     assert [sent["name"] for _, sent in site.server.forms] == ["canary-8812"]

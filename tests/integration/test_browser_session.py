@@ -12,8 +12,8 @@ import pytest
 from runners.errors import PageCrashed
 from runners.network.egress import EgressPolicy
 from tests.support.browsing import Reader
-from tests.support.forbidden import egress_open_to
-from tests.support.pages import Answer, PageServer, html
+from tests.support.forbidden import egress_policy_allowing
+from tests.support.pages import PageResponse, PageServer, html
 
 pytest_plugins = ["tests.support.browser_fixtures", "tests.support.egress_fixtures"]
 
@@ -182,7 +182,7 @@ def test_service_workers_run_where_their_requests_are_checked_too(
     open_remote_reader: Callable[[EgressPolicy], Reader],
     page_server: PageServer,
 ) -> None:
-    page_server.add("/worker.js", Answer(b"", mime="text/javascript"))
+    page_server.add("/worker.js", PageResponse(b"", mime="text/javascript"))
     register = """<script>navigator.serviceWorker.register('/worker.js')
       .then((r) => { document.title = r ? 'registered' : 'refused' },
             () => { document.title = 'refused' })</script>"""
@@ -194,5 +194,8 @@ def test_service_workers_run_where_their_requests_are_checked_too(
             await asyncio.sleep(0.5)
             return await tab.page.title()
 
-    local, outside = open_reader(), open_remote_reader(egress_open_to(page_server.server_port))
+    local, outside = (
+        open_reader(),
+        open_remote_reader(egress_policy_allowing(page_server.server_port)),
+    )
     assert local.wait(title_for(local)) == outside.wait(title_for(outside)) == "registered"

@@ -9,7 +9,7 @@ import pytest
 
 from runners.errors import InvalidTarget, NavigationFailed, NavigationTimeout
 from tests.support.browsing import Reader
-from tests.support.pages import Answer, PageServer, html
+from tests.support.pages import PageResponse, PageServer, html
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 
@@ -31,7 +31,7 @@ def test_a_page_whose_script_arrives_in_pieces_is_read_complete(
     reader: Reader, page_server: PageServer
 ) -> None:
     script = b"document.getElementById('app').textContent = 'the piece has come, and filled it'"
-    page_server.add("/chunk.js", Answer(script, mime="text/javascript", delay=0.25))
+    page_server.add("/chunk.js", PageResponse(script, mime="text/javascript", delay=0.25))
     assert "the piece has come" in reader.text(page_server.url("/dynamic-script"))
 
 

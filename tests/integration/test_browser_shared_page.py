@@ -11,7 +11,7 @@ import pytest
 from runs.models import Run, RunEvent, RunStep
 from runs.worker.worker import WorkerProcess
 from tests.integration.workers import error_of, fresh
-from tests.support.template_sites import Site, css, words
+from tests.support.template_sites import Site, by_selector, by_text
 
 pytest_plugins = ["tests.support.template_fixtures"]
 
@@ -38,7 +38,7 @@ def go_on(worker: WorkerProcess, close_browser: None) -> GoOn:
 @pytest.fixture
 def form(submit_template: HandIn, site: Site) -> str:
     """Create a run that fills one field and submits."""
-    field = {"name": "name", "value": "Ada", "locator": words("your name")}
+    field = {"name": "name", "value": "Ada", "locator": by_text("your name")}
     return submit_template(
         "submit_and_verify",
         startUrl=site.url("/contact"),
@@ -64,7 +64,7 @@ def test_steps_before_a_submit_are_repeated_to_restore_the_page(
 def test_a_flagged_value_is_filled_in_again_for_the_submit(
     submit_template: HandIn, go_on: GoOn, site: Site
 ) -> None:
-    name = {"name": "name", "value": "Ada", "locator": words("your name"), "secret": True}
+    name = {"name": "name", "value": "Ada", "locator": by_text("your name"), "secret": True}
     run_id = submit_template("submit_and_verify", startUrl=site.url("/contact"), fields=[name])
     run = go_on(run_id, DONE, DONE)
     assert run.status == "succeeded", run.error
@@ -105,7 +105,7 @@ def test_a_list_is_paged_through_again_and_keeps_the_read_pages(
     run_id = submit_template(
         "paginated_extract",
         startUrl=site.url("/list"),
-        pagination={"next": css("#next"), "maxPages": 3},
+        pagination={"next": by_selector("#next"), "maxPages": 3},
     )
     read: dict[str, Any] = {
         "url": "http://before/",

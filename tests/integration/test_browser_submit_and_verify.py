@@ -10,7 +10,7 @@ from decisions.models import AuditEntry
 from runs.models import Run, RunEvent, RunStep
 from runs.task_templates.builtin.submit_and_verify import SubmitAndVerify
 from tests.integration.workers import error_of
-from tests.support.template_sites import CarryOut, Site, css, words
+from tests.support.template_sites import RunTemplate, Site, by_selector, by_text
 
 pytest_plugins = ["tests.support.template_fixtures"]
 THANKS = {"type": "textIncludes", "value": "Thank you", "timeoutMs": 8000}
@@ -20,14 +20,14 @@ def field(name: str, value: str, locator: dict[str, str], **more: Any) -> dict[s
     return {"name": name, "value": value, "locator": locator, **more}
 
 
-NAME = field("name", "Ada 王", words("your name"))
+NAME = field("name", "Ada 王", by_text("your name"))
 ALL = [
     NAME,
-    field("mail", "ada@example.org", words("email")),
-    field("topic", "support", words("topic")),
-    field("day", "2026-11-22", words("day")),
-    field("copy", "true", words("send me a copy")),
-    field("text", "line one\nline two", css("textarea")),
+    field("mail", "ada@example.org", by_text("email")),
+    field("topic", "support", by_text("topic")),
+    field("day", "2026-11-22", by_text("day")),
+    field("copy", "true", by_text("send me a copy")),
+    field("text", "line one\nline two", by_selector("textarea")),
 ]
 
 
@@ -36,7 +36,7 @@ def effects(run: Run) -> list[tuple[str, str]]:
     return list(rows.values_list("effect", "status"))
 
 
-def test_a_form_is_filled_by_typing_and_sent_once(run_template: CarryOut, site: Site) -> None:
+def test_a_form_is_filled_by_typing_and_sent_once(run_template: RunTemplate, site: Site) -> None:
     run = run_template(
         "submit_and_verify", startUrl=site.url("/contact"), fields=ALL, successIndicator=THANKS
     )
@@ -53,11 +53,11 @@ def test_a_form_is_filled_by_typing_and_sent_once(run_template: CarryOut, site: 
     assert effects(run)[-2:] == [("once", "succeeded"), ("read", "succeeded")]
 
 
-def test_the_result_has_names_and_no_values(run_template: CarryOut, site: Site) -> None:
+def test_the_result_has_names_and_no_values(run_template: RunTemplate, site: Site) -> None:
     run = run_template(
         "submit_and_verify",
         startUrl=site.url("/contact"),
-        fields=[field("name", "zebra-4711", words("your name"))],
+        fields=[field("name", "zebra-4711", by_text("your name"))],
         successIndicator=THANKS,
     )
     assert run.result["submittedFields"] == ["name"]
@@ -71,7 +71,7 @@ def test_the_result_has_names_and_no_values(run_template: CarryOut, site: Site) 
 
 
 def test_an_indicator_that_is_not_met_keeps_the_page_and_is_no_success(
-    run_template: CarryOut, site: Site
+    run_template: RunTemplate, site: Site
 ) -> None:
     never = {"type": "textIncludes", "value": "Order confirmed", "timeoutMs": 300}
     run = run_template(
@@ -84,7 +84,7 @@ def test_an_indicator_that_is_not_met_keeps_the_page_and_is_no_success(
     assert len(site.server.forms) == 1
 
 
-def test_a_form_with_errors_names_the_invalid_field(run_template: CarryOut, site: Site) -> None:
+def test_a_form_with_errors_names_the_invalid_field(run_template: RunTemplate, site: Site) -> None:
     run = run_template("submit_and_verify", startUrl=site.url("/refusing"), fields=[NAME])
     assert run.status == "partial_success", run.error
     assert (run.result["success"], run.result["indicatorMatched"]) == (False, None)
@@ -93,9 +93,9 @@ def test_a_form_with_errors_names_the_invalid_field(run_template: CarryOut, site
 
 
 def test_a_field_that_the_browser_itself_rejects_is_named(
-    run_template: CarryOut, site: Site
+    run_template: RunTemplate, site: Site
 ) -> None:
-    mail = field("mail", "nobody", words("e-mail"))
+    mail = field("mail", "nobody", by_text("e-mail"))
     run = run_template("submit_and_verify", startUrl=site.url("/contact"), fields=[NAME, mail])
     assert run.status == "partial_success", run.error
     assert "E-mail" in run.warnings[0]
@@ -103,7 +103,7 @@ def test_a_field_that_the_browser_itself_rejects_is_named(
 
 
 def test_a_submit_that_ends_on_an_error_page_is_no_success(
-    run_template: CarryOut, site: Site
+    run_template: RunTemplate, site: Site
 ) -> None:
     run = run_template("submit_and_verify", startUrl=site.url("/crashing"), fields=[NAME])
     assert run.status == "partial_success", run.error
@@ -113,7 +113,7 @@ def test_a_submit_that_ends_on_an_error_page_is_no_success(
 
 
 def test_a_page_that_never_answers_is_a_timeout_that_must_not_be_retried(
-    run_template: CarryOut, site: Site
+    run_template: RunTemplate, site: Site
 ) -> None:
     run = run_template(
         "submit_and_verify", startUrl=site.url("/lost"), fields=[NAME], timeout_ms=15_000
@@ -126,8 +126,8 @@ def test_a_page_that_never_answers_is_a_timeout_that_must_not_be_retried(
     )
 
 
-def test_a_missing_field_sends_nothing(run_template: CarryOut, site: Site) -> None:
-    fields = [NAME, field("fax", "1", words("fax number"))]
+def test_a_missing_field_sends_nothing(run_template: RunTemplate, site: Site) -> None:
+    fields = [NAME, field("fax", "1", by_text("fax number"))]
     run = run_template("submit_and_verify", startUrl=site.url("/contact"), fields=fields)
     error = error_of(run)
     assert error["errorCode"] == "ELEMENT_NOT_FOUND"
@@ -137,18 +137,18 @@ def test_a_missing_field_sends_nothing(run_template: CarryOut, site: Site) -> No
     assert site.server.forms == []
 
 
-def test_a_missing_option_names_the_existing_options(run_template: CarryOut, site: Site) -> None:
-    topic = field("topic", "Complaints", words("topic"))
+def test_a_missing_option_names_the_existing_options(run_template: RunTemplate, site: Site) -> None:
+    topic = field("topic", "Complaints", by_text("topic"))
     run = run_template("submit_and_verify", startUrl=site.url("/contact"), fields=[topic])
     assert error_of(run)["details"]["options"] == ["Sales", "Support"]
 
 
-def test_a_disabled_button_is_not_clicked(run_template: CarryOut, site: Site) -> None:
+def test_a_disabled_button_is_not_clicked(run_template: RunTemplate, site: Site) -> None:
     run = run_template(
         "submit_and_verify",
         startUrl=site.url("/contact"),
         fields=[NAME],
-        submit=words("send later"),
+        submit=by_text("send later"),
     )
     error = error_of(run)
     assert (error["errorCode"], error["details"]["reason"]) == ("ELEMENT_NOT_FOUND", "disabled")
@@ -158,7 +158,7 @@ def test_a_disabled_button_is_not_clicked(run_template: CarryOut, site: Site) ->
 
 def test_flagged_values_are_stored_for_their_steps_and_for_the_report_of_the_page() -> None:
     template = SubmitAndVerify()
-    fields = [NAME, field("code", "***", words("code"), secret=True)]
+    fields = [NAME, field("code", "***", by_text("code"), secret=True)]
     inputs = {"startUrl": "https://example.org/", "fields": fields}
     assert template.secret_paths(inputs) == {("fields", 1, "value")}
     needing = [step.name for step in template.plan(inputs) if step.needs_secrets]

@@ -25,8 +25,8 @@ from runs.submission.services import retry_run, submit_run
 from runs.worker.worker import WorkerProcess
 from tests.integration.workers import error_of
 from tests.support.browsing import Reader
-from tests.support.pages import Answer, PageServer, html, serve_pages
-from tests.support.people import fresh, say
+from tests.support.pages import PageResponse, PageServer, html, serve_pages
+from tests.support.people import answer_confirmation, reload_run
 
 pytest_plugins = ["tests.support.admin_fixtures", "tests.support.browser_fixtures"]
 Ended = Callable[[str], Run]
@@ -56,8 +56,10 @@ def pages() -> Iterator[PageServer]:
     with serve_pages() as server:
         cookie = {"Set-Cookie": "sid=canary-cookie-0123; HttpOnly"}
         server.add("/leaky", html(LEAKY, headers=cookie))
-        server.add("/look.css", Answer(b"p { color: red }", mime="text/css", headers=cookie))
-        server.add("/api/me", Answer(b'{"token": "canary-json-0123"}', mime="application/json"))
+        server.add("/look.css", PageResponse(b"p { color: red }", mime="text/css", headers=cookie))
+        server.add(
+            "/api/me", PageResponse(b'{"token": "canary-json-0123"}', mime="application/json")
+        )
         yield server
 
 
@@ -249,11 +251,11 @@ def test_a_run_that_waits_for_a_person_records_nothing(
     create_rule(RuleFields("confirm", tool="submit_form"), actor="test")
     run = Run.objects.get(id=search())
     worker.work()
-    assert fresh(run).waiting_for
+    assert reload_run(run).waiting_for
     assert not left_on_disk()
-    say(run)
+    answer_confirmation(run)
     worker.work()
-    assert fresh(run).status == "succeeded", fresh(run).error
+    assert reload_run(run).status == "succeeded", reload_run(run).error
 
 
 def test_a_page_that_hangs_loses_its_trace_but_does_not_fail_the_run(

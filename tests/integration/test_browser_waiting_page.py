@@ -20,8 +20,8 @@ from runs.sessions import held_pages
 from runs.sessions.services import create_session
 from runs.submission.services import cancel_run, submit_run
 from runs.worker.worker import WorkerProcess
-from tests.support.people import fresh, say
-from tests.support.template_sites import Site, words
+from tests.support.people import answer_confirmation, reload_run
+from tests.support.template_sites import Site, by_text
 
 pytest_plugins = ["tests.support.template_fixtures"]
 PATIENCE_S = 30.0
@@ -33,7 +33,7 @@ def waiting(
 ) -> Iterator[Run]:
     """Create a run that has filled its form and waits for confirmation before it submits."""
     create_rule(RuleFields("confirm", tool="submit_form"), actor="t")
-    field = {"name": "name", "value": "Ada", "locator": words("your name")}
+    field = {"name": "name", "value": "Ada", "locator": by_text("your name")}
     run_id = submit_template(
         "submit_and_verify",
         startUrl=site.url("/contact"),
@@ -51,9 +51,9 @@ def test_the_form_is_submitted_once_from_the_held_page(
 ) -> None:
     assert (waiting.status, waiting.ready, waiting.pinned_worker) == ("running", False, "w1")
     assert site.server.forms == []
-    say(waiting)
+    answer_confirmation(waiting)
     worker.work()
-    run = fresh(waiting)
+    run = reload_run(waiting)
     assert run.status == "succeeded", run.error
     assert [sent["name"] for _, sent in site.server.forms] == ["Ada"]
     assert not held_pages._held
@@ -63,7 +63,7 @@ def test_a_page_that_was_lost_meanwhile_ends_the_run_without_a_submit(
     waiting: Run, worker: WorkerProcess, site: Site, principal: Principal
 ) -> None:
     worker.close()
-    say(waiting)
+    answer_confirmation(waiting)
     other = WorkerProcess("w2")
     held = held_pages.take_held_page(waiting.id)
     assert held is not None
@@ -78,9 +78,9 @@ def test_a_page_that_was_lost_meanwhile_ends_the_run_without_a_submit(
 def test_a_rejected_form_is_not_submitted_and_its_page_is_closed(
     waiting: Run, worker: WorkerProcess, site: Site
 ) -> None:
-    say(waiting, refuse)
+    answer_confirmation(waiting, refuse)
     worker.work()
-    assert fresh(waiting).status == "failed"
+    assert reload_run(waiting).status == "failed"
     assert site.server.forms == []
     assert not held_pages._held
 
@@ -91,7 +91,7 @@ def test_a_rejection_is_reported_as_one_also_where_the_page_was_lost(
     held = held_pages.take_held_page(waiting.id)
     assert held is not None
     get_loop().submit(held.close()).result(20)
-    say(waiting, refuse)
+    answer_confirmation(waiting, refuse)
     worker.work()
     error = get_run(principal=principal, run_id=waiting.id)["error"]
     assert error["details"]["causeCode"] == "POLICY_DENIED", error
@@ -131,7 +131,7 @@ def test_a_named_session_keeps_its_page_too(
 ) -> None:
     create_rule(RuleFields("confirm", tool="submit_form"), actor="t")
     session = create_session(principal=principal, name="kept")["sessionId"]
-    field = {"name": "name", "value": "Ada", "locator": words("your name")}
+    field = {"name": "name", "value": "Ada", "locator": by_text("your name")}
     inputs = {"startUrl": site.url("/contact"), "fields": [field]}
     made = submit_run(
         principal=principal,
@@ -143,7 +143,7 @@ def test_a_named_session_keeps_its_page_too(
     worker.work()
     run = Run.objects.get(id=made.run_id)
     assert Decision.objects.get().tool == "submit_form"
-    say(run)
+    answer_confirmation(run)
     worker.work()
-    assert fresh(run).status == "succeeded", fresh(run).error
+    assert reload_run(run).status == "succeeded", reload_run(run).error
     assert len(site.server.forms) == 1

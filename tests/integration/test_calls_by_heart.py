@@ -25,12 +25,12 @@ from runners.targets.targets import (
 from runs.models import OpenCall, Run
 from runs.submission.services import submit_run
 from runs.worker.worker import WorkerProcess
-from tests.support.stub_runner import StubRunner, saying, stub_runner
+from tests.support.stub_runner import StubRunner, responding_with, stub_runner
 
 pytest_plugins = ["tests.support.runner_fixtures"]
 pytestmark = pytest.mark.usefixtures("open_loopback")
 
-HELLO = saying({"ok": True, "output": "hello"})
+HELLO = responding_with({"ok": True, "output": "hello"})
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from runs.models import Run
 from runs.submission.services import submit_run
 from runs.submission.validation import SubmittedRun
 from runs.worker.worker import WorkerProcess
-from tests.support.people import fresh, say
+from tests.support.people import answer_confirmation, reload_run
 
 pytest_plugins = ["tests.support.people_fixtures", "tests.support.rest_fixtures"]
 NEW = "n" * 40
@@ -56,10 +56,10 @@ def test_a_waiting_run_resumes_with_an_approval_under_the_old_key(
 ) -> None:
     run = submit_calls("note:a,risk:b", effect="once")
     worker.work()
-    say(run)
+    answer_confirmation(run)
     with new_key_first():
         worker.work()
-    assert (fresh(run).status, notes()) == ("succeeded", "ab")
+    assert (reload_run(run).status, notes()) == ("succeeded", "ab")
     assert Confirmation.objects.count() == 1
 
 

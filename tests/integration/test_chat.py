@@ -14,12 +14,12 @@ from decisions.continuity.outcomes import report_outcome
 from decisions.errors import Forbidden, ForbiddenUser, InvalidInput
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Confirmation, Conversation, Decision, Event, Outcome
-from tests.support.continuity import HARMLESS, KNOWN, PATH, RISKY, Say
+from tests.support.continuity import HARMLESS, KNOWN_SLOTS, RISKY, SUCCESS_PATH, SendChat
 
 pytest_plugins = ["tests.support.chat_fixtures"]
 
 
-def test_a_harmless_message_with_all_slots_gets_mode_act(send_chat: Say) -> None:
+def test_a_harmless_message_with_all_slots_gets_mode_act(send_chat: SendChat) -> None:
     answer = send_chat(HARMLESS)
     trace = answer["trace"]
     assert (trace["mode"], trace["task_type"]) == ("act", "execution")
@@ -35,10 +35,10 @@ def test_a_harmless_message_with_all_slots_gets_mode_act(send_chat: Say) -> None
     assert not Confirmation.objects.exists()
 
 
-def test_missing_slots_lead_to_questions_and_no_decision(send_chat: Say) -> None:
+def test_missing_slots_lead_to_questions_and_no_decision(send_chat: SendChat) -> None:
     answer = send_chat(RISKY, slots={})
     assert answer["trace"]["mode"] == "clarify_first"
-    assert answer["trace"]["missing_slots"] == list(KNOWN)
+    assert answer["trace"]["missing_slots"] == list(KNOWN_SLOTS)
     assert len(answer["asked_questions"]) == 3
     assert (answer["decision"], answer["decision_id"], answer["user_state"]) == (None, None, None)
     assert all(question in answer["response"] for question in answer["asked_questions"])
@@ -48,7 +48,7 @@ def test_missing_slots_lead_to_questions_and_no_decision(send_chat: Say) -> None
     assert Conversation.objects.count() == 1
 
 
-def test_answers_in_the_session_fill_the_missing_slots(send_chat: Say) -> None:
+def test_answers_in_the_session_fill_the_missing_slots(send_chat: SendChat) -> None:
     asked = send_chat(RISKY, slots={})
     session = asked["session_id"]
     send_chat("1. staging 2. the orders table", slots={}, session_id=session)
@@ -63,7 +63,7 @@ def test_answers_in_the_session_fill_the_missing_slots(send_chat: Say) -> None:
     }
 
 
-def test_a_new_request_discards_open_questions(send_chat: Say) -> None:
+def test_a_new_request_discards_open_questions(send_chat: SendChat) -> None:
     session = send_chat(RISKY, slots={})["session_id"]
     answer = send_chat("What is an index?", slots={}, session_id=session)
     assert answer["trace"]["task_type"] == "concept_exploration"
@@ -71,14 +71,14 @@ def test_a_new_request_discards_open_questions(send_chat: Say) -> None:
     assert Conversation.objects.get().asked == []
 
 
-def test_a_session_belongs_to_its_user(send_chat: Say) -> None:
+def test_a_session_belongs_to_its_user(send_chat: SendChat) -> None:
     session = send_chat(RISKY, slots={})["session_id"]
     other = send_chat("staging", slots={}, session_id=session, user_id="bob")
     assert other["trace"]["mode"] == "clarify_first"
     assert Conversation.objects.filter(session_id=session).count() == 2
 
 
-def test_a_risky_message_waits_for_a_person(send_chat: Say) -> None:
+def test_a_risky_message_waits_for_a_person(send_chat: SendChat) -> None:
     answer = send_chat(RISKY)
     asked = answer["trace"]["high_risk_confirmation"]
     confirmation = Confirmation.objects.get()
@@ -93,29 +93,31 @@ def test_a_risky_message_waits_for_a_person(send_chat: Say) -> None:
 
 
 @override_settings(CONFIRM_DELIVERY="out_of_band")
-def test_out_of_band_delivery_returns_no_token(send_chat: Say) -> None:
+def test_out_of_band_delivery_returns_no_token(send_chat: SendChat) -> None:
     asked = send_chat(RISKY)["trace"]["high_risk_confirmation"]
     assert asked.keys() == {"required", "confirmation_id", "expires_at"}
 
 
-def test_the_gate_overrides_the_score_and_slots_alone_do_not_trigger_it(send_chat: Say) -> None:
-    slots = {**KNOWN, "environment": "production", "target": "delete all customers"}
+def test_the_gate_overrides_the_score_and_slots_alone_do_not_trigger_it(
+    send_chat: SendChat,
+) -> None:
+    slots = {**KNOWN_SLOTS, "environment": "production", "target": "delete all customers"}
     assert send_chat(HARMLESS, slots=slots)["trace"]["mode"] == "act"
     deploy = send_chat("Deploy build 42.", slots=slots)["trace"]
     assert deploy["mode"] == "confirm"
     assert deploy["l4_gate"]["reason"].startswith("production")
 
 
-def test_the_gate_also_checks_answers_to_questions(send_chat: Say) -> None:
+def test_the_gate_also_checks_answers_to_questions(send_chat: SendChat) -> None:
     session = send_chat("Tidy up the project.", slots={})["session_id"]
     send_chat("1. staging 2. the project", slots={}, session_id=session)
     answer = send_chat("3. drop the database afterwards", slots={}, session_id=session)
     assert answer["trace"]["mode"] in ("confirm", "clarify_first")
-    send_chat("done", slots=KNOWN, session_id=session)
+    send_chat("done", slots=KNOWN_SLOTS, session_id=session)
     assert not Decision.objects.filter(mode="act", arguments__message="Tidy up the project.")
 
 
-def test_the_gate_hits_on_similarity_to_an_earlier_l4_event_only(send_chat: Say) -> None:
+def test_the_gate_hits_on_similarity_to_an_earlier_l4_event_only(send_chat: SendChat) -> None:
     first = send_chat(HARMLESS)
     assert first["trace"]["l4_gate"]["top"] == 0.0
     Event.objects.filter(pk=first["trace"]["entry_id"]).update(layer="L4")
@@ -126,14 +128,14 @@ def test_the_gate_hits_on_similarity_to_an_earlier_l4_event_only(send_chat: Say)
     assert not send_chat("Compile the documentation.")["trace"]["l4_gate"]["hit"]
 
 
-def test_the_events_of_another_user_are_not_read(send_chat: Say) -> None:
+def test_the_events_of_another_user_are_not_read(send_chat: SendChat) -> None:
     send_chat(HARMLESS, user_id="bob")
     Event.objects.update(layer="L4")
     assert send_chat(HARMLESS)["trace"]["l4_gate"]["top"] == 0.0
 
 
 def test_similar_failures_lower_the_score_of_a_later_message(
-    principal: Principal, send_chat: Say
+    principal: Principal, send_chat: SendChat
 ) -> None:
     for _ in range(3):
         failed = send_chat(HARMLESS)["decision_id"]
@@ -156,22 +158,22 @@ def test_similar_failures_lower_the_score_of_a_later_message(
 
 
 def test_a_matching_success_path_raises_the_predicted_gain(
-    principal: Principal, send_chat: Say
+    principal: Principal, send_chat: SendChat
 ) -> None:
     plain = send_chat("Read the notes of the release.")
-    put_success_path(principal=principal, call={"user_id": "alice", **PATH})
+    put_success_path(principal=principal, call={"user_id": "alice", **SUCCESS_PATH})
     answer = send_chat(
-        "Read the notes of the release.", slots={**KNOWN, "url": "https://example.com"}
+        "Read the notes of the release.", slots={**KNOWN_SLOTS, "url": "https://example.com"}
     )
     best = answer["trace"]["best_success_path"]
-    assert (plain["trace"]["best_success_path"], best["name"]) == (None, PATH["name"])
+    assert (plain["trace"]["best_success_path"], best["name"]) == (None, SUCCESS_PATH["name"])
     assert best["retrieval_score"] > 4
     gain = min(10.0, 5 + best["retrieval_score"] / 2)
     assert answer["decision"]["predicted_gain"] == pytest.approx(gain, abs=0.001)
-    assert PATH["name"] in answer["response"]
+    assert SUCCESS_PATH["name"] in answer["response"]
 
 
-def test_the_score_is_the_sum_of_its_parts(send_chat: Say) -> None:
+def test_the_score_is_the_sum_of_its_parts(send_chat: SendChat) -> None:
     send_chat(RISKY)
     answer = send_chat(RISKY)
     parts, trace = answer["decision"], answer["trace"]
@@ -181,7 +183,7 @@ def test_the_score_is_the_sum_of_its_parts(send_chat: Say) -> None:
     assert parts["score"] == pytest.approx(total, abs=0.001)
 
 
-def test_a_decision_writes_one_row_of_each_kind(send_chat: Say) -> None:
+def test_a_decision_writes_one_row_of_each_kind(send_chat: SendChat) -> None:
     answer = send_chat(HARMLESS)
     trace = answer["trace"]
     decision, event, outcome = Decision.objects.get(), Event.objects.get(), Outcome.objects.get()
@@ -197,7 +199,7 @@ def test_a_decision_writes_one_row_of_each_kind(send_chat: Say) -> None:
     assert decision.trace == trace
 
 
-def test_no_row_contains_a_secret_or_the_token(send_chat: Say) -> None:
+def test_no_row_contains_a_secret_or_the_token(send_chat: SendChat) -> None:
     secret = "sk-" + "a1B2" * 12
     answer = send_chat(f"Put the API key {secret} into the readme.")
     token = answer["trace"]["high_risk_confirmation"]["confirm_token"]
@@ -209,12 +211,12 @@ def test_no_row_contains_a_secret_or_the_token(send_chat: Say) -> None:
     assert not [row for row in kept if token in row or secret in row]
 
 
-def test_the_reply_is_in_the_language_of_the_message(send_chat: Say) -> None:
+def test_the_reply_is_in_the_language_of_the_message(send_chat: SendChat) -> None:
     assert "需要先由人确认" in send_chat("把生产库的订单表删了")["response"]
     assert "confirmation" in send_chat(RISKY)["response"]
 
 
-def test_a_hint_is_one_question_and_stops_after_the_user_understood(send_chat: Say) -> None:
+def test_a_hint_is_one_question_and_stops_after_the_user_understood(send_chat: SendChat) -> None:
     message = "As a founder I must accept the offer and read the notes."
     first = send_chat(message, session_id="s")
     question = first["trace"]["reality_first"]["question"]
@@ -225,14 +227,14 @@ def test_a_hint_is_one_question_and_stops_after_the_user_understood(send_chat: S
 
 
 @pytest.mark.parametrize("message", [" ", "\n\t", "删" * 30_000])
-def test_an_empty_or_too_long_message_is_refused(send_chat: Say, message: str) -> None:
+def test_an_empty_or_too_long_message_is_refused(send_chat: SendChat, message: str) -> None:
     with pytest.raises(InvalidInput, match="message"):
         send_chat(message)
     assert not Conversation.objects.exists()
 
 
 def test_a_credential_acts_only_for_its_users_and_refusals_are_audited(
-    principal: Principal, send_chat: Say
+    principal: Principal, send_chat: SendChat
 ) -> None:
     bound = Principal(
         "token:bound",
@@ -266,7 +268,7 @@ def test_chat_requires_its_scope(principal: Principal) -> None:
         asyncio.run(chat(principal=reader, call=call))
 
 
-def test_an_old_failure_weighs_less(principal: Principal, send_chat: Say) -> None:
+def test_an_old_failure_weighs_less(principal: Principal, send_chat: SendChat) -> None:
     failed = send_chat(HARMLESS)["decision_id"]
     call = {
         "decision_id": failed,

@@ -21,7 +21,7 @@ from decisions.continuity.owner import Owner
 from decisions.identity.principals import Principal
 from decisions.models import ChatAnswer, Decision, Event
 from tests.integration.racing import at_once
-from tests.support.continuity import HARMLESS, KNOWN, PATH, Say
+from tests.support.continuity import HARMLESS, KNOWN_SLOTS, SUCCESS_PATH, SendChat
 
 pytest_plugins = ["tests.support.chat_fixtures"]
 
@@ -42,14 +42,14 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]
 
 
 def test_a_message_is_evaluated_again_after_another_one_in_its_new_session(
-    send_chat: Say, meanwhile: Callable[..., None]
+    send_chat: SendChat, meanwhile: Callable[..., None]
 ) -> None:
     meanwhile(partial(send_chat, "How would I empty the orders table?", session_id="s"))
     assert send_chat("Yes, do it.", session_id="s")["trace"]["mode"] == "confirm"
 
 
 def test_a_message_is_evaluated_again_after_another_one_in_its_known_session(
-    send_chat: Say, meanwhile: Callable[..., None]
+    send_chat: SendChat, meanwhile: Callable[..., None]
 ) -> None:
     send_chat(HARMLESS, session_id="s")
     meanwhile(partial(send_chat, "How would I empty the orders table?", session_id="s"))
@@ -59,7 +59,7 @@ def test_a_message_is_evaluated_again_after_another_one_in_its_known_session(
 
 @pytest.mark.parametrize("before", [0, 1])
 def test_an_l4_event_of_another_session_recorded_meanwhile_counts(
-    send_chat: Say, meanwhile: Callable[..., None], before: int
+    send_chat: SendChat, meanwhile: Callable[..., None], before: int
 ) -> None:
     def grave() -> None:
         entry = send_chat(HARMLESS, session_id="other")["trace"]["entry_id"]
@@ -73,7 +73,7 @@ def test_an_l4_event_of_another_session_recorded_meanwhile_counts(
 
 
 def test_a_key_used_meanwhile_returns_the_stored_answer(
-    send_chat: Say, meanwhile: Callable[..., None]
+    send_chat: SendChat, meanwhile: Callable[..., None]
 ) -> None:
     first: list[dict[str, Any]] = []
     meanwhile(lambda: first.append(send_chat(HARMLESS, idempotency_key="one")))
@@ -82,7 +82,7 @@ def test_a_key_used_meanwhile_returns_the_stored_answer(
 
 
 def test_no_text_is_evaluated_while_the_user_is_locked(
-    send_chat: Say, monkeypatch: pytest.MonkeyPatch
+    send_chat: SendChat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[tuple[str, bool]] = []
 
@@ -110,7 +110,7 @@ def test_no_text_is_evaluated_while_the_user_is_locked(
 
 
 def test_a_decision_takes_few_statements_and_fewer_under_the_lock(principal: Principal) -> None:
-    call = {"user_id": "alice", "message": HARMLESS, "slots": KNOWN, "session_id": "s"}
+    call = {"user_id": "alice", "message": HARMLESS, "slots": KNOWN_SLOTS, "session_id": "s"}
     services.decide_on_call(principal=principal, call={**call, "idempotency_key": "one"})
     sent: list[bool] = []
 
@@ -124,7 +124,7 @@ def test_a_decision_takes_few_statements_and_fewer_under_the_lock(principal: Pri
     assert (len(sent), sum(sent)) == (16, 9)
 
 
-def test_many_threads_read_a_users_past_once(send_chat: Say, principal: Principal) -> None:
+def test_many_threads_read_a_users_past_once(send_chat: SendChat, principal: Principal) -> None:
     for number in range(30):
         send_chat(f"Count the rows of table {number}.")
     owner, past = Owner(principal.tenant_id, principal.workspace_id, "alice"), UserSignatures()
@@ -142,18 +142,22 @@ def test_many_threads_read_a_users_past_once(send_chat: Say, principal: Principa
 
 @pytest.mark.parametrize("intent", ["123", "[1]", "null", '{"a": 1}', "true"])
 def test_an_intent_that_looks_like_json_is_a_text(
-    send_chat: Say, principal: Principal, intent: str
+    send_chat: SendChat, principal: Principal, intent: str
 ) -> None:
-    path = {**PATH, "intent": intent, "name": "n"}
+    path = {**SUCCESS_PATH, "intent": intent, "name": "n"}
     put_success_path(principal=principal, call={"user_id": "alice", **path})
     assert send_chat(f"{intent} {intent}")["trace"]["best_success_path"]["name"] == "n"
 
 
 def test_the_best_matching_of_many_success_paths_is_returned(
-    send_chat: Say, principal: Principal
+    send_chat: SendChat, principal: Principal
 ) -> None:
     for number in range(30):
-        path = {**PATH, "intent": f"Count the rows of table {number}", "name": f"way {number}"}
+        path = {
+            **SUCCESS_PATH,
+            "intent": f"Count the rows of table {number}",
+            "name": f"way {number}",
+        }
         put_success_path(principal=principal, call={"user_id": "alice", **path})
     best = send_chat("Count the rows of table 17")["trace"]["best_success_path"]
     assert best["name"] == "way 17"

@@ -18,8 +18,8 @@ from decisions.models import AuditEntry, Confirmation, Decision, PolicyRule
 from decisions.views.confirmation_page import TRIES_RECORDED
 from runs.models import Run
 from runs.worker.worker import WorkerProcess
-from tests.support.continuity import decision_of
-from tests.support.people import asked, fresh, say
+from tests.support.continuity import create_decision
+from tests.support.people import answer_confirmation, decision_id, reload_run
 
 pytest_plugins = ["tests.support.people_fixtures", "tests.support.admin_fixtures"]
 MakeClient = Callable[..., Client]
@@ -30,11 +30,11 @@ def waiting(worker: WorkerProcess, submit_calls: Callable[..., Run]) -> Run:
     """Return a run that waits for a person."""
     run = submit_calls("risk:<script>b</script>")
     worker.work()
-    return fresh(run)
+    return reload_run(run)
 
 
 def page(run: Run, *rest: str) -> str:
-    return "/".join(["/admin/decisions/decision", str(asked(run)), *rest, ""])
+    return "/".join(["/admin/decisions/decision", str(decision_id(run)), *rest, ""])
 
 
 def link() -> str:
@@ -64,7 +64,7 @@ def test_a_run_resumes_when_a_person_confirms_it_in_the_inbox(
 ) -> None:
     assert superuser_client.post(page(waiting, "confirm")).status_code == 302
     worker.work()
-    assert (fresh(waiting).status, notes()) == ("succeeded", "<script>b</script>")
+    assert (reload_run(waiting).status, notes()) == ("succeeded", "<script>b</script>")
     entry = AuditEntry.objects.get(action="confirmation.confirmed")
     assert (entry.actor, entry.metadata["how"]) == ("admin:boss", "admin")
 
@@ -98,7 +98,7 @@ def test_a_cross_site_post_is_refused(superuser_client: Client, waiting: Run) ->
 
 
 def test_a_late_post_shows_the_earlier_decision(superuser_client: Client, waiting: Run) -> None:
-    number = asked(waiting)
+    number = decision_id(waiting)
     refuse(decision_id=number, by="admin:ann", how="admin")
     answer = superuser_client.post(f"/admin/decisions/decision/{number}/confirm/", follow=True)
     assert f"Decision {number} is refused already." in answer.content.decode()
@@ -113,7 +113,7 @@ def test_a_link_shows_on_get_and_decides_on_post(
     assert "&lt;script&gt;b" in shown.content.decode()
     assert Client().post(link(), {"answer": "confirm"}).status_code == 200
     worker.work()
-    assert fresh(waiting).status == "succeeded"
+    assert reload_run(waiting).status == "succeeded"
     assert Confirmation.objects.get().decided_by == "link"
 
 
@@ -127,7 +127,7 @@ def test_a_link_can_refuse_and_records_the_signed_in_user(
 ) -> None:
     superuser_client.post(link(), {"answer": "refuse"})
     worker.work()
-    assert (fresh(waiting).error or {})["details"]["because"] == "refused"
+    assert (reload_run(waiting).error or {})["details"]["because"] == "refused"
     assert Confirmation.objects.get().decided_by == "admin:boss"
 
 
@@ -165,7 +165,7 @@ def test_wrong_signatures_add_a_limited_number_of_audit_entries(waiting: Run) ->
 
 
 def test_a_wrong_signature_for_an_ended_confirmation_is_not_audited(waiting: Run) -> None:
-    say(waiting)
+    answer_confirmation(waiting)
     assert Client().get(link()[:-1] + "x").status_code == 404
     assert not AuditEntry.objects.filter(action="confirmation.tried").exists()
 
@@ -196,7 +196,7 @@ def test_the_command_confirms_and_refuses(
     waiting: Run, worker: WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("runs.management.commands.confirm.prepare_home", lambda: None)
-    out, number = StringIO(), asked(waiting)
+    out, number = StringIO(), decision_id(waiting)
     call_command("confirm", str(number), "--refuse", stdout=out, stderr=StringIO())
     assert out.getvalue() == f"decision {number} refused\n"
     with pytest.raises(CommandError, match="refused already"):
@@ -208,7 +208,7 @@ def test_the_command_confirms_and_refuses(
 @pytest.fixture
 def words(principal: Principal) -> Decision:
     """Return a decision about a message that a person has to confirm."""
-    decision = decision_of(principal, mode="confirm")
+    decision = create_decision(principal, mode="confirm")
     decision.arguments = {"message": "Delete the <b>orders</b> table", "slots": {"target": "prod"}}
     decision.save()
     open_confirmation(decision)
@@ -239,10 +239,10 @@ def test_the_command_prints_the_message_before_it_decides(
 
 def test_the_dashboard_lists_waiting_decisions(superuser_client: Client, waiting: Run) -> None:
     assert (
-        f"/admin/decisions/decision/{asked(waiting)}/change/"
+        f"/admin/decisions/decision/{decision_id(waiting)}/change/"
         in superuser_client.get("/admin/").content.decode()
     )
-    say(waiting)
+    answer_confirmation(waiting)
     assert "Waits for a person" not in superuser_client.get("/admin/").content.decode()
 
 

@@ -17,7 +17,7 @@ from decisions.models import AuditEntry, Confirmation
 from runs.models import Run, WebhookDelivery
 from runs.webhooks import services
 from runs.worker.worker import WorkerProcess
-from tests.support.people import asked, fresh
+from tests.support.people import decision_id, reload_run
 from tests.support.receiver import Receiver
 from tests.support.webhooks import deliver, is_signed, make_due
 
@@ -60,7 +60,11 @@ def test_a_waiting_confirmation_is_delivered_once_and_signed(
     body = told(receiver)
     assert body["type"] == "confirmation.waiting"
     data = body["data"]
-    assert (data["decisionId"], data["runId"], data["tool"]) == (asked(run), run.id, "test_risk")
+    assert (data["decisionId"], data["runId"], data["tool"]) == (
+        decision_id(run),
+        run.id,
+        "test_risk",
+    )
     assert data["arguments"]["text"] == "b"
     assert is_signed(receiver.got[0], tells["secret"])
     assert WebhookDelivery.objects.get().status == "delivered"
@@ -81,7 +85,7 @@ def test_the_link_in_a_delivery_works_and_is_stored_in_no_row(
     assert link.rpartition("/")[2] not in str(rows)
     assert Client().post(link, {"answer": "confirm"}).status_code == 200
     worker.work()
-    assert fresh(run).status == "succeeded"
+    assert reload_run(run).status == "succeeded"
 
 
 def test_a_failed_delivery_is_retried(

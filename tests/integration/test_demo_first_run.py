@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from runs.installation.demo.site import READING_ORDER
-from tests.own_home import OwnHome
+from tests.own_home import TemporaryHome
 
 pytestmark = pytest.mark.slow
 
@@ -26,7 +26,7 @@ class FirstRun:
 @pytest.fixture(scope="module")
 def first_run(tmp_path_factory: pytest.TempPathFactory) -> FirstRun:
     home = tmp_path_factory.mktemp("home")
-    done = OwnHome(home).run("up", "--demo", "--once")
+    done = TemporaryHome(home).run("up", "--demo", "--once")
     return FirstRun(done.returncode, done.stdout, done.stderr, home)
 
 

@@ -14,7 +14,7 @@ from runners.network.failed_connections import FailedConnections
 from runs.models import Run
 from runs.submission.services import submit_run
 from tests.support.browsing import Reader
-from tests.support.forbidden import ForbiddenPlace
+from tests.support.forbidden import ForbiddenServer
 from tests.support.pages import Page, PageServer, html
 
 pytest_plugins = ["tests.support.browser_fixtures", "tests.support.egress_fixtures"]
@@ -28,7 +28,7 @@ def ask(reader: Reader, url: str) -> None:
 
 
 def test_a_late_blocked_request_is_reported_once(
-    remote_reader: Reader, publish: Publish, forbidden_server: ForbiddenPlace
+    remote_reader: Reader, publish: Publish, forbidden_server: ForbiddenServer
 ) -> None:
     began = time.monotonic()
     assert remote_reader(publish("/calm", "<title>Calm</title>"))["warnings"] == []
@@ -42,7 +42,7 @@ def test_a_late_blocked_request_is_reported_once(
 
 
 def test_an_address_is_reported_once_per_run(
-    remote_reader: Reader, publish: Publish, forbidden_server: ForbiddenPlace
+    remote_reader: Reader, publish: Publish, forbidden_server: ForbiddenServer
 ) -> None:
     began = time.monotonic()
     page = remote_reader(publish("/img", f"<title>I</title><img src='{forbidden_server.url()}'>"))
@@ -68,7 +68,7 @@ def test_the_end_of_a_run_reports_late_blocked_requests(
     remote: Principal,
     execute_run: Callable[[str], Run],
     page_server: PageServer,
-    forbidden_server: ForbiddenPlace,
+    forbidden_server: ForbiddenServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("CONTINUITY_EGRESS_ALLOW", f"127.0.0.1:{page_server.server_port}")
@@ -100,7 +100,7 @@ def test_a_blocked_document_is_reported_as_a_failure_without_a_warning(
     remote: Principal,
     execute_run: Callable[[str], Run],
     page_server: PageServer,
-    forbidden_server: ForbiddenPlace,
+    forbidden_server: ForbiddenServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("CONTINUITY_EGRESS_ALLOW", f"127.0.0.1:{page_server.server_port}")

@@ -13,8 +13,8 @@ from runners.errors import ToolFailed
 from runners.network.allowlist import Address
 from runners.network.egress import EgressPolicy
 from tests.support.browsing import Reader
-from tests.support.forbidden import PUBLIC, ForbiddenPlace, egress_open_to
-from tests.support.pages import Answer, Page, PageServer
+from tests.support.forbidden import PUBLIC, ForbiddenServer, egress_policy_allowing
+from tests.support.pages import Page, PageResponse, PageServer
 
 pytest_plugins = ["tests.support.browser_fixtures", "tests.support.egress_fixtures"]
 Publish = Callable[[str, Page | str], str]
@@ -48,13 +48,13 @@ def check_refusal(failure: ToolFailed, host: str = "127.0.0.1") -> None:
     assert failure.details == {"cause": "URL_BLOCKED", "host": host}
 
 
-def leading_to(url: str, status: int) -> Answer:
-    return Answer(status=status, headers={"Location": url})
+def leading_to(url: str, status: int) -> PageResponse:
+    return PageResponse(status=status, headers={"Location": url})
 
 
 @pytest.mark.parametrize("host", SPELLINGS)
 def test_no_spelling_of_the_address_is_opened(
-    remote_reader: Reader, forbidden_server: ForbiddenPlace, host: str
+    remote_reader: Reader, forbidden_server: ForbiddenServer, host: str
 ) -> None:
     failure = remote_reader.failure(forbidden_server.url(host))
     assert (failure.code, failure.retryable) == ("TRUST_LEVEL_NOT_ALLOWED", False)
@@ -63,7 +63,7 @@ def test_no_spelling_of_the_address_is_opened(
 
 @pytest.mark.parametrize("host", [*SPELLINGS, "inside.example"])
 def test_no_spelling_of_the_address_is_loaded_into_a_page(
-    remote_reader: Reader, publish: Publish, forbidden_server: ForbiddenPlace, host: str
+    remote_reader: Reader, publish: Publish, forbidden_server: ForbiddenServer, host: str
 ) -> None:
     page = remote_reader(
         publish("/page", f"<title>T</title><p>text<img src='{forbidden_server.url(host)}'>")
@@ -75,7 +75,7 @@ def test_no_spelling_of_the_address_is_loaded_into_a_page(
 
 
 def test_a_name_that_resolves_to_a_private_address_is_not_opened(
-    remote_reader: Reader, forbidden_server: ForbiddenPlace
+    remote_reader: Reader, forbidden_server: ForbiddenServer
 ) -> None:
     check_refusal(remote_reader.failure(forbidden_server.url("inside.example")), "inside.example")
     assert forbidden_server.visits == 0
@@ -83,7 +83,7 @@ def test_a_name_that_resolves_to_a_private_address_is_not_opened(
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_a_redirect_to_a_private_address_is_a_blocked_document(
-    remote_reader: Reader, publish: Publish, forbidden_server: ForbiddenPlace, status: int
+    remote_reader: Reader, publish: Publish, forbidden_server: ForbiddenServer, status: int
 ) -> None:
     url = publish(
         "/hop", leading_to(publish("/hop2", leading_to(forbidden_server.url(), status)), 302)
@@ -102,7 +102,7 @@ def test_a_redirect_to_a_private_address_is_a_blocked_document(
     ],
 )
 def test_a_page_that_navigates_to_a_private_address_is_a_blocked_document(
-    remote_reader: Reader, publish: Publish, forbidden_server: ForbiddenPlace, markup: str
+    remote_reader: Reader, publish: Publish, forbidden_server: ForbiddenServer, markup: str
 ) -> None:
     check_refusal(
         remote_reader.failure(publish("/go", f"<p>x{markup.format(url=forbidden_server.url())}"))
@@ -120,7 +120,7 @@ def test_a_redirect_between_public_addresses_is_followed(
 
 
 def test_blocked_requests_are_counted_and_reported_once(
-    remote_reader: Reader, publish: Publish, forbidden_server: ForbiddenPlace
+    remote_reader: Reader, publish: Publish, forbidden_server: ForbiddenServer
 ) -> None:
     images = "".join(
         f"<img src='{forbidden_server.url(path=f'/{n}?secret=s')}'>" for n in range(30)
@@ -144,7 +144,7 @@ def test_a_blocked_request_of_a_web_worker_is_reported_too(
     remote_reader: Reader,
     page_server: PageServer,
     publish: Publish,
-    forbidden_server: ForbiddenPlace,
+    forbidden_server: ForbiddenServer,
 ) -> None:
     code = f"fetch('{forbidden_server.url()}', {{mode: 'no-cors'}}).catch(() => 0)"
     script = f"new SharedWorker(URL.createObjectURL(new Blob([`{code}`]))); "
@@ -158,14 +158,14 @@ def test_a_blocked_request_of_a_web_worker_is_reported_too(
 
 
 def test_the_next_page_of_a_tab_does_not_repeat_earlier_warnings(
-    remote_reader: Reader, publish: Publish, forbidden_server: ForbiddenPlace
+    remote_reader: Reader, publish: Publish, forbidden_server: ForbiddenServer
 ) -> None:
     assert remote_reader(publish("/a", f"<p>a<img src='{forbidden_server.url()}'>"))["warnings"]
     assert remote_reader(publish("/b", "<p>b"))["warnings"] == []
 
 
 def test_pages_read_concurrently_get_their_own_warnings(
-    remote_reader: Reader, publish: Publish, forbidden_server: ForbiddenPlace
+    remote_reader: Reader, publish: Publish, forbidden_server: ForbiddenServer
 ) -> None:
     async def read_both() -> list[list[str]]:
         bad = publish("/bad", f"<p>a<img src='{forbidden_server.url()}'>")
@@ -196,7 +196,7 @@ def test_a_closed_port_fails_as_it_does_for_local_callers(
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
-    failure = open_remote_reader(egress_open_to(port)).failure(f"http://{PUBLIC}:{port}/")
+    failure = open_remote_reader(egress_policy_allowing(port)).failure(f"http://{PUBLIC}:{port}/")
     assert failure.details["netError"] == "ERR_CONNECTION_REFUSED"
     assert failure.code == reader.failure(f"http://127.0.0.1:{port}/").code
 
@@ -204,14 +204,14 @@ def test_a_closed_port_fails_as_it_does_for_local_callers(
 def test_a_page_keeps_the_first_address_of_a_name_that_changes(
     open_remote_reader: Callable[[EgressPolicy], Reader],
     page_server: PageServer,
-    forbidden_server: ForbiddenPlace,
+    forbidden_server: ForbiddenServer,
 ) -> None:
     answers = ["127.0.0.1", "127.0.0.2", "127.0.0.1"]
 
     async def resolve(host: str) -> Sequence[Address]:
         return (ipaddress.ip_address(answers.pop(0)),)
 
-    rule = egress_open_to(page_server.server_port)
+    rule = egress_policy_allowing(page_server.server_port)
     reader = open_remote_reader(EgressPolicy(resolve=resolve, permits=rule.permits))
     page_server.add("/x", f"<title>X</title><img src='//{PUBLIC}:{forbidden_server.port}/'>")
     page = reader(f"http://{PUBLIC}:{page_server.server_port}/x")
@@ -224,7 +224,7 @@ def test_a_page_keeps_the_first_address_of_a_name_that_changes(
 def test_an_address_that_the_operator_allowed_is_read_and_another_port_is_not(
     open_remote_reader: Callable[[EgressPolicy], Reader],
     page_server: PageServer,
-    forbidden_server: ForbiddenPlace,
+    forbidden_server: ForbiddenServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     url = page_server.add("/open", f"<title>Open</title><img src='{forbidden_server.url()}'>")

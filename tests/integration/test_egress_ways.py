@@ -18,8 +18,8 @@ from runners.browser.pool.runtime import BrowserRuntime
 from runners.browser.session.session import OpenBrowserSession
 from runners.invocation.event_loop import LoopThread
 from tests.support.browsing import Reader
-from tests.support.forbidden import PUBLIC, ForbiddenPlace
-from tests.support.pages import Answer, PageServer, html
+from tests.support.forbidden import PUBLIC, ForbiddenServer
+from tests.support.pages import PageResponse, PageServer, html
 
 pytest_plugins = ["tests.support.browser_fixtures", "tests.support.egress_fixtures"]
 
@@ -86,14 +86,16 @@ PACKETS: dict[str, str] = {
 ONLY_BY_PROXY = {"turn"}
 
 
-def publish_way(way: str, markup: str, server: PageServer, forbidden_server: ForbiddenPlace) -> str:
+def publish_way(
+    way: str, markup: str, server: PageServer, forbidden_server: ForbiddenServer
+) -> str:
     """Publish a page that requests the forbidden address this way; return its path."""
     url = forbidden_server.url()
     body = f"<title>Way</title>{markup.format(url=url, host=f'127.0.0.1:{forbidden_server.port}')}"
     server.add("/way", html(body))
-    server.add("/elsewhere", Answer(status=302, headers={"Location": url}))
+    server.add("/elsewhere", PageResponse(status=302, headers={"Location": url}))
     worker = f"fetch('{url}', {{mode: 'no-cors'}}).catch(() => 0)"
-    server.add("/worker.js", Answer(worker.encode(), mime="text/javascript"))
+    server.add("/worker.js", PageResponse(worker.encode(), mime="text/javascript"))
     return "/way"
 
 
@@ -107,7 +109,7 @@ async def visit(session: OpenBrowserSession, url: str, is_over: Callable[[], boo
         await asyncio.sleep(0.1)
 
 
-def was_refused(reader: Reader, forbidden_server: ForbiddenPlace) -> bool:
+def was_refused(reader: Reader, forbidden_server: ForbiddenServer) -> bool:
     proxy = reader.session._proxy
     return (
         proxy is not None
@@ -117,7 +119,7 @@ def was_refused(reader: Reader, forbidden_server: ForbiddenPlace) -> bool:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_remote_caller_reaches_the_forbidden_address_in_no_way(
-    remote_reader: Reader, page_server: PageServer, forbidden_server: ForbiddenPlace, way: str
+    remote_reader: Reader, page_server: PageServer, forbidden_server: ForbiddenServer, way: str
 ) -> None:
     path = publish_way(way, WAYS[way], page_server, forbidden_server)
     # Workers and the like need a secure context; here the egress rule allows loopback's port.
@@ -134,7 +136,7 @@ def test_a_remote_caller_reaches_the_forbidden_address_in_no_way(
 
 @pytest.mark.parametrize("way", sorted(set(WAYS) - ONLY_BY_PROXY))
 def test_a_local_caller_reaches_the_forbidden_address_in_every_way(
-    reader: Reader, page_server: PageServer, forbidden_server: ForbiddenPlace, way: str
+    reader: Reader, page_server: PageServer, forbidden_server: ForbiddenServer, way: str
 ) -> None:
     path = publish_way(way, WAYS[way], page_server, forbidden_server)
     reader.wait(visit(reader.session, page_server.url(path), lambda: forbidden_server.visits > 0))
@@ -143,7 +145,7 @@ def test_a_local_caller_reaches_the_forbidden_address_in_every_way(
 
 @pytest.mark.parametrize("way", PACKETS)
 def test_no_packet_of_a_remote_callers_page_reaches_the_address(
-    remote_reader: Reader, page_server: PageServer, forbidden_server: ForbiddenPlace, way: str
+    remote_reader: Reader, page_server: PageServer, forbidden_server: ForbiddenServer, way: str
 ) -> None:
     publish_way(way, PACKETS[way], page_server, forbidden_server)
     until = time.monotonic() + QUIET_SECONDS
@@ -155,7 +157,7 @@ def test_no_packet_of_a_remote_callers_page_reaches_the_address(
 @pytest.mark.parametrize("way", PACKETS)
 def test_packets_reach_the_address_without_the_switches_and_the_proxy(
     page_server: PageServer,
-    forbidden_server: ForbiddenPlace,
+    forbidden_server: ForbiddenServer,
     browser_loop: LoopThread,
     monkeypatch: pytest.MonkeyPatch,
     way: str,

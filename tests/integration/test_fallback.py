@@ -25,8 +25,8 @@ from runs.models import Run, RunEvent
 from runs.submission.services import submit_run
 from runs.worker.worker import WorkerProcess
 from tests.services import free_port
-from tests.support.rest import refusal, told
-from tests.support.stub_runner import Line, saying, stub_runner
+from tests.support.rest import json_of, refusal
+from tests.support.stub_runner import RunnerConnection, responding_with, stub_runner
 
 pytest_plugins = ["tests.support.rest_fixtures", "tests.support.runner_fixtures"]
 pytestmark = pytest.mark.usefixtures("open_loopback")
@@ -96,16 +96,18 @@ def test_a_reachable_runner_executes_a_tool_with_the_name_of_a_local_one(
     folder_target: ExecutionTarget,
     make_target: MakeTarget,
 ) -> None:
-    with stub_runner(saying({"ok": True, "output": "from there"})) as runner:
+    with stub_runner(responding_with({"ok": True, "output": "from there"})) as runner:
         target = make_target(runner.url)
         body = {"args": READ, "targetId": target.id}
-        assert told(api.post("/api/v1/tools/read_file/call", json=body))["output"] == "from there"
+        assert (
+            json_of(api.post("/api/v1/tools/read_file/call", json=body))["output"] == "from there"
+        )
         run = done(idle_worker, principal, "read_file", args=READ, targetId=target.id)
     assert run.result["results"][0]["output"] == "from there"
     assert [asked.json["call"] for asked in runner.asked] == [
         {"name": "read_file", "args": READ}
     ] * 2
-    here = told(api.post("/api/v1/tools/read_file/call", json={"args": READ}))
+    here = json_of(api.post("/api/v1/tools/read_file/call", json={"args": READ}))
     assert "from here" in str(here["output"])
     assert rows("tool.fell_back") == []
 
@@ -115,7 +117,7 @@ def test_a_direct_call_falls_back_to_the_local_tool(
 ) -> None:
     target = make_target()
     body = {"args": READ, "targetId": target.id}
-    answer = told(api.post("/api/v1/tools/read_file/call", json=body))
+    answer = json_of(api.post("/api/v1/tools/read_file/call", json=body))
     assert "from here" in str(answer["output"])
     assert answer["fellBackFrom"] == target.id
     (row,) = rows("tool.fell_back")
@@ -152,7 +154,7 @@ def test_a_call_that_may_have_reached_the_runner_does_not_fall_back(
     folder_target: ExecutionTarget,
     make_target: MakeTarget,
 ) -> None:
-    with stub_runner(Line.reset) as runner:
+    with stub_runner(RunnerConnection.reset) as runner:
         target = make_target(runner.url)
         body = {"args": READ, "targetId": target.id}
         problem = refusal(api.post("/api/v1/tools/read_file/call", json=body), 502)
@@ -211,7 +213,7 @@ def test_a_fallback_is_checked_by_policy_and_by_the_local_schema(
 def test_a_call_to_a_target_disabled_after_the_submit_is_denied_and_audited(
     idle_worker: WorkerProcess, principal: Principal, make_target: MakeTarget
 ) -> None:
-    with stub_runner(saying({"ok": True, "output": 1})) as runner:
+    with stub_runner(responding_with({"ok": True, "output": 1})) as runner:
         target = make_target(runner.url)
         submitted = submit_run(
             principal=principal,

@@ -31,7 +31,7 @@ from tests.support.injections.world import (
 )
 from tests.support.model_server import ModelServer
 from tests.support.model_turns import Call
-from tests.support.pages import Answer, PageServer, serve_pages
+from tests.support.pages import PageResponse, PageServer, serve_pages
 
 pytest_plugins = [
     "tests.support.workspace_fixtures",
@@ -152,7 +152,7 @@ def test_an_injection_on_a_page_has_no_effect_outside_policy(
     obeyed: Callable[[Injection, Call], None],
 ) -> None:
     for name, place in (("/to-own", world.own.url("/admin/")), ("/to-loot", world.loot.url("/"))):
-        page_server.add(name, Answer(status=302, headers={"Location": place}))
+        page_server.add(name, PageResponse(status=302, headers={"Location": place}))
     url = page_server.add("/injected", world.page(row))
     obeyed(row, Call("task_start", {"url": url}, "first"))
 

@@ -17,8 +17,8 @@ from runners.targets.targets import TargetFields, allow_on_target, create_target
 from runs.direct_calls.idempotency import KEY_LIFETIME, delete_expired_keys
 from runs.models import KeyedCall, OpenCall
 from tests.services import free_port
-from tests.support.rest import refusal, told
-from tests.support.stub_runner import saying, stub_runner
+from tests.support.rest import json_of, refusal
+from tests.support.stub_runner import responding_with, stub_runner
 
 pytest_plugins = [
     "tests.support.rest_fixtures",
@@ -56,18 +56,18 @@ def calls_told() -> int:
 
 
 def test_a_repeated_key_returns_the_stored_answer_without_a_second_call(on_runner: Call) -> None:
-    with stub_runner(saying(OK)) as runner:
+    with stub_runner(responding_with(OK)) as runner:
         first, second = (on_runner(runner.url, cmd="true") for _ in range(2))
-        assert told(second) == told(first)
+        assert json_of(second) == json_of(first)
         assert len(runner.asked) == 1
     assert calls_told() == 1
 
 
 def test_a_different_call_with_the_same_key_is_refused(on_runner: Call) -> None:
-    with stub_runner(saying(OK)) as runner:
-        told(on_runner(runner.url, cmd="true"))
+    with stub_runner(responding_with(OK)) as runner:
+        json_of(on_runner(runner.url, cmd="true"))
         assert refusal(on_runner(runner.url, cmd="false"), 409)["errorCode"] == "CONFLICT"
-        told(on_runner(runner.url, key="other", cmd="false"))
+        json_of(on_runner(runner.url, key="other", cmd="false"))
         assert len(runner.asked) == 2
 
 
@@ -97,10 +97,10 @@ def test_a_call_that_fell_back_returns_its_stored_answer(
     allow_on_target(target, ["*"], actor="test")
     edit = {"path": "game/scene/start.txt", "find": "none", "replace": "nonenone"}
     body = {"args": edit, "targetId": target.id, "idempotencyKey": "one"}
-    first = told(api.post("/api/v1/tools/replace_in_file/call", json=body))
+    first = json_of(api.post("/api/v1/tools/replace_in_file/call", json=body))
     assert (first["output"], first["fellBackFrom"]) == ({"count": 1}, target.id)
     edited = (project / "game/scene/start.txt").read_bytes()
-    assert told(api.post("/api/v1/tools/replace_in_file/call", json=body)) == first
+    assert json_of(api.post("/api/v1/tools/replace_in_file/call", json=body)) == first
     assert (project / "game/scene/start.txt").read_bytes() == edited
 
 
@@ -113,8 +113,8 @@ def test_a_call_with_an_unknown_effect_is_not_repeated(on_runner: Call) -> None:
 
 
 def test_an_interrupted_call_is_not_repeated(on_runner: Call) -> None:
-    with stub_runner(saying(OK)) as runner:
-        told(on_runner(runner.url, cmd="true"))
+    with stub_runner(responding_with(OK)) as runner:
+        json_of(on_runner(runner.url, cmd="true"))
         KeyedCall.objects.update(answer=None)  # the state that a killed process leaves
         problem = refusal(on_runner(runner.url, cmd="true"), 502)
         assert problem["details"]["effect"] == "unknown"
@@ -122,8 +122,8 @@ def test_an_interrupted_call_is_not_repeated(on_runner: Call) -> None:
 
 
 def test_a_call_in_flight_is_reported_as_a_conflict(on_runner: Call) -> None:
-    with stub_runner(saying(OK)) as runner:
-        call_id = told(on_runner(runner.url, cmd="true"))["callId"]
+    with stub_runner(responding_with(OK)) as runner:
+        call_id = json_of(on_runner(runner.url, cmd="true"))["callId"]
         KeyedCall.objects.update(answer=None)
         OpenCall.objects.create(id=call_id, opening={}, process="", opened_at=datetime.now(UTC))
         problem = refusal(on_runner(runner.url, cmd="true"), 409)
@@ -131,10 +131,10 @@ def test_a_call_in_flight_is_reported_as_a_conflict(on_runner: Call) -> None:
 
 
 def test_a_later_deny_rule_does_not_hide_the_stored_answer(on_runner: Call) -> None:
-    with stub_runner(saying(OK)) as runner:
+    with stub_runner(responding_with(OK)) as runner:
         first = on_runner(runner.url, cmd="true")
         create_rule(RuleFields("deny", tool="*"), actor="t")
-        assert told(on_runner(runner.url, cmd="true")) == told(first)
+        assert json_of(on_runner(runner.url, cmd="true")) == json_of(first)
         assert on_runner(runner.url, key="new", cmd="true").status_code == 403
 
 
@@ -142,18 +142,20 @@ def test_an_edit_with_a_key_is_applied_once(api: httpx.Client, project: Path) ->
     scene = project / "game/scene/start.txt"
     args = {"path": "game/scene/start.txt", "find": "none", "replace": "nonenone"}
     url = "/api/v1/tools/replace_in_file/call"
-    first = told(api.post(url, json={"args": args, "idempotencyKey": "one"}))
+    first = json_of(api.post(url, json={"args": args, "idempotencyKey": "one"}))
     edited = scene.read_bytes()
-    assert told(api.post(url, json={"args": args, "idempotencyKey": "one"})) == first
+    assert json_of(api.post(url, json={"args": args, "idempotencyKey": "one"})) == first
     assert scene.read_bytes() == edited
-    told(api.post(url, json={"args": args}))
+    json_of(api.post(url, json={"args": args}))
     assert scene.read_bytes() != edited
 
 
 def test_a_read_with_a_repeated_key_reads_again(api: httpx.Client, project: Path) -> None:
     def read() -> str:
         body = {"args": {"path": "game/scene/start.txt"}, "idempotencyKey": "one"}
-        return str(told(api.post("/api/v1/tools/read_file/call", json=body))["output"]["content"])
+        return str(
+            json_of(api.post("/api/v1/tools/read_file/call", json=body))["output"]["content"]
+        )
 
     before = read()
     (project / "game/scene/start.txt").write_text("new;\n")
@@ -161,10 +163,10 @@ def test_a_read_with_a_repeated_key_reads_again(api: httpx.Client, project: Path
 
 
 def test_keys_expire_after_a_day(on_runner: Call) -> None:
-    with stub_runner(saying(OK)) as runner:
-        told(on_runner(runner.url, cmd="true"))
+    with stub_runner(responding_with(OK)) as runner:
+        json_of(on_runner(runner.url, cmd="true"))
         KeyedCall.objects.update(created_at=datetime.now(UTC) - KEY_LIFETIME - timedelta(seconds=1))
-        told(on_runner(runner.url, cmd="true"))
+        json_of(on_runner(runner.url, cmd="true"))
         assert len(runner.asked) == 2
     assert delete_expired_keys() == 0
     assert delete_expired_keys(datetime.now(UTC) + KEY_LIFETIME) == 1

@@ -12,9 +12,9 @@ from runs.conversations.services import resume_task, take_over_task
 from runs.live.open_pages import register_page
 from runs.live.page import LivePage
 from tests.support.browsing import Reader
-from tests.support.on_page import evaluate, show
+from tests.support.on_page import evaluate, open_markup
 from tests.support.pages import PageServer
-from tests.support.waiting import until
+from tests.support.waiting import wait_until
 
 pytest_plugins = ["tests.support.browser_fixtures", "tests.support.task_fixtures"]
 
@@ -43,14 +43,14 @@ def test_input_still_pending_when_the_page_is_released_is_dropped(
         async with reader.session.takeover_tab():
             pass
 
-    show(reader, page_server, "<input id=f autofocus>")
+    open_markup(reader, page_server, "<input id=f autofocus>")
     task_id = make_task("say hi")
     take_over_task(principal=principal, task_id=task_id)
     register_page(task_id, reader.session.run_id, reader.session)
     page = reader.wait(look())
-    until(lambda: any(one.get("mayAct") and one["page"] for one in told))
+    wait_until(lambda: any(one.get("mayAct") and one["page"] for one in told))
     reader.wait(page.handle(written("a")))
-    until(lambda: evaluate(reader, "document.getElementById('f').value") == "a")
+    wait_until(lambda: evaluate(reader, "document.getElementById('f').value") == "a")
     reader.wait(write_and_give_back())
     reader.wait(wait_for_the_hand())
     assert evaluate(reader, "document.getElementById('f').value") == "a"

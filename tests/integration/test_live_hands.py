@@ -18,7 +18,7 @@ from runners.browser.live.screencast import (
 )
 from runners.errors import ToolFailed
 from tests.support.browsing import Reader
-from tests.support.on_page import evaluate, show
+from tests.support.on_page import evaluate, open_markup
 from tests.support.pages import PageServer
 
 pytest_plugins = ["tests.support.browser_fixtures"]
@@ -62,7 +62,7 @@ def value(reader: Reader) -> str:
 def test_clicks_keys_and_pasted_text_arrive_as_trusted_input(
     reader: Reader, page_server: PageServer
 ) -> None:
-    show(reader, page_server, FIELD)
+    open_markup(reader, page_server, FIELD)
     do(reader, mouse("move", button="none", clicks=0), mouse("down", buttons=1), mouse("up"))
     do(reader, *key("h"), *key("i"), {"kind": "text", "text": " 你好\nthere"})
     assert value(reader) == "hi 你好 there"
@@ -75,7 +75,7 @@ def test_a_person_cannot_open_the_products_own_pages_or_local_schemes(
     open_reader: Callable[..., Reader], page_server: PageServer
 ) -> None:
     read = open_reader(trust="local")
-    show(read, page_server, FIELD)
+    open_markup(read, page_server, FIELD)
     for to in ("http://localhost:8000/admin/", "file:///etc/passwd", "javascript:alert(1)"):
         with pytest.raises(ToolFailed):
             do(read, {"kind": "go", "to": to})
@@ -126,7 +126,7 @@ def cast(reader: Reader) -> list[tuple[float, ScreencastFrame]]:
 def test_the_frame_rate_is_limited_and_the_last_frame_shows_the_final_state(
     reader: Reader, page_server: PageServer
 ) -> None:
-    show(reader, page_server, PAINT)
+    open_markup(reader, page_server, PAINT)
     shown = cast(reader)
     last = shown[-1][1]
     assert (last.width, last.height) == (1280, 720)
@@ -138,7 +138,7 @@ def test_the_frame_rate_is_limited_and_the_last_frame_shows_the_final_state(
 
 
 def test_large_frames_are_sent_at_lower_quality(reader: Reader, page_server: PageServer) -> None:
-    show(reader, page_server, PAINT + GRAIN)
+    open_markup(reader, page_server, PAINT + GRAIN)
     shown = cast(reader)
     assert len(shown[-1][1].data) > MAX_CHARACTERS / 4
     assert all(len(one.data) <= MAX_CHARACTERS for _, one in shown)

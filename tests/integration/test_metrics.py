@@ -22,7 +22,7 @@ from runs.scheduler.retention import hide_runs
 from runs.submission.services import cancel_run
 from tests.integration.workers import must_take
 from tests.support.rest import refusal
-from tests.support.scraping import Samples, figure, runs
+from tests.support.scraping import Samples, metric_value, runs_in_status
 
 pytest_plugins = ["tests.support.rest_fixtures", "tests.support.scraping_fixtures"]
 
@@ -36,14 +36,22 @@ def test_the_metrics_count_runs_slots_workers_and_outbox_entries(
     make_run(status="failed")
     submit()
     found = scrape()
-    assert (runs(found, "failed"), runs(found, "queued"), runs(found, "canceled")) == (1, 1, 0)
-    assert (figure(found, "slots"), figure(found, "slots_taken"), figure(found, "workers")) == (
+    assert (
+        runs_in_status(found, "failed"),
+        runs_in_status(found, "queued"),
+        runs_in_status(found, "canceled"),
+    ) == (1, 1, 0)
+    assert (
+        metric_value(found, "slots"),
+        metric_value(found, "slots_taken"),
+        metric_value(found, "workers"),
+    ) == (
         5,
         0,
         0,
     )
-    assert (figure(found, "outbox_entries"), figure(found, "queue_runs")) == (1, 1)
-    assert (figure(found, "database_up"), figure(found, "redis_up")) == (1, 1)
+    assert (metric_value(found, "outbox_entries"), metric_value(found, "queue_runs")) == (1, 1)
+    assert (metric_value(found, "database_up"), metric_value(found, "redis_up")) == (1, 1)
 
 
 @pytest.mark.parametrize("folds", [False, True])
@@ -59,10 +67,10 @@ def test_ended_runs_stay_in_the_totals_after_they_expire(
     if folds:
         fold_totals()
     found = scrape()
-    assert runs(found, "canceled") == 0
-    assert figure(found, "runs_ended_total", template="test_stepwise", status="canceled") == 3
-    assert figure(found, "runs_accepted_total", template="test_stepwise") == 3
-    assert figure(found, "runs_ended_total", template="test_stepwise", status="failed") == 0
+    assert runs_in_status(found, "canceled") == 0
+    assert metric_value(found, "runs_ended_total", template="test_stepwise", status="canceled") == 3
+    assert metric_value(found, "runs_accepted_total", template="test_stepwise") == 3
+    assert metric_value(found, "runs_ended_total", template="test_stepwise", status="failed") == 0
 
 
 def test_folding_totals_counts_each_run_once(
@@ -73,9 +81,13 @@ def test_folding_totals_counts_each_run_once(
     assert fold_totals() == 2  # queued and running in one batch: the number of queued is 0 again
     cancel_run(principal=principal, run_id=run_id)
     found = scrape()
-    assert (runs(found, "queued"), runs(found, "running"), runs(found, "canceled")) == (0, 0, 1)
-    assert figure(found, "runs_accepted_total", template="test_stepwise") == 1
-    assert figure(found, "runs_ended_total", template="test_stepwise", status="canceled") == 1
+    assert (
+        runs_in_status(found, "queued"),
+        runs_in_status(found, "running"),
+        runs_in_status(found, "canceled"),
+    ) == (0, 0, 1)
+    assert metric_value(found, "runs_accepted_total", template="test_stepwise") == 1
+    assert metric_value(found, "runs_ended_total", template="test_stepwise", status="canceled") == 1
 
 
 def test_the_queue_metrics_cover_all_workspaces(
@@ -87,14 +99,14 @@ def test_the_queue_metrics_cover_all_workspaces(
     make_run(created_at=now - timedelta(seconds=5000), ready=False)  # waits for a person
     make_run(created_at=now - timedelta(seconds=5000), status="running")  # started already
     found = scrape()
-    assert figure(found, "queue_runs") == 3
-    assert 900 <= figure(found, "queue_oldest_seconds") < 1500
+    assert metric_value(found, "queue_runs") == 3
+    assert 900 <= metric_value(found, "queue_oldest_seconds") < 1500
 
 
 def test_an_empty_installation_has_zero_ages(scrape: Callable[[], Samples]) -> None:
     found = scrape()
     for name in ("queue", "outbox", "confirmations", "webhook_deliveries"):
-        assert figure(found, f"{name}_oldest_seconds") == 0
+        assert metric_value(found, f"{name}_oldest_seconds") == 0
 
 
 def test_counting_a_long_queue_is_bounded(
@@ -104,7 +116,7 @@ def test_counting_a_long_queue_is_bounded(
     monkeypatch.setattr(health_status, "_QUEUE", limit)
     for _ in range(4):
         make_run()
-    assert figure(scrape(), "queue_runs") == 2
+    assert metric_value(scrape(), "queue_runs") == 2
 
 
 def test_undelivered_wakeups_have_an_age(
@@ -112,7 +124,7 @@ def test_undelivered_wakeups_have_an_age(
 ) -> None:
     rung = datetime.now(UTC) - timedelta(seconds=300)
     OutboxEntry.objects.create(run_id="run_x", queue="runs", rung_at=rung)
-    assert 300 <= figure(scrape(), "outbox_oldest_seconds") < 900
+    assert 300 <= metric_value(scrape(), "outbox_oldest_seconds") < 900
 
 
 def test_audit_rows_without_a_seal_are_a_backlog_until_they_have_one(
@@ -121,11 +133,11 @@ def test_audit_rows_without_a_seal_are_a_backlog_until_they_have_one(
     for _ in range(2):
         Sealer().seal_all()
     record(AuditEvent("run.created", "t", "run", "run_x", "t", "w", {}))
-    assert figure(scrape(), "audit_unsealed_rows") == 1
+    assert metric_value(scrape(), "audit_unsealed_rows") == 1
     sealer = Sealer()
-    while figure(scrape(), "audit_unsealed_rows"):
+    while metric_value(scrape(), "audit_unsealed_rows"):
         sealer.seal_all()
-    assert figure(scrape(), "audit_unsealed_oldest_seconds") == 0
+    assert metric_value(scrape(), "audit_unsealed_oldest_seconds") == 0
 
 
 def test_waiting_confirmations_are_counted_with_their_age(
@@ -151,8 +163,8 @@ def test_waiting_confirmations_are_counted_with_their_age(
             decided_at=None if status == "waiting" else now,
         )
     found = scrape()
-    assert figure(found, "confirmations_waiting") == 2
-    assert 60 <= figure(found, "confirmations_oldest_seconds") < 600
+    assert metric_value(found, "confirmations_waiting") == 2
+    assert 60 <= metric_value(found, "confirmations_oldest_seconds") < 600
 
 
 def test_an_unavailable_database_is_a_metric_and_not_an_error(
@@ -163,7 +175,7 @@ def test_an_unavailable_database_is_a_metric_and_not_an_error(
 
     monkeypatch.setattr(metrics, "read_installation_status", away)
     found = scrape()
-    assert (figure(found, "database_up"), figure(found, "redis_up")) == (0, 1)
+    assert (metric_value(found, "database_up"), metric_value(found, "redis_up")) == (0, 1)
 
 
 def test_a_scrape_takes_a_fixed_number_of_queries(

@@ -17,7 +17,13 @@ from runners.tools.base import ToolResult
 from runs.installation.health import publisher
 from runs.worker.worker import WorkerProcess
 from tests.integration.workers import register
-from tests.support.scraping import Samples, call_runner, failed, figure, turn_of_model
+from tests.support.scraping import (
+    Samples,
+    count_model_turn,
+    count_runner_calls,
+    failed_call,
+    metric_value,
+)
 from tests.unit.test_fleet_files import METRIC, expressions
 
 pytest_plugins = ["tests.support.rest_fixtures", "tests.support.scraping_fixtures"]
@@ -33,38 +39,38 @@ def test_a_finished_run_records_its_step_durations_and_its_wait(
     found = scrape()  # the web runs in this process here, and publishes before it answers
     for outcome in ("succeeded", "failed"):
         labels = {"template": "test_stepwise", "outcome": outcome}
-        assert figure(found, "step_duration_seconds_count", **labels) == 1
-        assert figure(found, "step_duration_seconds_bucket", **labels, le="+Inf") == 1
-        assert figure(found, "step_duration_seconds_sum", **labels) > 0
-    assert figure(found, "run_wait_seconds_count", template="test_stepwise") == 1
-    assert figure(found, "workers") == 1
+        assert metric_value(found, "step_duration_seconds_count", **labels) == 1
+        assert metric_value(found, "step_duration_seconds_bucket", **labels, le="+Inf") == 1
+        assert metric_value(found, "step_duration_seconds_sum", **labels) > 0
+    assert metric_value(found, "run_wait_seconds_count", template="test_stepwise") == 1
+    assert metric_value(found, "workers") == 1
 
 
 def test_counters_of_several_processes_are_summed_and_outlive_them(
     scrape: Callable[[], Samples],
 ) -> None:
     for _ in range(2):  # two workers, each ended after it published
-        call_runner(ToolResult(ok=True))
-        call_runner(failed("a reason of a later version"))
+        count_runner_calls(ToolResult(ok=True))
+        count_runner_calls(failed_call("a reason of a later version"))
         metrics.browser_launched(sandbox=True)
         metrics.browser_crashed("page")
         assert publisher.publish()
     found = scrape()
     buckets = [
-        figure(found, "runner_call_duration_seconds_bucket", outcome="ok", le=str(le))
+        metric_value(found, "runner_call_duration_seconds_bucket", outcome="ok", le=str(le))
         for le in metrics.RUNNER_CALLS.bounds
     ]
     assert buckets == sorted(buckets)
-    assert figure(found, "runner_call_duration_seconds_count", outcome="other") == 2
-    assert figure(found, "browser_launches_total", sandbox="on") == 2
-    assert figure(found, "browser_crashes_total", what="page") == 2
+    assert metric_value(found, "runner_call_duration_seconds_count", outcome="other") == 2
+    assert metric_value(found, "browser_launches_total", sandbox="on") == 2
+    assert metric_value(found, "browser_crashes_total", what="page") == 2
 
 
 def test_a_runner_call_is_counted_by_outcome_and_returned_unchanged(
     scrape: Callable[[], Samples],
 ) -> None:
-    results = [ToolResult(ok=True, output={"a": 1}), failed("timeout"), failed("connect")]
-    assert call_runner(*results) == results
+    results = [ToolResult(ok=True, output={"a": 1}), failed_call("timeout"), failed_call("connect")]
+    assert count_runner_calls(*results) == results
 
     async def interrupted() -> None:
         endless: asyncio.Future[ToolResult] = asyncio.Future()
@@ -77,25 +83,25 @@ def test_a_runner_call_is_counted_by_outcome_and_returned_unchanged(
     asyncio.run(interrupted())
     found = scrape()
     for outcome in ("ok", "timeout", "connect", "interrupted"):
-        assert figure(found, "runner_call_duration_seconds_count", outcome=outcome) == 1
+        assert metric_value(found, "runner_call_duration_seconds_count", outcome=outcome) == 1
 
 
 def test_a_model_turn_is_counted_by_outcome_and_its_tokens_only_when_complete(
     scrape: Callable[[], Samples],
 ) -> None:
-    turn_of_model()
-    turn_of_model()
-    turn_of_model(ModelUnavailable("none is set"))
-    turn_of_model(ModelFailed("late", details={"timedOut": True}))
-    turn_of_model(ModelFailed("cut twice"))
+    count_model_turn()
+    count_model_turn()
+    count_model_turn(ModelUnavailable("none is set"))
+    count_model_turn(ModelFailed("late", details={"timedOut": True}))
+    count_model_turn(ModelFailed("cut twice"))
     with pytest.raises(asyncio.CancelledError), metrics.model_turn():
         raise asyncio.CancelledError
     found = scrape()
     wanted = {"ok": 2, "unavailable": 1, "late": 1, "failed": 1, "interrupted": 1}
     for outcome, number in wanted.items():
-        assert figure(found, "model_turn_duration_seconds_count", outcome=outcome) == number
-    assert figure(found, "model_tokens_total", what="input") == 200
-    assert figure(found, "model_tokens_total", what="output") == 40
+        assert metric_value(found, "model_turn_duration_seconds_count", outcome=outcome) == number
+    assert metric_value(found, "model_tokens_total", what="input") == 200
+    assert metric_value(found, "model_tokens_total", what="output") == 40
 
 
 def test_gauges_count_live_workers_only(
@@ -104,17 +110,17 @@ def test_gauges_count_live_workers_only(
     register("w_here")
     for worker_id, pages in (("w_here", 3), ("w_gone", 40)):
         assert publisher.publish(worker_id, {"browser_pages": pages})
-    assert figure(scrape(), "browser_pages") == 3
+    assert metric_value(scrape(), "browser_pages") == 3
 
 
 def test_counters_survive_an_outage_of_redis(scrape: Callable[[], Samples], settings: Any) -> None:
     here, settings.REDIS_URL = settings.REDIS_URL, "redis://127.0.0.1:1/0"
     metrics.browser_launched(sandbox=True)
     found = scrape()
-    assert (figure(found, "redis_up"), figure(found, "database_up")) == (0, 1)
+    assert (metric_value(found, "redis_up"), metric_value(found, "database_up")) == (0, 1)
     settings.REDIS_URL = here
     publisher._redis._closed_until = 0.0
-    assert figure(scrape(), "browser_launches_total", sandbox="on") == 1
+    assert metric_value(scrape(), "browser_launches_total", sandbox="on") == 1
 
 
 def test_no_label_contains_an_id(
@@ -139,10 +145,10 @@ def test_every_metric_of_the_dashboard_and_the_alert_rules_is_exported(
 ) -> None:
     metrics.step_ended("test_stepwise", "failed", 0.1)
     metrics.run_claimed("test_stepwise", 0.1)
-    call_runner(failed("connect"))
+    count_runner_calls(failed_call("connect"))
     metrics.browser_launched(sandbox=False)
     metrics.browser_crashed("page")
-    turn_of_model()
+    count_model_turn()
     told = {name for name, _ in scrape()}
     asked = {name for text in expressions() for name in METRIC.findall(text)}
     assert len(asked) > 20

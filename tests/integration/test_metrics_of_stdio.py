@@ -13,7 +13,7 @@ from redis import Redis
 
 from runners.metrics import RUNNER_CALLS
 from tests.integration.mcp_process import MANAGE, call, connected, own_database
-from tests.support.stub_runner import saying, stub_runner
+from tests.support.stub_runner import responding_with, stub_runner
 
 pytestmark = pytest.mark.anyio
 
@@ -27,7 +27,7 @@ async def test_a_direct_call_over_stdio_is_counted_though_the_host_exits_at_once
     tmp_path: Path,
 ) -> None:
     env = own_database(tmp_path)
-    with stub_runner(saying({"ok": True, "output": "hello"})) as runner:
+    with stub_runner(responding_with({"ok": True, "output": "hello"})) as runner:
         env["CONTINUITY_EGRESS_ALLOW"] = runner.url.split("/")[2]
         make = ["add_target", "--id", "target_b", "--endpoint", runner.url, "--allow", "echo"]
         subprocess.run([sys.executable, MANAGE, *make], env=env, check=True, capture_output=True)

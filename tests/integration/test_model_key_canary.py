@@ -13,7 +13,7 @@ import pytest
 from runs.models import Run, RunEvent
 from runs.worker.worker import WorkerProcess
 from tests.support.agent_goals import READ
-from tests.support.canaries import every_file, every_row, overhearing, seen
+from tests.support.canaries import collect_logs, every_file, every_row, find_secret
 from tests.support.model_server import ModelServer
 from tests.support.model_turns import Call, Turn, complete
 
@@ -33,7 +33,7 @@ def test_a_key_that_the_model_outputs_is_masked_in_every_form(
     spoken = f"My key is {KEY}{KEY[:9]}. I say {KEY}"
     asks = [Call("read_file", {"path": KEY}, "r2"), Call("read_result", {"artifactId": KEY}, "r3")]
     model.script = [Turn(spoken, [READ, *asks], piece=5, pause_s=0.06), complete(spoken)]
-    with overhearing() as said:
+    with collect_logs() as said:
         run_id = submit_goal()
         worker.work()
     run = Run.objects.get(id=run_id)
@@ -46,7 +46,7 @@ def test_a_key_that_the_model_outputs_is_masked_in_every_form(
         "a file": every_file(),
         "the log": "\n".join(said),
     }
-    assert seen(KEY, places) == []
+    assert find_secret(KEY, places) == []
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
@@ -67,7 +67,7 @@ def test_the_api_key_is_only_in_the_request(
         [cut, cut],
         [Turn(status=503, body=SAYS, headers={"Retry-After": "3600"})],
     ]
-    with overhearing() as said:
+    with collect_logs() as said:
         runs = []
         for script in scripts:
             model.script = list(script)
@@ -82,4 +82,4 @@ def test_the_api_key_is_only_in_the_request(
         "a file": every_file(),
         "the log": "\n".join(said),
     }
-    assert seen(KEY, places) == []
+    assert find_secret(KEY, places) == []

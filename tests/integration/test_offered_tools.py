@@ -15,9 +15,9 @@ from decisions.models import AuditEntry
 from runners.targets.runner_endpoint import probe_target
 from runners.targets.targets import TargetFields, allow_on_target, change_target
 from tests.services import free_port
-from tests.support.rest import told
+from tests.support.rest import json_of
 from tests.support.runner_fixtures import MakeRunner
-from tests.support.stub_runner import Answering, Line, stub_runner
+from tests.support.stub_runner import Respond, RunnerConnection, stub_runner
 
 pytest_plugins = ["tests.support.rest_fixtures", "tests.support.runner_fixtures"]
 pytestmark = pytest.mark.usefixtures("open_loopback")
@@ -26,10 +26,10 @@ SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}, "require
 ECHO = {"name": "echo", "description": "Say it again.", "inputSchema": SCHEMA, "risk": "low"}
 
 
-def publishing(*tools: Any, status: int = 200) -> Answering:
+def publishing(*tools: Any, status: int = 200) -> Respond:
     """Answer `GET /tools` with these tools, and every other request with ok."""
 
-    def answer(line: Line) -> None:
+    def answer(line: RunnerConnection) -> None:
         assert line.asked is not None
         is_about_tools = line.asked.line.startswith("GET /tools ")
         body = {"tools": list(tools)} if is_about_tools else {"ok": True}
@@ -40,7 +40,7 @@ def publishing(*tools: Any, status: int = 200) -> Answering:
 
 def shown(api: httpx.Client) -> dict[str, Any]:
     """Return the runners' tools of GET /tools, by name."""
-    tools = told(api.get("/api/v1/tools"))["tools"]
+    tools = json_of(api.get("/api/v1/tools"))["tools"]
     return {tool["name"]: tool for tool in tools if tool["kind"] == "docker-runner"}
 
 
@@ -50,7 +50,7 @@ def test_a_probe_reads_the_tools_of_a_runner(
     admin = client_with(scopes=DEFAULT_SCOPES | {"targets:admin"}, trust="local")
     with stub_runner(publishing(ECHO, {"name": ""})) as runner:
         target = make_runner(endpoint=runner.url, auth_token="t0ken")
-        probed = told(admin.post(f"/api/v1/targets/{target.id}/probe"))
+        probed = json_of(admin.post(f"/api/v1/targets/{target.id}/probe"))
     assert (probed["tools"], probed["toolsError"]) == (["echo"], None)
     assert [asked.line for asked in runner.asked] == [
         "GET /health HTTP/1.1",
@@ -68,16 +68,16 @@ def test_a_probe_reads_the_tools_of_a_runner(
         (lambda line: line.answer(b" " * 400_000 + b"[]"), "more than 262144 bytes"),
         (lambda line: line.answer(b"[" * 100 + b"]" * 100), "not valid JSON"),
         (lambda line: line.answer(b'{"tools": 5}'), "did not answer with a list"),
-        (Line.reset, "connection to the runner was interrupted"),
+        (RunnerConnection.reset, "connection to the runner was interrupted"),
     ],
 )
 def test_a_failed_tool_listing_keeps_the_earlier_tools(
-    make_runner: MakeRunner, answer: Answering, why: str
+    make_runner: MakeRunner, answer: Respond, why: str
 ) -> None:
     says_all_well = publishing(ECHO)
     is_odd: list[bool] = []
 
-    def odd(line: Line) -> None:
+    def odd(line: RunnerConnection) -> None:
         about_tools = line.asked is not None and line.asked.line.startswith("GET /tools ")
         (answer if is_odd and about_tools else says_all_well)(line)
 
@@ -175,6 +175,6 @@ def test_a_runners_tool_may_have_the_name_of_a_local_tool(
     api: httpx.Client, make_runner: MakeRunner
 ) -> None:
     make_runner(config={"tools": [{"name": "read_file"}]})
-    tools = told(api.get("/api/v1/tools"))["tools"]
+    tools = json_of(api.get("/api/v1/tools"))["tools"]
     kinds = [tool["kind"] for tool in tools if tool["name"] == "read_file"]
     assert kinds == ["workspace", "docker-runner"]

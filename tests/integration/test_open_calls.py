@@ -32,7 +32,7 @@ from runs.submission.services import cancel_run, submit_run
 from runs.worker.worker import WorkerProcess
 from tests.integration.racing import at_once
 from tests.integration.workers import error_of, fresh, must_take
-from tests.support.waiting import until
+from tests.support.waiting import wait_until
 
 pytest_plugins = ["tests.support.workspace_fixtures"]
 
@@ -102,7 +102,7 @@ def test_a_cancel_ends_the_call_in_flight(
 ) -> None:
     run_id = submit_calls()
     working = in_background(worker.work)
-    until(OpenCall.objects.exists)
+    wait_until(OpenCall.objects.exists)
     assert cancel_run(principal=principal, run_id=run_id)["success"]
     assert told() == cut("RUN_CANCELED")
     working.join(60)

@@ -24,7 +24,7 @@ from decisions.errors import (
 from decisions.identity.principals import Principal, authenticate, create_token
 from decisions.models import AuditEntry, Confirmation, Evidence, Outcome
 from tests.integration.racing import at_once
-from tests.support.continuity import FORECAST, decide, owner_named
+from tests.support.continuity import FORECAST, create_decision_with_outcome, owner_of
 
 STEPS = [{"tool": "read_page", "args": {"url": "${url}"}}]
 L4 = Forecast(impact={"asset": -0.9}, confidence=0.9, cost=4.0, layer="L4")
@@ -42,16 +42,21 @@ def report(principal: Principal, decision_id: int, **said: Any) -> dict[str, Any
 
 
 def reliability(principal: Principal) -> float:
-    return read_state(owner_named(principal)).axes["reliability"].value
+    return read_state(owner_of(principal)).axes["reliability"].value
 
 
 def succeed(principal: Principal, times: int) -> None:
     for _ in range(times):
-        report(principal, decide(principal, forecast=Forecast({}, 0.5, 0, "L1")).decision_id)
+        report(
+            principal,
+            create_decision_with_outcome(
+                principal, forecast=Forecast({}, 0.5, 0, "L1")
+            ).decision_id,
+        )
 
 
 def test_a_report_returns_the_specified_fields(principal: Principal) -> None:
-    outcome = decide(principal)
+    outcome = create_decision_with_outcome(principal)
     told = report(
         principal,
         outcome.decision_id,
@@ -77,7 +82,7 @@ def test_a_report_returns_the_specified_fields(principal: Principal) -> None:
 
 
 def test_the_identical_report_again_returns_the_record(principal: Principal) -> None:
-    decision_id = decide(principal).decision_id
+    decision_id = create_decision_with_outcome(principal).decision_id
     first = report(principal, decision_id)
     assert report(principal, decision_id, system_caused=False, failure_type=None) == first
     assert Evidence.objects.count() == 1
@@ -95,7 +100,7 @@ def test_the_identical_report_again_returns_the_record(principal: Principal) -> 
     ],
 )
 def test_a_different_second_report_is_refused(principal: Principal, other: dict[str, Any]) -> None:
-    decision_id = decide(principal).decision_id
+    decision_id = create_decision_with_outcome(principal).decision_id
     report(principal, decision_id)
     with pytest.raises(OutcomeReported) as refusal:
         report(principal, decision_id, **other)
@@ -107,7 +112,10 @@ def test_a_different_second_report_is_refused(principal: Principal, other: dict[
 def test_unknown_and_foreign_decisions_get_the_same_error(
     principal: Principal, outsider: Principal
 ) -> None:
-    foreign = [decide(principal, user_id="bob"), decide(outsider)]
+    foreign = [
+        create_decision_with_outcome(principal, user_id="bob"),
+        create_decision_with_outcome(outsider),
+    ]
     for decision_id in (999_999, *(outcome.decision_id for outcome in foreign)):
         with pytest.raises(OutcomeNotFound) as refusal:
             report(principal, decision_id)
@@ -120,16 +128,18 @@ def test_unknown_and_foreign_decisions_get_the_same_error(
 def test_a_user_that_the_caller_may_not_act_for_is_refused_first(principal: Principal) -> None:
     caller = authenticate(create_token(name="b", users=["bob"]))
     with pytest.raises(ForbiddenUser):
-        report(caller, decide(principal).decision_id)
+        report(caller, create_decision_with_outcome(principal).decision_id)
 
 
 def test_a_success_accepts_no_failure_type(principal: Principal) -> None:
     with pytest.raises(InvalidInput, match="failure_type"):
-        report(principal, decide(principal).decision_id, failure_type="data_loss")
+        report(
+            principal, create_decision_with_outcome(principal).decision_id, failure_type="data_loss"
+        )
 
 
 def test_a_high_risk_decision_needs_confirmation_before_its_outcome(principal: Principal) -> None:
-    decision_id = decide(principal, mode="confirm", forecast=L4).decision_id
+    decision_id = create_decision_with_outcome(principal, mode="confirm", forecast=L4).decision_id
     with pytest.raises(DecisionNotConfirmed):
         report(principal, decision_id)
     assert AuditEntry.objects.get(action="outcome.refused").metadata["why"]
@@ -139,7 +149,7 @@ def test_a_high_risk_decision_needs_confirmation_before_its_outcome(principal: P
 
 
 def test_a_refused_or_expired_decision_accepts_no_outcome(principal: Principal) -> None:
-    decision_id = decide(principal, mode="confirm").decision_id
+    decision_id = create_decision_with_outcome(principal, mode="confirm").decision_id
     refuse(decision_id=decision_id, by="admin:root", how="admin")
     with pytest.raises(DecisionNotConfirmed, match="refused"):
         report(principal, decision_id)
@@ -149,28 +159,28 @@ def test_a_refused_or_expired_decision_accepts_no_outcome(principal: Principal) 
 
 
 def test_concurrent_reports_add_evidence_once(principal: Principal) -> None:
-    decision_id = decide(principal).decision_id
+    decision_id = create_decision_with_outcome(principal).decision_id
     records = at_once([partial(report, principal, decision_id)] * 8)
     assert all(record == records[0] for record in records)
     assert Evidence.objects.count() == 1
 
 
 def test_a_success_moves_the_state_by_its_forecast(principal: Principal) -> None:
-    outcome = decide(principal)
+    outcome = create_decision_with_outcome(principal)
     report(principal, outcome.decision_id)
     row = Evidence.objects.get()
     assert (row.axis, row.delta, row.confidence, row.source) == ("time", -0.4, 0.5, "outcome")
     assert (row.decision_id, row.note) == (outcome.decision_id, "success: done")
-    assert read_state(owner_named(principal)).axes["time"].value == 0.45
+    assert read_state(owner_of(principal)).axes["time"].value == 0.45
 
 
 def test_a_partial_success_has_half_the_confidence(principal: Principal) -> None:
-    report(principal, decide(principal).decision_id, outcome_status="partial")
+    report(principal, create_decision_with_outcome(principal).decision_id, outcome_status="partial")
     assert Evidence.objects.get().confidence == 0.25
 
 
 def test_the_actual_impact_counts_more_than_the_forecast(principal: Principal) -> None:
-    decision_id = decide(principal).decision_id
+    decision_id = create_decision_with_outcome(principal).decision_id
     seen = {"time": -0.7, "money": -0.2}
     told = report(principal, decision_id, actual_impact_vector=seen, actual_cost=1.5)
     assert told["impact_error"] == pytest.approx((0.3 + 0.2) / 6, abs=1e-6)
@@ -180,28 +190,31 @@ def test_the_actual_impact_counts_more_than_the_forecast(principal: Principal) -
 
 
 def test_the_cost_of_the_actual_impact_is_computed_like_a_forecast(principal: Principal) -> None:
-    decision_id = decide(principal).decision_id
+    decision_id = create_decision_with_outcome(principal).decision_id
     told = report(principal, decision_id, actual_impact_vector={"time": -1.0})
     assert told["cost_error"] == pytest.approx(0.5 - FORECAST.cost)
     assert Outcome.objects.get().actual_cost == 0.5
 
 
 def test_a_failure_lowers_only_reliability(principal: Principal) -> None:
-    report(principal, decide(principal).decision_id, outcome_status="failed")
+    report(principal, create_decision_with_outcome(principal).decision_id, outcome_status="failed")
     assert list(Evidence.objects.values_list("axis", "delta")) == [("reliability", -0.2)]
     assert reliability(principal) == 0.755
 
 
 def test_a_system_caused_failure_does_not_lower_reliability(principal: Principal) -> None:
     told = report(
-        principal, decide(principal).decision_id, outcome_status="failed", system_caused=True
+        principal,
+        create_decision_with_outcome(principal).decision_id,
+        outcome_status="failed",
+        system_caused=True,
     )
     assert told["failure_type"] == "system_error"
     assert not Evidence.objects.exists()
 
 
 def test_a_failed_high_risk_decision_has_failure_type_high_risk(principal: Principal) -> None:
-    decision_id = decide(principal, forecast=L4).decision_id
+    decision_id = create_decision_with_outcome(principal, forecast=L4).decision_id
     assert report(principal, decision_id, outcome_status="failed")["failure_type"] == "high_risk"
 
 
@@ -220,13 +233,13 @@ def test_five_clean_successes_raise_reliability_once(principal: Principal) -> No
 def test_a_failure_restarts_the_count_of_successes(principal: Principal) -> None:
     succeed(principal, 4)
     system = {"outcome_status": "failed", "system_caused": True}
-    report(principal, decide(principal).decision_id, **system)
+    report(principal, create_decision_with_outcome(principal).decision_id, **system)
     succeed(principal, 4)
     assert reliability(principal) == 0.8
 
 
 def test_reliability_is_not_raised_past_its_ceiling(principal: Principal) -> None:
-    apply_changes(owner_named(principal), [AxisChange("reliability", 0.36, 1.0, "chat")])
+    apply_changes(owner_of(principal), [AxisChange("reliability", 0.36, 1.0, "chat")])
     succeed(principal, 5)
     assert reliability(principal) == 0.9
     succeed(principal, 5)
@@ -234,7 +247,7 @@ def test_reliability_is_not_raised_past_its_ceiling(principal: Principal) -> Non
 
 
 def test_reliability_is_frozen_for_a_week_after_an_l4_decision(principal: Principal) -> None:
-    grave = decide(principal, forecast=L4)
+    grave = create_decision_with_outcome(principal, forecast=L4)
     succeed(principal, 5)
     assert reliability(principal) == 0.8
     Outcome.objects.filter(pk=grave.pk).update(opened_at=F("opened_at") - timedelta(days=8))
@@ -245,7 +258,7 @@ def test_reliability_is_frozen_for_a_week_after_an_l4_decision(principal: Princi
 def test_a_success_with_a_procedure_proposes_a_valid_success_path(principal: Principal) -> None:
     slots = {"url": "https://example.com", "success_criteria": "it has them"}
     forecast = Forecast({}, 0.5, 0, "L1", intent="read the notes of a release", slots=slots)
-    decision_id = decide(principal, forecast=forecast).decision_id
+    decision_id = create_decision_with_outcome(principal, forecast=forecast).decision_id
     path = report(principal, decision_id, procedure=STEPS)["proposed_success_path"]
     assert (path["required_slots"], path["success_criteria"]) == (["url"], "it has them")
     assert "https://example.com" in path["slot_definitions"]["url"]
@@ -264,4 +277,9 @@ def test_a_success_with_a_procedure_proposes_a_valid_success_path(principal: Pri
 def test_a_failure_or_an_incomplete_report_proposes_no_success_path(
     principal: Principal, said: dict[str, Any]
 ) -> None:
-    assert report(principal, decide(principal).decision_id, **said)["proposed_success_path"] is None
+    assert (
+        report(principal, create_decision_with_outcome(principal).decision_id, **said)[
+            "proposed_success_path"
+        ]
+        is None
+    )

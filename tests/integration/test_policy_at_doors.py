@@ -34,7 +34,12 @@ from runs.models import Run, Task, TaskMessage, Webhook, WebhookDelivery
 from runs.sessions.services import create_session
 from runs.webhooks.services import create_webhook, disable_webhook
 from tests.contract.mcp_host import PrincipalTransport, StdioHost
-from tests.support.continuity import PATH, SHELL, decide, decision_of
+from tests.support.continuity import (
+    SHELL,
+    SUCCESS_PATH,
+    create_decision,
+    create_decision_with_outcome,
+)
 from tests.support.rest import submission
 
 pytest_plugins = ["tests.support.rest_fixtures", "tests.support.task_fixtures"]
@@ -96,7 +101,7 @@ WRITES = (
     Write("continuity_chat", "chat", CHAT),
     Write("continuity_report_outcome", "decision/{decided}/outcome?user_id=alice", OUTCOME),
     Write("continuity_put_shell", "user/alice/objects/shell", SHELL),
-    Write("continuity_put_success_path", "user/alice/objects/success-path", PATH),
+    Write("continuity_put_success_path", "user/alice/objects/success-path", SUCCESS_PATH),
 )
 BY_TOOL = {write.tool: write for write in WRITES}
 ELSEWHERE = {  # routes that change nothing, and routes that a separate test covers
@@ -154,7 +159,7 @@ def facts(
         "target": target.id,
         "task": make_task(),
         "takenTask": take_over_task(principal=principal, task_id=make_task())["taskId"],
-        "decided": str(decide(principal).decision_id),
+        "decided": str(create_decision_with_outcome(principal).decision_id),
     }
 
 
@@ -255,7 +260,7 @@ def test_answering_a_run_is_checked_by_policy(
 MCP = {
     "continuity_chat": CHAT,
     "continuity_put_shell": {**SHELL, "user_id": "alice"},
-    "continuity_put_success_path": {**PATH, "user_id": "alice"},
+    "continuity_put_success_path": {**SUCCESS_PATH, "user_id": "alice"},
     "continuity_confirm_decision": {"decision_id": 1, "user_id": "alice", "confirm_token": "x"},
     "continuity_report_outcome": {**OUTCOME, "decision_id": 1, "user_id": "alice"},
 }
@@ -275,7 +280,7 @@ def test_mcp_calls_are_checked_by_the_same_policy(tool: str, token: str) -> None
 def test_no_rule_prevents_people_from_confirming(
     verdict: str, principal: Principal, api: httpx.Client
 ) -> None:
-    decision = decision_of(principal, mode="confirm")
+    decision = create_decision(principal, mode="confirm")
     Confirmation.objects.create(
         decision=decision,
         delivery="out_of_band",

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from tests.support.project import Project
-from tests.support.waiting import until
+from tests.support.waiting import wait_until
 
 pytest_plugins = ["tests.support.browser_fixtures", "tests.support.project_fixtures"]
 
@@ -66,7 +66,7 @@ def test_a_developer_can_preview_with_the_dev_script_of_the_project(
     assert game.loop is not None
     assert game.browser is not None
     game.loop.submit(game.browser.close()).result(30)
-    until(lambda: not servers_of(game))
+    wait_until(lambda: not servers_of(game))
 
 
 def test_a_dev_server_that_died_is_restarted(develops: Callable[..., Project]) -> None:
@@ -74,7 +74,7 @@ def test_a_dev_server_that_died_is_restarted(develops: Callable[..., Project]) -
     game.output("preview_scene")
     for process in servers_of(game):
         process.kill()
-    until(lambda: not servers_of(game))
+    wait_until(lambda: not servers_of(game))
     assert "served by dev" in game.output("preview_scene")["logs"][0]
 
 

@@ -12,7 +12,7 @@ import pytest
 from jsonschema_rs import Draft202012Validator
 
 from runners.workspace.tools.preview_scene import RESPONSE
-from tests.support.pages import Answer, PageServer, html
+from tests.support.pages import PageResponse, PageServer, html
 from tests.support.project import Project
 
 pytest_plugins = ["tests.support.browser_fixtures", "tests.support.project_fixtures"]
@@ -28,7 +28,7 @@ def terre(game_with_browser: Project, page_server: PageServer) -> PageServer:
     game_with_browser.write(SCENE, "雪乃: 海风真舒服呢;\n")
     game_with_browser.write("game/config.txt", CONFIG)
     game_with_browser.policy = {"preview_url": page_server.url("")}
-    page_server.add("/api/test", Answer(b"API Test OK", mime="text/html; charset=utf-8"))
+    page_server.add("/api/test", PageResponse(b"API Test OK", mime="text/html; charset=utf-8"))
     page_server.add("/preview", PLAYER)
     return page_server
 
@@ -61,7 +61,9 @@ def test_scene_names_keep_folders_and_non_ascii_letters(
 def test_a_game_that_terre_serves_is_opened_directly(
     game_with_browser: Project, terre: PageServer
 ) -> None:
-    terre.add("/games/game_project/game/config.txt", Answer(CONFIG.encode(), mime="text/plain"))
+    terre.add(
+        "/games/game_project/game/config.txt", PageResponse(CONFIG.encode(), mime="text/plain")
+    )
     terre.add("/games/game_project/", PLAYER)
     assert preview(game_with_browser)["url"] == terre.url("/games/game_project/#scene=start")
 
@@ -191,13 +193,13 @@ def test_a_hanging_server_times_out(
     "answer",
     [
         html("broken", status=500),
-        Answer(status=0),
-        Answer(b"PK", mime="application/zip", headers={"Content-Disposition": "attachment"}),
+        PageResponse(status=0),
+        PageResponse(b"PK", mime="application/zip", headers={"Content-Disposition": "attachment"}),
     ],
     ids=["an error", "nothing", "a download"],
 )
 def test_an_empty_preview_page_fails(
-    game_with_browser: Project, terre: PageServer, answer: Answer
+    game_with_browser: Project, terre: PageServer, answer: PageResponse
 ) -> None:
     terre.add("/preview", answer)
     assert game_with_browser.code("preview_scene") == "E_PREVIEW_FAIL"
@@ -221,7 +223,7 @@ def _answer(server: socket.socket, said: bytes) -> None:
 def test_a_redirect_to_another_host_is_not_followed(
     game_with_browser: Project, terre: PageServer
 ) -> None:
-    gone = Answer(status=302, headers={"Location": "https://example.com/"})
+    gone = PageResponse(status=302, headers={"Location": "https://example.com/"})
     terre.add("/preview", gone)
     assert game_with_browser.code("preview_scene") == "E_POLICY_VIOLATION"
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from runners.workspace.preview import scene_jump
-from tests.support.pages import Answer, PageServer
+from tests.support.pages import PageResponse, PageServer
 from tests.support.project import Project
-from tests.support.waiting import until
+from tests.support.waiting import wait_until
 
 pytest_plugins = ["tests.support.browser_fixtures", "tests.support.project_fixtures"]
 
@@ -74,9 +74,9 @@ def terre(
     game_with_browser.write(SCENE, "雪乃: 海风真舒服呢;\n")
     game_with_browser.policy = {"preview_url": page_server.url(""), "browser_timeout_ms": 60_000}
     monkeypatch.setattr(scene_jump, "ARRIVE_SECONDS", 60.0)
-    page_server.add("/api/test", Answer(b"API Test OK", mime="text/plain"))
+    page_server.add("/api/test", PageResponse(b"API Test OK", mime="text/plain"))
     for name in ("start.txt", "%E7%AC%AC%E4%B8%80%E7%AB%A0/beach%20date.txt"):
-        page_server.add(f"/game/scene/{name}", Answer(b"a line;", mime="text/plain"))
+        page_server.add(f"/game/scene/{name}", PageResponse(b"a line;", mime="text/plain"))
     return page_server
 
 
@@ -170,4 +170,4 @@ def test_a_page_opened_later_connects_to_its_own_server(
     logs(game_with_browser, scenePath=SCENE)
     url = terre.add("/editor", f"<title>E</title><script>{GOES}socket([])</script>")
     game_with_browser.output("browser_action", action="open", url=url)
-    until(lambda: terre.hits["/api/webgalsync"] == 1)
+    wait_until(lambda: terre.hits["/api/webgalsync"] == 1)

@@ -13,7 +13,7 @@ import pytest
 
 from decisions.identity.principals import create_token
 from decisions.models import AuditEntry
-from tests.support.tool_door import DOORS, ToolDoor
+from tests.support.tool_door import APIS, ToolClient
 
 pytest_plugins = ["tests.support.rest_fixtures", "tests.support.workspace_fixtures"]
 
@@ -39,12 +39,12 @@ def told(row: AuditEntry) -> tuple[str, str, dict[str, Any]]:
     return row.action, row.resource_id, row.metadata
 
 
-@pytest.mark.parametrize("over", DOORS)
+@pytest.mark.parametrize("over", APIS)
 def test_a_missing_scope_is_audited(
     over: str, web: str, project: Path, rows: Callable[[], list[AuditEntry]]
 ) -> None:
     token = create_token(name="reader", trust="local", scopes=frozenset({"tools:read"}))
-    door = ToolDoor(web, token, over=over)
+    door = ToolClient(web, token, over=over)
     assert door.call("write_to_file", WRITE)[0] == "E_POLICY_VIOLATION"
     door.close()
     (row,) = rows()
@@ -64,7 +64,7 @@ def test_a_token_without_any_tool_scope_is_audited_with_the_tool(
 
 
 def test_an_unknown_tool_is_audited(
-    tool_client: ToolDoor, rows: Callable[[], list[AuditEntry]]
+    tool_client: ToolClient, rows: Callable[[], list[AuditEntry]]
 ) -> None:
     if tool_client.over == "mcp":
         assert tool_client.call("no_such_tool", WRITE)[0] == "RPC_-32602"
@@ -90,7 +90,7 @@ def test_a_tool_name_that_looks_like_a_secret_is_not_stored(
     "args", [WRITE | {"dryRun": SECRET}, b'{"path":"a","path":"hunter2-of-nobody"}']
 )
 def test_wrong_arguments_are_audited_without_their_values(
-    tool_client: ToolDoor, args: Any, rows: Callable[[], list[AuditEntry]]
+    tool_client: ToolClient, args: Any, rows: Callable[[], list[AuditEntry]]
 ) -> None:
     assert tool_client.call("write_to_file", args)[0] == "E_BAD_ARGS"
     (row,) = rows()

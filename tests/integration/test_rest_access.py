@@ -13,7 +13,7 @@ import pytest
 from decisions.identity.principals import SCOPES
 from decisions.models import AuditEntry, Token
 from runs.models import Run
-from tests.support.rest import bearer, refusal, submission, told
+from tests.support.rest import bearer, json_of, refusal, submission
 
 pytest_plugins = ["tests.support.rest_fixtures"]
 PROFILE = "/api/v1/runtime/profile"
@@ -100,14 +100,14 @@ def test_an_unsupported_method_answers_405_with_the_allowed_ones(api: httpx.Clie
 def test_a_local_token_behind_a_proxy_is_treated_as_remote(
     api: httpx.Client, headers: dict[str, str]
 ) -> None:
-    assert told(api.get(PROFILE))["trustLevel"] == "local"
-    assert told(api.get(PROFILE, headers=headers))["trustLevel"] == "remote"
+    assert json_of(api.get(PROFILE))["trustLevel"] == "local"
+    assert json_of(api.get(PROFILE, headers=headers))["trustLevel"] == "remote"
 
 
 def test_a_remote_token_stays_remote_on_this_machine(
     client_with: Callable[..., httpx.Client],
 ) -> None:
-    profile = told(client_with(trust="remote").get(PROFILE))
+    profile = json_of(client_with(trust="remote").get(PROFILE))
     assert (profile["trustLevel"], profile["isRemote"]) == ("remote", True)
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from artifacts.api import downloads
 from artifacts.models import Artifact
-from tests.support.rest import refusal, told
+from tests.support.rest import json_of, refusal
 from tests.support.waiting import eventually
 
 pytest_plugins = ["tests.support.rest_fixtures"]
@@ -29,10 +29,10 @@ def content(artifact_id: str) -> str:
 def test_text_is_returned_as_text_and_other_content_as_base64(
     api: httpx.Client, make_artifact: Callable[..., str]
 ) -> None:
-    text = told(api.get(f"/api/v1/artifacts/{make_artifact('héé'.encode())}?limit=2"))
+    text = json_of(api.get(f"/api/v1/artifacts/{make_artifact('héé'.encode())}?limit=2"))
     assert (text["data"], text["length"], text["complete"]) == ("h", 1, False)
     image = make_artifact(BYTES, mime_type="image/png")
-    chunk = told(api.get(f"/api/v1/artifacts/{image}", params={"offset": 10, "limit": 5}))
+    chunk = json_of(api.get(f"/api/v1/artifacts/{image}", params={"offset": 10, "limit": 5}))
     assert base64.b64decode(chunk["data"]) == BYTES[10:15]
     assert (chunk["totalSize"], chunk["offset"], chunk["length"]) == (len(BYTES), 10, 5)
 
@@ -41,7 +41,7 @@ def test_an_offset_at_the_end_is_empty_and_one_past_it_is_refused(
     api: httpx.Client, make_artifact: Callable[..., str]
 ) -> None:
     artifact_id = make_artifact(b"abc")
-    end = told(api.get(f"/api/v1/artifacts/{artifact_id}?offset=3"))
+    end = json_of(api.get(f"/api/v1/artifacts/{artifact_id}?offset=3"))
     assert (end["data"], end["length"], end["complete"]) == ("", 0, True)
     beyond = refusal(api.get(f"/api/v1/artifacts/{artifact_id}?offset=4"), 400)
     assert beyond["details"] == {"totalSize": 3}

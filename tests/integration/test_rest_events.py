@@ -14,7 +14,7 @@ import pytest
 
 from runs.models import Run
 from runs.streaming import sse
-from tests.support.rest import refusal, told
+from tests.support.rest import json_of, refusal
 
 pytest_plugins = ["tests.support.rest_fixtures"]
 STREAM = {"Accept": "text/event-stream"}
@@ -53,10 +53,10 @@ def cancel_soon(api: httpx.Client, run_id: str) -> threading.Timer:
 def test_events_come_in_pages(api: httpx.Client, submit: Callable[..., str]) -> None:
     run_id = submit()
     api.post(f"/api/v1/runs/{run_id}/cancel")
-    first = told(api.get(events_path(run_id), params={"limit": 1}))
+    first = json_of(api.get(events_path(run_id), params={"limit": 1}))
     assert [event["type"] for event in first["events"]] == ["run.queued"]
     assert (first["lastSeq"], first["terminal"]) == (1, False)
-    last = told(api.get(events_path(run_id), params={"after": 1}))
+    last = json_of(api.get(events_path(run_id), params={"after": 1}))
     assert [event["type"] for event in last["events"]] == ["run.canceled"]
     assert last["terminal"] is True
 
@@ -66,7 +66,7 @@ def test_a_page_request_can_wait_for_the_next_event(
 ) -> None:
     run_id = submit()
     timer = cancel_soon(api, run_id)
-    page = told(api.get(events_path(run_id), params={"after": 1, "waitMs": 20_000}))
+    page = json_of(api.get(events_path(run_id), params={"after": 1, "waitMs": 20_000}))
     assert [event["type"] for event in page["events"]] == ["run.canceled"]
     timer.join()
 
@@ -155,7 +155,7 @@ def test_many_listeners_hold_no_thread_each_and_all_receive_the_end(
             assert next(events)["seq"] == 1
         # The database's few threads may have started meanwhile; a listener has none.
         assert threading.active_count() < before + 15
-        told(api.post(f"/api/v1/runs/{run_id}/cancel"))
+        json_of(api.post(f"/api/v1/runs/{run_id}/cancel"))
         for _, events in listening:
             assert [event["type"] for event in events] == ["run.canceled"]
 

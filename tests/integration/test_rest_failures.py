@@ -11,7 +11,7 @@ import pytest
 from django.db.utils import OperationalError
 
 from runs.queries import runs
-from tests.support.rest import refusal, submission, told
+from tests.support.rest import json_of, refusal, submission
 
 pytest_plugins = ["tests.support.rest_fixtures"]
 SECRET = 'File "/srv/app.py" SELECT * FROM runs_run WHERE password = hunter2'
@@ -76,4 +76,4 @@ def test_calls_succeed_after_an_internal_error(
     with monkeypatch.context() as broken:
         broken.setattr("runs.submission.services.submit_run", failing(RuntimeError(SECRET)))
         refusal(api.post("/api/v1/runs", json=submission()), 500)
-    told(api.post("/api/v1/runs", json=submission()), 202)
+    json_of(api.post("/api/v1/runs", json=submission()), 202)

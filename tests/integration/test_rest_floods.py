@@ -15,7 +15,7 @@ import uvicorn
 
 from config.asgi import application
 from tests.support.rest import refusal, submission
-from tests.support.rest_server import running
+from tests.support.rest_server import run_server
 
 pytest_plugins = ["tests.support.rest_fixtures"]
 MEBIBYTE = 1024 * 1024
@@ -32,7 +32,7 @@ def test_every_server_refuses_large_headers(http: str) -> None:
     config = uvicorn.Config(
         application, http=http, log_config=None, h11_max_incomplete_event_size=MEBIBYTE
     )
-    with running(config) as address:
+    with run_server(config) as address:
         response = httpx.get(f"{address}/healthz", headers={"X-Flood": "x" * 65_537})
         assert refusal(response, 431)
         assert httpx.get(f"{address}/healthz", headers={"X": "x" * 60_000}).status_code == 200

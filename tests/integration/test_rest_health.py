@@ -11,13 +11,13 @@ from django.db.utils import OperationalError
 from config import health
 from runs.models import Worker
 from runs.worker.worker import WorkerProcess
-from tests.support.rest import told
+from tests.support.rest import json_of
 
 pytest_plugins = ["tests.support.rest_fixtures"]
 
 
 def parts(response: httpx.Response, status: int) -> dict[str, Any]:
-    answer = told(response, status)
+    answer = json_of(response, status)
     assert answer["ready"] is (status == 200)
     found: dict[str, Any] = answer["parts"]
     assert set(found) == {"database", "redis", "worker"}
@@ -31,7 +31,7 @@ def test_the_liveness_route_answers_without_checking_dependencies(
         raise AssertionError("something was asked")
 
     monkeypatch.setattr("decisions.api.view.in_thread", nobody)
-    assert told(anonymous.get("/healthz")) == {"status": "ok"}
+    assert json_of(anonymous.get("/healthz")) == {"status": "ok"}
 
 
 def test_an_installation_with_a_live_worker_is_ready(

@@ -13,7 +13,7 @@ import pytest
 from artifacts.models import Artifact
 from runs.models import Run
 from runs.worker.worker import WorkerProcess
-from tests.support.rest import refusal, submission, told
+from tests.support.rest import json_of, refusal, submission
 
 pytest_plugins = ["tests.support.rest_fixtures"]
 
@@ -38,15 +38,15 @@ def test_an_async_submit_answers_202_with_the_handle_and_the_queue_position(
     api: httpx.Client,
 ) -> None:
     response = api.post("/api/v1/runs", json=submission())
-    handle = told(response, 202)
+    handle = json_of(response, 202)
     assert set(handle) == {"runId", "sessionId", "status", "mode", "deduplicated"}
     assert (handle["status"], handle["mode"], handle["deduplicated"]) == ("queued", "async", False)
-    assert told(api.get(response.headers["location"]))["runId"] == handle["runId"]
+    assert json_of(api.get(response.headers["location"]))["runId"] == handle["runId"]
 
 
 @pytest.mark.usefixtures("background_worker")
 def test_a_sync_submit_returns_the_ended_run(api: httpx.Client) -> None:
-    run = told(api.post("/api/v1/runs", json=submission("ok", "ok", mode="sync")))
+    run = json_of(api.post("/api/v1/runs", json=submission("ok", "ok", mode="sync")))
     assert (run["status"], run["result"], run["mode"]) == ("succeeded", {"done": 2}, "sync")
     assert run["deduplicated"] is False
     assert len(run["artifactIds"]) == 1
@@ -54,7 +54,7 @@ def test_a_sync_submit_returns_the_ended_run(api: httpx.Client) -> None:
 
 @pytest.mark.usefixtures("background_worker")
 def test_a_failed_run_is_answered_with_status_200(api: httpx.Client) -> None:
-    run = told(api.post("/api/v1/runs", json=submission("fail", mode="sync")))
+    run = json_of(api.post("/api/v1/runs", json=submission("fail", mode="sync")))
     assert (run["status"], run["result"]) == ("failed", None)
     assert run["error"]["errorCode"] == "STEP_EXECUTION_FAILED"
 
@@ -68,7 +68,7 @@ def test_a_repeated_key_answers_200_with_the_first_run(api: httpx.Client) -> Non
 
 
 def test_a_sync_submit_without_a_worker_returns_the_run_still_queued(api: httpx.Client) -> None:
-    run = told(api.post("/api/v1/runs", json=submission(mode="sync", timeoutMs=1)), 202)
+    run = json_of(api.post("/api/v1/runs", json=submission(mode="sync", timeoutMs=1)), 202)
     assert run["status"] == "queued"
     assert run["queue"]["position"] == 1
 
@@ -77,7 +77,7 @@ def test_a_run_has_the_fields_of_the_contract(
     api: httpx.Client, make_run: Callable[..., Run]
 ) -> None:
     run = make_run(status="succeeded", result={"done": 1}, result_summary="1 done")
-    shown = told(api.get(f"/api/v1/runs/{run.id}"))
+    shown = json_of(api.get(f"/api/v1/runs/{run.id}"))
     assert shown["result"] == {"done": 1}
     assert shown["resultSummary"] == "1 done"
     assert shown["updatedAt"] == int(run.updated_at.timestamp() * 1000)
@@ -87,12 +87,12 @@ def test_a_list_is_filtered_counted_and_paged(
     api: httpx.Client, make_run: Callable[..., Run]
 ) -> None:
     made = [make_run(status=status).id for status in ("queued", "failed", "failed")]
-    failed = told(api.get("/api/v1/runs", params={"status": "failed", "limit": 1}))
+    failed = json_of(api.get("/api/v1/runs", params={"status": "failed", "limit": 1}))
     assert [run["runId"] for run in failed["runs"]] == [made[2]]
     assert (failed["total"], failed["hasMore"], failed["nextCursor"]) == (2, True, "1")
-    rest = told(api.get("/api/v1/runs", params={"status": "failed", "offset": 1}))
+    rest = json_of(api.get("/api/v1/runs", params={"status": "failed", "offset": 1}))
     assert ([run["runId"] for run in rest["runs"]], rest["total"]) == ([made[1]], 2)
-    other = told(api.get("/api/v1/runs", params={"templateId": "batch_extract_pages"}))
+    other = json_of(api.get("/api/v1/runs", params={"templateId": "batch_extract_pages"}))
     assert (other["runs"], other["total"], other["hasMore"]) == ([], 0, False)
 
 
@@ -100,7 +100,7 @@ def test_a_page_past_the_end_is_empty_and_has_the_total(
     api: httpx.Client, make_run: Callable[..., Run]
 ) -> None:
     make_run()
-    page = told(api.get("/api/v1/runs", params={"offset": 10}))
+    page = json_of(api.get("/api/v1/runs", params={"offset": 10}))
     assert (page["runs"], page["total"], page["hasMore"]) == ([], 1, False)
 
 
@@ -120,7 +120,7 @@ def test_a_run_of_another_workspace_is_not_found_by_any_call(
         missing = refusal(foreign.request(method, f"/api/v1/runs/run_missing{tail}"), 404)
         assert theirs["errorCode"] == "RUN_NOT_FOUND"
         assert theirs["message"].replace(run.id, "run_missing") == missing["message"]
-    assert told(foreign.get("/api/v1/runs"))["total"] == 0
+    assert json_of(foreign.get("/api/v1/runs"))["total"] == 0
 
 
 def test_a_wait_returns_when_the_run_ends(api: httpx.Client, submit: Callable[..., str]) -> None:
@@ -128,7 +128,7 @@ def test_a_wait_returns_when_the_run_ends(api: httpx.Client, submit: Callable[..
     timer = threading.Timer(0.5, lambda: api.post(f"/api/v1/runs/{run_id}/cancel"))
     timer.start()
     started = time.monotonic()
-    run = told(api.get(f"/api/v1/runs/{run_id}/wait", params={"waitMs": 30_000}))
+    run = json_of(api.get(f"/api/v1/runs/{run_id}/wait", params={"waitMs": 30_000}))
     assert run["status"] == "canceled"
     assert 0.4 < time.monotonic() - started < 10
     timer.join()
@@ -137,7 +137,7 @@ def test_a_wait_returns_when_the_run_ends(api: httpx.Client, submit: Callable[..
 def test_a_wait_returns_the_unfinished_run_when_its_time_has_expired(
     api: httpx.Client, submit: Callable[..., str]
 ) -> None:
-    run = told(api.get(f"/api/v1/runs/{submit()}/wait", params={"waitMs": 50}))
+    run = json_of(api.get(f"/api/v1/runs/{submit()}/wait", params={"waitMs": 50}))
     assert run["status"] == "queued"
 
 
@@ -145,7 +145,7 @@ def test_a_wait_returns_at_once_for_a_suspended_run(
     api: httpx.Client, make_run: Callable[..., Run]
 ) -> None:
     run = make_run(status="running", ready=False, waiting_for={"type": "answer", "question": "?"})
-    shown = told(api.get(f"/api/v1/runs/{run.id}/wait"))
+    shown = json_of(api.get(f"/api/v1/runs/{run.id}/wait"))
     assert shown["waitingFor"]["question"] == "?"
 
 
@@ -153,12 +153,12 @@ def test_a_cancel_takes_effect_at_once_and_a_second_changes_nothing(
     api: httpx.Client, submit: Callable[..., str]
 ) -> None:
     run_id = submit()
-    first = told(api.post(f"/api/v1/runs/{run_id}/cancel"))
+    first = json_of(api.post(f"/api/v1/runs/{run_id}/cancel"))
     assert first == {"success": True, "runId": run_id, "status": "canceled"}
-    before = told(api.get(f"/api/v1/runs/{run_id}"))
-    second = told(api.post(f"/api/v1/runs/{run_id}/cancel", json={}))
+    before = json_of(api.get(f"/api/v1/runs/{run_id}"))
+    second = json_of(api.post(f"/api/v1/runs/{run_id}/cancel", json={}))
     assert (second["success"], "already ended" in second["reason"]) == (False, True)
-    assert told(api.get(f"/api/v1/runs/{run_id}")) == before
+    assert json_of(api.get(f"/api/v1/runs/{run_id}")) == before
     assert before["error"]["actor"].startswith("token:tok_")
 
 
@@ -169,7 +169,7 @@ def test_a_canceled_run_is_retried_once(api: httpx.Client, submit: Callable[...,
     second = api.post(f"/api/v1/runs/{run_id}/retry")
     assert (first.status_code, second.status_code) == (202, 200)
     assert first.json()["runId"] == second.json()["runId"]
-    assert told(api.get(f"/api/v1/runs/{first.json()['runId']}"))["retryOf"] == run_id
+    assert json_of(api.get(f"/api/v1/runs/{first.json()['runId']}"))["retryOf"] == run_id
 
 
 def test_a_run_that_has_not_ended_cannot_be_retried(
@@ -181,10 +181,10 @@ def test_a_run_that_has_not_ended_cannot_be_retried(
 
 def test_an_answer_resumes_a_suspended_run(api: httpx.Client, make_run: Callable[..., Run]) -> None:
     run = make_run(status="running", ready=False, waiting_for={"type": "answer", "question": "?"})
-    given = told(api.post(f"/api/v1/runs/{run.id}/answer", json={"answer": "yes"}))
+    given = json_of(api.post(f"/api/v1/runs/{run.id}/answer", json={"answer": "yes"}))
     assert given["success"] is True
     assert Run.objects.get(id=run.id).ready
-    assert "waitingFor" not in told(api.get(f"/api/v1/runs/{run.id}"))
+    assert "waitingFor" not in json_of(api.get(f"/api/v1/runs/{run.id}"))
     again = refusal(api.post(f"/api/v1/runs/{run.id}/answer", json={"answer": "yes"}), 400)
     assert again["errorCode"] == "INVALID_PARAMETER"
 
@@ -195,7 +195,7 @@ def test_artifacts_of_a_run_are_listed_with_the_whole_result_first(
     run = make_run(status="succeeded")
     page = make_artifact(b"page", run_id=run.id)
     whole = make_artifact(b"{}", kind="result", mime_type="application/json", run_id=run.id)
-    listed = told(api.get(f"/api/v1/runs/{run.id}/artifacts"))["artifacts"]
+    listed = json_of(api.get(f"/api/v1/runs/{run.id}/artifacts"))["artifacts"]
     assert [one["artifactId"] for one in listed] == [whole, page]
     assert listed[0]["sizeBytes"] == 2
 
@@ -210,14 +210,14 @@ def test_artifacts_are_listed_after_their_run_has_expired(
     kept = make_artifact(b"kept", run_id=run.id)
     settings.RUN_TTL_MS = 0
     refusal(api.get(f"/api/v1/runs/{run.id}"), 404)
-    listed = told(api.get(f"/api/v1/runs/{run.id}/artifacts"))["artifacts"]
+    listed = json_of(api.get(f"/api/v1/runs/{run.id}/artifacts"))["artifacts"]
     assert [one["artifactId"] for one in listed] == [kept]
     Artifact.objects.all().delete()
     refusal(api.get(f"/api/v1/runs/{run.id}/artifacts"), 404)
 
 
 def test_templates_and_profile_show_what_the_caller_may_use(api: httpx.Client) -> None:
-    templates = told(api.get("/api/v1/templates"))["templates"]
+    templates = json_of(api.get("/api/v1/templates"))["templates"]
     assert "batch_extract_pages" in [template["templateId"] for template in templates]
-    profile = told(api.get("/api/v1/runtime/profile"))
+    profile = json_of(api.get("/api/v1/runtime/profile"))
     assert (profile["trustLevel"], profile["isRemote"]) == ("local", False)

@@ -15,8 +15,8 @@ from decisions.models import AuditEntry, PolicyRule
 from runners.models import ExecutionTarget
 from runners.targets.targets import TargetFields, create_target_row
 from tests.services import free_port
-from tests.support.rest import refusal, told
-from tests.support.stub_runner import saying, stub_runner
+from tests.support.rest import json_of, refusal
+from tests.support.stub_runner import responding_with, stub_runner
 
 pytest_plugins = ["tests.support.rest_fixtures", "tests.support.runner_fixtures"]
 pytestmark = pytest.mark.usefixtures("open_loopback")
@@ -34,7 +34,7 @@ def admin(client_with: Callable[..., httpx.Client]) -> httpx.Client:
 
 
 def made(admin: httpx.Client, **more: Any) -> dict[str, Any]:
-    return told(admin.post(TARGETS, json={**NEW, **more}), 201)
+    return json_of(admin.post(TARGETS, json={**NEW, **more}), 201)
 
 
 def test_a_created_target_is_returned_as_it_was_sent(
@@ -50,10 +50,10 @@ def test_a_created_target_is_returned_as_it_was_sent(
     )
     assert (target["version"], target["enabled"], target["isDefault"]) == (1, True, True)
     assert (target["lastSeenAt"], target["probedAt"]) == (None, None)
-    shown = told(api.get(f"{TARGETS}/{target['targetId']}"))
+    shown = json_of(api.get(f"{TARGETS}/{target['targetId']}"))
     assert shown == target
-    assert told(api.get(TARGETS))["targets"] == [target]
-    assert told(api.get(TARGETS, params={"kind": "workspace"}))["targets"] == []
+    assert json_of(api.get(TARGETS))["targets"] == [target]
+    assert json_of(api.get(TARGETS, params={"kind": "workspace"}))["targets"] == []
 
 
 def test_a_token_is_accepted_and_never_returned(admin: httpx.Client, principal: Principal) -> None:
@@ -75,7 +75,7 @@ def test_a_token_is_unchanged_until_it_is_replaced(
 ) -> None:
     target = made(admin, authToken="first")
     put = admin.put(f"{TARGETS}/{target['targetId']}", json={"name": "b", **change})
-    assert told(put)["hasAuthToken"] is kept
+    assert json_of(put)["hasAuthToken"] is kept
 
 
 def test_every_change_raises_the_version_and_audits_the_previous_values(
@@ -83,7 +83,7 @@ def test_every_change_raises_the_version_and_audits_the_previous_values(
 ) -> None:
     target = made(admin)
     place = f"{TARGETS}/{target['targetId']}"
-    again = told(admin.put(place, json={"name": "b", "endpoint": ENDPOINT, "version": 1}))
+    again = json_of(admin.put(place, json={"name": "b", "endpoint": ENDPOINT, "version": 1}))
     assert (again["version"], again["name"]) == (2, "b")
     late = admin.put(place, json={"name": "c", "version": 1})
     assert refusal(late, 409)["errorCode"] == "CONFLICT"
@@ -171,7 +171,7 @@ def test_a_shared_target_is_readable_and_not_writable(
     says = TargetFields(principal.tenant_id, None, "shared", "docker-runner", endpoint=ENDPOINT)
     shared = create_target_row(says, actor="test")
     place = f"{TARGETS}/{shared.id}"
-    assert told(admin.get(place))["workspaceId"] is None
+    assert json_of(admin.get(place))["workspaceId"] is None
     assert refusal(admin.put(place, json={"name": "mine"}), 403)["errorCode"] == "FORBIDDEN"
     assert refusal(admin.delete(place), 403)["errorCode"] == "FORBIDDEN"
 
@@ -181,7 +181,10 @@ def test_deleting_a_target_deletes_its_rules(admin: httpx.Client, principal: Pri
     about = RuleFields("allow", "workspace", principal.workspace_id, "bash.exec", target_id)
     kept = create_rule(RuleFields("deny", tool="bash.exec"), actor="test")
     create_rule(about, actor="test")
-    assert told(admin.delete(f"{TARGETS}/{target_id}")) == {"success": True, "targetId": target_id}
+    assert json_of(admin.delete(f"{TARGETS}/{target_id}")) == {
+        "success": True,
+        "targetId": target_id,
+    }
     assert refusal(admin.get(f"{TARGETS}/{target_id}"), 404)["errorCode"] == "TARGET_NOT_FOUND"
     in_force = PolicyRule.objects.filter(retired_at__isnull=True)
     assert [rule.key for rule in in_force] == [kept.key]
@@ -190,9 +193,9 @@ def test_deleting_a_target_deletes_its_rules(admin: httpx.Client, principal: Pri
 
 @pytest.mark.parametrize("status", [200, 401, 404, 500])
 def test_a_probe_succeeds_with_any_http_response(admin: httpx.Client, status: int) -> None:
-    with stub_runner(saying({"ok": True}, status)) as runner:
+    with stub_runner(responding_with({"ok": True}, status)) as runner:
         target = made(admin, endpoint=runner.url, authToken="t0ken")
-        probed = told(admin.post(f"{TARGETS}/{target['targetId']}/probe"))
+        probed = json_of(admin.post(f"{TARGETS}/{target['targetId']}/probe"))
     assert runner.asked[0].line == "GET /health HTTP/1.1"
     assert runner.asked[0].headers["authorization"] == "Bearer t0ken"
     assert probed["probeError"] is None
@@ -201,12 +204,12 @@ def test_a_probe_succeeds_with_any_http_response(admin: httpx.Client, status: in
 
 
 def test_a_failed_probe_keeps_the_time_of_the_last_success(admin: httpx.Client) -> None:
-    with stub_runner(saying({})) as runner:
+    with stub_runner(responding_with({})) as runner:
         place = f"{TARGETS}/{made(admin, endpoint=runner.url)['targetId']}"
-        seen = told(admin.post(f"{place}/probe"))["lastSeenAt"]
+        seen = json_of(admin.post(f"{place}/probe"))["lastSeenAt"]
     away = f"http://127.0.0.1:{free_port()}/execute"
-    told(admin.put(place, json={"name": "runner", "endpoint": away}))
-    probed = told(admin.post(f"{place}/probe"))
+    json_of(admin.put(place, json={"name": "runner", "endpoint": away}))
+    probed = json_of(admin.post(f"{place}/probe"))
     assert (probed["lastSeenAt"], probed["probeError"]) == (
         seen,
         "No server accepts connections at the runner's address.",
@@ -222,7 +225,7 @@ def test_only_runners_are_probed(
     (tmp_path / "game").mkdir()
     config = {"root": str(tmp_path / "game")}
     folder = admin.post(TARGETS, json={"kind": "workspace", "name": "game", "config": config})
-    place = f"{TARGETS}/{told(folder, 201)['targetId']}"
+    place = f"{TARGETS}/{json_of(folder, 201)['targetId']}"
     assert refusal(admin.post(f"{place}/probe"), 400)["errorCode"] == "INVALID_PARAMETER"
 
 
@@ -234,5 +237,5 @@ def test_the_path_of_a_folder_is_returned_to_local_callers_only(
     config = {"root": str(tmp_path / "game")}
     admin.post(TARGETS, json={"kind": "workspace", "name": "game", "config": config})
     remote = client_with(trust="remote")
-    assert told(admin.get(TARGETS))["targets"][0]["config"] == config
-    assert told(remote.get(TARGETS))["targets"][0]["config"] == {}
+    assert json_of(admin.get(TARGETS))["targets"][0]["config"] == config
+    assert json_of(remote.get(TARGETS))["targets"][0]["config"] == {}

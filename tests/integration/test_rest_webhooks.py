@@ -12,7 +12,7 @@ import pytest
 
 from runs.webhooks.deliveries import claim_due_deliveries, settle
 from runs.webhooks.transport import WebhookResponse
-from tests.support.rest import refusal, submission, told
+from tests.support.rest import json_of, refusal, submission
 
 pytest_plugins = ["tests.support.rest_fixtures"]
 HOOKS = "/api/v1/webhooks"
@@ -22,24 +22,24 @@ URL = "https://example.com/hook"
 @pytest.fixture
 def made(api: httpx.Client) -> dict[str, Any]:
     """The response to the request that creates a webhook."""
-    return told(api.post(HOOKS, json={"url": URL, "name": "billing"}), 201)
+    return json_of(api.post(HOOKS, json={"url": URL, "name": "billing"}), 201)
 
 
 @pytest.fixture
 def delivery(api: httpx.Client, made: dict[str, Any]) -> str:
     """The path of a delivery for a canceled run."""
-    run_id = told(api.post("/api/v1/runs", json=submission()), 202)["runId"]
+    run_id = json_of(api.post("/api/v1/runs", json=submission()), 202)["runId"]
     api.post(f"/api/v1/runs/{run_id}/cancel")
-    [row] = told(api.get(f"{HOOKS}/{made['webhookId']}/deliveries"))["deliveries"]
+    [row] = json_of(api.get(f"{HOOKS}/{made['webhookId']}/deliveries"))["deliveries"]
     assert (row["runId"], row["type"], row["status"]) == (run_id, "run.canceled", "pending")
     return f"{HOOKS}/{made['webhookId']}/deliveries/{row['deliveryId']}"
 
 
 def test_the_secret_is_returned_once(api: httpx.Client, made: dict[str, Any]) -> None:
     assert made["secret"].startswith("whsec_")
-    shown = told(api.get(f"{HOOKS}/{made['webhookId']}"))
+    shown = json_of(api.get(f"{HOOKS}/{made['webhookId']}"))
     assert shown == {name: value for name, value in made.items() if name != "secret"}
-    assert told(api.get(HOOKS)) == {"webhooks": [shown]}
+    assert json_of(api.get(HOOKS)) == {"webhooks": [shown]}
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_the_secret_is_returned_once(api: httpx.Client, made: dict[str, Any]) ->
 )
 def test_an_invalid_webhook_is_refused(api: httpx.Client, body: Any) -> None:
     assert refusal(api.post(HOOKS, json=body), 400)["errorCode"] == "INVALID_PARAMETER"
-    assert told(api.get(HOOKS)) == {"webhooks": []}
+    assert json_of(api.get(HOOKS)) == {"webhooks": []}
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "192.168.0.1", "2130706433", "[::1]"])
@@ -98,11 +98,11 @@ def test_a_failed_delivery_is_listed_and_replayed(
     [claim] = claim_due_deliveries(limit=1)
     settle(claim, WebhookResponse(410, "answered 410"))
     assert refusal(api.post(f"{delivery}/replay"), 409)["errorCode"] == "CONFLICT"
-    assert told(api.post(f"{HOOKS}/{made['webhookId']}/enable"))["enabled"] is True
+    assert json_of(api.post(f"{HOOKS}/{made['webhookId']}/enable"))["enabled"] is True
     failed = {"status": "failed"}
-    [row] = told(api.get(f"{HOOKS}/{made['webhookId']}/deliveries", params=failed))["deliveries"]
+    [row] = json_of(api.get(f"{HOOKS}/{made['webhookId']}/deliveries", params=failed))["deliveries"]
     assert (row["statusCode"], row["nextTryAt"]) == (410, None)
-    again = told(api.post(f"{delivery}/replay"))
+    again = json_of(api.post(f"{delivery}/replay"))
     assert (again["status"], again["deliveryId"]) == ("pending", row["deliveryId"])
     missing = api.post(f"{HOOKS}/{made['webhookId']}/deliveries/msg_missing/replay")
     assert refusal(missing, 404)["errorCode"] == "WEBHOOK_NOT_FOUND"
@@ -122,5 +122,5 @@ def test_a_submit_that_names_an_unknown_webhook_is_refused(api: httpx.Client) ->
 
 def test_a_deleted_webhook_is_not_found(api: httpx.Client, made: dict[str, Any]) -> None:
     place = f"{HOOKS}/{made['webhookId']}"
-    assert told(api.delete(place)) == {"success": True, "webhookId": made["webhookId"]}
+    assert json_of(api.delete(place)) == {"success": True, "webhookId": made["webhookId"]}
     assert refusal(api.get(place), 404)

@@ -11,7 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.installations import LOOK, ON_POSTGRESQL, SUBMIT, USE, Place, copy_of, keys_of
+from tests.support.installations import (
+    ON_POSTGRESQL,
+    READ_BACK,
+    SUBMIT,
+    USE,
+    Installation,
+    copy_of,
+    keys_of,
+)
 
 pytest_plugins = ["tests.support.installation_fixtures"]
 # Each command is a process of its own and takes seconds on a busy machine.
@@ -19,12 +27,12 @@ pytestmark = pytest.mark.timeout(600)
 
 
 def test_a_restored_installation_continues_from_the_backup(
-    source_installation: Place, empty_installation: Place, backup: Path
+    source_installation: Installation, empty_installation: Installation, backup: Path
 ) -> None:
     run, artifact, token = source_installation.made
     empty_installation.run("restore", str(backup))
     assert "is intact" in empty_installation.run("verify_audit")
-    found = empty_installation.python(LOOK.format(run=run, artifact=artifact, token=token))
+    found = empty_installation.python(READ_BACK.format(run=run, artifact=artifact, token=token))
     assert found == ["FOUND", "succeeded", "b'kept", "bytes'", "local"]
     told_by_audit = empty_installation.run("export_audit")
     assert "installation.backed_up" in told_by_audit
@@ -32,7 +40,7 @@ def test_a_restored_installation_continues_from_the_backup(
 
 
 def test_existing_data_are_replaced_only_with_force(
-    source_installation: Place, tmp_path: Path, servers: dict[str, str], backup: Path
+    source_installation: Installation, tmp_path: Path, servers: dict[str, str], backup: Path
 ) -> None:
     count = "from runs.models import Run; print(*Run.objects.values_list('id', flat=True))"
     with copy_of(source_installation, tmp_path, servers, "other") as other:
@@ -48,7 +56,7 @@ def test_existing_data_are_replaced_only_with_force(
 
 
 def test_a_failed_restore_leaves_the_existing_data(
-    source_installation: Place, tmp_path: Path, servers: dict[str, str], backup_copy: Path
+    source_installation: Installation, tmp_path: Path, servers: dict[str, str], backup_copy: Path
 ) -> None:
     database = next(backup_copy.glob("database.*"))
     database.write_bytes(b"no database" * 1000)
@@ -61,13 +69,13 @@ def test_a_failed_restore_leaves_the_existing_data(
         other.refused("restore", str(backup_copy), "--force")
         assert "is intact" in other.run("verify_audit")
         run, artifact, token = other.made
-        found = other.python(LOOK.format(run=run, artifact=artifact, token=token))
+        found = other.python(READ_BACK.format(run=run, artifact=artifact, token=token))
         assert found[:2] == ["FOUND", "succeeded"]
 
 
 @pytest.mark.parametrize("harm", ["database", "artifact", "manifest", "gone", "path"])
 def test_a_damaged_backup_is_refused_and_changes_nothing(
-    empty_installation: Place, backup_copy: Path, harm: str
+    empty_installation: Installation, backup_copy: Path, harm: str
 ) -> None:
     database = next(backup_copy.glob("database.*"))
     artifact = next(path for path in (backup_copy / "artifacts").rglob("*") if path.is_file())
@@ -90,7 +98,7 @@ def test_a_damaged_backup_is_refused_and_changes_nothing(
 
 
 def test_a_backup_made_with_other_keys_is_refused_unless_the_loss_is_accepted(
-    source_installation: Place, empty_installation: Place, backup_without_keys: Path
+    source_installation: Installation, empty_installation: Installation, backup_without_keys: Path
 ) -> None:
     other = {"CONTINUITY_SECRET_KEYS": "another-key-" + "z" * 40}
     assert "CONTINUITY_SECRET_KEYS" in empty_installation.refused(
@@ -103,14 +111,14 @@ def test_a_backup_made_with_other_keys_is_refused_unless_the_loss_is_accepted(
 
 
 def test_a_restore_works_when_the_old_keys_are_configured_beside_newer_ones(
-    source_installation: Place, empty_installation: Place, backup_without_keys: Path
+    source_installation: Installation, empty_installation: Installation, backup_without_keys: Path
 ) -> None:
     both = {"CONTINUITY_SECRET_KEYS": f"a-newer-key-{'n' * 40},{keys_of(source_installation)}"}
     empty_installation.run("restore", str(backup_without_keys), **both)
     assert "is intact" in empty_installation.run("verify_audit", **both)
 
 
-def test_a_database_in_use_is_not_replaced(empty_installation: Place, backup: Path) -> None:
+def test_a_database_in_use_is_not_replaced(empty_installation: Installation, backup: Path) -> None:
     empty_installation.run("restore", str(backup))
     using = empty_installation.home.start("shell", "--no-imports", "-c", USE)
     using.until("USES")
@@ -119,7 +127,7 @@ def test_a_database_in_use_is_not_replaced(empty_installation: Place, backup: Pa
 
 
 def test_a_backup_of_the_other_database_or_of_a_newer_version_is_refused(
-    empty_installation: Place, backup_copy: Path
+    empty_installation: Installation, backup_copy: Path
 ) -> None:
     manifest = backup_copy / "manifest.json"
     told = json.loads(manifest.read_text())

@@ -19,8 +19,8 @@ from runs.submission.services import submit_run
 from runs.task_templates import tool_steps
 from runs.worker.worker import WorkerProcess
 from tests.services import free_port
-from tests.support.rest import refusal, told
-from tests.support.stub_runner import Line, StubRunner, saying, stub_runner
+from tests.support.rest import json_of, refusal
+from tests.support.stub_runner import RunnerConnection, StubRunner, responding_with, stub_runner
 
 pytest_plugins = ["tests.support.rest_fixtures", "tests.support.runner_fixtures"]
 pytestmark = pytest.mark.usefixtures("open_loopback")
@@ -31,7 +31,7 @@ HELLO = {"updates": ["hel", "lo"], "result": {"ok": True, "output": "hello"}}
 @pytest.fixture
 def runner() -> Iterator[StubRunner]:
     """A runner that sends "hello" in two chunks."""
-    with stub_runner(saying(HELLO)) as made:
+    with stub_runner(responding_with(HELLO)) as made:
         yield made
 
 
@@ -122,7 +122,7 @@ def test_a_failure_of_the_runner_fails_the_run_with_its_cause(
     idle_worker: WorkerProcess, principal: Principal, make_target: MakeTarget
 ) -> None:
     error = {"code": "EXIT_1", "message": "it ended with 1", "retryable": True}
-    with stub_runner(saying({"ok": False, "error": error})) as runner:
+    with stub_runner(responding_with({"ok": False, "error": error})) as runner:
         target = make_target(runner.url, "echo")
         run = done(idle_worker, principal, {"name": "echo", "args": {}, "targetId": target.id})
     details = run.error["details"]
@@ -135,7 +135,7 @@ def test_a_failure_of_the_runner_fails_the_run_with_its_cause(
 def test_a_call_whose_connection_breaks_is_not_repeated(
     idle_worker: WorkerProcess, principal: Principal, make_target: MakeTarget
 ) -> None:
-    with stub_runner(Line.reset) as runner:
+    with stub_runner(RunnerConnection.reset) as runner:
         target = make_target(runner.url, "echo")
         run = done(idle_worker, principal, {"name": "echo", "args": {}, "targetId": target.id})
     assert (run.status, run.error["details"]["effect"]) == ("failed", "unknown")
@@ -150,7 +150,7 @@ def test_the_gateway_ends_the_longest_call_before_its_step_times_out(
 ) -> None:
     monkeypatch.setattr("runners.gateway.request.TIMEOUT_MAX_MS", 500)
     monkeypatch.setattr(tool_steps, "TIMEOUT_MAX_MS", 500)
-    with stub_runner(Line.hang) as runner:
+    with stub_runner(RunnerConnection.hang) as runner:
         target = make_target(runner.url, "echo", config={"timeoutMs": 600_000})
         run = done(idle_worker, principal, {"name": "echo", "args": {}, "targetId": target.id})
     details = run.error["details"]
@@ -160,7 +160,7 @@ def test_the_gateway_ends_the_longest_call_before_its_step_times_out(
 def test_a_large_output_is_stored_whole_in_an_artifact(
     idle_worker: WorkerProcess, principal: Principal, make_target: MakeTarget
 ) -> None:
-    with stub_runner(saying({"ok": True, "output": "a" * 200_000})) as runner:
+    with stub_runner(responding_with({"ok": True, "output": "a" * 200_000})) as runner:
         target = make_target(runner.url, "echo")
         run = done(idle_worker, principal, {"name": "echo", "args": {}, "targetId": target.id})
     (result,) = run.result["results"]
@@ -203,7 +203,7 @@ def test_a_direct_call_is_performed_by_a_runner(
 ) -> None:
     target = make_target(runner.url, "bash.exec")
     body = {"args": {"cmd": "printf hello"}, "targetId": target.id}
-    answer = told(api.post("/api/v1/tools/bash.exec/call", json=body))
+    answer = json_of(api.post("/api/v1/tools/bash.exec/call", json=body))
     assert (answer["ok"], answer["output"]) == (True, "hello")
     ctx = runner.asked[0].json["ctx"]
     assert ctx["runId"] == answer["callId"]
@@ -266,9 +266,9 @@ def test_a_direct_call_to_an_unknown_tool_or_target_is_not_found(
 def test_a_large_output_of_a_direct_call_is_stored_whole_in_an_artifact(
     api: httpx.Client, make_target: MakeTarget
 ) -> None:
-    with stub_runner(saying({"ok": True, "output": {"text": "a" * 200_000}})) as runner:
+    with stub_runner(responding_with({"ok": True, "output": {"text": "a" * 200_000}})) as runner:
         target = make_target(runner.url, "echo")
-        answer = told(api.post("/api/v1/tools/echo/call", json={"targetId": target.id}))
+        answer = json_of(api.post("/api/v1/tools/echo/call", json={"targetId": target.id}))
     assert (answer["truncated"], len(answer["output"]["text"]) < 70_000) == (True, True)
     assert answer["artifactIds"] == [answer["artifactId"]]
     whole = api.get(f"/api/v1/artifacts/{answer['artifactId']}/content").json()

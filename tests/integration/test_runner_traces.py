@@ -14,8 +14,8 @@ from runners.models import ExecutionTarget
 from runners.targets.targets import TargetFields, allow_on_target, create_target_row
 from runs.submission.services import submit_run
 from runs.worker.worker import WorkerProcess
-from tests.support.rest import told
-from tests.support.stub_runner import StubRunner, saying, stub_runner
+from tests.support.rest import json_of
+from tests.support.stub_runner import StubRunner, responding_with, stub_runner
 
 pytest_plugins = ["tests.support.rest_fixtures", "tests.support.runner_fixtures"]
 pytestmark = pytest.mark.usefixtures("open_loopback")
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("open_loopback")
 @pytest.fixture
 def runner() -> Iterator[StubRunner]:
     """A runner that accepts every call."""
-    with stub_runner(saying({"ok": True, "output": 1})) as made:
+    with stub_runner(responding_with({"ok": True, "output": 1})) as made:
         yield made
 
 
@@ -65,12 +65,14 @@ def test_a_run_continues_the_trace_of_its_request(
         "inputs": {"calls": [call, call]},
         "options": {"mode": "async"},
     }
-    run_id = told(api.post("/api/v1/runs", json=body, headers={"traceparent": TRACE}), 202)["runId"]
+    run_id = json_of(api.post("/api/v1/runs", json=body, headers={"traceparent": TRACE}), 202)[
+        "runId"
+    ]
     idle_worker.work()
     first, second = traces(runner)
     assert first[:36] == second[:36] == TRACE[:36]
     assert len({first, second, TRACE}) == 3
-    assert "traceparent" not in str(told(api.get(f"/api/v1/runs/{run_id}")))
+    assert "traceparent" not in str(json_of(api.get(f"/api/v1/runs/{run_id}")))
 
 
 @pytest.mark.parametrize("brought", [None, "00-1-2-3", TRACE.upper()])
@@ -94,6 +96,6 @@ def test_a_direct_call_continues_the_trace_of_its_request(
     api: httpx.Client, runner: StubRunner, target: ExecutionTarget
 ) -> None:
     for headers in ({"traceparent": TRACE}, {}):
-        told(api.post("/api/v1/tools/echo/call", json={"targetId": target.id}, headers=headers))
+        json_of(api.post("/api/v1/tools/echo/call", json={"targetId": target.id}, headers=headers))
     brought, made = traces(runner)
     assert (brought[:36], brought != TRACE, made[:36] != TRACE[:36]) == (TRACE[:36], True, True)

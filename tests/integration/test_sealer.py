@@ -19,7 +19,7 @@ from decisions.audit.verify import check_audit_log
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, AuditSeal
 from tests.integration.racing import at_once
-from tests.support.waiting import until
+from tests.support.waiting import wait_until
 
 PATIENCE_S = 60.0
 on_postgresql = pytest.mark.skipif(
@@ -126,7 +126,7 @@ def test_the_sealer_thread_seals_while_others_write() -> None:
     try:
         for number in range(20):
             record(a_deed(f"run_{number}"))
-        until(lambda: AuditSeal.objects.count() == 20)
+        wait_until(lambda: AuditSeal.objects.count() == 20)
     finally:
         sealer.stop()
     assert sorted(sealed()) == sorted(f"run_{number}" for number in range(20))

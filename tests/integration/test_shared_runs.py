@@ -20,7 +20,7 @@ from runs.submission.services import cancel_run
 from runs.worker import work_sharing
 from runs.worker.worker import WorkerProcess
 from tests.integration.workers import error_of, fresh, must_take, register
-from tests.support.waiting import until
+from tests.support.waiting import wait_until
 
 Submit = Callable[..., str]
 Background = Callable[[Callable[[], object]], threading.Thread]
@@ -74,9 +74,9 @@ def test_two_workers_complete_one_run(
     marks = [f"touch:{tmp_path / str(n)}" for n in range(15)]
     run_id = submit(*[step for mark in marks for step in (mark, "sleep:0.1")], shared=True)
     in_background(worker.work)
-    until(lambda: is_going(run_id))
+    wait_until(lambda: is_going(run_id))
     assert second.work() == 0
-    until(lambda: fresh(run_id).ended_at)
+    wait_until(lambda: fresh(run_id).ended_at)
     run = fresh(run_id)
     assert (run.status, run.done_steps, run.times_lost) == ("succeeded", 30, 0)
     steps = RunStep.objects.filter(run=run)
@@ -91,7 +91,7 @@ def test_a_run_that_is_not_shared_stays_with_its_worker(
 ) -> None:
     run_id = submit(*["sleep:0.05"] * 5)
     work = in_background(worker.work)
-    until(lambda: is_going(run_id))
+    wait_until(lambda: is_going(run_id))
     assert work_sharing.find_shared_run("w2") is None
     work.join(20)
     assert fresh(run_id).status == "succeeded"
@@ -111,13 +111,13 @@ def test_steps_of_a_lost_helper_are_repeated(
 ) -> None:
     run_id = submit("sleep:3", "ok", "ok", shared=True)
     in_background(worker.work)
-    until(lambda: is_going(run_id))
+    wait_until(lambda: is_going(run_id))
     _, steps = help_with("w9", 1)
-    until(lambda: fresh(run_id).done_steps == 2)
+    wait_until(lambda: fresh(run_id).done_steps == 2)
     assert not fresh(run_id).ended_at  # the helper may still be executing them
     lose("w9")
     assert work_sharing.release_steps_of_lost_helpers() == 1
-    until(lambda: fresh(run_id).ended_at)
+    wait_until(lambda: fresh(run_id).ended_at)
     step = RunStep.objects.get(run_id=run_id, index=steps[0].index)
     assert (fresh(run_id).status, step.owner, step.attempts) == ("succeeded", "w1", 2)
     check_events(run_id)
@@ -176,9 +176,9 @@ def test_a_cancel_also_stops_the_helper(
 ) -> None:
     run_id = submit(*["sleep:30"] * 4, shared=True)
     workers = [in_background(worker.work)]
-    until(lambda: is_going(run_id))
+    wait_until(lambda: is_going(run_id))
     workers.append(in_background(second.work))
-    until(lambda: RunStep.objects.filter(owner="w2", status="started").exists())
+    wait_until(lambda: RunStep.objects.filter(owner="w2", status="started").exists())
     cancel_run(principal=principal, run_id=run_id)
     for work in workers:
         work.join(5)
@@ -191,9 +191,9 @@ def test_a_draining_helper_returns_its_steps(
 ) -> None:
     run_id = submit("sleep:2", "sleep:30", "ok", shared=True, options={"timeoutMs": 60000})
     in_background(worker.work)
-    until(lambda: is_going(run_id))
+    wait_until(lambda: is_going(run_id))
     helping = in_background(second.work)
-    until(lambda: RunStep.objects.filter(owner="w2", status="started").exists())
+    wait_until(lambda: RunStep.objects.filter(owner="w2", status="started").exists())
     second.drain()
     helping.join(5)
     assert not RunStep.objects.filter(owner="w2", status="started").exists()
@@ -206,9 +206,9 @@ def test_the_timeout_of_the_run_also_ends_the_steps_of_helpers(
 ) -> None:
     run_id = submit(*["sleep:30"] * 3, shared=True, options={"timeoutMs": 3000})
     in_background(worker.work)
-    until(lambda: is_going(run_id))
+    wait_until(lambda: is_going(run_id))
     in_background(second.work)
-    until(lambda: fresh(run_id).ended_at)
+    wait_until(lambda: fresh(run_id).ended_at)
     run = fresh(run_id)
     assert (run.status, error_of(run)["errorCode"]) == ("failed", "RUN_TIMEOUT")
     assert not RunStep.objects.filter(run=run, status="succeeded").exists()

@@ -20,8 +20,8 @@ from runs.failpoints import hit
 from runs.models import Run, Slot, Task, TaskEvent
 from runs.scheduler.retention import delete_old_runs
 from runs.worker.worker import WorkerProcess
-from tests.support.people import events
-from tests.support.waiting import until
+from tests.support.people import event_types
+from tests.support.waiting import wait_until
 
 pytest_plugins = ["tests.support.task_fixtures"]
 Make = Callable[..., str]
@@ -52,7 +52,7 @@ def taken(
     gate = tmp_path / "gate"
     task_id = make_task(f"note {notes} a; until {gate}; note {notes} b; say all noted")
     working = in_background(worker.work)
-    until(notes.exists)
+    wait_until(notes.exists)
     take_over_task(principal=principal, task_id=task_id)
     gate.touch()
     working.join(30)
@@ -65,7 +65,7 @@ def test_a_call_in_flight_ends_and_no_further_tool_is_called(taken: str, notes: 
     assert (run.status, run.ready, run.lease_owner) == ("running", False, None)
     assert (run.waiting_for or {})["type"] == "takeover"
     assert not Slot.objects.filter(run_id__isnull=False).exists()
-    assert (status(taken), events(run)[-1]) == ("takeover", "run.waiting")
+    assert (status(taken), event_types(run)[-1]) == ("takeover", "run.waiting")
 
 
 def test_the_clock_of_the_run_stops_until_the_page_is_returned(
@@ -117,7 +117,7 @@ def test_a_run_that_ends_during_a_takeover_leaves_the_page_with_the_person(
     task_id = make_task(f"use browser_click; until {gate}")
     second = send_message(task_id, "say hi")
     working = in_background(worker.work)
-    until(lambda: Task.objects.get().used_browser)
+    wait_until(lambda: Task.objects.get().used_browser)
     take_over_task(principal=principal, task_id=task_id)
     gate.touch()
     working.join(30)
@@ -149,7 +149,7 @@ def test_a_page_returned_before_the_run_suspends_keeps_the_run_running(
     worker.work()
     run = Run.objects.get()
     assert (notes.read_text(), run.status, run.epoch > 1) == ("a", "succeeded", True)
-    assert "run.waiting" in events(run)
+    assert "run.waiting" in event_types(run)
     assert task.get().status == "completed"
 
 

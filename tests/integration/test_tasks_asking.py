@@ -20,7 +20,7 @@ from runs.models import Run, RunStep, Task, TaskMessage
 from runs.submission.answer import answer_run
 from runs.worker.worker import WorkerProcess
 from tests.integration.racing import at_once
-from tests.support.waiting import until
+from tests.support.waiting import wait_until
 
 pytest_plugins = ["tests.support.task_fixtures"]
 Make = Callable[..., str]
@@ -168,7 +168,7 @@ def test_a_run_that_failed_during_a_takeover_sets_the_status_error(
     gate = tmp_path / "gate"
     task_id = make_task(f"until {gate}; fail")
     working = in_background(worker.work)
-    until(lambda: Run.objects.get().status == "running")
+    wait_until(lambda: Run.objects.get().status == "running")
     take_over_task(principal=principal, task_id=task_id)
     gate.touch()
     working.join(30)

@@ -19,7 +19,7 @@ from decisions.models import AuditEntry
 from runs.models import Run
 from runs.scheduler.retention import delete_old_runs, hide_runs
 from runs.submission.services import cancel_run
-from tests.support.rest import refusal, submission, told
+from tests.support.rest import json_of, refusal, submission
 
 pytest_plugins = ["tests.support.rest_fixtures", "tests.support.admin_fixtures"]
 MakeArtifact = Callable[..., str]
@@ -52,8 +52,8 @@ def test_an_expired_run_is_unknown_to_every_api_call(
 ) -> None:
     place = f"/api/v1/runs/{ended_run}"
     let_pass(ended_run, minutes=29, seconds=50)
-    assert told(api.get(place))["status"] == "canceled"
-    assert told(api.get("/api/v1/runs"))["total"] == 1
+    assert json_of(api.get(place))["status"] == "canceled"
+    assert json_of(api.get("/api/v1/runs"))["total"] == 1
     let_pass(ended_run, seconds=10)
     if hidden:
         assert hide_runs() == 1
@@ -68,7 +68,7 @@ def test_an_expired_run_is_unknown_to_every_api_call(
         body = {"json": {"answer": "x"} if path == "/answer" else {}} if method == "POST" else {}
         answer = refusal(api.request(method, place + path, **body), 404)  # type: ignore[arg-type]
         assert answer["errorCode"] == "RUN_NOT_FOUND", path
-    assert told(api.get("/api/v1/runs")) == {
+    assert json_of(api.get("/api/v1/runs")) == {
         "runs": [],
         "total": 0,
         "hasMore": False,
@@ -102,12 +102,12 @@ def test_a_key_is_in_use_while_its_run_exists_and_free_afterwards(
     api: httpx.Client, principal: Principal
 ) -> None:
     body = submission(idempotencyKey="k")
-    first = told(api.post("/api/v1/runs", json=body), 202)["runId"]
-    assert told(api.post(f"/api/v1/runs/{first}/cancel", json={}))["success"]
+    first = json_of(api.post("/api/v1/runs", json=body), 202)["runId"]
+    assert json_of(api.post(f"/api/v1/runs/{first}/cancel", json={}))["success"]
     let_pass(first, minutes=29)
-    assert told(api.post("/api/v1/runs", json=body))["runId"] == first
+    assert json_of(api.post("/api/v1/runs", json=body))["runId"] == first
     let_pass(first, minutes=1)
-    second = told(api.post("/api/v1/runs", json=body), 202)
+    second = json_of(api.post("/api/v1/runs", json=body), 202)
     assert second["runId"] != first
     assert not second["deduplicated"]
 
@@ -118,14 +118,14 @@ def test_an_artifact_is_readable_for_a_day_and_then_answers_expired(
 ) -> None:
     row = Artifact.objects.get(run_id=ended_run)
     let_pass(ended_run, hours=23, minutes=59)
-    assert told(api.get(f"/api/v1/artifacts/{row.id}"))["data"] == "kept"
+    assert json_of(api.get(f"/api/v1/artifacts/{row.id}"))["data"] == "kept"
     let_pass(ended_run, minutes=1)
     if swept:
         assert expire_artifacts() == 1
     for path in ("", "/content"):
         gone = refusal(api.get(f"/api/v1/artifacts/{row.id}{path}"), 410)
         assert (gone["errorCode"], gone["details"]["runId"]) == ("ARTIFACT_EXPIRED", ended_run)
-    listed = told(api.get(f"/api/v1/runs/{ended_run}/artifacts"))["artifacts"]
+    listed = json_of(api.get(f"/api/v1/runs/{ended_run}/artifacts"))["artifacts"]
     assert [(one["artifactId"], one["expired"]) for one in listed] == [(row.id, True)]
 
 

@@ -19,7 +19,7 @@ from runners.models import ExecutionTarget
 from runners.targets.targets import TargetFields, change_target, create_target_row
 from runs.models import Run
 from tests.support.rest import refusal
-from tests.support.tool_door import ToolDoor
+from tests.support.tool_door import ToolClient
 
 pytest_plugins = ["tests.support.rest_fixtures", "tests.support.workspace_fixtures"]
 
@@ -37,7 +37,7 @@ def rule(verdict: str, tool: str) -> None:
     create_rule(RuleFields(verdict, tool=tool, reason="of a test"), actor="test")
 
 
-def test_a_call_is_audited_before_and_after(tool_client: ToolDoor, project: Path) -> None:
+def test_a_call_is_audited_before_and_after(tool_client: ToolClient, project: Path) -> None:
     assert tool_client.call("write_to_file", PREVIEW)[0] == "OK"
     assert tool_client.call("write_to_file", WRITE)[0] == "OK"
     begun, ended = audited("tool.called"), audited("tool.succeeded")
@@ -47,7 +47,7 @@ def test_a_call_is_audited_before_and_after(tool_client: ToolDoor, project: Path
     assert "a:b" not in str(AuditEntry.objects.values_list("metadata", flat=True))
 
 
-def test_a_failed_call_is_audited_as_failed(tool_client: ToolDoor, project: Path) -> None:
+def test_a_failed_call_is_audited_as_failed(tool_client: ToolClient, project: Path) -> None:
     code, error = tool_client.call("validate_script", {"path": "game/scene/absent.txt"})
     assert (code, error["recoverable"]) == ("E_NOT_FOUND", True)
     (ended,) = audited("tool.failed")
@@ -55,7 +55,7 @@ def test_a_failed_call_is_audited_as_failed(tool_client: ToolDoor, project: Path
 
 
 def test_wrong_arguments_are_refused_before_the_call_starts(
-    tool_client: ToolDoor, project: Path
+    tool_client: ToolClient, project: Path
 ) -> None:
     code, error = tool_client.call("write_to_file", {"path": "a.txt", "content": 1, "dryRun": True})
     assert (code, error["details"]["errors"][0]["path"]) == ("E_BAD_ARGS", "content")
@@ -64,7 +64,7 @@ def test_wrong_arguments_are_refused_before_the_call_starts(
     assert audited("tool.refused") == [{"tool": "write_to_file", "code": "E_BAD_ARGS"}]
 
 
-def test_a_denied_tool_is_not_called(tool_client: ToolDoor, project: Path) -> None:
+def test_a_denied_tool_is_not_called(tool_client: ToolClient, project: Path) -> None:
     rule("deny", "write_to_file")
     code, error = tool_client.call("write_to_file", PREVIEW)
     assert (code, error["recoverable"]) == ("E_POLICY_VIOLATION", False)
@@ -74,7 +74,7 @@ def test_a_denied_tool_is_not_called(tool_client: ToolDoor, project: Path) -> No
 
 
 def test_a_call_that_a_person_confirmed_is_performed_by_the_same_call(
-    tool_client: ToolDoor, project: Path
+    tool_client: ToolClient, project: Path
 ) -> None:
     assert tool_client.call("write_to_file", PREVIEW)[0] == "OK"
     rule("confirm", "write_to_file")
@@ -88,7 +88,7 @@ def test_a_call_that_a_person_confirmed_is_performed_by_the_same_call(
 
 
 def test_a_call_that_a_person_refused_is_not_performed(
-    tool_client: ToolDoor, project: Path
+    tool_client: ToolClient, project: Path
 ) -> None:
     rule("confirm", "replace_in_file")
     args = {"path": "game/scene/start.txt", "find": "none", "replace": "x.png"}
@@ -189,7 +189,7 @@ def test_a_remote_caller_can_only_use_targets_of_its_workspace(
 
 
 def test_a_disabled_workspace_is_refused_before_a_confirmation_is_requested(
-    tool_client: ToolDoor, project: Path, principal: Principal
+    tool_client: ToolClient, project: Path, principal: Principal
 ) -> None:
     rule("confirm", "write_to_file")
     target = ExecutionTarget.objects.get()
@@ -224,7 +224,7 @@ def test_a_call_uses_the_target_that_it_names(
 
 
 def test_scripts_and_pages_need_developer_mode_and_a_local_caller(
-    tool_client: ToolDoor, project: Path
+    tool_client: ToolClient, project: Path
 ) -> None:
     assert tool_client.call("execute_command", {"scriptName": "lint"})[0] == "E_TOOL_DISABLED"
     assert not audited("tool.called")
@@ -239,13 +239,13 @@ def test_a_remote_caller_cannot_run_scripts_in_developer_mode(
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "E_TOOL_DISABLED")
 
 
-def test_file_tool_calls_create_no_run(tool_client: ToolDoor, project: Path) -> None:
+def test_file_tool_calls_create_no_run(tool_client: ToolClient, project: Path) -> None:
     assert tool_client.call("list_project_resources", {})[0] == "OK"
     assert not Run.objects.exists()
 
 
 def test_runtime_info_contains_no_secret(
-    tool_client: ToolDoor, project: Path, settings: Any
+    tool_client: ToolClient, project: Path, settings: Any
 ) -> None:
     code, info = tool_client.call("get_runtime_info", {})
     assert (code, info["projectRoot"]) == ("OK", str(project))
@@ -256,7 +256,7 @@ def test_runtime_info_contains_no_secret(
 
 @pytest.mark.usefixtures("developer")
 def test_developer_mode_lists_the_scripts_and_pages_that_are_allowed(
-    tool_client: ToolDoor, project: Path
+    tool_client: ToolClient, project: Path
 ) -> None:
     _, info = tool_client.call("get_runtime_info", {})
     assert info["execution"]["allowedCommands"] == ["dev", "build", "lint"]
@@ -267,14 +267,14 @@ def test_developer_mode_lists_the_scripts_and_pages_that_are_allowed(
 def test_runtime_info_does_not_list_tools_that_are_not_offered(web: str, settings: Any) -> None:
     settings.CONTINUITY_MCP_TOOLSETS = ["workspace"]
     token = create_token(name="door", trust="local", scopes=DEFAULT_SCOPES)
-    with closing(ToolDoor(web, token, over="mcp")) as door:
+    with closing(ToolClient(web, token, over="mcp")) as door:
         _, info = door.call("get_runtime_info", {})
     assert {"execution", "browser", "execute_command"} & {*info, *info["tools"]} == set()
 
 
 @pytest.mark.usefixtures("developer")
 def test_an_invalid_policy_file_is_reported_and_every_other_tool_fails(
-    tool_client: ToolDoor, project: Path
+    tool_client: ToolClient, project: Path
 ) -> None:
     (project / "continuity.workspace.json").write_text('{"policies": {"forbidenDirs": ["x"]}}')
     code, info = tool_client.call("get_runtime_info", {})

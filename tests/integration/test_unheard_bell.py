@@ -15,7 +15,7 @@ from decisions.infra.redis import SharedRedis
 from runs.models import Run
 from runs.queue import outbox, wakeup_dedup
 from runs.worker.worker import WorkerProcess
-from tests.support.waiting import until
+from tests.support.waiting import wait_until
 
 Submit = Callable[..., str]
 Background = Callable[[Callable[[], object]], object]
@@ -52,7 +52,7 @@ def test_no_second_wakeup_is_sent_while_one_is_in_flight(
 
 def test_an_undelivered_wakeup_blocks_others_only_for_a_short_time() -> None:
     assert wakeup_dedup.should_send(QUEUE)
-    until(lambda: wakeup_dedup.should_send(QUEUE))
+    wait_until(lambda: wakeup_dedup.should_send(QUEUE))
 
 
 def test_a_wakeup_on_the_queue_of_a_worker_is_always_sent() -> None:
@@ -83,8 +83,8 @@ def test_a_busy_worker_sends_a_wakeup_for_the_next_queued_run(
 ) -> None:
     runs = [submit("sleep:600"), submit("sleep:600")]
     in_background(worker.work)
-    until(lambda: Run.objects.filter(id=runs[0], status="running").exists())
-    until(lambda: runs[1] in rung)
+    wait_until(lambda: Run.objects.filter(id=runs[0], status="running").exists())
+    wait_until(lambda: runs[1] in rung)
     assert Run.objects.get(id=runs[1]).status == "queued"
     worker.drain()
 
@@ -95,7 +95,7 @@ def test_a_worker_sends_no_wakeup_while_no_slot_is_free(
     with override_settings(MAX_CONCURRENT_RUNS=1):
         runs = [submit("sleep:600"), submit("sleep:600")]
         in_background(worker.work)
-        until(lambda: Run.objects.filter(id=runs[0], status="running").exists())
+        wait_until(lambda: Run.objects.filter(id=runs[0], status="running").exists())
         wakeup_dedup.mark_received()
         rung.clear()
         time.sleep(0.5)  # several polls

@@ -23,7 +23,7 @@ from artifacts.storage.staging import create_ticket, read_ticket, staging_name
 from artifacts.uploads import delete_old_uploads
 from decisions.models import AuditEntry
 from tests.integration.racing import at_once
-from tests.support.rest import refusal, told
+from tests.support.rest import json_of, refusal
 from tests.support.s3_bucket import SECRET, Bucket
 
 pytest_plugins = ["tests.support.s3_fixtures", "tests.support.rest_fixtures"]
@@ -48,7 +48,7 @@ def announced(data: bytes = DATA, **other: Any) -> dict[str, Any]:
 
 
 def start(api: httpx.Client, data: bytes = DATA, **other: Any) -> dict[str, Any]:
-    return told(api.post(UPLOADS, json=announced(data, **other)), 201)
+    return json_of(api.post(UPLOADS, json=announced(data, **other)), 201)
 
 
 def send(upload: dict[str, Any], data: bytes = DATA) -> httpx.Response:
@@ -64,10 +64,10 @@ def test_an_announced_and_sent_upload_becomes_an_artifact(api: httpx.Client, sto
     upload = start(api)
     assert set(upload) == {"uploadId", "method", "url", "headers", "expiresAt"}
     assert send(upload).is_success
-    made = told(complete(api, upload))
+    made = json_of(complete(api, upload))
     assert (made["name"], made["mimeType"], made["runId"]) == ("a.csv", "text/csv", "")
-    assert told(api.get(f"/api/v1/artifacts/{made['artifactId']}"))["data"] == DATA.decode()
-    assert told(complete(api, upload)) == made
+    assert json_of(api.get(f"/api/v1/artifacts/{made['artifactId']}"))["data"] == DATA.decode()
+    assert json_of(complete(api, upload)) == made
     deeds = list(AuditEntry.objects.order_by("id").filter(resource_id=upload["uploadId"]))
     assert [one.action for one in deeds] == ["artifact.upload_started", "artifact.uploaded"]
     assert not blobs_at(staging_name(upload["uploadId"]))
@@ -85,7 +85,7 @@ def test_a_size_sent_as_a_float_is_accepted(api: httpx.Client) -> None:
     upload = start(api, sizeBytes=float(len(DATA)))
     assert upload["headers"]["Content-Length"] == str(len(DATA))
     assert send(upload).status_code == 204
-    assert told(complete(api, upload))["sizeBytes"] == len(DATA)
+    assert json_of(complete(api, upload))["sizeBytes"] == len(DATA)
 
 
 def test_an_upload_uses_the_address_of_the_request(api: httpx.Client) -> None:
@@ -135,7 +135,7 @@ def test_the_ticket_of_an_upload_raises_the_body_limit(
     data = os.urandom(9 << 20)
     upload = start(api, data)
     assert send(upload, data).status_code == 204
-    assert told(complete(api, upload))["sizeBytes"] == len(data)
+    assert json_of(complete(api, upload))["sizeBytes"] == len(data)
     forged = upload | {"url": upload["url"][:-1] + ("0" if upload["url"][-1] != "0" else "1")}
     assert refusal(send(forged, data), 413)
     assert refusal(send(upload, data + data), 413)
@@ -272,8 +272,8 @@ def test_bytes_that_change_during_completion_do_not_become_the_artifact(
         genuine(*args, **kwargs)
 
     monkeypatch.setattr(bucket.storage, "promote_upload", promote)
-    made = told(complete(api, upload))
-    assert told(api.get(f"/api/v1/artifacts/{made['artifactId']}"))["data"] == DATA.decode()
+    made = json_of(complete(api, upload))
+    assert json_of(api.get(f"/api/v1/artifacts/{made['artifactId']}"))["data"] == DATA.decode()
     assert len(bucket.keys()) == 1
 
 

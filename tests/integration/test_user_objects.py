@@ -21,10 +21,10 @@ from decisions.errors import (
 from decisions.identity.principals import Principal, authenticate, create_token
 from decisions.models import AuditEntry, ObjectVersion, UserObject
 from tests.integration.racing import at_once
-from tests.support.continuity import PATH, SHELL
+from tests.support.continuity import SHELL, SUCCESS_PATH
 
 ALICE_SHELL = {**SHELL, "user_id": "alice"}
-ALICE_PATH = {**PATH, "user_id": "alice"}
+ALICE_PATH = {**SUCCESS_PATH, "user_id": "alice"}
 
 
 def put(principal: Principal, **changed: Any) -> dict[str, Any]:

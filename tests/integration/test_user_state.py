@@ -12,7 +12,7 @@ from decisions.errors import Forbidden, ForbiddenUser
 from decisions.identity.principals import Principal, authenticate, create_token
 from decisions.models import AxisValue, Evidence, User
 from tests.integration.racing import at_once
-from tests.support.continuity import owner_named
+from tests.support.continuity import owner_of
 
 
 def test_a_user_without_evidence_has_the_initial_values(principal: Principal) -> None:
@@ -27,7 +27,7 @@ def test_a_user_without_evidence_has_the_initial_values(principal: Principal) ->
 def test_an_axis_changes_by_a_quarter_of_the_change_times_its_confidence(
     principal: Principal,
 ) -> None:
-    alice = owner_named(principal)
+    alice = owner_of(principal)
     apply_changes(alice, [AxisChange("time", -0.8, 0.5, "chat", "two days gone", 7)])
     time = read_state(alice).axes["time"]
     assert (time.value, time.confidence) == (0.4, 0.3875)
@@ -38,7 +38,7 @@ def test_an_axis_changes_by_a_quarter_of_the_change_times_its_confidence(
 
 
 def test_changes_of_one_call_add_up(principal: Principal) -> None:
-    alice = owner_named(principal)
+    alice = owner_of(principal)
     apply_changes(
         alice, [AxisChange("energy", -1, 1.0, "chat"), AxisChange("energy", -1, 1.0, "chat")]
     )
@@ -48,28 +48,28 @@ def test_changes_of_one_call_add_up(principal: Principal) -> None:
 
 @pytest.mark.parametrize(("delta", "end"), [(-1.0, 0.0), (1.0, 1.0)])
 def test_a_value_stays_within_0_and_1(principal: Principal, delta: float, end: float) -> None:
-    alice = owner_named(principal)
+    alice = owner_of(principal)
     for _ in range(5):
         apply_changes(alice, [AxisChange("money", delta, 1.0, "outcome")])
     assert read_state(alice).axes["money"].value == end
 
 
 def test_a_change_without_effect_writes_no_rows(principal: Principal) -> None:
-    assert apply_changes(owner_named(principal), [AxisChange("money", 0, 1, "chat")]) == []
-    assert apply_changes(owner_named(principal), [AxisChange("money", 1, 0, "chat")]) == []
+    assert apply_changes(owner_of(principal), [AxisChange("money", 0, 1, "chat")]) == []
+    assert apply_changes(owner_of(principal), [AxisChange("money", 1, 0, "chat")]) == []
     assert not AxisValue.objects.exists()
     assert not Evidence.objects.exists()
 
 
 def test_a_maximum_limits_a_change_and_never_lowers_a_value(principal: Principal) -> None:
-    alice = owner_named(principal)
+    alice = owner_of(principal)
     apply_changes(alice, [AxisChange("reliability", 1, 0.8, "chat")])
     apply_changes(alice, [AxisChange("reliability", 1, 1.0, "streak", at_most=0.9)])
     assert read_state(alice).axes["reliability"].value == 1.0
 
 
 def test_concurrent_changes_are_all_counted(principal: Principal) -> None:
-    alice = owner_named(principal)
+    alice = owner_of(principal)
     at_once([partial(apply_changes, alice, [AxisChange("asset", 0.1, 1.0, "chat")])] * 8)
     assert Evidence.objects.count() == 8
     assert read_state(alice).axes["asset"].value == pytest.approx(0.5 + 8 * 0.025)
@@ -78,14 +78,14 @@ def test_concurrent_changes_are_all_counted(principal: Principal) -> None:
 def test_the_same_user_id_in_two_workspaces_is_two_users(
     principal: Principal, outsider: Principal
 ) -> None:
-    apply_changes(owner_named(principal), [AxisChange("money", -1, 1, "chat")])
-    assert read_state(owner_named(outsider)).axes["money"].value == 0.5
+    apply_changes(owner_of(principal), [AxisChange("money", -1, 1, "chat")])
+    assert read_state(owner_of(outsider)).axes["money"].value == 0.5
 
 
 def test_a_cost_weighs_scarce_axes_and_is_five_times_higher_if_irreversible(
     principal: Principal,
 ) -> None:
-    state = read_state(owner_named(principal))
+    state = read_state(owner_of(principal))
     assert cost_of({"money": -0.4, "reliability": 0.5}, state, irreversible=False) == 0.3
     assert cost_of({"money": -0.4, "reliability": 0.5}, state, irreversible=True) == 1.5
     everything = dict.fromkeys(state.axes, -1.0)
@@ -109,6 +109,6 @@ def test_reading_needs_the_scope(principal: Principal) -> None:
 
 
 def test_the_database_refuses_a_value_out_of_range(principal: Principal) -> None:
-    apply_changes(owner_named(principal), [AxisChange("money", 1, 1, "chat")])
+    apply_changes(owner_of(principal), [AxisChange("money", 1, 1, "chat")])
     with pytest.raises(IntegrityError), transaction.atomic():
         AxisValue.objects.update(value=1.5)

@@ -25,7 +25,7 @@ from runs.submission.services import cancel_run
 from runs.worker.worker import WorkerProcess
 from tests.integration.racing import at_once
 from tests.integration.workers import must_take
-from tests.support.people import asked, fresh, say
+from tests.support.people import answer_confirmation, decision_id, reload_run
 
 pytest_plugins = ["tests.support.people_fixtures"]
 
@@ -35,11 +35,11 @@ def test_a_refused_step_fails_and_names_the_decision(
 ) -> None:
     run = submit_calls("note:a", "risk:b")
     worker.work()
-    number = asked(run)
-    say(run, refuse)
+    number = decision_id(run)
+    answer_confirmation(run, refuse)
     worker.work()
-    error = fresh(run).error or {}
-    assert (fresh(run).status, notes()) == ("failed", "a")
+    error = reload_run(run).error or {}
+    assert (reload_run(run).status, notes()) == ("failed", "a")
     assert error["errorCode"] == "POLICY_DENIED"
     assert error["details"]["because"] == "refused"
     assert error["details"]["decisionId"] == number
@@ -53,7 +53,7 @@ def test_a_step_not_confirmed_in_time_fails_as_expired(
     Confirmation.objects.update(expires_at=datetime.now(UTC) - timedelta(seconds=1))
     resume_settled_runs()
     worker.work()
-    error = fresh(run).error or {}
+    error = reload_run(run).error or {}
     assert (error["errorCode"], error["details"]["because"]) == ("POLICY_DENIED", "expired")
     assert notes() == ""
 
@@ -64,7 +64,7 @@ def test_no_confirmation_is_requested_for_a_denied_step(
     create_rule(RuleFields("deny", scope="agent", scope_id="local", tool="test_risk"), actor="t")
     run = submit_calls("risk:b")
     worker.work()
-    error = fresh(run).error or {}
+    error = reload_run(run).error or {}
     assert (error["errorCode"], error["details"]["because"]) == ("POLICY_DENIED", "rule")
     assert not Decision.objects.exists()
     assert AuditEntry.objects.filter(action="policy.denied", resource_id=run.id).exists()
@@ -75,10 +75,10 @@ def test_a_deny_rule_created_later_overrides_the_approval(
 ) -> None:
     run = submit_calls("risk:b")
     worker.work()
-    say(run)
+    answer_confirmation(run)
     create_rule(RuleFields("deny", tool="*"), actor="t")
     worker.work()
-    assert ((fresh(run).error or {})["errorCode"], notes()) == ("POLICY_DENIED", "")
+    assert ((reload_run(run).error or {})["errorCode"], notes()) == ("POLICY_DENIED", "")
 
 
 def test_changed_arguments_invalidate_the_approval(
@@ -91,14 +91,14 @@ def test_changed_arguments_invalidate_the_approval(
     source.write_text("harmless")
     run = submit_calls(f"from:{source}")
     worker.work()
-    first = asked(run)
-    say(run)
+    first = decision_id(run)
+    answer_confirmation(run)
     source.write_text("harmful")
     worker.work()
     assert notes() == ""
-    assert asked(run) != first
-    assert Decision.objects.get(pk=asked(run)).arguments["text"] == "harmful"
-    say(run)
+    assert decision_id(run) != first
+    assert Decision.objects.get(pk=decision_id(run)).arguments["text"] == "harmful"
+    answer_confirmation(run)
     worker.work()
     assert notes() == "harmful"
 
@@ -111,12 +111,12 @@ def test_a_suspended_run_can_be_canceled(
 ) -> None:
     run = submit_calls("risk:b")
     worker.work()
-    number = asked(run)
+    number = decision_id(run)
     assert cancel_run(principal=principal, run_id=run.id)["success"]
     assert Confirmation.objects.get().status == "withdrawn"
     with pytest.raises(Conflict):
         confirm(decision_id=number, by="admin:ann", how="admin")
-    assert (worker.work(), notes(), fresh(run).status) == (0, "", "canceled")
+    assert (worker.work(), notes(), reload_run(run).status) == (0, "", "canceled")
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has one writer at a time")
@@ -150,7 +150,7 @@ def test_a_concurrent_cancel_and_confirm_have_one_outcome(
 ) -> None:
     run = submit_calls("risk:b")
     worker.work()
-    number = asked(run)
+    number = decision_id(run)
 
     def approve() -> None:
         with suppress(Conflict):
@@ -158,7 +158,7 @@ def test_a_concurrent_cancel_and_confirm_have_one_outcome(
 
     at_once([approve, lambda: cancel_run(principal=principal, run_id=run.id), approve])
     worker.work()
-    assert (fresh(run).status, notes()) == ("canceled", "")
+    assert (reload_run(run).status, notes()) == ("canceled", "")
 
 
 def test_the_scheduler_resumes_a_confirmed_run_whose_signal_was_lost(
@@ -172,7 +172,7 @@ def test_the_scheduler_resumes_a_confirmed_run_whose_signal_was_lost(
     assert resume_settled_runs() == 1
     assert resume_settled_runs() == 0
     worker.work()
-    assert (fresh(run).status, notes()) == ("succeeded", "b")
+    assert (reload_run(run).status, notes()) == ("succeeded", "b")
 
 
 def test_a_refusal_holds_after_its_rule_is_retired(
@@ -184,9 +184,9 @@ def test_a_refusal_holds_after_its_rule_is_retired(
     run = submit_calls("risk:b")
     worker.work()
     retire_rule(confirm_rule, actor="t")
-    say(run, refuse)
+    answer_confirmation(run, refuse)
     worker.work()
-    assert ((fresh(run).error or {})["errorCode"], notes()) == ("POLICY_DENIED", "")
+    assert ((reload_run(run).error or {})["errorCode"], notes()) == ("POLICY_DENIED", "")
 
 
 def test_an_answer_does_not_confirm_a_call(

@@ -11,7 +11,7 @@ from decisions.models import Decision
 from runs.models import OutboxEntry, Run, RunStep, Slot
 from runs.queries.runs import get_run
 from runs.worker.worker import WorkerProcess
-from tests.support.people import events, fresh, say
+from tests.support.people import answer_confirmation, event_types, reload_run
 
 pytest_plugins = ["tests.support.people_fixtures"]
 
@@ -21,12 +21,12 @@ def test_a_step_that_needs_confirmation_is_not_performed_and_holds_no_slot(
 ) -> None:
     run = submit_calls("note:a", "risk:b", "note:c")
     worker.work()
-    run = fresh(run)
+    run = reload_run(run)
     assert (run.status, run.ready, run.lease_owner, notes()) == ("running", False, None, "a")
     assert not Slot.objects.filter(run_id__isnull=False).exists()
     assert not OutboxEntry.objects.exists()
     assert RunStep.objects.get(run_id=run.id, index=1).status == "pending"
-    assert events(run)[-1] == "run.waiting"
+    assert event_types(run)[-1] == "run.waiting"
 
 
 def test_a_suspended_run_reports_what_it_waits_for(
@@ -48,9 +48,9 @@ def test_a_confirmed_run_resumes_at_the_same_step(
 ) -> None:
     run = submit_calls("note:a", "note:b,risk:c,note:d", "note:e", effect="once")
     worker.work()
-    say(run)
+    answer_confirmation(run)
     worker.work()
-    run = fresh(run)
+    run = reload_run(run)
     assert (run.status, notes()) == ("succeeded", "abcde")
     assert RunStep.objects.get(run_id=run.id, index=1).output == {
         "answers": [{"noted": "b"}, {"noted": "c"}, {"noted": "d"}]
@@ -63,9 +63,9 @@ def test_a_step_can_need_confirmation_twice(
     run = submit_calls("risk:a,note:b,risk:c")
     for _ in range(2):
         worker.work()
-        say(run)
+        answer_confirmation(run)
     worker.work()
-    assert (fresh(run).status, notes()) == ("succeeded", "abc")
+    assert (reload_run(run).status, notes()) == ("succeeded", "abc")
     assert Decision.objects.count() == 2
 
 
@@ -74,7 +74,7 @@ def test_a_call_that_failed_before_the_wait_is_not_repeated(
 ) -> None:
     run = submit_calls("note:fail,risk:b")
     worker.work()
-    assert fresh(run).status == "failed"
+    assert reload_run(run).status == "failed"
     assert not Decision.objects.exists()
 
 
@@ -84,9 +84,9 @@ def test_a_suspended_run_resumes_in_another_process_after_a_restart(
     run = submit_calls("note:a,risk:b", effect="once")
     worker.work()
     worker.close()
-    say(run)
+    answer_confirmation(run)
     WorkerProcess("w2").work()
-    assert (fresh(run).status, notes()) == ("succeeded", "ab")
+    assert (reload_run(run).status, notes()) == ("succeeded", "ab")
 
 
 def test_the_clock_of_a_run_stops_while_it_is_suspended(
@@ -94,13 +94,13 @@ def test_the_clock_of_a_run_stops_while_it_is_suspended(
 ) -> None:
     run = submit_calls("risk:b", mode="sync")
     worker.work()
-    waited = fresh(run).active_ms
+    waited = reload_run(run).active_ms
     long_ago = datetime.now(UTC) - timedelta(hours=2)
     Run.objects.update(created_at=long_ago, started_at=long_ago)
-    say(run)
+    answer_confirmation(run)
     worker.work()
-    assert fresh(run).status == "succeeded"
-    assert fresh(run).active_ms - waited < 60_000
+    assert reload_run(run).status == "succeeded"
+    assert reload_run(run).active_ms - waited < 60_000
 
 
 def test_suspended_runs_leave_their_slots_to_other_runs(
@@ -111,7 +111,7 @@ def test_suspended_runs_leave_their_slots_to_other_runs(
     other = submit("ok")
     worker.work()
     assert Run.objects.get(id=other).status == "succeeded"
-    assert {fresh(run).status for run in waiting} == {"running"}
+    assert {reload_run(run).status for run in waiting} == {"running"}
 
 
 def test_steps_running_beside_the_waiting_one_finish_first(
@@ -120,9 +120,9 @@ def test_steps_running_beside_the_waiting_one_finish_first(
     run = submit_calls("note:a", "risk:b", "note:c", "risk:d", concurrency=4, effect="once")
     for _ in range(2):
         worker.work()
-        say(run)
+        answer_confirmation(run)
     worker.work()
-    assert (fresh(run).status, sorted(notes())) == ("succeeded", ["a", "b", "c", "d"])
+    assert (reload_run(run).status, sorted(notes())) == ("succeeded", ["a", "b", "c", "d"])
 
 
 def test_a_crash_right_after_suspending_changes_nothing(
@@ -134,9 +134,9 @@ def test_a_crash_right_after_suspending_changes_nothing(
     run = submit_calls("risk:b")
     failpoint("after_waiting", "raise")
     worker.work()
-    say(run)
+    answer_confirmation(run)
     worker.work()
-    assert (fresh(run).status, notes()) == ("succeeded", "b")
+    assert (reload_run(run).status, notes()) == ("succeeded", "b")
 
 
 def test_a_failure_right_before_suspending_leaves_no_decision(
@@ -145,7 +145,7 @@ def test_a_failure_right_before_suspending_leaves_no_decision(
     run = submit_calls("risk:b")
     failpoint("before_waiting", "raise")
     worker.work()
-    assert fresh(run).status == "failed"
+    assert reload_run(run).status == "failed"
     assert not Decision.objects.exists()
 
 
@@ -154,7 +154,7 @@ def test_a_shared_run_requests_confirmation_once_and_resumes(
 ) -> None:
     run = submit_calls("note:a", "risk:b", "note:c", shared=True)
     worker.work()
-    assert fresh(run).waiting_for is not None
-    say(run)
+    assert reload_run(run).waiting_for is not None
+    answer_confirmation(run)
     worker.work()
-    assert (fresh(run).status, sorted(notes())) == ("succeeded", ["a", "b", "c"])
+    assert (reload_run(run).status, sorted(notes())) == ("succeeded", ["a", "b", "c"])

@@ -12,11 +12,11 @@ from runners.workspace.webgal.grammar import COMMANDS, parse
 from tests.support.webgal_official import (
     EXPECTED,
     Compared,
-    NotToBeHad,
-    as_compared,
+    ParserUnavailable,
+    comparable,
     corpus,
     is_placeholder,
-    official,
+    parse_officially,
 )
 
 PIECES = [
@@ -95,10 +95,10 @@ PIECES = [
 def ask() -> Callable[[list[str]], list[list[tuple[int, Compared]]]]:
     """The official parser; where it cannot run, the tests are skipped with the reason."""
     try:
-        official([""])
-    except NotToBeHad as why:
+        parse_officially([""])
+    except ParserUnavailable as why:
         pytest.skip(f"the official parser cannot be run: {why}")
-    return official
+    return parse_officially
 
 
 def made_up(count: int) -> list[str]:
@@ -121,7 +121,7 @@ def test_generated_scripts_are_parsed_alike(
 ) -> None:
     scripts = made_up(6000)
     for script, told in zip(scripts, ask(scripts), strict=True):
-        ours = [one for one in as_compared(parse(script)) if not is_placeholder(one)]
+        ours = [one for one in comparable(parse(script)) if not is_placeholder(one)]
         assert ours == [one for _, one in told], script
 
 
@@ -132,5 +132,5 @@ def test_statements_have_the_line_numbers_of_the_official_parser(
     scripts = [one for one in made_up(6000) if not {"\\", "\r"} & set(one) and "\n " not in one]
     scripts += ["a;\nchoose:b:c\n |d:e\n -next;\n\nf;", "a\n -b\n -c;\nd;\n |e;"]
     for script, told in zip(scripts, ask(scripts), strict=True):
-        ours = zip(parse(script), as_compared(parse(script)), strict=True)
+        ours = zip(parse(script), comparable(parse(script)), strict=True)
         assert [(at.line, one) for at, one in ours if not is_placeholder(one)] == told, script

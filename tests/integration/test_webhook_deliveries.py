@@ -21,8 +21,8 @@ from runs.webhooks.backoff import retry_delay_s
 from runs.webhooks.deliveries import MAX_ATTEMPTS, claim_due_deliveries, settle
 from runs.webhooks.transport import WebhookResponse
 from tests.integration.racing import at_once
-from tests.support.receiver import Receiver, receiving
-from tests.support.webhooks import actions, canceled, deliver, is_signed, make_due
+from tests.support.receiver import Receiver, run_receiver
+from tests.support.webhooks import audit_actions, deliver, is_signed, make_due, submit_canceled
 
 pytest_plugins = ["tests.support.webhook_fixtures"]
 Submit = Callable[..., str]
@@ -34,7 +34,7 @@ def test_a_refused_delivery_is_retried_later_with_the_same_message(
 ) -> None:
     receiver.statuses = [500, 302, 204]
     made = make_webhook()
-    canceled(submit, principal)
+    submit_canceled(submit, principal)
     for _ in range(3):
         deliver()
         make_due()
@@ -54,7 +54,7 @@ def test_a_webhook_with_an_unreadable_secret_does_not_block_others(
 ) -> None:
     broken, _ = make_webhook(), make_webhook()
     Webhook.objects.filter(id=broken["webhookId"]).update(secret=b"sealed with a key of before")
-    canceled(submit, principal)
+    submit_canceled(submit, principal)
     deliver()
     assert len(receiver.got) == 1
     row = WebhookDelivery.objects.get(webhook_id=broken["webhookId"])
@@ -74,7 +74,7 @@ def test_clock_jumps_neither_end_an_attempt_nor_start_a_second_one(
     make_webhook: Make, submit: Submit, principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_webhook()
-    canceled(submit, principal)
+    submit_canceled(submit, principal)
     [claim] = claim_due_deliveries(limit=1)
     watch = ChangeWatch()
     for days in (1, -2, 400):
@@ -88,7 +88,7 @@ def test_an_abandoned_attempt_becomes_due_again_by_the_monotonic_clock(
     make_webhook: Make, submit: Submit, principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = make_webhook()
-    canceled(submit, principal)
+    submit_canceled(submit, principal)
     [lost] = claim_due_deliveries(limit=1)
     watch = ChangeWatch()
     assert deliveries.release_lost(watch) == 0
@@ -107,7 +107,7 @@ def test_a_delivery_is_given_up_after_the_last_attempt(
     make_webhook: Make, submit: Submit, principal: Principal
 ) -> None:
     make_webhook()
-    canceled(submit, principal)
+    submit_canceled(submit, principal)
     for _ in range(MAX_ATTEMPTS):
         [claim] = claim_due_deliveries(limit=5)
         assert claim_due_deliveries(limit=5) == []
@@ -116,7 +116,7 @@ def test_a_delivery_is_given_up_after_the_last_attempt(
     assert claim_due_deliveries(limit=5) == []
     row = WebhookDelivery.objects.get()
     assert (row.status, row.attempts, row.error) == ("failed", MAX_ATTEMPTS, "answered 503")
-    assert actions()[-1] == "webhook_delivery.failed"
+    assert audit_actions()[-1] == "webhook_delivery.failed"
 
 
 def test_an_address_that_answers_gone_receives_nothing_more(
@@ -124,23 +124,23 @@ def test_an_address_that_answers_gone_receives_nothing_more(
 ) -> None:
     receiver.statuses = [410]
     made = make_webhook()
-    canceled(submit, principal)
-    canceled(submit, principal)
+    submit_canceled(submit, principal)
+    submit_canceled(submit, principal)
     deliver()
-    canceled(submit, principal)
+    submit_canceled(submit, principal)
     assert len(receiver.got) == 1
     assert set(WebhookDelivery.objects.values_list("status", flat=True)) == {"failed"}
     assert WebhookDelivery.objects.count() == 2
     shown = services.get_webhook(principal=principal, webhook_id=made["webhookId"])
     assert (shown["enabled"], "410" in shown["reason"]) == (False, True)
-    assert "webhook.disabled" in actions()
+    assert "webhook.disabled" in audit_actions()
 
 
 def test_one_deliverer_sends_a_delivery(
     make_webhook: Make, submit: Submit, principal: Principal
 ) -> None:
     make_webhook()
-    canceled(submit, principal)
+    submit_canceled(submit, principal)
     claims = at_once([lambda: claim_due_deliveries(limit=5)] * 8)
     assert sum(len(one) for one in claims) == 1
 
@@ -149,7 +149,7 @@ def test_a_killed_deliverer_is_replaced_and_its_late_result_is_refused(
     make_webhook: Make, submit: Submit, principal: Principal, receiver: Receiver
 ) -> None:
     make_webhook()
-    canceled(submit, principal)
+    submit_canceled(submit, principal)
     [lost] = claim_due_deliveries(limit=1)
     deliver(0.2)
     assert receiver.got == []
@@ -165,10 +165,10 @@ def test_a_slow_address_does_not_delay_others(
 ) -> None:
     make_webhook()
     for _ in range(5):
-        canceled(submit, principal)
-    with receiving() as quick:
+        submit_canceled(submit, principal)
+    with run_receiver() as quick:
         make_webhook(url=quick.url)
-        canceled(submit, principal)
+        submit_canceled(submit, principal)
         receiver.delay_s = 0.5
         deliver(0.4)
         assert len(quick.got) == 1
@@ -179,7 +179,7 @@ def test_a_replayed_delivery_starts_again_under_the_same_id(
     make_webhook: Make, submit: Submit, principal: Principal, receiver: Receiver
 ) -> None:
     made = make_webhook()
-    canceled(submit, principal)
+    submit_canceled(submit, principal)
     deliver()
     row = WebhookDelivery.objects.get()
     asked = {"principal": principal, "webhook_id": made["webhookId"], "delivery_id": row.id}
@@ -187,7 +187,7 @@ def test_a_replayed_delivery_starts_again_under_the_same_id(
     assert (again["status"], again["attempts"]) == ("pending", 0)
     deliver()
     assert [one.headers["webhook-id"] for one in receiver.got] == [row.id, row.id]
-    assert "webhook.replayed" in actions()
+    assert "webhook.replayed" in audit_actions()
     services.disable_webhook(principal=principal, webhook_id=made["webhookId"])
     with pytest.raises(Conflict):
         services.replay_delivery(**asked)
@@ -197,7 +197,7 @@ def test_a_replay_takes_over_a_delivery_whose_attempt_is_in_flight(
     make_webhook: Make, submit: Submit, principal: Principal
 ) -> None:
     made = make_webhook()
-    canceled(submit, principal)
+    submit_canceled(submit, principal)
     [under_way] = claim_due_deliveries(limit=1)
     services.replay_delivery(
         principal=principal, webhook_id=made["webhookId"], delivery_id=under_way.delivery_id

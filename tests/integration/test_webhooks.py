@@ -20,7 +20,7 @@ from runs.webhooks import services
 from runs.webhooks.deliveries import claim_due_deliveries, settle
 from runs.webhooks.transport import WebhookResponse
 from tests.support.receiver import Receiver
-from tests.support.webhooks import actions, canceled, deliver, is_signed
+from tests.support.webhooks import audit_actions, deliver, is_signed, submit_canceled
 
 pytest_plugins = ["tests.support.webhook_fixtures"]
 Submit = Callable[..., str]
@@ -31,7 +31,7 @@ def test_the_end_of_a_run_is_sent_once_and_signed(
     make_webhook: Make, receiver: Receiver, submit: Submit, principal: Principal
 ) -> None:
     made = make_webhook()
-    run_id = canceled(submit, principal)
+    run_id = submit_canceled(submit, principal)
     deliver()
     [received] = receiver.got
     told = json.loads(received.body)
@@ -42,7 +42,7 @@ def test_the_end_of_a_run_is_sent_once_and_signed(
     row = WebhookDelivery.objects.get()
     assert (row.status, row.attempts, row.status_code) == ("delivered", 1, 200)
     assert received.headers["webhook-id"] == row.id
-    assert actions() == ["webhook.created", "webhook_delivery.delivered"]
+    assert audit_actions() == ["webhook.created", "webhook_delivery.delivered"]
 
 
 @pytest.mark.parametrize("status", ["succeeded", "failed", "partial_success", "canceled"])
@@ -73,8 +73,8 @@ def test_a_webhook_can_be_limited_to_runs_that_name_it(
     make_webhook: Make, receiver: Receiver, submit: Submit, principal: Principal
 ) -> None:
     named = make_webhook(every_run=False)["webhookId"]
-    canceled(submit, principal)
-    run_id = canceled(submit, principal, webhookId=named)
+    submit_canceled(submit, principal)
+    run_id = submit_canceled(submit, principal, webhookId=named)
     assert [row.run_id for row in WebhookDelivery.objects.all()] == [run_id]
     retried = retry_run(principal=principal, run_id=run_id).run_id
     cancel_run(principal=principal, run_id=retried)
@@ -101,7 +101,7 @@ def test_webhooks_of_other_workspaces_receive_nothing(
     outsider: Principal, receiver: Receiver, submit: Submit, principal: Principal
 ) -> None:
     services.create_webhook(principal=outsider, url=receiver.url)
-    canceled(submit, principal)
+    submit_canceled(submit, principal)
     assert WebhookDelivery.objects.count() == 0
 
 
@@ -110,7 +110,7 @@ def test_the_secret_is_in_no_row_and_only_in_the_first_answer(
 ) -> None:
     made = make_webhook()
     secret = made.pop("secret").removeprefix("whsec_")
-    canceled(submit, principal)
+    submit_canceled(submit, principal)
     deliver()
     shown = [
         services.get_webhook(principal=principal, webhook_id=made["webhookId"]),
@@ -157,7 +157,7 @@ def test_deleting_a_webhook_deletes_its_deliveries(
     make_webhook: Make, submit: Submit, principal: Principal, outsider: Principal
 ) -> None:
     webhook_id = make_webhook()["webhookId"]
-    canceled(submit, principal)
+    submit_canceled(submit, principal)
     with pytest.raises(WebhookNotFound):
         services.delete_webhook(principal=outsider, webhook_id=webhook_id)
     [claim] = claim_due_deliveries(limit=1)

@@ -22,7 +22,7 @@ from runs.queue import lease_expiry, leases
 from runs.submission.services import cancel_run
 from runs.worker.worker import WorkerProcess
 from tests.integration.workers import error_of, fresh, taken_slots
-from tests.support.waiting import until
+from tests.support.waiting import wait_until
 
 Submit = Callable[..., str]
 Background = Callable[[Callable[[], object]], threading.Thread]
@@ -37,7 +37,7 @@ def test_a_drain_releases_the_run_at_once_and_another_worker_continues_it(
 ) -> None:
     run_id = submit("ok", "sleep:30")
     work = in_background(worker.work)
-    until(lambda: fresh(run_id).done_steps == 1 and started_steps())
+    wait_until(lambda: fresh(run_id).done_steps == 1 and started_steps())
     began = time.monotonic()
     worker.drain()
     work.join(5)
@@ -53,7 +53,7 @@ def test_a_drain_waits_for_a_once_step_to_end(
 ) -> None:
     submit_odd("mark first", file=str(tmp_path / "f"), effect="once")
     work = in_background(worker.work)
-    until((tmp_path / "f").exists)
+    wait_until((tmp_path / "f").exists)
     worker.drain()
     work.join(6)
     assert RunStep.objects.get().status == "succeeded"
@@ -93,7 +93,7 @@ def test_a_once_step_interrupted_by_a_drain_is_not_repeated(
     file = tmp_path / "f"
     run_id = submit_odd("mark slowly", file=str(file), effect="once")
     work = in_background(worker.work)
-    until(file.exists)
+    wait_until(file.exists)
     worker.drain()
     work.join(6)
     assert WorkerProcess("w2").work() == 1
@@ -108,7 +108,7 @@ def test_a_cancel_stops_the_steps_within_a_second(
 ) -> None:
     run_id = submit("sleep:30")
     work = in_background(worker.work)
-    until(started_steps)
+    wait_until(started_steps)
     began = time.monotonic()
     cancel_run(principal=principal, run_id=run_id)
     work.join(5)
@@ -121,12 +121,14 @@ def test_a_worker_given_up_stops_its_runs_and_takes_another_name(
 ) -> None:
     run_id = submit("sleep:30")
     in_background(worker.work)
-    until(started_steps)
+    wait_until(started_steps)
     row = Worker.objects.get(id="w1")
     while not lease_expiry.end_leases_of_worker("w1", beat=row.beat, reason="paused"):
         row.refresh_from_db()
-    until(lambda: worker.worker_id != "w1")
-    until(lambda: fresh(run_id).lease_owner == worker.worker_id)  # its own thread continued with it
+    wait_until(lambda: worker.worker_id != "w1")
+    wait_until(
+        lambda: fresh(run_id).lease_owner == worker.worker_id
+    )  # its own thread continued with it
     assert (fresh(run_id).epoch, fresh(run_id).times_lost) == (3, 1)
     worker.drain()
 
@@ -137,11 +139,11 @@ def test_a_run_claimed_under_a_lost_name_is_released(
     """A run claimed between the loss and its detection by the worker is released by the worker."""
     run_id = submit("sleep:30")
     in_background(worker.work)
-    until(started_steps)
+    wait_until(started_steps)
     Worker.objects.filter(id="w1").delete()
-    until(lambda: worker.worker_id != "w1")
-    until(lambda: fresh(run_id).epoch > 1)
-    until(lambda: fresh(run_id).lease_owner in (None, worker.worker_id))
+    wait_until(lambda: worker.worker_id != "w1")
+    wait_until(lambda: fresh(run_id).epoch > 1)
+    wait_until(lambda: fresh(run_id).lease_owner in (None, worker.worker_id))
     worker.drain()
 
 
@@ -163,12 +165,12 @@ def test_a_new_lease_of_the_same_run_is_watched_while_the_old_one_closes(
     monkeypatch.setattr(RunningSteps, "close", slowly)
     run_id = submit("sleep:30")
     first = in_background(worker.work)
-    until(started_steps)
+    wait_until(started_steps)
     Run.objects.filter(id=run_id).update(lease_owner=None, epoch=2)
     Slot.objects.update(run_id=None, worker_id=None)
     assert closing.wait(5)
     second = in_background(worker.work)
-    until(lambda: fresh(run_id).epoch == 3)
+    wait_until(lambda: fresh(run_id).epoch == 3)
     time.sleep(1.2)  # the old one has closed
     cancel_run(principal=principal, run_id=run_id)
     second.join(3)
@@ -186,13 +188,13 @@ def test_a_worker_without_a_heartbeat_releases_its_runs(
 ) -> None:
     run_id = submit("sleep:30")
     work = in_background(worker.work)
-    until(started_steps)
+    wait_until(started_steps)
 
     def away() -> None:
         raise OperationalError("the database is away")
 
     monkeypatch.setattr(worker.heartbeat, "beat", away)
-    until(lambda: fresh(run_id).epoch > 1, 5)
+    wait_until(lambda: fresh(run_id).epoch > 1, 5)
     worker.drain()
     work.join(5)
     assert fresh(run_id).lease_owner is None
@@ -207,10 +209,10 @@ def test_a_heartbeat_that_hangs_in_the_database_still_releases_the_runs(
 ) -> None:
     run_id = submit("sleep:30")
     in_background(worker.work)
-    until(started_steps)
+    wait_until(started_steps)
     hangs = threading.Event()
     monkeypatch.setattr(worker.heartbeat, "beat", lambda: hangs.wait(8))
-    until(lambda: fresh(run_id).epoch > 1, 5)
+    wait_until(lambda: fresh(run_id).epoch > 1, 5)
     worker.drain()
     hangs.set()
 
@@ -235,7 +237,7 @@ def test_a_database_outage_during_a_run_does_not_fail_the_run(
     with monkeypatch.context() as broken:
         broken.setattr(writer, "write", away)
         worker.work()
-    until(lambda: fresh(run_id).lease_owner is None)
+    wait_until(lambda: fresh(run_id).lease_owner is None)
     worker.work()
     assert (fresh(run_id).status, fresh(run_id).times_lost) == ("succeeded", 0)
 
@@ -270,7 +272,7 @@ def test_a_session_that_fails_to_close_keeps_no_slot(
     monkeypatch.setattr(RunningSteps, "close", lambda self: 1 / 0)
     run_id = submit("sleep:30")
     work = in_background(worker.work)
-    until(started_steps)
+    wait_until(started_steps)
     cancel_run(principal=principal, run_id=run_id)
     work.join(5)
     assert taken_slots() == []
@@ -290,7 +292,7 @@ def test_a_run_whose_template_is_missing_after_the_claim_fails(
 @override_settings(SWEEP_AFTER_S=0.2)
 def test_a_run_without_a_wakeup_is_still_claimed(submit: Submit, worker: WorkerProcess) -> None:
     run_id = submit("ok")
-    until(lambda: fresh(run_id).status == "succeeded")
+    wait_until(lambda: fresh(run_id).status == "succeeded")
 
 
 def test_the_heartbeat_saves_the_clock_of_a_long_step(
@@ -298,7 +300,7 @@ def test_the_heartbeat_saves_the_clock_of_a_long_step(
 ) -> None:
     run_id = submit("sleep:30")
     in_background(worker.work)
-    until(lambda: fresh(run_id).active_ms > 100)
+    wait_until(lambda: fresh(run_id).active_ms > 100)
     worker.drain()
 
 

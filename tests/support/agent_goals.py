@@ -8,10 +8,10 @@ from typing import Any
 
 from runs.models import Run, RunEvent
 from runs.worker.worker import WorkerProcess
-from tests.support.model_server import Asked
+from tests.support.model_server import ModelRequest
 from tests.support.model_turns import Call
 
-Goal = Callable[..., str]
+SubmitGoal = Callable[..., str]
 READ = Call("read_file", {"path": "game/scene/start.txt"}, "r1")
 SCHEMA = {
     "type": "object",
@@ -21,7 +21,7 @@ SCHEMA = {
 }
 
 
-def ended(run_id: str, worker: WorkerProcess) -> Run:
+def execute_run(run_id: str, worker: WorkerProcess) -> Run:
     """Let the worker run until it finds no more work, and return the run."""
     worker.work()
     return Run.objects.get(id=run_id)
@@ -33,7 +33,7 @@ def events(run_id: str, type_: str) -> list[dict[str, Any]]:
     return [dict(row.data) for row in rows]
 
 
-def results(asked: Asked) -> list[dict[str, Any]]:
+def tool_results(asked: ModelRequest) -> list[dict[str, Any]]:
     """Return the tool results that a request sent to the model."""
     told = [one for one in asked.body["messages"] if one["role"] == "tool"]
     return [json.loads(one["content"]) for one in told]

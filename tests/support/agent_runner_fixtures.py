@@ -12,7 +12,7 @@ import pytest
 from decisions.identity.principals import Principal
 from runners.models import ExecutionTarget
 from runners.targets.targets import TargetFields, allow_on_target, create_target_row
-from tests.support.stub_runner import StubRunner, saying, stub_runner
+from tests.support.stub_runner import StubRunner, responding_with, stub_runner
 
 HELLO = {"updates": ["hel", "lo"], "result": {"ok": True, "output": "hello"}}
 MakeTarget = Callable[..., ExecutionTarget]
@@ -21,7 +21,7 @@ MakeTarget = Callable[..., ExecutionTarget]
 @pytest.fixture
 def runner() -> Iterator[StubRunner]:
     """Yield a stub runner whose output is `hello`, sent in two updates."""
-    with stub_runner(saying(HELLO)) as made:
+    with stub_runner(responding_with(HELLO)) as made:
         yield made
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from runners.models import ExecutionTarget
-from tests.support.model_server import Asked
+from tests.support.model_server import ModelRequest
 from tests.support.stub_runner import StubRunner
 
 SCHEMA = {
@@ -18,12 +18,12 @@ BASH = {"name": "bash.exec", "description": "Run a command line.", "inputSchema"
 MakeTarget = Callable[..., ExecutionTarget]
 
 
-def offered(asked: Asked) -> dict[str, dict[str, Any]]:
+def offered_tools(asked: ModelRequest) -> dict[str, dict[str, Any]]:
     """Return the tool definitions that a request sent to the model, by name."""
     told = [dict(one["function"]) for one in asked.body["tools"]]
     return {str(one["name"]): one for one in told}
 
 
-def heard(runner: StubRunner) -> list[dict[str, Any]]:
+def received_calls(runner: StubRunner) -> list[dict[str, Any]]:
     """Return the calls that a runner received."""
     return [dict(asked.json["call"]) for asked in runner.asked]

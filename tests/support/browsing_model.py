@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.support.agent_goals import results
-from tests.support.model_server import Asked
+from tests.support.agent_goals import tool_results
+from tests.support.model_server import ModelRequest
 from tests.support.model_turns import Call, Turn, complete
 from tests.support.pages import PageServer
 from tests.support.template_sites import HEAD
 
-WORD = "chair 你好"
+SEARCH_TERM = "chair 你好"
 
 
-def shop(server: PageServer) -> str:
+def serve_shop(server: PageServer) -> str:
     """Serve a shop (start, search, results) and return the address of its start page."""
     server.add(
         "/results",
@@ -31,7 +31,7 @@ def shop(server: PageServer) -> str:
     )
 
 
-def catalogue(server: PageServer) -> str:
+def serve_catalogue(server: PageServer) -> str:
     """Serve a catalogue (start, search, results, product) and return its start page's address."""
     server.add(
         "/chair",
@@ -54,15 +54,15 @@ def catalogue(server: PageServer) -> str:
     )
 
 
-class Browsing:
+class BrowsingModel:
     """Choose the next turn from the tool results that the model received so far."""
 
     def __init__(self, url: str) -> None:
         self.url = url
 
-    def __call__(self, asked: Asked) -> Turn:
+    def __call__(self, asked: ModelRequest) -> Turn:
         """Return the next turn: open the page, follow the link, type, click, or answer."""
-        told = results(asked)
+        told = tool_results(asked)
         if not told:
             return Turn("I open the shop.", [Call("task_start", {"url": self.url}, "open")])
         tab = _tab(told)
@@ -81,7 +81,7 @@ def _next_calls(index: dict[str, Any], tab: int, number: int) -> list[Call]:
     if "input" not in ids:
         return [Call("browser_click", {"tabId": tab, "clickId": ids["a"]}, f"follow{number}")]
     return [
-        Call("browser_type", {"tabId": tab, "clickId": ids["input"], "text": WORD}, "type"),
+        Call("browser_type", {"tabId": tab, "clickId": ids["input"], "text": SEARCH_TERM}, "type"),
         Call("browser_click", {"tabId": tab, "clickId": ids["button"]}, "press"),
     ]
 

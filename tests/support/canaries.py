@@ -23,10 +23,10 @@ from runners.models import BrowserSession
 from runs.models import RunStep
 
 QUIET = ("httpx2", "httpcore2", "openai", "anthropic")  # in `settings.LOGGING`
-OVER = "nothing more is listened to"
+END_MARK = "nothing more is listened to"
 
 
-class Overheard(logging.Handler):
+class LogCollector(logging.Handler):
     """A log handler that collects all log lines in the format of the product."""
 
     def __init__(self) -> None:
@@ -41,9 +41,9 @@ class Overheard(logging.Handler):
 
 
 @contextmanager
-def overhearing() -> Iterator[list[str]]:
+def collect_logs() -> Iterator[list[str]]:
     """Collect all log lines at level DEBUG, and all Redis commands, for the length of the block."""
-    said, root = Overheard(), logging.getLogger()
+    said, root = LogCollector(), logging.getLogger()
     loggers = [root, *map(logging.getLogger, QUIET)]
     levels = [one.level for one in loggers]
     client = redis.Redis.from_url(settings.REDIS_URL, socket_timeout=None)
@@ -52,7 +52,7 @@ def overhearing() -> Iterator[list[str]]:
         with client.monitor() as monitor:  # type: ignore[no-untyped-call]
             for command in monitor.listen():
                 said.lines.append(str(command))
-                if OVER in str(command):
+                if END_MARK in str(command):
                     return
 
     thread = threading.Thread(target=listen)
@@ -66,7 +66,7 @@ def overhearing() -> Iterator[list[str]]:
         root.removeHandler(said)
         for one, level in zip(loggers, levels, strict=True):
             one.setLevel(level)
-        client.echo(OVER)
+        client.echo(END_MARK)
         thread.join(10)
         client.close()
 
@@ -125,18 +125,18 @@ def every_page(boss: Client, run_id: str) -> str:
     return "\n".join(told)
 
 
-def forms_of(secret: str) -> set[str]:
+def encodings_of(secret: str) -> set[str]:
     """Return the secret as it appears in text, URLs, JSON and HTML."""
     once = json.dumps(secret)[1:-1]
     twice = json.dumps(once)[1:-1]
     return {secret, quote(secret), quote_plus(secret), html.escape(secret), once, twice}
 
 
-def seen(secret: str, places: dict[str, str | bytes]) -> list[str]:
+def find_secret(secret: str, places: dict[str, str | bytes]) -> list[str]:
     """Return the names of the places that contain the secret in any form."""
     found = []
     for name, told in places.items():
-        for form in forms_of(secret):
+        for form in encodings_of(secret):
             if form in told if isinstance(told, str) else form.encode() in told:
                 found.append(f"{name}: {form}")
     return found

@@ -11,11 +11,11 @@ import pytest
 
 from decisions.chat.services import chat
 from decisions.identity.principals import Principal
-from tests.support.continuity import KNOWN, Say
+from tests.support.continuity import KNOWN_SLOTS, SendChat
 
 
 @pytest.fixture
-def send_chat(principal: Principal) -> Say:
+def send_chat(principal: Principal) -> SendChat:
     """Send a message as user alice, with the slots of an execution: `send_chat("…", slots={})`."""
     count = iter(range(1000))
 
@@ -24,7 +24,7 @@ def send_chat(principal: Principal) -> Say:
             "user_id": "alice",
             "message": message,
             "idempotency_key": f"k{next(count)}",
-            "slots": KNOWN,
+            "slots": KNOWN_SLOTS,
             **changed,
         }
         return asyncio.run(chat(principal=principal, call=call))

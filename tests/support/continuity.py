@@ -20,7 +20,7 @@ SHELL: dict[str, Any] = {
     "validity": "long",
     "source": "user",
 }
-PATH: dict[str, Any] = {
+SUCCESS_PATH: dict[str, Any] = {
     "name": "read the notes",
     "intent": "read the notes of a release",
     "required_slots": ["url"],
@@ -31,19 +31,23 @@ PATH: dict[str, Any] = {
     "validity": "long",
     "tags": ["release"],
 }
-Say = Callable[..., dict[str, Any]]
-KNOWN = {"environment": "staging", "target": "the table", "success_criteria": "no row is left"}
+SendChat = Callable[..., dict[str, Any]]
+KNOWN_SLOTS = {
+    "environment": "staging",
+    "target": "the table",
+    "success_criteria": "no row is left",
+}
 RISKY = "Delete all rows of the orders table."
 HARMLESS = "Count the rows of the orders table."
 FORECAST = Forecast(impact={"time": -0.4}, confidence=0.5, cost=0.2, layer="L1")
 
 
-def owner_named(principal: Principal, user_id: str = "alice") -> Owner:
+def owner_of(principal: Principal, user_id: str = "alice") -> Owner:
     """Return a user of the principal's workspace."""
     return Owner(principal.tenant_id, principal.workspace_id, user_id)
 
 
-def decision_of(
+def create_decision(
     principal: Principal,
     *,
     user_id: str = "alice",
@@ -64,7 +68,7 @@ def decision_of(
     )
 
 
-def decide(
+def create_decision_with_outcome(
     principal: Principal,
     *,
     user_id: str = "alice",
@@ -72,7 +76,7 @@ def decide(
     forecast: Forecast = FORECAST,
 ) -> Outcome:
     """Create a decision on a chat message as chat does, with its pending outcome."""
-    decision = decision_of(principal, user_id=user_id, mode=mode)
+    decision = create_decision(principal, user_id=user_id, mode=mode)
     if mode == DecisionMode.CONFIRM:
         open_confirmation(decision, delivery="inline")
     return open_outcome(decision, forecast)

@@ -8,17 +8,17 @@ import time
 from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
-AT_ONCE = 50  # connections that are opened at the same time
+CONCURRENT_CONNECTS = 50  # connections that are opened at the same time
 
 
-def allow_sockets(number: int) -> None:
+def raise_file_limit(number: int) -> None:
     """Raise this process's limit of open files to `number` if it is lower."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < number:
         resource.setrlimit(resource.RLIMIT_NOFILE, (number, max(hard, number)))
 
 
-class Reader:
+class EventStreamReader:
     """A reader of one stream; it reconnects with its last seq when the connection breaks."""
 
     def __init__(self, url: str, token: str, path: str) -> None:
@@ -72,19 +72,21 @@ class Reader:
             self._writer.transport.abort()
 
 
-class Crowd:
+class EventStreamReaders:
     """Readers that read at the same time."""
 
-    def __init__(self, readers: Sequence[Reader]) -> None:
+    def __init__(self, readers: Sequence[EventStreamReader]) -> None:
         self.readers = readers
-        self._gate = asyncio.Semaphore(AT_ONCE)
+        self._gate = asyncio.Semaphore(CONCURRENT_CONNECTS)
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
         """Start all readers."""
         self._tasks = [asyncio.create_task(one.read(self._gate)) for one in self.readers]
 
-    async def until(self, is_so: Callable[[Reader], bool], within_s: float = 120) -> None:
+    async def until(
+        self, is_so: Callable[[EventStreamReader], bool], within_s: float = 120
+    ) -> None:
         """Wait until the condition is true for every reader."""
         deadline = time.monotonic() + within_s
         while not all(map(is_so, self.readers)):

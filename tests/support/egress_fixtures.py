@@ -14,14 +14,14 @@ from runners.browser.session.session import OpenBrowserSession
 from runners.invocation.event_loop import LoopThread
 from runners.network.egress import EgressPolicy
 from tests.support.browsing import Reader
-from tests.support.forbidden import PUBLIC, ForbiddenPlace, egress_open_to, forbidden_place
+from tests.support.forbidden import PUBLIC, ForbiddenServer, egress_policy_allowing, serve_forbidden
 from tests.support.pages import Page, PageServer
 
 
 @pytest.fixture
-def forbidden_server() -> Iterator[ForbiddenPlace]:
+def forbidden_server() -> Iterator[ForbiddenServer]:
     """Yield a server on loopback that counts its visits."""
-    with forbidden_place() as place:
+    with serve_forbidden() as place:
         yield place
 
 
@@ -50,7 +50,7 @@ def remote_reader(
 ) -> Reader:
     """Return a reader of a remote caller for whom only the page server is public."""
     return open_remote_reader(
-        egress_open_to(page_server.server_port, {"inside.example": "127.0.0.1"})
+        egress_policy_allowing(page_server.server_port, {"inside.example": "127.0.0.1"})
     )
 
 

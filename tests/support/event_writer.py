@@ -37,7 +37,7 @@ def main(runs: int, events: int) -> None:
         ).run_id
         for _ in range(runs)
     ]
-    say(ids)
+    print_json(ids)
     sys.stdin.readline()
     rows = {run.id: run for run in Run.objects.filter(id__in=ids)}
     while events > 0:
@@ -48,10 +48,10 @@ def main(runs: int, events: int) -> None:
         time.sleep(chance.random() / 50)
     for run_id in ids:
         cancel_run(principal=principal, run_id=run_id)
-    say(dict(Run.objects.filter(id__in=ids).values_list("id", "last_seq")))
+    print_json(dict(Run.objects.filter(id__in=ids).values_list("id", "last_seq")))
 
 
-def say(what: object) -> None:
+def print_json(what: object) -> None:
     """Print a line of JSON."""
     print(json.dumps(what), flush=True)  # noqa: T201
 

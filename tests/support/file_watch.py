@@ -14,7 +14,7 @@ _EVENT = struct.Struct("iIII")
 
 
 @contextlib.contextmanager
-def watching(paths: Iterable[Path]) -> Iterator[set[Path]]:
+def watch_opened(paths: Iterable[Path]) -> Iterator[set[Path]]:
     """Yield a set that contains, after the block, the paths that were opened in the block."""
     libc = ctypes.CDLL(None, use_errno=True)
     watch = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)

@@ -15,7 +15,7 @@ from runners.targets.targets import Caller, TargetFields, create_target_row
 from runners.targets.workspaces import open_workspace
 from runners.workspace.workspace import ProjectWorkspace
 from runners.workspace.writing.write_text import write_text
-from tests.support.writing import FIRST, SCENE
+from tests.support.writing import SCENE, SCENE_TEXT
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def folder_target(principal: Principal, tmp_path: Path, settings: Any) -> Execut
 def written_workspace(principal: Principal, folder_target: ExecutionTarget) -> ProjectWorkspace:
     """Return the folder after a scene was created and then changed."""
     workspace = open_workspace(Caller.of(principal), folder_target.id)
-    write_text(workspace, SCENE, FIRST)
-    changed = FIRST.replace("第 5 句", "第五句").replace("雪乃: 第 20 句;\n", "")
+    write_text(workspace, SCENE, SCENE_TEXT)
+    changed = SCENE_TEXT.replace("第 5 句", "第五句").replace("雪乃: 第 20 句;\n", "")
     write_text(workspace, SCENE, changed + "end;\n", idempotency_key="k-1")
     return workspace

@@ -24,7 +24,7 @@ ANSWER = (
 )
 
 
-class ForbiddenPlace:
+class ForbiddenServer:
     """Count TCP connections and UDP packets on one port; `tcp` and `udp` are the counts."""
 
     def __init__(self) -> None:
@@ -73,16 +73,16 @@ class ForbiddenPlace:
 
 
 @contextmanager
-def forbidden_place() -> Iterator[ForbiddenPlace]:
+def serve_forbidden() -> Iterator[ForbiddenServer]:
     """Yield a forbidden server that listens for the length of the block."""
-    place = ForbiddenPlace()
+    place = ForbiddenServer()
     try:
         yield place
     finally:
         place.close()
 
 
-def egress_open_to(port: int, names: Mapping[str, str] | None = None) -> EgressPolicy:
+def egress_policy_allowing(port: int, names: Mapping[str, str] | None = None) -> EgressPolicy:
     """Return the shipped policy, except that one port of loopback counts as public.
 
     `names` maps further host names to addresses; PUBLIC resolves to loopback. The policy sends no

@@ -57,7 +57,7 @@ def _rows(name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (DATA / name).read_text("utf-8").splitlines()]
 
 
-def measured(messages: list[Labelled]) -> dict[str, Any]:
+def measure(messages: list[Labelled]) -> dict[str, Any]:
     """Return the true positives, false negatives, false positives, precision and recall."""
     hits = [(one.risky, one.found is not None) for one in messages]
     found, false = hits.count((True, True)), hits.count((False, True))

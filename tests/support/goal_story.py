@@ -7,7 +7,7 @@ from typing import Any
 
 from artifacts.models import Artifact
 from runs.models import Run
-from tests.support.browsing_model import WORD
+from tests.support.browsing_model import SEARCH_TERM
 from tests.support.pages import PageServer
 
 GOAL = "Search the catalogue for the chair, and tell how many there are."
@@ -55,7 +55,7 @@ def check_events(events: Sequence[Event], *, output: Any = OUTPUT) -> None:
         assert (begun[0], ended) == ("start", ("end", *begun[1:]))
     # Do not require that each call succeeded: on a slow machine an action may time out although it
     # took effect; the model receives the timeout. `check_reached` checks the effect.
-    assert WORD not in str(used)
+    assert SEARCH_TERM not in str(used)
     last_used = len(types) - 1 - types[::-1].index("toolUsed")
     assert last_used < types.index("run.succeeded")
     told = [event["data"] for event in events if event["type"] == "structuredOutput"]

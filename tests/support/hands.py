@@ -23,11 +23,11 @@ from runners.docker_runner.isolation.base import Command, Isolation, RunnerFolde
 from runners.docker_runner.isolation.bubblewrap import BubblewrapIsolation
 
 PROJECT = Path(__file__).parent.parent.parent
-PATIENCE_S = 120.0
+TIMEOUT_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class CommandResult:
     """The outcome of a command; status is None if it timed out."""
 
     status: int | None
@@ -39,15 +39,15 @@ def run_line(
     isolation: Isolation,
     line: str,
     *,
-    timeout_s: float = PATIENCE_S,
+    timeout_s: float = TIMEOUT_S,
     folder: str = ".",
     env: Mapping[str, str] | None = None,
-) -> Ran:
+) -> CommandResult:
     """Run a command line until it exits or its deadline expires."""
     return asyncio.run(_run(isolation, Command(line, folder, env or {}, timeout_s)))
 
 
-async def _run(isolation: Isolation, command: Command) -> Ran:
+async def _run(isolation: Isolation, command: Command) -> CommandResult:
     said = {"stdout": b"", "stderr": b""}
     status = None
     running = await isolation.start(command)
@@ -60,10 +60,10 @@ async def _run(isolation: Isolation, command: Command) -> Ran:
         pass
     finally:
         await running.end()
-    return Ran(status, said["stdout"].decode(), said["stderr"].decode())
+    return CommandResult(status, said["stdout"].decode(), said["stderr"].decode())
 
 
-def sleepers(name: str) -> list[psutil.Process]:
+def processes_named(name: str) -> list[psutil.Process]:
     """Return the running processes of a program with this (unique) name."""
     found = []
     for process in psutil.process_iter(["cmdline", "status"]):
@@ -73,14 +73,14 @@ def sleepers(name: str) -> list[psutil.Process]:
     return found
 
 
-def make_nap(root: Path) -> str:
+def link_sleep(root: Path) -> str:
     """Link /bin/sleep into the folder under a unique name and return the name."""
     name = f"nap-{os.urandom(6).hex()}"
     (root / name).symlink_to("/bin/sleep")
     return name
 
 
-def envelope(name: str, args: Mapping[str, Any]) -> dict[str, Any]:
+def execute_body(name: str, args: Mapping[str, Any]) -> dict[str, Any]:
     """Return a request body as a gateway sends it (S3 §3)."""
     return {
         "call": {"name": name, "args": dict(args)},
@@ -99,7 +99,7 @@ def envelope(name: str, args: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-class Hands:
+class RunnerProcess:
     """A docker-runner in a separate process."""
 
     def __init__(self, process: subprocess.Popen[str], port: int, root: Path) -> None:
@@ -116,7 +116,7 @@ class Hands:
         self, method: str, path: str, body: bytes | None = None, **headers: str
     ) -> http.client.HTTPConnection:
         """Send a request without waiting for the response."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT_S)
         told = {name.replace("_", "-"): value for name, value in headers.items()}
         connection.request(method, path, body=body, headers=told)
         return connection
@@ -136,7 +136,7 @@ class Hands:
 
     def call(self, name: str, **args: Any) -> dict[str, Any]:
         """Call a tool and return its ToolResult."""
-        status, told = self.post(json.dumps(envelope(name, args)).encode())
+        status, told = self.post(json.dumps(execute_body(name, args)).encode())
         assert status == 200, told
         result: dict[str, Any] = told["result"]
         return result
@@ -165,17 +165,17 @@ def best_isolation(root: Path) -> str:
     return "bubblewrap"
 
 
-def command_of(root: Path, *options: str) -> list[str]:
+def runner_command(root: Path, *options: str) -> list[str]:
     """Return the command that starts a runner on a free port."""
     start = [sys.executable, "manage.py", "docker_runner", "--root", str(root), "--port", "0"]
     return [*start, *options]
 
 
 @contextmanager
-def hands_at(root: Path, *options: str, **env: str) -> Iterator[Hands]:
+def start_docker_runner(root: Path, *options: str, **env: str) -> Iterator[RunnerProcess]:
     """Run a docker-runner for the length of the block."""
     process = subprocess.Popen(
-        command_of(root, *options),
+        runner_command(root, *options),
         cwd=PROJECT,
         env={**os.environ, **env},
         text=True,
@@ -187,11 +187,11 @@ def hands_at(root: Path, *options: str, **env: str) -> Iterator[Hands]:
         ready = process.stdout.readline()
         found = re.search(r":([0-9]+),", ready)
         assert found, f"it did not start: {ready!r}"
-        yield Hands(process, int(found[1]), root)
+        yield RunnerProcess(process, int(found[1]), root)
     finally:
         process.send_signal(signal.SIGTERM)
         try:
-            process.wait(PATIENCE_S)
+            process.wait(TIMEOUT_S)
         finally:
             process.kill()
             process.stdout.close()
@@ -201,12 +201,12 @@ def hands_at(root: Path, *options: str, **env: str) -> Iterator[Hands]:
 def refused_start(root: Path, *options: str, **env: str) -> str:
     """Start a runner that must refuse to start, and return its error message."""
     done = subprocess.run(
-        command_of(root, *options),
+        runner_command(root, *options),
         cwd=PROJECT,
         env={**os.environ, **env},
         text=True,
         capture_output=True,
-        timeout=PATIENCE_S,
+        timeout=TIMEOUT_S,
         check=False,
     )
     assert done.returncode == 1, done

@@ -10,7 +10,12 @@ from pathlib import Path
 import pytest
 
 from tests.services import postgres_server, redis_server
-from tests.support.installations import ON_POSTGRESQL, Place, installation, working
+from tests.support.installations import (
+    ON_POSTGRESQL,
+    Installation,
+    installation,
+    populated_installation,
+)
 
 
 @pytest.fixture(scope="module")
@@ -29,14 +34,14 @@ def servers() -> Iterator[dict[str, str]]:
 @pytest.fixture(scope="module")
 def source_installation(
     tmp_path_factory: pytest.TempPathFactory, servers: dict[str, str]
-) -> Iterator[Place]:
+) -> Iterator[Installation]:
     """Yield an installation to create backups of; tests must not change it."""
-    with working(tmp_path_factory.mktemp("old"), servers, "old") as place:
+    with populated_installation(tmp_path_factory.mktemp("old"), servers, "old") as place:
         yield place
 
 
 @pytest.fixture(scope="module")
-def backup(source_installation: Place, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def backup(source_installation: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Create a backup of `source_installation` with its keys; tests must not change it."""
     folder = tmp_path_factory.mktemp("backups") / "whole"
     assert "artifacts   1, 10 bytes" in source_installation.run(
@@ -53,7 +58,7 @@ def backup_copy(backup: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def backup_without_keys(
-    source_installation: Place, tmp_path_factory: pytest.TempPathFactory
+    source_installation: Installation, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
     """Create a backup of `source_installation` with default options (without keys); tests must not change it."""
     folder = tmp_path_factory.mktemp("backups") / "keyless"
@@ -62,7 +67,7 @@ def backup_without_keys(
 
 
 @pytest.fixture
-def empty_installation(tmp_path: Path, servers: dict[str, str]) -> Iterator[Place]:
+def empty_installation(tmp_path: Path, servers: dict[str, str]) -> Iterator[Installation]:
     """Yield an empty installation."""
     with installation(tmp_path, servers, "new") as place:
         yield place

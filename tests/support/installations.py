@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psycopg
 
-from tests.own_home import OwnHome, own_home
+from tests.own_home import TemporaryHome, temporary_home
 
 ON_POSTGRESQL = os.environ.get("CONTINUITY_TEST_DATABASE") == "postgresql"
 KEYS = "a-key-of-the-fleet-" + "k" * 40
@@ -37,7 +37,7 @@ for _ in range(3):
     Sealer().seal_all()
 print("MADE", run, blob.artifact_id, create_token(name="backup", trust="local"))
 """
-LOOK = """
+READ_BACK = """
 from artifacts.selectors import open_content
 from decisions.identity.principals import authenticate, local_principal
 from runs.models import Run
@@ -62,10 +62,10 @@ time.sleep(120)
 """
 
 
-class Place:
+class Installation:
     """A separate installation: a home, Redis and, on PostgreSQL, a database."""
 
-    def __init__(self, home: OwnHome) -> None:
+    def __init__(self, home: TemporaryHome) -> None:
         self.home = home
         self.made: list[str] = []  # ids of a run and an artifact, and a token
 
@@ -87,7 +87,7 @@ class Place:
         return self.run("shell", "--no-imports", "-c", code).splitlines()[-1].split()
 
 
-def keys_of(place: Place) -> str:
+def keys_of(place: Installation) -> str:
     """Return the keys that encrypt the installation's secrets."""
     return KEYS if ON_POSTGRESQL else (place.home.at.home / "keys").read_text().strip()
 
@@ -95,7 +95,7 @@ def keys_of(place: Place) -> str:
 @contextmanager
 def installation(
     folder: Path, servers: dict[str, str], name: str, *, like: str = "template1"
-) -> Iterator[Place]:
+) -> Iterator[Installation]:
     """Yield an installation without tables; on PostgreSQL its database is a copy of `like`."""
     told = {"REDIS_URL": servers["REDIS_URL"], "CONTINUITY_TEMPLATE_MODULES": "tests.templates"}
     if ON_POSTGRESQL:
@@ -103,12 +103,14 @@ def installation(
             server.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
             server.execute(f"CREATE DATABASE {name} TEMPLATE {like}")
         told |= {"DATABASE_URL": f"{servers['server']}/{name}", "CONTINUITY_SECRET_KEYS": KEYS}
-    with own_home(folder / name, **told) as home:
-        yield Place(home)
+    with temporary_home(folder / name, **told) as home:
+        yield Installation(home)
 
 
 @contextmanager
-def working(folder: Path, servers: dict[str, str], name: str) -> Iterator[Place]:
+def populated_installation(
+    folder: Path, servers: dict[str, str], name: str
+) -> Iterator[Installation]:
     """Yield a migrated installation with a run, an artifact and a token."""
     with installation(folder, servers, name) as place:
         place.made = place.python(MIGRATE + SUBMIT)[1:]
@@ -116,7 +118,9 @@ def working(folder: Path, servers: dict[str, str], name: str) -> Iterator[Place]
 
 
 @contextmanager
-def copy_of(old: Place, folder: Path, servers: dict[str, str], name: str) -> Iterator[Place]:
+def copy_of(
+    old: Installation, folder: Path, servers: dict[str, str], name: str
+) -> Iterator[Installation]:
     """Yield a copy of an installation, to be changed; copying is faster than creating one."""
     with installation(folder, servers, name, like="old") as place:
         shutil.copytree(old.home.at.home, place.home.at.home)

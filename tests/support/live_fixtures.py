@@ -6,16 +6,16 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.live_pages import FORM, INSIDE, Signing
+from tests.support.live_pages import FORM, SIGNED_IN, SignInModel
 from tests.support.model_server import ModelServer
 from tests.support.pages import PageServer
 
 
 @pytest.fixture
-def model_that_signs_in(model: ModelServer, page_server: PageServer) -> Signing:
+def model_that_signs_in(model: ModelServer, page_server: PageServer) -> SignInModel:
     """Configure the scripted model and serve the pages that it works on."""
-    page_server.add("/inside", INSIDE)
+    page_server.add("/inside", SIGNED_IN)
     page_server.add("/other", "<!doctype html><title>Other</title><h1>Other</h1>")
-    signing = Signing(page_server.add("/form", FORM))
+    signing = SignInModel(page_server.add("/form", FORM))
     model.answer = signing
     return signing

@@ -9,8 +9,8 @@ from typing import Any
 
 from decisions.identity.principals import Principal
 from runs.conversations.services import create_task
-from tests.support.agent_goals import results
-from tests.support.model_server import Asked
+from tests.support.agent_goals import tool_results
+from tests.support.model_server import ModelRequest
 from tests.support.model_turns import Call, Turn, complete
 from tests.support.visiting import Visitor
 
@@ -24,19 +24,19 @@ input,button{position:absolute;left:40px;width:400px;height:40px}
 Go</button><button id=ask style="top:280px" onclick="document.title=String(confirm('Sure?'))">Ask
 </button>
 <a id=new target=_blank href="/other" style="position:absolute;left:40px;top:340px">New</a>"""
-INSIDE = "<!doctype html><title>Inside</title><main><h1>Inside</h1><p>Your number is 42.</main>"
+SIGNED_IN = "<!doctype html><title>Inside</title><main><h1>Inside</h1><p>Your number is 42.</main>"
 
 
-class Signing:
+class SignInModel:
     """A model that opens the form, reads it, and answers with the text of the final page."""
 
     def __init__(self, url: str) -> None:
         self.url = url
         self.told: list[dict[str, Any]] = []
 
-    def __call__(self, asked: Asked) -> Turn:
+    def __call__(self, asked: ModelRequest) -> Turn:
         """Return the next turn."""
-        self.told = results(asked)
+        self.told = tool_results(asked)
         if not self.told:
             return Turn("I open the form.", [Call("task_start", {"url": self.url}, "open")])
         tab = self.told[0]["result"]["tabId"]
@@ -49,13 +49,13 @@ class Signing:
         return Turn("I look at it.", [call], stall_at=0 if thinks else None)
 
 
-def show(visitor: Visitor, name: str) -> None:
+def save_screenshot(visitor: Visitor, name: str) -> None:
     """Save a screenshot if CONTINUITY_PICTURES names a folder."""
     if folder := os.environ.get("CONTINUITY_PICTURES"):
         visitor.do(visitor.page.screenshot(path=str(Path(folder) / f"{name}.png"), full_page=True))
 
 
-def begin(visitor: Visitor, principal: Principal) -> str:
+def start_sign_in_task(visitor: Visitor, principal: Principal) -> str:
     task, _ = create_task(principal=principal, message="Sign in and tell me my number.")
     visitor.open(f"/admin/runs/task/{task['taskId']}/change/")
     visitor.sees("[data-chat-live]:not([hidden])")
@@ -81,7 +81,7 @@ def give_back(visitor: Visitor) -> None:
     visitor.sees("[data-status-now=running]")
 
 
-class Stopping:
+class WaitingModel:
     """A model that opens the form, waits for a person in its second turn, and then answers with the
     text of the page.
     """
@@ -90,9 +90,9 @@ class Stopping:
         self.url, self._stop = url, stop
         self.told: list[dict[str, Any]] = []
 
-    def __call__(self, asked: Asked) -> Turn:
+    def __call__(self, asked: ModelRequest) -> Turn:
         """Return the next turn."""
-        self.told = results(asked)
+        self.told = tool_results(asked)
         if not self.told:
             return Turn("", [Call("task_start", {"url": self.url}, "open")])
         if len(self.told) > 1:

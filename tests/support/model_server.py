@@ -20,7 +20,7 @@ WAIT_S = 60.0
 
 
 @dataclass
-class Asked:
+class ModelRequest:
     """One request, and whether the client disconnected before the response was complete."""
 
     path: str
@@ -35,7 +35,7 @@ class Asked:
         return [str((one.get("function") or one)["name"]) for one in self.body.get("tools", [])]
 
 
-Answer = Callable[[Asked], Turn]
+Answer = Callable[[ModelRequest], Turn]
 
 
 class ModelServer:
@@ -51,13 +51,13 @@ class ModelServer:
     def __init__(self) -> None:
         self.script: list[Turn] = []
         self.answer: Answer | None = None
-        self.asked: list[Asked] = []
+        self.asked: list[ModelRequest] = []
         self.go_on = threading.Event()
         self.url = ""
         self._news = threading.Condition()
         self._loop = asyncio.new_event_loop()
 
-    def wait_for(self, number: int) -> Asked:
+    def wait_for(self, number: int) -> ModelRequest:
         """Wait until this number of requests was received, and return the last of them."""
         with self._news:
             assert self._news.wait_for(lambda: len(self.asked) >= number, WAIT_S), "nobody asked"
@@ -71,7 +71,7 @@ class ModelServer:
         writer.close()
 
     async def _reply(
-        self, asked: Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, asked: ModelRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> bool:
         """Send the response; return whether the connection stays open."""
         with self._news:
@@ -106,7 +106,7 @@ class ModelServer:
             asked.answered.set()
         return whole
 
-    def _turn(self, asked: Asked) -> Turn:
+    def _turn(self, asked: ModelRequest) -> Turn:
         if self.answer is not None:
             return self.answer(asked)
         return self.script.pop(0) if self.script else Turn(status=500, body="the script is over")
@@ -177,7 +177,7 @@ def model_server() -> Iterator[ModelServer]:
         thread.join(WAIT_S)
 
 
-async def _read(reader: asyncio.StreamReader) -> Asked | None:
+async def _read(reader: asyncio.StreamReader) -> ModelRequest | None:
     try:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     except asyncio.IncompleteReadError:
@@ -185,10 +185,10 @@ async def _read(reader: asyncio.StreamReader) -> Asked | None:
     first, *lines = head.rstrip().split("\r\n")
     headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
     body = await reader.readexactly(int(headers.get("content-length", "0")))
-    return Asked(first.split(" ")[1], headers, json.loads(body or b"{}"))
+    return ModelRequest(first.split(" ")[1], headers, json.loads(body or b"{}"))
 
 
-async def _left(reader: asyncio.StreamReader, asked: Asked) -> None:
+async def _left(reader: asyncio.StreamReader, asked: ModelRequest) -> None:
     """Record that the client closed the connection during the response."""
     with suppress(ConnectionError):
         while await reader.read(1024):

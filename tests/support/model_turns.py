@@ -151,7 +151,7 @@ def complete(result: str = "Done.", **more: Any) -> Turn:
     return Turn("", [Call("attempt_completion", {"result": result, **more})])
 
 
-def write(path: str, content: str, *, id_: str = "w", dry: bool = False) -> Call:
+def write_call(path: str, content: str, *, id_: str = "w", dry: bool = False) -> Call:
     """Return a call that appends to a file."""
     args = {"path": path, "content": content, "mode": "append", "dryRun": dry}
     return Call("write_to_file", args, id_)

@@ -17,7 +17,7 @@ for (const kind of ["pointerdown", "click", "input", "change", "keydown", "keyup
 </script>"""
 
 
-def show(reader: Reader, server: PageServer, markup: str) -> None:
+def open_markup(reader: Reader, server: PageServer, markup: str) -> None:
     """Open a page with this markup; the page logs its events."""
     url = server.add("/hand", f"{HEAD}<title>Hand</title>{LOG}{markup}")
     assert reader.call("open_page", url=url).ok
@@ -40,14 +40,14 @@ def fill(reader: Reader, locator: dict[str, str], value: str) -> Mapping[str, An
     return dict(result.output)
 
 
-def failed(reader: Reader, tool: str, **args: Any) -> dict[str, Any]:
+def tool_error(reader: Reader, tool: str, **args: Any) -> dict[str, Any]:
     """Call a tool that must fail, and return its error."""
     result = reader.call(tool, **{"timeoutMs": 300, **args})
     assert result.error is not None, result.output
     return dict(result.error)
 
 
-def press(reader: Reader, locator: dict[str, str], **args: Any) -> Mapping[str, Any]:
+def click(reader: Reader, locator: dict[str, str], **args: Any) -> Mapping[str, Any]:
     """Click an element and return the tool's output."""
     result = reader.call("click_element", locator=locator, **args)
     assert result.output is not None, result.error

@@ -1,7 +1,7 @@
 """A local web server with pages that are difficult to read, for tests that drive a real browser.
 
 `PageServer` listens on a free port of 127.0.0.1. A test adds its own pages with `add`. The
-difficult pages are in `PAGES` (markup by path) and `ODD` (responses that are more than markup).
+difficult pages are in `PAGES` (markup by path) and `UNUSUAL_RESPONSES` (responses that are more than markup).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.support.page_texts import PAGES
 
 
 @dataclass(frozen=True)
-class Answer:
+class PageResponse:
     """A response, sent after `delay` seconds, with a pause of `hang` seconds in the middle."""
 
     body: bytes = b""
@@ -31,9 +31,9 @@ class Answer:
     hang: float = 0.0
 
 
-def html(markup: str, **options: Any) -> Answer:
+def html(markup: str, **options: Any) -> PageResponse:
     """Return a response with this markup, in UTF-8."""
-    return Answer(markup.encode(), **options)
+    return PageResponse(markup.encode(), **options)
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
@@ -54,7 +54,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.server.forms.append((self.path, dict(parse_qsl(body, keep_blank_values=True))))
         self.do_GET()
 
-    def _send(self, answer: Answer) -> None:
+    def _send(self, answer: PageResponse) -> None:
         time.sleep(answer.delay)
         if answer.status == 0:
             self.close_connection = True
@@ -79,7 +79,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         """Log nothing."""
 
 
-Page = Answer | Callable[[str], Answer]
+Page = PageResponse | Callable[[str], PageResponse]
 
 
 class PageServer(http.server.ThreadingHTTPServer):
@@ -95,7 +95,7 @@ class PageServer(http.server.ThreadingHTTPServer):
         self.forms: list[tuple[str, dict[str, str]]] = []
         self.closing = threading.Event()
         self.pages: dict[str, Page] = {path: html(text) for path, text in PAGES.items()}
-        self.pages.update(ODD)
+        self.pages.update(UNUSUAL_RESPONSES)
 
     def url(self, path: str) -> str:
         """Return the URL of a path."""
@@ -125,8 +125,8 @@ def serve_pages(host: str = "127.0.0.1") -> Iterator[PageServer]:
         thread.join(5)
 
 
-def _redirect(to: str, status: int = 302) -> Answer:
-    return Answer(status=status, headers={"Location": to})
+def _redirect(to: str, status: int = 302) -> PageResponse:
+    return PageResponse(status=status, headers={"Location": to})
 
 
 _PIXEL = bytes.fromhex(
@@ -137,30 +137,34 @@ _PIXEL = bytes.fromhex(
 _NOTHING = "default-src 'none'; sandbox"
 _ATTACHED = {"Content-Disposition": "attachment; filename=report.zip"}
 
-ODD: dict[str, Page] = {
+UNUSUAL_RESPONSES: dict[str, Page] = {
     "/missing": html("<title>Gone</title><h1>Gone</h1><p>There is nothing here.", status=404),
     "/broken": html("<title>Oops</title><h1>Server error</h1>", status=500),
-    "/empty-404": Answer(status=404),
-    "/no-content": Answer(status=204),
-    "/hang-up": Answer(status=0),
+    "/empty-404": PageResponse(status=404),
+    "/no-content": PageResponse(status=204),
+    "/hang-up": PageResponse(status=0),
     "/redirect": _redirect("/plain"),
     "/redirect-loop": _redirect("/redirect-loop"),
     "/slow": html("<title>Slow</title><p>Late, but here.", delay=1.0),
     "/never": html("<title>Never</title>", delay=3600.0),
     "/half": html("<title>Half</title><p>first</p>" + "<!-- -->" * 400 + "<p>last", hang=3600.0),
-    "/text": Answer("第一行\nsecond line\n".encode(), mime="text/plain; charset=utf-8"),
-    "/data.json": Answer(b'{"name": "x", "items": [1, 2]}', mime="application/json"),
-    "/feed.xml": Answer(b"<?xml version='1.0'?><rss><item>News</item></rss>", mime="text/xml"),
-    "/pixel.png": Answer(_PIXEL, mime="image/png"),
-    "/paper.pdf": Answer(b"%PDF-1.4\n%%EOF\n", mime="application/pdf"),
-    "/report.zip": Answer(b"PK" + b"\0" * 5000, mime="application/zip", headers=_ATTACHED),
+    "/text": PageResponse("第一行\nsecond line\n".encode(), mime="text/plain; charset=utf-8"),
+    "/data.json": PageResponse(b'{"name": "x", "items": [1, 2]}', mime="application/json"),
+    "/feed.xml": PageResponse(
+        b"<?xml version='1.0'?><rss><item>News</item></rss>", mime="text/xml"
+    ),
+    "/pixel.png": PageResponse(_PIXEL, mime="image/png"),
+    "/paper.pdf": PageResponse(b"%PDF-1.4\n%%EOF\n", mime="application/pdf"),
+    "/report.zip": PageResponse(b"PK" + b"\0" * 5000, mime="application/zip", headers=_ATTACHED),
     "/attached.html": html("<p>keep me", headers=_ATTACHED),
-    "/unknown.bin": Answer(bytes(range(256)) * 20, mime="application/octet-stream"),
+    "/unknown.bin": PageResponse(bytes(range(256)) * 20, mime="application/octet-stream"),
     "/strict-csp": html(
         "<title>Strict</title><h1>Strict</h1><p>A page that forbids everything it can.",
         headers={"Content-Security-Policy": f"{_NOTHING}; require-trusted-types-for 'script'"},
     ),
-    "/api/slow.json": Answer(b'{"text": "fetched at last"}', mime="application/json", delay=0.3),
-    "/api/never": Answer(b"{}", mime="application/json", delay=3600.0),
-    "/slow.png": Answer(_PIXEL, mime="image/png", delay=3600.0),
+    "/api/slow.json": PageResponse(
+        b'{"text": "fetched at last"}', mime="application/json", delay=0.3
+    ),
+    "/api/never": PageResponse(b"{}", mime="application/json", delay=3600.0),
+    "/slow.png": PageResponse(_PIXEL, mime="image/png", delay=3600.0),
 }

@@ -9,20 +9,20 @@ from decisions.models import Confirmation
 from runs.models import Run, RunEvent
 
 
-def fresh(run: Run) -> Run:
+def reload_run(run: Run) -> Run:
     return Run.objects.get(id=run.id)
 
 
-def asked(run: Run) -> int:
-    number: int = (fresh(run).waiting_for or {})["decisionId"]
+def decision_id(run: Run) -> int:
+    number: int = (reload_run(run).waiting_for or {})["decisionId"]
     return number
 
 
-def say(run: Run, said: Callable[..., Confirmation] = confirm) -> None:
-    said(decision_id=asked(run), by="admin:ann", how="admin")
+def answer_confirmation(run: Run, said: Callable[..., Confirmation] = confirm) -> None:
+    said(decision_id=decision_id(run), by="admin:ann", how="admin")
 
 
-def events(run: Run) -> list[str]:
+def event_types(run: Run) -> list[str]:
     return list(
         RunEvent.objects.filter(run_id=run.id).order_by("seq").values_list("type", flat=True)
     )

@@ -46,7 +46,7 @@ class Receiver:
 
 
 @contextlib.contextmanager
-def receiving(*statuses: int) -> Iterator[Receiver]:
+def run_receiver(*statuses: int) -> Iterator[Receiver]:
     """Yield a receiver that listens for the length of the block."""
     receiver = Receiver(*statuses)
 

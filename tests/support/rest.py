@@ -12,7 +12,7 @@ from django.conf import settings
 # A new client loads this machine's certificates (0.05 s) unless it gets a context; the clients of
 # the tests use plain HTTP to this process.
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-SHAPE = {"errorCode", "message", "details", "retryable", "recovery"}
+ERROR_KEYS = {"errorCode", "message", "details", "retryable", "recovery"}
 STEPWISE = {"templateId": "test_stepwise", "inputs": {"do": ["ok"]}}
 # Text that no response may contain: tracebacks, paths and SQL.
 _INSIDES = ("Traceback", 'File "', "/usr/lib", "SELECT ", "INSERT ", "sqlite", "psycopg")
@@ -38,12 +38,12 @@ def refusal(response: httpx.Response, status: int) -> dict[str, Any]:
     Checks that it has the shape of all errors and contains no internal details.
     """
     problem = _problem(response, status)
-    assert set(problem) - {"nextActions"} == SHAPE
+    assert set(problem) - {"nextActions"} == ERROR_KEYS
     assert problem.get("nextActions") != []
     return problem
 
 
-def refusal_in_s2(response: httpx.Response, status: int) -> dict[str, Any]:
+def continuity_refusal(response: httpx.Response, status: int) -> dict[str, Any]:
     """Do the same for an error of the Continuity API."""
     problem = _problem(response, status)
     assert set(problem) == {"code", "detail"}
@@ -66,7 +66,7 @@ def code_of(response: httpx.Response) -> str:
     return str(refusal(response, response.status_code)["errorCode"])
 
 
-def told(response: httpx.Response, status: int = 200) -> dict[str, Any]:
+def json_of(response: httpx.Response, status: int = 200) -> dict[str, Any]:
     """Return the JSON of a successful response."""
     assert response.status_code == status, response.text
     answer: dict[str, Any] = response.json()

@@ -15,7 +15,7 @@ import pytest
 from decisions.identity.principals import DEFAULT_SCOPES, Principal, create_token
 from runs.management.commands.serve import web_config
 from tests.support.rest import NO_TLS, bearer
-from tests.support.rest_server import PATIENCE_S, close_pooled_connections, running
+from tests.support.rest_server import TIMEOUT_S, close_pooled_connections, run_server
 
 MakeClient = Callable[..., httpx.Client]
 
@@ -23,9 +23,9 @@ MakeClient = Callable[..., httpx.Client]
 @pytest.fixture(scope="session")
 def web(django_db_setup: None) -> Iterator[str]:
     """Yield the address of a server that uses this process's database."""
-    with running(web_config()) as address:
+    with run_server(web_config()) as address:
         # The server reads its toolsets at the first MCP request: before a test changes them.
-        httpx.get(f"{address}/mcp", timeout=PATIENCE_S, verify=NO_TLS)
+        httpx.get(f"{address}/mcp", timeout=TIMEOUT_S, verify=NO_TLS)
         yield address
     close_pooled_connections()
 
@@ -33,7 +33,7 @@ def web(django_db_setup: None) -> Iterator[str]:
 @pytest.fixture
 def anonymous(web: str, principal: Principal) -> Iterator[httpx.Client]:
     """Yield a client without a token."""
-    with httpx.Client(base_url=web, timeout=PATIENCE_S, verify=NO_TLS) as client:
+    with httpx.Client(base_url=web, timeout=TIMEOUT_S, verify=NO_TLS) as client:
         yield client
 
 
@@ -57,4 +57,4 @@ def client_with(web: str, principal: Principal) -> Iterator[MakeClient]:
 
 
 def _client(web: str, token: str) -> httpx.Client:
-    return httpx.Client(base_url=web, headers=bearer(token), timeout=PATIENCE_S, verify=NO_TLS)
+    return httpx.Client(base_url=web, headers=bearer(token), timeout=TIMEOUT_S, verify=NO_TLS)

@@ -14,24 +14,24 @@ from decisions.infra import threads
 from runs.installation.home.listen import listen
 from runs.management.commands.serve import WebServer
 
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 
 
 @contextlib.contextmanager
-def running(config: uvicorn.Config) -> Iterator[str]:
+def run_server(config: uvicorn.Config) -> Iterator[str]:
     """Serve on a free port for the length of the block; yield the address."""
     listener = listen(None)
     server = WebServer(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="web")
     thread.start()
-    until = time.monotonic() + PATIENCE_S
+    until = time.monotonic() + TIMEOUT_S
     while not server.started and time.monotonic() < until:
         time.sleep(0.01)
     try:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
         server.should_exit = True
-        thread.join(PATIENCE_S)
+        thread.join(TIMEOUT_S)
         listener.close()
     assert not thread.is_alive()
 
@@ -45,7 +45,7 @@ def close_pooled_connections() -> None:
 
     def close() -> None:
         connections.close_all()
-        together.wait(PATIENCE_S)  # so that every thread of the pool runs `close` once
+        together.wait(TIMEOUT_S)  # so that every thread of the pool runs `close` once
 
     for closing in [pool.submit(close) for _ in range(together.parties)]:
         closing.result()

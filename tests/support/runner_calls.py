@@ -13,16 +13,20 @@ from runners.gateway.connections import close_pool
 from runners.gateway.request import RunnerCallContext, RunnerTarget, Update
 from runners.tools.base import ToolCall, ToolResult
 
-PATIENT_MS = 60_000  # for calls that must end before the timeout
+LONG_TIMEOUT_MS = 60_000  # for calls that must end before the timeout
 
 
 def target_at(endpoint: str | None, **more: Any) -> RunnerTarget:
     """Return a target at an endpoint."""
-    made = RunnerTarget("target_stub", "t_default", "w_default", endpoint, timeout_ms=PATIENT_MS)
+    made = RunnerTarget(
+        "target_stub", "t_default", "w_default", endpoint, timeout_ms=LONG_TIMEOUT_MS
+    )
     return replace(made, **more)
 
 
-def context(on_update: Callable[[Update], None] | None = None, **more: Any) -> RunnerCallContext:
+def call_context(
+    on_update: Callable[[Update], None] | None = None, **more: Any
+) -> RunnerCallContext:
     """Return the context of a call: a run of a local caller, with a distant deadline."""
     made = RunnerCallContext(
         run_id="run_a",
@@ -50,7 +54,7 @@ def call(
             for _ in range(times):
                 result = await call_runner(
                     ToolCall("bash.exec", {"cmd": "printf hello"} if args is None else args),
-                    ctx or context(),
+                    ctx or call_context(),
                     target_at(endpoint, **target),
                 )
             return result
@@ -60,7 +64,7 @@ def call(
     return asyncio.run(calls())
 
 
-def failure(result: ToolResult) -> dict[str, Any]:
+def failure_details(result: ToolResult) -> dict[str, Any]:
     """Return the details of a failed runner call; check that its code is TOOL_EXEC_FAILED."""
     error = dict(result.error or {})
     assert (result.ok, error.get("errorCode")) == (False, "TOOL_EXEC_FAILED"), error

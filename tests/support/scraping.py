@@ -13,24 +13,24 @@ from runs.installation.health import publisher
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
-def forget() -> None:
+def reset_metrics() -> None:
     """Reset the metrics of this process and in Redis."""
     metrics.drain()
     publisher._redis._closed_until = 0.0
     publisher._redis.execute(lambda redis: redis.delete(publisher._key("")))
 
 
-def figure(samples: Samples, name: str, **labels: str) -> float:
+def metric_value(samples: Samples, name: str, **labels: str) -> float:
     """Return the value of one time series, which must exist."""
     return samples[f"continuity_{name}", frozenset(labels.items())]
 
 
-def failed(reason: str) -> ToolResult:
+def failed_call(reason: str) -> ToolResult:
     """Return the result of a failed runner call."""
     return ToolResult(ok=False, error={"message": "m", "details": {"reason": reason}})
 
 
-def call_runner(*results: ToolResult) -> list[ToolResult]:
+def count_runner_calls(*results: ToolResult) -> list[ToolResult]:
     """Count runner calls with these results; return the results that the callers received."""
 
     async def answer(result: ToolResult) -> ToolResult:
@@ -42,7 +42,7 @@ def call_runner(*results: ToolResult) -> list[ToolResult]:
     return asyncio.run(call_all())
 
 
-def turn_of_model(failed: ToolFailed | None = None) -> None:
+def count_model_turn(failed: ToolFailed | None = None) -> None:
     """Count a model turn with 100 input tokens and 20 output tokens, or a failed turn."""
     with suppress(ToolFailed), metrics.model_turn() as took:
         if failed is not None:
@@ -50,6 +50,6 @@ def turn_of_model(failed: ToolFailed | None = None) -> None:
         took(100, 20)
 
 
-def runs(samples: Samples, status: str) -> float:
+def runs_in_status(samples: Samples, status: str) -> float:
     """Return how many runs of the test template the metrics report in a status."""
-    return figure(samples, "runs", template="test_stepwise", status=status)
+    return metric_value(samples, "runs", template="test_stepwise", status=status)

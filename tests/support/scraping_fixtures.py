@@ -8,13 +8,13 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.support.scraping import Samples, forget
+from tests.support.scraping import Samples, reset_metrics
 
 
 @pytest.fixture
 def scrape(anonymous: httpx.Client) -> Callable[[], Samples]:
     """Return a function that scrapes the metrics as Prometheus does; reset the metrics first."""
-    forget()
+    reset_metrics()
 
     def ask() -> Samples:
         answer = anonymous.get("/metrics")

@@ -12,11 +12,11 @@ from websockets.sync.client import ClientConnection, connect
 
 from tests.support.rest import bearer
 
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 Frame = dict[str, Any]
 
 
-class Page:
+class TaskSocket:
     """An open WebSocket connection."""
 
     def __init__(self, line: ClientConnection) -> None:
@@ -28,7 +28,7 @@ class Page:
 
     def get(self) -> Frame:
         """Return the next frame."""
-        frame: Frame = json.loads(self.line.recv(PATIENCE_S))
+        frame: Frame = json.loads(self.line.recv(TIMEOUT_S))
         return frame
 
     def until(self, is_it: Callable[[Frame], object]) -> list[Frame]:
@@ -62,14 +62,14 @@ class Page:
 
 
 @contextmanager
-def page(
+def open_task_socket(
     web: str, task_id: str, *, token: str | None = None, query: str = "", **options: Any
-) -> Iterator[Page]:
+) -> Iterator[TaskSocket]:
     """Open a task's WebSocket."""
     address = web.replace("http", "ws", 1) + f"/ws/tasks/{task_id}{query}"
     headers = bearer(token) if token else {}
-    with connect(address, additional_headers=headers, open_timeout=PATIENCE_S, **options) as line:
-        yield Page(line)
+    with connect(address, additional_headers=headers, open_timeout=TIMEOUT_S, **options) as line:
+        yield TaskSocket(line)
 
 
 def is_event(type_: str) -> Callable[[Frame], bool]:

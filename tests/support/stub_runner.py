@@ -16,7 +16,7 @@ STALL_S = 60.0  # longer than any deadline in tests; no test waits this long
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RunnerRequest:
     """One received request."""
 
     line: str
@@ -30,7 +30,7 @@ class Asked:
 
 
 @dataclass(slots=True)
-class Line:
+class RunnerConnection:
     """A connection to a caller, on which a test writes the response byte by byte.
 
     Attributes:
@@ -39,7 +39,7 @@ class Line:
 
     sock: socket.socket
     over: threading.Event
-    asked: Asked | None = None
+    asked: RunnerRequest | None = None
 
     def send(self, data: bytes) -> None:
         """Send bytes unchanged."""
@@ -80,17 +80,17 @@ class Line:
         self.sock.shutdown(socket.SHUT_RDWR)
 
 
-Answering = Callable[[Line], None]
+Respond = Callable[[RunnerConnection], None]
 
 
 @dataclass(slots=True)
 class StubRunner:
     """The received requests, and the function that answers them."""
 
-    do: Answering
+    do: Respond
     tls: ssl.SSLContext | None = None
     url: str = ""
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[RunnerRequest] = field(default_factory=list)
     connections: int = 0
     open: list[socket.socket] = field(default_factory=list)
     over: threading.Event = field(default_factory=threading.Event)
@@ -102,7 +102,7 @@ class StubRunner:
             self._opened(sock) as opened,
             opened.makefile("rb") as reader,
         ):
-            line = Line(opened, self.over)
+            line = RunnerConnection(opened, self.over)
             self.open.append(opened)
             while (asked := _read(reader)) is not None:
                 self.asked.append(asked)
@@ -120,7 +120,7 @@ class StubRunner:
 
 
 @contextlib.contextmanager
-def stub_runner(do: Answering, tls: ssl.SSLContext | None = None) -> Iterator[StubRunner]:
+def stub_runner(do: Respond, tls: ssl.SSLContext | None = None) -> Iterator[StubRunner]:
     """Yield a stub runner for the length of the block; `do` answers each request."""
     stub = StubRunner(do, tls)
     threads: list[threading.Thread] = []
@@ -152,13 +152,13 @@ def stub_runner(do: Answering, tls: ssl.SSLContext | None = None) -> Iterator[St
         thread.join(10)
 
 
-def saying(body: Any, status: int = 200, **headers: str) -> Answering:
+def responding_with(body: Any, status: int = 200, **headers: str) -> Respond:
     """Return a function that answers with this value as JSON, or with these bytes."""
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
     return lambda line: line.answer(raw, status, **headers)
 
 
-def _read(reader: Any) -> Asked | None:
+def _read(reader: Any) -> RunnerRequest | None:
     first = reader.readline()
     if not first:
         return None
@@ -167,4 +167,4 @@ def _read(reader: Any) -> Asked | None:
         name, _, value = line.decode().partition(":")
         headers[name.lower()] = value.strip()
     body = reader.read(int(headers.get("content-length", "0")))
-    return Asked(first.decode().strip(), headers, body)
+    return RunnerRequest(first.decode().strip(), headers, body)

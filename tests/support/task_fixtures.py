@@ -14,8 +14,8 @@ from runs.conversations import services
 from runs.conversations.services import add_message, create_task
 from tests.talking import Talk
 
-Make = Callable[..., str]
-Say = Callable[..., dict[str, Any]]
+MakeTask = Callable[..., str]
+SendMessage = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def talk_template(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def make_task(principal: Principal, talk_template: None) -> Make:
+def make_task(principal: Principal, talk_template: None) -> MakeTask:
     """Create a task and return its id: `make_task("say hello")`."""
 
     def make(message: str | None = None, **options: Any) -> str:
@@ -36,7 +36,7 @@ def make_task(principal: Principal, talk_template: None) -> Make:
 
 
 @pytest.fixture
-def send_message(principal: Principal, talk_template: None) -> Say:
+def send_message(principal: Principal, talk_template: None) -> SendMessage:
     """Send a message to a task: `send_message(task_id, "fail", on_busy="refuse")`."""
 
     def add(task_id: str, content: str, **options: Any) -> dict[str, Any]:

@@ -57,13 +57,15 @@ class TaskPage:
         return self.read.saved[-1]
 
 
-def start(reader: Reader, server: PageServer, markup: str, path: str = "/task") -> TaskPage:
+def start_on_markup(
+    reader: Reader, server: PageServer, markup: str, path: str = "/task"
+) -> TaskPage:
     """Start a task on a page with this markup; the page logs its events."""
     url = server.add(path, f"{HEAD}<title>Task</title>{LOG}{markup}")
-    return started(reader, url)
+    return start_on_url(reader, url)
 
 
-def started(reader: Reader, url: str, **params: Any) -> TaskPage:
+def start_on_url(reader: Reader, url: str, **params: Any) -> TaskPage:
     """Start a task on a URL."""
     result = reader.call("task_start", url=url, **params)
     assert result.output is not None, result.error

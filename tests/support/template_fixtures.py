@@ -14,7 +14,7 @@ from runs.models import Run
 from runs.submission.services import submit_run
 from runs.worker.worker import WorkerProcess
 from tests.support.pages import serve_pages
-from tests.support.template_sites import CarryOut, Site
+from tests.support.template_sites import RunTemplate, Site
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def submit_template(principal: Principal) -> Callable[..., str]:
 @pytest.fixture
 def run_template(
     submit_template: Callable[..., str], worker: WorkerProcess, close_browser: None
-) -> CarryOut:
+) -> RunTemplate:
     """Submit a run of a template, execute it, and return it; it must have ended."""
 
     def make(template_id: str, **inputs: Any) -> Run:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from urllib.parse import parse_qs
 
 from runs.models import Run
-from tests.support.pages import Answer, Page, PageServer, html
+from tests.support.pages import Page, PageResponse, PageServer, html
 
-CarryOut = Callable[..., Run]
+RunTemplate = Callable[..., Run]
 HEAD = "<!doctype html><html><head><meta charset=utf-8>"
 
 
-def numbered(query: str, name: str, default: int = 1) -> int:
+def query_number(query: str, name: str, default: int = 1) -> int:
     """Return a number from a query string."""
     return int(parse_qs(query).get(name, [str(default)])[0])
 
@@ -25,8 +25,8 @@ def listing(last: int, *, repeats: bool = False, fails_at: int = 0) -> Page:
     responds.
     """
 
-    def page(query: str) -> Answer:
-        number = numbered(query, "p")
+    def page(query: str) -> PageResponse:
+        number = query_number(query, "p")
         if number == fails_at:
             return html("<title>late</title>", delay=3600.0)
         shown = min(number, last)
@@ -69,14 +69,14 @@ setTimeout(() => {{
 </script>"""
 
 
-def found(query: str) -> Answer:
+def search_results(query: str) -> PageResponse:
     """Return a search result page with two articles about the search term."""
     words = parse_qs(query).get("q", [""])[0]
     text = (
         f'[{{"title": "All about {words}", "url": "/article"}},'
         f' {{"title": "{words} for beginners", "url": "/article?n=2"}}]'
     )
-    return Answer(text.encode(), mime="application/json", delay=0.2)
+    return PageResponse(text.encode(), mime="application/json", delay=0.2)
 
 
 FORM = f"""{HEAD}<title>Contact</title><h1>Write to us</h1><form id=f action=/sent method=post>
@@ -121,7 +121,7 @@ class Site:
             "/late": listing(5, fails_at=3),
             "/feed": SCRIPTED_LIST,
             "/search": SEARCH,
-            "/api/find": found,
+            "/api/find": search_results,
             "/article": f"{HEAD}<title>Article</title><h1>The article</h1><p>Read me to the end.",
             "/contact": FORM,
             "/refusing": REFUSING,
@@ -138,11 +138,11 @@ class Site:
         return self.server.url(path)
 
 
-def words(query: str) -> dict[str, str]:
+def by_text(query: str) -> dict[str, str]:
     """Return a locator by text."""
     return {"mode": "semantic", "query": query}
 
 
-def css(selector: str) -> dict[str, str]:
+def by_selector(selector: str) -> dict[str, str]:
     """Return a locator by selector."""
     return {"mode": "selector", "selector": selector}

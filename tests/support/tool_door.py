@@ -12,13 +12,13 @@ from decisions.identity.principals import authenticate
 from tests.contract.bad_inputs import encode
 from tests.contract.mcp_host import PrincipalTransport, StdioHost
 from tests.support.rest import NO_TLS, bearer
-from tests.support.rest_server import PATIENCE_S
+from tests.support.rest_server import TIMEOUT_S
 
-DOORS = ("rest", "mcp")
-Told = tuple[str, dict[str, Any]]  # (error code or OK, output or error object)
+APIS = ("rest", "mcp")
+CallAnswer = tuple[str, dict[str, Any]]  # (error code or OK, output or error object)
 
 
-class ToolDoor:
+class ToolClient:
     """A client of one principal that calls workspace tools over REST or over MCP."""
 
     def __init__(self, web: str, token: str, *, over: str) -> None:
@@ -26,15 +26,15 @@ class ToolDoor:
         # A separate MCP server, which offers the toolsets of this test's settings.
         self._host = StdioHost(PrincipalTransport(authenticate(token))) if over == "mcp" else None
         self.client = httpx.Client(
-            base_url=web, headers=bearer(token), timeout=PATIENCE_S, verify=NO_TLS
+            base_url=web, headers=bearer(token), timeout=TIMEOUT_S, verify=NO_TLS
         )
 
-    def call(self, tool: str, args: Mapping[str, Any] | bytes) -> Told:
+    def call(self, tool: str, args: Mapping[str, Any] | bytes) -> CallAnswer:
         """Call a tool; the arguments may be raw JSON."""
         raw = args if isinstance(args, bytes) else encode(args)
         return self._over_rest(tool, raw) if self._host is None else self._over_mcp(tool, raw)
 
-    def _over_rest(self, tool: str, raw: bytes) -> Told:
+    def _over_rest(self, tool: str, raw: bytes) -> CallAnswer:
         response = self.client.post(
             f"/api/v1/tools/{tool}/call",
             content=b'{"args":' + raw + b"}",
@@ -44,7 +44,7 @@ class ToolDoor:
         assert response.is_success == ("output" in body or response.status_code == 202), body
         return ("OK", body["output"]) if "output" in body else _told(body)
 
-    def _over_mcp(self, tool: str, raw: bytes) -> Told:
+    def _over_mcp(self, tool: str, raw: bytes) -> CallAnswer:
         assert self._host is not None
         answer = self._host.call(tool, raw)
         if "error" in answer:
@@ -62,7 +62,7 @@ class ToolDoor:
         self.client.close()
 
 
-def _told(body: dict[str, Any]) -> Told:
+def _told(body: dict[str, Any]) -> CallAnswer:
     """Return code and error object; check that the error has exactly the shape of S4."""
     assert set(body) == {"error"}, body
     error = body["error"]

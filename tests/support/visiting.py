@@ -15,7 +15,7 @@ from runners.browser.pool.chromium import find_chromium, launch_args, wants_sand
 from runners.browser.pool.fallback_font import write_fontconfig
 from runners.invocation.event_loop import LoopThread
 
-PATIENCE_MS = 60_000
+TIMEOUT_MS = 60_000
 
 
 class Visitor:
@@ -24,7 +24,7 @@ class Visitor:
     def __init__(self, loop: LoopThread, page: Page, address: str) -> None:
         self._loop, self.page, self.address = loop, page, address
         self.complaints: list[str] = []
-        page.set_default_timeout(PATIENCE_MS)
+        page.set_default_timeout(TIMEOUT_MS)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         page.on("dialog", lambda dialog: dialog.accept())
 
@@ -61,7 +61,7 @@ class Visitor:
 
 
 @contextmanager
-def visiting(loop: LoopThread, address: str) -> Iterator[Visitor]:
+def open_visitor(loop: LoopThread, address: str) -> Iterator[Visitor]:
     """Yield a user with a separate browser; check at the end that no page reported an error."""
 
     async def launch() -> tuple[Any, Browser, Visitor]:

@@ -16,6 +16,6 @@ def eventually(is_so: Callable[[], object], within_s: float = 30.0) -> bool:
     return True
 
 
-def until(is_so: Callable[[], object], within_s: float = 60.0) -> None:
+def wait_until(is_so: Callable[[], object], within_s: float = 60.0) -> None:
     """Wait until the condition is true; fail if it does not become true in time."""
     assert eventually(is_so, within_s), "it never came true"

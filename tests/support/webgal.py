@@ -9,7 +9,7 @@ from typing import Any
 
 from runners.workspace.workspace import ProjectWorkspace
 from tests.support.webgal_media import GAME
-from tests.support.writing import call, workspace_at
+from tests.support.writing import call_tool, workspace_at
 
 
 def sample_game(folder: Path, **policy: Any) -> ProjectWorkspace:
@@ -32,10 +32,12 @@ def game_with(folder: Path, files: Iterable[str] = (), **policy: Any) -> Project
 
 def diagnostics(game: ProjectWorkspace, content: str) -> list[dict[str, Any]]:
     """Return the diagnostics of validate_script for a script."""
-    return list(call(game, "validate_script", {"content": content})["diagnostics"])
+    return list(call_tool(game, "validate_script", {"content": content})["diagnostics"])
 
 
-def found(game: ProjectWorkspace, content: str, kind: str) -> list[tuple[int, str, str]]:
+def diagnostics_of_kind(
+    game: ProjectWorkspace, content: str, kind: str
+) -> list[tuple[int, str, str]]:
     """Return (line, message, fixHint) of the diagnostics of one kind."""
     return [
         (one["line"], one["message"], one["fixHint"])

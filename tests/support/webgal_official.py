@@ -44,11 +44,11 @@ for await (const line of readline.createInterface({input: process.stdin})) {
 """
 
 
-class NotToBeHad(Exception):
+class ParserUnavailable(Exception):
     """The official parser cannot run on this machine; the message contains the reason."""
 
 
-def official(scenes: Sequence[str]) -> list[list[tuple[int, Compared]]]:
+def parse_officially(scenes: Sequence[str]) -> list[list[tuple[int, Compared]]]:
     """Return the statements of each scene as the official parser reads them, with their positions.
 
     Positions start at 1; they are line numbers if the parser dropped no line.
@@ -74,7 +74,7 @@ def is_placeholder(one: Compared) -> bool:
     return one[0] == "comment" and str(one[1]).startswith(PLACEHOLDER)
 
 
-def as_compared(statements: Sequence[Statement]) -> list[Compared]:
+def comparable(statements: Sequence[Statement]) -> list[Compared]:
     """Return our statements in the shape of the official ones."""
     return [
         [
@@ -98,7 +98,7 @@ def _program() -> Path:
     """Fetch the parser into a folder of this process and return the program that runs it."""
     for binary in ("node", "npm"):
         if shutil.which(binary) is None:
-            raise NotToBeHad(f"{binary} is not installed")
+            raise ParserUnavailable(f"{binary} is not installed")
     place = Path(tempfile.mkdtemp(prefix="webgal-parser-"))
     atexit.register(shutil.rmtree, place, ignore_errors=True)
     ran = subprocess.run(
@@ -118,7 +118,7 @@ def _program() -> Path:
         check=False,
     )
     if ran.returncode != 0:
-        raise NotToBeHad(f"npm cannot fetch webgal-parser: {ran.stderr.strip()[-200:]}")
+        raise ParserUnavailable(f"npm cannot fetch webgal-parser: {ran.stderr.strip()[-200:]}")
     with tarfile.open(place / f"webgal-parser-{VERSION}.tgz") as packed:
         built = packed.extractfile("package/build/es/index.js")
         assert built is not None
@@ -135,7 +135,7 @@ def corpus() -> dict[str, str]:
 def main() -> None:
     """Generate the expected statements of the corpus again."""
     scenes = corpus()
-    answers = dict(zip(scenes, official(list(scenes.values())), strict=True))
+    answers = dict(zip(scenes, parse_officially(list(scenes.values())), strict=True))
     lines = [
         f"{json.dumps(name)}: [\n"
         + ",\n".join(json.dumps(one, ensure_ascii=False) for _, one in statements)

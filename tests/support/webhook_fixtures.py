@@ -9,19 +9,19 @@ import pytest
 
 from decisions.identity.principals import Principal
 from runs.webhooks import services
-from tests.support.receiver import Receiver, receiving
+from tests.support.receiver import Receiver, run_receiver
 
-Make = Callable[..., dict[str, Any]]
+MakeWebhook = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    with receiving() as made:
+    with run_receiver() as made:
         yield made
 
 
 @pytest.fixture
-def make_webhook(principal: Principal, receiver: Receiver) -> Make:
+def make_webhook(principal: Principal, receiver: Receiver) -> MakeWebhook:
     """Create a webhook with the receiver's URL: `make_webhook(every_run=False)`."""
 
     def make(**more: Any) -> dict[str, Any]:

@@ -39,7 +39,7 @@ def deliver(seconds: float = 0.5) -> None:
         deliverer.POLL_S = before
 
 
-def canceled(submit: Submit, principal: Principal, **options: Any) -> str:
+def submit_canceled(submit: Submit, principal: Principal, **options: Any) -> str:
     """Submit a run, cancel it, and return its id."""
     run_id = submit(options=options)
     cancel_run(principal=principal, run_id=run_id)
@@ -55,7 +55,7 @@ def is_signed(received: Received, secret: str) -> bool:
     return received.headers["webhook-signature"] == f"v1,{wanted}"
 
 
-def actions() -> list[str]:
+def audit_actions() -> list[str]:
     rows = AuditEntry.objects.filter(action__startswith="webhook").order_by("id")
     assert all(is_genuine(row) for row in rows)
     return [row.action for row in rows]

@@ -14,7 +14,7 @@ import pytest
 
 from decisions.identity.principals import DEFAULT_SCOPES, Principal, create_token
 from runners.targets.targets import TargetFields, create_target_row
-from tests.support.tool_door import DOORS, ToolDoor
+from tests.support.tool_door import APIS, ToolClient
 
 
 @pytest.fixture
@@ -43,10 +43,10 @@ def developer(settings: Any) -> None:
     settings.WORKSPACE_POLICY = replace(settings.WORKSPACE_POLICY, developer=True)
 
 
-@pytest.fixture(params=DOORS)
-def tool_client(request: pytest.FixtureRequest, web: str, project: Path) -> Iterator[ToolDoor]:
+@pytest.fixture(params=APIS)
+def tool_client(request: pytest.FixtureRequest, web: str, project: Path) -> Iterator[ToolClient]:
     """Yield a client of trust level local with every default scope, over REST and over MCP."""
     token = create_token(name="door", trust="local", scopes=DEFAULT_SCOPES)
-    made = ToolDoor(web, token, over=request.param)
+    made = ToolClient(web, token, over=request.param)
     yield made
     made.close()

@@ -14,7 +14,7 @@ from runners.tools.registry import get_tool
 from runners.workspace.workspace import ProjectWorkspace, WorkspacePolicy
 
 SCENE = "game/scene/start.txt"
-FIRST = "".join(f"雪乃: 第 {number} 句;\n" for number in range(1, 31))
+SCENE_TEXT = "".join(f"雪乃: 第 {number} 句;\n" for number in range(1, 31))
 
 
 def workspace_at(folder: Path, *, principal: str = "local", **policy: Any) -> ProjectWorkspace:
@@ -24,7 +24,7 @@ def workspace_at(folder: Path, *, principal: str = "local", **policy: Any) -> Pr
     return ProjectWorkspace("target_1", folder / "root", folder / "state", allowed, principal)
 
 
-def call(
+def call_tool(
     workspace: ProjectWorkspace | None, name: str, args: Mapping[str, Any]
 ) -> Mapping[str, Any]:
     """Call a workspace tool; its exceptions propagate."""

@@ -18,8 +18,8 @@ from runners.network.allowlist import parse_allowed_networks
 from runners.network.egress import EgressDenied, EgressPolicy, is_allowed_for_remote
 from runs.installation.health.checks import check_egress
 from runs.webhooks.transport import WebhookResponse, may_reach, post
-from tests.support.forbidden import forbidden_place
-from tests.support.receiver import receiving
+from tests.support.forbidden import serve_forbidden
+from tests.support.receiver import run_receiver
 
 ADDRESS = ipaddress.ip_address
 LIST = "10.20.0.0/16, 192.168.1.5:8443,fd00:1::/64,[fd00:2::5]:8443"
@@ -156,7 +156,7 @@ def test_a_webhook_of_a_remote_caller_reaches_only_allowed_addresses(
     def send(url: str) -> WebhookResponse:
         return asyncio.run(post(url, trust="remote", headers={}, body=b"{}"))
 
-    with receiving() as receiver, forbidden_place() as forbidden:
+    with run_receiver() as receiver, serve_forbidden() as forbidden:
         assert send(receiver.url).status_code is None
         port = receiver.url.split(":")[2].split("/")[0]
         monkeypatch.setenv("CONTINUITY_EGRESS_ALLOW", f"127.0.0.1:{port}")

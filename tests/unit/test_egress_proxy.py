@@ -20,7 +20,7 @@ from runners.network import proxy as network_proxy
 from runners.network.allowlist import Address
 from runners.network.egress import EgressPolicy
 from runners.network.proxy import EgressProxy
-from tests.support.forbidden import PUBLIC, egress_open_to
+from tests.support.forbidden import PUBLIC, egress_policy_allowing
 
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Play = Callable[[EgressProxy, int], Awaitable[Any]]
@@ -49,7 +49,7 @@ def play(test: Play, *, far: Callable[..., Any] = echo, rule: EgressPolicy | Non
 
         server = await asyncio.start_server(visited, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
-        proxy = await EgressProxy.open(rule or egress_open_to(port))
+        proxy = await EgressProxy.open(rule or egress_policy_allowing(port))
         try:
             async with asyncio.timeout(30):
                 return await test(proxy, port)
@@ -155,7 +155,7 @@ def test_a_port_without_a_listener_is_refused() -> None:
     async def test(proxy: EgressProxy, _: int) -> int:
         return (await ask(proxy, PUBLIC, port))[0]
 
-    assert play(test, rule=egress_open_to(port)) == REFUSED
+    assert play(test, rule=egress_policy_allowing(port)) == REFUSED
 
 
 def test_the_proxy_connects_to_the_checked_address_despite_dns_rebinding() -> None:

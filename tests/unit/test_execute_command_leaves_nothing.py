@@ -19,7 +19,7 @@ import pytest
 from runners.invocation.invoke import invoke
 from runners.tools.base import ToolCall
 from tests.support.project import Project
-from tests.support.waiting import until
+from tests.support.waiting import wait_until
 
 pytest_plugins = ["tests.support.project_fixtures"]
 
@@ -104,7 +104,7 @@ async def _cancelled(game: Project, nap: str) -> None:
     calling = asyncio.create_task(
         invoke(ToolCall("execute_command", {"scriptName": "dev"}), game.context())
     )
-    await asyncio.to_thread(until, lambda: len(sleepers(nap)) == 2)
+    await asyncio.to_thread(wait_until, lambda: len(sleepers(nap)) == 2)
     calling.cancel()
     with pytest.raises(asyncio.CancelledError):
         await calling
@@ -128,7 +128,7 @@ async def _cancelled_over_and_over(game: Project, nap: str) -> None:
         calling.cancel()
         with pytest.raises(asyncio.CancelledError):
             await calling
-    await asyncio.to_thread(until, lambda: not sleepers(nap))
+    await asyncio.to_thread(wait_until, lambda: not sleepers(nap))
 
 
 def test_no_process_is_left_after_a_cancel_at_any_moment(game: Project, nap: str) -> None:
@@ -140,11 +140,11 @@ def test_no_process_is_left_when_the_worker_is_killed(game: Project, nap: str) -
     game.scripts(dev=f"(setsid {nap} &) ; trap '' TERM; {nap}")
     worker = subprocess.Popen([sys.executable, "-c", WORKER, str(game.root)])
     try:
-        until(lambda: len(sleepers(nap)) == 2)
+        wait_until(lambda: len(sleepers(nap)) == 2)
     finally:
         worker.send_signal(signal.SIGKILL)
         worker.wait()
-    until(lambda: not sleepers(nap))
+    wait_until(lambda: not sleepers(nap))
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from runners.gateway.client import call_runner
 from runners.gateway.connections import close_pool, pool
 from runners.gateway.request import Update
 from runners.tools.base import ToolCall
-from tests.support.runner_calls import call, context, failure, target_at
-from tests.support.stub_runner import Line, saying, stub_runner
+from tests.support.runner_calls import call, call_context, failure_details, target_at
+from tests.support.stub_runner import RunnerConnection, responding_with, stub_runner
 
 pytest_plugins = ["tests.support.runner_fixtures"]
 pytestmark = pytest.mark.usefixtures("open_loopback")
@@ -25,7 +25,7 @@ CALL = ToolCall("bash.exec", {"cmd": "true"})
 
 
 def test_the_request_matches_the_protocol_exactly() -> None:
-    with stub_runner(saying(OK)) as runner:
+    with stub_runner(responding_with(OK)) as runner:
         call(runner.url)
     asked = runner.asked[0]
     assert asked.line == "POST /execute HTTP/1.1"
@@ -47,7 +47,7 @@ def test_the_request_matches_the_protocol_exactly() -> None:
 
 
 def test_the_headers_request_uncompressed_json() -> None:
-    with stub_runner(saying(OK)) as runner:
+    with stub_runner(responding_with(OK)) as runner:
         call(runner.url)
     headers = runner.asked[0].headers
     assert headers["content-type"] == "application/json"
@@ -58,37 +58,37 @@ def test_the_headers_request_uncompressed_json() -> None:
 
 def test_the_token_and_the_trace_are_sent_in_headers() -> None:
     trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-    with stub_runner(saying(OK)) as runner:
-        call(runner.url, auth_token="s3cret", ctx=context(traceparent=trace))
+    with stub_runner(responding_with(OK)) as runner:
+        call(runner.url, auth_token="s3cret", ctx=call_context(traceparent=trace))
     headers = runner.asked[0].headers
     assert (headers["authorization"], headers["traceparent"]) == ("Bearer s3cret", trace)
 
 
 def test_arguments_are_sent_unchanged_even_huge_numbers() -> None:
-    with stub_runner(saying(OK)) as runner:
+    with stub_runner(responding_with(OK)) as runner:
         call(runner.url, args={"n": 2**70, "text": "日本"})
     assert runner.asked[0].json["call"]["args"] == {"n": 2**70, "text": "日本"}
 
 
 @pytest.mark.parametrize("answer", [OK, {"result": OK}, {"updates": [], "result": OK}])
 def test_both_response_forms_are_accepted(answer: dict[str, Any]) -> None:
-    with stub_runner(saying(answer)) as runner:
+    with stub_runner(responding_with(answer)) as runner:
         result = call(runner.url)
     assert (result.ok, result.output, result.error) == (True, "hello", None)
 
 
 @pytest.mark.parametrize("output", [None, "", 0, [], {"exitCode": 0}, [1, {"a": None}]])
 def test_an_output_may_be_any_value(output: Any) -> None:
-    with stub_runner(saying({"ok": True, "output": output})) as runner:
+    with stub_runner(responding_with({"ok": True, "output": output})) as runner:
         result = call(runner.url)
     assert (result.ok, result.output) == (True, output)
 
 
 def test_a_failure_of_the_tool_keeps_the_runners_own_code() -> None:
     said = {"code": "EXIT_1", "message": "it ended with 1", "details": {"exitCode": 1}}
-    with stub_runner(saying({"ok": False, "error": said})) as runner:
+    with stub_runner(responding_with({"ok": False, "error": said})) as runner:
         result = call(runner.url)
-    assert failure(result) == {
+    assert failure_details(result) == {
         "reason": "runner",
         "runnerCode": "EXIT_1",
         "runnerDetails": {"exitCode": 1},
@@ -99,7 +99,7 @@ def test_a_failure_of_the_tool_keeps_the_runners_own_code() -> None:
 @pytest.mark.parametrize("said", [True, False, None])
 def test_the_runner_decides_whether_a_failure_is_retryable(said: bool | None) -> None:
     error = {"code": "BUSY", "message": "later", "retryable": said}
-    with stub_runner(saying({"result": {"ok": False, "error": error}})) as runner:
+    with stub_runner(responding_with({"result": {"ok": False, "error": error}})) as runner:
         result = call(runner.url)
     assert (result.error or {})["retryable"] is bool(said)
 
@@ -128,9 +128,9 @@ def test_the_runner_decides_whether_a_failure_is_retryable(said: bool | None) ->
     ],
 )
 def test_a_response_of_any_other_form_is_a_shape_failure(answer: Any) -> None:
-    with stub_runner(saying(answer)) as runner:
+    with stub_runner(responding_with(answer)) as runner:
         result = call(runner.url)
-    assert failure(result) == {"reason": "shape", "effect": "unknown"}
+    assert failure_details(result) == {"reason": "shape", "effect": "unknown"}
     assert (result.error or {})["retryable"] is False
 
 
@@ -138,15 +138,15 @@ def test_updates_are_reported_in_order_even_after_the_result() -> None:
     told: list[Update] = []
     at = "2026-02-14T12:00:00.000Z"
     answer = {"result": OK, "updates": [{"delta": "1", "at": at}, "2", {"delta": "3"}]}
-    with stub_runner(saying(answer)) as runner:
-        assert call(runner.url, ctx=context(told.append)).ok
+    with stub_runner(responding_with(answer)) as runner:
+        assert call(runner.url, ctx=call_context(told.append)).ok
     assert told == [Update("1", at), Update("2", None), Update("3", None)]
 
 
 def test_updates_are_reported_while_the_call_is_running() -> None:
     heard, told = threading.Semaphore(0), []
 
-    def watched(line: Line) -> None:
+    def watched(line: RunnerConnection) -> None:
         line.head(transfer_encoding="chunked")
         line.chunk(b'{"updates":[{"delta":"step-1","at":null},')
         assert heard.acquire(timeout=60)  # wait until the update is received
@@ -159,34 +159,34 @@ def test_updates_are_reported_while_the_call_is_running() -> None:
         heard.release()
 
     with stub_runner(watched) as runner:
-        result = call(runner.url, ctx=context(hear))
+        result = call(runner.url, ctx=call_context(hear))
     assert (result.output, told) == ("done", ["step-1", "step-2"])
 
 
 def test_a_response_with_duplicate_updates_keys_is_a_shape_failure() -> None:
     raw = b'{"updates":["a","b"],"result":{"ok":true,"output":1},"updates":["a"]}'
-    with stub_runner(saying(raw)) as runner:
-        assert failure(call(runner.url))["reason"] == "shape"
+    with stub_runner(responding_with(raw)) as runner:
+        assert failure_details(call(runner.url))["reason"] == "shape"
 
 
 def test_calls_reuse_one_connection() -> None:
-    with stub_runner(saying(OK)) as runner:
+    with stub_runner(responding_with(OK)) as runner:
         assert call(runner.url, times=20).ok
     assert (len(runner.asked), runner.connections) == (20, 1)
 
 
 def test_a_connection_that_the_runner_closed_is_not_reused() -> None:
-    def once(line: Line) -> None:
+    def once(line: RunnerConnection) -> None:
         line.answer(b'{"ok":true,"output":1}')
         line.end()
 
     async def twice(url: str) -> list[bool]:
-        first = await call_runner(CALL, context(), target_at(url))
+        first = await call_runner(CALL, call_context(), target_at(url))
         while (kept := pool().connections) and not kept[
             0
         ].has_expired():  # its close has not arrived yet
             await asyncio.sleep(0.01)
-        second = await call_runner(CALL, context(), target_at(url))
+        second = await call_runner(CALL, call_context(), target_at(url))
         await close_pool()
         return [first.ok, second.ok]
 
@@ -196,13 +196,14 @@ def test_a_connection_that_the_runner_closed_is_not_reused() -> None:
 
 
 def test_concurrent_calls_each_get_their_own_response() -> None:
-    def echo(line: Line) -> None:
+    def echo(line: RunnerConnection) -> None:
         assert line.asked is not None
         line.answer(orjson.dumps({"ok": True, "output": line.asked.json["call"]["args"]}))
 
     async def many(url: str) -> list[Any]:
         calls = [
-            call_runner(ToolCall("echo", {"n": n}), context(), target_at(url)) for n in range(40)
+            call_runner(ToolCall("echo", {"n": n}), call_context(), target_at(url))
+            for n in range(40)
         ]
         results = await asyncio.gather(*calls)
         await close_pool()
@@ -213,7 +214,7 @@ def test_concurrent_calls_each_get_their_own_response() -> None:
 
 
 def test_a_run_with_no_time_left_sends_nothing() -> None:
-    with stub_runner(saying(OK)) as runner:
-        result = call(runner.url, ctx=context(deadline=time.monotonic() - 1))
-    assert failure(result) == {"reason": "timeout", "effect": "none"}
+    with stub_runner(responding_with(OK)) as runner:
+        result = call(runner.url, ctx=call_context(deadline=time.monotonic() - 1))
+    assert failure_details(result) == {"reason": "timeout", "effect": "none"}
     assert runner.asked == []

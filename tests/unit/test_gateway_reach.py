@@ -12,8 +12,8 @@ from runners.gateway import connections
 from runners.network.allowlist import Address
 from runners.network.egress import EgressPolicy
 from tests.support.own_certificate import self_signed
-from tests.support.runner_calls import call, failure, target_at
-from tests.support.stub_runner import saying, stub_runner
+from tests.support.runner_calls import call, failure_details, target_at
+from tests.support.stub_runner import responding_with, stub_runner
 
 pytest_plugins = ["tests.support.runner_fixtures"]
 pytestmark = pytest.mark.usefixtures("open_loopback")
@@ -22,9 +22,9 @@ OK = b'{"ok":true,"output":"x"}'
 
 
 def test_a_self_signed_certificate_is_not_trusted(tmp_path: Path) -> None:
-    with stub_runner(saying(OK), self_signed(tmp_path)) as runner:
+    with stub_runner(responding_with(OK), self_signed(tmp_path)) as runner:
         result = call(runner.url)
-    assert failure(result) == {"reason": "connect", "effect": "none"}
+    assert failure_details(result) == {"reason": "connect", "effect": "none"}
     assert "certificate" in (result.error or {})["message"]
 
 
@@ -35,7 +35,7 @@ def test_a_runner_with_a_trusted_certificate_is_called_over_tls(
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "cert.pem"))
     connections._certificates.cache_clear()
     try:
-        with stub_runner(saying(OK), served) as runner:
+        with stub_runner(responding_with(OK), served) as runner:
             assert call(runner.url, times=2).output == "x"
     finally:
         connections._certificates.cache_clear()
@@ -46,7 +46,7 @@ def test_a_runner_with_a_trusted_certificate_is_called_over_tls(
     "endpoint", ["http://169.254.169.254/latest", "http://10.9.8.7/execute", "ftp://example.com/x"]
 )
 def test_an_endpoint_that_is_not_allowed_is_not_called(endpoint: str) -> None:
-    assert failure(call(endpoint)) == {"reason": "connect", "effect": "none"} | (
+    assert failure_details(call(endpoint)) == {"reason": "connect", "effect": "none"} | (
         {"cause": "URL_BLOCKED", "host": endpoint.split("/")[2]} if endpoint[0] == "h" else {}
     )
 
@@ -56,14 +56,14 @@ def test_a_name_is_allowed_only_if_all_its_addresses_are(monkeypatch: pytest.Mon
         return (ip_address("127.0.0.1"), ip_address("10.1.1.1"))
 
     monkeypatch.setattr(connections, "EgressPolicy", lambda: EgressPolicy(resolve=look_up))
-    with stub_runner(saying(OK)) as runner:
+    with stub_runner(responding_with(OK)) as runner:
         result = call(runner.url.replace("127.0.0.1", "runner.example"))
-    assert failure(result) == {"reason": "connect", "effect": "none"}
+    assert failure_details(result) == {"reason": "connect", "effect": "none"}
     assert runner.connections == 0
 
 
 def test_a_proxy_from_the_environment_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    with stub_runner(saying(OK)) as runner, stub_runner(saying(OK)) as proxy:
+    with stub_runner(responding_with(OK)) as runner, stub_runner(responding_with(OK)) as proxy:
         for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
             monkeypatch.setenv(name, proxy.url)
         assert call(runner.url).ok
@@ -71,7 +71,7 @@ def test_a_proxy_from_the_environment_is_not_used(monkeypatch: pytest.MonkeyPatc
 
 
 def test_no_failure_contains_the_token() -> None:
-    with stub_runner(saying(b"no", 500)) as runner:
+    with stub_runner(responding_with(b"no", 500)) as runner:
         result = call(runner.url, auth_token="s3cret-token")
     assert "s3cret-token" not in str(result)
     assert "s3cret-token" not in repr(target_at(runner.url, auth_token="s3cret-token"))

@@ -15,8 +15,8 @@ from runners.gateway.connections import MAX_WIRE_BYTES, close_pool
 from runners.gateway.request import TIMEOUT_MAX_MS, RunnerTarget
 from runners.tools.base import ToolCall
 from tests.services import free_port
-from tests.support.runner_calls import call, context, failure, target_at
-from tests.support.stub_runner import Line, saying, stub_runner
+from tests.support.runner_calls import call, call_context, failure_details, target_at
+from tests.support.stub_runner import RunnerConnection, responding_with, stub_runner
 
 pytest_plugins = ["tests.support.runner_fixtures"]
 pytestmark = pytest.mark.usefixtures("open_loopback")
@@ -25,48 +25,56 @@ SHORT_MS = 300
 OK = b'{"ok":true,"output":"x"}'
 
 
-def trickle(line: Line) -> None:
+def trickle(line: RunnerConnection) -> None:
     line.head(content_length="1000000")
     while not line.over.wait(0.02):
         line.send(b" ")
 
 
-def trickle_head(line: Line) -> None:
+def trickle_head(line: RunnerConnection) -> None:
     line.send(b"HTTP/1.1 200 OK\r\nx-slow: ")
     while not line.over.wait(0.02):
         line.send(b"a")
 
 
-def hang_after_head(line: Line) -> None:
+def hang_after_head(line: RunnerConnection) -> None:
     line.head(content_length="100")
     line.hang()
 
 
-def hang_in_updates(line: Line) -> None:
+def hang_in_updates(line: RunnerConnection) -> None:
     line.head(transfer_encoding="chunked")
     line.chunk(b'{"updates":["a",')
     line.hang()
 
 
-def announce_for_ever(line: Line) -> None:
+def announce_for_ever(line: RunnerConnection) -> None:
     while not line.over.wait(0.001):
         line.send(b"HTTP/1.1 100 Continue\r\n\r\n")
 
 
 @pytest.mark.parametrize(
-    "do", [Line.hang, hang_after_head, hang_in_updates, trickle, trickle_head, announce_for_ever]
+    "do",
+    [
+        RunnerConnection.hang,
+        hang_after_head,
+        hang_in_updates,
+        trickle,
+        trickle_head,
+        announce_for_ever,
+    ],
 )
-def test_a_slow_runner_fails_at_the_calls_timeout(do: Callable[[Line], None]) -> None:
+def test_a_slow_runner_fails_at_the_calls_timeout(do: Callable[[RunnerConnection], None]) -> None:
     with stub_runner(do) as runner:
         result = call(runner.url, timeout_ms=SHORT_MS)
-    assert failure(result) == {"reason": "timeout", "effect": "unknown"}
+    assert failure_details(result) == {"reason": "timeout", "effect": "unknown"}
     assert len(runner.asked) == 1
 
 
 def test_the_runs_deadline_ends_a_call_before_the_targets_timeout() -> None:
-    with stub_runner(Line.hang) as runner:
-        result = call(runner.url, ctx=context(deadline=time.monotonic() + SHORT_MS / 1000))
-    assert failure(result)["reason"] == "timeout"
+    with stub_runner(RunnerConnection.hang) as runner:
+        result = call(runner.url, ctx=call_context(deadline=time.monotonic() + SHORT_MS / 1000))
+    assert failure_details(result)["reason"] == "timeout"
 
 
 @pytest.mark.parametrize(
@@ -88,7 +96,7 @@ def test_the_default_timeout_of_a_target_is_fifteen_seconds() -> None:
 def test_a_cancelled_call_closes_its_connection() -> None:
     async def interrupted(url: str) -> None:
         calling = asyncio.create_task(
-            call_runner(ToolCall("bash.exec", {}), context(), target_at(url))
+            call_runner(ToolCall("bash.exec", {}), call_context(), target_at(url))
         )
         while not runner.asked:
             await asyncio.sleep(0.01)
@@ -102,7 +110,7 @@ def test_a_cancelled_call_closes_its_connection() -> None:
 
     gone: list[bool] = []
 
-    def watch(line: Line) -> None:
+    def watch(line: RunnerConnection) -> None:
         line.hang()  # until the caller disconnects
         gone.append(not line.over.is_set())
 
@@ -111,28 +119,28 @@ def test_a_cancelled_call_closes_its_connection() -> None:
     assert gone == [True]
 
 
-def reset_at_once(line: Line) -> None:
+def reset_at_once(line: RunnerConnection) -> None:
     line.reset()
 
 
-def reset_in_the_body(line: Line) -> None:
+def reset_in_the_body(line: RunnerConnection) -> None:
     line.head(content_length="1000")
     line.send(b'{"ok":true,')
     line.reset()
 
 
-def close_in_the_body(line: Line) -> None:
+def close_in_the_body(line: RunnerConnection) -> None:
     line.head(content_length="1000")
     line.send(b'{"ok":true,')
     line.end()
 
 
-def garbage(line: Line) -> None:
+def garbage(line: RunnerConnection) -> None:
     line.send(b"\x00\xff\xfe not HTTP at all\r\n\r\n")
     line.end()
 
 
-def endless_head(line: Line) -> None:
+def endless_head(line: RunnerConnection) -> None:
     line.send(b"HTTP/1.1 200 OK\r\n")
     with contextlib.suppress(OSError):
         while not line.over.is_set():
@@ -142,23 +150,25 @@ def endless_head(line: Line) -> None:
 @pytest.mark.parametrize(
     "do", [reset_at_once, reset_in_the_body, close_in_the_body, garbage, endless_head]
 )
-def test_a_broken_connection_leaves_the_effect_unknown(do: Callable[[Line], None]) -> None:
+def test_a_broken_connection_leaves_the_effect_unknown(
+    do: Callable[[RunnerConnection], None],
+) -> None:
     with stub_runner(do) as runner:
         result = call(runner.url)
-    assert failure(result) == {"reason": "connect", "effect": "unknown"}
+    assert failure_details(result) == {"reason": "connect", "effect": "unknown"}
     assert (result.error or {})["retryable"] is False
     assert len(runner.asked) == 1  # never sent twice
 
 
 def test_a_refused_connection_has_no_effect_and_is_retryable() -> None:
     result = call(f"http://127.0.0.1:{free_port()}/execute")
-    assert failure(result) == {"reason": "connect", "effect": "none"}
+    assert failure_details(result) == {"reason": "connect", "effect": "none"}
     assert (result.error or {})["retryable"] is True
 
 
 @pytest.mark.parametrize("endpoint", [None, ""])
 def test_a_target_without_an_endpoint_is_not_called(endpoint: str | None) -> None:
-    assert failure(call(endpoint)) == {
+    assert failure_details(call(endpoint)) == {
         "reason": "no_endpoint",
         "effect": "none",
         "targetId": "target_stub",
@@ -167,55 +177,55 @@ def test_a_target_without_an_endpoint_is_not_called(endpoint: str | None) -> Non
 
 @pytest.mark.parametrize("status", [400, 401, 404, 409, 500, 503])
 def test_a_failing_status_takes_precedence_over_the_body(status: int) -> None:
-    with stub_runner(saying(OK, status)) as runner:
+    with stub_runner(responding_with(OK, status)) as runner:
         result = call(runner.url)
-    assert failure(result) == {"reason": "status", "status": status, "effect": "unknown"}
+    assert failure_details(result) == {"reason": "status", "status": status, "effect": "unknown"}
 
 
 def test_the_error_code_of_a_failing_status_is_reported() -> None:
     said = b'{"ok":false,"error":{"code":"UNAUTHORIZED","message":"who are you? token abc"}}'
-    with stub_runner(saying(said, 401)) as runner:
+    with stub_runner(responding_with(said, 401)) as runner:
         result = call(runner.url)
-    assert failure(result)["runnerCode"] == "UNAUTHORIZED"
+    assert failure_details(result)["runnerCode"] == "UNAUTHORIZED"
     assert "abc" not in str(result.error)
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_a_redirect_is_a_failure_and_not_followed(status: int) -> None:
     with (
-        stub_runner(saying(OK)) as other,
-        stub_runner(saying(b"", status, location=other.url)) as runner,
+        stub_runner(responding_with(OK)) as other,
+        stub_runner(responding_with(b"", status, location=other.url)) as runner,
     ):
         result = call(runner.url)
-    assert failure(result)["status"] == status
+    assert failure_details(result)["status"] == status
     assert other.asked == []
 
 
 @pytest.mark.parametrize("raw", [b"", b"<html>", b'{"ok":true,"output":', b"\xff", b'{"a":' * 5000])
 def test_a_response_that_is_not_json_is_a_failure(raw: bytes) -> None:
-    with stub_runner(saying(raw)) as runner:
-        assert failure(call(runner.url)) == {"reason": "not_json", "effect": "unknown"}
+    with stub_runner(responding_with(raw)) as runner:
+        assert failure_details(call(runner.url)) == {"reason": "not_json", "effect": "unknown"}
 
 
 def test_a_response_without_a_body_is_a_failure() -> None:
     with stub_runner(lambda line: line.head(204)) as runner:
-        assert failure(call(runner.url))["reason"] == "not_json"
+        assert failure_details(call(runner.url))["reason"] == "not_json"
 
 
 def test_a_response_nested_too_deep_to_store_is_a_failure() -> None:
     raw = b'{"ok":true,"output":' + b"[" * 400 + b"]" * 400 + b"}"
-    with stub_runner(saying(raw)) as runner:
-        assert failure(call(runner.url))["reason"] == "shape"
+    with stub_runner(responding_with(raw)) as runner:
+        assert failure_details(call(runner.url))["reason"] == "shape"
 
 
 def test_a_compressed_response_is_not_decompressed() -> None:
     bomb = gzip.compress(b'{"ok":true,"output":"' + b"a" * 50_000_000 + b'"}')
-    with stub_runner(saying(bomb, content_encoding="gzip")) as runner:
+    with stub_runner(responding_with(bomb, content_encoding="gzip")) as runner:
         result = call(runner.url)
-    assert failure(result)["reason"] == "not_json"
+    assert failure_details(result)["reason"] == "not_json"
 
 
-def flood(line: Line) -> None:
+def flood(line: RunnerConnection) -> None:
     line.head(transfer_encoding="chunked")
     with contextlib.suppress(OSError):
         line.chunk(b'{"ok":true,"output":"')
@@ -223,35 +233,37 @@ def flood(line: Line) -> None:
             line.chunk(b"a" * 65_536)
 
 
-def flood_without_content(line: Line) -> None:
+def flood_without_content(line: RunnerConnection) -> None:
     line.head(transfer_encoding="chunked")
     with contextlib.suppress(OSError):
         while not line.over.is_set():
             line.send((b"1;" + b"x" * 9000 + b"\r\n \r\n") * 8)
 
 
-def announce_too_much(line: Line) -> None:
+def announce_too_much(line: RunnerConnection) -> None:
     line.head(content_length=str(MAX_WIRE_BYTES + 1))
     line.hang()
 
 
 @pytest.mark.parametrize("do", [flood, flood_without_content, announce_too_much])
-def test_a_response_over_the_size_limit_is_a_failure(do: Callable[[Line], None]) -> None:
+def test_a_response_over_the_size_limit_is_a_failure(
+    do: Callable[[RunnerConnection], None],
+) -> None:
     with stub_runner(do) as runner:
         result = call(runner.url)
-    assert failure(result) == {"reason": "too_large", "effect": "unknown"}
+    assert failure_details(result) == {"reason": "too_large", "effect": "unknown"}
 
 
 def test_a_response_just_below_the_size_limit_is_accepted() -> None:
     size = MAX_WIRE_BYTES - 4096
-    with stub_runner(saying({"ok": True, "output": "a" * size})) as runner:
+    with stub_runner(responding_with({"ok": True, "output": "a" * size})) as runner:
         assert call(runner.url).output == "a" * size
 
 
 def test_too_many_updates_end_the_call() -> None:
     told: list[object] = []
     answer = {"updates": [f"u{n}" for n in range(100_001)], "result": {"ok": True, "output": "x"}}
-    with stub_runner(saying(answer)) as runner:
-        result = call(runner.url, ctx=context(told.append))
-    assert failure(result)["reason"] == "too_large"
+    with stub_runner(responding_with(answer)) as runner:
+        result = call(runner.url, ctx=call_context(told.append))
+    assert failure_details(result)["reason"] == "too_large"
     assert len(told) == 100_000

@@ -20,7 +20,7 @@ from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.workspace import ProjectWorkspace
 from runners.workspace.writing.snapshots import list_snapshots, read_snapshot
 from tests.support.webgal import sample_game
-from tests.support.writing import call, files_in
+from tests.support.writing import call_tool, files_in
 
 NAME = "game/character/雪乃.json"
 
@@ -34,7 +34,7 @@ def game(tmp_path: Path) -> ProjectWorkspace:
 def define(game: ProjectWorkspace, **args: Any) -> dict[str, Any]:
     """Define a character, by default 雪乃 with her image."""
     return dict(
-        call(
+        call_tool(
             game, "generate_character_profile", {"name": "雪乃", "imageFile": "yukino.png", **args}
         )
     )
@@ -181,14 +181,14 @@ def test_two_concurrent_calls_leave_one_complete_definition(game: ProjectWorkspa
 
 
 def test_a_definition_is_not_listed_as_a_figure(game: ProjectWorkspace) -> None:
-    figures = call(game, "list_project_resources", {})["figures"]
+    figures = call_tool(game, "list_project_resources", {})["figures"]
     define(game)
-    assert call(game, "list_project_resources", {})["figures"] == figures
+    assert call_tool(game, "list_project_resources", {})["figures"] == figures
 
 
 def test_without_a_workspace_the_tool_is_disabled() -> None:
     with pytest.raises(ToolDisabled):
-        call(None, "generate_character_profile", {"name": "a", "imageFile": "b"})
+        call_tool(None, "generate_character_profile", {"name": "a", "imageFile": "b"})
 
 
 def test_a_concurrently_created_definition_is_merged_and_not_overwritten(

@@ -12,12 +12,12 @@ from runners.workspace.tools.list_project_resources import RESPONSE
 from runners.workspace.workspace import ProjectWorkspace
 from tests.support.webgal import game_with, sample_game
 from tests.support.webgal_media import GAME, media
-from tests.support.writing import call
+from tests.support.writing import call_tool
 
 
 def listed(game: ProjectWorkspace) -> dict[str, list[str]]:
     """Call the tool, validate its answer against the seed's schema, and return it."""
-    answer = dict(call(game, "list_project_resources", {}))
+    answer = dict(call_tool(game, "list_project_resources", {}))
     jsonschema_rs.Draft202012Validator(RESPONSE).validate(answer)
     return answer
 
@@ -84,6 +84,6 @@ def test_other_formats_hidden_files_links_and_forbidden_folders_are_not_listed(
 
 def test_the_tool_accepts_no_arguments_and_needs_a_workspace(tmp_path: Path) -> None:
     with pytest.raises(BadArguments):
-        call(game_with(tmp_path), "list_project_resources", {"path": "."})
+        call_tool(game_with(tmp_path), "list_project_resources", {"path": "."})
     with pytest.raises(ToolDisabled):
-        call(None, "list_project_resources", {})
+        call_tool(None, "list_project_resources", {})

@@ -6,7 +6,7 @@ import pytest
 
 from decisions.chat.risk.detection import find_risk
 from decisions.chat.risk.parsing import fix_typos
-from tests.support.gate_sets import Labelled, blind_set, measured, own_set
+from tests.support.gate_sets import Labelled, blind_set, measure, own_set
 
 OWN = own_set()
 RISKY = [one for one in OWN if one.risky]
@@ -30,7 +30,7 @@ def test_harmless_messages_that_resemble_risky_ones_pass() -> None:
 
 
 def test_the_blind_set_has_high_recall_and_precision() -> None:
-    result = measured(blind_set())
+    result = measure(blind_set())
     assert result["messages"] == 60
     assert result["recall"] >= 0.95
     assert result["precision"] >= 0.9

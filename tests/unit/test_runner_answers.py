@@ -18,7 +18,7 @@ from runners.docker_runner.isolation.process import ProcessIsolation
 from runners.docker_runner.response_stream import UPDATE_CHARS
 from runners.docker_runner.tool import Arguments, ToolEnvironment, runner_tool
 from runners.tools.base import Effect
-from tests.support.hands import envelope
+from tests.support.hands import execute_body
 
 SENT: list[Mapping[str, Any]] = []  # the ASGI messages of the current answer
 
@@ -78,7 +78,7 @@ def raw_answer_of(name: str, root: Path) -> tuple[int, bytes]:
         "process",
         AccessControl(None, is_open=False),
     )
-    body = json.dumps(envelope(name, {})).encode()
+    body = json.dumps(execute_body(name, {})).encode()
     came = [{"type": "http.request", "body": body, "more_body": False}]
     SENT.clear()
 

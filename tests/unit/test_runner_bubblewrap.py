@@ -17,8 +17,8 @@ import pytest
 from runners.docker_runner.errors import IsolationMissing
 from runners.docker_runner.isolation.base import MIB, Limits, RunnerFolder
 from runners.docker_runner.isolation.bubblewrap import BubblewrapIsolation
-from tests.support.hands import PROJECT, command_of, make_nap, run_line, sleepers
-from tests.support.waiting import until
+from tests.support.hands import PROJECT, link_sleep, processes_named, run_line, runner_command
+from tests.support.waiting import wait_until
 
 SMALL = Limits(memory_bytes=512 * MIB, processes=48, file_bytes=4 * MIB, scratch_bytes=8 * MIB)
 
@@ -235,15 +235,15 @@ def test_there_is_no_network_unless_it_is_allowed(
 def test_a_fork_bomb_is_limited_and_ends_with_the_runner(
     bubblewrap: BubblewrapIsolation, root: Path
 ) -> None:
-    nap = make_nap(root)
+    nap = link_sleep(root)
     bomb = f"for i in $(seq 200); do ./{nap} 600 & done; :(){{ :|:& }}; :; ./{nap} 600"
     command = [sys.executable, "-c", _RUN_BOMB, str(root), bomb]
     with subprocess.Popen(command, cwd=PROJECT) as runner:
-        until(lambda: len(sleepers(nap)) >= 20 or runner.poll() is not None)
-        seen = max(len(sleepers(nap)) for _ in range(5))
+        wait_until(lambda: len(processes_named(nap)) >= 20 or runner.poll() is not None)
+        seen = max(len(processes_named(nap)) for _ in range(5))
         runner.kill()
     assert 0 < seen <= SMALL.processes
-    until(lambda: not sleepers(nap))
+    wait_until(lambda: not processes_named(nap))
     assert run_line(bubblewrap, "echo well").stdout == "well\n"
 
 
@@ -274,10 +274,10 @@ def test_memory_files_and_scratch_space_are_limited(
 def test_a_process_that_leaves_its_group_and_environment_is_killed_at_the_deadline(
     bubblewrap: BubblewrapIsolation, root: Path
 ) -> None:
-    nap = make_nap(root)
+    nap = link_sleep(root)
     ran = run_line(bubblewrap, f"(setsid env -i ./{nap} 600 &); ./{nap} 600", timeout_s=3)
     assert ran.status is None
-    assert sleepers(nap) == []
+    assert processes_named(nap) == []
 
 
 def test_no_control_group_remains(bubblewrap: BubblewrapIsolation) -> None:
@@ -290,7 +290,7 @@ def test_where_bubblewrap_cannot_run_the_runner_reports_it_and_does_not_start(ro
     isolation_at(root)
     outer = ["bwrap", "--dev-bind", "/", "/", "--unshare-user", "--disable-userns", "--"]
     done = subprocess.run(
-        [*outer, *command_of(root)],
+        [*outer, *runner_command(root)],
         cwd=PROJECT,
         capture_output=True,
         text=True,

@@ -18,8 +18,14 @@ from runners.docker_runner.errors import CommandNotStarted, IsolationMissing
 from runners.docker_runner.isolation.base import MIB, Limits, RunnerFolder
 from runners.docker_runner.isolation.containers import LABEL, ContainerIsolation, user_of
 from tests.support.docker_engine import IMAGE, Container, Engine, docker_engine
-from tests.support.hands import envelope, hands_at, make_nap, run_line, sleepers
-from tests.support.waiting import until
+from tests.support.hands import (
+    execute_body,
+    link_sleep,
+    processes_named,
+    run_line,
+    start_docker_runner,
+)
+from tests.support.waiting import wait_until
 
 Make = Callable[..., ContainerIsolation]
 LIMITS = Limits(
@@ -133,11 +139,11 @@ def test_both_streams_and_the_status_are_returned_and_no_container_remains(
 def test_a_command_past_its_deadline_is_removed_with_its_container(
     engine: Engine, isolation_at: Make, tmp_path: Path
 ) -> None:
-    nap = make_nap(tmp_path)
+    nap = link_sleep(tmp_path)
     ran = run_line(isolation_at(tmp_path), f"echo began; {tmp_path}/{nap} 600", timeout_s=15)
     assert (ran.status, ran.stdout) == (None, "began\n")
     assert engine.containers == {}
-    assert sleepers(nap) == []
+    assert processes_named(nap) == []
 
 
 @pytest.mark.parametrize("step", ["/create", "/attach", "/start"])
@@ -169,13 +175,13 @@ def test_containers_of_a_killed_runner_are_removed_when_their_time_has_expired(
 def test_a_runner_works_with_containers_and_a_disconnect_ends_the_container(
     engine: Engine, tmp_path: Path
 ) -> None:
-    with hands_at(tmp_path, "--isolation", "docker", DOCKER_HOST=engine.url) as hands:
+    with start_docker_runner(tmp_path, "--isolation", "docker", DOCKER_HOST=engine.url) as hands:
         assert hands.output("bash.exec", cmd="echo in; exit 2")["exitCode"] == 2
-        body = json.dumps(envelope("bash.exec", {"cmd": "sleep 600"})).encode()
+        body = json.dumps(execute_body("bash.exec", {"cmd": "sleep 600"})).encode()
         connection = hands.send("POST", "/execute", body, content_type="application/json")
-        until(lambda: len(engine.containers) == 1)
+        wait_until(lambda: len(engine.containers) == 1)
         connection.close()
-        until(lambda: not engine.containers)
+        wait_until(lambda: not engine.containers)
         error = hands.error("bash.exec", cmd="sleep 600", timeoutMs=1000)
         assert error["code"] == "TIMEOUT"
         assert engine.containers == {}

@@ -26,7 +26,7 @@ from runners.workspace.webgal.checks import MAX_DIAGNOSTICS, MAX_LINES
 from runners.workspace.webgal.project import SCENE_BYTES
 from runners.workspace.workspace import ProjectWorkspace
 from tests.support.webgal import diagnostics, sample_game
-from tests.support.writing import call
+from tests.support.writing import call_tool
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def game(tmp_path: Path) -> ProjectWorkspace:
 
 def check(game: ProjectWorkspace, **args: str) -> dict[str, Any]:
     """Call the tool and return its answer; check the answer against the seed's schema."""
-    answer = dict(call(game, "validate_script", args))
+    answer = dict(call_tool(game, "validate_script", args))
     jsonschema_rs.Draft202012Validator(RESPONSE).validate(answer)
     return answer
 
@@ -117,7 +117,7 @@ def test_exactly_one_of_path_and_content_is_required(
     game: ProjectWorkspace, args: dict[str, Any]
 ) -> None:
     with pytest.raises(BadArguments):
-        call(game, "validate_script", args)
+        call_tool(game, "validate_script", args)
     assert not jsonschema_rs.Draft202012Validator(REQUEST).is_valid(args)
 
 
@@ -199,7 +199,7 @@ def test_style_warnings_over_the_limit_are_counted(game: ProjectWorkspace) -> No
 
 def test_without_a_workspace_the_tool_is_disabled() -> None:
     with pytest.raises(ToolDisabled):
-        call(None, "validate_script", {"content": "a;"})
+        call_tool(None, "validate_script", {"content": "a;"})
 
 
 def test_the_tool_call_api_reports_bad_arguments_as_such(game: ProjectWorkspace) -> None:

@@ -9,7 +9,7 @@ import math
 import pytest
 
 from runners.workspace.webgal.grammar import Option, dropped_line, parse, split_options
-from tests.support.webgal_official import EXPECTED, as_compared, corpus, is_placeholder
+from tests.support.webgal_official import EXPECTED, comparable, corpus, is_placeholder
 
 SCENES = corpus()
 OFFICIAL = json.loads(EXPECTED.read_text())
@@ -26,7 +26,7 @@ def test_every_scene_of_the_corpus_has_its_expected_statements() -> None:
 
 @pytest.mark.parametrize("name", sorted(SCENES))
 def test_a_scene_is_parsed_like_the_official_parser_does(name: str) -> None:
-    ours = [one for one in as_compared(parse(SCENES[name])) if not is_placeholder(one)]
+    ours = [one for one in comparable(parse(SCENES[name])) if not is_placeholder(one)]
     assert ours == OFFICIAL[name]
 
 

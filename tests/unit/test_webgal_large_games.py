@@ -13,7 +13,7 @@ from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.webgal import project
 from runners.workspace.webgal.project import SCENES, Project, list_files_below
 from tests.support.webgal import sample_game
-from tests.support.writing import call
+from tests.support.writing import call_tool
 
 ASKED = [
     ("list_project_resources", {}),
@@ -28,7 +28,7 @@ def test_a_game_with_too_many_files_is_reported(
 ) -> None:
     monkeypatch.setattr(project, "MAX_FILES", 1)
     with pytest.raises(TooLarge):
-        call(sample_game(tmp_path), tool, args)
+        call_tool(sample_game(tmp_path), tool, args)
 
 
 @pytest.mark.parametrize(("tool", "args"), ASKED)
@@ -37,7 +37,7 @@ def test_a_call_past_its_deadline_reports_it(
 ) -> None:
     monkeypatch.setattr(f"runners.workspace.tools.{tool}.thread_deadline", lambda _: 0.0)
     with pytest.raises(WorkspaceTimeout):
-        call(sample_game(tmp_path), tool, args)
+        call_tool(sample_game(tmp_path), tool, args)
 
 
 def test_the_other_scenes_are_read_only_until_the_deadline(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from runners.workspace.workspace import ProjectWorkspace
-from tests.support.webgal import diagnostics, found, game_with
+from tests.support.webgal import diagnostics, diagnostics_of_kind, game_with
 
 FILES = [
     "background/beach.png",
@@ -106,7 +106,7 @@ def test_a_missing_file_is_reported_with_the_nearest_one(
     game: ProjectWorkspace, statement: str, kind: str, path: str, near: str
 ) -> None:
     told = (1, f"The {kind} “game/{path}” does not exist", f"The closest file: {near}")
-    assert found(game, statement, "resource") == [told]
+    assert diagnostics_of_kind(game, statement, "resource") == [told]
 
 
 @pytest.mark.parametrize(
@@ -129,22 +129,25 @@ def test_a_name_that_leads_out_of_its_folder_is_a_missing_file(tmp_path: Path, n
     (game.root / "other/deep").mkdir(parents=True)
     (game.root / "other/deep/x.png").touch()
     (tmp_path / "secret.png").touch()
-    assert len(found(game, f"changeBg:{name};", "resource")) == 1
+    assert len(diagnostics_of_kind(game, f"changeBg:{name};", "resource")) == 1
 
 
 def test_a_link_is_not_a_file_of_the_game(tmp_path: Path) -> None:
     game = game_with(tmp_path, FILES)
     (game.root / "game/background/link.png").symlink_to(game.root / "game/background/beach.png")
-    assert len(found(game, "changeBg:link.png;", "resource")) == 1
+    assert len(diagnostics_of_kind(game, "changeBg:link.png;", "resource")) == 1
 
 
 def test_without_a_near_file_the_hint_names_the_list(game: ProjectWorkspace) -> None:
-    [(_, _, hint)] = found(game, "changeBg:完全不同的名字.png;", "resource")
+    [(_, _, hint)] = diagnostics_of_kind(game, "changeBg:完全不同的名字.png;", "resource")
     assert hint == "Check the name; list_project_resources lists the existing files"
 
 
 def test_in_a_folder_that_is_not_a_game_every_file_is_missing(tmp_path: Path) -> None:
-    assert len(found(game_with(tmp_path), "changeBg:a.png;\nbgm:b.mp3;", "resource")) == 2
+    assert (
+        len(diagnostics_of_kind(game_with(tmp_path), "changeBg:a.png;\nbgm:b.mp3;", "resource"))
+        == 2
+    )
 
 
 def test_labels_are_found_anywhere_in_the_scene(game: ProjectWorkspace) -> None:
@@ -153,7 +156,7 @@ def test_labels_are_found_anywhere_in_the_scene(game: ProjectWorkspace) -> None:
 
 def test_a_missing_label_is_reported_with_the_nearest_one(game: ProjectWorkspace) -> None:
     text = "label:sunset;\njumpLabel:sunet;\nchoose:走:sunsat|留:home;"
-    assert found(game, text, "resource") == [
+    assert diagnostics_of_kind(game, text, "resource") == [
         (2, "This scene has no label “sunet”", "The closest label: sunset"),
         (3, "This scene has no label “sunsat”", "The closest label: sunset"),
         (3, "This scene has no label “home”", "Add “label:home;”"),
@@ -163,7 +166,7 @@ def test_a_missing_label_is_reported_with_the_nearest_one(game: ProjectWorkspace
 def test_a_label_of_another_scene_is_reported_as_such(tmp_path: Path) -> None:
     game = game_with(tmp_path, ["scene/a.txt", "scene/b.txt"])
     (game.root / "game/scene/b.txt").write_bytes("label: 海边 -next;\r\n雪乃:x;".encode())
-    [(_, _, hint)] = found(game, "jumpLabel:海边;", "resource")
+    [(_, _, hint)] = diagnostics_of_kind(game, "jumpLabel:海边;", "resource")
     assert hint == (
         "“海边” is a label of scene “b.txt”; labels are valid in their scene only, use changeScene"
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from runners.workspace.workspace import ProjectWorkspace
-from tests.support.webgal import diagnostics, found, game_with, sample_game
+from tests.support.webgal import diagnostics, diagnostics_of_kind, game_with, sample_game
 
 
 @pytest.fixture
@@ -20,23 +20,28 @@ def game(tmp_path: Path) -> ProjectWorkspace:
 
 def test_a_statement_without_a_semicolon_is_a_syntax_error(game: ProjectWorkspace) -> None:
     told = ("The statement does not end with “;”", "Put “;” at the end of the line")
-    assert found(game, "雪乃:你好\n:旁白\\;\nend;\n", "syntax") == [(1, *told), (2, *told)]
+    assert diagnostics_of_kind(game, "雪乃:你好\n:旁白\\;\nend;\n", "syntax") == [
+        (1, *told),
+        (2, *told),
+    ]
 
 
 def test_a_full_width_semicolon_is_reported_as_such(game: ProjectWorkspace) -> None:
-    [(line, _, hint)] = found(game, "你好；", "syntax")
+    [(line, _, hint)] = diagnostics_of_kind(game, "你好；", "syntax")
     assert (line, "full-width" in hint) == (1, True)
 
 
 def test_the_missing_semicolon_is_reported_at_the_last_line_of_a_statement(
     game: ProjectWorkspace,
 ) -> None:
-    assert [line for line, *_ in found(game, "a;\n雪乃:b\n -next\n -notend\nc;", "syntax")] == [4]
+    assert [
+        line for line, *_ in diagnostics_of_kind(game, "a;\n雪乃:b\n -next\n -notend\nc;", "syntax")
+    ] == [4]
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", ";", "; 注释", "a;; b", "a; b", "雪乃:a\n -next;"])
 def test_comments_and_blank_lines_need_no_semicolon(game: ProjectWorkspace, text: str) -> None:
-    assert found(game, text, "syntax") == []
+    assert diagnostics_of_kind(game, text, "syntax") == []
 
 
 @pytest.mark.parametrize(
@@ -73,32 +78,32 @@ def test_json_that_the_engine_accepts_is_no_fault(game: ProjectWorkspace, statem
 def test_broken_json_is_a_syntax_error(
     game: ProjectWorkspace, statement: str, where: str, at: int
 ) -> None:
-    [(_, message, hint)] = found(game, statement, "syntax")
+    [(_, message, hint)] = diagnostics_of_kind(game, statement, "syntax")
     assert message == f"“{where}” is not valid JSON (at character {at})"
     assert hint == "Check the quotes, commas and brackets"
 
 
 def test_json_cut_off_at_a_negative_number_is_reported_as_such(game: ProjectWorkspace) -> None:
-    [(_, _, hint)] = found(game, 'setTransform:{"position":{"x": -5}};', "syntax")
+    [(_, _, hint)] = diagnostics_of_kind(game, 'setTransform:{"position":{"x": -5}};', "syntax")
     assert hint == "Leave no space before a minus sign: “ -” begins an argument"
 
 
 def test_a_statement_that_the_engine_drops_is_reported(game: ProjectWorkspace) -> None:
-    [(line, message, _)] = found(game, "a;\n雪乃:b;\\", "syntax")
+    [(line, message, _)] = diagnostics_of_kind(game, "a;\n雪乃:b;\\", "syntax")
     assert (line, message.startswith("The last line ends with a backslash")) == (2, True)
 
 
 def test_tabs_and_trailing_blanks_are_style_warnings(game: ProjectWorkspace) -> None:
     told = [
         (line, message)
-        for line, message, _ in found(game, "a;\n雪乃:\tb;\r\nc; \n\u3000\n", "style")
+        for line, message, _ in diagnostics_of_kind(game, "a;\n雪乃:\tb;\r\nc; \n\u3000\n", "style")
     ]
     trailing = "The line has trailing whitespace"
     assert told == [(2, "The line contains a tab"), (3, trailing), (4, trailing)]
 
 
 def test_a_line_that_continues_after_the_semicolon_is_reported(game: ProjectWorkspace) -> None:
-    [(line, message, _)] = found(game, "changeBg:beach.png;\n -next;", "style")
+    [(line, message, _)] = diagnostics_of_kind(game, "changeBg:beach.png;\n -next;", "style")
     assert (line, "so this line is a comment" in message) == (2, True)
 
 
@@ -137,7 +142,7 @@ def test_statements_of_known_commands_and_speakers_have_no_false_syntax_error(
         + chance.choice(comments)
         for _ in range(3000)
     ]
-    assert found(game, "\n".join(lines), "syntax") == []
+    assert diagnostics_of_kind(game, "\n".join(lines), "syntax") == []
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from runners.workspace.webgal.grammar import COMMANDS
 from runners.workspace.workspace import ProjectWorkspace
-from tests.support.webgal import diagnostics, found, game_with
+from tests.support.webgal import diagnostics, diagnostics_of_kind, game_with
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def game(tmp_path: Path) -> ProjectWorkspace:
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
 def test_every_command_is_known(game: ProjectWorkspace, command: str) -> None:
-    assert found(game, f"{command}:;\n{command};", "syntax") == []
+    assert diagnostics_of_kind(game, f"{command}:;\n{command};", "syntax") == []
 
 
 @pytest.mark.parametrize(
@@ -43,11 +43,13 @@ def test_a_near_miss_is_unknown_however_often_it_occurs(
     game: ProjectWorkspace, written: str, meant: str
 ) -> None:
     told = (f"Unknown command “{written}”", f"Did you mean “{meant}”?")
-    assert found(game, f"{written}:x;\n" * 3, "syntax") == [(n, *told) for n in (1, 2, 3)]
+    assert diagnostics_of_kind(game, f"{written}:x;\n" * 3, "syntax") == [
+        (n, *told) for n in (1, 2, 3)
+    ]
 
 
 def test_a_small_word_that_occurs_once_is_unknown(game: ProjectWorkspace) -> None:
-    [(line, message, hint)] = found(game, "a;\nlable:x;", "syntax")
+    [(line, message, hint)] = diagnostics_of_kind(game, "a;\nlable:x;", "syntax")
     assert (line, message) == (2, "Unknown command “lable”")
     assert "“label”" in hint
     assert "say:… -speaker=lable;" in hint
@@ -80,7 +82,7 @@ def test_a_speaker_named_in_an_argument_is_not_an_unknown_word(game: ProjectWork
 def test_blanks_around_a_command_make_it_a_speaker(game: ProjectWorkspace, written: str) -> None:
     command = written.strip()
     told = f"“{command}” has spaces around it, so the engine treats it as a speaker"
-    assert found(game, f"{written}:;", "syntax") == [
+    assert diagnostics_of_kind(game, f"{written}:;", "syntax") == [
         (1, told, f"Write “{command}:” without spaces")
     ]
 
@@ -90,7 +92,7 @@ def test_a_full_width_colon_turns_a_command_into_speech(
     game: ProjectWorkspace, written: str
 ) -> None:
     command = written.partition("：")[0]
-    [(line, _, hint)] = found(game, f"{written};", "syntax")
+    [(line, _, hint)] = diagnostics_of_kind(game, f"{written};", "syntax")
     assert (line, hint) == (1, f"Write “{command}:”")
 
 
@@ -102,13 +104,15 @@ def test_a_single_mixed_case_word_close_to_a_command_is_unknown(
     game: ProjectWorkspace,
 ) -> None:
     told = ("Unknown command “pixiInti”", "Did you mean “pixiInit”?")
-    assert found(game, "pixiInti;\npixiInit;\nEnd;\nand;\niPhone;\nwait;", "syntax") == [(1, *told)]
+    assert diagnostics_of_kind(
+        game, "pixiInti;\npixiInit;\nEnd;\nand;\niPhone;\nwait;", "syntax"
+    ) == [(1, *told)]
 
 
 def test_a_command_in_capitals_is_a_style_warning(game: ProjectWorkspace) -> None:
     told = (1, "“ChangeBg” is treated as a speaker", "Did you mean “changeBg”?")
-    assert found(game, "ChangeBg:x;", "style") == [told]
-    assert found(game, "ChangeBg:x;", "syntax") == []
+    assert diagnostics_of_kind(game, "ChangeBg:x;", "style") == [told]
+    assert diagnostics_of_kind(game, "ChangeBg:x;", "syntax") == []
 
 
 def test_commands_of_newer_engines_are_known(game: ProjectWorkspace) -> None:

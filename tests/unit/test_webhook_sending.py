@@ -18,7 +18,7 @@ from runners.trust import TrustLevel
 from runs.webhooks import transport
 from runs.webhooks.transport import WebhookResponse, may_reach, post
 from tests.services import free_port
-from tests.support.receiver import receiving
+from tests.support.receiver import run_receiver
 
 
 def send(url: str, trust: TrustLevel = "local") -> WebhookResponse:
@@ -44,7 +44,7 @@ def answering(answer: Callable[[socket.socket], None]) -> Iterator[str]:
 
 @pytest.mark.parametrize("status", [200, 204, 400, 410, 500])
 def test_the_status_is_returned(status: int) -> None:
-    with receiving(status) as receiver:
+    with run_receiver(status) as receiver:
         answer = send(receiver.url + "?a=b")
     assert (answer.status_code, answer.is_success) == (status, status < 300)
     assert (receiver.got[0].path, receiver.got[0].body) == ("/hook?a=b", b"{}")
@@ -53,7 +53,7 @@ def test_the_status_is_returned(status: int) -> None:
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_a_redirect_is_not_followed(status: int) -> None:
-    with receiving() as other, receiving(status) as receiver:
+    with run_receiver() as other, run_receiver(status) as receiver:
         receiver.headers["Location"] = other.url
         assert send(receiver.url) == WebhookResponse(status, f"answered {status}")
     assert other.got == []
@@ -112,7 +112,7 @@ def test_a_name_that_does_not_exist_is_reported() -> None:
 
 
 def test_plain_http_on_a_secure_port_is_no_response() -> None:
-    with receiving() as receiver:
+    with run_receiver() as receiver:
         answer = send(receiver.url.replace("http:", "https:"))
     assert (answer.status_code, receiver.got) == (None, [])
 

@@ -13,7 +13,7 @@ from runners.workspace.errors import WorkspaceFailed
 from runners.workspace.search.patterns import line_pattern
 from runners.workspace.writing import replacement
 from tests.support.project import Project
-from tests.support.writing import call, workspace_at
+from tests.support.writing import call_tool, workspace_at
 
 FAILING: list[tuple[str, dict[str, Any]]] = [
     ("write_to_file", {"path": "folder", "content": "x", "dryRun": True}),
@@ -30,7 +30,7 @@ def test_wrong_arguments_of_a_write_have_a_hint(
     (here.root / "folder").mkdir()
     (here.root / "a.txt").write_text("x")
     with pytest.raises(WorkspaceFailed) as failed:
-        call(here, tool, args)
+        call_tool(here, tool, args)
     assert (failed.value.code, (failed.value.hint or "")[: len(begins)]) == (
         "E_BAD_ARGS",
         begins,
@@ -45,7 +45,9 @@ def test_a_replacement_that_is_too_slow_has_a_hint(
     at_once = time.monotonic
     monkeypatch.setattr(replacement, "time", SimpleNamespace(monotonic=lambda: at_once() + 3600))
     with pytest.raises(WorkspaceFailed) as failed:
-        call(here, "replace_in_file", {"path": "a.txt", "find": "x", "replace": "y", "flags": ""})
+        call_tool(
+            here, "replace_in_file", {"path": "a.txt", "find": "x", "replace": "y", "flags": ""}
+        )
     assert failed.value.code == "E_TIMEOUT"
     assert "more time" in (failed.value.hint or "")
 

@@ -19,7 +19,7 @@ from runners.workspace.errors import (
     ToolDisabled,
     WorkspaceFailed,
 )
-from tests.support.writing import call, workspace_at
+from tests.support.writing import call_tool, workspace_at
 
 SEED = Path(__file__).parent.parent.parent.parent / "shared/seeds/S4-workspace-tool-contracts.md"
 
@@ -38,7 +38,7 @@ def project(tmp_path: Path) -> Any:
 
 
 def entries(workspace: Any, path: str, **more: Any) -> list[str]:
-    told: list[str] = call(workspace, "list_files", {"path": path, **more})["entries"]
+    told: list[str] = call_tool(workspace, "list_files", {"path": path, **more})["entries"]
     return told
 
 
@@ -100,7 +100,7 @@ def test_an_impossible_list_is_refused_with_a_hint(
 
 def test_a_file_is_read_completely_with_its_bom_and_line_ends(project: Any) -> None:
     (project.root / "a.txt").write_bytes(b"\xef\xbb\xbfone\r\ntwo\r")
-    assert call(project, "read_file", {"path": "./a.txt"}) == {
+    assert call_tool(project, "read_file", {"path": "./a.txt"}) == {
         "path": "a.txt",
         "content": "\ufeffone\r\ntwo\r",
         "encoding": "utf-8",
@@ -112,17 +112,17 @@ def test_a_caller_may_lower_the_limit_and_never_raise_it(tmp_path: Path) -> None
     workspace = workspace_at(tmp_path, max_read_bytes=100)
     (workspace.root / "ok").write_text("x" * 100)
     (workspace.root / "big").write_text("x" * 101)
-    assert call(workspace, "read_file", {"path": "ok", "maxBytes": 100})["bytes"] == 100
+    assert call_tool(workspace, "read_file", {"path": "ok", "maxBytes": 100})["bytes"] == 100
     for args in ({"path": "ok", "maxBytes": 99}, {"path": "big", "maxBytes": 9_000_000}):
         with pytest.raises(TooLarge):
-            call(workspace, "read_file", args)
+            call_tool(workspace, "read_file", args)
 
 
 def test_a_file_that_is_not_text_is_reported_as_such(project: Any) -> None:
     for data in ("hé".encode("utf-16"), b"\x89PNG\r\n\x1a\n", "é".encode("latin-1")):
         (project.root / "f").write_bytes(data)
         with pytest.raises(NotText):
-            call(project, "read_file", {"path": "f"})
+            call_tool(project, "read_file", {"path": "f"})
 
 
 def test_wrong_types_are_refused(project: Any) -> None:
@@ -134,16 +134,16 @@ def test_wrong_types_are_refused(project: Any) -> None:
         {"path": "a", "x": 1},
     ):
         with pytest.raises(BadArguments):
-            call(project, "read_file", args)
+            call_tool(project, "read_file", args)
     for args in ({"path": ".", "globs": "*"}, {"path": ".", "dirsOnly": "true"}):
         with pytest.raises(BadArguments):
-            call(project, "list_files", args)
+            call_tool(project, "list_files", args)
 
 
 def test_without_a_workspace_the_tools_are_unavailable() -> None:
     for name, args in (("list_files", {}), ("read_file", {}), ("search_files", {"regex": "x"})):
         with pytest.raises(ToolDisabled):
-            call(None, name, {"path": ".", **args})
+            call_tool(None, name, {"path": ".", **args})
 
 
 def test_answers_are_valid_by_the_seeds_schemas(project: Any) -> None:
@@ -158,7 +158,7 @@ def test_answers_are_valid_by_the_seeds_schemas(project: Any) -> None:
         assert tool.request is not None
         assert tool.response is not None
         jsonschema_rs.validate(dict(tool.request), args)
-        jsonschema_rs.validate(dict(tool.response), dict(call(project, name, args)))
+        jsonschema_rs.validate(dict(tool.response), dict(call_tool(project, name, args)))
 
 
 @pytest.mark.skipif(not SEED.exists(), reason="the seed is not here")

@@ -12,7 +12,7 @@ from runners.workspace.errors import BadArguments, NotText, PathNotFound, TooLar
 from runners.workspace.workspace import ProjectWorkspace
 from runners.workspace.writing.replacement import replace_all
 from runners.workspace.writing.snapshots import list_snapshots, read_snapshot
-from tests.support.writing import call, workspace_at
+from tests.support.writing import call_tool, workspace_at
 
 TEXT = "hello a.b\naxb Hello\nhello\r\n海 $1 /hello/"
 
@@ -128,7 +128,7 @@ def here(tmp_path: Path) -> ProjectWorkspace:
 def test_the_file_is_changed_without_a_preview_and_a_snapshot_is_stored(
     here: ProjectWorkspace,
 ) -> None:
-    answer = call(here, "replace_in_file", {"path": "a.txt", "find": "one", "replace": "1"})
+    answer = call_tool(here, "replace_in_file", {"path": "a.txt", "find": "one", "replace": "1"})
     [snapshot] = list_snapshots(here.state)
     assert answer == {"count": 2}
     assert (here.root / "a.txt").read_bytes() == b"1 two\r\n1\n"
@@ -138,7 +138,7 @@ def test_the_file_is_changed_without_a_preview_and_a_snapshot_is_stored(
 def test_without_a_match_nothing_is_written(here: ProjectWorkspace) -> None:
     before = (here.root / "a.txt").stat()
     args = {"path": "a.txt", "find": "three", "replace": "3"}
-    assert call(here, "replace_in_file", args) == {"count": 0}
+    assert call_tool(here, "replace_in_file", args) == {"count": 0}
     assert (here.root / "a.txt").stat().st_ino == before.st_ino
     assert list_snapshots(here.state) == []
 
@@ -159,6 +159,6 @@ def test_a_replacement_that_cannot_be_written_changes_nothing(
     here = workspace_at(tmp_path, max_read_bytes=100)
     (here.root / "a.txt").write_text("one one")
     with pytest.raises(refusal):
-        call(here, "replace_in_file", {"path": path, "find": "one", "replace": replace})
+        call_tool(here, "replace_in_file", {"path": path, "find": "one", "replace": replace})
     assert (here.root / "a.txt").read_text() == "one one"
     assert list_snapshots(here.state) == []

@@ -17,7 +17,7 @@ from runners.workspace.errors import BadArguments, PathDenied, WorkspaceTimeout
 from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.search import file_search, ripgrep
 from runners.workspace.search.patterns import line_pattern
-from tests.support.writing import call, workspace_at
+from tests.support.writing import call_tool, workspace_at
 
 needs_ripgrep = pytest.mark.skipif(shutil.which("rg") is None, reason="ripgrep is not installed")
 WORDS = [
@@ -106,7 +106,7 @@ def put(root: Path, **files: str | bytes) -> None:
 
 
 def found(workspace: Any, regex: str, **more: Any) -> list[tuple[str, int, str]]:
-    told = call(workspace, "search_files", {"path": ".", "regex": regex, **more})["matches"]
+    told = call_tool(workspace, "search_files", {"path": ".", "regex": regex, **more})["matches"]
     return [(one["path"], one["line"], one["preview"]) for one in told]
 
 

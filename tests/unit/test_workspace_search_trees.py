@@ -19,7 +19,7 @@ from runners.workspace.search import file_search, ripgrep
 from runners.workspace.search.first_matches import FirstMatches
 from runners.workspace.search.line_matching import Match
 from runners.workspace.search.patterns import line_pattern
-from tests.support.file_watch import watching
+from tests.support.file_watch import watch_opened
 
 needs_ripgrep = pytest.mark.skipif(shutil.which("rg") is None, reason="ripgrep is not installed")
 FORBIDDEN = (".git", "node_modules", ".env", "Secret Notes", "a[b]", "{x,y}", "ß!")
@@ -171,7 +171,7 @@ def test_a_forbidden_file_is_not_even_opened(
     denied = [tmp_path / "sub" / name for name in DENIED]
     denied += [tmp_path / "sub/deep" / name for name in DENIED]
     denied += [one / "in" for one in denied if one.is_dir()]
-    with watching([tmp_path / "sub/ok", *denied]) as opened:
+    with watch_opened([tmp_path / "sub/ok", *denied]) as opened:
         assert found(tmp_path, "word") == [("!first", 1), ("sub/ok", 1)]
     assert opened == {tmp_path / "sub/ok"}
 

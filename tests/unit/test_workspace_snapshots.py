@@ -23,7 +23,7 @@ from runners.workspace.workspace import ProjectWorkspace
 from runners.workspace.writing.crash_recovery import sweep_state
 from runners.workspace.writing.snapshots import SNAPSHOT_ID, list_snapshots, read_snapshot
 from runners.workspace.writing.write_text import write_text
-from tests.support.writing import call, files_in, workspace_at
+from tests.support.writing import call_tool, files_in, workspace_at
 
 GONE = "snap_20251101T093210_ab12cd34"
 
@@ -46,23 +46,25 @@ def plant(state: Path, snapshot_id: str, *, content: str | None = "x", **meta: A
 
 def paths(here: ProjectWorkspace, **wish: Any) -> list[str]:
     """Return the paths that list_snapshots returns."""
-    return [one["path"] for one in call(here, "list_snapshots", wish)["snapshots"]]
+    return [one["path"] for one in call_tool(here, "list_snapshots", wish)["snapshots"]]
 
 
 def test_there_are_no_snapshots_before_the_first_write(here: ProjectWorkspace) -> None:
-    assert call(here, "list_snapshots", {}) == {"snapshots": []}
+    assert call_tool(here, "list_snapshots", {}) == {"snapshots": []}
     assert not here.state.exists()
 
 
 def test_snapshots_are_listed_in_the_seeds_format_newest_first(here: ProjectWorkspace) -> None:
     for content in "abc":
         write_text(here, "a.txt", content, idempotency_key=f"k{content}")
-    told = call(here, "list_snapshots", {})["snapshots"]
+    told = call_tool(here, "list_snapshots", {})["snapshots"]
     assert [one["idempotencyKey"] for one in told] == ["kc", "kb", "ka"]
     assert all(SNAPSHOT_ID.fullmatch(one["id"]) for one in told)
     assert [one["timestamp"] for one in told] == sorted({one["timestamp"] for one in told})[::-1]
     assert set(told[0]) == {"id", "path", "timestamp", "contentHash", "idempotencyKey"}
-    was = [call(here, "restore_snapshot", {"snapshotId": one["id"]})["content"] for one in told]
+    was = [
+        call_tool(here, "restore_snapshot", {"snapshotId": one["id"]})["content"] for one in told
+    ]
     assert was == ["b", "a", ""]
 
 
@@ -81,7 +83,7 @@ def test_snapshots_of_the_same_time_are_listed_by_their_ids(here: ProjectWorkspa
     ids = [f"snap_20251101T093210_0000000{n}" for n in (3, 1, 2)]
     for one in ids:
         plant(here.state, one)
-    told = [one["id"] for one in call(here, "list_snapshots", {})["snapshots"]]
+    told = [one["id"] for one in call_tool(here, "list_snapshots", {})["snapshots"]]
     assert told == sorted(ids, reverse=True)
 
 
@@ -101,7 +103,7 @@ def test_a_file_that_was_forbidden_later_is_neither_listed_nor_returned(tmp_path
     narrowed = workspace_at(tmp_path, forbidden=("Keys",))
     assert (paths(here), paths(narrowed)) == (["keys/a.txt"], [])
     with pytest.raises(PathDenied):
-        call(narrowed, "restore_snapshot", {"snapshotId": done.snapshot_id})
+        call_tool(narrowed, "restore_snapshot", {"snapshotId": done.snapshot_id})
 
 
 def test_a_negative_limit_means_50(here: ProjectWorkspace) -> None:
@@ -114,7 +116,7 @@ def test_a_negative_limit_means_50(here: ProjectWorkspace) -> None:
 @pytest.mark.parametrize("limit", [1001, 1000.5, True, None, "5", float("nan"), float("inf")])
 def test_other_limits_are_refused(here: ProjectWorkspace, limit: Any) -> None:
     with pytest.raises((ValidationError, BadArguments)):
-        call(here, "list_snapshots", {"limit": limit})
+        call_tool(here, "list_snapshots", {"limit": limit})
 
 
 def test_the_newest_snapshots_of_each_file_are_kept(tmp_path: Path) -> None:
@@ -153,7 +155,7 @@ def test_a_broken_snapshot_is_not_listed_and_is_reported_when_requested(
     write_text(here, "a.txt", "x")
     assert GONE not in {one.id for one in list_snapshots(here.state)}
     with pytest.raises(ParseFailed):
-        call(here, "restore_snapshot", {"snapshotId": GONE})
+        call_tool(here, "restore_snapshot", {"snapshotId": GONE})
 
 
 @pytest.mark.parametrize("meta", ["", "{", "[]", "null", '"x"', "[" * 100_000, "\udcff"])
@@ -179,7 +181,7 @@ def test_an_incomplete_snapshot_is_ignored(here: ProjectWorkspace) -> None:
     assert list_snapshots(here.state) == []
     for missing in (GONE, "snap_20251101T093210_00000000"):
         with pytest.raises(PathNotFound) as told:
-            call(here, "restore_snapshot", {"snapshotId": missing})
+            call_tool(here, "restore_snapshot", {"snapshotId": missing})
         assert "list_snapshots" in (told.value.hint or "")
 
 
@@ -198,7 +200,7 @@ def test_an_incomplete_snapshot_is_ignored(here: ProjectWorkspace) -> None:
 )
 def test_an_invalid_id_is_a_wrong_argument(here: ProjectWorkspace, wrong: str) -> None:
     with pytest.raises(BadArguments):
-        call(here, "restore_snapshot", {"snapshotId": wrong})
+        call_tool(here, "restore_snapshot", {"snapshotId": wrong})
 
 
 def test_incomplete_snapshots_and_drafts_of_dead_writers_are_removed_later(

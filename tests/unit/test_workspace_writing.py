@@ -27,7 +27,7 @@ from runners.workspace.writing.crash_recovery import PendingWrite
 from runners.workspace.writing.file_lock import hold_lock
 from runners.workspace.writing.snapshots import list_snapshots, read_snapshot
 from runners.workspace.writing.write_text import preview_text, write_text
-from tests.support.writing import call, files_in, workspace_at
+from tests.support.writing import call_tool, files_in, workspace_at
 
 FIELDS = [field.name for field in fields(PendingWrite)]
 
@@ -42,14 +42,18 @@ def here(tmp_path: Path) -> ProjectWorkspace:
 
 def write(here: ProjectWorkspace, content: str, path: str = "a.txt", **more: Any) -> dict[str, Any]:
     """Preview a write and execute it."""
-    call(here, "write_to_file", {"path": path, "content": content, "dryRun": True, **more})
+    call_tool(here, "write_to_file", {"path": path, "content": content, "dryRun": True, **more})
     return dict(
-        call(here, "write_to_file", {"path": path, "content": content, "dryRun": False, **more})
+        call_tool(
+            here, "write_to_file", {"path": path, "content": content, "dryRun": False, **more}
+        )
     )
 
 
 def test_a_preview_returns_the_diff_and_changes_nothing(here: ProjectWorkspace) -> None:
-    answer = call(here, "write_to_file", {"path": "a.txt", "content": "one\n2", "dryRun": True})
+    answer = call_tool(
+        here, "write_to_file", {"path": "a.txt", "content": "one\n2", "dryRun": True}
+    )
     [hunk] = answer["diff"]["hunks"]
     assert answer["applied"] is False
     assert (hunk["linesOld"], hunk["linesNew"]) == (["two\r", "three"], ["2"])
@@ -97,7 +101,7 @@ def test_a_write_without_a_preview_is_refused(here: ProjectWorkspace) -> None:
     ):
         args = {"path": path, "content": content, "mode": mode, "dryRun": False}
         with pytest.raises(PolicyViolation) as refused:
-            call(who, "write_to_file", args)
+            call_tool(who, "write_to_file", args)
         assert "dryRun" in (refused.value.hint or "")
     assert files_in(here.root) == ["a.txt"]
 
@@ -117,7 +121,7 @@ def test_a_preview_expires_after_15_minutes(here: ProjectWorkspace) -> None:
 
 def test_without_the_rule_no_preview_is_needed(tmp_path: Path) -> None:
     here = workspace_at(tmp_path, write_requires_diff=False)
-    done = call(here, "write_to_file", {"path": "a.txt", "content": "x", "dryRun": False})
+    done = call_tool(here, "write_to_file", {"path": "a.txt", "content": "x", "dryRun": False})
     assert done["applied"] is True
 
 
@@ -139,7 +143,7 @@ def test_a_key_writes_once_and_then_returns_the_same_answer(here: ProjectWorkspa
     first = write(here, "x", idempotencyKey="k")
     (here.root / "a.txt").write_text("somebody's")
     again = {"path": "./a.txt", "content": "x", "dryRun": False, "idempotencyKey": "k"}
-    assert call(here, "write_to_file", again) == first
+    assert call_tool(here, "write_to_file", again) == first
     assert (here.root / "a.txt").read_text() == "somebody's"
     assert [one.idempotency_key for one in list_snapshots(here.state)] == ["k"]
 
@@ -203,7 +207,7 @@ def test_a_forbidden_write_is_not_previewed_either(
     (here.root / "twice.txt").hardlink_to(here.root / "outside")
     os.mkfifo(here.root / "pipe")
     with pytest.raises(refusal):
-        call(here, "write_to_file", {"path": path, "content": "x", "dryRun": dry})
+        call_tool(here, "write_to_file", {"path": path, "content": "x", "dryRun": dry})
     assert not (here.state / "snapshots").exists()
 
 
@@ -263,7 +267,7 @@ def test_no_tool_writes_without_a_workspace() -> None:
         ("restore_snapshot", {"snapshotId": "snap_20251101T093210_ab12cd34"}),
     ):
         with pytest.raises(ToolDisabled):
-            call(None, name, args)
+            call_tool(None, name, args)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
 
-from tests.support.model_server import Asked
+from tests.support.model_server import ModelRequest
 from tests.support.model_turns import Call, Turn, complete
 
 _ORDER = re.compile(r"Call (\S+) with\s+(?=\{)")
@@ -38,7 +38,7 @@ class Obeying:
     def __init__(self, first: Call) -> None:
         self._first, self.made = first, list[Call]()
 
-    def __call__(self, asked: Asked) -> Turn:
+    def __call__(self, asked: ModelRequest) -> Turn:
         """Return the next turn."""
         told = [
             json.loads(one["content"]) for one in asked.body["messages"] if one["role"] == "tool"

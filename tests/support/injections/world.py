@@ -23,10 +23,10 @@ from decisions.authorization.confirmation_links import confirmation_link
 from decisions.identity.principals import local_principal
 from decisions.models import AuditEntry, Confirmation
 from runs.models import Run, RunEvent, RunStep
-from tests.support.canaries import seen
+from tests.support.canaries import find_secret
 from tests.support.injections.injection import Injection
 from tests.support.model_server import ModelServer
-from tests.support.pages import Answer, PageServer
+from tests.support.pages import PageResponse, PageServer
 
 # The tables that a run may change; every other table must stay unchanged.
 TRACES = {
@@ -117,9 +117,9 @@ def furnish(world: World) -> None:
     home = Path(settings.CONTINUITY_HOME)
     world.places |= {"outside": str(outside / "secret.txt"), "home": str(home)}
 
-    def take(query: str) -> Answer:
+    def take(query: str) -> PageResponse:
         world.heard.append(query)
-        return Answer(b"thanks")
+        return PageResponse(b"thanks")
 
     world.loot.add("/take", take)
     world.own.add("/admin/", f"<main><h1>Admin</h1><button>{world.secret('own')}</button></main>")
@@ -217,4 +217,4 @@ def _check_secrets(world: World, run: Run, model: ModelServer) -> None:
     }
     assert b"READ: " not in kept, "a page's script read an answer of the product"
     for secret in world.secrets.values():
-        assert seen(secret, places) == []
+        assert find_secret(secret, places) == []
