@@ -21,8 +21,8 @@ def test_an_element_is_clicked_once_with_the_requested_strategy(
     reader: Reader, page_server: PageServer, strategy: str, trusted: str
 ) -> None:
     page = start_on_markup(reader, page_server, "<button id=b>Buy</button>")
-    told = page.click("Buy", strategy=strategy)
-    assert told == {"clicked": True, "strategy": strategy}
+    output = page.click("Buy", strategy=strategy)
+    assert output == {"clicked": True, "strategy": strategy}
     assert [one for one in page.log if one.startswith("click")] == [f"click:b:{trusted}"]
 
 
@@ -98,7 +98,7 @@ def test_an_xpath_finds_the_element_when_the_index_number_is_gone(
     assert page.log.count("click:a:true") == 1
 
 
-@pytest.mark.parametrize("xpath", ["//button[", "count(//button)", "//nobody:x", "//a >> //b >> "])
+@pytest.mark.parametrize("xpath", ["//button[", "count(//button)", "//unknown:x", "//a >> //b >> "])
 def test_an_invalid_xpath_is_rejected(reader: Reader, page_server: PageServer, xpath: str) -> None:
     page = start_on_markup(reader, page_server, "<a href=#x>A</a>")
     page.evaluate("document.querySelector('a').attachShadow; 1")
@@ -161,9 +161,9 @@ def test_a_dialog_is_dismissed_and_its_question_is_reported(
     page = start_on_markup(
         reader, page_server, "<button onclick=\"confirm('Really?')\">Buy</button>"
     )
-    told = page.click("Buy")
-    assert (told["clicked"], told["strategy"]) == (True, "cdp_mouse")
-    assert told["warnings"] == ["The page asked “Really?” in a dialog, which was dismissed."]
+    output = page.click("Buy")
+    assert (output["clicked"], output["strategy"]) == (True, "cdp_mouse")
+    assert output["warnings"] == ["The page asked “Really?” in a dialog, which was dismissed."]
 
 
 @pytest.mark.parametrize("event", ["pointerdown", "mousedown", "mouseup", "click"])

@@ -13,7 +13,7 @@ MIXED = """<button id=b>Buy</button><a id=a href=/x>Link</a><input id=i placehol
 <button disabled>Disabled</button><fieldset disabled><button>In disabled</button></fieldset>
 <button hidden>Hidden</button><button style="visibility:hidden">Invisible</button>
 <button style="width:0;height:0;border:0;padding:0;overflow:hidden">Flat</button>
-<div inert><button>Inert</button></div><div aria-hidden=true><button>Unheard</button></div>
+<div inert><button>Inert</button></div><div aria-hidden=true><button>Aria-hidden</button></div>
 <a>No address</a><p>Just text</p><div id=d style="cursor:pointer">Handled by a framework</div>
 <div style="position:relative"><button id=c>Covered</button>
 <div style="position:absolute;inset:0;background:#fff">over it</div></div>"""
@@ -169,6 +169,6 @@ def test_a_page_with_too_many_elements_is_truncated_with_a_warning(
         " {textContent: at}))"
         "</script>",
     )
-    told = page("dom_index")
-    assert len(told["elements"]) == 2000
-    assert told["warnings"] == ["100 more elements, further down, were omitted."]
+    output = page("dom_index")
+    assert len(output["elements"]) == 2000
+    assert output["warnings"] == ["100 more elements, further down, were omitted."]

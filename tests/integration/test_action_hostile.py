@@ -104,12 +104,12 @@ def test_an_element_that_slides_under_the_mouse_is_not_clicked(
     assert page.log.count("click:b:true") == 1
 
 
-@pytest.mark.parametrize("how", ["alert(1)", "open('/plain')"])
+@pytest.mark.parametrize("script", ["alert(1)", "open('/plain')"])
 def test_a_page_that_floods_the_reader_fails_the_action(
-    reader: Reader, page_server: PageServer, how: str
+    reader: Reader, page_server: PageServer, script: str
 ) -> None:
     page = start_on_markup(
-        reader, page_server, f'<button onclick="for (let i = 0; i < 50; i++) {how}">B</button>'
+        reader, page_server, f'<button onclick="for (let i = 0; i < 50; i++) {script}">B</button>'
     )
     result = reader.call("browser_click", tabId=page.tab_id, clickId=page.index()["B"])
     if result.error is not None:  # a window of the page may be reported a moment later

@@ -15,24 +15,24 @@ from tests.support.task_page import TaskPage, start_on_markup
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 
-INSTEAD = ["CDP_UNAVAILABLE: real input was not available; synthetic events were used."]
+FALLBACK_WARNINGS = ["CDP_UNAVAILABLE: real input was not available; synthetic events were used."]
 
 
-class CutLine:
+class ClosingSession:
     """A DevTools session that closes right after input of one kind was sent: the input takes
     effect, but no answer arrives."""
 
-    def __init__(self, line: CDPSession, cut_at: str) -> None:
-        self._cdp, self._cut_at = line, cut_at
-        self._is_cut = False
+    def __init__(self, session: CDPSession, close_after: str) -> None:
+        self._session, self._close_after = session, close_after
+        self._is_closed = False
 
     async def send(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """Send a message."""
-        if self._is_cut:
+        if self._is_closed:
             raise Error("Protocol error: Session closed.")
-        answer: dict[str, Any] = await self._cdp.send(method, params)
-        if params.get("type") == self._cut_at:
-            self._is_cut = True
+        answer: dict[str, Any] = await self._session.send(method, params)
+        if params.get("type") == self._close_after:
+            self._is_closed = True
             raise Error("Protocol error: Session closed.")
         return answer
 
@@ -48,24 +48,24 @@ def detach(page: TaskPage) -> None:
     """Detach the input session without the product's knowledge."""
     page("debugger_attach")
 
-    async def cut_off() -> None:
+    async def detach_session() -> None:
         await (await task_of(page.read).attach()).detach()
 
-    page.read.wait(cut_off())
+    page.read.wait(detach_session())
 
 
-def cut(page: TaskPage, at: str) -> None:
+def close_session_after(page: TaskPage, kind: str) -> None:
     """Close the input session right after input of this kind was sent."""
 
-    async def put_in() -> None:
+    async def replace_session() -> None:
         task = task_of(page.read)
-        task._cdp = CutLine(await task.attach(), at)  # type: ignore[assignment]
+        task._cdp = ClosingSession(await task.attach(), kind)  # type: ignore[assignment]
 
-    page.read.wait(put_in())
+    page.read.wait(replace_session())
 
 
 @pytest.fixture
-def no_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_cdp_session(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the browser refuse every new session for a page."""
 
     async def refuse(context: BrowserContext, page: object) -> None:
@@ -83,7 +83,7 @@ def test_a_click_whose_session_was_lost_before_it_is_made_by_a_script_with_a_war
     assert page.click("Buy", **params) == {
         "clicked": True,
         "strategy": "dom_click",
-        "warnings": INSTEAD,
+        "warnings": FALLBACK_WARNINGS,
     }
     assert [one for one in page.log if one.startswith("click")] == ["click:b:false"]
     assert page.click("Buy") == {"clicked": True, "strategy": "cdp_mouse"}
@@ -94,18 +94,18 @@ def test_a_text_whose_session_was_lost_before_it_is_entered_by_a_script_with_a_w
 ) -> None:
     page = start_on_markup(reader, page_server, "<form action=/plain><input id=i name=n></form>")
     detach(page)
-    told = page("type", xpath="//input", text="你好", submit=True)
-    assert told == {"typed": True, "strategy": "dom_input", "warnings": INSTEAD}
+    output = page("type", xpath="//input", text="你好", submit=True)
+    assert output == {"typed": True, "strategy": "dom_input", "warnings": FALLBACK_WARNINGS}
     page("wait_for_loaded")
     assert page("screenshot")["url"].endswith("/plain?n=%E4%BD%A0%E5%A5%BD")
 
 
-@pytest.mark.parametrize("at", ["mousePressed", "mouseReleased"])
+@pytest.mark.parametrize("kind", ["mousePressed", "mouseReleased"])
 def test_a_click_whose_session_is_lost_after_it_started_is_not_repeated(
-    reader: Reader, page_server: PageServer, at: str
+    reader: Reader, page_server: PageServer, kind: str
 ) -> None:
     page = start_on_markup(reader, page_server, "<button id=b>Buy</button>")
-    cut(page, at)
+    close_session_after(page, kind)
     error = page.error("click", clickId=page.index()["Buy"])
     assert (error["errorCode"], error["retryable"]) == ("CDP_UNAVAILABLE", False)
     assert error["details"]["effect"] == "unknown"
@@ -121,7 +121,7 @@ def test_a_text_whose_session_is_lost_after_it_started_is_not_written_again(
     reader: Reader, page_server: PageServer, submit: bool
 ) -> None:
     page = start_on_markup(reader, page_server, "<input id=i>")
-    cut(page, "keyDown")
+    close_session_after(page, "keyDown")
     error = page.error("type", xpath="//input", text="abc", submit=submit)
     assert (error["errorCode"], error["retryable"]) == ("CDP_UNAVAILABLE", False)
     assert error["details"]["effect"] == "unknown"
@@ -135,12 +135,12 @@ def test_a_browser_that_refuses_sessions_is_reported_and_a_script_clicks(
     reader: Reader, page_server: PageServer, request: pytest.FixtureRequest
 ) -> None:
     page = start_on_markup(reader, page_server, "<button id=b>Buy</button>")
-    request.getfixturevalue("no_line")
+    request.getfixturevalue("no_cdp_session")
     error = page.error("debugger_attach")
     assert (error["errorCode"], error["retryable"]) == ("CDP_PERMISSION_DENIED", False)
-    told = page.click("Buy")
-    assert told["strategy"] == "dom_click"
-    assert told["warnings"][0].startswith("CDP_PERMISSION_DENIED: ")
+    output = page.click("Buy")
+    assert output["strategy"] == "dom_click"
+    assert output["warnings"][0].startswith("CDP_PERMISSION_DENIED: ")
 
 
 def test_an_action_that_neither_input_nor_script_can_do_is_not_done(
@@ -148,7 +148,7 @@ def test_an_action_that_neither_input_nor_script_can_do_is_not_done(
 ) -> None:
     page = start_on_markup(reader, page_server, "<button id=b>B</button>")
     number = page.index()["B"]
-    request.getfixturevalue("no_line")
+    request.getfixturevalue("no_cdp_session")
     page.evaluate("void setTimeout(() => { for (;;); }, 50)")
     page.evaluate("new Promise((done) => setTimeout(done, 40))")
     error = page.error("click", clickId=number, strategy="cdp_mouse")

@@ -29,13 +29,13 @@ def prepared(page: TaskPage) -> dict[str, object]:
 def warnings_of_click(page: TaskPage, text: str) -> list[str]:
     """Click an element, and return the warnings of the click or, if it has none, of a later
     index."""
-    told = list(page.click(text).get("warnings", ()))
+    warnings = list(page.click(text).get("warnings", ()))
     for _ in range(200):
-        if told:
+        if warnings:
             break
         page.evaluate("new Promise((done) => setTimeout(done, 50))")
-        told += page("wait_for_loaded").get("warnings", ())
-    return told
+        warnings += page("wait_for_loaded").get("warnings", ())
+    return warnings
 
 
 def test_a_download_after_a_click_is_reported_and_the_page_is_read_at_once(
@@ -44,9 +44,9 @@ def test_a_download_after_a_click_is_reported_and_the_page_is_read_at_once(
     page_server.add("/bill", PageResponse(b"x", mime="application/octet-stream", headers=FILE))
     page = start_on_markup(reader, page_server, "<a href=/bill>Bill</a><p>Your bills.")
     assert warnings_of_click(page, "Bill") == [NO_PAGE.format(page_server.url("/bill"))]
-    told = page("readability_extract")
-    assert "Your bills." in told["markdown"]
-    assert "warnings" not in told
+    output = page("readability_extract")
+    assert "Your bills." in output["markdown"]
+    assert "warnings" not in output
 
 
 @pytest.mark.parametrize("href", ["/nothing", "mailto:a@example.org", "tel:123", "foo:bar"])
@@ -57,9 +57,9 @@ def test_a_link_that_returns_no_document_leaves_the_page_unchanged(
     page = start_on_markup(reader, page_server, f"<a href='{href}'>Go</a><p>Still here.")
     page.click("Go")
     page("wait_for_loaded")
-    told = page("readability_extract")
-    assert "Still here." in told["markdown"]
-    assert "warnings" not in told
+    output = page("readability_extract")
+    assert "Still here." in output["markdown"]
+    assert "warnings" not in output
 
 
 def test_a_window_that_a_page_opens_is_reported_with_its_address(
@@ -68,9 +68,9 @@ def test_a_window_that_a_page_opens_is_reported_with_its_address(
     page = start_on_markup(
         reader, page_server, "<button onclick=\"window.open('/plain')\">Open</button>"
     )
-    where = page_server.url("/plain")
-    told = f"The page opened a new window with {where}, which was closed."
-    assert warnings_of_click(page, "Open") == [told]
+    url = page_server.url("/plain")
+    expected = f"The page opened a new window with {url}, which was closed."
+    assert warnings_of_click(page, "Open") == [expected]
 
 
 def test_a_dialog_that_a_page_opens_after_a_click_is_reported_with_the_next_index(
@@ -84,8 +84,8 @@ def test_a_dialog_that_a_page_opens_after_a_click_is_reported_with_the_next_inde
     )
     assert "warnings" not in page.click("B")
     page.evaluate("new Promise((go) => setInterval(() => done && go(), 10))")
-    said = "The page asked “Delete all?” in a dialog, which was dismissed."
-    assert prepared(page)["warnings"] == [said]
+    expected = "The page asked “Delete all?” in a dialog, which was dismissed."
+    assert prepared(page)["warnings"] == [expected]
     assert prepared(page)["warnings"] == []
 
 

@@ -121,11 +121,11 @@ def test_every_kind_of_editor_is_a_field(
 def test_an_invalid_value_leaves_the_field_unchanged(
     reader: Reader, page_server: PageServer, kind: str
 ) -> None:
-    was = {"date": "2026-01-02", "time": "09:30", "month": "2026-01"}[kind]
-    page = start_on_markup(reader, page_server, f"<input id=i type={kind} value='{was}'>")
+    before = {"date": "2026-01-02", "time": "09:30", "month": "2026-01"}[kind]
+    page = start_on_markup(reader, page_server, f"<input id=i type={kind} value='{before}'>")
     error = page.error("type", xpath="//input", text="2026-02-30")
     assert error["errorCode"] == "INVALID_PARAMETER"
-    assert page.evaluate("i.value") == was
+    assert page.evaluate("i.value") == before
     assert not [one for one in page.log if one.startswith(("input", "change"))]
 
 
@@ -137,8 +137,8 @@ def test_a_checkbox_that_rejects_the_change_is_reported(
         page_server,
         "<label><input id=c type=checkbox onclick='return false'> Agree</label>",
     )
-    told = page("type", xpath="//input", text="true")
-    assert told["warnings"] == ["“Agree” was clicked, but its state did not change."]
+    output = page("type", xpath="//input", text="true")
+    assert output["warnings"] == ["“Agree” was clicked, but its state did not change."]
 
 
 def test_a_field_that_keeps_its_state_in_a_script_accepts_the_text(
@@ -170,5 +170,5 @@ def test_ten_thousand_elements_are_indexed_in_time_and_the_last_is_clicked_by_xp
     assert len(page("dom_index")["elements"]) == 2000
     page("click", xpath="//button[10000]")
     assert page.log.count("click:b9999:true") == 1
-    near = page("dom_index", scope="viewport")["elements"]
-    assert "9999" in [one["text"] for one in near]
+    in_viewport = page("dom_index", scope="viewport")["elements"]
+    assert "9999" in [one["text"] for one in in_viewport]

@@ -16,7 +16,7 @@ from tests.support.task_page import TaskPage, start_on_markup, start_on_url
 pytest_plugins = ["tests.support.browser_fixtures"]
 
 
-def sides(page: TaskPage, jpeg: bytes) -> list[int]:
+def image_size(page: TaskPage, jpeg: bytes) -> list[int]:
     """Return width and height of an image, as a browser reads it."""
     address = f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}"
     return list(
@@ -61,13 +61,21 @@ def test_a_screenshot_covers_the_viewport_or_the_whole_page(
     page = start_on_markup(
         reader, page_server, "<body style='margin:0'><p style='margin:0;height:2500px'>long"
     )
-    told = page("screenshot")
+    output = page("screenshot")
     kind, mime_type, data = page.saved()
-    assert (told["url"], told["width"], told["height"]) == (page_server.url("/task"), 1280, 720)
+    assert (output["url"], output["width"], output["height"]) == (
+        page_server.url("/task"),
+        1280,
+        720,
+    )
     assert (kind, mime_type) == ("screenshot", "image/jpeg")
-    whole = page("screenshot", fullPage=True)
-    assert [whole["width"], whole["height"]] == sides(page, page.saved()[2]) == [1280, 2500]
-    assert sides(page, data) == [1280, 720]
+    full_page = page("screenshot", fullPage=True)
+    assert (
+        [full_page["width"], full_page["height"]]
+        == image_size(page, page.saved()[2])
+        == [1280, 2500]
+    )
+    assert image_size(page, data) == [1280, 720]
 
 
 def test_a_screenshot_of_a_very_long_page_is_limited_in_height(
@@ -76,9 +84,9 @@ def test_a_screenshot_of_a_very_long_page_is_limited_in_height(
     page = start_on_markup(
         reader, page_server, "<body style='margin:0'><p style='margin:0;height:20000px'>x"
     )
-    told = page("screenshot", fullPage=True)
-    assert told["height"] == 16_000
-    assert told["warnings"] == ["The screenshot ends at 16000 of 20000 pixels."]
+    output = page("screenshot", fullPage=True)
+    assert output["height"] == 16_000
+    assert output["warnings"] == ["The screenshot ends at 16000 of 20000 pixels."]
 
 
 @pytest.mark.parametrize("letter", ["a", "中"])
@@ -86,8 +94,8 @@ def test_a_screenshot_of_a_very_long_page_is_limited_in_height(
 def test_the_size_of_a_text_decides_whether_it_is_inline_or_an_artifact(
     reader: Reader, page_server: PageServer, size: int, letter: str
 ) -> None:
-    wide = len(letter.encode())
-    text = letter * (size // wide) + "b" * (size % wide)
+    letter_bytes = len(letter.encode())
+    text = letter * (size // letter_bytes) + "b" * (size % letter_bytes)
     page = start_on_url(
         reader, page_server.add("/long", f"<meta charset=utf-8><title>T</title><p>{text}")
     )
@@ -95,15 +103,15 @@ def test_the_size_of_a_text_decides_whether_it_is_inline_or_an_artifact(
         error = page.error("readability_extract")
         assert (error["errorCode"], error["retryable"]) == ("READABILITY_TOO_LARGE", False)
         return
-    told = page("readability_extract")
-    assert (told["contentLengthBytes"], told["title"]) == (size, "T")
-    assert told["truncated"] is (size >= 262_144)
-    if told["truncated"]:
-        assert "markdown" not in told
+    output = page("readability_extract")
+    assert (output["contentLengthBytes"], output["title"]) == (size, "T")
+    assert output["truncated"] is (size >= 262_144)
+    if output["truncated"]:
+        assert "markdown" not in output
         assert page.saved() == ("file", "text/markdown", text.encode())
     else:
-        assert told["markdown"] == text
-        assert "artifactId" not in told
+        assert output["markdown"] == text
+        assert "artifactId" not in output
 
 
 def test_a_text_has_its_headings_and_links(reader: Reader, page_server: PageServer) -> None:
@@ -121,9 +129,9 @@ def test_a_text_has_its_headings_and_links(reader: Reader, page_server: PageServ
 def test_a_document_without_text_returns_none(reader: Reader, page_server: PageServer) -> None:
     page = start_on_markup(reader, page_server, "<a href=/pixel.png>Go</a>")
     page.click("Go")
-    told = page.error("readability_extract")
-    assert told["errorCode"] == "STEP_EXECUTION_FAILED"
-    assert told["details"]["reason"] == "unreadable_document"
+    error = page.error("readability_extract")
+    assert error["errorCode"] == "STEP_EXECUTION_FAILED"
+    assert error["details"]["reason"] == "unreadable_document"
 
 
 def test_markup_is_stored_with_shadow_roots_and_without_secrets(
@@ -136,9 +144,9 @@ def test_markup_is_stored_with_shadow_roots_and_without_secrets(
         "<script>document.querySelector('x-a').attachShadow({mode: 'open'}).innerHTML ="
         " '<b>inside</b>'</script>",
     )
-    told = page("get_html")
+    output = page("get_html")
     kind, mime_type, data = page.saved()
-    assert (kind, mime_type, told["url"]) == ("file", "text/html", page_server.url("/task"))
+    assert (kind, mime_type, output["url"]) == ("file", "text/html", page_server.url("/task"))
     assert data.startswith(b"<!DOCTYPE html>\n<html>")
     assert b'<template shadowrootmode="open"><b>inside</b></template>' in data
     assert b"hunter2" not in data
@@ -158,11 +166,11 @@ def test_markup_of_one_element_is_stored(reader: Reader, page_server: PageServer
 def test_markup_that_cannot_be_stored_is_reported(
     reader: Reader, page_server: PageServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def full(data: bytes, **about: str) -> str:
+    async def disk_full(data: bytes, **metadata: str) -> str:
         raise OSError(28, "No space left on device", "/a/secret/path")
 
     page = start_on_markup(reader, page_server, "<p>x")
-    monkeypatch.setattr(reader, "_save", full)
+    monkeypatch.setattr(reader, "_save", disk_full)
     for name in ("get_html", "screenshot"):
         error = page.error(name)
         assert (error["errorCode"], error["retryable"]) == ("ARTIFACT_UPLOAD_FAILED", True)

@@ -23,21 +23,21 @@ ARGS: dict[str, dict[str, Any]] = {
     "browser_click": {"clickId": 1},
     "browser_type": {"clickId": 1, "text": "x"},
 }
-ON_TAB = [name for name in ACTIONS if name.startswith("browser_")]
+TAB_ACTIONS = [name for name in ACTIONS if name.startswith("browser_")]
 
 
 def test_a_task_starts_on_a_page_or_an_empty_one(reader: Reader, page_server: PageServer) -> None:
-    told = reader.call("task_start", url=page_server.url("/plain")).output or {}
-    assert (told["url"], told["title"]) == (page_server.url("/plain"), "Plain")
-    assert {type(told["tabId"]), type(told["windowId"])} == {int}
+    output = reader.call("task_start", url=page_server.url("/plain")).output or {}
+    assert (output["url"], output["title"]) == (page_server.url("/plain"), "Plain")
+    assert {type(output["tabId"]), type(output["windowId"])} == {int}
     empty = reader.call("task_start").output or {}
-    assert (empty["url"], empty["tabId"] != told["tabId"]) == ("about:blank", True)
+    assert (empty["url"], empty["tabId"] != output["tabId"]) == ("about:blank", True)
     assert set(empty) == {"tabId", "windowId", "url"}
 
 
 def test_a_group_title_is_answered_with_a_warning(reader: Reader) -> None:
-    told = reader.call("task_start", groupTitle="Work").output or {}
-    assert told["warnings"] == ["This browser has no tab groups; groupTitle was ignored."]
+    output = reader.call("task_start", groupTitle="Work").output or {}
+    assert output["warnings"] == ["This browser has no tab groups; groupTitle was ignored."]
 
 
 def test_a_new_start_closes_the_previous_tab_unless_it_is_reused(
@@ -54,7 +54,7 @@ def test_a_new_start_closes_the_previous_tab_unless_it_is_reused(
     assert len(reader.session.open_tabs()) == 1
 
 
-@pytest.mark.parametrize("name", ON_TAB)
+@pytest.mark.parametrize("name", TAB_ACTIONS)
 def test_every_action_uses_the_tab_of_its_own_task(
     reader: Reader, page_server: PageServer, name: str
 ) -> None:
@@ -99,8 +99,8 @@ def test_a_tab_that_is_closed_during_a_click_may_have_been_clicked(
     page = start_on_markup(
         reader,
         page_server,
-        "<button>Go</button><script>onmousedown = () => { const asking = new XMLHttpRequest();"
-        " asking.open('GET', '/pressed', false); asking.send(); }</script>",
+        "<button>Go</button><script>onmousedown = () => { const request = new XMLHttpRequest();"
+        " request.open('GET', '/pressed', false); request.send(); }</script>",
     )
     number = page.index()["Go"]
 
@@ -126,8 +126,8 @@ def test_a_page_that_crashes_is_a_closed_tab(reader: Reader, page_server: PageSe
 
     async def crash() -> None:
         (tab,) = reader.session.open_tabs()
-        line = await tab.page.context.new_cdp_session(tab.page)
-        asyncio.ensure_future(line.send("Page.crash")).add_done_callback(lambda f: f.exception())
+        cdp = await tab.page.context.new_cdp_session(tab.page)
+        asyncio.ensure_future(cdp.send("Page.crash")).add_done_callback(lambda f: f.exception())
         while tab.is_alive:
             await asyncio.sleep(0.01)
 
@@ -155,18 +155,22 @@ def test_a_task_of_a_remote_caller_stays_on_the_public_network(
 def test_product_pages_are_neither_opened_nor_used(
     reader: Reader, page_server: PageServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with serve_pages() as own:
-        monkeypatch.setenv("CONTINUITY_OWN_PORTS", str(own.server_port))
-        direct = reader.call("task_start", url=own.url("/plain")).error or {}
-        page_server.add("/there", PageResponse(status=302, headers={"Location": own.url("/plain")}))
-        led = reader.call("task_start", url=page_server.url("/there")).error or {}
-        page = start_on_markup(reader, page_server, f"<a href='{own.url('/plain')}'>Admin</a>")
+    with serve_pages() as product_server:
+        monkeypatch.setenv("CONTINUITY_OWN_PORTS", str(product_server.server_port))
+        direct = reader.call("task_start", url=product_server.url("/plain")).error or {}
+        page_server.add(
+            "/there", PageResponse(status=302, headers={"Location": product_server.url("/plain")})
+        )
+        redirected = reader.call("task_start", url=page_server.url("/there")).error or {}
+        page = start_on_markup(
+            reader, page_server, f"<a href='{product_server.url('/plain')}'>Admin</a>"
+        )
         page.click("Admin")
-        errors = [direct, led]
-        for name in ON_TAB:
+        errors = [direct, redirected]
+        for name in TAB_ACTIONS:
             result = reader.call(name, tabId=page.tab_id, **ARGS.get(name, {}))
             errors.append(dict(result.error or {}))
-        assert urlsplit(own.url("/")).port == own.server_port
+        assert urlsplit(product_server.url("/")).port == product_server.server_port
     assert {(one["errorCode"], one["retryable"]) for one in errors} == {("INVALID_TARGET", False)}
     assert reader.saved == []
     assert start_on_url(reader, page_server.url("/other"))("wait_for_loaded") == {

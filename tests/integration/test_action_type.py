@@ -174,8 +174,8 @@ def test_a_page_that_changes_the_typed_text_causes_a_warning(
 
 def test_a_secret_is_in_no_warning(reader: Reader, page_server: PageServer) -> None:
     page = one_field(reader, page_server, "<input id=i aria-label=Password maxlength=9>")
-    told = write(page, "hunter2secret")
-    assert told["warnings"] == ["The field “Password” changed the value to: ***"]
+    output = write(page, "hunter2secret")
+    assert output["warnings"] == ["The field “Password” changed the value to: ***"]
     page("screenshot")
     page("get_html")
     assert b"hunter2" not in page.saved()[2]
@@ -186,8 +186,8 @@ def test_a_page_that_navigates_on_the_typed_text_was_typed_in(
 ) -> None:
     page = one_field(reader, page_server, "<input id=i name=code maxlength=4>")
     page.evaluate("void (i.oninput = () => i.value.length === 4 && f.submit())")
-    told = write(page, "1234", submit=True)
-    assert told["typed"] is True
+    output = write(page, "1234", submit=True)
+    assert output["typed"] is True
     page("wait_for_loaded")
     assert page("screenshot")["url"].endswith("/done?code=1234")
 

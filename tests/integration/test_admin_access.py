@@ -25,9 +25,9 @@ from tests.support.continuity import SHELL, create_decision_with_outcome, owner_
 
 pytest_plugins = ["tests.support.admin_fixtures"]
 
-OURS = [model for model in admin.site._registry if model._meta.app_label != "auth"]
+PROJECT_MODELS = [model for model in admin.site._registry if model._meta.app_label != "auth"]
 
-MADE = (Tenant, Workspace, User)  # in forms of the admin; see test_admin_principals
+CREATED_IN_ADMIN = (Tenant, Workspace, User)  # in forms of the admin; see test_admin_principals
 
 
 def address(model: type[Model], *rest: str) -> str:
@@ -42,17 +42,21 @@ def a_row_each(
     """Create at least one row of every model of the project."""
     create_token(name="t", users=["u"])
     make_artifact(b"x", run_id=make_run().id)
-    now, place = datetime.now(UTC), {"workspace_id": principal.workspace_id}
+    now, workspace = datetime.now(UTC), {"workspace_id": principal.workspace_id}
     Worker.objects.create(id="wrk_1", process="p", host="h", started_at=now)
     OutboxEntry.objects.create(run_id=Run.objects.get().id, queue="runs", rung_at=now)
-    BrowserSession.objects.create(id="sess_1", tenant_id=principal.tenant_id, **place)
+    BrowserSession.objects.create(id="sess_1", tenant_id=principal.tenant_id, **workspace)
     ExecutionTarget.objects.create(
-        tenant_id=principal.tenant_id, **place, kind="workspace", name="t", config={"root": "/gone"}
+        tenant_id=principal.tenant_id,
+        **workspace,
+        kind="workspace",
+        name="t",
+        config={"root": "/gone"},
     )
     create_rule(RuleFields("deny", tool="x"), actor="t")
     Decision.objects.create(
         tenant_id=principal.tenant_id,
-        **place,
+        **workspace,
         principal_id="local",
         kind="tool",
         mode="confirm",
@@ -77,26 +81,26 @@ def a_row_each(
 
 @pytest.mark.usefixtures("a_row_each")
 def test_no_row_is_added_changed_or_deleted_by_a_superuser(superuser_client: Client) -> None:
-    for model in OURS:
+    for model in PROJECT_MODELS:
         row = model._default_manager.first()
         assert row is not None, model
-        for deed in ("change", "delete"):
-            answer = superuser_client.post(
-                address(model, str(row.pk), deed), {"name": "x", "post": "yes"}
+        for action in ("change", "delete"):
+            response = superuser_client.post(
+                address(model, str(row.pk), action), {"name": "x", "post": "yes"}
             )
-            assert answer.status_code == 403, (model, deed)
-        if model not in MADE:
+            assert response.status_code == 403, (model, action)
+        if model not in CREATED_IN_ADMIN:
             assert superuser_client.post(address(model, "add"), {"name": "x"}).status_code == 403, (
                 model
             )
-        ticked = {"action": "delete_selected", "_selected_action": [row.pk], "post": "yes"}
-        superuser_client.post(address(model), ticked)
+        selection = {"action": "delete_selected", "_selected_action": [row.pk], "post": "yes"}
+        superuser_client.post(address(model), selection)
         assert model._default_manager.filter(pk=row.pk).exists(), model
 
 
 @pytest.mark.usefixtures("a_row_each")
 def test_every_list_and_every_page_opens(superuser_client: Client) -> None:
-    for model in OURS:
+    for model in PROJECT_MODELS:
         row = model._default_manager.first()
         assert row is not None, model
         assert superuser_client.get(address(model)).status_code == 200, model
@@ -105,7 +109,7 @@ def test_every_list_and_every_page_opens(superuser_client: Client) -> None:
 
 @pytest.mark.usefixtures("a_row_each")
 def test_every_list_handles_malformed_queries(superuser_client: Client) -> None:
-    for model in OURS:
+    for model in PROJECT_MODELS:
         for query in ("?q=run_%27%22%3B--", "?q=%00", "?p=3", "?time=x", "?status=x"):
             assert superuser_client.get(address(model) + query).status_code in (200, 302), (
                 model,
@@ -128,9 +132,9 @@ def test_anonymous_users_are_redirected_to_the_login(
         address(Run, run.id, "steps", "0"),
         address(Token, "new"),
     ):
-        answer = Client().get(path)
-        assert answer.status_code == 302, path
-        assert answer["Location"].startswith("/admin/login/"), path
+        response = Client().get(path)
+        assert response.status_code == 302, path
+        assert response["Location"].startswith("/admin/login/"), path
     assert Client().post(address(Run, run.id, "cancel")).status_code == 302
     assert Run.objects.get().status == "queued"
 
@@ -140,23 +144,23 @@ def test_staff_without_permissions_see_nothing(
     make_run: Callable[..., Run],
     make_artifact: Callable[..., str],
 ) -> None:
-    nobody, run = staff_client(), make_run(result_summary="private business")
-    kept = make_artifact(b"x", run_id=run.id)
+    client_without_permissions, run = staff_client(), make_run(result_summary="private business")
+    artifact_id = make_artifact(b"x", run_id=run.id)
     for path in (
         address(Run),
         address(Run, run.id, "change"),
         address(Run, run.id, "live"),
         address(Run, run.id, "steps", "0"),
-        address(Artifact, kept, "change"),
-        address(Artifact, kept, "inline"),
-        address(Artifact, kept, "download"),
+        address(Artifact, artifact_id, "change"),
+        address(Artifact, artifact_id, "inline"),
+        address(Artifact, artifact_id, "download"),
         address(AuditEntry),
         address(Token),
         address(Token, "new"),
     ):
-        assert nobody.get(path).status_code == 403, path
-    assert b"private business" not in nobody.get("/admin/").content
-    assert b"private business" not in nobody.get("/admin/live/").content
+        assert client_without_permissions.get(path).status_code == 403, path
+    assert b"private business" not in client_without_permissions.get("/admin/").content
+    assert b"private business" not in client_without_permissions.get("/admin/live/").content
 
 
 def test_the_run_page_shows_only_other_data_that_the_operator_may_see(
@@ -169,17 +173,17 @@ def test_the_run_page_shows_only_other_data_that_the_operator_may_see(
     record(
         AuditEvent("run.started", "audited-actor", "run", run.id, run.tenant_id, run.workspace_id)
     )
-    seen = staff_client("runs.view_run").get(address(Run, run.id, "change")).content.decode()
-    assert "kept-in-private" not in seen
-    assert "audited-actor" not in seen
-    assert "/cancel/" not in seen
-    all_of_it = (
+    page = staff_client("runs.view_run").get(address(Run, run.id, "change")).content.decode()
+    assert "kept-in-private" not in page
+    assert "audited-actor" not in page
+    assert "/cancel/" not in page
+    full_page = (
         staff_client("runs.view_run", "artifacts.view_artifact", "decisions.view_auditentry")
         .get(address(Run, run.id, "change"))
         .content.decode()
     )
-    assert "kept-in-private" in all_of_it
-    assert "audited-actor" in all_of_it
+    assert "kept-in-private" in full_page
+    assert "audited-actor" in full_page
 
 
 def test_the_sidebar_lists_only_what_the_operator_may_see(
@@ -206,6 +210,6 @@ def test_rows_are_found_by_their_plain_ids_and_by_quoted_ones(
 
 
 def test_a_missing_row_shows_a_readable_page(superuser_client: Client) -> None:
-    answer = superuser_client.get(address(Run, "run_gone", "change"))
-    assert answer.status_code == 404
-    assert "Page not found" in answer.content.decode()
+    response = superuser_client.get(address(Run, "run_gone", "change"))
+    assert response.status_code == 404
+    assert "Page not found" in response.content.decode()

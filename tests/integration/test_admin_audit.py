@@ -27,12 +27,14 @@ LIST = "/admin/decisions/auditentry/"
 
 
 @pytest.fixture
-def tell(principal: Principal) -> Callable[..., AuditEntry]:
-    """Record an audit event: `tell("run.started", "run", run.id, actor="reaper")`."""
+def record_event(principal: Principal) -> Callable[..., AuditEntry]:
+    """Record an audit event: `record_event("run.started", "run", run.id, actor="reaper")`."""
 
-    def make(action: str, kind: str, about: str, actor: str = "local", **told: Any) -> AuditEntry:
-        place = principal.tenant_id, principal.workspace_id
-        record(AuditEvent(action, actor, kind, about, *place, told))
+    def make(
+        action: str, resource_type: str, resource_id: str, actor: str = "local", **metadata: Any
+    ) -> AuditEntry:
+        workspace = principal.tenant_id, principal.workspace_id
+        record(AuditEvent(action, actor, resource_type, resource_id, *workspace, metadata))
         return AuditEntry.objects.latest("id")
 
     return make
@@ -44,10 +46,10 @@ def ids_in(client: Client, query: str) -> list[int]:
 
 
 def test_entries_are_found_by_their_fields(
-    superuser_client: Client, tell: Callable[..., AuditEntry]
+    superuser_client: Client, record_event: Callable[..., AuditEntry]
 ) -> None:
-    lost = tell("run.worker_lost", "run", "run_1", actor="reaper")
-    refused = tell("run.refused", "template", "login_keep_session", actor="token:tok_1")
+    lost = record_event("run.worker_lost", "run", "run_1", actor="reaper")
+    refused = record_event("run.refused", "template", "login_keep_session", actor="token:tok_1")
     for query in ("?q=run_1", "?q=run.worker_lost", "?q=reaper", "?action=run.worker_lost"):
         assert ids_in(superuser_client, query) == [lost.id], query
     assert ids_in(superuser_client, "?outcome=refused") == [refused.id]
@@ -55,20 +57,22 @@ def test_entries_are_found_by_their_fields(
 
 
 def test_rows_about_a_tool_are_found_by_its_name(
-    superuser_client: Client, tell: Callable[..., AuditEntry]
+    superuser_client: Client, record_event: Callable[..., AuditEntry]
 ) -> None:
-    in_run = tell("tool.called", "run", "run_1", tool="bash.exec")
-    direct = tell("tool.called", "tool", "bash.exec", tool="bash.exec", callId="call_1")
-    tell("tool.called", "run", "run_2", tool="echo")
-    tell("run.started", "run", "run_2")
+    in_run = record_event("tool.called", "run", "run_1", tool="bash.exec")
+    direct = record_event("tool.called", "tool", "bash.exec", tool="bash.exec", callId="call_1")
+    record_event("tool.called", "run", "run_2", tool="echo")
+    record_event("run.started", "run", "run_2")
     for query in ("?q=bash.exec", "?tool=bash.exec", "?tool=bash.exec&action=tool.called"):
         assert ids_in(superuser_client, query) == [direct.id, in_run.id], query
     assert ids_in(superuser_client, "?tool=bash.exec&action=run.started") == []
     assert occurring_tools() == ["bash.exec", "echo"]
 
 
-def test_the_rows_of_a_tool_are_read_through_their_index(tell: Callable[..., AuditEntry]) -> None:
-    tell("tool.called", "run", "run_1", tool="bash.exec")
+def test_the_rows_of_a_tool_are_read_through_their_index(
+    record_event: Callable[..., AuditEntry],
+) -> None:
+    record_event("tool.called", "run", "run_1", tool="bash.exec")
     rows = filter_by_tool(AuditEntry.objects.order_by("-id"), "bash.exec")
     with transaction.atomic(), connection.cursor() as cursor:
         if connection.vendor == "postgresql":
@@ -78,23 +82,23 @@ def test_the_rows_of_a_tool_are_read_through_their_index(tell: Callable[..., Aud
 
 
 def test_the_token_of_an_event_is_named(
-    superuser_client: Client, tell: Callable[..., AuditEntry]
+    superuser_client: Client, record_event: Callable[..., AuditEntry]
 ) -> None:
     actor = f"token:{new_id('tok_')}"
-    told = tell("run.refused", "template", "t", actor=actor, asked=actor)
-    for page in (LIST, f"{LIST}{told.id}/change/"):
+    entry = record_event("run.refused", "template", "t", actor=actor, requestedBy=actor)
+    for page in (LIST, f"{LIST}{entry.id}/change/"):
         assert actor.partition(":")[2] in superuser_client.get(page).content.decode(), page
         assert "***" not in superuser_client.get(page).content.decode(), page
 
 
 def test_fifty_entries_take_as_many_queries_as_one_and_there_is_no_count_query(
-    superuser_client: Client, tell: Callable[..., AuditEntry]
+    superuser_client: Client, record_event: Callable[..., AuditEntry]
 ) -> None:
-    tell("run.started", "run", "run_1")
+    record_event("run.started", "run", "run_1")
     with CaptureQueriesContext(connection) as for_few:
         superuser_client.get(LIST)
     for number in range(50):
-        tell("tool.called", "run", f"run_{number}", actor=f"worker:wrk_{number}")
+        record_event("tool.called", "run", f"run_{number}", actor=f"worker:wrk_{number}")
     with CaptureQueriesContext(connection) as for_many:
         superuser_client.get(LIST)
     assert len(for_many) == len(for_few) <= 7
@@ -102,25 +106,25 @@ def test_fifty_entries_take_as_many_queries_as_one_and_there_is_no_count_query(
 
 
 def test_an_entry_links_to_its_object(
-    superuser_client: Client, tell: Callable[..., AuditEntry], make_run: Callable[..., Run]
+    superuser_client: Client, record_event: Callable[..., AuditEntry], make_run: Callable[..., Run]
 ) -> None:
     create_token(name="t")
     token, run = Token.objects.get(), make_run()
-    tell("run.submitted", "run", run.id, actor=f"token:{token.id}")
+    record_event("run.submitted", "run", run.id, actor=f"token:{token.id}")
     page = superuser_client.get(LIST).content.decode()
     assert f"/admin/runs/run/{run.id}/change/" in page
     assert f"/admin/decisions/token/{token.id}/change/" in page
 
 
 def test_an_entry_with_a_wrong_mac_is_reported(
-    superuser_client: Client, tell: Callable[..., AuditEntry]
+    superuser_client: Client, record_event: Callable[..., AuditEntry]
 ) -> None:
-    ours = tell("run.started", "run", "run_1")
+    ours = record_event("run.started", "run", "run_1")
     forged = AuditEntry(
         tenant_id="t",
         workspace_id="w",
         action="run.started",
-        actor="nobody",
+        actor="attacker",
         mac="0" * 64,
         resource_type="run",
         resource_id="run_2",
@@ -138,32 +142,32 @@ def test_an_entry_with_a_wrong_mac_is_reported(
 
 
 def test_an_entry_shows_its_position_in_the_chain(
-    superuser_client: Client, tell: Callable[..., AuditEntry]
+    superuser_client: Client, record_event: Callable[..., AuditEntry]
 ) -> None:
-    sealed = tell("run.started", "run", "run_1")
+    sealed = record_event("run.started", "run", "run_1")
     Sealer().seal_all()
     link = AuditSeal.objects.get(entry_id=sealed.id)
     assert link.hash in superuser_client.get(f"{LIST}{sealed.id}/change/").content.decode()
-    tell("run.ended", "run", "run_1")
+    record_event("run.ended", "run", "run_1")
     page = superuser_client.get(LIST).content.decode()
     assert "not yet" in page
     assert f"<b>{AuditSeal.objects.count()}</b> rows sealed into the hash chain" in page
 
 
 def test_the_filtered_rows_are_exported_with_their_chain(
-    superuser_client: Client, tell: Callable[..., AuditEntry], tmp_path: Path
+    superuser_client: Client, record_event: Callable[..., AuditEntry], tmp_path: Path
 ) -> None:
     for number in range(3):
-        tell("run.started", "run", f"run_{number}")
-    tell("run.ended", "run", "run_1")
+        record_event("run.started", "run", f"run_{number}")
+    record_event("run.ended", "run", "run_1")
     Sealer().seal_all()
-    answer = superuser_client.post(f"{LIST}export/?action=run.started")
-    assert "attachment" in answer["Content-Disposition"]
-    (tmp_path / "audit.jsonl").write_bytes(b"".join(answer.streaming_content))  # type: ignore[attr-defined]
+    response = superuser_client.post(f"{LIST}export/?action=run.started")
+    assert "attachment" in response["Content-Disposition"]
+    (tmp_path / "audit.jsonl").write_bytes(b"".join(response.streaming_content))  # type: ignore[attr-defined]
     report = check_bundle(tmp_path / "audit.jsonl")
     assert (report.faults, report.unsealed, report.lines["audit"]) == (0, 0, 3)
-    taken = AuditEntry.objects.get(action="audit.exported")
-    assert (taken.actor, taken.metadata["filters"]) == ("admin:boss", {"action": "run.started"})
+    export = AuditEntry.objects.get(action="audit.exported")
+    assert (export.actor, export.metadata["filters"]) == ("admin:boss", {"action": "run.started"})
 
 
 def test_an_export_needs_the_permission_and_a_post(
@@ -174,7 +178,7 @@ def test_an_export_needs_the_permission_and_a_post(
 
 
 @pytest.mark.parametrize(
-    ("kind", "about", "leads_to"),
+    ("resource_type", "resource_id", "link"),
     [
         ("user", "ann lee", "/admin/decisions/user/?q=ann+lee"),
         ("session", "sess_1", "/admin/runners/browsersession/sess_1/change/"),
@@ -182,16 +186,22 @@ def test_an_export_needs_the_permission_and_a_post(
     ],
 )
 def test_the_object_of_a_row_is_one_click_away(
-    superuser_client: Client, tell: Callable[..., AuditEntry], kind: str, about: str, leads_to: str
+    superuser_client: Client,
+    record_event: Callable[..., AuditEntry],
+    resource_type: str,
+    resource_id: str,
+    link: str,
 ) -> None:
-    tell("thing.done", kind, about)
-    assert leads_to in superuser_client.get(LIST).content.decode()
+    record_event("thing.done", resource_type, resource_id)
+    assert link in superuser_client.get(LIST).content.decode()
 
 
 def test_metadata_is_escaped_and_without_secrets(
-    superuser_client: Client, tell: Callable[..., AuditEntry]
+    superuser_client: Client, record_event: Callable[..., AuditEntry]
 ) -> None:
-    entry = tell("run.started", "run", "run_1", text="<b>x</b>", url="https://me:hunter2@host/")
+    entry = record_event(
+        "run.started", "run", "run_1", text="<b>x</b>", url="https://me:hunter2@host/"
+    )
     for path in (LIST, f"{LIST}{entry.id}/change/"):
         page = superuser_client.get(path).content.decode()
         assert "<b>x</b>" not in page

@@ -15,9 +15,9 @@ HOSTILE = "<script>alert(1)</script>"
 
 
 def page(superuser_client: Client, *parts: str, **query: str) -> str:
-    answer = superuser_client.get("/".join(["/admin/decisions", *parts, ""]), query)
-    assert answer.status_code == 200
-    return str(answer.content.decode())
+    response = superuser_client.get("/".join(["/admin/decisions", *parts, ""]), query)
+    assert response.status_code == 200
+    return str(response.content.decode())
 
 
 def report(principal: Principal, note: str) -> Outcome:
@@ -64,10 +64,10 @@ def test_objects_are_found_by_user_id_and_type(
 ) -> None:
     put_shell(principal=principal, call={**SHELL, "user_id": "alice"})
     put_success_path(principal=principal, call={**SUCCESS_PATH, "user_id": "bob"})
-    bobs = UserObject.objects.get(user_id="bob").id
+    bob_object_id = UserObject.objects.get(user_id="bob").id
     assert "read the notes" in page(superuser_client, "userobject", q="bob")
     assert "read the notes" not in page(superuser_client, "userobject", q="alice")
-    assert "read the notes" in page(superuser_client, "userobject", q=bobs)
+    assert "read the notes" in page(superuser_client, "userobject", q=bob_object_id)
     assert "read the notes" not in page(superuser_client, "userobject", type="shell")
 
 

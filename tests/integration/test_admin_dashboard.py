@@ -15,19 +15,19 @@ from runs.models import Run, Slot, Worker
 pytest_plugins = ["tests.support.admin_fixtures"]
 
 
-def seen(client: Client, path: str = "/admin/") -> str:
+def page_text(client: Client, path: str = "/admin/") -> str:
     """Return the page's text."""
-    answer = client.get(path)
-    assert answer.status_code == 200
-    return answer.content.decode()
+    response = client.get(path)
+    assert response.status_code == 200
+    return response.content.decode()
 
 
-def part(page: str, name: str) -> str:
+def section(page: str, name: str) -> str:
     """Return one part of the page."""
     return page.partition(f'data-part="{name}"')[2].partition("data-part=")[0]
 
 
-def worker(**columns: object) -> Worker:
+def create_worker(**columns: object) -> Worker:
     """Create a worker's row."""
     now = datetime.now(UTC)
     return Worker.objects.create(
@@ -37,48 +37,48 @@ def worker(**columns: object) -> Worker:
 
 
 def test_an_empty_installation_shows_the_first_steps(superuser_client: Client) -> None:
-    page = seen(superuser_client)
-    for told in ("make run", "manage.py mcp_config", "http://testserver/api/v1/runs"):
-        assert told in page, told
+    page = page_text(superuser_client)
+    for text in ("make run", "manage.py mcp_config", "http://testserver/api/v1/runs"):
+        assert text in page, text
     assert "No worker is running" in page
 
 
 def test_running_waiting_and_failed_runs_are_listed_in_their_sections(
     superuser_client: Client, make_run: Callable[..., Run]
 ) -> None:
-    worker()
-    runs = make_run(
+    create_worker()
+    running = make_run(
         status="running", lease_owner="wrk_01kb3x5j2e6s9w1z", done_steps=3, total_steps=4
     )
-    asks = {"type": "answer", "question": "Which account?"}
-    waits = make_run(status="running", ready=False, waiting_for=asks)
+    question = {"type": "answer", "question": "Which account?"}
+    waiting = make_run(status="running", ready=False, waiting_for=question)
     error = {"errorCode": "RUN_TIMEOUT", "message": "Too late.", "recovery": "Split the task."}
     failed = make_run(status="failed", error=error)
-    page = seen(superuser_client, "/admin/live/")
-    assert runs.id in part(page, "running")
-    assert "75 %" in part(page, "running")
-    assert waits.id not in part(page, "running")
-    assert waits.id in part(page, "waiting")
-    assert "Which account?" in part(page, "waiting")
-    assert failed.id in part(page, "failed")
-    for told in ("RUN_TIMEOUT", "Too late.", "Split the task."):
-        assert told in part(page, "failed"), told
+    page = page_text(superuser_client, "/admin/live/")
+    assert running.id in section(page, "running")
+    assert "75 %" in section(page, "running")
+    assert waiting.id not in section(page, "running")
+    assert waiting.id in section(page, "waiting")
+    assert "Which account?" in section(page, "waiting")
+    assert failed.id in section(page, "failed")
+    for text in ("RUN_TIMEOUT", "Too late.", "Split the task."):
+        assert text in section(page, "failed"), text
 
 
 def test_queued_runs_without_a_worker_raise_a_warning(
     superuser_client: Client, make_run: Callable[..., Run]
 ) -> None:
     make_run()
-    assert "No worker is running. 1 queued run waits" in seen(superuser_client)
-    worker()
-    assert "No worker is running" not in seen(superuser_client)
+    assert "No worker is running. 1 queued run waits" in page_text(superuser_client)
+    create_worker()
+    assert "No worker is running" not in page_text(superuser_client)
 
 
 def test_free_slots_are_those_without_a_lease(
     superuser_client: Client, make_run: Callable[..., Run]
 ) -> None:
     Slot.objects.filter(number=0).update(run_id=make_run().id)
-    assert "4 of 5 slots free" in seen(superuser_client)
+    assert "4 of 5 slots free" in page_text(superuser_client)
 
 
 def test_the_count_of_a_long_queue_stops_at_its_limit(
@@ -88,7 +88,7 @@ def test_the_count_of_a_long_queue_stops_at_its_limit(
     Run.objects.bulk_create(
         Run(**{**_columns(first), "id": f"run_{number:05d}"}) for number in range(1005)
     )
-    assert "999+" in part(seen(superuser_client, "/admin/live/"), "tiles")
+    assert "999+" in section(page_text(superuser_client, "/admin/live/"), "tiles")
 
 
 def _columns(run: Run) -> dict[str, object]:
@@ -112,16 +112,16 @@ def test_the_last_day_is_summarized_in_numbers(
 def test_more_runs_take_no_more_queries(
     superuser_client: Client, make_run: Callable[..., Run]
 ) -> None:
-    worker()
+    create_worker()
     for status in ("failed", "running", "queued"):
         make_run(status=status)
     with CaptureQueriesContext(connection) as for_few:
-        seen(superuser_client, "/admin/live/")
+        page_text(superuser_client, "/admin/live/")
     for _ in range(10):
         for status in ("failed", "running", "queued"):
             make_run(status=status)
     with CaptureQueriesContext(connection) as for_many:
-        seen(superuser_client, "/admin/live/")
+        page_text(superuser_client, "/admin/live/")
     assert len(for_many) <= len(for_few) <= 14
 
 
@@ -136,5 +136,5 @@ def test_a_worker_without_a_recent_heartbeat_is_reported() -> None:
 
 def test_lost_workers_are_not_shown(superuser_client: Client, make_run: Callable[..., Run]) -> None:
     make_run()
-    worker(lost_at=datetime.now(UTC))
-    assert "laptop" not in part(seen(superuser_client, "/admin/live/"), "workers")
+    create_worker(lost_at=datetime.now(UTC))
+    assert "laptop" not in section(page_text(superuser_client, "/admin/live/"), "workers")

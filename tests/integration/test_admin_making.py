@@ -7,7 +7,7 @@ from django.test import Client
 
 pytest_plugins = ["tests.support.admin_fixtures"]
 
-MADE = {
+LABELS = {
     "decisions/policyrule": ("New rule", "Create rule"),
     "decisions/token": ("New token", "Create token"),
     "runners/executiontarget": ("New project workspace", "Create target"),
@@ -15,22 +15,22 @@ MADE = {
 }
 
 
-@pytest.mark.parametrize("what", MADE)
+@pytest.mark.parametrize("model_path", LABELS)
 def test_a_list_links_to_the_form_and_the_form_back_to_the_list(
-    superuser_client: Client, what: str
+    superuser_client: Client, model_path: str
 ) -> None:
-    listed, form = f"/admin/{what}/", f"/admin/{what}/new/"
-    new, make = MADE[what]
-    page = superuser_client.get(listed).content.decode()
-    assert f'href="{form}"' in page
-    assert new in page
-    page = superuser_client.get(form).content.decode()
-    assert make in page
-    assert f'href="{listed}">Cancel' in page
+    list_url, form_url = f"/admin/{model_path}/", f"/admin/{model_path}/new/"
+    new_label, create_label = LABELS[model_path]
+    page = superuser_client.get(list_url).content.decode()
+    assert f'href="{form_url}"' in page
+    assert new_label in page
+    page = superuser_client.get(form_url).content.decode()
+    assert create_label in page
+    assert f'href="{list_url}">Cancel' in page
     assert 'name="csrfmiddlewaretoken"' in page
 
 
-@pytest.mark.parametrize("what", MADE)
-def test_a_form_shows_an_error_beside_its_field(superuser_client: Client, what: str) -> None:
-    page = superuser_client.post(f"/admin/{what}/new/", {"nothing": "x"}).content.decode()
+@pytest.mark.parametrize("model_path", LABELS)
+def test_a_form_shows_an_error_beside_its_field(superuser_client: Client, model_path: str) -> None:
+    page = superuser_client.post(f"/admin/{model_path}/new/", {"nothing": "x"}).content.decode()
     assert 'class="cty-error">This field is required.' in page

@@ -15,7 +15,7 @@ pytest_plugins = ["tests.support.admin_fixtures", "tests.support.task_fixtures"]
 
 
 @pytest.mark.parametrize(
-    ("path", "told"),
+    ("path", "text"),
     [
         ("/admin/decisions/decision/?status=waiting", "No confirmation is waiting"),
         ("/admin/runs/task/?status=error", "No results"),
@@ -23,10 +23,10 @@ pytest_plugins = ["tests.support.admin_fixtures", "tests.support.task_fixtures"]
     ],
 )
 def test_an_empty_list_has_no_add_link_where_rows_cannot_be_added(
-    superuser_client: Client, path: str, told: str
+    superuser_client: Client, path: str, text: str
 ) -> None:
     page = superuser_client.get(path).content.decode()
-    assert told in page
+    assert text in page
     assert "Create a new item" not in page
 
 

@@ -12,16 +12,16 @@ from runs.models import Run, Task
 from runs.worker.worker import WorkerProcess
 
 pytest_plugins = ["tests.support.admin_fixtures"]
-TOLD = "No model is set"
+NO_MODEL = "No model is set"
 
 
 def test_the_missing_model_is_reported_before_the_first_message(
     superuser_client: Client, settings: Any
 ) -> None:
     settings.LLM = LlmSettings()
-    assert TOLD in superuser_client.get("/admin/runs/task/").content.decode()
+    assert NO_MODEL in superuser_client.get("/admin/runs/task/").content.decode()
     settings.LLM = LlmSettings("openai", "some-model")
-    assert TOLD not in superuser_client.get("/admin/runs/task/").content.decode()
+    assert NO_MODEL not in superuser_client.get("/admin/runs/task/").content.decode()
 
 
 def test_a_failure_explains_what_to_do(
@@ -34,6 +34,6 @@ def test_a_failure_explains_what_to_do(
     page = superuser_client.get(
         f"/admin/runs/task/{Task.objects.get().id}/change/"
     ).content.decode()
-    assert TOLD in page
+    assert NO_MODEL in page
     assert "CONTINUITY_LLM_MODEL is not set" in page
     assert "manage.py doctor` reports what is wrong" in page

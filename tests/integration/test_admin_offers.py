@@ -23,21 +23,21 @@ PUBLISHED = {
 }
 
 
-def publishing(line: RunnerConnection) -> None:
-    line.answer(json.dumps({"tools": [PUBLISHED]}).encode())
+def publish_tools(connection: RunnerConnection) -> None:
+    connection.answer(json.dumps({"tools": [PUBLISHED]}).encode())
 
 
 @pytest.fixture
 def target(principal: Principal) -> ExecutionTarget:
     """Create a runner whose config names a tool, and a rule that allows another."""
-    says = TargetFields(
+    fields = TargetFields(
         principal.tenant_id,
         principal.workspace_id,
         "builder",
         "docker-runner",
         config={"tools": [{"name": "ls", "description": "List."}]},
     )
-    target = create_target_row(says, actor="test")
+    target = create_target_row(fields, actor="test")
     allow_on_target(target, ["deploy", "*"], actor="test")
     return target
 
@@ -54,10 +54,10 @@ def test_a_page_lists_the_tools_of_a_runner_and_their_source(
     before = page(superuser_client, target)
     assert ">config<" in before
     assert ">policy rule<" in before
-    with stub_runner(publishing) as runner:
+    with stub_runner(publish_tools) as runner:
         ExecutionTarget.objects.update(endpoint=runner.url)
-        at = f"/admin/runners/executiontarget/{target.id}/probe/"
-        probed = superuser_client.post(at, follow=True).content.decode()
+        url = f"/admin/runners/executiontarget/{target.id}/probe/"
+        probed = superuser_client.post(url, follow=True).content.decode()
     assert "The runner answers and offers 1 tool." in probed
     assert ">runner<" in probed
     assert EVIL not in probed
@@ -67,8 +67,8 @@ def test_a_page_lists_the_tools_of_a_runner_and_their_source(
 def test_a_runner_that_cannot_list_its_tools_shows_the_reason(
     superuser_client: Client, target: ExecutionTarget
 ) -> None:
-    with stub_runner(lambda line: line.answer(b"<html>")) as runner:
+    with stub_runner(lambda connection: connection.answer(b"<html>")) as runner:
         ExecutionTarget.objects.update(endpoint=runner.url)
-        at = f"/admin/runners/executiontarget/{target.id}/probe/"
-        probed = superuser_client.post(at, follow=True).content.decode()
+        url = f"/admin/runners/executiontarget/{target.id}/probe/"
+        probed = superuser_client.post(url, follow=True).content.decode()
     assert "The runner answers. Its list of tools is not valid JSON" in probed

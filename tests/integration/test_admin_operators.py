@@ -22,7 +22,7 @@ def quick_hashes(settings: Any) -> None:
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 
-def deeds() -> list[tuple[str, str]]:
+def audit_events() -> list[tuple[str, str]]:
     """Return the audit events about operators, and the operator of each."""
     rows = AuditEntry.objects.filter(resource_type="operator").exclude(action="operator.signed_in")
     return list(rows.order_by("id").values_list("action", "resource_id"))
@@ -41,7 +41,7 @@ def test_an_operator_is_added_changed_and_deleted_and_each_event_is_audited(
     superuser_client.post(f"{LIST}{ada.pk}/delete/", {"post": "yes"})
     assert not User.objects.filter(username="ada").exists()
     verbs = ["operator.created", "operator.changed", "operator.deleted"]
-    assert deeds() == [(verb, "ada") for verb in verbs]
+    assert audit_events() == [(verb, "ada") for verb in verbs]
     changed = AuditEntry.objects.get(action="operator.changed")
     assert changed.actor == "admin:boss"
     assert "Staff status" in changed.metadata["fields"]
@@ -54,7 +54,7 @@ def test_a_new_password_is_audited_but_not_shown(superuser_client: Client) -> No
         f"{LIST}{ada.pk}/password/", {"usable_password": "true", "set-password": "", **password}
     )
     assert User.objects.get(username="ada").check_password("correct horse 9")
-    assert deeds() == [("operator.changed", "ada")]
+    assert audit_events() == [("operator.changed", "ada")]
     assert "horse" not in str(list(AuditEntry.objects.values()))
 
 
@@ -66,21 +66,21 @@ def test_a_change_of_ones_own_password_is_audited_too(superuser_client: Client) 
     client.force_login(me)
     new = {"new_password1": "correct horse 9", "new_password2": "correct horse 9"}
     client.post("/admin/password_change/", {"old_password": "wrong", **new})
-    assert deeds() == []
+    assert audit_events() == []
     client.post("/admin/password_change/", {"old_password": "old horse battery", **new})
     assert User.objects.get().check_password("correct horse 9")
-    assert deeds() == [("operator.changed", "boss")]
+    assert audit_events() == [("operator.changed", "boss")]
 
 
 def test_operators_are_not_deleted_in_bulk(superuser_client: Client) -> None:
     User.objects.create_user("ada")
-    everybody = list(User.objects.values_list("pk", flat=True))
+    all_ids = list(User.objects.values_list("pk", flat=True))
     superuser_client.post(
-        LIST, {"action": "delete_selected", "_selected_action": everybody, "post": "yes"}
+        LIST, {"action": "delete_selected", "_selected_action": all_ids, "post": "yes"}
     )
     assert User.objects.count() == 2
 
 
 def test_signing_out_is_audited(superuser_client: Client) -> None:
     superuser_client.post("/admin/logout/")
-    assert deeds() == [("operator.signed_out", "admin:boss")]
+    assert audit_events() == [("operator.signed_out", "admin:boss")]

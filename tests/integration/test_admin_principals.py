@@ -13,29 +13,29 @@ from decisions.models import AuditEntry, Tenant, User, Workspace
 
 pytest_plugins = ["tests.support.admin_fixtures"]
 
-PLACE = "/admin/decisions/"
+ADMIN = "/admin/decisions/"
 
 
 def test_a_tenant_its_workspace_and_its_user_are_created(superuser_client: Client) -> None:
-    superuser_client.post(f"{PLACE}tenant/add/", {"name": "acme"})
+    superuser_client.post(f"{ADMIN}tenant/add/", {"name": "acme"})
     tenant = Tenant.objects.get(name="acme")
-    superuser_client.post(f"{PLACE}workspace/add/", {"tenant": tenant.id, "name": "research"})
-    place = Workspace.objects.get(tenant=tenant)
-    superuser_client.post(f"{PLACE}user/add/", {"workspace": place.id, "user_id": "ann"})
-    assert User.objects.get(workspace=place).user_id == "ann"
-    told = AuditEntry.objects.filter(actor="admin:boss", action__endswith=".created")
-    assert [(row.resource_type, row.resource_id) for row in told.order_by("id")] == [
+    superuser_client.post(f"{ADMIN}workspace/add/", {"tenant": tenant.id, "name": "research"})
+    workspace = Workspace.objects.get(tenant=tenant)
+    superuser_client.post(f"{ADMIN}user/add/", {"workspace": workspace.id, "user_id": "ann"})
+    assert User.objects.get(workspace=workspace).user_id == "ann"
+    entries = AuditEntry.objects.filter(actor="admin:boss", action__endswith=".created")
+    assert [(row.resource_type, row.resource_id) for row in entries.order_by("id")] == [
         ("tenant", tenant.id),
-        ("workspace", place.id),
+        ("workspace", workspace.id),
         ("user", "ann"),
     ]
-    assert told.get(resource_type="user").workspace_id == place.id
+    assert entries.get(resource_type="user").workspace_id == workspace.id
 
 
 @pytest.mark.parametrize("name", ["", "   ", "x" * 129, "a\u202eb", "local"])
 def test_an_invalid_or_duplicate_name_creates_nothing(superuser_client: Client, name: str) -> None:
-    answer = superuser_client.post(f"{PLACE}tenant/add/", {"name": name})
-    assert answer.status_code == 200
+    response = superuser_client.post(f"{ADMIN}tenant/add/", {"name": name})
+    assert response.status_code == 200
     assert Tenant.objects.count() == 1
     assert not AuditEntry.objects.filter(action="tenant.created").exists()
 
@@ -45,7 +45,7 @@ def test_a_user_id_that_no_call_can_name_creates_no_user(
     superuser_client: Client, principal: Principal, user_id: str
 ) -> None:
     form = {"workspace": principal.workspace_id, "user_id": user_id}
-    assert superuser_client.post(f"{PLACE}user/add/", form).status_code == 200
+    assert superuser_client.post(f"{ADMIN}user/add/", form).status_code == 200
     assert not User.objects.exists()
 
 
@@ -57,11 +57,11 @@ def test_creating_a_row_needs_its_permission(
     staff_client: Callable[..., Client], model: str, fields: dict[str, Any], principal: Principal
 ) -> None:
     viewer = staff_client(f"decisions.view_{model}")
-    assert viewer.post(f"{PLACE}{model}/add/", fields).status_code == 403
-    assert f"{model}/add/" not in viewer.get(f"{PLACE}{model}/").content.decode()
+    assert viewer.post(f"{ADMIN}{model}/add/", fields).status_code == 403
+    assert f"{model}/add/" not in viewer.get(f"{ADMIN}{model}/").content.decode()
 
 
 def test_an_existing_row_is_not_changed(superuser_client: Client, principal: Principal) -> None:
-    page = f"{PLACE}tenant/{principal.tenant_id}/change/"
+    page = f"{ADMIN}tenant/{principal.tenant_id}/change/"
     assert superuser_client.post(page, {"name": "renamed"}).status_code == 403
     assert Tenant.objects.get().name == "local"

@@ -21,9 +21,9 @@ EVIL = '"><svg onload=alert(1)>'
 
 def page_of(client: Client, run: Run, query: str = "", part: str = "change") -> str:
     """Return the text of a run's page, or of its live parts."""
-    answer = client.get(f"/admin/runs/run/{run.id}/{part}/{query}")
-    assert answer.status_code == 200
-    return answer.content.decode()
+    response = client.get(f"/admin/runs/run/{run.id}/{part}/{query}")
+    assert response.status_code == 200
+    return response.content.decode()
 
 
 def test_it_shows_status_steps_events_and_actor(
@@ -34,8 +34,8 @@ def test_it_shows_status_steps_events_and_actor(
         ["succeeded", "failed"], principal_id=f"token:{Token.objects.get().id}"
     )
     page = page_of(superuser_client, run)
-    for told in ("Stepwise", "build agent", "Title 0", "NAVIGATION_TIMEOUT", "run.started"):
-        assert told in page, told
+    for text in ("Stepwise", "build agent", "Title 0", "NAVIGATION_TIMEOUT", "run.started"):
+        assert text in page, text
 
 
 def test_a_failure_shows_code_message_recovery_and_the_next_action(
@@ -52,8 +52,8 @@ def test_a_failure_shows_code_message_recovery_and_the_next_action(
         superuser_client,
         make_run_with_steps(["failed"], status="failed", error=error, next_actions=[action]),
     )
-    for told in ("RUN_TIMEOUT", "Too late.", "Split the task.", "run_task_template", "smaller"):
-        assert told in page, told
+    for text in ("RUN_TIMEOUT", "Too late.", "Split the task.", "run_task_template", "smaller"):
+        assert text in page, text
 
 
 def test_text_from_web_pages_is_escaped(
@@ -120,11 +120,11 @@ def test_the_page_of_an_active_run_opens_at_the_current_step(
 def test_the_waterfall_reads_no_step_output(
     superuser_client: Client, make_run_with_steps: Callable[..., Run]
 ) -> None:
-    with CaptureQueriesContext(connection) as seen:
+    with CaptureQueriesContext(connection) as captured:
         page_of(superuser_client, make_run_with_steps(["succeeded"]), part="live")
-    asked = [query["sql"] for query in seen.captured_queries]
-    assert [sql for sql in asked if 'FROM "runs_runstep"' in sql]
-    columns = [sql for sql in asked if sql.startswith("SELECT")]
+    queries = [query["sql"] for query in captured.captured_queries]
+    assert [sql for sql in queries if 'FROM "runs_runstep"' in sql]
+    columns = [sql for sql in queries if sql.startswith("SELECT")]
     assert not [sql for sql in columns if ', "runs_runstep"."output", ' in sql]
 
 
@@ -161,9 +161,9 @@ def test_an_opened_step_is_displayed_in_full(
     make_artifact: Callable[..., str],
 ) -> None:
     run = make_run_with_steps(["succeeded"])
-    told = page_of(superuser_client, run, part="steps/0")
-    assert "pages.example/0.html" in told
-    assert "Title 0" in told
+    page = page_of(superuser_client, run, part="steps/0")
+    assert "pages.example/0.html" in page
+    assert "Title 0" in page
     assert superuser_client.get(f"/admin/runs/run/{run.id}/steps/7/").status_code == 404
 
 
@@ -188,8 +188,8 @@ def test_a_queued_run_shows_what_it_waits_for(
 def test_a_waiting_run_shows_the_question(
     superuser_client: Client, make_run_with_steps: Callable[..., Run]
 ) -> None:
-    asks: dict[str, Any] = {"type": "answer", "question": "Which account?"}
-    run = make_run_with_steps(["started"], status="running", ready=False, waiting_for=asks)
+    question: dict[str, Any] = {"type": "answer", "question": "Which account?"}
+    run = make_run_with_steps(["started"], status="running", ready=False, waiting_for=question)
     page = page_of(superuser_client, run)
     assert "Which account?" in page
     assert "waiting for a person" in page

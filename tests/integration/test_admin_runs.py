@@ -28,9 +28,9 @@ def ids_in(client: Client, query: str) -> set[str]:
 
 def queries_of(client: Client, path: str) -> list[str]:
     """Return the statements that a page executes."""
-    with CaptureQueriesContext(connection) as seen:
+    with CaptureQueriesContext(connection) as captured:
         assert client.get(path).status_code == 200
-    return [query["sql"] for query in seen.captured_queries]
+    return [query["sql"] for query in captured.captured_queries]
 
 
 def test_fifty_runs_take_as_many_queries_as_one_and_there_is_no_count_query(
@@ -57,21 +57,21 @@ def test_the_list_reads_no_column_that_may_be_long(
 def test_pages_link_to_the_next_without_a_count(
     superuser_client: Client, make_run: Callable[..., Run]
 ) -> None:
-    made = [make_run().id for _ in range(51)]
+    run_ids = [make_run().id for _ in range(51)]
     first, second = superuser_client.get(LIST), superuser_client.get(LIST + "?p=2")
     assert first.context["cl"].has_next
     assert "?p=2" in first.content.decode()
     assert not second.context["cl"].has_next
     shown = [run.id for page in (first, second) for run in page.context["cl"].result_list]
-    assert sorted(shown) == sorted(made)
+    assert sorted(shown) == sorted(run_ids)
 
 
 def test_a_facet_cannot_be_requested(
     superuser_client: Client, make_run: Callable[..., Run]
 ) -> None:
     make_run()
-    asked = queries_of(superuser_client, LIST + "?_facets=True")
-    assert not [sql for sql in asked if "COUNT(" in sql.upper()]
+    queries = queries_of(superuser_client, LIST + "?_facets=True")
+    assert not [sql for sql in queries if "COUNT(" in sql.upper()]
 
 
 @pytest.mark.parametrize("column", ["id", "session_id", "lease_owner"])
@@ -106,15 +106,15 @@ def test_filters_return_only_matching_runs(
     superuser_client: Client, make_run: Callable[..., Run], outsider: Principal
 ) -> None:
     now = datetime.now(UTC)
-    waits = {"waiting_for": {"type": "answer", "question": "Which?"}, "ready": False}
+    waiting = {"waiting_for": {"type": "answer", "question": "Which?"}, "ready": False}
     runs: dict[str, Run] = {
         "?status=failed": make_run(status="failed"),
-        "?status=waiting": make_run(status="running", **waits),
+        "?status=waiting": make_run(status="running", **waiting),
         "?template=batch_extract_pages": make_run(template_id="batch_extract_pages"),
         "?time=older": make_run(created_at=now - timedelta(days=31)),
     }
-    elsewhere = make_run(tenant_id=outsider.tenant_id, workspace_id=outsider.workspace_id)
-    runs[f"?workspace={outsider.workspace_id}"] = elsewhere
+    other_workspace_run = make_run(tenant_id=outsider.tenant_id, workspace_id=outsider.workspace_id)
+    runs[f"?workspace={outsider.workspace_id}"] = other_workspace_run
     for query, run in runs.items():
         assert ids_in(superuser_client, query) == {run.id}, query
     assert len(ids_in(superuser_client, "?time=hour")) == 4

@@ -46,8 +46,8 @@ def test_pages_show_the_status_and_never_the_state(
 
 
 def test_closing_uses_the_service(superuser_client: Client, session: BrowserSession) -> None:
-    answer = superuser_client.post(f"{LIST}{session.id}/close/", follow=True)
-    assert "is closed" in answer.content.decode()
+    response = superuser_client.post(f"{LIST}{session.id}/close/", follow=True)
+    assert "is closed" in response.content.decode()
     session.refresh_from_db()
     assert (session.sealed_state, session.closed_at is None) == (None, False)
     assert AuditEntry.objects.get(action="session.closed").actor == "admin:boss"

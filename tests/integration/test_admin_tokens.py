@@ -27,11 +27,11 @@ FORM: dict[str, Any] = {
 
 
 def test_a_token_is_displayed_once_and_works(superuser_client: Client) -> None:
-    answer = superuser_client.post(LIST + "new/", FORM)
+    response = superuser_client.post(LIST + "new/", FORM)
     token = Token.objects.get()
-    secret = answer.context["secret"]
-    assert secret in answer.content.decode()
-    assert "no-store" in answer["Cache-Control"]
+    secret = response.context["secret"]
+    assert secret in response.content.decode()
+    assert "no-store" in response["Cache-Control"]
     principal = authenticate(secret)
     assert principal.acts_for == frozenset({"ada", "bob"})
     assert principal.trust == "remote"
@@ -45,8 +45,8 @@ def test_a_token_is_displayed_once_and_works(superuser_client: Client) -> None:
 
 def test_a_token_may_belong_to_a_workspace_of_another_tenant(superuser_client: Client) -> None:
     superuser_client.post(LIST + "new/", FORM)
-    place = Token.objects.get().workspace
-    assert (place.name, place.tenant.name) == ("research", "acme")
+    workspace = Token.objects.get().workspace
+    assert (workspace.name, workspace.tenant.name) == ("research", "acme")
 
 
 def test_the_users_of_a_token_change_from_its_next_call_on(superuser_client: Client) -> None:
@@ -54,9 +54,9 @@ def test_the_users_of_a_token_change_from_its_next_call_on(superuser_client: Cli
     page = f"{LIST}{Token.objects.get().id}/"
     superuser_client.post(page + "acts_for/", {"acts_for": "bob\n\n  cy \nbob"})
     assert authenticate(secret).acts_for == frozenset({"bob", "cy"})
-    told = AuditEntry.objects.get(action="token.acts_for_changed")
-    assert told.actor == "admin:boss"
-    assert told.metadata == {"name": "agent", "before": ["ada"], "actsFor": ["bob", "cy"]}
+    entry = AuditEntry.objects.get(action="token.acts_for_changed")
+    assert entry.actor == "admin:boss"
+    assert entry.metadata == {"name": "agent", "before": ["ada"], "actsFor": ["bob", "cy"]}
     superuser_client.post(page + "acts_for/", {"acts_for": "cy\nbob"})
     assert AuditEntry.objects.filter(action="token.acts_for_changed").count() == 1
     assert ">bob\ncy</textarea>" in superuser_client.get(page + "change/").content.decode()
@@ -82,7 +82,7 @@ def test_a_revoked_token_accepts_no_users(superuser_client: Client) -> None:
 
 
 def test_an_invalid_form_creates_no_token(superuser_client: Client) -> None:
-    wrongs: list[dict[str, Any]] = [
+    invalid_forms: list[dict[str, Any]] = [
         {"name": ""},
         {"name": "<svg onload=1>"},
         {"scopes": ["everything"]},
@@ -93,11 +93,11 @@ def test_an_invalid_form_creates_no_token(superuser_client: Client) -> None:
         {"acts_for": "x" * 129},
         {"acts_for": "a\0b"},
     ]
-    for wrong in wrongs:
-        answer = superuser_client.post(LIST + "new/", {**FORM, **wrong})
-        assert answer.status_code == 200, wrong
-        assert "cty-error" in answer.content.decode(), wrong
-        assert "<svg onload" not in answer.content.decode()
+    for wrong in invalid_forms:
+        response = superuser_client.post(LIST + "new/", {**FORM, **wrong})
+        assert response.status_code == 200, wrong
+        assert "cty-error" in response.content.decode(), wrong
+        assert "<svg onload" not in response.content.decode()
     assert not Token.objects.exists()
 
 
@@ -123,8 +123,8 @@ def test_revoking_twice_is_one_audit_event(superuser_client: Client) -> None:
 def test_only_selected_tokens_are_revoked(superuser_client: Client) -> None:
     for name in ("one", "two", "three"):
         create_token(name=name)
-    ticked = list(Token.objects.filter(name__in=["one", "two"]).values_list("id", flat=True))
-    superuser_client.post(LIST, {"action": "revoke_selected", "_selected_action": ticked})
+    selected_ids = list(Token.objects.filter(name__in=["one", "two"]).values_list("id", flat=True))
+    superuser_client.post(LIST, {"action": "revoke_selected", "_selected_action": selected_ids})
     assert Token.objects.get(revoked_at__isnull=True).name == "three"
 
 

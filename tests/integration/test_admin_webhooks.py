@@ -28,17 +28,17 @@ def failed(principal: Principal, submit: Callable[..., str]) -> WebhookDelivery:
     services.create_webhook(principal=principal, url="http://127.0.0.1:9/", name="mine")
     cancel_run(principal=principal, run_id=submit())
     WebhookDelivery.objects.update(attempts=MAX_ATTEMPTS - 1)
-    [claim] = claim_due_deliveries(limit=1)
-    settle(claim, WebhookResponse(503, "answered 503"))
+    [claimed] = claim_due_deliveries(limit=1)
+    settle(claimed, WebhookResponse(503, "answered 503"))
     return WebhookDelivery.objects.get()
 
 
 def test_a_webhook_is_created_and_its_secret_is_displayed_once(superuser_client: Client) -> None:
-    answer = superuser_client.post(HOOKS + "new/", FORM)
+    response = superuser_client.post(HOOKS + "new/", FORM)
     hook = Webhook.objects.get()
-    secret = answer.context["secret"]
-    assert secret in answer.content.decode()
-    assert "no-store" in answer["Cache-Control"]
+    secret = response.context["secret"]
+    assert secret in response.content.decode()
+    assert "no-store" in response["Cache-Control"]
     assert (hook.every_run, hook.trust, hook.created_by) == (False, "local", "admin:boss")
     for path in (HOOKS, f"{HOOKS}{hook.id}/change/", "/admin/decisions/auditentry/"):
         page = superuser_client.get(path)
@@ -53,8 +53,10 @@ def test_an_invalid_form_creates_no_webhook(superuser_client: Client) -> None:
         {"name": "<svg onload=1>"},
         {"workspace": "a\0"},
     ):
-        answer = superuser_client.post(HOOKS + "new/", {**FORM, **wrong})
-        assert (answer.status_code, "cty-error" in answer.content.decode()) == (200, True), wrong
+        response = superuser_client.post(HOOKS + "new/", {**FORM, **wrong})
+        assert (response.status_code, "cty-error" in response.content.decode()) == (200, True), (
+            wrong
+        )
     assert not Webhook.objects.exists()
 
 
@@ -82,16 +84,16 @@ def test_a_failed_delivery_is_listed_and_replayed(
 def test_a_paused_webhook_has_no_delivery_replayed(
     superuser_client: Client, failed: WebhookDelivery
 ) -> None:
-    ticked = {"_selected_action": [failed.webhook_id]}
-    superuser_client.post(HOOKS, {"action": "disable_selected", **ticked})
+    selection = {"_selected_action": [failed.webhook_id]}
+    superuser_client.post(HOOKS, {"action": "disable_selected", **selection})
     assert "disabled" in superuser_client.get(HOOKS).content.decode()
     replay = {"action": "replay_selected", "_selected_action": [failed.id]}
-    answer = superuser_client.post(DELIVERIES, replay, follow=True)
-    assert "enable it first" in answer.content.decode()
-    superuser_client.post(HOOKS, {"action": "enable_selected", **ticked})
+    response = superuser_client.post(DELIVERIES, replay, follow=True)
+    assert "enable it first" in response.content.decode()
+    superuser_client.post(HOOKS, {"action": "enable_selected", **selection})
     assert Webhook.objects.get().disabled_at is None
-    deeds = AuditEntry.objects.filter(action__in=["webhook.disabled", "webhook.enabled"])
-    assert {row.actor for row in deeds} == {"admin:boss"}
+    entries = AuditEntry.objects.filter(action__in=["webhook.disabled", "webhook.enabled"])
+    assert {row.actor for row in entries} == {"admin:boss"}
 
 
 def test_every_action_needs_its_permission(
@@ -100,12 +102,16 @@ def test_every_action_needs_its_permission(
     reader = staff_client("runs.view_webhook", "runs.view_webhookdelivery")
     assert reader.get(DELIVERIES).status_code == reader.get(HOOKS).status_code == 200
     assert reader.post(HOOKS + "new/", FORM).status_code == 403
-    for place, action, row in (
+    for list_url, action, row in (
         (HOOKS, "disable_selected", failed.webhook_id),
         (DELIVERIES, "replay_selected", failed.id),
     ):
-        reader.post(place, {"action": action, "_selected_action": [row]})
+        reader.post(list_url, {"action": action, "_selected_action": [row]})
     failed.refresh_from_db()
     assert (failed.status, Webhook.objects.get().disabled_at) == ("failed", None)
-    nobody = staff_client()
-    assert nobody.get(DELIVERIES).status_code == nobody.get(HOOKS).status_code == 403
+    client_without_permissions = staff_client()
+    assert (
+        client_without_permissions.get(DELIVERIES).status_code
+        == client_without_permissions.get(HOOKS).status_code
+        == 403
+    )
