@@ -32,21 +32,21 @@ SCAN = "browser_xpath_scan"
 
 
 @pytest.fixture
-def scans(model: ModelServer, page_server: PageServer) -> None:
+def scanning_model(model: ModelServer, page_server: PageServer) -> None:
     """Return a model that opens a page, indexes its elements, and completes."""
     url = serve_shop(page_server)
 
-    def answer(asked: ModelRequest) -> Turn:
-        told = tool_results(asked)
-        if not told:
+    def answer(request: ModelRequest) -> Turn:
+        results = tool_results(request)
+        if not results:
             return Turn("", [Call("task_start", {"url": url}, "open")])
-        scan = Call(SCAN, {"tabId": told[0]["result"]["tabId"]}, "scan")
-        return complete() if len(told) > 1 else Turn("", [scan])
+        scan = Call(SCAN, {"tabId": results[0]["result"]["tabId"]}, "scan")
+        return complete() if len(results) > 1 else Turn("", [scan])
 
     model.answer = answer
 
 
-@pytest.mark.usefixtures("scans")
+@pytest.mark.usefixtures("scanning_model")
 @pytest.mark.parametrize(("failures", "ok"), [(1, True), (2, False)])
 def test_a_transient_failure_is_retried_once(
     model: ModelServer,
@@ -70,12 +70,12 @@ def test_a_transient_failure_is_retried_once(
     run_id = submit_goal()
     worker.work()
     assert Run.objects.get(id=run_id).status == "succeeded"
-    told = tool_results(model.asked[-1])[-1]
-    assert (told["ok"], len(tries)) == (ok, 2)
-    assert ok or told["error"]["code"] == "NAVIGATION_TIMEOUT"
+    last = tool_results(model.requests[-1])[-1]
+    assert (last["ok"], len(tries)) == (ok, 2)
+    assert ok or last["error"]["code"] == "NAVIGATION_TIMEOUT"
 
 
-@pytest.mark.usefixtures("scans")
+@pytest.mark.usefixtures("scanning_model")
 def test_a_page_that_stayed_open_while_a_person_confirmed_is_indexed_again(
     model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess
 ) -> None:
@@ -85,7 +85,7 @@ def test_a_page_that_stayed_open_while_a_person_confirmed_is_indexed_again(
     answer_confirmation(Run.objects.get(id=run_id))
     worker.work()
     assert Run.objects.get(id=run_id).status == "succeeded"
-    opened, scan = tool_results(model.asked[-1])
+    opened, scan = tool_results(model.requests[-1])
     assert (scan["ok"], scan["page"]["ok"]) == (True, True)
-    pictures = [one["page"]["result"]["screenshot"]["artifactId"] for one in (opened, scan)]
-    assert len(set(pictures)) == 2
+    screenshots = [one["page"]["result"]["screenshot"]["artifactId"] for one in (opened, scan)]
+    assert len(set(screenshots)) == 2

@@ -26,8 +26,8 @@ def test_an_answer_of_another_schema_is_repaired_once(
     run_id = submit_goal(options={"outputSchema": SCHEMA})
     run = execute_run(run_id, worker)
     assert (run.status, run.result["output"]) == ("succeeded", {"count": 3})
-    assert model.asked[1].tools == ["attempt_completion"]
-    assert "count" in tool_results(model.asked[1])[0]["error"]["message"]
+    assert model.requests[1].tools == ["attempt_completion"]
+    assert "count" in tool_results(model.requests[1])[0]["error"]["message"]
     assert [one["status"] for one in events(run_id, "structuredOutput")] == ["error", "ok"]
 
 
@@ -61,7 +61,7 @@ def test_the_last_turn_can_only_complete(
     model.script = [Turn("", [READ]), complete("This far.")]
     run = execute_run(submit_goal(maxSteps=2), worker)
     assert (run.status, run.result["answer"]) == ("partial_success", "This far.")
-    assert model.asked[1].tools == ["attempt_completion"]
+    assert model.requests[1].tools == ["attempt_completion"]
 
 
 @pytest.mark.parametrize("limit", [{"AGENT_MAX_TOKENS": 500}, {"AGENT_MAX_COST_USD": 0.0005}])
@@ -72,10 +72,10 @@ def test_an_exhausted_budget_ends_a_run_cleanly(
     agent_settings: Any,
     limit: dict[str, Any],
 ) -> None:
-    for name, most in limit.items():
-        setattr(agent_settings, name, most)
+    for name, maximum in limit.items():
+        setattr(agent_settings, name, maximum)
     model.script = [Turn("So far", [READ], tokens=(490, 20)), complete()]
     run = execute_run(submit_goal(), worker)
     assert (run.status, run.error["details"]["causeCode"]) == ("failed", "BUDGET_EXHAUSTED")
     assert run.error["details"]["usage"]["inputTokens"] == 490
-    assert len(model.asked) == 1
+    assert len(model.requests) == 1

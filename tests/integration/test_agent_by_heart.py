@@ -38,22 +38,22 @@ def read(number: int) -> Call:
     return Call("read_file", {"path": "game/scene/start.txt"}, f"r{number}")
 
 
-def in_database(deed: Callable[[], Any]) -> None:
+def in_database(function: Callable[[], Any]) -> None:
     """Run a function in a separate thread."""
     try:
-        deed()
+        function()
     finally:
         connection.close()
 
 
-def meanwhile(model: ModelServer, deed: Callable[[], Any]) -> None:
+def meanwhile(model: ModelServer, function: Callable[[], Any]) -> None:
     """Make the model read twice, and run a function before the second read."""
 
-    def answer(asked: ModelRequest) -> Turn:
-        number = len(tool_results(asked))
+    def answer(request: ModelRequest) -> Turn:
+        number = len(tool_results(request))
         if number == 1:
             with ThreadPoolExecutor() as pool:  # the model's server is an event loop
-                pool.submit(in_database, deed).result()
+                pool.submit(in_database, function).result()
         return complete() if number > 1 else Turn("", [read(number)])
 
     model.answer = answer
@@ -61,24 +61,26 @@ def meanwhile(model: ModelServer, deed: Callable[[], Any]) -> None:
 
 def codes(model: ModelServer) -> list[Any]:
     """Return the error codes of the calls, as the last request to the model contains them."""
-    return [one.get("error", {}).get("code") for one in tool_results(model.asked[-1])]
+    return [one.get("error", {}).get("code") for one in tool_results(model.requests[-1])]
 
 
-@pytest.mark.skipif(connection.vendor != "postgresql", reason="asked every time elsewhere")
+@pytest.mark.skipif(
+    connection.vendor != "postgresql", reason="only PostgreSQL caches policy and target"
+)
 def test_a_cached_policy_and_target_are_not_read_again(
     model: ModelServer,
     submit_goal: SubmitGoal,
     worker: WorkerProcess,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def read_anew(*_: Any) -> Any:
-        raise AssertionError("it was asked anew")
+    def refuse_read(*_: Any) -> Any:
+        raise AssertionError("it was read again")
 
-    def know() -> None:
-        monkeypatch.setattr("runs.execution.admission.find_target", read_anew)
-        monkeypatch.setattr("decisions.authorization.policy._rules", read_anew)
+    def forbid_reads() -> None:
+        monkeypatch.setattr("runs.execution.admission.find_target", refuse_read)
+        monkeypatch.setattr("decisions.authorization.policy._rules", refuse_read)
 
-    meanwhile(model, know)
+    meanwhile(model, forbid_reads)
     run = execute_run(submit_goal(), worker)
     assert (run.status, codes(model)) == ("succeeded", [None, None]), run.error
 
@@ -86,8 +88,8 @@ def test_a_cached_policy_and_target_are_not_read_again(
 def test_a_rule_created_during_the_turn_of_the_model_applies_to_its_next_call(
     model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess
 ) -> None:
-    says = RuleFields("deny", tool="read_file")
-    meanwhile(model, lambda: create_rule(says, actor="test"))
+    fields = RuleFields("deny", tool="read_file")
+    meanwhile(model, lambda: create_rule(fields, actor="test"))
     assert execute_run(submit_goal(), worker).status == "succeeded"
     assert codes(model) == [None, "POLICY_DENIED"]
     assert AuditEntry.objects.filter(action="policy.denied").count() == 1
@@ -98,10 +100,10 @@ def test_a_folder_disabled_during_the_turn_of_the_model_is_not_read(
 ) -> None:
     def disable() -> None:
         target = ExecutionTarget.objects.get(name="game")
-        says = TargetFields(
+        fields = TargetFields(
             target.tenant_id, target.workspace_id, "game", enabled=False, config=target.config
         )
-        change_target(target.id, says, actor="test")
+        change_target(target.id, fields, actor="test")
 
     meanwhile(model, disable)
     assert execute_run(submit_goal(), worker).status == "succeeded"
@@ -115,42 +117,44 @@ def test_a_run_canceled_at_the_start_of_a_cached_call_does_not_make_it(
     principal: Principal,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    write, made = writer.write, list[int]()
+    write, started = writer.write, list[int]()
 
-    def cancel_first(held: Any, changes: Any, **more: Any) -> None:
-        made.extend(change.index for change in changes if change.status == "started")
-        if made[-1:] == [2]:  # the second call starts
-            cancel_run(principal=principal, run_id=held.run.id)
-        write(held, changes, **more)
+    def cancel_first(lease: Any, changes: Any, **more: Any) -> None:
+        started.extend(change.index for change in changes if change.status == "started")
+        if started[-1:] == [2]:  # the second call starts
+            cancel_run(principal=principal, run_id=lease.run.id)
+        write(lease, changes, **more)
 
     monkeypatch.setattr(writer, "write", cancel_first)
     model.script = [Turn("", [read(1), read(2)]), complete()]
     run = execute_run(submit_goal(), worker)
-    told = AuditEntry.objects.filter(resource_id=run.id, action="tool.called").count()
-    assert (run.status, told, OpenCall.objects.count()) == ("canceled", 1, 0)
+    call_count = AuditEntry.objects.filter(resource_id=run.id, action="tool.called").count()
+    assert (run.status, call_count, OpenCall.objects.count()) == ("canceled", 1, 0)
 
 
-@pytest.mark.skipif(connection.vendor != "postgresql", reason="told by itself elsewhere")
+@pytest.mark.skipif(
+    connection.vendor != "postgresql", reason="other databases record a call by itself"
+)
 def test_a_cached_call_is_recorded_with_the_start_of_its_step(
     model: ModelServer,
     submit_goal: SubmitGoal,
     worker: WorkerProcess,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    begin, alone = start_run_call, list[str]()
+    start, recorded_alone = start_run_call, list[str]()
 
-    def count(call_id: str, *asked: Any, **known: Any) -> bool:
-        alone.append(call_id)
-        return begin(call_id, *asked, **known)
+    def count(call_id: str, *args: Any, **options: Any) -> bool:
+        recorded_alone.append(call_id)
+        return start(call_id, *args, **options)
 
     monkeypatch.setattr("runs.execution.admission.start_run_call", count)
     model.script = [Turn("", [read(1), read(2)]), Turn("", [read(3)]), complete()]
     run = execute_run(submit_goal(), worker)
     rows = AuditEntry.objects.filter(resource_id=run.id, action__startswith="tool.").order_by("id")
-    told = [(row.action, row.metadata["step"]) for row in rows]
-    assert (run.status, len(alone), codes(model)) == ("succeeded", 1, [None] * 3)
+    actions = [(row.action, row.metadata["step"]) for row in rows]
+    assert (run.status, len(recorded_alone), codes(model)) == ("succeeded", 1, [None] * 3)
     steps = RunStep.objects.filter(run_id=run.id, name="read_file").values_list("index", flat=True)
-    assert told == [
+    assert actions == [
         (action, step) for step in sorted(steps) for action in ("tool.called", "tool.succeeded")
     ]
     assert not OpenCall.objects.exists()
@@ -162,13 +166,13 @@ def test_a_step_that_ends_before_its_call_is_made_is_recorded_as_interrupted(
     worker: WorkerProcess,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    make, made = StepRun._invoke, list[int]()
+    invoke_step, invoked = StepRun._invoke, list[int]()
 
-    async def fail_second(step: StepRun, *about: Any) -> dict[str, Any]:
-        made.append(step.index)
-        if len(made) == 2:
+    async def fail_second(step: StepRun, *args: Any) -> dict[str, Any]:
+        invoked.append(step.index)
+        if len(invoked) == 2:
             raise ToolFailed("It broke.")
-        return await make(step, *about)
+        return await invoke_step(step, *args)
 
     monkeypatch.setattr(StepRun, "_invoke", fail_second)
     model.script = [Turn("", [read(1), read(2)]), complete()]

@@ -47,17 +47,17 @@ def cuts(provider: Provider) -> list[Turn]:
     events = openai_stream(TURN) if provider == "openai" else anthropic_stream(TURN)
     closing = -3 if provider == "openai" else -1
     last = sum(map(len, events[:closing])) + len(events[closing]) // 2
-    places = [last * number // (SAMPLES - 1) for number in range(SAMPLES)]
-    return [replace(TURN, cut_at=at, cut_cleanly=bool(n % 2)) for n, at in enumerate(places)]
+    cut_points = [last * number // (SAMPLES - 1) for number in range(SAMPLES)]
+    return [replace(TURN, cut_at=at, cut_cleanly=bool(n % 2)) for n, at in enumerate(cut_points)]
 
 
-def says(*first: Turn) -> Callable[[ModelRequest], Turn]:
+def replies(*first: Turn) -> Callable[[ModelRequest], Turn]:
     """Return a model that replies with these turns, then the whole turn, and completes on the
     results."""
     left = [*first, TURN]
 
-    def answer(asked: ModelRequest) -> Turn:
-        has_results = "tool_result" in str(asked.body) or "'role': 'tool'" in str(asked.body)
+    def answer(request: ModelRequest) -> Turn:
+        has_results = "tool_result" in str(request.body) or "'role': 'tool'" in str(request.body)
         return complete() if has_results else left.pop(0)
 
     return answer
@@ -78,7 +78,7 @@ def test_a_turn_cut_once_makes_each_call_once(
     project: Path,
 ) -> None:
     for cut in cuts(provider):
-        model.answer = says(cut)
+        model.answer = replies(cut)
         run_id = submit_goal()
         worker.work()
         run = Run.objects.get(id=run_id)
@@ -99,7 +99,7 @@ def test_a_turn_cut_twice_makes_no_call(
     project: Path,
 ) -> None:
     for first, second in zip(cuts(provider), cuts(provider)[::-1], strict=True):
-        model.answer = says(first, second)
+        model.answer = replies(first, second)
         run_id = submit_goal()
         worker.work()
         run = Run.objects.get(id=run_id)

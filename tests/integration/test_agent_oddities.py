@@ -22,17 +22,17 @@ pytest_plugins = [
     "tests.support.model_fixtures",
     "tests.support.agent_fixtures",
 ]
-HALVES = '{"choices": [{"index": 0, "delta": {"content": "a\\u0000b\\ud800c"}}]}'
+UNSTORABLE = '{"choices": [{"index": 0, "delta": {"content": "a\\u0000b\\ud800c"}}]}'
 
 
 def test_text_that_no_row_can_store_is_stored_as_far_as_possible(
     model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess
 ) -> None:
-    model.script = [Turn("", [READ], junk=HALVES, says_usage=False), complete()]
+    model.script = [Turn("", [READ], junk=UNSTORABLE, reports_usage=False), complete()]
     run = execute_run(submit_goal(), worker)
     assert run.status == "succeeded", run.error
-    said = RunStep.objects.get(run_id=run.id, index=0).output["content"]
-    assert (said, model.asked[1].body["messages"][2]["content"]) == ("a\ufffdb?c",) * 2
+    content = RunStep.objects.get(run_id=run.id, index=0).output["content"]
+    assert (content, model.requests[1].body["messages"][2]["content"]) == ("a\ufffdb?c",) * 2
 
 
 def test_an_empty_answer_is_rejected_and_requested_again(
@@ -40,18 +40,18 @@ def test_an_empty_answer_is_rejected_and_requested_again(
 ) -> None:
     model.script = [Turn(""), Turn(" \n"), complete("at last")]
     assert execute_run(submit_goal(), worker).result["answer"] == "at last"
-    talks = [asked.body["messages"] for asked in model.asked]
-    assert [len(talk) for talk in talks] == [2, 3, 4]
-    assert all("empty" in talk[-1]["content"] for talk in talks[1:])
+    message_lists = [request.body["messages"] for request in model.requests]
+    assert [len(message_list) for message_list in message_lists] == [2, 3, 4]
+    assert all("empty" in message_list[-1]["content"] for message_list in message_lists[1:])
 
 
 def test_a_model_that_only_replies_with_empty_turns_ends_at_its_turn_limit(
     model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess
 ) -> None:
-    model.answer = lambda asked: Turn("")
+    model.answer = lambda request: Turn("")
     run = execute_run(submit_goal(maxSteps=4), worker)
     assert (run.status, run.error["details"]["causeCode"]) == ("failed", "BUDGET_EXHAUSTED")
-    assert (len(model.asked), run.error["details"]["usage"]["turns"]) == (4, 4)
+    assert (len(model.requests), run.error["details"]["usage"]["turns"]) == (4, 4)
 
 
 def test_a_megabyte_of_text_is_an_answer_and_its_events_are_marked_truncated(
@@ -61,9 +61,9 @@ def test_a_megabyte_of_text_is_an_answer_and_its_events_are_marked_truncated(
     run = execute_run(submit_goal(), worker)
     assert run.status == "succeeded", run.error
     assert run.result["answer"].startswith("yyy")
-    told = [row.data for row in RunEvent.objects.filter(run_id=run.id, type="chatDelta")]
-    assert any(one.get("truncated") for one in told)
-    assert sum(len(one["content"]) for one in told) < 1024 * 1024
+    deltas = [row.data for row in RunEvent.objects.filter(run_id=run.id, type="chatDelta")]
+    assert any(one.get("truncated") for one in deltas)
+    assert sum(len(one["content"]) for one in deltas) < 1024 * 1024
 
 
 def test_of_two_hundred_calls_the_first_are_made_and_the_others_are_rejected(
@@ -74,9 +74,9 @@ def test_of_two_hundred_calls_the_first_are_made_and_the_others_are_rejected(
     run = execute_run(submit_goal(), worker)
     assert run.status == "succeeded", run.error
     assert run.total_steps == 2 + 64
-    told = [one["error"]["code"] for one in tool_results(model.asked[1])[-4:]]
-    assert told == ["SCHEMA_VALIDATION_FAILED"] * 4
-    assert len(tool_results(model.asked[1])) == 200
+    codes = [one["error"]["code"] for one in tool_results(model.requests[1])[-4:]]
+    assert codes == ["SCHEMA_VALIDATION_FAILED"] * 4
+    assert len(tool_results(model.requests[1])) == 200
 
 
 def test_a_model_with_a_small_context_gets_shortened_results(
@@ -92,9 +92,11 @@ def test_a_model_with_a_small_context_gets_shortened_results(
     reads = [Call("read_file", {"path": f"{n}.txt"}, f"c{n}") for n in range(6)]
     model.script = [*(Turn("", [read]) for read in reads), complete()]
     assert execute_run(submit_goal(tools=["read_file"]), worker).status == "succeeded"
-    sizes = [len(json.dumps(asked.body, ensure_ascii=False).encode()) for asked in model.asked]
+    sizes = [
+        len(json.dumps(request.body, ensure_ascii=False).encode()) for request in model.requests
+    ]
     assert max(sizes) < 8000 * 3
-    last = tool_results(model.asked[-1])
+    last = tool_results(model.requests[-1])
     assert (last[-1]["truncated"], "wörd" in last[-1]["result"]["preview"]) == (True, True)
     assert all("artifactId" in one for one in last)
 
@@ -112,7 +114,7 @@ def test_a_schema_reference_is_resolved_where_the_model_reads_it(
     assert execute_run(submit_goal(options={"outputSchema": schema}), worker).status == "succeeded"
     (tool,) = [
         one["function"]
-        for one in model.asked[0].body["tools"]
+        for one in model.requests[0].body["tools"]
         if one["function"]["name"] == "attempt_completion"
     ]
     output = tool["parameters"]["properties"]["output"]
@@ -134,7 +136,7 @@ def test_no_answer_is_repaired_when_the_tokens_are_used_up(
     details = run.error["details"]
     assert (run.status, details["causeCode"]) == ("failed", "BUDGET_EXHAUSTED")
     assert details["verification"]["missingFields"] == ["count"]
-    assert len(model.asked) == 1
+    assert len(model.requests) == 1
 
 
 @pytest.mark.parametrize("text", [" ", "\n\t"])

@@ -23,12 +23,12 @@ pytest_plugins = [
     "tests.support.agent_fixtures",
     "tests.support.browser_fixtures",
 ]
-LEAVES = "location = '/never-there'"
-ENDLESS = f"<main><h1>All</h1><p>{'word ' * 450_000}</p></main>"  # over 2 MiB of text
+NAVIGATE_AWAY = "location = '/never-there'"
+TOO_LONG = f"<main><h1>All</h1><p>{'word ' * 450_000}</p></main>"  # over 2 MiB of text
 
 
 @pytest.fixture
-def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Set a timeout of two seconds for each action of page preparation instead of ten and
     twenty."""
     for part in ("wait_for_loaded", "screenshot", "readability_extract"):
@@ -37,19 +37,19 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(registry._tools, tool.name, replace(tool, timeout_ms=2000))
 
 
-@pytest.mark.usefixtures("hurried")
+@pytest.mark.usefixtures("short_timeouts")
 def test_a_page_that_navigates_to_an_address_without_an_answer_ends_the_run(
     model: ModelServer, page_server: PageServer, submit_goal: SubmitGoal, worker: WorkerProcess
 ) -> None:
     page_server.add("/never-there", PageResponse(delay=60.0))
-    button = f'<button onclick="{LEAVES}">Go</button>'
+    button = f'<button onclick="{NAVIGATE_AWAY}">Go</button>'
     url = page_server.add("/page", f"{HEAD}<title>Page</title>{button}")
 
-    def answer(asked: ModelRequest) -> Turn:
-        told = tool_results(asked)
-        if not told:
+    def answer(request: ModelRequest) -> Turn:
+        results = tool_results(request)
+        if not results:
             return Turn("", [Call("task_start", {"url": url})])
-        click = {"tabId": told[0]["result"]["tabId"], "xpath": "//button"}
+        click = {"tabId": results[0]["result"]["tabId"], "xpath": "//button"}
         return Turn("", [Call("browser_click", click)])
 
     model.answer = answer
@@ -59,25 +59,25 @@ def test_a_page_that_navigates_to_an_address_without_an_answer_ends_the_run(
     assert (run.status, run.error["errorCode"]) == ("failed", "STEP_EXECUTION_FAILED")
     assert (run.error["details"]["causeCode"], run.error["retryable"]) == ("PAGE_PREP_FAILED", True)
     assert sorted(run.error["details"]["causes"]) == ["readability", "screenshot"]
-    looked = RunStep.objects.get(run=run, index=run.total_steps - 1)
-    assert (looked.name, looked.status, len(model.asked)) == ("page", "failed", 2)
+    page_step = RunStep.objects.get(run=run, index=run.total_steps - 1)
+    assert (page_step.name, page_step.status, len(model.requests)) == ("page", "failed", 2)
 
 
 def test_a_page_with_too_much_text_is_sent_as_a_screenshot_with_a_note(
     model: ModelServer, page_server: PageServer, submit_goal: SubmitGoal, worker: WorkerProcess
 ) -> None:
-    url = page_server.add("/page", f"{HEAD}<title>Page</title>{ENDLESS}")
+    url = page_server.add("/page", f"{HEAD}<title>Page</title>{TOO_LONG}")
 
-    def answer(asked: ModelRequest) -> Turn:
-        told = tool_results(asked)
-        return complete() if told else Turn("", [Call("task_start", {"url": url})])
+    def answer(request: ModelRequest) -> Turn:
+        results = tool_results(request)
+        return complete() if results else Turn("", [Call("task_start", {"url": url})])
 
     model.answer = answer
     run_id = submit_goal()
     worker.work()
     run = Run.objects.get(id=run_id)
     assert run.status == "succeeded", run.error
-    (page,) = [one["page"]["result"] for one in tool_results(model.asked[-1])]
+    (page,) = [one["page"]["result"] for one in tool_results(model.requests[-1])]
     assert (page["missing"], "readability" in page) == (["readability"], False)
     assert page["screenshot"]["url"] == url
     assert [one for one in page["warnings"] if "No readability of the page" in one]

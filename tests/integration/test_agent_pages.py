@@ -35,21 +35,21 @@ def test_a_goal_over_several_pages_is_reached_in_a_task(
 ) -> None:
     model.answer = BrowsingModel(serve_shop(page_server))
     body = {"message": "How many chairs are there?", "outputSchema": SCHEMA}
-    made = api.post("/api/v1/tasks", json=body)
-    assert made.status_code in (201, 202), made.text
-    task_id = made.json()["taskId"]
+    response = api.post("/api/v1/tasks", json=body)
+    assert response.status_code in (201, 202), response.text
+    task_id = response.json()["taskId"]
     worker.work()
     run = Run.objects.get(task_id=task_id)
     assert run.status == "succeeded", run.error
     assert run.result["output"] == {"count": 7}
     assert Task.objects.get(id=task_id).status == "ongoing"  # a browser was used
-    told = api.get(f"/api/v1/tasks/{task_id}/events").json()["events"]
-    types = [one["type"] for one in told]
-    assert [one["seq"] for one in told] == list(range(1, len(told) + 1))
+    events = api.get(f"/api/v1/tasks/{task_id}/events").json()["events"]
+    types = [one["type"] for one in events]
+    assert [one["seq"] for one in events] == list(range(1, len(events) + 1))
     for earlier, later in (("chatDelta", "toolUsed"), ("toolUsed", "structuredOutput")):
         assert types.index(earlier) < types.index(later)
     assert types.index("structuredOutput") < len(types) - 1 - types[::-1].index("message")
-    assert SEARCH_TERM not in str([one for one in told if one["type"] == "toolUsed"])
+    assert SEARCH_TERM not in str([one for one in events if one["type"] == "toolUsed"])
 
 
 def test_the_model_receives_the_page_after_each_call_that_may_change_it(
@@ -58,15 +58,15 @@ def test_the_model_receives_the_page_after_each_call_that_may_change_it(
     model.answer = BrowsingModel(serve_shop(page_server))
     run = execute_run(submit_goal(options={"outputSchema": SCHEMA}), worker)
     assert run.status == "succeeded", run.error
-    (opened,) = tool_results(model.asked[1])
+    (opened,) = tool_results(model.requests[1])
     assert opened["page"]["result"]["missing"] == []
     assert "Welcome to the shop" in opened["page"]["result"]["readability"]["markdown"]
     assert opened["page"]["result"]["screenshot"]["artifactId"].startswith("art_")
-    typed, pressed = tool_results(model.asked[-1])[-2:]
+    typed, clicked = tool_results(model.requests[-1])[-2:]
     assert "page" not in typed
-    assert pressed["page"]["result"]["screenshot"]["url"].startswith(page_server.url("/results"))
-    kinds = list(RunStep.objects.filter(run_id=run.id).order_by("index"))
-    assert [one.name for one in kinds][:4] == ["turn 1", "task_start", "page", "turn 2"]
+    assert clicked["page"]["result"]["screenshot"]["url"].startswith(page_server.url("/results"))
+    steps = list(RunStep.objects.filter(run_id=run.id).order_by("index"))
+    assert [one.name for one in steps][:4] == ["turn 1", "task_start", "page", "turn 2"]
 
 
 def test_a_closed_tab_is_opened_again_once_and_indexed(
@@ -74,12 +74,12 @@ def test_a_closed_tab_is_opened_again_once_and_indexed(
 ) -> None:
     url = serve_shop(page_server)
 
-    def answer(asked: Any) -> Turn:
-        told = tool_results(asked)
-        if not told:
+    def answer(request: Any) -> Turn:
+        results = tool_results(request)
+        if not results:
             return Turn("", [Call("task_start", {"url": url}, "open")])
-        tab = told[0]["result"]["tabId"]
-        if len(told) == 1:
+        tab = results[0]["result"]["tabId"]
+        if len(results) == 1:
             return Turn(
                 "",
                 [
@@ -92,7 +92,7 @@ def test_a_closed_tab_is_opened_again_once_and_indexed(
     model.answer = answer
     run = execute_run(submit_goal(), worker)
     assert run.status == "succeeded", run.error
-    index = tool_results(model.asked[-1])[-1]
+    index = tool_results(model.requests[-1])[-1]
     assert (index["ok"], index["error"]["code"]) == (False, "TASK_TAB_CLOSED")
     assert index["newTab"]["url"] == url
     assert index["page"]["ok"] is True
@@ -106,9 +106,9 @@ def test_earlier_messages_of_the_task_follow_the_system_message(
     worker.work()
     api.post(f"/api/v1/tasks/{task_id}/messages", json={"content": "And one?"})
     worker.work()
-    said = [(one["role"], one["content"]) for one in model.asked[1].body["messages"]]
-    assert said[0][0] == "system"
-    assert said[1:] == [("user", "Two and two?"), ("assistant", "Four."), ("user", "And one?")]
+    messages = [(one["role"], one["content"]) for one in model.requests[1].body["messages"]]
+    assert messages[0][0] == "system"
+    assert messages[1:] == [("user", "Two and two?"), ("assistant", "Four."), ("user", "And one?")]
     assert Task.objects.get(id=task_id).status == "completed"
     assert RunEvent.objects.filter(type="toolUsed").count() == 0
 
@@ -121,14 +121,14 @@ def test_over_mcp_the_same_goal_is_a_run_of_the_template(
     agent_settings: Any,
 ) -> None:
     model.answer = BrowsingModel(serve_shop(page_server))
-    asked = {
+    arguments = {
         "templateId": "agent_task",
         "inputs": {"goal": "How many chairs are there?"},
         "options": {"mode": "async", "outputSchema": SCHEMA},
     }
     host = StdioHost(PrincipalTransport(principal))
     try:
-        run_id = structured(host.call("run_task_template", asked))["runId"]
+        run_id = structured(host.call("run_task_template", arguments))["runId"]
         worker.work()
         run = structured(host.call("get_task_run", {"runId": run_id}))
     finally:

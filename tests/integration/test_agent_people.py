@@ -34,8 +34,10 @@ pytest_plugins = [
 def test_a_question_makes_the_run_wait_for_its_answer(
     model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess, principal: Principal
 ) -> None:
-    ask = [Turn("", [Call("ask_followup_question", {"question": f"{word}?"})]) for word in "AB"]
-    model.script = [*ask, complete()]
+    questions = [
+        Turn("", [Call("ask_followup_question", {"question": f"{word}?"})]) for word in "AB"
+    ]
+    model.script = [*questions, complete()]
     run = execute_run(submit_goal(), worker)
     assert (run.status, run.lease_owner) == ("running", None)
     assert run.waiting_for["type"] == "answer"
@@ -45,7 +47,7 @@ def test_a_question_makes_the_run_wait_for_its_answer(
     assert run.waiting_for["question"] == "B?"
     answer_run(principal=principal, run_id=run.id, answer="red")
     assert execute_run(run.id, worker).status == "succeeded"
-    assert [one["result"]["answer"] for one in tool_results(model.asked[2])] == ["blue", "red"]
+    assert [one["result"]["answer"] for one in tool_results(model.requests[2])] == ["blue", "red"]
     phases = [one["phase"] for one in events(run.id, "toolUsed")]
     assert phases == ["start", "end", "start", "end"]
 
@@ -59,19 +61,19 @@ def test_a_question_without_an_answer_in_time_is_reported_to_the_model(
     assert execute_run(run_id, worker).waiting_for is not None
     assert resume_settled_runs() == 1
     assert execute_run(run_id, worker).status == "succeeded"
-    assert tool_results(model.asked[1])[0]["error"]["code"] == "NO_ANSWER"
+    assert tool_results(model.requests[1])[0]["error"]["code"] == "NO_ANSWER"
     end = events(run_id, "toolUsed")[-1]
     assert (end["phase"], end["ok"], end["errorCode"]) == ("end", False, "NO_ANSWER")
 
 
-@pytest.mark.parametrize(("said", "ok"), [(confirm, True), (refuse, False)])
+@pytest.mark.parametrize(("decide", "ok"), [(confirm, True), (refuse, False)])
 def test_a_call_that_needs_confirmation_makes_the_run_wait(
     model: ModelServer,
     submit_goal: SubmitGoal,
     worker: WorkerProcess,
     project: Path,
     agent_settings: Any,
-    said: Callable[..., Any],
+    decide: Callable[..., Any],
     ok: bool,
 ) -> None:
     policy = replace(agent_settings.WORKSPACE_POLICY, write_requires_diff=False)
@@ -81,9 +83,9 @@ def test_a_call_that_needs_confirmation_makes_the_run_wait(
     run = execute_run(submit_goal(), worker)
     assert run.waiting_for["type"] == "confirmation"
     assert not (project / "a.txt").exists()
-    answer_confirmation(run, said)
+    answer_confirmation(run, decide)
     assert execute_run(run.id, worker).status == "succeeded"
-    assert [one["ok"] for one in tool_results(model.asked[1])] == [True, ok]
+    assert [one["ok"] for one in tool_results(model.requests[1])] == [True, ok]
     assert (project / "a.txt").exists() == ok
 
 
@@ -94,7 +96,7 @@ def test_a_denied_call_is_reported_to_the_model(
     model.script = [Turn("", [READ]), complete()]
     run = execute_run(submit_goal(), worker)
     assert run.status == "succeeded"
-    assert tool_results(model.asked[1])[0]["error"]["code"] == "POLICY_DENIED"
+    assert tool_results(model.requests[1])[0]["error"]["code"] == "POLICY_DENIED"
     assert AuditEntry.objects.filter(action="policy.denied", resource_id=run.id).exists()
 
 
@@ -103,9 +105,9 @@ def test_only_requested_tools_are_offered_and_called(
 ) -> None:
     model.script = [Turn("", [READ]), complete()]
     execute_run(submit_goal(tools=["list_files"]), worker)
-    own = {"ask_followup_question", "attempt_completion", "read_result"}
-    assert set(model.asked[0].tools) == {"list_files"} | own
-    assert tool_results(model.asked[1])[0]["ok"] is False
+    always_offered = {"ask_followup_question", "attempt_completion", "read_result"}
+    assert set(model.requests[0].tools) == {"list_files"} | always_offered
+    assert tool_results(model.requests[1])[0]["ok"] is False
 
 
 def test_a_tool_that_the_agent_cannot_have_is_rejected_at_submit(submit_goal: SubmitGoal) -> None:
@@ -126,7 +128,7 @@ def test_a_caller_with_read_scope_has_an_agent_with_read_tools_only(
         principal=caller, template_id="agent_task", inputs={"goal": "x"}, options={"mode": "async"}
     )
     worker.work()
-    assert "write_to_file" not in model.asked[0].tools
+    assert "write_to_file" not in model.requests[0].tools
     assert not (project / "a.txt").exists()
 
 

@@ -54,8 +54,8 @@ def test_a_call_reaches_the_runner_once_and_is_recorded_everywhere(
     run = execute_run(submit_goal(), worker)
     assert run.status == "succeeded", run.error
     assert received_calls(runner) == [{"name": "bash.exec", "args": {"cmd": "printf hello"}}]
-    assert runner.asked[0].json["ctx"]["runId"] == run.id
-    assert tool_results(model.asked[1])[0]["result"] == "hello"
+    assert runner.requests[0].json["ctx"]["runId"] == run.id
+    assert tool_results(model.requests[1])[0]["result"] == "hello"
     assert "".join(one["delta"] for one in events(run.id, "tool.update")) == "hello"
     for one in events(run.id, "toolUsed"):
         assert (one["tool"], one["targetId"]) == ("bash_exec", target.id)
@@ -75,10 +75,10 @@ def test_the_model_receives_its_name_schema_and_runner(
     target = make_target(runner.url, BASH, name="builder")
     model.script = [complete()]
     run = execute_run(submit_goal(), worker)
-    told = offered_tools(model.asked[0])["bash_exec"]
-    assert told["parameters"] == BASH["inputSchema"]
-    assert "Run a command line. Executed by the runner builder" in told["description"]
-    assert "A person has to confirm it" in told["description"]
+    tool = offered_tools(model.requests[0])["bash_exec"]
+    assert tool["parameters"] == BASH["inputSchema"]
+    assert "Run a command line. Executed by the runner builder" in tool["description"]
+    assert "A person has to confirm it" in tool["description"]
     assert f"bash.exec@{target.id}" in run.inputs["tools"]
 
 
@@ -93,11 +93,11 @@ def test_a_denied_tool_is_not_offered_and_a_call_of_it_is_denied(
     model.script = [Turn("", [Call("deploy", {}, "d")]), complete()]
     run = execute_run(submit_goal(), worker)
     assert run.status == "succeeded"
-    assert "bash_exec" in model.asked[0].tools
-    assert "deploy" not in model.asked[0].tools
-    assert tool_results(model.asked[1])[0]["error"]["code"] == "POLICY_DENIED"
+    assert "bash_exec" in model.requests[0].tools
+    assert "deploy" not in model.requests[0].tools
+    assert tool_results(model.requests[1])[0]["error"]["code"] == "POLICY_DENIED"
     assert [row["tool"] for row in rows("policy.denied")] == ["deploy"]
-    assert runner.asked == []
+    assert runner.requests == []
 
 
 def test_a_tool_that_is_denied_during_the_run_is_no_longer_offered(
@@ -114,30 +114,30 @@ def test_a_tool_that_is_denied_during_the_run_is_no_longer_offered(
     create_rule(RuleFields("deny", tool="bash.exec"), actor="t")
     answer_confirmation(run, confirm)
     execute_run(run.id, worker)
-    assert ["bash_exec" in asked.tools for asked in model.asked] == [True, False]
-    assert tool_results(model.asked[1])[0]["error"]["code"] == "POLICY_DENIED"
-    assert runner.asked == []
+    assert ["bash_exec" in request.tools for request in model.requests] == [True, False]
+    assert tool_results(model.requests[1])[0]["error"]["code"] == "POLICY_DENIED"
+    assert runner.requests == []
 
 
-@pytest.mark.parametrize(("said", "times"), [(confirm, 1), (refuse, 0)])
+@pytest.mark.parametrize(("decide", "times"), [(confirm, 1), (refuse, 0)])
 def test_a_call_that_needs_confirmation_waits_for_a_person(
     model: ModelServer,
     submit_goal: SubmitGoal,
     worker: WorkerProcess,
     make_target: MakeTarget,
     runner: StubRunner,
-    said: Callable[..., Any],
+    decide: Callable[..., Any],
     times: int,
 ) -> None:
     make_target(runner.url, BASH)  # of high risk: without a rule it needs confirmation
     model.script = [Turn("", [HELLO]), complete()]
     run = execute_run(submit_goal(), worker)
     assert (run.status, run.waiting_for["type"]) == ("running", "confirmation")
-    assert runner.asked == []
-    answer_confirmation(run, said)
+    assert runner.requests == []
+    answer_confirmation(run, decide)
     assert execute_run(run.id, worker).status == "succeeded"
-    assert len(runner.asked) == times
-    assert tool_results(model.asked[1])[0]["ok"] is bool(times)
+    assert len(runner.requests) == times
+    assert tool_results(model.requests[1])[0]["ok"] is bool(times)
 
 
 def test_of_two_runners_with_the_same_tool_the_model_chooses_one(
@@ -156,13 +156,13 @@ def test_of_two_runners_with_the_same_tool_the_model_chooses_one(
             complete(),
         ]
         assert execute_run(submit_goal(), worker).status == "succeeded"
-        choice = offered_tools(model.asked[0])["bash_exec"]["parameters"]["properties"]
+        choice = offered_tools(model.requests[0])["bash_exec"]["parameters"]["properties"]
         assert set(choice["continuityTarget"]["enum"]) == {first.id, other.id}
-        none, there = tool_results(model.asked[1])
+        none, there = tool_results(model.requests[1])
         assert first.id in none["error"]["message"]
         assert there["result"] == "there"
         assert received_calls(second) == [{"name": "bash.exec", "args": {"cmd": "x"}}]
-    assert runner.asked == []
+    assert runner.requests == []
 
 
 def test_a_runner_added_after_submit_is_not_offered_to_the_run(
@@ -176,9 +176,9 @@ def test_a_runner_added_after_submit_is_not_offered_to_the_run(
     make_target(runner.url, BASH, allow=("bash.exec",))
     model.script = [Turn("", [HELLO]), complete()]
     execute_run(run_id, worker)
-    assert "bash_exec" not in model.asked[0].tools
-    assert "there is no tool" in tool_results(model.asked[1])[0]["error"]["message"]
-    assert runner.asked == []
+    assert "bash_exec" not in model.requests[0].tools
+    assert "there is no tool" in tool_results(model.requests[1])[0]["error"]["message"]
+    assert runner.requests == []
 
 
 def test_an_unreachable_runner_is_reported_as_unreachable(
@@ -193,46 +193,46 @@ def test_an_unreachable_runner_is_reported_as_unreachable(
     run_id = submit_goal()
     delete_target(target.id, actor="test")
     assert execute_run(run_id, worker).status == "succeeded"
-    assert "bash_exec" not in model.asked[0].tools
-    error = tool_results(model.asked[1])[0]["error"]
+    assert "bash_exec" not in model.requests[0].tools
+    error = tool_results(model.requests[1])[0]["error"]
     assert error["code"] == "TARGET_NOT_FOUND"
     assert target.id in error["message"]
-    assert runner.asked == []
+    assert runner.requests == []
 
 
-@pytest.mark.parametrize("own", ["read_file", "ask_followup_question", "browser_click"])
+@pytest.mark.parametrize("local_name", ["read_file", "ask_followup_question", "browser_click"])
 def test_a_tool_of_a_runner_with_the_name_of_a_local_tool_is_kept_apart_from_it(
     model: ModelServer,
     submit_goal: SubmitGoal,
     worker: WorkerProcess,
     make_target: MakeTarget,
     runner: StubRunner,
-    own: str,
+    local_name: str,
 ) -> None:
-    make_target(runner.url, {"name": own}, allow=("*",))
+    make_target(runner.url, {"name": local_name}, allow=("*",))
 
-    def answer(asked: ModelRequest) -> Turn:
-        (theirs,) = [name for name in asked.tools if name.startswith(f"{own}_")]
+    def answer(request: ModelRequest) -> Turn:
+        (theirs,) = [name for name in request.tools if name.startswith(f"{local_name}_")]
         calls = [Call(theirs, {"tabId": 1, "question": "?"}, "t"), Call("read_file", READ, "o")]
-        return Turn("", calls) if len(model.asked) == 1 else complete()
+        return Turn("", calls) if len(model.requests) == 1 else complete()
 
     model.answer = answer
     run = execute_run(submit_goal(), worker)
     assert (run.status, run.waiting_for) == ("succeeded", None)
-    theirs, ours = tool_results(model.asked[1])
+    theirs, local_result = tool_results(model.requests[1])
     assert theirs["result"] == "hello"
-    assert "changeBg" in str(ours["result"])
-    assert [one["name"] for one in received_calls(runner)] == [own]
+    assert "changeBg" in str(local_result["result"])
+    assert [one["name"] for one in received_calls(runner)] == [local_name]
 
 
-@pytest.mark.parametrize("is_ours_too", [True, False])
+@pytest.mark.parametrize("has_local_tool", [True, False])
 def test_the_local_tool_is_the_fallback_only_where_the_agent_has_it(
     model: ModelServer,
     submit_goal: SubmitGoal,
     worker: WorkerProcess,
     make_target: MakeTarget,
     project: Path,
-    is_ours_too: bool,
+    has_local_tool: bool,
 ) -> None:
     target = make_target(
         f"http://127.0.0.1:{free_port()}/execute",
@@ -241,18 +241,20 @@ def test_the_local_tool_is_the_fallback_only_where_the_agent_has_it(
         config={"onUnreachable": "fallback_local"},
     )
 
-    def answer(asked: ModelRequest) -> Turn:
-        (theirs,) = [name for name in asked.tools if name.startswith("read_file_")]
-        return Turn("", [Call(theirs, READ, "t")]) if len(model.asked) == 1 else complete()
+    def answer(request: ModelRequest) -> Turn:
+        (runner_tool,) = [name for name in request.tools if name.startswith("read_file_")]
+        return Turn("", [Call(runner_tool, READ, "t")]) if len(model.requests) == 1 else complete()
 
     model.answer = answer
-    ours = ["read_file"] if is_ours_too else []
-    run = execute_run(submit_goal(tools=[f"read_file@{target.id}", *ours]), worker)
-    told = tool_results(model.asked[1])[0]
-    assert ("changeBg" in str(told.get("result"))) is is_ours_too
-    assert len(rows("tool.fell_back")) == len(events(run.id, "tool.fell_back")) == int(is_ours_too)
-    if not is_ours_too:
-        assert told["error"]["details"]["effect"] == "none"
+    local_tools = ["read_file"] if has_local_tool else []
+    run = execute_run(submit_goal(tools=[f"read_file@{target.id}", *local_tools]), worker)
+    result = tool_results(model.requests[1])[0]
+    assert ("changeBg" in str(result.get("result"))) is has_local_tool
+    assert (
+        len(rows("tool.fell_back")) == len(events(run.id, "tool.fell_back")) == int(has_local_tool)
+    )
+    if not has_local_tool:
+        assert result["error"]["details"]["effect"] == "none"
 
 
 def test_a_caller_with_read_scope_has_no_runners(
@@ -271,5 +273,5 @@ def test_a_caller_with_read_scope_has_no_runners(
         principal=caller, template_id="agent_task", inputs={"goal": "x"}, options={"mode": "async"}
     )
     worker.work()
-    assert "bash_exec" not in model.asked[0].tools
-    assert runner.asked == []
+    assert "bash_exec" not in model.requests[0].tools
+    assert runner.requests == []

@@ -36,9 +36,9 @@ READ = Call("read_file", {"path": "game/scene/start.txt"}, "read")
 def post(api: httpx.Client) -> Post:
     """Post a request to the task: `post("takeover")`."""
 
-    def do(deed: str) -> None:
+    def do(action: str) -> None:
         (task,) = api.get("/api/v1/tasks").json()["tasks"]
-        assert api.post(f"/api/v1/tasks/{task['taskId']}/{deed}").status_code == 200
+        assert api.post(f"/api/v1/tasks/{task['taskId']}/{action}").status_code == 200
 
     return do
 
@@ -61,13 +61,13 @@ def test_a_page_that_a_person_returns_is_indexed_again(
 ) -> None:
     url = serve_shop(page_server)
 
-    def answer(asked: Any) -> Turn:
-        told = tool_results(asked)
-        if not told:
+    def answer(request: Any) -> Turn:
+        results = tool_results(request)
+        if not results:
             return Turn("", [Call("task_start", {"url": url}, "open")])
-        if len(told) == 1:
+        if len(results) == 1:
             post("takeover")
-            return Turn("", index_and_click(told[0]["result"]["tabId"], ""))
+            return Turn("", index_and_click(results[0]["result"]["tabId"], ""))
         return complete()
 
     model.answer = answer
@@ -78,7 +78,7 @@ def test_a_page_that_a_person_returns_is_indexed_again(
     post("resume")
     worker.work()
     assert Run.objects.get().status == "succeeded", Run.objects.get().error
-    opened, index, click = tool_results(model.asked[-1])
+    opened, index, click = tool_results(model.requests[-1])
     codes = [one.get("error", {}).get("code") for one in (index, click)]
     assert codes == ["PERSON_HAD_PAGE", "PERSON_HAD_PAGE"]
     assert click["page"]["result"]["screenshot"]["url"] == url
@@ -95,26 +95,26 @@ def test_a_page_returned_before_the_next_call_is_indexed_again_too(
 ) -> None:
     url = serve_shop(page_server)
 
-    def answer(asked: Any) -> Turn:
-        told = tool_results(asked)
-        if not told:
+    def answer(request: Any) -> Turn:
+        results = tool_results(request)
+        if not results:
             return Turn("", [Call("task_start", {"url": url}, "open")])
-        tab = told[0]["result"]["tabId"]
-        if len(told) == 1:  # the model still plans for the previous page
+        tab = results[0]["result"]["tabId"]
+        if len(results) == 1:  # the model still plans for the previous page
             post("takeover")
             post("resume")
             return Turn("", index_and_click(tab, "1"))
-        return complete() if len(told) > 3 else Turn("", index_and_click(tab, "2"))
+        return complete() if len(results) > 3 else Turn("", index_and_click(tab, "2"))
 
     model.answer = answer
     api.post("/api/v1/tasks", json={"message": "Look."})
     worker.work()
     assert Run.objects.get().status == "succeeded", Run.objects.get().error
-    told = tool_results(model.asked[-1])
-    codes = [one.get("error", {}).get("code") for one in told]
+    results = tool_results(model.requests[-1])
+    codes = [one.get("error", {}).get("code") for one in results]
     assert codes == [None, "PERSON_HAD_PAGE", "PERSON_HAD_PAGE", None, None]
-    assert [RunStep.objects.filter(name="page").count(), "page" in told[2]] == [3, True]
-    assert "timesGivenBack" not in str(told)
+    assert [RunStep.objects.filter(name="page").count(), "page" in results[2]] == [3, True]
+    assert "timesGivenBack" not in str(results)
 
 
 def test_a_page_taken_over_while_another_call_waited_is_indexed_before_the_next_turn(
@@ -135,13 +135,13 @@ def test_a_page_taken_over_while_another_call_waited_is_indexed_before_the_next_
     post("takeover")
     answer_run(principal=local_principal(), run_id=Run.objects.get().id, answer="red")
     worker.work()
-    waits = Run.objects.get().waiting_for
-    assert (waits["type"], len(model.asked)) == ("takeover", 2)
+    waiting_for = Run.objects.get().waiting_for
+    assert (waiting_for["type"], len(model.requests)) == ("takeover", 2)
     post("resume")
     worker.work()
     assert Run.objects.get().status == "succeeded", Run.objects.get().error
-    _, asked, read = tool_results(model.asked[-1])
-    assert (asked["result"]["answer"], "page" in asked) == ("red", False)
+    _, question, read = tool_results(model.requests[-1])
+    assert (question["result"]["answer"], "page" in question) == ("red", False)
     assert (read["ok"], read["page"]["result"]["screenshot"]["url"]) == (True, url)
 
 
@@ -159,14 +159,14 @@ def clicking(model: ModelServer, page_server: PageServer) -> Callable[[Callable[
         ask = "const ask = new XMLHttpRequest(); ask.open('GET', '/hit', false); ask.send()"
         url = page_server.add("/page", f'{HEAD}<title>P</title><button onclick="{ask}">Go</button>')
 
-        def answer(asked: Any) -> Turn:
-            told = tool_results(asked)
-            if not told:
+        def answer(request: Any) -> Turn:
+            results = tool_results(request)
+            if not results:
                 return Turn("", [Call("task_start", {"url": url}, "open")])
-            tab = {"tabId": told[0]["result"]["tabId"]}
+            tab = {"tabId": results[0]["result"]["tabId"]}
             click = Call("browser_click", {**tab, "xpath": "//button"}, "click")
             scan = Call("browser_xpath_scan", tab, "scan")
-            return complete() if len(told) > 1 else Turn("", [click, scan])
+            return complete() if len(results) > 1 else Turn("", [click, scan])
 
         model.answer = answer
 
@@ -191,7 +191,7 @@ def test_a_click_in_flight_ends_and_is_not_repeated(
     post("resume")
     worker.work()
     assert Run.objects.get().status == "succeeded", Run.objects.get().error
-    _, click, scan = tool_results(model.asked[-1])
+    _, click, scan = tool_results(model.requests[-1])
     assert (click["ok"], scan["error"]["code"]) == (True, "PERSON_HAD_PAGE")
     assert (scan["page"]["ok"], page_server.hits["/hit"]) == (True, 1)
 
@@ -210,4 +210,4 @@ def test_a_stop_during_a_click_lets_no_further_call_start(
     worker.work()
     assert (Run.objects.get().status, page_server.hits["/hit"]) == ("canceled", 1)
     scans = RunStep.objects.filter(name="browser_xpath_scan", status="succeeded")
-    assert (scans.exists(), len(model.asked), Task.objects.get().status) == (False, 2, "ongoing")
+    assert (scans.exists(), len(model.requests), Task.objects.get().status) == (False, 2, "ongoing")

@@ -35,7 +35,7 @@ def test_a_goal_is_reached_in_turns_and_calls(
     assert run.result["answer"] == "It has one line."
     assert run.result["verification"]["pass"] is True
     assert (run.total_steps, run.done_steps) == (3, 3)
-    (read,) = tool_results(model.asked[1])
+    (read,) = tool_results(model.requests[1])
     assert (read["toolCallId"], read["name"], read["ok"]) == ("r1", "read_file", True)
     assert "changeBg" in str(read["result"])
 
@@ -66,9 +66,9 @@ def test_its_events_contain_text_tools_and_the_answer(
     model.script = [Turn("I look at it now.", [READ]), complete("ok", output={"count": 1})]
     run_id = submit_goal(options={"outputSchema": SCHEMA})
     assert execute_run(run_id, worker).status == "succeeded"
-    told = events(run_id, "chatDelta")
-    assert "".join(one["content"] for one in told if one["step"] == 0) == "I look at it now."
-    assert told[-1]["finished"] is True
+    deltas = events(run_id, "chatDelta")
+    assert "".join(one["content"] for one in deltas if one["step"] == 0) == "I look at it now."
+    assert deltas[-1]["finished"] is True
     used = events(run_id, "toolUsed")
     assert [(one["phase"], one["tool"], one["toolCallId"]) for one in used] == [
         ("start", "read_file", "r1"),
@@ -111,7 +111,7 @@ def test_a_cut_answer_is_requested_again_and_readers_are_informed(
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "message"),
     [
         (Call("no_such_tool", {}, "x"), "there is no tool"),
         (Call("browser_action", {"action": "launch"}, "x"), "there is no tool"),
@@ -126,14 +126,14 @@ def test_a_cut_answer_is_requested_again_and_readers_are_informed(
     ],
 )
 def test_an_invalid_call_is_reported_to_the_model_and_not_made(
-    model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess, call: Call, told: str
+    model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess, call: Call, message: str
 ) -> None:
     model.script = [Turn("", [call]), complete()]
     run = execute_run(submit_goal(), worker)
     assert run.status == "succeeded", run.error
-    (result,) = tool_results(model.asked[1])
+    (result,) = tool_results(model.requests[1])
     assert (result["ok"], result["toolCallId"]) == (False, "x")
-    assert told in result["error"]["message"]
+    assert message in result["error"]["message"]
     assert run.total_steps == 2
 
 
@@ -148,7 +148,7 @@ def test_of_two_calls_with_one_id_one_is_made(
     agent_settings.WORKSPACE_POLICY = policy
     model.script = [Turn("", [write_call("a.txt", "x\n"), write_call("a.txt", "x\n")]), complete()]
     assert execute_run(submit_goal(), worker).status == "succeeded"
-    assert [one["ok"] for one in tool_results(model.asked[1])] == [True, False]
+    assert [one["ok"] for one in tool_results(model.requests[1])] == [True, False]
     assert (project / "a.txt").read_text() == "x\n"
 
 
@@ -160,7 +160,7 @@ def test_a_completion_beside_other_calls_waits_for_their_results(
         complete("now"),
     ]
     assert execute_run(submit_goal(), worker).result["answer"] == "now"
-    read, early = tool_results(model.asked[1])
+    read, early = tool_results(model.requests[1])
     assert (read["ok"], early["ok"]) == (True, False)
     assert "alone" in early["error"]["message"]
 
@@ -171,7 +171,7 @@ def test_a_failed_call_is_an_answer_to_the_model(
     model.script = [Turn("", [Call("read_file", {"path": "../secret"})]), complete()]
     run = execute_run(submit_goal(), worker)
     assert run.status == "succeeded"
-    (result,) = tool_results(model.asked[1])
+    (result,) = tool_results(model.requests[1])
     assert (result["ok"], result["error"]["code"]) == (False, "E_DENY_PATH")
 
 
@@ -180,20 +180,20 @@ def test_a_long_result_is_shown_in_part_and_read_in_chunks(
 ) -> None:
     (project / "long.txt").write_text("".join(f"line {n}\n" for n in range(8000)), "utf-8")
 
-    def answer(asked: ModelRequest) -> Turn:
-        if len(model.asked) == 1:
+    def answer(request: ModelRequest) -> Turn:
+        if len(model.requests) == 1:
             return Turn("", [Call("read_file", {"path": "long.txt"})])
-        if len(model.asked) == 2:
-            kept = tool_results(asked)[0]
+        if len(model.requests) == 2:
+            stored = tool_results(request)[0]
             return Turn(
-                "", [Call("read_result", {"artifactId": kept["artifactId"], "offset": 20_000})]
+                "", [Call("read_result", {"artifactId": stored["artifactId"], "offset": 20_000})]
             )
         return complete()
 
     model.answer = answer
     run = execute_run(submit_goal(), worker)
     assert run.status == "succeeded", run.error
-    shown, more = tool_results(model.asked[2])
+    shown, more = tool_results(model.requests[2])
     assert (shown["truncated"], more["ok"], more["result"]["offset"]) == (True, True, 20_000)
     assert len(json.dumps(shown)) < 8000
     assert "line 2" in more["result"]["data"]
@@ -204,15 +204,15 @@ def test_a_stored_result_of_another_run_is_not_read(
 ) -> None:
     model.script = [Turn("first")]
     first = execute_run(submit_goal(), worker)
-    kept = (
+    artifact_id = (
         first.result
         and RunEvent.objects.filter(run_id=first.id, type="artifact.created")
         .get()
         .data["artifactId"]
     )
-    model.script = [Turn("", [Call("read_result", {"artifactId": kept})]), complete()]
+    model.script = [Turn("", [Call("read_result", {"artifactId": artifact_id})]), complete()]
     execute_run(submit_goal(), worker)
-    (result,) = tool_results(model.asked[-1])
+    (result,) = tool_results(model.requests[-1])
     assert (result["ok"], result["error"]["code"]) == (False, "ARTIFACT_NOT_FOUND")
 
 
@@ -227,7 +227,7 @@ def test_a_cancel_closes_the_connection_to_the_model(
         assert cancel_run(principal=principal, run_id=run_id)["success"]
 
     at_once([worker.work, cancel])
-    assert model.asked[0].gone.wait(60)
+    assert model.requests[0].disconnected.wait(60)
     assert Run.objects.get(id=run_id).status == "canceled"
 
 
@@ -241,7 +241,7 @@ def test_a_retry_continues_after_the_complete_turns(
     again = execute_run(retry_run(principal=principal, run_id=first.id).run_id, worker)
     assert (again.status, again.result["answer"]) == ("succeeded", "now")
     assert (again.total_steps, again.done_steps) == (3, 3)
-    assert [one["ok"] for one in tool_results(model.asked[-1])] == [True]
+    assert [one["ok"] for one in tool_results(model.requests[-1])] == [True]
 
 
 def test_the_key_is_nowhere_but_in_the_request(
@@ -253,4 +253,4 @@ def test_the_key_is_nowhere_but_in_the_request(
     assert run.error["details"]["causeCode"] == "MODEL_UNAVAILABLE"
     rows = [run, *RunStep.objects.filter(run_id=run.id), *RunEvent.objects.filter(run_id=run.id)]
     assert all(key not in str(vars(row)) for row in rows)
-    assert key in model.asked[0].headers["authorization"]
+    assert key in model.requests[0].headers["authorization"]

@@ -155,11 +155,11 @@ def test_text_that_is_not_utf8_can_still_be_read_to_its_end(
 def test_any_bytes_at_any_limit_can_be_read_to_the_end(
     principal: Principal, make_artifact: Make
 ) -> None:
-    chance = random.Random(7)
+    rng = random.Random(7)
     alphabet = [b"a", b"\x80", b"\xc3", b"\xe6", b"\xf0", "é".encode(), "漢".encode(), b"\xff"]
     for _ in range(25):
-        raw = b"".join(chance.choices(alphabet, k=chance.randrange(1, 40)))
-        read_all(principal, make_artifact(raw), chance.randrange(1, 9))
+        raw = b"".join(rng.choices(alphabet, k=rng.randrange(1, 40)))
+        read_all(principal, make_artifact(raw), rng.randrange(1, 9))
 
 
 def test_bytes_that_are_not_text_are_read_as_base64(
@@ -179,10 +179,10 @@ def test_the_same_bytes_are_stored_once(principal: Principal, make_artifact: Mak
 
 def test_concurrent_writes_of_the_same_bytes_do_no_harm(principal: Principal) -> None:
     data = os.urandom(200_000)
-    kept = at_once([partial(store_blob, data, name="n", mime_type="a/b")] * 8)
-    folder = Path(settings.CONTINUITY_HOME) / "artifacts" / blob_path(kept[0].sha256)
+    stored = at_once([partial(store_blob, data, name="n", mime_type="a/b")] * 8)
+    folder = Path(settings.CONTINUITY_HOME) / "artifacts" / blob_path(stored[0].sha256)
     assert folder.read_bytes() == data
-    assert [path.name for path in folder.parent.iterdir()] == [kept[0].sha256]
+    assert [path.name for path in folder.parent.iterdir()] == [stored[0].sha256]
 
 
 @pytest.mark.parametrize("name", ["a\0b", "half \ud800", "x" * 400])
@@ -253,20 +253,20 @@ def test_a_writer_that_arrives_while_the_collector_decides_keeps_its_bytes(
     gone = make_artifact(b"wanted again")
     expire(gone)
     age(file_of(gone), 2 * HOUR)
-    made: list[str] = []
-    genuine = blobs.delete_file
+    new_ids: list[str] = []
+    original = blobs.delete_file
 
     def delete(path: str) -> bool:
         if moment == "before":
-            made.append(make_artifact(b"wanted again"))
-        answer = genuine(path)
+            new_ids.append(make_artifact(b"wanted again"))
+        answer = original(path)
         if moment == "after":
-            made.append(make_artifact(b"wanted again"))
+            new_ids.append(make_artifact(b"wanted again"))
         return answer
 
     monkeypatch.setattr(services, "delete_file", delete)
     collect_blobs()
-    assert read_chunk(principal=principal, artifact_id=made[0])["data"] == "wanted again"
+    assert read_chunk(principal=principal, artifact_id=new_ids[0])["data"] == "wanted again"
     leftovers = [path.name for path in file_of(gone).parent.iterdir()]
     assert leftovers == [file_of(gone).name]
 
@@ -279,9 +279,9 @@ def test_concurrent_writers_and_collectors_lose_nothing(
         gone = make_artifact(data)
         expire(gone)
         age(file_of(gone), 2 * HOUR)
-        keep = partial(make_artifact, data)
-        kept = at_once([keep, collect_blobs, keep])
-        for artifact_id in (kept[0], kept[2]):
+        store = partial(make_artifact, data)
+        stored = at_once([store, collect_blobs, store])
+        for artifact_id in (stored[0], stored[2]):
             chunk = read_chunk(principal=principal, artifact_id=artifact_id)
             assert chunk["data"] == data.decode()
 
@@ -305,9 +305,9 @@ def test_bytes_that_are_lost_or_damaged_read_as_not_found_and_are_logged(
         path.unlink()
     else:
         path.write_bytes(b"x" * (50 if damage == "cut short" else 150))
-    with pytest.raises(ArtifactNotFound) as refused:
+    with pytest.raises(ArtifactNotFound) as raised:
         read_chunk(principal=principal, artifact_id=artifact_id)
-    assert str(path) not in str(refused.value.as_dict())
+    assert str(path) not in str(raised.value.as_dict())
     assert any(record.levelname == "ERROR" for record in caplog.records)
 
 
@@ -332,10 +332,10 @@ def test_a_missing_storage_reads_as_not_found_and_rejects_writes(
 def test_a_write_that_fails_leaves_no_draft(
     principal: Principal, storage: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(fd: int) -> None:
+    def disk_full(fd: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", disk_full)
     with pytest.raises(OSError, match="space"):
         store_blob(os.urandom(10), name="n", mime_type="a/b")
     assert [path for path in storage.rglob("*") if path.is_file()] == []
@@ -353,10 +353,11 @@ def test_a_foreign_artifact_reads_as_missing(
 
 
 def test_without_the_scope_nothing_is_read(principal: Principal, make_artifact: Make) -> None:
-    place = principal.tenant_id, principal.workspace_id
+    workspace = principal.tenant_id, principal.workspace_id
     with pytest.raises(Forbidden):
         read_chunk(
-            principal=Principal("t", *place, frozenset(), "local"), artifact_id=make_artifact(b"x")
+            principal=Principal("t", *workspace, frozenset(), "local"),
+            artifact_id=make_artifact(b"x"),
         )
 
 
@@ -373,11 +374,11 @@ def test_the_briefs_of_runs_load_no_more_than_they_return(
     result = make_artifact(b"{}", run_id="run_a", kind="result")
     other = make_artifact(b"y", run_id="run_b")
     loaded: list[object] = []
-    note: Any = lambda **told: loaded.append(told["instance"])  # noqa: E731
-    post_init.connect(note, sender=Artifact)
+    on_init: Any = lambda **signal: loaded.append(signal["instance"])  # noqa: E731
+    post_init.connect(on_init, sender=Artifact)
     try:
         briefs = artifact_briefs_of(principal=principal, run_ids=["run_b", "run_a", "run_c"])
     finally:
-        post_init.disconnect(note, sender=Artifact)
+        post_init.disconnect(on_init, sender=Artifact)
     assert [each["artifactId"] for each in briefs] == [other, result, *first[:2]]
     assert len(loaded) == 4

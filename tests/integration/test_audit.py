@@ -21,7 +21,7 @@ from runs.submission.services import cancel_run
 
 TABLE = "decisions_auditentry"
 COLUMNS = "tenant_id, workspace_id, action, actor, resource_type, resource_id, metadata, created_at"
-jsons = st.recursive(
+json_values = st.recursive(
     st.none()
     | st.booleans()
     | st.integers(-(2**63), 2**63 - 1)
@@ -32,16 +32,16 @@ jsons = st.recursive(
 )
 
 
-def a_deed(**metadata: Any) -> AuditEvent:
+def an_event(**metadata: Any) -> AuditEvent:
     return AuditEvent("run.canceled", "local", "run", "run_1", "ten_1", "ws_1", metadata)
 
 
 def entry() -> AuditEntry:
-    record(a_deed(reason="why"))
+    record(an_event(reason="why"))
     return AuditEntry.objects.latest("id")
 
 
-def refused(statement: str, *params: Any) -> None:
+def assert_rejected(statement: str, *params: Any) -> None:
     """Run a statement past the ORM; the database has to reject it."""
     with (
         pytest.raises(DatabaseError, match="append-only"),
@@ -52,44 +52,46 @@ def refused(statement: str, *params: Any) -> None:
 
 
 def test_the_database_rejects_an_update(principal: Principal) -> None:
-    made = entry()
-    refused(f"UPDATE {TABLE} SET actor = 'somebody else' WHERE id = %s", made.id)  # noqa: S608
-    refused(f"UPDATE {TABLE} SET id = id + 1000 WHERE id = %s", made.id)  # noqa: S608
-    assert is_genuine(AuditEntry.objects.get(id=made.id))
+    audit_row = entry()
+    assert_rejected(f"UPDATE {TABLE} SET actor = 'another actor' WHERE id = %s", audit_row.id)  # noqa: S608
+    assert_rejected(f"UPDATE {TABLE} SET id = id + 1000 WHERE id = %s", audit_row.id)  # noqa: S608
+    assert is_genuine(AuditEntry.objects.get(id=audit_row.id))
 
 
 def test_the_database_rejects_a_delete(principal: Principal) -> None:
-    made = entry()
-    refused(f"DELETE FROM {TABLE} WHERE id = %s", made.id)  # noqa: S608
-    refused(f"DELETE FROM {TABLE}")  # noqa: S608
-    assert AuditEntry.objects.filter(id=made.id).exists()
+    audit_row = entry()
+    assert_rejected(f"DELETE FROM {TABLE} WHERE id = %s", audit_row.id)  # noqa: S608
+    assert_rejected(f"DELETE FROM {TABLE}")  # noqa: S608
+    assert AuditEntry.objects.filter(id=audit_row.id).exists()
 
 
 def test_the_database_rejects_a_second_row_with_the_same_id(principal: Principal) -> None:
-    made = entry()
+    audit_row = entry()
     values = f"SELECT {COLUMNS}, mac FROM {TABLE} WHERE id = %s"  # noqa: S608
-    picked = f"SELECT {made.id}, {COLUMNS}, mac FROM ({values}) AS same"  # noqa: S608
+    picked = f"SELECT {audit_row.id}, {COLUMNS}, mac FROM ({values}) AS same"  # noqa: S608
     into = f"{TABLE} (id, {COLUMNS}, mac) {picked}"
     if connection.vendor == "sqlite":
         for verb in ("INSERT", "INSERT OR REPLACE", "REPLACE", "INSERT OR IGNORE"):
-            refused(f"{verb} INTO {into}", made.id)
+            assert_rejected(f"{verb} INTO {into}", audit_row.id)
     else:
-        refused(f"INSERT INTO {into} ON CONFLICT (id) DO UPDATE SET actor = 'x'", made.id)
-    assert AuditEntry.objects.filter(id=made.id).count() == 1
+        assert_rejected(
+            f"INSERT INTO {into} ON CONFLICT (id) DO UPDATE SET actor = 'x'", audit_row.id
+        )
+    assert AuditEntry.objects.filter(id=audit_row.id).count() == 1
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="TRUNCATE is PostgreSQL's")
 def test_the_database_rejects_a_truncate(principal: Principal) -> None:
     entry()
-    refused(f"TRUNCATE {TABLE}")
-    refused(f"TRUNCATE {TABLE} CASCADE")
+    assert_rejected(f"TRUNCATE {TABLE}")
+    assert_rejected(f"TRUNCATE {TABLE} CASCADE")
     assert AuditEntry.objects.exists()
 
 
 def test_the_orm_cannot_change_a_row_either(principal: Principal) -> None:
-    made = entry()
-    made.actor = "somebody else"
-    for change in (made.save, made.delete, AuditEntry.objects.all().delete):
+    audit_row = entry()
+    audit_row.actor = "another actor"
+    for change in (audit_row.save, audit_row.delete, AuditEntry.objects.all().delete):
         with pytest.raises(DatabaseError, match="append-only"), transaction.atomic():
             change()
 
@@ -111,43 +113,43 @@ def test_the_orm_cannot_change_a_row_either(principal: Principal) -> None:
     ],
 )
 def test_a_change_of_any_column_is_detected(principal: Principal, change: dict[str, Any]) -> None:
-    made = entry()
-    assert is_genuine(made)
+    audit_row = entry()
+    assert is_genuine(audit_row)
     for name, value in change.items():
-        setattr(made, name, value)
-    assert not is_genuine(made)
+        setattr(audit_row, name, value)
+    assert not is_genuine(audit_row)
 
 
 def test_a_change_of_the_time_is_detected_too(principal: Principal) -> None:
-    made = entry()
-    made.created_at += timedelta(microseconds=1)
-    assert not is_genuine(made)
+    audit_row = entry()
+    audit_row.created_at += timedelta(microseconds=1)
+    assert not is_genuine(audit_row)
 
 
 def test_a_row_inserted_by_other_means_is_detected(principal: Principal) -> None:
-    made = entry()
-    made.id, made.actor = None, "forged"
-    AuditEntry.objects.bulk_create([made])
+    audit_row = entry()
+    audit_row.id, audit_row.actor = None, "forged"
+    AuditEntry.objects.bulk_create([audit_row])
     assert [is_genuine(row) for row in AuditEntry.objects.order_by("id")] == [True, False]
 
 
 def test_rows_written_with_an_older_key_stay_genuine(principal: Principal) -> None:
-    made = entry()
+    audit_row = entry()
     old = django_settings.CONTINUITY_SECRET_KEYS
     with override_settings(CONTINUITY_SECRET_KEYS=["n" * 40, *old]):
-        assert is_genuine(AuditEntry.objects.get(id=made.id))
+        assert is_genuine(AuditEntry.objects.get(id=audit_row.id))
         assert is_genuine(entry())
     with override_settings(CONTINUITY_SECRET_KEYS=["n" * 40]):
-        assert not is_genuine(AuditEntry.objects.get(id=made.id))
+        assert not is_genuine(AuditEntry.objects.get(id=audit_row.id))
 
 
 @settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(metadata=st.dictionaries(st.text("abc"), jsons, max_size=3))
+@given(metadata=st.dictionaries(st.text("abc"), json_values, max_size=3))
 @pytest.mark.usefixtures("principal")
 def test_a_row_reads_back_genuine_whatever_its_event_contains(metadata: dict[str, Any]) -> None:
-    record(a_deed(**metadata))
+    record(an_event(**metadata))
     assert is_genuine(AuditEntry.objects.latest("id"))
 
 
@@ -155,7 +157,7 @@ def test_many_rows_are_one_statement_in_order(
     principal: Principal, django_assert_num_queries: Callable[..., Any]
 ) -> None:
     with transaction.atomic(), django_assert_num_queries(1):
-        record_all([a_deed(n=number) for number in range(5)])
+        record_all([an_event(n=number) for number in range(5)])
     assert [row.metadata["n"] for row in AuditEntry.objects.order_by("id")] == [0, 1, 2, 3, 4]
     record_all([])
 

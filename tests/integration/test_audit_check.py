@@ -78,18 +78,18 @@ def test_several_processes_find_the_same_faults_as_one(
     ]
 
 
-@pytest.mark.parametrize("look", ["head_of_chain", "list_heads"])
+@pytest.mark.parametrize("function_name", ["head_of_chain", "list_heads"])
 def test_rows_that_are_sealed_between_two_reads_are_no_fault(
-    sealed: list[int], look: str, monkeypatch: pytest.MonkeyPatch
+    sealed: list[int], function_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    really = getattr(verify, look)
+    original = getattr(verify, function_name)
 
-    def after_one_more() -> object:
+    def seal_one_more_and_read() -> object:
         record(AuditEvent("run.ended", "local", "run", "run_late", "ten_1", "ws_1"))
         Sealer().seal_all()
-        return really()
+        return original()
 
-    monkeypatch.setattr(verify, look, after_one_more)
+    monkeypatch.setattr(verify, function_name, seal_one_more_and_read)
     report = check_audit_log()
     assert (report.sealed, report.messages) == (11, [])
 
@@ -115,8 +115,8 @@ def test_an_empty_log_is_whole(principal: Principal) -> None:
 )
 def test_an_edited_row_is_found(sealed: list[int], change: str) -> None:
     attack("UPDATE {rows} SET " + change + " WHERE id = %(id)s", id=sealed[4])
-    told = only_fault(check_audit_log())
-    assert told.startswith(f"row {sealed[4]} (seal 5): the row was edited")
+    message = only_fault(check_audit_log())
+    assert message.startswith(f"row {sealed[4]} (seal 5): the row was edited")
 
 
 def test_a_row_edited_by_a_writer_with_the_key_is_found(sealed: list[int]) -> None:
@@ -168,8 +168,8 @@ def test_a_truncated_end_of_rows_and_seals_is_found_by_the_checkpoint(sealed: li
         "DELETE FROM {seals} WHERE entry_id >= %(id)s",
         id=sealed[7],
     )
-    told = only_fault(check_audit_log())
-    assert told == "seal 10: a checkpoint has it as head, but the chain ends at 7"
+    message = only_fault(check_audit_log())
+    assert message == "seal 10: a checkpoint has it as head, but the chain ends at 7"
 
 
 def test_a_truncated_end_stays_found_when_the_sealer_continues(sealed: list[int]) -> None:
@@ -201,7 +201,7 @@ def test_swapped_rows_are_found(sealed: list[int]) -> None:
     )
     report = check_audit_log()
     assert report.faults == 2
-    assert all("the row was replaced by another" in told for told in report.messages)
+    assert all("the row was replaced by another" in message for message in report.messages)
     assert report.messages[0].startswith(f"row {sealed[2]} (seal 3)")
 
 
@@ -220,8 +220,10 @@ def test_swapped_seals_are_found(sealed: list[int]) -> None:
 @pytest.mark.parametrize("column", ["hash", "prev", "mac"])
 def test_an_edited_seal_is_found(sealed: list[int], column: str) -> None:
     attack("UPDATE {seals} SET " + column + " = 'f' WHERE position = 4")
-    told = check_audit_log().messages
-    assert told[0].startswith(f"row {sealed[3]} (seal 4): the seal is not what the sealer wrote")
+    messages = check_audit_log().messages
+    assert messages[0].startswith(
+        f"row {sealed[3]} (seal 4): the seal is not what the sealer wrote"
+    )
 
 
 def test_a_row_inserted_without_the_key_is_found_and_never_sealed(sealed: list[int]) -> None:
