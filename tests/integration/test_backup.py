@@ -37,13 +37,13 @@ def test_a_backup_taken_during_writes_is_complete(
     servers: dict[str, str],
     empty_installation: Installation,
 ) -> None:
-    on_and_on = SUBMIT.partition("run = submit_run")[0] + WRITE
+    write_repeatedly = SUBMIT.partition("run = submit_run")[0] + WRITE
     with copy_of(source_installation, tmp_path, servers, "busy") as busy:
-        writing = busy.home.start("shell", "--no-imports", "-c", on_and_on)
-        writing.until("WRITES")
-        busy.run("backup", str(tmp_path / "kept"), "--with-keys")
-        assert writing.process.poll() is None, writing.said
-    empty_installation.run("restore", str(tmp_path / "kept"))
+        writer = busy.home.start("shell", "--no-imports", "-c", write_repeatedly)
+        writer.wait_for_line("WRITES")
+        busy.run("backup", str(tmp_path / "backup"), "--with-keys")
+        assert writer.process.poll() is None, writer.output
+    empty_installation.run("restore", str(tmp_path / "backup"))
     assert "is intact" in empty_installation.run("verify_audit")
     assert empty_installation.run("recount_runs").startswith("0 ")
 
@@ -78,69 +78,69 @@ def test_artifacts_in_a_bucket_are_excluded_unless_requested(
     lost = make_artifact(b"lost from it")
     assert has_artifact_files() is False
     bucket.storage.delete(blob_path(Artifact.objects.get(id=lost).sha256))
-    said: list[str] = []
-    folder = tmp_path / "kept"
-    made = create_backup(folder, with_keys=False, with_artifacts=True, report=said.append)
-    assert (made.blobs, made.blob_bytes, made.missing) == (1, 18, 1)
+    messages: list[str] = []
+    folder = tmp_path / "backup"
+    backup = create_backup(folder, with_keys=False, with_artifacts=True, report=messages.append)
+    assert (backup.blobs, backup.blob_bytes, backup.missing) == (1, 18, 1)
     assert [blob.read_bytes() for blob in list_blobs(folder)] == [b"kept in the bucket"]
     assert check_backup(folder) == read_manifest(folder)
 
 
-@pytest.mark.parametrize("place", ["inside", "taken", "file"])
+@pytest.mark.parametrize("destination", ["inside", "taken", "file"])
 def test_an_unusable_destination_is_rejected(
-    source_installation: Installation, tmp_path: Path, place: str
+    source_installation: Installation, tmp_path: Path, destination: str
 ) -> None:
     folder = tmp_path / "there"
-    if place == "inside":
-        folder = source_installation.home.at.home / "backups"
-    elif place == "taken":
+    if destination == "inside":
+        folder = source_installation.home.paths.home / "backups"
+    elif destination == "taken":
         folder.mkdir()
-        (folder / "letter.txt").write_text("mine")
+        (folder / "notes.txt").write_text("mine")
     else:
         folder.write_text("mine")
     source_installation.refused("backup", str(folder))
-    assert not folder.is_dir() or (folder / "letter.txt").read_text() == "mine"
+    assert not folder.is_dir() or (folder / "notes.txt").read_text() == "mine"
 
 
-@pytest.mark.skipif(ON_POSTGRESQL, reason="a file's")
+@pytest.mark.skipif(ON_POSTGRESQL, reason="SQLite only: the database is a file")
 def test_a_damaged_database_creates_no_backup(
     source_installation: Installation, tmp_path: Path, servers: dict[str, str]
 ) -> None:
-    with copy_of(source_installation, tmp_path, servers, "damaged") as place:
-        file = place.home.at.home / "continuity.sqlite3"
-        whole = file.read_bytes()
-        page = whole.index(b"test_stepwise") // 4096 * 4096
-        file.write_bytes(whole[:page] + os.urandom(4096) + whole[page + 4096 :])
-        place.refused("backup", str(tmp_path / "kept"))
-        assert not (tmp_path / "kept").exists()
+    with copy_of(source_installation, tmp_path, servers, "damaged") as damaged:
+        file = damaged.home.paths.home / "continuity.sqlite3"
+        content = file.read_bytes()
+        page = content.index(b"test_stepwise") // 4096 * 4096
+        file.write_bytes(content[:page] + os.urandom(4096) + content[page + 4096 :])
+        damaged.refused("backup", str(tmp_path / "backup"))
+        assert not (tmp_path / "backup").exists()
 
 
-@pytest.mark.skipif(not ON_POSTGRESQL, reason="pg_dump's")
+@pytest.mark.skipif(not ON_POSTGRESQL, reason="PostgreSQL only: pg_dump")
 def test_a_missing_pg_dump_is_reported_with_the_remedy(
     source_installation: Installation, tmp_path: Path
 ) -> None:
-    said = source_installation.refused("backup", str(tmp_path / "kept"), PATH="/nonexistent")
-    assert "postgresql-client" in said
-    assert not (tmp_path / "kept").exists()
+    output = source_installation.refused("backup", str(tmp_path / "backup"), PATH="/nonexistent")
+    assert "postgresql-client" in output
+    assert not (tmp_path / "backup").exists()
 
 
-@pytest.mark.skipif(not ON_POSTGRESQL, reason="pg_dump's")
+@pytest.mark.skipif(not ON_POSTGRESQL, reason="PostgreSQL only: pg_dump")
 def test_no_password_is_on_a_command_line(
     source_installation: Installation, tmp_path: Path
 ) -> None:
-    spy = tmp_path / "bin" / "pg_dump"
-    spy.parent.mkdir()
-    spy.write_text(
+    fake_pg_dump = tmp_path / "bin" / "pg_dump"
+    fake_pg_dump.parent.mkdir()
+    fake_pg_dump.write_text(
         '#!/bin/sh\necho "$@" "as $PGPASSWORD" >&2\necho "error: seen: $*" >&2\nexit 1\n'
     )
-    spy.chmod(0o755)
+    fake_pg_dump.chmod(0o755)
     url = source_installation.home.env["DATABASE_URL"].replace("postgres@", "postgres:hunter2@")
-    said = source_installation.refused(
+    output = source_installation.refused(
         "backup",
-        str(tmp_path / "kept"),
+        str(tmp_path / "backup"),
         DATABASE_URL=url,
-        PATH=f"{spy.parent}:{os.environ['PATH']}",
+        PATH=f"{fake_pg_dump.parent}:{os.environ['PATH']}",
     )
-    assert "hunter2" not in said
-    assert "--format=custom" in said
+    assert "hunter2" not in output
+    assert "--format=custom" in output
     assert subprocess.run(["grep", "-rq", "hunter2", tmp_path], check=False).returncode == 1

@@ -29,7 +29,7 @@ def code(game: Project, action: str, **args: Any) -> str:
     return game.code("browser_action", action=action, **args)
 
 
-def shown(game: Project) -> str:
+def shown_url(game: Project) -> str:
     """Return the address that the project's tab displays."""
     assert game.browser is not None
     (inner,) = game.browser.resources.values()
@@ -131,7 +131,7 @@ def test_a_page_stays_open_between_calls(
     page_server.add("/game", "<title>Game</title><h1>Go</h1>")
     act(game_with_browser, "open", url=url)
     act(game_with_browser, "click", selector="#start")
-    assert shown(game_with_browser).endswith("/game")
+    assert shown_url(game_with_browser).endswith("/game")
     act(game_with_browser, "screenshot", path="shots/game.png")
     assert (game_with_browser.root / "shots/game.png").read_bytes().startswith(PNG)
 
@@ -165,9 +165,10 @@ def test_without_a_page_an_action_fails(game_with_browser: Project, action: dict
 def test_a_redirect_to_another_host_is_not_followed(
     game_with_browser: Project, page_server: PageServer, outside: str
 ) -> None:
-    gone = PageResponse(status=302, headers={"Location": outside})
+    redirect = PageResponse(status=302, headers={"Location": outside})
     assert (
-        code(game_with_browser, "open", url=page_server.add("/out", gone)) == "E_POLICY_VIOLATION"
+        code(game_with_browser, "open", url=page_server.add("/out", redirect))
+        == "E_POLICY_VIOLATION"
     )
     assert code(game_with_browser, "screenshot", path="a.png") == "E_PREVIEW_FAIL"
 
@@ -183,7 +184,7 @@ def test_redirects_by_name_are_not_followed_either(
     assert code(game_with_browser, "open", url=first) == "E_POLICY_VIOLATION"
 
 
-LEAVING = {
+NAVIGATIONS = {
     "a link": "<a id=go href='{}'>go</a>",
     "a new tab": "<a id=go target=_blank href='{}'>go</a>",
     "a script": "<button id=go onclick='location = \"{}\"'>go</button>",
@@ -194,11 +195,11 @@ LEAVING = {
 }
 
 
-@pytest.mark.parametrize("way", list(LEAVING))
+@pytest.mark.parametrize("kind", list(NAVIGATIONS))
 def test_a_click_that_navigates_to_another_host_is_stopped(
-    game_with_browser: Project, page_server: PageServer, outside: str, way: str
+    game_with_browser: Project, page_server: PageServer, outside: str, kind: str
 ) -> None:
-    markup = "<title>Game</title>" + LEAVING[way].format(outside)
+    markup = "<title>Game</title>" + NAVIGATIONS[kind].format(outside)
     act(game_with_browser, "open", url=page_server.add("/game", markup))
     assert code(game_with_browser, "click", selector="#go") == "E_POLICY_VIOLATION"
 
@@ -263,7 +264,7 @@ def test_a_screenshot_is_stored_in_the_workspace_and_as_an_artifact(
 
 
 @pytest.mark.parametrize(
-    ("path", "wanted"),
+    ("path", "expected"),
     [
         ("../x.png", "E_DENY_PATH"),
         ("/tmp/x.png", "E_DENY_PATH"),
@@ -282,14 +283,14 @@ def test_a_screenshot_is_stored_in_the_workspace_and_as_an_artifact(
     ],
 )
 def test_a_screenshot_is_written_nowhere_else(
-    game_with_browser: Project, tmp_path: Path, path: str, wanted: str
+    game_with_browser: Project, tmp_path: Path, path: str, expected: str
 ) -> None:
     game_with_browser.write("game/bg.png", PNG + b"an asset")
     game_with_browser.write("folder.png/x")
     game_with_browser.write("a.txt", "text")
     (game_with_browser.root / "link").symlink_to(tmp_path)
     (game_with_browser.root / "linked.png").symlink_to(tmp_path / "x.png")
-    assert code(game_with_browser, "screenshot", path=path) == wanted
+    assert code(game_with_browser, "screenshot", path=path) == expected
     assert (game_with_browser.root / "game/bg.png").read_bytes() == PNG + b"an asset"
     assert not (tmp_path / "x.png").exists()
 

@@ -14,16 +14,18 @@ pytest_plugins = ["tests.support.browser_fixtures"]
 PARSE = "(texts) => texts.map((text) => URL.canParse(text) ? new URL(text).href : null)"
 
 
-def as_chromium_reads(reader: Reader, page_server: PageServer, urls: list[str]) -> list[str | None]:
+def parsed_by_chromium(
+    reader: Reader, page_server: PageServer, urls: list[str]
+) -> list[str | None]:
     """Return the browser's parse of each address; null where it is invalid."""
 
-    async def ask() -> list[str | None]:
+    async def parse() -> list[str | None]:
         async with reader.session.tab() as tab:
             await tab.page.goto(page_server.url("/plain"))
-            answer: list[str | None] = await tab.page.evaluate(PARSE, urls)
-            return answer
+            parsed: list[str | None] = await tab.page.evaluate(PARSE, urls)
+            return parsed
 
-    return reader.wait(ask())
+    return reader.wait(parse())
 
 
 def test_chromium_parses_a_validated_address_as_the_validator_does(
@@ -53,7 +55,7 @@ def test_chromium_parses_a_validated_address_as_the_validator_does(
     ]
     allowed = [url for url in urls if "\\b" not in url]
     checked = [check_address(url, "local") for url in allowed]
-    assert as_chromium_reads(reader, page_server, checked) == as_chromium_reads(
+    assert parsed_by_chromium(reader, page_server, checked) == parsed_by_chromium(
         reader, page_server, allowed
     )
 
@@ -65,7 +67,7 @@ def test_chromium_parses_a_validated_address_as_the_validator_does(
 def test_an_address_that_chromium_would_rewrite_to_another_host_is_rejected(
     reader: Reader, page_server: PageServer, url: str
 ) -> None:
-    (mended,) = as_chromium_reads(reader, page_server, [url])
-    assert mended in ("http://localhost/", "http://127.0.0.1/")
+    (rewritten,) = parsed_by_chromium(reader, page_server, [url])
+    assert rewritten in ("http://localhost/", "http://127.0.0.1/")
     with pytest.raises(InvalidTarget):
         check_address(url, "local")

@@ -35,47 +35,45 @@ SHORT = "k9-x2"
 ECHOED = "canary-code-88213"
 
 
-def every_answer(api: httpx.Client, principal: Principal, run_id: str) -> str:
+def every_response(api: httpx.Client, principal: Principal, run_id: str) -> str:
     """Return all that REST and MCP return about a run."""
-    answers = [
-        api.get(f"/api/v1/runs/{run_id}{part}").text for part in ("", "/events", "/artifacts")
-    ]
-    answers += [api.get(path).text for path in ("/api/v1/runs", "/api/v1/sessions")]
+    texts = [api.get(f"/api/v1/runs/{run_id}{part}").text for part in ("", "/events", "/artifacts")]
+    texts += [api.get(path).text for path in ("/api/v1/runs", "/api/v1/sessions")]
     for artifact_id in Artifact.objects.filter(run_id=run_id).values_list("id", flat=True):
-        answers.append(api.get(f"/api/v1/artifacts/{artifact_id}").text)
-        answers.append(api.get(f"/api/v1/artifacts/{artifact_id}/content").text)
+        texts.append(api.get(f"/api/v1/artifacts/{artifact_id}").text)
+        texts.append(api.get(f"/api/v1/artifacts/{artifact_id}/content").text)
     host = StdioHost(PrincipalTransport(principal))
     try:
-        for tool, given in (
+        for tool, args in (
             ("get_task_run", {"runId": run_id}),
             ("list_task_runs", {}),
             ("subscribe_task_run_events", {"runId": run_id}),
         ):
-            answers.append(str(structured(host.call(tool, given))))
+            texts.append(str(structured(host.call(tool, args))))
     finally:
         host.close()
-    return "\n".join(answers)
+    return "\n".join(texts)
 
 
 @pytest.fixture
-def everywhere(
+def collect_contents(
     api: httpx.Client, superuser_client: Client, principal: Principal
 ) -> Callable[[str, list[str]], dict[str, str | bytes]]:
     """Return all places where a run may have stored data."""
 
-    def look(run_id: str, said: list[str]) -> dict[str, str | bytes]:
+    def collect(run_id: str, log_lines: list[str]) -> dict[str, str | bytes]:
         return {
             "row": every_row(),
             "file": every_file(),
-            "said": "\n".join(said),
-            "answer": every_answer(api, principal, run_id),
+            "log": "\n".join(log_lines),
+            "response": every_response(api, principal, run_id),
             "page": every_page(superuser_client, run_id),
         }
 
-    return look
+    return collect
 
 
-Everywhere = Callable[[str, list[str]], dict[str, str | bytes]]
+CollectContents = Callable[[str, list[str]], dict[str, str | bytes]]
 
 
 @pytest.mark.parametrize(
@@ -87,76 +85,78 @@ Everywhere = Callable[[str, list[str]], dict[str, str | bytes]]
         ("canary-user-5521", ODD, "/no_form", "failed"),
         ("canary-user-5521", ODD, "/leaky", "failed"),
     ],
-    ids=["in", "refused", "short", "no form", "a site that leaks"],
+    ids=["logged in", "refused", "short", "no form", "leaking site"],
 )
 def test_no_outcome_of_a_login_stores_its_credentials(
     submit_login: LogIn,
     worker: WorkerProcess,
-    everywhere: Everywhere,
+    collect_contents: CollectContents,
     username: str,
     password: str,
     path: str,
     status: str,
 ) -> None:
-    with collect_logs() as said:
-        made = submit_login(username=username, password=password, path=path)
+    with collect_logs() as log_lines:
+        submitted = submit_login(username=username, password=password, path=path)
         worker.work()
-        run = Run.objects.get(id=made.run_id)
+        run = Run.objects.get(id=submitted.run_id)
         assert run.status == status, run.error
-        places = everywhere(run.id, said)
-    assert len(said) > 20
-    assert find_secret(password, places) == []
-    assert find_secret(username, places) == []
+        contents = collect_contents(run.id, log_lines)
+    assert len(log_lines) > 20
+    assert find_secret(password, contents) == []
+    assert find_secret(username, contents) == []
 
 
 def test_a_login_that_leaks_and_succeeds_exposes_no_credentials(
-    submit_login: LogIn, worker: WorkerProcess, everywhere: Everywhere
+    submit_login: LogIn, worker: WorkerProcess, collect_contents: CollectContents
 ) -> None:
-    with collect_logs() as said:
-        made = submit_login(
+    with collect_logs() as log_lines:
+        submitted = submit_login(
             username="canary-user-5521", password=ODD, path="/leaky", successIndicator=None
         )
         worker.work()
-        run = Run.objects.get(id=made.run_id)
-        places = everywhere(run.id, said)
+        run = Run.objects.get(id=submitted.run_id)
+        contents = collect_contents(run.id, log_lines)
     assert run.result["title"] == "You typed ***"
     assert "***" in run.result["finalUrl"]
-    assert find_secret(ODD, places) == []
+    assert find_secret(ODD, contents) == []
 
 
 def test_a_canceled_login_stores_nothing(
     submit_login: LogIn,
     worker: WorkerProcess,
-    everywhere: Everywhere,
+    collect_contents: CollectContents,
     principal: Principal,
     in_background: Callable[..., Any],
 ) -> None:
-    waits = {"type": "selector", "value": "#never", "timeoutMs": 20_000}
-    with collect_logs() as said:
-        made = submit_login(username="canary-user-5521", password=ODD, successIndicator=waits)
+    indicator = {"type": "selector", "value": "#never", "timeoutMs": 20_000}
+    with collect_logs() as log_lines:
+        submitted = submit_login(
+            username="canary-user-5521", password=ODD, successIndicator=indicator
+        )
         canceling = in_background(worker.work)
-        while not RunEvent.objects.filter(run_id=made.run_id, data__step=4).exists():
+        while not RunEvent.objects.filter(run_id=submitted.run_id, data__step=4).exists():
             assert canceling.is_alive()
-        cancel_run(principal=principal, run_id=made.run_id)
+        cancel_run(principal=principal, run_id=submitted.run_id)
         canceling.join(20)
-        places = everywhere(made.run_id, said)
-    assert find_secret(ODD, places) == []
-    assert find_secret("canary-user-5521", places) == []
+        contents = collect_contents(submitted.run_id, log_lines)
+    assert find_secret(ODD, contents) == []
+    assert find_secret("canary-user-5521", contents) == []
 
 
 def test_a_login_that_never_starts_keeps_its_credentials_sealed(
-    submit_login: LogIn, everywhere: Everywhere, principal: Principal
+    submit_login: LogIn, collect_contents: CollectContents, principal: Principal
 ) -> None:
-    with collect_logs() as said:
-        made = submit_login(
+    with collect_logs() as log_lines:
+        submitted = submit_login(
             password=ODD, username="canary-user-5521", options={"idempotencyKey": "k"}
         )
         again = submit_login(
             password="another", username="canary-user-5521", options={"idempotencyKey": "k"}
         )
-        queued = everywhere(made.run_id, said)
-        cancel_run(principal=principal, run_id=made.run_id)
-    assert (again.run_id, again.inputs_match) == (made.run_id, True)
+        queued = collect_contents(submitted.run_id, log_lines)
+        cancel_run(principal=principal, run_id=submitted.run_id)
+    assert (again.run_id, again.inputs_match) == (submitted.run_id, True)
     assert find_secret(ODD, queued) == []
     assert find_secret("canary-user-5521", queued) == []
 
@@ -166,7 +166,7 @@ def test_a_confirmed_form_that_the_page_echoes_exposes_no_flagged_value(
     submit_template: Callable[..., str],
     worker: WorkerProcess,
     site: Site,
-    everywhere: Everywhere,
+    collect_contents: CollectContents,
     tool: str,
 ) -> None:
     create_rule(RuleFields("confirm", tool=tool), actor="test")
@@ -177,20 +177,20 @@ def test_a_confirmed_form_that_the_page_echoes_exposes_no_flagged_value(
     )
     site.server.add("/echo", lambda query: html(f"<title>{query}</title><h1>Got {query}</h1>"))
     code = {"name": "code", "value": ECHOED, "locator": by_text("code"), "secret": True}
-    with collect_logs() as said:
+    with collect_logs() as log_lines:
         run_id = submit_template("submit_and_verify", startUrl=site.url("/form"), fields=[code])
         worker.work()
         answer_confirmation(Run.objects.get(id=run_id))
         worker.work()
         run = Run.objects.get(id=run_id)
-        places = everywhere(run_id, said)
+        contents = collect_contents(run_id, log_lines)
     assert run.status == "succeeded", run.error
     assert run.result["finalPage"]["title"] == "code=***"
-    assert find_secret(ECHOED, places) == []
+    assert find_secret(ECHOED, contents) == []
 
 
 def test_a_rejected_request_echoes_no_credential(
-    api: httpx.Client, everywhere: Everywhere, members_site: str
+    api: httpx.Client, collect_contents: CollectContents, members_site: str
 ) -> None:
     for wrong in (
         ODD,
@@ -207,9 +207,9 @@ def test_a_rejected_request_echoes_no_credential(
                 "fields": {"mode": "selector", "usernameSelector": "#u", "passwordSelector": "#p"},
             },
         }
-        answer = api.post("/api/v1/runs", json=body)
-        assert answer.status_code == 400
-        assert answer.json()["errorCode"] == "INVALID_PARAMETER"
-        assert find_secret(ODD, {"answer": answer.text}) == []
-        assert "77317731" not in answer.text
+        response = api.post("/api/v1/runs", json=body)
+        assert response.status_code == 400
+        assert response.json()["errorCode"] == "INVALID_PARAMETER"
+        assert find_secret(ODD, {"response": response.text}) == []
+        assert "77317731" not in response.text
     assert find_secret(ODD, {"row": every_row()}) == []

@@ -44,14 +44,14 @@ def start_in(
     principal: Principal, session_id: str, template_id: str, inputs: dict[str, Any]
 ) -> str:
     options = {"mode": "async", "timeoutMs": 60000}
-    made = submit_run(
+    submitted = submit_run(
         principal=principal,
         template_id=template_id,
         inputs=inputs,
         session_id=session_id,
         options=options,
     )
-    return made.run_id
+    return submitted.run_id
 
 
 def test_a_missing_field_stores_a_screenshot_of_the_page(
@@ -63,11 +63,11 @@ def test_a_missing_field_stores_a_screenshot_of_the_page(
         start(principal, "search_extract", startUrl=url, query="q", searchField=query)
     )
     assert error_of(run)["errorCode"] == "ELEMENT_NOT_FOUND"
-    picture = Artifact.objects.get(run_id=run.id, kind="screenshot")
-    assert error_of(run)["details"]["screenshotArtifactId"] == picture.id
-    chunk = read_chunk(principal=principal, artifact_id=picture.id)
+    screenshot = Artifact.objects.get(run_id=run.id, kind="screenshot")
+    assert error_of(run)["details"]["screenshotArtifactId"] == screenshot.id
+    chunk = read_chunk(principal=principal, artifact_id=screenshot.id)
     assert chunk["mimeType"] == "image/jpeg"
-    assert picture.step_index == error_of(run)["step"]["step"]
+    assert screenshot.step_index == error_of(run)["step"]["step"]
 
 
 def shadow(markup: str) -> str:
@@ -78,7 +78,7 @@ def frame(markup: str) -> str:
     return f"<iframe srcdoc='{markup}'></iframe>"
 
 
-def pictured(reader: Reader, pages: PageServer, markup: str) -> bool:
+def stores_screenshot(reader: Reader, pages: PageServer, markup: str) -> bool:
     """Return whether a screenshot of a page was stored, in a run whose secret is the canary."""
     context = replace(reader.context(), mask=Masker([CANARY]).text)
     url = pages.add("/page", f"<title>Page</title><h1>Page</h1>{markup}")
@@ -105,7 +105,7 @@ def test_a_field_that_holds_a_secret_is_emptied_in_every_frame_and_shadow_root(
     wrap: Callable[[str], str],
 ) -> None:
     reader = open_reader()
-    assert pictured(reader, page_server, wrap(field))
+    assert stores_screenshot(reader, page_server, wrap(field))
     [tab] = reader.session.open_tabs()
     shown = reader.wait(tab.call(visible_text_script(), [], lambda: 10.0))
     assert CANARY not in str(shown)
@@ -120,7 +120,7 @@ def test_a_page_that_displays_a_secret_has_no_screenshot(
     text: str,
     wrap: Callable[[str], str],
 ) -> None:
-    assert not pictured(open_reader(), page_server, wrap(text))
+    assert not stores_screenshot(open_reader(), page_server, wrap(text))
 
 
 @pytest.mark.parametrize("template_id", ["submit_and_verify", "batch_extract_pages"])

@@ -16,15 +16,15 @@ def test_typed_text_replaces_the_previous_value(reader: Reader, page_server: Pag
     open_markup(reader, page_server, "<input id=a value=before><input id=b>")
     fill(reader, by_selector("#a"), "after 后")
     assert evaluate(reader, "a.value") == "after 后"
-    seen = evaluate(reader, "log")
-    assert "keydown:a:true" in seen
-    assert "input:a:true" in seen
+    log = evaluate(reader, "log")
+    assert "keydown:a:true" in log
+    assert "input:a:true" in log
     fill(reader, by_selector("#a"), "")
     assert evaluate(reader, "a.value") == ""
 
 
 @pytest.mark.parametrize(
-    ("markup", "value", "shown"),
+    ("markup", "value", "expected"),
     [
         ("<textarea id=f>old</textarea>", "one\ntwo", "one\ntwo"),
         ("<input id=f>", "x" * 500, "x" * 500),
@@ -43,11 +43,11 @@ def test_typed_text_replaces_the_previous_value(reader: Reader, page_server: Pag
     ],
 )
 def test_each_kind_of_field_accepts_its_value(
-    reader: Reader, page_server: PageServer, *, markup: str, value: str, shown: str
+    reader: Reader, page_server: PageServer, *, markup: str, value: str, expected: str
 ) -> None:
     open_markup(reader, page_server, markup)
     fill(reader, by_selector("#f"), value)
-    assert evaluate(reader, "document.querySelector('#f').value") == shown
+    assert evaluate(reader, "document.querySelector('#f').value") == expected
     assert any(entry.startswith(("input:f", "change:f")) for entry in evaluate(reader, "log"))
 
 
@@ -61,8 +61,8 @@ def test_a_checkbox_is_clicked_only_when_its_state_must_change(
     open_markup(reader, page_server, f"<label><input id=c type=checkbox {before}> Agree</label>")
     fill(reader, by_text("agree"), value)
     assert evaluate(reader, "c.checked") is after
-    pressed = "click:c:true" in evaluate(reader, "log")
-    assert pressed is (after != bool(before))
+    was_clicked = "click:c:true" in evaluate(reader, "log")
+    assert was_clicked is (after != bool(before))
 
 
 def test_a_checkbox_behind_its_label_is_clicked_by_its_label(
@@ -140,9 +140,9 @@ def test_secret_values_are_masked_in_the_output(reader: Reader, page_server: Pag
     open_markup(
         reader, page_server, "<input id=p type=password maxlength=4><input id=t aria-label=Name>"
     )
-    told = fill(reader, by_selector("#p"), "hunter22")
-    assert told["value"] == "***"
-    assert "hunt" not in str(told)
+    output = fill(reader, by_selector("#p"), "hunter22")
+    assert output["value"] == "***"
+    assert "hunt" not in str(output)
     reader.secrets["fields.0.value"] = "canary-7"
     result = reader.call("fill_field", locator=by_selector("#t"), secret="fields.0.value")
     assert result.output is not None, result.error

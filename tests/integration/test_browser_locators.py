@@ -165,12 +165,12 @@ def selector(css: str) -> dict[str, str]:
     return {"mode": "selector", "selector": css}
 
 
-@pytest.mark.parametrize(("page", "words", "purpose", "wanted", "by"), CASES)
+@pytest.mark.parametrize(("page", "words", "purpose", "expected", "by"), CASES)
 def test_a_text_finds_the_element_that_a_person_would_choose(
-    finder: Finder, *, page: str, words: str, purpose: str, wanted: str, by: str
+    finder: Finder, *, page: str, words: str, purpose: str, expected: str, by: str
 ) -> None:
     found, match = finder.find(page, semantic(words), purpose)
-    assert (found, match["by"]) == (wanted, by), match
+    assert (found, match["by"]) == (expected, by), match
     assert 0.5 <= match["score"] <= 1
 
 
@@ -197,7 +197,7 @@ def test_a_text_without_a_matching_element_finds_nothing(
     error = finder.miss(page, semantic(words), purpose)
     assert (error["errorCode"], error["retryable"]) == ("ELEMENT_NOT_FOUND", True)
     assert error["details"]["reason"] == "no_match"
-    assert error["details"]["candidates"], "an agent needs something to mend its call with"
+    assert error["details"]["candidates"], "an agent needs candidates to correct its call"
     assert words in error["message"]
 
 
@@ -239,7 +239,7 @@ def test_a_purpose_narrows_the_candidates(finder: Finder) -> None:
 
 
 @pytest.mark.parametrize(
-    ("page", "css", "purpose", "wanted"),
+    ("page", "css", "purpose", "expected"),
     [
         ("/en", "input[type=checkbox]", "field", "terms"),
         ("/en", "label:has(#letter)", "field", "letter"),
@@ -250,10 +250,10 @@ def test_a_purpose_narrows_the_candidates(finder: Finder) -> None:
     ],
 )
 def test_a_selector_chooses_the_first_usable_element(
-    finder: Finder, *, page: str, css: str, purpose: str, wanted: str
+    finder: Finder, *, page: str, css: str, purpose: str, expected: str
 ) -> None:
     found, match = finder.find(page, selector(css), purpose)
-    assert (found, match["by"], match["matched"]) == (wanted, "selector", css)
+    assert (found, match["by"], match["matched"]) == (expected, "selector", css)
 
 
 @pytest.mark.parametrize("css", ["a[[", ">>", "div:has(", "::", "1"])

@@ -42,22 +42,22 @@ def test_a_login_keeps_its_session_for_the_next_run(
     members_site: str,
     principal: Principal,
 ) -> None:
-    made = submit_login()
-    run = execute_run(made.run_id)
+    submitted = submit_login()
+    run = execute_run(submitted.run_id)
     assert run.status == "succeeded", run.error
     assert run.result == {
         "success": True,
-        "sessionId": made.session_id,
+        "sessionId": submitted.session_id,
         "finalUrl": f"{members_site}/members",
         "title": "Members",
         "loginState": "authenticated",
         "cookiesSaved": True,
     }
     assert (run.total_steps, run.done_steps, run.owns_session) == (5, 5, False)
-    shown = get_session(principal=principal, session_id=made.session_id)
-    assert (shown["live"], shown["usedByRunId"], shown["name"]) == (True, None, "127.0.0.1")
-    assert shown["loggedInUntil"] > shown["createdAt"]
-    second = execute_run(submit_read_in_session(made.session_id, f"{members_site}/members"))
+    session = get_session(principal=principal, session_id=submitted.session_id)
+    assert (session["live"], session["usedByRunId"], session["name"]) == (True, None, "127.0.0.1")
+    assert session["loggedInUntil"] > session["createdAt"]
+    second = execute_run(submit_read_in_session(submitted.session_id, f"{members_site}/members"))
     assert "Visit 2" in text_of(second)
     assert "stored 2" in text_of(second)
     assert second.warnings == []
@@ -78,19 +78,19 @@ def test_without_an_indicator_the_result_is_unknown(
 def test_a_wrong_password_is_explained_and_shown_and_the_session_remains(
     submit_login: LogIn, execute_run: Ended, principal: Principal
 ) -> None:
-    made = submit_login(
+    submitted = submit_login(
         password="wrong-password",
         successIndicator={"type": "selector", "value": "#nothing", "timeoutMs": 500},
     )
-    run = execute_run(made.run_id)
+    run = execute_run(submitted.run_id)
     error = error_of(run)
     assert (run.status, error["errorCode"]) == ("failed", "STEP_EXECUTION_FAILED")
     assert error["details"]["reason"] == "indicator_not_met"
     assert error["step"]["name"] == "check the login"
-    picture = Artifact.objects.get(run_id=run.id, kind="screenshot")
-    assert error["details"]["screenshotArtifactId"] == picture.id
-    assert run.next_actions[0]["args"] == {"artifactId": picture.id}
-    assert get_session(principal=principal, session_id=made.session_id)["cookies"] > 0
+    screenshot = Artifact.objects.get(run_id=run.id, kind="screenshot")
+    assert error["details"]["screenshotArtifactId"] == screenshot.id
+    assert run.next_actions[0]["args"] == {"artifactId": screenshot.id}
+    assert get_session(principal=principal, session_id=submitted.session_id)["cookies"] > 0
 
 
 def test_a_missing_field_is_named(submit_login: LogIn, execute_run: Ended) -> None:
@@ -132,12 +132,12 @@ def test_a_session_is_restored_with_a_warning_when_its_pages_were_closed(
     members_site: str,
     settings: Any,
 ) -> None:
-    made = submit_login()
-    execute_run(made.run_id)
+    submitted = submit_login()
+    execute_run(submitted.run_id)
     settings.SESSION_LIVE_IDLE_S = 0
     pooled.close_unused_sessions("w1")
-    assert BrowserSession.objects.get(id=made.session_id).worker_id is None
-    run = execute_run(submit_read_in_session(made.session_id, f"{members_site}/members"))
+    assert BrowserSession.objects.get(id=submitted.session_id).worker_id is None
+    run = execute_run(submit_read_in_session(submitted.session_id, f"{members_site}/members"))
     assert "Visit 2" in text_of(run)
     assert "stored 2" in text_of(run)
     assert "restored from its saved state" in run.warnings[0]
@@ -150,10 +150,10 @@ def test_a_clone_is_independent_of_its_origin(
     members_site: str,
     principal: Principal,
 ) -> None:
-    made = submit_login()
-    execute_run(made.run_id)
-    clone = clone_session(principal=principal, session_id=made.session_id)["sessionId"]
-    close_session(principal=principal, session_id=made.session_id)
+    submitted = submit_login()
+    execute_run(submitted.run_id)
+    clone = clone_session(principal=principal, session_id=submitted.session_id)["sessionId"]
+    close_session(principal=principal, session_id=submitted.session_id)
     run = execute_run(submit_read_in_session(clone, f"{members_site}/members"))
     assert "Members" in run.result["items"][0]["title"]
 
@@ -165,25 +165,25 @@ def test_a_clone_that_clears_its_cookies_leaves_the_first_logged_in(
     members_site: str,
     principal: Principal,
 ) -> None:
-    made = submit_login()
-    execute_run(made.run_id)
-    clone = clone_session(principal=principal, session_id=made.session_id)["sessionId"]
-    state = BrowserSession.objects.get(id=made.session_id).sealed_state
+    submitted = submit_login()
+    execute_run(submitted.run_id)
+    clone = clone_session(principal=principal, session_id=submitted.session_id)["sessionId"]
+    state = BrowserSession.objects.get(id=submitted.session_id).sealed_state
     execute_run(submit_read_in_session(clone, f"{members_site}/no_form"))
-    assert BrowserSession.objects.get(id=made.session_id).sealed_state == state
+    assert BrowserSession.objects.get(id=submitted.session_id).sealed_state == state
     assert "Visit 2" in text_of(
-        execute_run(submit_read_in_session(made.session_id, f"{members_site}/members"))
+        execute_run(submit_read_in_session(submitted.session_id, f"{members_site}/members"))
     )
 
 
 def test_two_runs_in_one_session_work_one_after_the_other(
     submit_login: LogIn, execute_run: Ended, submit_read_in_session: ReadIn, members_site: str
 ) -> None:
-    made = submit_login()
-    first = submit_read_in_session(made.session_id, f"{members_site}/members?slow=0.5")
-    second = submit_read_in_session(made.session_id, f"{members_site}/members")
+    submitted = submit_login()
+    first = submit_read_in_session(submitted.session_id, f"{members_site}/members?slow=0.5")
+    second = submit_read_in_session(submitted.session_id, f"{members_site}/members")
     execute_run(second)
-    login, one, two = (Run.objects.get(id=one) for one in (made.run_id, first, second))
+    login, one, two = (Run.objects.get(id=one) for one in (submitted.run_id, first, second))
     times = [login.ended_at, one.started_at, one.ended_at, two.started_at]
     assert times == sorted(times)  # type: ignore[type-var]
 
@@ -195,9 +195,9 @@ def test_a_run_whose_session_was_closed_meanwhile_fails_without_it(
     members_site: str,
     principal: Principal,
 ) -> None:
-    made = submit_login()
-    execute_run(made.run_id)
-    waiting = submit_read_in_session(made.session_id, f"{members_site}/members")
-    close_session(principal=principal, session_id=made.session_id)
+    submitted = submit_login()
+    execute_run(submitted.run_id)
+    waiting = submit_read_in_session(submitted.session_id, f"{members_site}/members")
+    close_session(principal=principal, session_id=submitted.session_id)
     run = execute_run(waiting)
     assert (run.status, error_of(run)["errorCode"]) == ("failed", "SESSION_NOT_FOUND")

@@ -22,7 +22,7 @@ def page(title: str, *headings: str, links: int = 1) -> str:
 
 
 @pytest.fixture
-def shelf(site: Site) -> Site:
+def site_with_pages(site: Site) -> Site:
     for path, markup in {
         "/a": page("One", "Intro", "Price", "Terms"),
         "/b": page("One", "Intro", "Costs", "Terms", links=4),
@@ -42,8 +42,10 @@ def result_of(run: Run) -> dict[str, Any]:
     return result
 
 
-def test_it_reports_the_fields_that_differ(run_template: RunTemplate, shelf: Site) -> None:
-    a, b = urls(shelf, "/a", "/b")
+def test_it_reports_the_fields_that_differ(
+    run_template: RunTemplate, site_with_pages: Site
+) -> None:
+    a, b = urls(site_with_pages, "/a", "/b")
     run = run_template("multi_tab_compare", urls=[a, b])
     result = result_of(run)
     assert run.status == "succeeded"
@@ -56,39 +58,41 @@ def test_it_reports_the_fields_that_differ(run_template: RunTemplate, shelf: Sit
             "changedPositions": [1],
         },
     ]
-    assert [shot["title"] for shot in result["snapshots"]] == ["One", "One"]
+    assert [snapshot["title"] for snapshot in result["snapshots"]] == ["One", "One"]
     assert RunStep.objects.filter(run=run).count() == 3
 
 
-def test_equal_pages_have_no_differences(run_template: RunTemplate, shelf: Site) -> None:
-    run = run_template("multi_tab_compare", urls=urls(shelf, "/a", "/same"))
+def test_equal_pages_have_no_differences(run_template: RunTemplate, site_with_pages: Site) -> None:
+    run = run_template("multi_tab_compare", urls=urls(site_with_pages, "/a", "/same"))
     assert result_of(run)["diffs"] == []
     assert "no difference" in run.result_summary
 
 
-def test_only_the_requested_fields_are_compared(run_template: RunTemplate, shelf: Site) -> None:
+def test_only_the_requested_fields_are_compared(
+    run_template: RunTemplate, site_with_pages: Site
+) -> None:
     compare = {"fields": ["title", "elementCount"], "numericTolerance": 3}
-    run = run_template("multi_tab_compare", urls=urls(shelf, "/a", "/b"), compare=compare)
+    run = run_template("multi_tab_compare", urls=urls(site_with_pages, "/a", "/b"), compare=compare)
     result = result_of(run)
     assert result["diffs"] == []
     assert result["summary"]["comparedFields"] == ["title", "elementCount"]
 
 
 def test_a_page_that_fails_is_reported_and_the_others_are_compared(
-    run_template: RunTemplate, shelf: Site
+    run_template: RunTemplate, site_with_pages: Site
 ) -> None:
-    run = run_template("multi_tab_compare", urls=urls(shelf, "/a", "/hang-up", "/b"))
+    run = run_template("multi_tab_compare", urls=urls(site_with_pages, "/a", "/hang-up", "/b"))
     result = result_of(run)
     assert (run.status, result["summary"]["failed"]) == ("partial_success", 1)
-    assert [shot["success"] for shot in result["snapshots"]] == [True, False, True]
+    assert [snapshot["success"] for snapshot in result["snapshots"]] == [True, False, True]
     assert result["snapshots"][1]["error"]["errorCode"] == "STEP_EXECUTION_FAILED"
     assert {diff["field"] for diff in result["diffs"]} == {"elementCount", "topSections"}
 
 
 def test_a_single_page_is_not_compared_and_a_warning_is_returned(
-    run_template: RunTemplate, shelf: Site
+    run_template: RunTemplate, site_with_pages: Site
 ) -> None:
-    run = run_template("multi_tab_compare", urls=[shelf.url("/a"), "ftp://example.org/"])
+    run = run_template("multi_tab_compare", urls=[site_with_pages.url("/a"), "ftp://example.org/"])
     result = result_of(run)
     assert (run.status, result["diffs"]) == ("partial_success", [])
     assert "nothing to compare" in run.warnings[0]
@@ -96,7 +100,7 @@ def test_a_single_page_is_not_compared_and_a_warning_is_returned(
 
 
 def test_without_any_page_it_fails_with_their_common_code(
-    run_template: RunTemplate, shelf: Site
+    run_template: RunTemplate, site_with_pages: Site
 ) -> None:
     run = run_template("multi_tab_compare", urls=["ftp://example.org/", "file:///etc/hosts"])
     error = error_of(run)
@@ -105,19 +109,21 @@ def test_without_any_page_it_fails_with_their_common_code(
 
 
 def test_the_comparison_starts_when_every_page_was_read(
-    run_template: RunTemplate, shelf: Site
+    run_template: RunTemplate, site_with_pages: Site
 ) -> None:
-    run = run_template("multi_tab_compare", urls=urls(shelf, "/a", "/slow"), concurrency=5)
+    run = run_template(
+        "multi_tab_compare", urls=urls(site_with_pages, "/a", "/slow"), concurrency=5
+    )
     events = RunEvent.objects.filter(run=run).order_by("seq").values_list("type", "data")
-    told = [(kind, data.get("step")) for kind, data in events if kind.startswith("step.")]
-    assert told[-2:] == [("step.started", 2), ("step.succeeded", 2)]
+    step_events = [(kind, data.get("step")) for kind, data in events if kind.startswith("step.")]
+    assert step_events[-2:] == [("step.started", 2), ("step.succeeded", 2)]
 
 
 def test_the_requested_extracts_are_in_the_snapshots(
-    run_template: RunTemplate, shelf: Site
+    run_template: RunTemplate, site_with_pages: Site
 ) -> None:
     extract = {"pageInfo": True, "content": False}
-    run = run_template("multi_tab_compare", urls=urls(shelf, "/a", "/b"), extract=extract)
+    run = run_template("multi_tab_compare", urls=urls(site_with_pages, "/a", "/b"), extract=extract)
     first = result_of(run)["snapshots"][0]
     assert first["content"] is None
     assert first["pageInfo"]["totalElements"] == 1
@@ -125,8 +131,8 @@ def test_the_requested_extracts_are_in_the_snapshots(
 
 
 def view(url: str, **output: Any) -> StepView:
-    told = {"title": "t", "elementCount": 0, "topSections": [], **output}
-    return StepView(0, "read", {"url": url}, True, told, None, Effect.READ)
+    full_output = {"title": "t", "elementCount": 0, "topSections": [], **output}
+    return StepView(0, "read", {"url": url}, True, full_output, None, Effect.READ)
 
 
 def test_lists_of_different_length_differ_where_one_ends() -> None:

@@ -21,8 +21,8 @@ def statuses(run: Run) -> list[str]:
     return list(RunStep.objects.filter(run=run).order_by("index").values_list("status", flat=True))
 
 
-def paging(next_: dict[str, str], most: int, **more: Any) -> dict[str, Any]:
-    return {"next": next_, "maxPages": most, **more}
+def paging(next_: dict[str, str], max_pages: int, **more: Any) -> dict[str, Any]:
+    return {"next": next_, "maxPages": max_pages, **more}
 
 
 def test_it_stops_where_there_is_no_next_page_and_skips_the_rest(
@@ -69,9 +69,9 @@ def test_a_list_that_a_script_fills_is_read_page_by_page(
         pagination=paging(by_text("下一页"), 10, waitFor={"type": "textIncludes", "value": "文章"}),
     )
     result = result_of(run)
-    told = [str(page["content"]["sections"]) for page in result["pages"]]
-    assert ["第1页" in told[0], "第2页" in told[1], "第3页" in told[2]] == [True] * 3
-    assert (result["stoppedReason"], len(told)) == ("next_unavailable", 3)
+    texts = [str(page["content"]["sections"]) for page in result["pages"]]
+    assert ["第1页" in texts[0], "第2页" in texts[1], "第3页" in texts[2]] == [True] * 3
+    assert (result["stoppedReason"], len(texts)) == ("next_unavailable", 3)
 
 
 def test_pages_that_were_read_remain_when_a_later_one_fails(

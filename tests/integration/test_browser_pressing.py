@@ -81,9 +81,9 @@ def test_a_click_that_would_miss_hits_no_other_element(
         " d.style.cssText = b.style.cssText; } }, true)</script>",
     )
     click(reader, by_text("keep"))
-    seen = evaluate(reader, "log")
-    assert "click:d:true" not in seen
-    assert seen.count("click:b:true") == 1
+    log = evaluate(reader, "log")
+    assert "click:d:true" not in log
+    assert log.count("click:b:true") == 1
 
 
 def test_a_link_for_a_new_tab_opens_in_this_tab(reader: Reader, page_server: PageServer) -> None:
@@ -137,12 +137,14 @@ def test_a_dialog_of_the_page_is_dismissed_and_reported(
     reader: Reader, page_server: PageServer
 ) -> None:
     open_markup(
-        reader, page_server, "<button onclick=\"window.said = confirm('Really?')\">Ask</button>"
+        reader,
+        page_server,
+        "<button onclick=\"window.confirmed = confirm('Really?')\">Ask</button>",
     )
     assert click(reader, by_text("ask"))["warnings"] == [
         "The page asked “Really?” in a dialog, which was dismissed."
     ]
-    assert evaluate(reader, "said") is False
+    assert evaluate(reader, "confirmed") is False
 
 
 def test_a_click_after_which_the_page_hangs_may_have_had_its_effect(
@@ -196,10 +198,10 @@ def test_the_page_of_a_session_is_not_used_in_its_next_run(
     reader: Reader, page_server: PageServer
 ) -> None:
     open_markup(reader, page_server, "<input id=a>")
-    seen = [reader.session.has_page]
+    had_page = [reader.session.has_page]
     reader.session.run_id = "run_next"
-    seen.append(reader.session.has_page)
-    assert seen == [True, False]
+    had_page.append(reader.session.has_page)
+    assert had_page == [True, False]
     assert (
         tool_error(reader, "fill_field", locator=by_selector("#a"), value="x")["errorCode"]
         == "PAGE_CRASHED"

@@ -27,7 +27,7 @@ Ended = Callable[..., Run]
 
 
 @pytest.fixture
-def made(worker: WorkerProcess, close_browser: None, principal: Principal) -> Ended:
+def run_calls(worker: WorkerProcess, close_browser: None, principal: Principal) -> Ended:
     """Submit calls as a run that continues after failed calls, work it, and return it."""
 
     def make(*calls: tuple[str, dict[str, Any]], caller: Principal = principal) -> Run:
@@ -45,7 +45,7 @@ def made(worker: WorkerProcess, close_browser: None, principal: Principal) -> En
 
 
 @pytest.fixture
-def developing(project: Path) -> Iterator[Path]:
+def developer_project(project: Path) -> Iterator[Path]:
     """Return the project's folder, in developer mode."""
     set_local_folder(LocalFolder(project, is_named=True, developer=True))
     yield project
@@ -60,13 +60,13 @@ def outside() -> Iterator[str]:
         assert server.hits.total() == 0
 
 
-def came_of(run: Run) -> list[str]:
+def outcomes(run: Run) -> list[str]:
     """Return the outcome of each call: ok, or its code."""
     assert run.result is not None, run.error
     return [one["error"]["code"] if "error" in one else "ok" for one in run.result["results"]]
 
 
-def refused(run: Run) -> list[tuple[int, str]]:
+def refused_addresses(run: Run) -> list[tuple[int, str]]:
     """Return the rejected addresses of the audit log: the step and the host."""
     rows = AuditEntry.objects.filter(action="address.refused", resource_id=run.id).order_by("id")
     return [(row.metadata["step"], row.metadata["host"]) for row in rows]
@@ -77,39 +77,41 @@ def act(action: str, **args: Any) -> tuple[str, dict[str, Any]]:
 
 
 def test_a_rejected_address_stops_no_later_action(
-    made: Ended, developing: Path, page_server: PageServer, outside: str
+    run_calls: Ended, developer_project: Path, page_server: PageServer, outside: str
 ) -> None:
-    gone = page_server.add("/out", PageResponse(status=302, headers={"Location": outside}))
+    redirect = page_server.add("/out", PageResponse(status=302, headers={"Location": outside}))
     game = page_server.add("/game", f"<title>Game</title><a id=go href='{outside}'>go</a>")
-    run = made(
-        act("open", url=gone),
+    run = run_calls(
+        act("open", url=redirect),
         act("open", url=game),
         act("click", selector="#go"),
         act("open", url=game),
         act("screenshot", path="a.png"),
     )
-    no = "E_POLICY_VIOLATION"
-    assert (run.status, came_of(run)) == ("partial_success", [no, "ok", no, "ok", "ok"])
-    assert refused(run) == [(0, "127.0.0.2"), (2, "127.0.0.2")]
-    assert (developing / "a.png").exists()
+    denied = "E_POLICY_VIOLATION"
+    assert (run.status, outcomes(run)) == ("partial_success", [denied, "ok", denied, "ok", "ok"])
+    assert refused_addresses(run) == [(0, "127.0.0.2"), (2, "127.0.0.2")]
+    assert (developer_project / "a.png").exists()
 
 
 def test_a_page_that_a_click_tried_to_leave_does_not_count_as_open(
-    made: Ended, developing: Path, page_server: PageServer, outside: str
+    run_calls: Ended, developer_project: Path, page_server: PageServer, outside: str
 ) -> None:
     game = page_server.add("/game", f"<title>Game</title><a id=go href='{outside}'>go</a>")
-    run = made(act("open", url=game), act("click", selector="#go"), act("screenshot", path="a.png"))
-    assert came_of(run) == ["ok", "E_POLICY_VIOLATION", "E_PREVIEW_FAIL"]
-    assert not (developing / "a.png").exists()
+    run = run_calls(
+        act("open", url=game), act("click", selector="#go"), act("screenshot", path="a.png")
+    )
+    assert outcomes(run) == ["ok", "E_POLICY_VIOLATION", "E_PREVIEW_FAIL"]
+    assert not (developer_project / "a.png").exists()
 
 
 def test_a_rejected_page_of_a_remote_caller_is_audited_though_the_run_continues(
-    made: Ended, project: Path, page_server: PageServer, principal: Principal
+    run_calls: Ended, project: Path, page_server: PageServer, principal: Principal
 ) -> None:
-    here = page_server.add("/secret", "<title>Inside</title>")
+    url = page_server.add("/secret", "<title>Inside</title>")
     remote = principal.with_trust("remote")
-    read = "read_page", {"url": here}
-    run = made(read, read, ("list_files", {"path": "."}), caller=remote)
-    assert came_of(run) == ["TRUST_LEVEL_NOT_ALLOWED"] * 2 + ["ok"]
-    assert [step for step, _ in refused(run)] == [0, 1]
+    read = "read_page", {"url": url}
+    run = run_calls(read, read, ("list_files", {"path": "."}), caller=remote)
+    assert outcomes(run) == ["TRUST_LEVEL_NOT_ALLOWED"] * 2 + ["ok"]
+    assert [step for step, _ in refused_addresses(run)] == [0, 1]
     assert page_server.hits["/secret"] == 0

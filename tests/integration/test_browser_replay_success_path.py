@@ -21,7 +21,7 @@ from tests.support.people import answer_confirmation, reload_run
 from tests.support.template_sites import RunTemplate, Site, by_text
 
 pytest_plugins = ["tests.support.template_fixtures"]
-Keep = Callable[..., str]
+StorePath = Callable[..., str]
 SEARCH = [
     {"tool": "open_page", "args": {"url": "${url}"}},
     {
@@ -37,7 +37,7 @@ SEARCH = [
 
 
 @pytest.fixture
-def keep(principal: Principal) -> Keep:
+def store_path(principal: Principal) -> StorePath:
     """Store a success path of alice's and return its id: `keep(steps, "url", "query")`."""
 
     def write(procedure: Any, *slots: str, user_id: str = "alice", **changed: Any) -> str:
@@ -49,8 +49,8 @@ def keep(principal: Principal) -> Keep:
             "slot_definitions": dict.fromkeys(slots, "what it says"),
             **changed,
         }
-        written = put_success_path(principal=principal, call=path)
-        return str(written["item"]["object_id"])
+        stored = put_success_path(principal=principal, call=path)
+        return str(stored["item"]["object_id"])
 
     return write
 
@@ -65,16 +65,16 @@ def submit(principal: Principal, **inputs: Any) -> str:
 
 
 def refusal(principal: Principal, **inputs: Any) -> InvalidInput:
-    with pytest.raises(InvalidInput) as refused:
+    with pytest.raises(InvalidInput) as raised:
         submit(principal, **inputs)
     assert not Run.objects.exists()
-    return refused.value
+    return raised.value
 
 
 def test_a_stored_search_runs_again_with_other_values(
-    run_template: RunTemplate, site: Site, keep: Keep
+    run_template: RunTemplate, site: Site, store_path: StorePath
 ) -> None:
-    object_id = keep(SEARCH, "url", "query")
+    object_id = store_path(SEARCH, "url", "query")
     slots = {"url": site.url("/search"), "query": "queues"}
     run = run_template("replay_success_path", objectId=object_id, slots=slots)
     assert run.status == "succeeded", run.error
@@ -86,10 +86,10 @@ def test_a_stored_search_runs_again_with_other_values(
 
 
 def test_steps_that_share_no_page_are_not_run_twice(
-    run_template: RunTemplate, site: Site, keep: Keep
+    run_template: RunTemplate, site: Site, store_path: StorePath
 ) -> None:
     read = {"tool": "read_page", "args": {"url": "${url}"}, "name": "look"}
-    object_id = keep([read, read], "url")
+    object_id = store_path([read, read], "url")
     run = run_template(
         "replay_success_path", objectId=object_id, slots={"url": site.url("/search")}
     )
@@ -99,7 +99,7 @@ def test_steps_that_share_no_page_are_not_run_twice(
 
 
 def test_the_first_step_that_fails_ends_the_run(
-    run_template: RunTemplate, site: Site, keep: Keep
+    run_template: RunTemplate, site: Site, store_path: StorePath
 ) -> None:
     wrong = [
         SEARCH[0],
@@ -107,7 +107,7 @@ def test_the_first_step_that_fails_ends_the_run(
         SEARCH[3],
     ]
     run = run_template(
-        "replay_success_path", objectId=keep(wrong, "url"), slots={"url": site.url("/search")}
+        "replay_success_path", objectId=store_path(wrong, "url"), slots={"url": site.url("/search")}
     )
     error = error_of(run)
     assert (run.status, error["errorCode"]) == ("failed", "ELEMENT_NOT_FOUND")
@@ -115,37 +115,41 @@ def test_the_first_step_that_fails_ends_the_run(
 
 
 def test_a_run_uses_the_version_that_it_was_submitted_with(
-    principal: Principal, site: Site, keep: Keep, worker: WorkerProcess
+    principal: Principal, site: Site, store_path: StorePath, worker: WorkerProcess
 ) -> None:
-    object_id = keep([{"tool": "read_page", "args": {"url": "http://nowhere.invalid/"}}])
+    object_id = store_path([{"tool": "read_page", "args": {"url": "http://nowhere.invalid/"}}])
     run_id = submit(principal, objectId=object_id)
-    keep("by hand from now on")
+    store_path("by hand from now on")
     worker.work()
     assert Run.objects.get(id=run_id).status == "failed"
     again = retry_run(principal=principal, run_id=run_id).run_id
     assert Run.objects.get(id=again).inputs == {"objectId": object_id, "version": 1, "slots": {}}
 
 
-def test_a_text_is_for_people(principal: Principal, keep: Keep) -> None:
-    assert "text for people" in refusal(principal, objectId=keep("Ask Ann.", "who")).message
+def test_a_text_is_for_people(principal: Principal, store_path: StorePath) -> None:
+    assert "text for people" in refusal(principal, objectId=store_path("Ask Ann.", "who")).message
 
 
-def test_missing_slots_are_named(principal: Principal, keep: Keep) -> None:
-    object_id = keep(SEARCH, "url", "query")
-    told = refusal(principal, objectId=object_id, slots={"url": "http://x.test/"})
-    assert told.details == {"missingSlots": ["query"]}
-    assert "query" in told.message
+def test_missing_slots_are_named(principal: Principal, store_path: StorePath) -> None:
+    object_id = store_path(SEARCH, "url", "query")
+    error = refusal(principal, objectId=object_id, slots={"url": "http://x.test/"})
+    assert error.details == {"missingSlots": ["query"]}
+    assert "query" in error.message
 
 
-@pytest.mark.parametrize("more", ["querry", "url "])
-def test_an_unknown_slot_is_rejected(principal: Principal, keep: Keep, more: str) -> None:
-    object_id = keep(SEARCH[:1], "url")
-    told = refusal(principal, objectId=object_id, slots={"url": "http://x.test/", more: "y"})
-    assert "has no slot" in told.message
+@pytest.mark.parametrize("unknown_slot", ["querry", "url "])
+def test_an_unknown_slot_is_rejected(
+    principal: Principal, store_path: StorePath, unknown_slot: str
+) -> None:
+    object_id = store_path(SEARCH[:1], "url")
+    error = refusal(
+        principal, objectId=object_id, slots={"url": "http://x.test/", unknown_slot: "y"}
+    )
+    assert "has no slot" in error.message
 
 
 @pytest.mark.parametrize(
-    ("step", "named"),
+    ("step", "expected"),
     [
         ({"tool": "rm_rf", "args": {}}, "step 2 of the success path: there is no tool rm_rf"),
         ({"tool": "read_page", "args": {}}, "step 2 of the success path, read_page: url"),
@@ -154,22 +158,24 @@ def test_an_unknown_slot_is_rejected(principal: Principal, keep: Keep, more: str
     ],
 )
 def test_an_invalid_step_is_found_before_the_first_step_runs(
-    principal: Principal, keep: Keep, step: dict[str, Any], named: str
+    principal: Principal, store_path: StorePath, step: dict[str, Any], expected: str
 ) -> None:
-    object_id = keep([SEARCH[0], step], "url")
-    assert named in refusal(principal, objectId=object_id, slots={"url": "http://x.test/"}).message
+    object_id = store_path([SEARCH[0], step], "url")
+    assert (
+        expected in refusal(principal, objectId=object_id, slots={"url": "http://x.test/"}).message
+    )
 
 
 def test_unknown_foreign_and_other_objects_read_the_same(
-    principal: Principal, outsider: Principal, keep: Keep
+    principal: Principal, outsider: Principal, store_path: StorePath
 ) -> None:
-    object_id = keep(SEARCH[:1], "url")
+    object_id = store_path(SEARCH[:1], "url")
     shell = put_shell(principal=principal, call={**SHELL, "user_id": "alice"})["item"]["object_id"]
     bob = authenticate(create_token(name="b", users=["bob"]))
     slots = {"url": "http://x.test/"}
-    told = {
-        refusal(who, objectId=which, slots=slots, **more).message
-        for who, which, more in (
+    messages = {
+        refusal(caller, objectId=path_id, slots=slots, **options).message
+        for caller, path_id, options in (
             (principal, "obj_nothing", {}),
             (principal, shell, {}),
             (outsider, object_id, {}),
@@ -177,7 +183,7 @@ def test_unknown_foreign_and_other_objects_read_the_same(
             (principal, object_id, {"version": 2}),
         )
     }
-    assert told == {"inputs.objectId: there is no such success path."}
+    assert messages == {"inputs.objectId: there is no such success path."}
 
 
 @pytest.mark.parametrize(
@@ -194,10 +200,12 @@ def test_unknown_inputs_are_rejected(principal: Principal, inputs: dict[str, Any
     assert refusal(principal, **inputs).details["errors"]
 
 
-def test_a_slot_that_is_the_whole_value_keeps_its_type(principal: Principal, keep: Keep) -> None:
-    until = {"type": "selector", "value": "#${id}", "timeoutMs": "${ms}"}
-    wait = {"tool": "wait_for", "args": {"condition": until}}
-    object_id = keep([SEARCH[0], wait], "url", "id", "ms")
+def test_a_slot_that_is_the_whole_value_keeps_its_type(
+    principal: Principal, store_path: StorePath
+) -> None:
+    condition = {"type": "selector", "value": "#${id}", "timeoutMs": "${ms}"}
+    wait = {"tool": "wait_for", "args": {"condition": condition}}
+    object_id = store_path([SEARCH[0], wait], "url", "id", "ms")
     plan = validate_submission(
         principal=principal,
         template_id="replay_success_path",
@@ -206,19 +214,19 @@ def test_a_slot_that_is_the_whole_value_keeps_its_type(principal: Principal, kee
         inputs={"objectId": object_id, "slots": {"url": "http://x.test/", "id": "a", "ms": 50}},
         is_slot_free=False,
     ).plan
-    told = {"type": "selector", "value": "#a", "timeoutMs": 50}
-    assert plan[1].input["args"] == {"condition": told}
+    expected = {"type": "selector", "value": "#a", "timeoutMs": 50}
+    assert plan[1].input["args"] == {"condition": expected}
 
 
 def test_policy_is_evaluated_before_each_step(
-    run_template: RunTemplate, site: Site, keep: Keep
+    run_template: RunTemplate, site: Site, store_path: StorePath
 ) -> None:
     create_rule(
         RuleFields("deny", tool="fill_field", reason="Nothing is typed here."), actor="test"
     )
     run = run_template(
         "replay_success_path",
-        objectId=keep(SEARCH, "url", "query"),
+        objectId=store_path(SEARCH, "url", "query"),
         slots={"url": site.url("/search"), "query": "queues"},
     )
     error = error_of(run)
@@ -230,14 +238,14 @@ def test_policy_is_evaluated_before_each_step(
 def test_a_step_waits_for_a_person_and_continues_from_there(
     submit_template: Callable[..., str],
     site: Site,
-    keep: Keep,
+    store_path: StorePath,
     worker: WorkerProcess,
     close_browser: None,
 ) -> None:
     create_rule(RuleFields("confirm", tool="submit_form", reason="Look first."), actor="test")
     slots = {"url": site.url("/search"), "query": "queues"}
     run_id = submit_template(
-        "replay_success_path", objectId=keep(SEARCH, "url", "query"), slots=slots
+        "replay_success_path", objectId=store_path(SEARCH, "url", "query"), slots=slots
     )
     worker.work()
     run = Run.objects.get(id=run_id)

@@ -79,16 +79,16 @@ def processes(base: Path) -> dict[str, psutil.Process]:
     return found
 
 
-def living(base: Path) -> list[int]:
+def processes_using(base: Path) -> list[int]:
     """Return every process that uses `base`: browsers' children have no profile argument."""
     return [
         process.pid
         for process in psutil.process_iter()
-        if process.pid != os.getpid() and str(base).encode() in _told(process)
+        if process.pid != os.getpid() and str(base).encode() in _command_and_environment(process)
     ]
 
 
-def _told(process: psutil.Process) -> bytes:
+def _command_and_environment(process: psutil.Process) -> bytes:
     try:
         folder = Path("/proc") / str(process.pid)
         if process.status() == psutil.STATUS_ZOMBIE:
@@ -181,14 +181,14 @@ def test_close_leaves_no_process_and_no_file(
     reader(page_server.url("/plain"))
     assert set(processes(base)) == {"driver", "browser"}
     reader.wait(runtime.close())
-    assert eventually(lambda: living(base) == [])
+    assert eventually(lambda: processes_using(base) == [])
     assert list(base.iterdir()) == []
     assert reader(page_server.url("/plain"))["title"] == "Plain"
 
 
-@pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("signal_sent", [signal.SIGKILL, signal.SIGTERM])
 def test_a_killed_owner_leaves_no_process_and_its_files_are_swept(
-    page_server: PageServer, base: Path, ending: signal.Signals
+    page_server: PageServer, base: Path, signal_sent: signal.Signals
 ) -> None:
     owner = subprocess.Popen(
         [sys.executable, "-c", OWNER, page_server.url("/plain")],
@@ -198,11 +198,11 @@ def test_a_killed_owner_leaves_no_process_and_its_files_are_swept(
     )
     assert owner.stdout is not None
     assert owner.stdout.readline() == "up\n"
-    assert len(living(base)) >= 3
-    owner.send_signal(ending)
+    assert len(processes_using(base)) >= 3
+    owner.send_signal(signal_sent)
     owner.wait(10)
     owner.stdout.close()
-    assert eventually(lambda: living(base) == [])
+    assert eventually(lambda: processes_using(base) == [])
     sweep_homes()
     assert list(base.iterdir()) == []
 
@@ -224,7 +224,7 @@ def test_a_browser_that_does_not_start_is_a_failure_without_leftovers(
     runtime = BrowserRuntime(lambda: Chromium(Path("/bin/false"), "configured"))
     session = browser_loop.submit(runtime.open_session(run_id="r", trust="local")).result(30)
     assert isinstance(Reader(browser_loop, session).failure(page_server.url("/plain")), PageCrashed)
-    assert eventually(lambda: living(base) == [])
+    assert eventually(lambda: processes_using(base) == [])
     assert list(base.iterdir()) == []
 
 

@@ -33,20 +33,20 @@ def test_never_more_than_max_tabs_are_open(
     open_reader: Callable[..., Reader], page_server: PageServer
 ) -> None:
     read = open_reader(max_tabs=2)
-    seen: list[int] = []
+    open_pages: list[int] = []
 
     async def hold() -> None:
         async with read.session.tab() as tab:
             await tab.page.goto(page_server.url("/plain"))
-            seen.append(len(tab.page.context.pages))
+            open_pages.append(len(tab.page.context.pages))
             await asyncio.sleep(0.05)
 
     async def all_at_once() -> None:
         await asyncio.gather(*(hold() for _ in range(7)))
 
     read.wait(all_at_once())
-    assert len(seen) == 7
-    assert max(seen) == 2
+    assert len(open_pages) == 7
+    assert max(open_pages) == 2
 
 
 def test_tabs_of_a_session_share_cookies_and_sessions_do_not(
@@ -66,7 +66,7 @@ def test_a_canceled_read_leaves_a_session_that_works(
     open_reader: Callable[..., Reader], page_server: PageServer
 ) -> None:
     read = open_reader(max_tabs=1)
-    chance = random.Random(7)
+    rng = random.Random(7)
 
     async def cancel_after(seconds: float, path: str) -> None:
         reading = asyncio.create_task(read.reading(page_server.url(path), screenshot=True))
@@ -76,7 +76,7 @@ def test_a_canceled_read_leaves_a_session_that_works(
             await reading
 
     for path in ("/never", "/half", "/long-poll", "/late-busy-loop", "/script-rendered"):
-        for seconds in (0.0, 0.005, chance.uniform(0, 0.3)):
+        for seconds in (0.0, 0.005, rng.uniform(0, 0.3)):
             read.wait(cancel_after(seconds, path))
     assert read(page_server.url("/plain"))["title"] == "Plain"
     assert read.wait(pages_of(read)) == 1
@@ -88,18 +88,18 @@ def test_a_page_whose_close_the_browser_lost_is_closed_again(
     read = open_reader(max_tabs=1)
     read(page_server.url("/plain"))
 
-    async def lose_the_closing() -> int:
+    async def lose_the_close() -> int:
         (tab,) = read.session.open_tabs()
         page, context = tab.page, tab.page.context
 
-        async def wait_for_it(**_: object) -> None:
+        async def wait_for_close(**_: object) -> None:
             await page.wait_for_event("close")
 
-        monkeypatch.setattr(page, "close", wait_for_it)
+        monkeypatch.setattr(page, "close", wait_for_close)
         await tab.close()
         return len(context.pages)
 
-    assert read.wait(lose_the_closing()) == 0
+    assert read.wait(lose_the_close()) == 0
     assert read(page_server.url("/other"))["title"] == "Other"
 
 
@@ -109,8 +109,8 @@ def test_a_crashed_page_is_reported_and_replaced(reader: Reader, page_server: Pa
         while not page_server.hits["/api/never"]:
             await asyncio.sleep(0.02)
         (tab,) = reader.session.open_tabs() or reader.session._tabs
-        crash = await tab.page.context.new_cdp_session(tab.page)
-        asyncio.ensure_future(crash.send("Page.crash")).add_done_callback(lambda f: f.exception())
+        cdp = await tab.page.context.new_cdp_session(tab.page)
+        asyncio.ensure_future(cdp.send("Page.crash")).add_done_callback(lambda f: f.exception())
         await reading
 
     with pytest.raises(PageCrashed):
@@ -172,8 +172,8 @@ def test_a_screenshot_masks_secret_fields_and_leaves_the_page_unchanged(
     secret = page("api_token", "WWWW8888")
     for url in (secret, page("api_token", "AAAA1111"), secret, page("city", "WWWW8888")):
         reader(url, screenshot=True)
-    _, other, same, shown = [data for _, _, data in reader.saved]
-    assert same == other != shown
+    _, other, same, visible = [data for _, _, data in reader.saved]
+    assert same == other != visible
     assert reader.elements(secret)[0]["state"] == {"value": "***"}
 
 

@@ -53,7 +53,7 @@ def test_an_idle_page_is_not_waited_for(reader: Reader, page_server: PageServer)
 
 
 @pytest.mark.parametrize(
-    ("path", "what"),
+    ("path", "reason"),
     [
         ("/hanging-image", "still loading"),
         ("/long-poll", "still requesting"),
@@ -61,10 +61,10 @@ def test_an_idle_page_is_not_waited_for(reader: Reader, page_server: PageServer)
     ],
 )
 def test_a_page_that_is_never_idle_is_read_after_three_seconds_with_a_warning(
-    reader: Reader, page_server: PageServer, path: str, what: str
+    reader: Reader, page_server: PageServer, path: str, reason: str
 ) -> None:
     page, seconds = timed(reader, page_server.url(path))
-    assert [what in warning for warning in page["warnings"]] == [True]
+    assert [reason in warning for warning in page["warnings"]] == [True]
     assert page["content"]["sections"]
     assert 3.0 <= seconds < 8.0
 
@@ -93,12 +93,12 @@ def test_a_page_that_redirects_is_read_at_its_final_address(
 
 def test_a_page_that_reloads_without_end_fails(reader: Reader, page_server: PageServer) -> None:
     began = time.monotonic()
-    told = []
+    messages = []
     try:
-        told = reader(page_server.url("/reload-loop"))["warnings"]  # read between two documents
+        messages = reader(page_server.url("/reload-loop"))["warnings"]  # read between two documents
     except NavigationFailed as failure:
-        told = [failure.message]
-    assert ["navigating to other" in line for line in told] == [True]
+        messages = [failure.message]
+    assert ["navigating to other" in line for line in messages] == [True]
     assert time.monotonic() - began < 20
 
 

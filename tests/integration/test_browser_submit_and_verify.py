@@ -21,7 +21,7 @@ def field(name: str, value: str, locator: dict[str, str], **more: Any) -> dict[s
 
 
 NAME = field("name", "Ada 王", by_text("your name"))
-ALL = [
+ALL_FIELDS = [
     NAME,
     field("mail", "ada@example.org", by_text("email")),
     field("topic", "support", by_text("topic")),
@@ -38,7 +38,10 @@ def effects(run: Run) -> list[tuple[str, str]]:
 
 def test_a_form_is_filled_by_typing_and_sent_once(run_template: RunTemplate, site: Site) -> None:
     run = run_template(
-        "submit_and_verify", startUrl=site.url("/contact"), fields=ALL, successIndicator=THANKS
+        "submit_and_verify",
+        startUrl=site.url("/contact"),
+        fields=ALL_FIELDS,
+        successIndicator=THANKS,
     )
     assert run.status == "succeeded", run.error
     ((path, sent),) = site.server.forms
@@ -95,7 +98,7 @@ def test_a_form_with_errors_names_the_invalid_field(run_template: RunTemplate, s
 def test_a_field_that_the_browser_itself_rejects_is_named(
     run_template: RunTemplate, site: Site
 ) -> None:
-    mail = field("mail", "nobody", by_text("e-mail"))
+    mail = field("mail", "not-an-address", by_text("e-mail"))
     run = run_template("submit_and_verify", startUrl=site.url("/contact"), fields=[NAME, mail])
     assert run.status == "partial_success", run.error
     assert "E-mail" in run.warnings[0]
@@ -163,5 +166,5 @@ def test_flagged_values_are_stored_for_their_steps_and_for_the_report_of_the_pag
     assert template.secret_paths(inputs) == {("fields", 1, "value")}
     needing = [step.name for step in template.plan(inputs) if step.needs_secrets]
     assert needing == ["fill code", "submit the form", "verify and read the page"]
-    openly = template.plan({"startUrl": "https://example.org/", "fields": [NAME]})
-    assert not any(step.needs_secrets for step in openly)
+    without_secret = template.plan({"startUrl": "https://example.org/", "fields": [NAME]})
+    assert not any(step.needs_secrets for step in without_secret)

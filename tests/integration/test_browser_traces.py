@@ -31,7 +31,7 @@ from tests.support.people import answer_confirmation, reload_run
 pytest_plugins = ["tests.support.admin_fixtures", "tests.support.browser_fixtures"]
 Ended = Callable[[str], Run]
 Line = dict[str, Any]
-NOWHERE = {"mode": "selector", "selector": "#nowhere"}
+MISSING = {"mode": "selector", "selector": "#nowhere"}
 SEARCH = {"mode": "selector", "selector": "[name=q]"}
 LEAKY = """<title>Leaky</title><meta name=csrf-token content=canary-meta-0123>
 <script>
@@ -68,11 +68,15 @@ def search(principal: Principal, pages: PageServer) -> Callable[..., str]:
     """Submit a search on a page and return its run's id; it fails where the field is NOWHERE."""
 
     def submit(path: str = "/leaky", **inputs: Any) -> str:
-        asked = {"startUrl": pages.url(path), "query": "canary-typed-0123", "searchField": SEARCH}
+        default_inputs = {
+            "startUrl": pages.url(path),
+            "query": "canary-typed-0123",
+            "searchField": SEARCH,
+        }
         return submit_run(
             principal=principal,
             template_id="search_extract",
-            inputs=asked | inputs,
+            inputs=default_inputs | inputs,
             options={"mode": "async", "timeoutMs": 60_000},
         ).run_id
 
@@ -94,25 +98,25 @@ def lines_of(files: dict[str, bytes], name: str = "trace.trace") -> list[Line]:
     return [json.loads(line) for line in files[name].splitlines()]
 
 
-def left_on_disk() -> list[Path]:
+def recordings_on_disk() -> list[Path]:
     """Return the files in the driver's folder for recordings."""
     folder = get_runtime()._traces.path
     assert folder is not None
     return list(folder.rglob("*"))
 
 
-def nodes_in(html_of: Any) -> Iterator[list[Any]]:
+def nodes_in(node: Any) -> Iterator[list[Any]]:
     """Yield the elements of a snapshot."""
-    if isinstance(html_of, list) and html_of and isinstance(html_of[0], str):
-        yield html_of
-        for child in html_of[2:]:
+    if isinstance(node, list) and node and isinstance(node[0], str):
+        yield node
+        for child in node[2:]:
             yield from nodes_in(child)
 
 
 def test_a_failed_step_names_a_trace_that_ends_with_the_page_at_that_time(
     principal: Principal, execute_run: Ended, search: Callable[..., str]
 ) -> None:
-    run = execute_run(search(searchField=NOWHERE))
+    run = execute_run(search(searchField=MISSING))
     assert error_of(run)["errorCode"] == "ELEMENT_NOT_FOUND"
     assert "screenshotArtifactId" in error_of(run)["details"]
     lines = lines_of(trace_of(principal, run))
@@ -136,12 +140,12 @@ def test_no_canary_of_the_page_is_in_its_trace(
     trace: str,
 ) -> None:
     settings.TRACE = trace
-    waits = {"type": "selector", "value": "#never", "timeoutMs": 500}
-    files = trace_of(principal, execute_run(search(waitForResults=waits)))
+    condition = {"type": "selector", "value": "#never", "timeoutMs": 500}
+    files = trace_of(principal, execute_run(search(waitForResults=condition)))
     everything = b"\n".join([*files.values(), *(name.encode() for name in files)])
     for secret in (b"canary", b"48215"):
-        at = everything.find(secret)
-        assert at < 0, everything[max(0, at - 200) : at + 60]
+        position = everything.find(secret)
+        assert position < 0, everything[max(0, position - 200) : position + 60]
     assert b"/tmp/" not in everything
     assert not any(name.endswith(".stacks") for name in files)
 
@@ -150,8 +154,8 @@ def test_a_full_trace_contains_steps_requests_and_console_messages(
     principal: Principal, execute_run: Ended, search: Callable[..., str], settings: Any
 ) -> None:
     settings.TRACE = "always"
-    waits = {"type": "selector", "value": "#never", "timeoutMs": 500}
-    files = trace_of(principal, execute_run(search(waitForResults=waits)))
+    condition = {"type": "selector", "value": "#never", "timeoutMs": 500}
+    files = trace_of(principal, execute_run(search(waitForResults=condition)))
     titles = [line["title"] for line in lines_of(files) if line.get("title")]
     assert titles == [
         "open the page",
@@ -162,23 +166,23 @@ def test_a_full_trace_contains_steps_requests_and_console_messages(
     ]
     logged = [line["text"] for line in lines_of(files) if line["type"] == "console"]
     assert set(logged) == {"the page complains"}
-    asked = [line["snapshot"] for line in lines_of(files, "trace.network")]
-    paths = {(one["request"]["method"], urlsplit(one["request"]["url"]).path) for one in asked}
+    requests = [line["snapshot"] for line in lines_of(files, "trace.network")]
+    paths = {(one["request"]["method"], urlsplit(one["request"]["url"]).path) for one in requests}
     assert {("GET", "/leaky"), ("POST", "/api/me"), ("GET", "/look.css")} <= paths
-    styles = [one["response"]["content"].get("_file") for one in asked]
+    styles = [one["response"]["content"].get("_file") for one in requests]
     assert any(name and files[name] == b"p { color: red }" for name in styles)
 
 
 def test_a_retry_of_a_failed_run_is_recorded_from_its_first_page(
     principal: Principal, execute_run: Ended, search: Callable[..., str]
 ) -> None:
-    first = execute_run(search(searchField=NOWHERE))
+    first = execute_run(search(searchField=MISSING))
     again = execute_run(retry_run(principal=principal, run_id=first.id).run_id)
     titles = [line["title"] for line in lines_of(trace_of(principal, again)) if line.get("title")]
     assert titles == ["enter the query", "enter the query: ELEMENT_NOT_FOUND"]
     network = lines_of(trace_of(principal, again), "trace.network")
-    asked = {line["snapshot"]["request"]["url"].rpartition("/")[2] for line in network}
-    assert "leaky" in asked  # in the order of their responses
+    paths = {line["snapshot"]["request"]["url"].rpartition("/")[2] for line in network}
+    assert "leaky" in paths  # in the order of their responses
 
 
 def test_a_run_with_secret_inputs_is_never_traced(
@@ -190,7 +194,7 @@ def test_a_run_with_secret_inputs_is_never_traced(
         submit_run(
             principal=principal,
             template_id="submit_and_verify",
-            inputs={"startUrl": pages.url("/leaky"), "fields": [field], "submit": NOWHERE},
+            inputs={"startUrl": pages.url("/leaky"), "fields": [field], "submit": MISSING},
             options={"mode": "async"},
         ).run_id
     )
@@ -215,7 +219,7 @@ def test_traces_can_be_turned_off_and_batches_have_none(
     )
     assert execute_run(batch.run_id).status == "partial_success"
     settings.TRACE = "never"
-    assert "traceArtifactId" not in error_of(execute_run(search(searchField=NOWHERE)))["details"]
+    assert "traceArtifactId" not in error_of(execute_run(search(searchField=MISSING)))["details"]
     assert not Artifact.objects.filter(kind="trace").exists()
 
 
@@ -225,23 +229,23 @@ def test_no_recording_is_left_on_disk(
 ) -> None:
     settings.TRACE = trace
     assert execute_run(search()).status == "succeeded"
-    assert execute_run(search(searchField=NOWHERE)).status == "failed"
-    assert not left_on_disk()
+    assert execute_run(search(searchField=MISSING)).status == "failed"
+    assert not recordings_on_disk()
 
 
 def test_a_recording_leaves_no_lines_on_disk_while_another_continues(
     open_reader: Callable[..., Reader], page_server: PageServer, browser_runtime: BrowserRuntime
 ) -> None:
-    going_on, ending, dropping = open_reader(), open_reader(), open_reader()
-    for reader in (going_on, ending, dropping):
+    recording, taken, dropped = open_reader(), open_reader(), open_reader()
+    for reader in (recording, taken, dropped):
         reader.wait(reader.session.tracer.record("read"))
         reader.call("open_page", url=page_server.add("/page", "<title>Page</title>"))
-    assert ending.wait(ending.session.tracer.take(None, "over"))
-    dropping.wait(dropping.session.tracer.drop())
+    assert taken.wait(taken.session.tracer.take(None, "over"))
+    dropped.wait(dropped.session.tracer.drop())
     folder = browser_runtime._traces.path
     assert folder is not None
-    left = {file.name.partition(".")[0] for file in folder.iterdir() if file.is_file()}
-    assert {name.partition("-")[0] for name in left} == {going_on.session.tracer._file_name}
+    file_names = {file.name.partition(".")[0] for file in folder.iterdir() if file.is_file()}
+    assert {name.partition("-")[0] for name in file_names} == {recording.session.tracer._file_name}
 
 
 def test_a_run_that_waits_for_a_person_records_nothing(
@@ -252,7 +256,7 @@ def test_a_run_that_waits_for_a_person_records_nothing(
     run = Run.objects.get(id=search())
     worker.work()
     assert reload_run(run).waiting_for
-    assert not left_on_disk()
+    assert not recordings_on_disk()
     answer_confirmation(run)
     worker.work()
     assert reload_run(run).status == "succeeded", reload_run(run).error
@@ -263,16 +267,16 @@ def test_a_page_that_hangs_loses_its_trace_but_does_not_fail_the_run(
 ) -> None:
     hangs = "<title>H</title><input name=q><button onclick='for(;;);'>Go</button>"
     pages.add("/hangs", hangs)
-    press = {"mode": "selector", "selector": "button"}
-    run = execute_run(search("/hangs", submit=press))
+    button = {"mode": "selector", "selector": "button"}
+    run = execute_run(search("/hangs", submit=button))
     assert run.status == "failed"
-    assert not left_on_disk()
+    assert not recordings_on_disk()
 
 
 def test_the_admin_lists_a_trace_and_it_expires_with_the_other_artifacts(
     principal: Principal, execute_run: Ended, search: Callable[..., str], superuser_client: Client
 ) -> None:
-    run = execute_run(search(searchField=NOWHERE))
+    run = execute_run(search(searchField=MISSING))
     trace = Artifact.objects.get(run_id=run.id, kind="trace")
     page = superuser_client.get(f"/admin/runs/run/{run.id}/change/").content.decode()
     assert trace.id in page

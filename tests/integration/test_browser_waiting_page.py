@@ -24,11 +24,11 @@ from tests.support.people import answer_confirmation, reload_run
 from tests.support.template_sites import Site, by_text
 
 pytest_plugins = ["tests.support.template_fixtures"]
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 
 
 @pytest.fixture
-def waiting(
+def waiting_run(
     submit_template: Callable[..., str], worker: WorkerProcess, site: Site, close_browser: None
 ) -> Iterator[Run]:
     """Create a run that has filled its form and waits for confirmation before it submits."""
@@ -47,58 +47,62 @@ def waiting(
 
 
 def test_the_form_is_submitted_once_from_the_held_page(
-    waiting: Run, worker: WorkerProcess, site: Site
+    waiting_run: Run, worker: WorkerProcess, site: Site
 ) -> None:
-    assert (waiting.status, waiting.ready, waiting.pinned_worker) == ("running", False, "w1")
+    assert (waiting_run.status, waiting_run.ready, waiting_run.pinned_worker) == (
+        "running",
+        False,
+        "w1",
+    )
     assert site.server.forms == []
-    answer_confirmation(waiting)
+    answer_confirmation(waiting_run)
     worker.work()
-    run = reload_run(waiting)
+    run = reload_run(waiting_run)
     assert run.status == "succeeded", run.error
     assert [sent["name"] for _, sent in site.server.forms] == ["Ada"]
     assert not held_pages._held
 
 
 def test_a_page_that_was_lost_meanwhile_ends_the_run_without_a_submit(
-    waiting: Run, worker: WorkerProcess, site: Site, principal: Principal
+    waiting_run: Run, worker: WorkerProcess, site: Site, principal: Principal
 ) -> None:
     worker.close()
-    answer_confirmation(waiting)
+    answer_confirmation(waiting_run)
     other = WorkerProcess("w2")
-    held = held_pages.take_held_page(waiting.id)
-    assert held is not None
-    get_loop().submit(held.close()).result(20)
+    page = held_pages.take_held_page(waiting_run.id)
+    assert page is not None
+    get_loop().submit(page.close()).result(20)
     other.work()
-    error = get_run(principal=principal, run_id=waiting.id)["error"]
+    error = get_run(principal=principal, run_id=waiting_run.id)["error"]
     assert error["errorCode"] == "STEP_EXECUTION_FAILED"
     assert error["details"]["causeCode"] == "PAGE_CRASHED"
     assert site.server.forms == []
 
 
 def test_a_rejected_form_is_not_submitted_and_its_page_is_closed(
-    waiting: Run, worker: WorkerProcess, site: Site
+    waiting_run: Run, worker: WorkerProcess, site: Site
 ) -> None:
-    answer_confirmation(waiting, refuse)
+    answer_confirmation(waiting_run, refuse)
     worker.work()
-    assert reload_run(waiting).status == "failed"
+    assert reload_run(waiting_run).status == "failed"
     assert site.server.forms == []
     assert not held_pages._held
 
 
 def test_a_rejection_is_reported_as_one_also_where_the_page_was_lost(
-    waiting: Run, worker: WorkerProcess, principal: Principal
+    waiting_run: Run, worker: WorkerProcess, principal: Principal
 ) -> None:
-    held = held_pages.take_held_page(waiting.id)
-    assert held is not None
-    get_loop().submit(held.close()).result(20)
-    answer_confirmation(waiting, refuse)
+    page = held_pages.take_held_page(waiting_run.id)
+    assert page is not None
+    get_loop().submit(page.close()).result(20)
+    answer_confirmation(waiting_run, refuse)
     worker.work()
-    error = get_run(principal=principal, run_id=waiting.id)["error"]
+    error = get_run(principal=principal, run_id=waiting_run.id)["error"]
     assert error["details"]["causeCode"] == "POLICY_DENIED", error
 
 
-def test_a_held_page_stays_with_its_worker_between_claim_and_first_step(waiting: Run) -> None:
-    run = Run.objects.filter(id=waiting.id)
+def test_a_held_page_stays_with_its_worker_between_claim_and_first_step(waiting_run: Run) -> None:
+    run = Run.objects.filter(id=waiting_run.id)
     run.update(epoch=F("epoch") + 1, lease_owner="w1")
     held_pages.close_unneeded_pages("w1")
     assert held_pages._held
@@ -108,16 +112,16 @@ def test_a_held_page_stays_with_its_worker_between_claim_and_first_step(waiting:
     run.update(lease_owner=None)
 
 
-def test_a_worker_at_its_limit_holds_no_further_page(waiting: Run) -> None:
+def test_a_worker_at_its_limit_holds_no_further_page(waiting_run: Run) -> None:
     with override_settings(MAX_WAITING_PAGES=1):
         assert not held_pages.can_hold_page()
     assert held_pages.can_hold_page()
 
 
-def test_the_page_of_a_canceled_run_is_closed(waiting: Run, principal: Principal) -> None:
+def test_the_page_of_a_canceled_run_is_closed(waiting_run: Run, principal: Principal) -> None:
     assert held_pages._held
-    cancel_run(principal=principal, run_id=waiting.id)
-    until = time.monotonic() + PATIENCE_S
+    cancel_run(principal=principal, run_id=waiting_run.id)
+    until = time.monotonic() + TIMEOUT_S
     while held_pages._held and time.monotonic() < until:
         time.sleep(0.1)
     assert not held_pages._held
@@ -133,7 +137,7 @@ def test_a_named_session_keeps_its_page_too(
     session = create_session(principal=principal, name="kept")["sessionId"]
     field = {"name": "name", "value": "Ada", "locator": by_text("your name")}
     inputs = {"startUrl": site.url("/contact"), "fields": [field]}
-    made = submit_run(
+    submitted = submit_run(
         principal=principal,
         template_id="submit_and_verify",
         inputs=inputs,
@@ -141,7 +145,7 @@ def test_a_named_session_keeps_its_page_too(
         options={"mode": "async"},
     )
     worker.work()
-    run = Run.objects.get(id=made.run_id)
+    run = Run.objects.get(id=submitted.run_id)
     assert Decision.objects.get().tool == "submit_form"
     answer_confirmation(run)
     worker.work()

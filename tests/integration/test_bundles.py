@@ -33,18 +33,18 @@ pytest_plugins = ["tests.support.rest_fixtures"]
 
 @pytest.mark.usefixtures("principal")  # whose threads may use the database
 def test_a_stream_sends_batches_of_so_many_lines_or_bytes() -> None:
-    made: list[int] = []
+    sizes_read: list[int] = []
 
     def lines() -> Iterator[bytes]:
         for size in [256 * 1024] * 20 + [10] * 1200:
-            made.append(size)
+            sizes_read.append(size)
             yield b"x" * size
 
-    async def portions() -> list[tuple[int, int]]:
-        return [(len(part), len(made)) async for part in in_batches(lines())]
+    async def batches() -> list[tuple[int, int]]:
+        return [(len(batch), len(sizes_read)) async for batch in in_batches(lines())]
 
     mebibyte = 1024 * 1024
-    assert asyncio.run(portions()) == [
+    assert asyncio.run(batches()) == [
         *((mebibyte, lines) for lines in (4, 8, 12, 16, 20)),
         (5000, 520),
         (5000, 1020),
@@ -73,8 +73,8 @@ def records(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_bytes().splitlines()]
 
 
-def after(path: Path, change: Callable[[list[bytes]], object]) -> BundleReport:
-    """Return the message of the check after the file's lines were changed."""
+def check_changed(path: Path, change: Callable[[list[bytes]], object]) -> BundleReport:
+    """Return the report of the check after the file's lines were changed."""
     lines = path.read_bytes().splitlines(keepends=True)
     change(lines)
     path.write_bytes(b"".join(lines))
@@ -102,26 +102,26 @@ def test_evidence_is_downloaded_over_rest_as_a_file(
     api: httpx.Client, evidence: Path, client_with: Callable[..., httpx.Client]
 ) -> None:
     address = f"/api/v1/runs/{Run.objects.get().id}/evidence"
-    answer = api.get(address, params={"contents": "true"})
-    assert answer.headers["content-type"] == "application/x-ndjson"
-    assert "attachment" in answer.headers["content-disposition"]
-    evidence.write_bytes(answer.content)
+    response = api.get(address, params={"contents": "true"})
+    assert response.headers["content-type"] == "application/x-ndjson"
+    assert "attachment" in response.headers["content-disposition"]
+    evidence.write_bytes(response.content)
     assert check_bundle(evidence).lines["content"] == 3
     assert check_bundle(evidence).faults == 0
     assert refusal(api.get("/api/v1/runs/run_x/evidence"), 404)["errorCode"] == "RUN_NOT_FOUND"
     assert refusal(api.get(address, params={"contents": "yes"}), 400)
-    poor = client_with(scopes=frozenset({"audit:read"}))
-    assert refusal(poor.get(address), 403)["details"] == {"scope": "runs:read"}
+    limited = client_with(scopes=frozenset({"audit:read"}))
+    assert refusal(limited.get(address), 403)["details"] == {"scope": "runs:read"}
 
 
 def test_no_secret_is_in_the_evidence(evidence: Path) -> None:
-    told = evidence.read_text()
-    assert "token_digest" not in told
-    assert "deedKey" not in told
+    text = evidence.read_text()
+    assert "token_digest" not in text
+    assert "deedKey" not in text
 
 
 @pytest.mark.parametrize(
-    ("change", "line", "why"),
+    ("change", "line", "reason"),
     [
         (lambda lines: lines.__setitem__(2, lines[2].replace(b'"ok', b'"OK')), 3, "changed"),
         (lambda lines: lines.pop(3), 4, "the line before it was removed"),
@@ -134,11 +134,11 @@ def test_no_secret_is_in_the_evidence(evidence: Path) -> None:
     ],
 )
 def test_a_line_that_was_tampered_with_is_named(
-    evidence: Path, change: Callable[[list[bytes]], object], line: int | None, why: str
+    evidence: Path, change: Callable[[list[bytes]], object], line: int | None, reason: str
 ) -> None:
-    report = after(evidence, change)
+    report = check_changed(evidence, change)
     assert report.faults >= 1
-    assert why in report.messages[0]
+    assert reason in report.messages[0]
     if line is not None:
         assert report.messages[0].startswith(f"line {line}: ")
 
@@ -159,9 +159,9 @@ def test_expired_bytes_are_listed_by_their_digest_alone(
 ) -> None:
     Artifact.objects.update(expired_at=Run.objects.get().created_at)
     lines = list(export_evidence(principal=principal, run_id=Run.objects.get().id, contents=True))
-    told = [json.loads(line) for line in lines]
-    assert [one["expired"] for one in told if one["type"] == "artifact"] == [True]
-    assert "content" not in {one["type"] for one in told}
+    parsed = [json.loads(line) for line in lines]
+    assert [one["expired"] for one in parsed if one["type"] == "artifact"] == [True]
+    assert "content" not in {one["type"] for one in parsed}
 
 
 def test_a_run_of_another_workspace_has_no_evidence(evidence: Path, outsider: Principal) -> None:
@@ -170,16 +170,16 @@ def test_a_run_of_another_workspace_has_no_evidence(evidence: Path, outsider: Pr
 
 
 def test_evidence_needs_its_scopes(evidence: Path, principal: Principal) -> None:
-    place = principal.tenant_id, principal.workspace_id
+    workspace = principal.tenant_id, principal.workspace_id
     for scopes in ({"runs:read"}, {"audit:read"}):
-        poor = Principal("token:x", *place, frozenset(scopes), "local")
+        limited = Principal("token:x", *workspace, frozenset(scopes), "local")
         with pytest.raises(Forbidden):
-            export_evidence(principal=poor, run_id=Run.objects.get().id)
+            export_evidence(principal=limited, run_id=Run.objects.get().id)
 
 
 def test_an_export_of_evidence_is_audited(evidence: Path) -> None:
-    taken = AuditEntry.objects.get(action="run.evidence_exported")
-    assert (taken.resource_id, taken.metadata) == (Run.objects.get().id, {"contents": True})
+    entry = AuditEntry.objects.get(action="run.evidence_exported")
+    assert (entry.resource_id, entry.metadata) == (Run.objects.get().id, {"contents": True})
 
 
 def test_the_commands_export_and_verify(principal: Principal, tmp_path: Path) -> None:
@@ -230,14 +230,18 @@ def test_the_decisions_of_a_run_are_in_its_evidence_and_keep_their_secrets(
         arguments={"cmd": "ls"},
         created_at=datetime.now(UTC),
     )
-    place = principal.tenant_id, principal.workspace_id
-    record(AuditEvent("confirmation.tried", "local", "decision", str(decision.id), *place))
-    record(AuditEvent("thing.done", "local", "other", str(decision.id), *place))
+    workspace = principal.tenant_id, principal.workspace_id
+    record(AuditEvent("confirmation.tried", "local", "decision", str(decision.id), *workspace))
+    record(AuditEvent("thing.done", "local", "other", str(decision.id), *workspace))
     path = tmp_path / "run.jsonl"
     path.write_bytes(b"".join(export_evidence(principal=principal, run_id=run_id)))
     assert check_bundle(path).faults == 0
-    (told,) = [one for one in records(path) if one["type"] == "decision"]
-    assert (told["tool"], told["arguments"], told["confirmation"]) == (
+    (decision_record,) = [one for one in records(path) if one["type"] == "decision"]
+    assert (
+        decision_record["tool"],
+        decision_record["arguments"],
+        decision_record["confirmation"],
+    ) == (
         "bash.exec",
         {"cmd": "ls"},
         None,
