@@ -103,7 +103,7 @@ def test_without_stop_on_error_every_call_runs(
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("invalid_call", "message"),
     [
         (call("nope"), "no tool nope"),
         (call("write_to_file", path="a.txt", content=1, dryRun=True), "content"),
@@ -113,11 +113,11 @@ def test_without_stop_on_error_every_call_runs(
     ],
 )
 def test_an_invalid_call_rejects_the_whole_run(
-    submit_calls: Callable[..., str], wrong: Call, told: str
+    submit_calls: Callable[..., str], invalid_call: Call, message: str
 ) -> None:
-    with pytest.raises(InvalidInput, match=told) as refused:
-        submit_calls(PREVIEW, wrong)
-    assert refused.value.message.startswith("inputs.calls.1")
+    with pytest.raises(InvalidInput, match=message) as raised:
+        submit_calls(PREVIEW, invalid_call)
+    assert raised.value.message.startswith("inputs.calls.1")
     assert not Run.objects.exists()
 
 
@@ -127,17 +127,17 @@ def test_developer_mode_of_a_command_line_applies_to_its_run_but_not_to_a_retry(
     project: Path,
     principal: Principal,
 ) -> None:
-    asked = call("get_runtime_info"), call("list_files", path="absent")
+    tool_calls = call("get_runtime_info"), call("list_files", path="absent")
     set_local_folder(LocalFolder(project, is_named=True, developer=True))
     try:
-        run_id = submit_calls(*asked)
+        run_id = submit_calls(*tool_calls)
     finally:
         set_local_folder(None)
     assert ended(run_id, idle_worker).status == "failed"
     step = RunStep.objects.get(run_id=run_id, index=0)
-    told = step.output["output"]
-    assert "execution" in told
-    assert {"write_to_file", "execute_command"} <= set(told["tools"])
+    output = step.output["output"]
+    assert "execution" in output
+    assert {"write_to_file", "execute_command"} <= set(output["tools"])
     script = call("execute_command", scriptName="lint") | {"targetId": step.input["targetId"]}
     with pytest.raises(InvalidInput, match="developer mode"):
         submit_calls(script)
@@ -163,9 +163,9 @@ def test_a_file_tool_in_a_run_requires_the_scope_of_the_tool(
 def test_a_page_tool_in_a_run_requires_the_scope_of_the_tool(
     submit_calls: Callable[..., str], principal: Principal
 ) -> None:
-    runner = replace(principal, scopes=frozenset({"runs:write"}))
+    caller = replace(principal, scopes=frozenset({"runs:write"}))
     with pytest.raises(Forbidden, match="tools:"):
-        submit_calls(call("read_page", url="https://example.com/"), caller=runner)
+        submit_calls(call("read_page", url="https://example.com/"), caller=caller)
     assert not Run.objects.exists()
 
 
@@ -174,22 +174,22 @@ def test_an_approved_call_runs_after_the_secret_key_is_rotated(
 ) -> None:
     create_rule(RuleFields("confirm", tool="get_runtime_info"), actor="test")
     target_id = ExecutionTarget.objects.get().id
-    use = tool_call_request(
+    call_request = tool_call_request(
         principal, "get_runtime_info", {}, target_id=target_id, key="k", is_builtin=True
     )
-    place_ids = principal.tenant_id, principal.workspace_id
-    opening = AuditEvent("tool.called", principal.id, "tool", "get_runtime_info", *place_ids)
-    carried: dict[str, Any] = {
+    workspace = principal.tenant_id, principal.workspace_id
+    called_event = AuditEvent("tool.called", principal.id, "tool", "get_runtime_info", *workspace)
+    submission: dict[str, Any] = {
         "principal": principal,
         "template_id": "call_tools",
         "options": {"mode": "async"},
         "inputs": {"calls": [call("get_runtime_info")]},
-        "direct_call": DirectCallOfRun(use, "call_1", opening),
+        "direct_call": DirectCallOfRun(call_request, "call_1", called_event),
     }
     with pytest.raises(ConfirmationRequired):
-        submit_run(**carried)
+        submit_run(**submission)
     confirm(decision_id=Decision.objects.get().id, by="admin:ann", how="admin")
-    run_id = submit_run(**carried).run_id
+    run_id = submit_run(**submission).run_id
     settings.CONTINUITY_SECRET_KEYS = ["n" * 40, *settings.CONTINUITY_SECRET_KEYS]
     run = ended(run_id, idle_worker)
     assert (run.status, run.waiting_for) == ("succeeded", None)
@@ -205,14 +205,14 @@ def test_a_run_keeps_the_default_target_of_its_submit(
     first = ExecutionTarget.objects.get()
     ExecutionTarget.objects.update(is_default=False)
     (project.parent / "other").mkdir()
-    says = TargetFields(
+    fields = TargetFields(
         tenant_id=principal.tenant_id,
         workspace_id=principal.workspace_id,
         name="other",
         is_default=True,
         config={"root": str(project.parent / "other")},
     )
-    create_target_row(says, actor="test")
+    create_target_row(fields, actor="test")
     assert ended(run_id, idle_worker).status == "succeeded"
     assert (project / SCENE).exists()
     assert RunStep.objects.filter(run_id=run_id)[0].input["targetId"] == first.id
@@ -248,7 +248,7 @@ def test_a_write_interrupted_by_a_lost_worker_is_not_repeated(
 def test_a_success_path_without_workspace_tools_accepts_no_target(
     project: Path, principal: Principal, target_id: str
 ) -> None:
-    kept = put_success_path(
+    stored = put_success_path(
         principal=principal,
         call={
             "user_id": "ann",
@@ -269,7 +269,7 @@ def test_a_success_path_without_workspace_tools_accepts_no_target(
         submit_run(
             principal=principal,
             template_id="replay_success_path",
-            inputs={"objectId": kept["item"]["object_id"], "targetId": target_id},
+            inputs={"objectId": stored["item"]["object_id"], "targetId": target_id},
         )
 
 
@@ -298,13 +298,15 @@ def test_a_failed_call_is_audited_as_failed_though_its_step_succeeded(
     assert (rows[3]["tool"], rows[3]["ok"]) == ("get_runtime_info", True)
 
 
-@pytest.mark.parametrize("stops", [True, False])
+@pytest.mark.parametrize("stop_on_error", [True, False])
 def test_a_denied_call_has_no_called_event(
-    submit_calls: Callable[..., str], idle_worker: WorkerProcess, stops: bool
+    submit_calls: Callable[..., str], idle_worker: WorkerProcess, stop_on_error: bool
 ) -> None:
     create_rule(RuleFields("deny", tool="write_to_file"), actor="test")
-    run = ended(submit_calls(PREVIEW, call("get_runtime_info"), stopOnError=stops), idle_worker)
-    called = [] if stops else ["get_runtime_info"]
+    run = ended(
+        submit_calls(PREVIEW, call("get_runtime_info"), stopOnError=stop_on_error), idle_worker
+    )
+    called = [] if stop_on_error else ["get_runtime_info"]
     assert [one["tool"] for one in audited(run.id, "tool.called")] == called
     assert [one["tool"] for one in audited(run.id, "policy.denied")] == ["write_to_file"]
 
@@ -345,27 +347,27 @@ def test_a_read_is_audited_before_and_after(
     submit_calls: Callable[..., str], idle_worker: WorkerProcess
 ) -> None:
     run = ended(submit_calls(call("list_files", path="game/scene")), idle_worker)
-    begun, over = audited(run.id, *CALLS)
-    assert (begun["action"], over["action"]) == ("tool.called", "tool.succeeded")
-    assert begun["callId"] == over["callId"]
-    assert (begun["path"], begun["targetId"]) == ("game/scene", ExecutionTarget.objects.get().id)
+    called, succeeded = audited(run.id, *CALLS)
+    assert (called["action"], succeeded["action"]) == ("tool.called", "tool.succeeded")
+    assert called["callId"] == succeeded["callId"]
+    assert (called["path"], called["targetId"]) == ("game/scene", ExecutionTarget.objects.get().id)
 
 
-@pytest.mark.parametrize("asked", [PREVIEW, call("read_file", path="game/scene/start.txt")])
+@pytest.mark.parametrize("tool_call", [PREVIEW, call("read_file", path="game/scene/start.txt")])
 def test_a_call_is_audited_though_its_step_was_never_recorded(
     submit_calls: Callable[..., str],
     idle_worker: WorkerProcess,
     monkeypatch: pytest.MonkeyPatch,
-    asked: Call,
+    tool_call: Call,
 ) -> None:
     def lose_the_lease(row: RunStep, *_: object) -> None:
         raise LeaseLost(row.run_id)
 
     monkeypatch.setattr("runs.journal.step_records.succeeded", lose_the_lease)
-    run = ended(submit_calls(asked), idle_worker)
+    run = ended(submit_calls(tool_call), idle_worker)
     assert run.status == "running"
-    (begun,) = audited(run.id, *CALLS)
-    assert (begun["action"], begun["path"]) == ("tool.called", asked["args"]["path"])
+    (called,) = audited(run.id, *CALLS)
+    assert (called["action"], called["path"]) == ("tool.called", tool_call["args"]["path"])
 
 
 def test_a_call_fails_when_its_target_is_disabled_after_the_submit(
@@ -389,10 +391,10 @@ def test_a_large_output_is_truncated_in_its_step_and_complete_in_an_artifact(
     run = ended(submit_calls(*[call("read_file", path="game/scene/long.txt")] * 3), idle_worker)
     assert run.status == "succeeded", run.error
     for step in run.steps.all():
-        kept = step.output
-        assert len(json.dumps(kept, ensure_ascii=False).encode()) < RESULT_BYTES + 200
-        assert kept["truncated"] is True
-        _, file = open_content(principal=principal, artifact_id=kept["artifactId"])
+        output = step.output
+        assert len(json.dumps(output, ensure_ascii=False).encode()) < RESULT_BYTES + 200
+        assert output["truncated"] is True
+        _, file = open_content(principal=principal, artifact_id=output["artifactId"])
         with file:
             assert json.load(file)["content"] == text
 
@@ -400,7 +402,7 @@ def test_a_large_output_is_truncated_in_its_step_and_complete_in_an_artifact(
 def test_a_success_path_may_have_steps_of_workspace_tools(
     idle_worker: WorkerProcess, project: Path, principal: Principal
 ) -> None:
-    kept = put_success_path(
+    stored = put_success_path(
         principal=principal,
         call={
             "user_id": "ann",
@@ -425,7 +427,7 @@ def test_a_success_path_may_have_steps_of_workspace_tools(
         principal=principal,
         template_id="replay_success_path",
         options={"mode": "async"},
-        inputs={"objectId": kept["item"]["object_id"], "slots": {"scene": SCENE}},
+        inputs={"objectId": stored["item"]["object_id"], "slots": {"scene": SCENE}},
     ).run_id
     assert ended(run_id, idle_worker).status == "succeeded"
     assert (project / SCENE).read_text() == "a:b;\n"

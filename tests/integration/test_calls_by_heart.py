@@ -44,12 +44,12 @@ def worker(principal: Principal) -> Iterator[WorkerProcess]:
 @pytest.fixture
 def runner() -> Iterator[StubRunner]:
     """Start a runner that answers every call with "hello"."""
-    with stub_runner(HELLO) as made:
-        yield made
+    with stub_runner(HELLO) as runner:
+        yield runner
 
 
 @pytest.fixture
-def says(principal: Principal, runner: StubRunner) -> TargetFields:
+def target_fields(principal: Principal, runner: StubRunner) -> TargetFields:
     """Return the fields of the runner's target."""
     return TargetFields(
         principal.tenant_id, principal.workspace_id, "runner", "docker-runner", endpoint=runner.url
@@ -57,15 +57,17 @@ def says(principal: Principal, runner: StubRunner) -> TargetFields:
 
 
 @pytest.fixture
-def target(worker: WorkerProcess, principal: Principal, says: TargetFields) -> ExecutionTarget:
+def target(
+    worker: WorkerProcess, principal: Principal, target_fields: TargetFields
+) -> ExecutionTarget:
     """Create a runner's target that allows `echo`, and make one call to it."""
-    target = create_target_row(says, actor="test", target_id="target_known")
+    target = create_target_row(target_fields, actor="test", target_id="target_known")
     allow_on_target(target, ["echo"], actor="test")
-    assert worked(worker, handed_in(principal)).status == "succeeded"
+    assert execute(worker, submit_calls(principal)).status == "succeeded"
     return target
 
 
-def handed_in(principal: Principal, calls: int = 1) -> str:
+def submit_calls(principal: Principal, calls: int = 1) -> str:
     """Submit a run of calls and return its id; no worker has claimed it yet."""
     call: dict[str, Any] = {"name": "echo", "args": {}, "targetId": "target_known"}
     return submit_run(
@@ -76,37 +78,39 @@ def handed_in(principal: Principal, calls: int = 1) -> str:
     ).run_id
 
 
-def worked(worker: WorkerProcess, run_id: str) -> Run:
+def execute(worker: WorkerProcess, run_id: str) -> Run:
     """Let the worker run until it is idle; return the run."""
     worker.work()
     return Run.objects.get(id=run_id)
 
 
-@pytest.mark.skipif(connection.vendor != "postgresql", reason="asked every time elsewhere")
+@pytest.mark.skipif(
+    connection.vendor != "postgresql", reason="only PostgreSQL caches policy and target"
+)
 def test_the_next_call_queries_neither_rules_nor_the_target(
     target: ExecutionTarget,
     worker: WorkerProcess,
     principal: Principal,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def read(*_: Any) -> Any:
-        raise AssertionError("it was asked anew")
+    def refuse_read(*_: Any) -> Any:
+        raise AssertionError("it was read again")
 
-    run_id = handed_in(principal, calls=3)
-    monkeypatch.setattr("runs.execution.admission.find_runner", read)
-    monkeypatch.setattr("decisions.authorization.policy._rules", read)
-    run = worked(worker, run_id)
+    run_id = submit_calls(principal, calls=3)
+    monkeypatch.setattr("runs.execution.admission.find_runner", refuse_read)
+    monkeypatch.setattr("decisions.authorization.policy._rules", refuse_read)
+    run = execute(worker, run_id)
     assert (run.status, run.done_steps) == ("succeeded", 3)
 
 
 def test_each_call_is_audited_at_its_start_and_at_its_end(
     target: ExecutionTarget, worker: WorkerProcess, principal: Principal
 ) -> None:
-    run = worked(worker, handed_in(principal, calls=2))
+    run = execute(worker, submit_calls(principal, calls=2))
     rows = AuditEntry.objects.filter(resource_id=run.id, action__startswith="tool.").order_by("id")
-    told = [(row.action, row.metadata["callId"]) for row in rows]
-    first, second = told[0][1], told[2][1]
-    assert told == [
+    entries = [(row.action, row.metadata["callId"]) for row in rows]
+    first, second = entries[0][1], entries[2][1]
+    assert entries == [
         ("tool.called", first),
         ("tool.succeeded", first),
         ("tool.called", second),
@@ -118,20 +122,23 @@ def test_each_call_is_audited_at_its_start_and_at_its_end(
 def test_a_new_deny_rule_applies_to_the_next_call(
     target: ExecutionTarget, worker: WorkerProcess, principal: Principal, runner: StubRunner
 ) -> None:
-    run_id = handed_in(principal)
+    run_id = submit_calls(principal)
     create_rule(RuleFields("deny", tool="echo"), actor="test")
-    run = worked(worker, run_id)
+    run = execute(worker, run_id)
     assert (run.status, run.error["details"]["causeCode"]) == ("failed", "POLICY_DENIED")
-    assert (len(runner.asked), AuditEntry.objects.filter(action="policy.denied").count()) == (1, 1)
+    assert (len(runner.requests), AuditEntry.objects.filter(action="policy.denied").count()) == (
+        1,
+        1,
+    )
 
 
 def test_a_retired_allow_rule_no_longer_applies(
     target: ExecutionTarget, worker: WorkerProcess, principal: Principal, runner: StubRunner
 ) -> None:
-    run_id = handed_in(principal)
+    run_id = submit_calls(principal)
     retire_rule(PolicyRule.objects.get(tool="echo").key, actor="test")
-    assert worked(worker, run_id).error["details"]["causeCode"] == "POLICY_DENIED"
-    assert len(runner.asked) == 1
+    assert execute(worker, run_id).error["details"]["causeCode"] == "POLICY_DENIED"
+    assert len(runner.requests) == 1
 
 
 def test_a_disabled_target_is_not_called(
@@ -139,12 +146,12 @@ def test_a_disabled_target_is_not_called(
     worker: WorkerProcess,
     principal: Principal,
     runner: StubRunner,
-    says: TargetFields,
+    target_fields: TargetFields,
 ) -> None:
-    run_id = handed_in(principal)
-    change_target(target.id, replace(says, enabled=False), actor="test")
-    assert worked(worker, run_id).error["details"]["causeCode"] == "POLICY_DENIED"
-    assert len(runner.asked) == 1
+    run_id = submit_calls(principal)
+    change_target(target.id, replace(target_fields, enabled=False), actor="test")
+    assert execute(worker, run_id).error["details"]["causeCode"] == "POLICY_DENIED"
+    assert len(runner.requests) == 1
 
 
 def test_a_target_with_a_new_endpoint_is_called_there(
@@ -152,14 +159,16 @@ def test_a_target_with_a_new_endpoint_is_called_there(
     worker: WorkerProcess,
     principal: Principal,
     runner: StubRunner,
-    says: TargetFields,
+    target_fields: TargetFields,
 ) -> None:
-    run_id = handed_in(principal)
+    run_id = submit_calls(principal)
     with stub_runner(HELLO) as other:
-        change_target(target.id, replace(says, endpoint=other.url, auth_token="anew"), actor="test")
-        assert worked(worker, run_id).status == "succeeded"
-    assert (len(runner.asked), len(other.asked)) == (1, 1)
-    assert other.asked[0].headers["authorization"] == "Bearer anew"
+        change_target(
+            target.id, replace(target_fields, endpoint=other.url, auth_token="anew"), actor="test"
+        )
+        assert execute(worker, run_id).status == "succeeded"
+    assert (len(runner.requests), len(other.requests)) == (1, 1)
+    assert other.requests[0].headers["authorization"] == "Bearer anew"
 
 
 def test_a_new_target_with_the_id_of_a_deleted_one_replaces_the_cached_one(
@@ -167,13 +176,13 @@ def test_a_new_target_with_the_id_of_a_deleted_one_replaces_the_cached_one(
     worker: WorkerProcess,
     principal: Principal,
     runner: StubRunner,
-    says: TargetFields,
+    target_fields: TargetFields,
 ) -> None:
-    run_id = handed_in(principal)
+    run_id = submit_calls(principal)
     delete_target(target.id, actor="test")
     with stub_runner(HELLO) as other:
-        fields = replace(says, endpoint=other.url)
-        made = create_target_row(fields, actor="test", target_id=target.id)
-        allow_on_target(made, ["echo"], actor="test")
-        assert worked(worker, run_id).status == "succeeded"
-    assert (len(runner.asked), len(other.asked)) == (1, 1)
+        fields = replace(target_fields, endpoint=other.url)
+        new_target = create_target_row(fields, actor="test", target_id=target.id)
+        allow_on_target(new_target, ["echo"], actor="test")
+        assert execute(worker, run_id).status == "succeeded"
+    assert (len(runner.requests), len(other.requests)) == (1, 1)

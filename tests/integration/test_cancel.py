@@ -23,8 +23,8 @@ Submit = Callable[..., str]
 
 def test_a_queued_run_is_canceled_and_never_starts(submit: Submit, principal: Principal) -> None:
     run_id = submit()
-    answer = cancel_run(principal=principal, run_id=run_id)
-    assert answer == {"success": True, "runId": run_id, "status": "canceled"}
+    result = cancel_run(principal=principal, run_id=run_id)
+    assert result == {"success": True, "runId": run_id, "status": "canceled"}
     assert take("w1") is None
 
 
@@ -47,18 +47,18 @@ def test_a_run_that_ended_is_not_canceled_and_does_not_change(
 ) -> None:
     run = make_run(status=status)
     before = Run.objects.filter(id=run.id).values().get()
-    answer = cancel_run(principal=principal, run_id=run.id)
-    assert answer["success"] is False
-    assert answer["status"] == status
-    assert answer["reason"]
+    result = cancel_run(principal=principal, run_id=run.id)
+    assert result["success"] is False
+    assert result["status"] == status
+    assert result["reason"]
     assert Run.objects.filter(id=run.id).values().get() == before
     assert not RunEvent.objects.exists()
 
 
 def test_of_twenty_cancels_one_succeeds(submit: Submit, principal: Principal) -> None:
     run_id = submit()
-    answers = at_once([partial(cancel_run, principal=principal, run_id=run_id)] * 20)
-    assert sum(answer["success"] for answer in answers) == 1
+    results = at_once([partial(cancel_run, principal=principal, run_id=run_id)] * 20)
+    assert sum(result["success"] for result in results) == 1
     assert RunEvent.objects.filter(type="run.canceled").count() == 1
     assert AuditEntry.objects.filter(action="run.canceled").count() == 1
 
@@ -68,11 +68,11 @@ def test_cancel_against_finish_leaves_one_terminal_status(
 ) -> None:
     for _ in range(6):
         run_id = submit()
-        held = must_take("w1")
+        lease = must_take("w1")
 
         def finish() -> bool:
             try:
-                write(held, [], active_ms=1, ending=Ending(RunStatus.SUCCEEDED, result={}))  # noqa: B023
+                write(lease, [], active_ms=1, ending=Ending(RunStatus.SUCCEEDED, result={}))  # noqa: B023
             except LeaseLost:
                 return False
             return True
@@ -90,10 +90,10 @@ def test_a_write_of_a_worker_after_a_cancel_is_refused(
     submit: Submit, principal: Principal
 ) -> None:
     run_id = submit()
-    held = must_take("w1")
+    lease = must_take("w1")
     cancel_run(principal=principal, run_id=run_id)
     with pytest.raises(LeaseLost):
-        write(held, [], active_ms=1, ending=Ending(RunStatus.SUCCEEDED, result={"late": True}))
+        write(lease, [], active_ms=1, ending=Ending(RunStatus.SUCCEEDED, result={"late": True}))
     run = fresh(run_id)
     assert (run.status, run.result) == ("canceled", None)
 
@@ -117,10 +117,10 @@ def test_a_run_of_another_workspace_is_not_found_and_not_canceled(
 
 def test_without_the_scope_nothing_is_canceled(submit: Submit, principal: Principal) -> None:
     run_id = submit()
-    place = principal.tenant_id, principal.workspace_id
+    workspace = principal.tenant_id, principal.workspace_id
     with pytest.raises(Forbidden):
         cancel_run(
-            principal=Principal("token:r", *place, frozenset({"runs:read"}), "local"),
+            principal=Principal("token:r", *workspace, frozenset({"runs:read"}), "local"),
             run_id=run_id,
         )
     assert fresh(run_id).status == "queued"

@@ -32,7 +32,7 @@ def new_key_first() -> Iterator[None]:
         yield
 
 
-def hand_in(principal: Principal) -> SubmittedRun:
+def submit(principal: Principal) -> SubmittedRun:
     return submit_run(
         principal=principal,
         template_id="test_stepwise",
@@ -65,32 +65,32 @@ def test_a_waiting_run_resumes_with_an_approval_under_the_old_key(
 
 def test_an_approval_under_the_old_key_is_used_once(principal: Principal) -> None:
     create_rule(RuleFields("confirm", tool="run_task_template"), actor="t")
-    with pytest.raises(ConfirmationRequired) as asked:
-        hand_in(principal)
-    number = asked.value.details["decisionId"]
+    with pytest.raises(ConfirmationRequired) as raised:
+        submit(principal)
+    decision_id = raised.value.details["decisionId"]
     with new_key_first():
         with pytest.raises(ConfirmationRequired) as again:
-            hand_in(principal)
-        assert again.value.details["decisionId"] == number
-        confirm(decision_id=number, by="admin:ann", how="admin")
-        first, second = hand_in(principal), hand_in(principal)
+            submit(principal)
+        assert again.value.details["decisionId"] == decision_id
+        confirm(decision_id=decision_id, by="admin:ann", how="admin")
+        first, second = submit(principal), submit(principal)
     assert (first.deduplicated, second.deduplicated) == (False, True)
     assert Run.objects.count() == 1
 
 
 def test_a_repeated_submit_still_matches_the_first(principal: Principal) -> None:
-    first = hand_in(principal)
+    first = submit(principal)
     with new_key_first():
-        again = hand_in(principal)
+        again = submit(principal)
     assert (again.run_id, again.inputs_match) == (first.run_id, True)
 
 
 def test_a_repeated_message_still_returns_its_first_answer(api: httpx.Client) -> None:
-    said = {"user_id": "alice", "message": "What came of it?", "idempotency_key": "k"}
-    first = api.post("/api/v1/chat", json=said)
+    message = {"user_id": "alice", "message": "What came of it?", "idempotency_key": "k"}
+    first = api.post("/api/v1/chat", json=message)
     with new_key_first():
-        again = api.post("/api/v1/chat", json=said)
-        other = api.post("/api/v1/chat", json={**said, "message": "And now?"})
+        again = api.post("/api/v1/chat", json=message)
+        other = api.post("/api/v1/chat", json={**message, "message": "And now?"})
     assert (again.status_code, again.json()) == (200, first.json())
     assert other.status_code == 409
 

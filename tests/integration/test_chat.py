@@ -49,8 +49,8 @@ def test_missing_slots_lead_to_questions_and_no_decision(send_chat: SendChat) ->
 
 
 def test_answers_in_the_session_fill_the_missing_slots(send_chat: SendChat) -> None:
-    asked = send_chat(RISKY, slots={})
-    session = asked["session_id"]
+    questions = send_chat(RISKY, slots={})
+    session = questions["session_id"]
     send_chat("1. staging 2. the orders table", slots={}, session_id=session)
     answer = send_chat("No row is left in it", slots={}, session_id=session)
     assert answer["trace"]["l4_gate"]["hit"]
@@ -80,22 +80,25 @@ def test_a_session_belongs_to_its_user(send_chat: SendChat) -> None:
 
 def test_a_risky_message_waits_for_a_person(send_chat: SendChat) -> None:
     answer = send_chat(RISKY)
-    asked = answer["trace"]["high_risk_confirmation"]
+    confirmation_request = answer["trace"]["high_risk_confirmation"]
     confirmation = Confirmation.objects.get()
     assert answer["trace"]["mode"] == "confirm"
     assert answer["trace"]["l4_gate"]["reason"].startswith("irreversible_deletion")
-    assert asked["confirmation_id"] == confirmation.id
-    assert asked["confirm_endpoint"] == f"/api/v1/decision/{answer['decision_id']}/confirm"
-    assert asked["expires_at"] == confirmation.expires_at.isoformat()
-    assert len(asked["confirm_token"]) >= 43
+    assert confirmation_request["confirmation_id"] == confirmation.id
+    assert (
+        confirmation_request["confirm_endpoint"]
+        == f"/api/v1/decision/{answer['decision_id']}/confirm"
+    )
+    assert confirmation_request["expires_at"] == confirmation.expires_at.isoformat()
+    assert len(confirmation_request["confirm_token"]) >= 43
     assert Event.objects.get().layer == "L4"
     assert Decision.objects.get().rule == "irreversible_deletion"
 
 
 @override_settings(CONFIRM_DELIVERY="out_of_band")
 def test_out_of_band_delivery_returns_no_token(send_chat: SendChat) -> None:
-    asked = send_chat(RISKY)["trace"]["high_risk_confirmation"]
-    assert asked.keys() == {"required", "confirmation_id", "expires_at"}
+    confirmation_request = send_chat(RISKY)["trace"]["high_risk_confirmation"]
+    assert confirmation_request.keys() == {"required", "confirmation_id", "expires_at"}
 
 
 def test_the_gate_overrides_the_score_and_slots_alone_do_not_trigger_it(
@@ -203,12 +206,12 @@ def test_no_row_contains_a_secret_or_the_token(send_chat: SendChat) -> None:
     secret = "sk-" + "a1B2" * 12
     answer = send_chat(f"Put the API key {secret} into the readme.")
     token = answer["trace"]["high_risk_confirmation"]["confirm_token"]
-    kept = [
+    rows = [
         str(row)
         for model in (Decision, Event, Conversation, Outcome, AuditEntry, Confirmation)
         for row in model.objects.values()
     ]
-    assert not [row for row in kept if token in row or secret in row]
+    assert not [row for row in rows if token in row or secret in row]
 
 
 def test_the_reply_is_in_the_language_of_the_message(send_chat: SendChat) -> None:
@@ -245,13 +248,13 @@ def test_a_credential_acts_only_for_its_users_and_refusals_are_audited(
         acts_for=frozenset({"bob"}),
     )
     call = {"message": HARMLESS, "idempotency_key": "k"}
-    told = set()
+    messages = set()
     send_chat(HARMLESS)
-    for user_id in ("alice", "nobody"):
-        with pytest.raises(ForbiddenUser) as refused:
+    for user_id in ("alice", "unknown"):
+        with pytest.raises(ForbiddenUser) as raised:
             asyncio.run(chat(principal=bound, call={**call, "user_id": user_id}))
-        told.add(refused.value.message)
-    assert len(told) == 1
+        messages.add(raised.value.message)
+    assert len(messages) == 1
     assert AuditEntry.objects.filter(action="access.refused", actor="token:bound").count() == 2
 
 

@@ -30,16 +30,16 @@ RISKY = {
 
 
 @pytest.fixture
-def ask(principal: Principal) -> Callable[..., dict[str, Any]]:
-    """Send the risky message: `ask(idempotency_key="other")`."""
+def send(principal: Principal) -> Callable[..., dict[str, Any]]:
+    """Send the risky message: `send(idempotency_key="other")`."""
     return lambda **changed: asyncio.run(chat(principal=principal, call={**RISKY, **changed}))
 
 
-Ask = Callable[..., dict[str, Any]]
+Send = Callable[..., dict[str, Any]]
 
 
-def test_a_repeated_key_and_body_returns_the_same_answer_without_the_token(ask: Ask) -> None:
-    first, again = ask(), ask()
+def test_a_repeated_key_and_body_returns_the_same_answer_without_the_token(send: Send) -> None:
+    first, again = send(), send()
     token = first["trace"]["high_risk_confirmation"].pop("confirm_token")
     assert token
     assert again == first
@@ -53,31 +53,31 @@ def test_a_repeated_key_and_body_returns_the_same_answer_without_the_token(ask: 
     "changed", [{"message": "Count them."}, {"session_id": "s"}, {"slots": {}}]
 )
 def test_the_same_key_with_another_body_is_a_conflict_and_audited(
-    ask: Ask, changed: dict[str, Any]
+    send: Send, changed: dict[str, Any]
 ) -> None:
-    ask()
+    send()
     with pytest.raises(IdempotencyConflict):
-        ask(**changed)
+        send(**changed)
     assert Decision.objects.count() == 1
     assert AuditEntry.objects.filter(action="chat.refused").count() == 1
 
 
 @pytest.mark.parametrize("key", ["", " ", "\n"])
-def test_a_blank_key_is_refused_with_a_fixed_message(ask: Ask, key: str) -> None:
-    with pytest.raises(InvalidInput) as refused:
-        ask(idempotency_key=key)
-    assert refused.value.message == "idempotency_key is required"
+def test_a_blank_key_is_refused_with_a_fixed_message(send: Send, key: str) -> None:
+    with pytest.raises(InvalidInput) as raised:
+        send(idempotency_key=key)
+    assert raised.value.message == "idempotency_key is required"
 
 
-def test_a_key_belongs_to_its_user(ask: Ask) -> None:
-    assert ask()["decision_id"] != ask(user_id="bob")["decision_id"]
+def test_a_key_belongs_to_its_user(send: Send) -> None:
+    assert send()["decision_id"] != send(user_id="bob")["decision_id"]
 
 
-def test_a_key_is_free_after_a_day_and_expired_answers_are_deleted(ask: Ask) -> None:
-    first = ask()
+def test_a_key_is_free_after_a_day_and_expired_answers_are_deleted(send: Send) -> None:
+    first = send()
     ChatAnswer.objects.update(created_at=datetime.now(UTC) - timedelta(hours=24, seconds=1))
-    assert ask(message="Delete the users table.")["decision_id"] != first["decision_id"]
-    ask(idempotency_key="other")
+    assert send(message="Delete the users table.")["decision_id"] != first["decision_id"]
+    send(idempotency_key="other")
     ChatAnswer.objects.filter(idempotency_key="k").update(
         created_at=datetime.now(UTC) - timedelta(hours=25)
     )
@@ -85,40 +85,42 @@ def test_a_key_is_free_after_a_day_and_expired_answers_are_deleted(ask: Ask) -> 
     assert ChatAnswer.objects.get().idempotency_key == "other"
 
 
-def test_twenty_concurrent_calls_with_one_key_make_one_decision(ask: Ask) -> None:
-    made = at_once([ask] * 20)
-    tokens = [one["trace"]["high_risk_confirmation"].pop("confirm_token", None) for one in made]
+def test_twenty_concurrent_calls_with_one_key_make_one_decision(send: Send) -> None:
+    responses = at_once([send] * 20)
+    tokens = [
+        one["trace"]["high_risk_confirmation"].pop("confirm_token", None) for one in responses
+    ]
     assert len([token for token in tokens if token]) == 1
-    assert [one for one in made if one != made[0]] == []
+    assert [one for one in responses if one != responses[0]] == []
     assert Decision.objects.count() == Confirmation.objects.count() == 1
     assert AuditEntry.objects.filter(action="decision.made").count() == 1
 
 
-def test_concurrent_messages_of_one_session_are_separate_decisions(ask: Ask) -> None:
-    calls = [partial(ask, idempotency_key=f"k{n}", session_id="s") for n in range(8)]
-    made = at_once(calls)
-    assert len({one["decision_id"] for one in made}) == 8
+def test_concurrent_messages_of_one_session_are_separate_decisions(send: Send) -> None:
+    calls = [partial(send, idempotency_key=f"k{n}", session_id="s") for n in range(8)]
+    responses = at_once(calls)
+    assert len({one["decision_id"] for one in responses}) == 8
 
 
-def test_a_refused_message_uses_no_key(ask: Ask) -> None:
+def test_a_refused_message_uses_no_key(send: Send) -> None:
     with pytest.raises(InvalidInput):
-        ask(message=" ")
+        send(message=" ")
     assert not ChatAnswer.objects.exists()
 
 
-class Poet:
+class CountingResponder:
     """A custom responder that counts its replies."""
 
-    said = 0
+    replies = 0
 
     def compose(self, decided: ReplyRequest) -> str:
         """Return a reply, slowly enough for other calls to arrive meanwhile."""
-        Poet.said += 1
+        CountingResponder.replies += 1
         time.sleep(0.3)
         return f"A poem about {decided.rule}\0"
 
 
-class Mute:
+class FailingResponder:
     """A responder that fails."""
 
     def compose(self, decided: ReplyRequest) -> str:
@@ -126,58 +128,58 @@ class Mute:
         raise OSError("no model here: sk-secret")
 
 
-class Sleeper:
+class LateResponder:
     """A responder that does not return in time."""
 
-    over = threading.Event()
+    released = threading.Event()
 
     def compose(self, decided: ReplyRequest) -> str:
         """Wait until the test ends."""
-        Sleeper.over.wait(60)
+        LateResponder.released.wait(60)
         return "too late"
 
 
 @pytest.fixture
-def awake() -> Iterator[None]:
+def release_late_responder() -> Iterator[None]:
     """Release the sleeper when the test ends."""
-    Sleeper.over.clear()
+    LateResponder.released.clear()
     yield
-    Sleeper.over.set()
+    LateResponder.released.set()
 
 
-@override_settings(CONTINUITY_RESPONDER=f"{__name__}.Poet")
-def test_a_custom_responder_is_called_once_and_does_not_change_the_decision(ask: Ask) -> None:
-    Poet.said = 0
-    made = at_once([ask] * 6)
-    assert {one["response"] for one in made} == {"A poem about irreversible_deletion\ufffd"}
-    assert Poet.said == 1
-    assert all(one["trace"]["l4_gate"]["hit"] for one in made)
-    assert ask()["response"] == made[0]["response"]
+@override_settings(CONTINUITY_RESPONDER=f"{__name__}.CountingResponder")
+def test_a_custom_responder_is_called_once_and_does_not_change_the_decision(send: Send) -> None:
+    CountingResponder.replies = 0
+    responses = at_once([send] * 6)
+    assert {one["response"] for one in responses} == {"A poem about irreversible_deletion\ufffd"}
+    assert CountingResponder.replies == 1
+    assert all(one["trace"]["l4_gate"]["hit"] for one in responses)
+    assert send()["response"] == responses[0]["response"]
 
 
-@override_settings(CONTINUITY_RESPONDER=f"{__name__}.Mute")
-def test_a_responder_that_fails_is_replaced_by_the_built_in_one(ask: Ask) -> None:
-    assert "confirmation" in ask()["response"]
-    assert ask()["response"] == ask()["response"]
+@override_settings(CONTINUITY_RESPONDER=f"{__name__}.FailingResponder")
+def test_a_responder_that_fails_is_replaced_by_the_built_in_one(send: Send) -> None:
+    assert "confirmation" in send()["response"]
+    assert send()["response"] == send()["response"]
 
 
-@pytest.mark.usefixtures("awake")
-@override_settings(CONTINUITY_RESPONDER=f"{__name__}.Sleeper")
+@pytest.mark.usefixtures("release_late_responder")
+@override_settings(CONTINUITY_RESPONDER=f"{__name__}.LateResponder")
 def test_a_late_responder_is_replaced_by_the_built_in_one(
-    ask: Ask, monkeypatch: pytest.MonkeyPatch
+    send: Send, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(responder, "TIMEOUT_S", 0.2)
-    assert "confirmation" in ask()["response"]
+    assert "confirmation" in send()["response"]
 
 
-@override_settings(CONTINUITY_RESPONDER=f"{__name__}.Mute")
+@override_settings(CONTINUITY_RESPONDER=f"{__name__}.FailingResponder")
 def test_an_answer_without_a_custom_reply_keeps_the_built_in_text(
-    ask: Ask, monkeypatch: pytest.MonkeyPatch
+    send: Send, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The process that requested the reply died before it stored one."""
-    first = ask()
+    first = send()
     ChatAnswer.objects.update(worded=False)
     monkeypatch.setattr(answers, "TIMEOUT_S", 0.0)
     monkeypatch.setattr(answers, "_GRACE_S", 0.2)
-    assert ask()["response"] == first["response"]
+    assert send()["response"] == first["response"]
     assert ChatAnswer.objects.get().worded

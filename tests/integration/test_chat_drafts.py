@@ -29,16 +29,16 @@ pytest_plugins = ["tests.support.chat_fixtures"]
 @pytest.fixture
 def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:
     """Run a function after the next message is drafted: `meanwhile(partial(tell, "…"))`."""
-    todo: list[Callable[[], object]] = []
+    pending: list[Callable[[], object]] = []
 
-    def drafted(*args: Any) -> evaluation.Draft:
-        made = evaluation.draft_reply(*args)
-        if todo:
-            todo.pop()()
-        return made
+    def draft_then_run(*args: Any) -> evaluation.Draft:
+        draft = evaluation.draft_reply(*args)
+        if pending:
+            pending.pop()()
+        return draft
 
-    monkeypatch.setattr(services, "draft_reply", drafted)
-    return todo.append
+    monkeypatch.setattr(services, "draft_reply", draft_then_run)
+    return pending.append
 
 
 def test_a_message_is_evaluated_again_after_another_one_in_its_new_session(
@@ -61,13 +61,13 @@ def test_a_message_is_evaluated_again_after_another_one_in_its_known_session(
 def test_an_l4_event_of_another_session_recorded_meanwhile_counts(
     send_chat: SendChat, meanwhile: Callable[..., None], before: int
 ) -> None:
-    def grave() -> None:
+    def record_l4_event() -> None:
         entry = send_chat(HARMLESS, session_id="other")["trace"]["entry_id"]
         Event.objects.filter(pk=entry).update(layer="L4")
 
     for _ in range(before):
         send_chat("Read the notes.")
-    meanwhile(grave)
+    meanwhile(record_l4_event)
     gate = send_chat(HARMLESS, session_id="s")["trace"]["l4_gate"]
     assert (gate["hit"], gate["top"]) == (True, 1.0)
 
@@ -86,12 +86,12 @@ def test_no_text_is_evaluated_while_the_user_is_locked(
 ) -> None:
     done: list[tuple[str, bool]] = []
 
-    def watched(module: Any, name: str) -> None:
-        genuine = getattr(module, name)
+    def watch(module: Any, name: str) -> None:
+        original = getattr(module, name)
 
         def call(*args: Any, **options: Any) -> Any:
             done.append((name, connection.in_atomic_block))
-            return genuine(*args, **options)
+            return original(*args, **options)
 
         monkeypatch.setattr(module, name, call)
 
@@ -101,7 +101,7 @@ def test_no_text_is_evaluated_while_the_user_is_locked(
         (retrieval, "signature"),
         (retrieval, "similarity"),
     ):
-        watched(module, name)
+        watch(module, name)
     send_chat(HARMLESS)
     send_chat(HARMLESS)
     assert {name for name, _ in done} == {"find_risk", "redact", "signature", "similarity"}
@@ -114,12 +114,12 @@ def test_a_decision_takes_few_statements_and_fewer_under_the_lock(principal: Pri
     services.decide_on_call(principal=principal, call={**call, "idempotency_key": "one"})
     sent: list[bool] = []
 
-    def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+    def record(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         if not sql.startswith("BEGIN"):
             sent.append(connection.in_atomic_block)
         return execute(sql, params, many, context)
 
-    with connection.execute_wrapper(note):
+    with connection.execute_wrapper(record):
         services.decide_on_call(principal=principal, call={**call, "idempotency_key": "two"})
     assert (len(sent), sum(sent)) == (16, 9)
 
@@ -132,10 +132,10 @@ def test_many_threads_read_a_users_past_once(send_chat: SendChat, principal: Pri
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)  # switch threads often, so that they interleave
     try:
-        near = at_once([partial(past.near, owner, wanted, at_least=0.4, most=12)] * 12)
+        results = at_once([partial(past.near, owner, wanted, at_least=0.4, most=12)] * 12)
     finally:
         sys.setswitchinterval(before)
-    assert all(one == near[0] for one in near)
+    assert all(one == results[0] for one in results)
     assert past.ids == sorted(set(past.ids))
     assert len(past.ids) == len(past.signatures) == 30
 
@@ -156,8 +156,8 @@ def test_the_best_matching_of_many_success_paths_is_returned(
         path = {
             **SUCCESS_PATH,
             "intent": f"Count the rows of table {number}",
-            "name": f"way {number}",
+            "name": f"path {number}",
         }
         put_success_path(principal=principal, call={"user_id": "alice", **path})
     best = send_chat("Count the rows of table 17")["trace"]["best_success_path"]
-    assert best["name"] == "way 17"
+    assert best["name"] == "path 17"

@@ -15,17 +15,17 @@ from decisions.chat.services import chat
 from decisions.identity.principals import Principal
 from decisions.models import Event
 
-Say = Callable[..., dict[str, Any]]
-KNOWN = {"environment": "staging", "target": "the table", "success_criteria": "it is told"}
+Send = Callable[..., dict[str, Any]]
+KNOWN = {"environment": "staging", "target": "the table", "success_criteria": "it is empty"}
 RISKY = "Delete the production database."
 
 
 @pytest.fixture
-def say(principal: Principal) -> Say:
-    """Send a message in one session as alice; return the trace: `say("…", session_id="other")`."""
+def send(principal: Principal) -> Send:
+    """Send a message in one session as alice; return the trace: `send("…", session_id="other")`."""
     count = iter(range(1000))
 
-    def send(message: str, **changed: Any) -> dict[str, Any]:
+    def post(message: str, **changed: Any) -> dict[str, Any]:
         call = {
             "user_id": "alice",
             "message": message,
@@ -37,7 +37,7 @@ def say(principal: Principal) -> Say:
         trace: dict[str, Any] = asyncio.run(chat(principal=principal, call=call))["trace"]
         return trace
 
-    return send
+    return post
 
 
 @pytest.mark.parametrize(
@@ -54,51 +54,51 @@ def say(principal: Principal) -> Say:
     ],
 )
 def test_a_go_ahead_after_other_messages_waits_for_a_person_too(
-    say: Say, risky: str, between: list[str], do_it: str
+    send: Send, risky: str, between: list[str], do_it: str
 ) -> None:
-    assert say(risky)["mode"] == "confirm"
-    assert {say(message)["mode"] for message in between} <= {"act"}
-    assert say(do_it)["mode"] == "confirm"
+    assert send(risky)["mode"] == "confirm"
+    assert {send(message)["mode"] for message in between} <= {"act"}
+    assert send(do_it)["mode"] == "confirm"
 
 
-def test_a_go_ahead_after_an_unanswered_question_waits_as_well(say: Say) -> None:
-    assert say(RISKY, slots={})["mode"] == "clarify_first"
-    assert say("What is an index?")["mode"] == "act"
-    assert say("go ahead")["mode"] == "confirm"
+def test_a_go_ahead_after_an_unanswered_question_waits_as_well(send: Send) -> None:
+    assert send(RISKY, slots={})["mode"] == "clarify_first"
+    assert send("What is an index?")["mode"] == "act"
+    assert send("go ahead")["mode"] == "confirm"
 
 
-def test_a_go_ahead_after_a_message_similar_to_an_l4_event_waits_as_well(say: Say) -> None:
-    entry = say("Count the rows of the table.", session_id="before")["entry_id"]
+def test_a_go_ahead_after_a_message_similar_to_an_l4_event_waits_as_well(send: Send) -> None:
+    entry = send("Count the rows of the table.", session_id="before")["entry_id"]
     Event.objects.filter(pk=entry).update(layer="L4")
-    assert say("Count the rows of the table.")["mode"] == "confirm"
-    assert say("ok thanks.")["mode"] == "act"
-    then = say("go ahead")
-    assert then["l4_gate"]["reason"].startswith("similar_to_l4_event: Count the rows")
-    assert then["mode"] == "confirm"
+    assert send("Count the rows of the table.")["mode"] == "confirm"
+    assert send("ok thanks.")["mode"] == "act"
+    trace = send("go ahead")
+    assert trace["l4_gate"]["reason"].startswith("similar_to_l4_event: Count the rows")
+    assert trace["mode"] == "confirm"
 
 
-def test_a_go_ahead_after_the_confirmation_does_not_wait(say: Say) -> None:
-    asked = say(RISKY)["decision_id"]
-    confirmations.confirm(decision_id=asked, by="admin:eve", how="admin")
-    assert say("ok thanks.")["mode"] == "act"
-    assert say("go ahead")["mode"] == "act"
+def test_a_go_ahead_after_the_confirmation_does_not_wait(send: Send) -> None:
+    decision_id = send(RISKY)["decision_id"]
+    confirmations.confirm(decision_id=decision_id, by="admin:eve", how="admin")
+    assert send("ok thanks.")["mode"] == "act"
+    assert send("go ahead")["mode"] == "act"
 
 
-def test_a_go_ahead_after_the_refusal_requires_a_new_confirmation(say: Say) -> None:
-    asked = say(RISKY)["decision_id"]
-    confirmations.refuse(decision_id=asked, by="admin:eve", how="admin")
-    say("ok thanks.")
-    assert say("go ahead")["mode"] == "confirm"
+def test_a_go_ahead_after_the_refusal_requires_a_new_confirmation(send: Send) -> None:
+    decision_id = send(RISKY)["decision_id"]
+    confirmations.refuse(decision_id=decision_id, by="admin:eve", how="admin")
+    send("ok thanks.")
+    assert send("go ahead")["mode"] == "confirm"
 
 
 @pytest.mark.parametrize("message", ["Don't do it.", "Count the rows.", "Should I do it?"])
-def test_a_message_that_is_no_go_ahead_does_not_wait(say: Say, message: str) -> None:
-    say(RISKY)
-    say("ok thanks.")
-    assert say(message)["mode"] in ("act", "clarify_first")
+def test_a_message_that_is_no_go_ahead_does_not_wait(send: Send, message: str) -> None:
+    send(RISKY)
+    send("ok thanks.")
+    assert send(message)["mode"] in ("act", "clarify_first")
 
 
-def test_a_go_ahead_in_another_session_does_not_wait(say: Say) -> None:
-    say(RISKY)
-    say("ok thanks.", session_id="other")
-    assert say("go ahead", session_id="other")["mode"] == "act"
+def test_a_go_ahead_in_another_session_does_not_wait(send: Send) -> None:
+    send(RISKY)
+    send("ok thanks.", session_id="other")
+    assert send("go ahead", session_id="other")["mode"] == "act"

@@ -38,8 +38,8 @@ def at(seconds: int) -> datetime:
 
 
 def claim_id(worker: str) -> str | None:
-    held = take(worker)
-    return held.run.id if held else None
+    lease = take(worker)
+    return lease.run.id if lease else None
 
 
 def test_runs_are_claimed_in_the_order_they_came(make_run: MakeRun, worker: str) -> None:
@@ -55,8 +55,8 @@ def test_a_workspace_with_fewer_running_goes_first(make_run: MakeRun, worker: st
 
 def test_resumed_runs_are_claimed_before_new_runs(make_run: MakeRun, worker: str) -> None:
     waiting = make_run(created_at=at(1)).id
-    gone_on = make_run(created_at=at(5), started_at=at(6), status="running", epoch=2).id
-    assert [claim_id(worker), claim_id(worker)] == [gone_on, waiting]
+    resumed = make_run(created_at=at(5), started_at=at(6), status="running", epoch=2).id
+    assert [claim_id(worker), claim_id(worker)] == [resumed, waiting]
 
 
 @pytest.mark.parametrize(
@@ -80,9 +80,9 @@ def test_a_claim_starts_the_run_with_a_new_epoch_and_deletes_its_wakeup(
 ) -> None:
     run = make_run(epoch=4)
     OutboxEntry.objects.create(run_id=run.id, queue="runs", rung_at=START)
-    held = take(worker)
+    lease = take(worker)
     run.refresh_from_db()
-    assert (held and held.epoch, run.epoch, run.lease_owner) == (5, 5, worker)
+    assert (lease and lease.epoch, run.epoch, run.lease_owner) == (5, 5, worker)
     assert (run.status, run.started_at is None) == ("running", False)
     assert not OutboxEntry.objects.exists()
     assert Slot.objects.filter(run_id=run.id, worker_id=worker, epoch=5).count() == 1
@@ -131,7 +131,7 @@ def test_concurrent_claims_take_each_run_once_and_never_exceed_the_slots(
     for n in range(12):
         make_run(created_at=at(n))
     found = at_once([partial(take, worker)] * 8)
-    taken = [held.run.id for held in found if held]
+    taken = [lease.run.id for lease in found if lease]
     assert len(taken) == len(set(taken)) == 3
     assert Slot.objects.filter(run_id__isnull=False).count() == 3
     assert set(Run.objects.filter(status="running").values_list("id", flat=True)) == set(taken)
@@ -171,10 +171,10 @@ def test_a_cancel_just_before_the_lease_does_not_hide_the_next_run(
     make_run: MakeRun, worker: str, principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = make_run(created_at=at(1)), make_run(created_at=at(2))
-    genuine = queue_order.next_run
+    original = queue_order.next_run
 
     def next_run(worker_id: str) -> Run | None:
-        found = genuine(worker_id)
+        found = original(worker_id)
         if found is not None and found.id == first.id:
             cancel_run(principal=principal, run_id=first.id)
         return found
@@ -192,12 +192,12 @@ def test_cancel_against_claim_leaves_one_winner(
             partial(take, worker),
             partial(cancel_run, principal=principal, run_id=run.id),
         ]
-        held, canceled = at_once(calls)
+        lease, canceled = at_once(calls)
         run.refresh_from_db()
         assert run.status == "canceled"  # a cancel wins over a claim, before or after it
         assert canceled["success"]
         types = list(RunEvent.objects.filter(run=run).order_by("seq").values_list("type", "seq"))
-        started = [("run.started", 1)] if isinstance(held, Lease) else []
+        started = [("run.started", 1)] if isinstance(lease, Lease) else []
         assert types == [*started, ("run.canceled", len(started) + 1)]
         Slot.objects.update(run_id=None, worker_id=None, workspace_id=None)
 
@@ -216,21 +216,21 @@ def test_a_workspace_with_many_runs_does_not_starve_another(make_run: MakeRun, w
     """Two hundred runs of one workspace wait before six of the other; slots free up one by one."""
     for n in range(200):
         make_run(created_at=at(n), workspace_id="flood")
-    patient = [make_run(created_at=at(900 + n), workspace_id="patient").id for n in range(6)]
-    held: list[Lease] = []
+    waiting_ids = [make_run(created_at=at(900 + n), workspace_id="patient").id for n in range(6)]
+    active_leases: list[Lease] = []
     order: list[str] = []
     while len(order) < 18:
         while (claimed := take(worker)) is not None:
-            held.append(claimed)
+            active_leases.append(claimed)
             order.append(claimed.run.workspace_id)
-        over = held.pop(0)
-        Slot.objects.filter(run_id=over.run.id).update(
+        ended = active_leases.pop(0)
+        Slot.objects.filter(run_id=ended.run.id).update(
             run_id=None, worker_id=None, workspace_id=None
         )
     # Two workspaces share three slots, so each gets at least every third claim.
     assert all(order[:n].count("patient") >= n // 3 for n in range(len(order)))
     taken = [run.id for run in Run.objects.filter(workspace_id="patient", status="running")]
-    assert sorted(taken) == sorted(patient)
+    assert sorted(taken) == sorted(waiting_ids)
 
 
 def test_the_next_run_is_found_by_one_indexed_query(make_run: MakeRun, worker: str) -> None:
@@ -241,12 +241,12 @@ def test_the_next_run_is_found_by_one_indexed_query(make_run: MakeRun, worker: s
     waiting = make_run()
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
-        with CaptureQueriesContext(connection) as seen:
+        with CaptureQueriesContext(connection) as queries:
             found = queue_order.next_run(worker)
         assert found is not None
         assert found.id == waiting.id
         if connection.vendor == "sqlite":
-            statement = seen.captured_queries[0]["sql"]
+            statement = queries.captured_queries[0]["sql"]
             cursor.execute(f"EXPLAIN QUERY PLAN {statement}")
             plan = " ".join(str(row) for row in cursor.fetchall())
             assert "run_waiting" in plan

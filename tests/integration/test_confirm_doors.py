@@ -26,14 +26,14 @@ MakeClient = Callable[..., Client]
 
 
 @pytest.fixture
-def waiting(worker: WorkerProcess, submit_calls: Callable[..., Run]) -> Run:
+def waiting_run(worker: WorkerProcess, submit_calls: Callable[..., Run]) -> Run:
     """Return a run that waits for a person."""
     run = submit_calls("risk:<script>b</script>")
     worker.work()
     return reload_run(run)
 
 
-def page(run: Run, *rest: str) -> str:
+def decision_url(run: Run, *rest: str) -> str:
     return "/".join(["/admin/decisions/decision", str(decision_id(run)), *rest, ""])
 
 
@@ -41,7 +41,7 @@ def link() -> str:
     return confirmation_link(Confirmation.objects.get())
 
 
-def asked_once() -> int:
+def id_of_only_decision() -> int:
     return Confirmation.objects.get().decision_id
 
 
@@ -49,95 +49,97 @@ def status() -> str:
     return Confirmation.objects.get().status
 
 
-def test_the_inbox_shows_waiting_decisions(superuser_client: Client, waiting: Run) -> None:
+def test_the_inbox_shows_waiting_decisions(superuser_client: Client, waiting_run: Run) -> None:
     shown = superuser_client.get("/admin/decisions/decision/?status=waiting").content.decode()
     assert "test_risk" in shown
     assert "it is risky" in shown
-    one = superuser_client.get(page(waiting, "change")).content.decode()
-    assert "&lt;script&gt;b" in one
-    assert "<script>b" not in one
-    assert "rule_" in one
+    detail = superuser_client.get(decision_url(waiting_run, "change")).content.decode()
+    assert "&lt;script&gt;b" in detail
+    assert "<script>b" not in detail
+    assert "rule_" in detail
 
 
 def test_a_run_resumes_when_a_person_confirms_it_in_the_inbox(
-    superuser_client: Client, waiting: Run, worker: WorkerProcess, notes: Callable[[], str]
+    superuser_client: Client, waiting_run: Run, worker: WorkerProcess, notes: Callable[[], str]
 ) -> None:
-    assert superuser_client.post(page(waiting, "confirm")).status_code == 302
+    assert superuser_client.post(decision_url(waiting_run, "confirm")).status_code == 302
     worker.work()
-    assert (reload_run(waiting).status, notes()) == ("succeeded", "<script>b</script>")
+    assert (reload_run(waiting_run).status, notes()) == ("succeeded", "<script>b</script>")
     entry = AuditEntry.objects.get(action="confirmation.confirmed")
     assert (entry.actor, entry.metadata["how"]) == ("admin:boss", "admin")
 
 
-def test_a_get_of_an_inbox_action_does_nothing(superuser_client: Client, waiting: Run) -> None:
-    for deed in ("confirm", "refuse"):
-        assert superuser_client.get(page(waiting, deed)).status_code == 405
+def test_a_get_of_an_inbox_action_does_nothing(superuser_client: Client, waiting_run: Run) -> None:
+    for action in ("confirm", "refuse"):
+        assert superuser_client.get(decision_url(waiting_run, action)).status_code == 405
     assert status() == "waiting"
 
 
-def test_a_user_with_view_permission_cannot_decide(staff_client: MakeClient, waiting: Run) -> None:
+def test_a_user_with_view_permission_cannot_decide(
+    staff_client: MakeClient, waiting_run: Run
+) -> None:
     viewer = staff_client("decisions.view_decision")
-    shown = viewer.get(page(waiting, "change")).content.decode()
+    shown = viewer.get(decision_url(waiting_run, "change")).content.decode()
     assert "/confirm/" not in shown
-    for deed in ("confirm", "refuse"):
-        assert viewer.post(page(waiting, deed)).status_code == 403
+    for action in ("confirm", "refuse"):
+        assert viewer.post(decision_url(waiting_run, action)).status_code == 403
     assert status() == "waiting"
 
 
-def test_an_anonymous_user_cannot_decide_in_the_inbox(waiting: Run) -> None:
-    assert Client().post(page(waiting, "confirm")).status_code == 302
+def test_an_anonymous_user_cannot_decide_in_the_inbox(waiting_run: Run) -> None:
+    assert Client().post(decision_url(waiting_run, "confirm")).status_code == 302
     assert status() == "waiting"
 
 
-def test_a_cross_site_post_is_refused(superuser_client: Client, waiting: Run) -> None:
+def test_a_cross_site_post_is_refused(superuser_client: Client, waiting_run: Run) -> None:
     strict = Client(enforce_csrf_checks=True)
     strict.cookies = superuser_client.cookies
-    assert strict.post(page(waiting, "confirm")).status_code == 403
+    assert strict.post(decision_url(waiting_run, "confirm")).status_code == 403
     assert Client(enforce_csrf_checks=True).post(link(), {"answer": "confirm"}).status_code == 403
     assert status() == "waiting"
 
 
-def test_a_late_post_shows_the_earlier_decision(superuser_client: Client, waiting: Run) -> None:
-    number = decision_id(waiting)
+def test_a_late_post_shows_the_earlier_decision(superuser_client: Client, waiting_run: Run) -> None:
+    number = decision_id(waiting_run)
     refuse(decision_id=number, by="admin:ann", how="admin")
-    answer = superuser_client.post(f"/admin/decisions/decision/{number}/confirm/", follow=True)
-    assert f"Decision {number} is refused already." in answer.content.decode()
+    response = superuser_client.post(f"/admin/decisions/decision/{number}/confirm/", follow=True)
+    assert f"Decision {number} is refused already." in response.content.decode()
     assert status() == "refused"
 
 
 def test_a_link_shows_on_get_and_decides_on_post(
-    waiting: Run, worker: WorkerProcess, notes: Callable[[], str]
+    waiting_run: Run, worker: WorkerProcess, notes: Callable[[], str]
 ) -> None:
     shown = Client().get(link())
     assert (shown.status_code, status()) == (200, "waiting")
     assert "&lt;script&gt;b" in shown.content.decode()
     assert Client().post(link(), {"answer": "confirm"}).status_code == 200
     worker.work()
-    assert reload_run(waiting).status == "succeeded"
+    assert reload_run(waiting_run).status == "succeeded"
     assert Confirmation.objects.get().decided_by == "link"
 
 
-def test_a_link_sends_its_address_as_referrer_to_its_own_site_alone(waiting: Run) -> None:
+def test_a_link_sends_its_address_as_referrer_to_its_own_site_alone(waiting_run: Run) -> None:
     """With `no-referrer` a browser would post from the origin `null`."""
     assert Client().get(link())["Referrer-Policy"] == "same-origin"
 
 
 def test_a_link_can_refuse_and_records_the_signed_in_user(
-    superuser_client: Client, waiting: Run, worker: WorkerProcess
+    superuser_client: Client, waiting_run: Run, worker: WorkerProcess
 ) -> None:
     superuser_client.post(link(), {"answer": "refuse"})
     worker.work()
-    assert (reload_run(waiting).error or {})["details"]["because"] == "refused"
+    assert (reload_run(waiting_run).error or {})["details"]["because"] == "refused"
     assert Confirmation.objects.get().decided_by == "admin:boss"
 
 
 @pytest.mark.parametrize("answer", ["", "yes", "confirm refuse"])
-def test_a_link_accepts_no_other_answer(waiting: Run, answer: str) -> None:
+def test_a_link_accepts_no_other_answer(waiting_run: Run, answer: str) -> None:
     assert Client().post(link(), {"answer": answer}).status_code == 400
     assert status() == "waiting"
 
 
-def test_a_link_with_a_wrong_signature_decides_nothing(waiting: Run) -> None:
+def test_a_link_with_a_wrong_signature_decides_nothing(waiting_run: Run) -> None:
     for broken in (link()[:-1] + "x", link()[:-64] + "0" * 64, link().replace("cnf_", "cnf_0")):
         assert Client().get(broken).status_code == 404
         assert Client().post(broken, {"answer": "confirm"}).status_code == 404
@@ -146,17 +148,17 @@ def test_a_link_with_a_wrong_signature_decides_nothing(waiting: Run) -> None:
 
 
 @pytest.mark.parametrize("answer", ["confirm", "refuse"])
-def test_a_link_shows_the_call_only_while_its_decision_waits(waiting: Run, answer: str) -> None:
+def test_a_link_shows_the_call_only_while_its_decision_waits(waiting_run: Run, answer: str) -> None:
     assert "test_risk" in Client().get(link()).content.decode()
     decided = Client().post(link(), {"answer": answer}).content.decode()
     for shown in (decided, Client().get(link()).content.decode()):
-        assert f"Decision</dt><dd>{asked_once()}" in shown
+        assert f"Decision</dt><dd>{id_of_only_decision()}" in shown
         assert "test_risk" not in shown
         assert "script" not in shown
-        assert waiting.id not in shown
+        assert waiting_run.id not in shown
 
 
-def test_wrong_signatures_add_a_limited_number_of_audit_entries(waiting: Run) -> None:
+def test_wrong_signatures_add_a_limited_number_of_audit_entries(waiting_run: Run) -> None:
     tried = AuditEntry.objects.filter(action="confirmation.tried")
     for _ in range(TRIES_RECORDED + 3):
         assert Client().get(link()[:-1] + "x").status_code == 404
@@ -164,8 +166,8 @@ def test_wrong_signatures_add_a_limited_number_of_audit_entries(waiting: Run) ->
     assert "more" in tried.latest("id").metadata
 
 
-def test_a_wrong_signature_for_an_ended_confirmation_is_not_audited(waiting: Run) -> None:
-    answer_confirmation(waiting)
+def test_a_wrong_signature_for_an_ended_confirmation_is_not_audited(waiting_run: Run) -> None:
+    answer_confirmation(waiting_run)
     assert Client().get(link()[:-1] + "x").status_code == 404
     assert not AuditEntry.objects.filter(action="confirmation.tried").exists()
 
@@ -176,7 +178,7 @@ def test_a_link_with_an_unknown_id_is_not_found(principal: Principal, name: str)
     assert Client().post(f"/confirm/{name}/x", {"answer": "confirm"}).status_code == 404
 
 
-def test_an_expired_link_shows_that_it_has_expired(waiting: Run) -> None:
+def test_an_expired_link_shows_that_it_has_expired(waiting_run: Run) -> None:
     address = link()
     Confirmation.objects.update(expires_at=datetime.now(UTC) - timedelta(seconds=1))
     assert "in time" in Client().get(address).content.decode()
@@ -185,7 +187,7 @@ def test_an_expired_link_shows_that_it_has_expired(waiting: Run) -> None:
 
 
 def test_no_row_that_an_agent_can_read_contains_the_link(
-    waiting: Run, principal: Principal
+    waiting_run: Run, principal: Principal
 ) -> None:
     signature = link().rpartition("/")[2]
     rows = [*Run.objects.values(), *AuditEntry.objects.values(), *Confirmation.objects.values()]
@@ -193,10 +195,10 @@ def test_no_row_that_an_agent_can_read_contains_the_link(
 
 
 def test_the_command_confirms_and_refuses(
-    waiting: Run, worker: WorkerProcess, monkeypatch: pytest.MonkeyPatch
+    waiting_run: Run, worker: WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("runs.management.commands.confirm.prepare_home", lambda: None)
-    out, number = StringIO(), decision_id(waiting)
+    out, number = StringIO(), decision_id(waiting_run)
     call_command("confirm", str(number), "--refuse", stdout=out, stderr=StringIO())
     assert out.getvalue() == f"decision {number} refused\n"
     with pytest.raises(CommandError, match="refused already"):
@@ -206,7 +208,7 @@ def test_the_command_confirms_and_refuses(
 
 
 @pytest.fixture
-def words(principal: Principal) -> Decision:
+def message_decision(principal: Principal) -> Decision:
     """Return a decision about a message that a person has to confirm."""
     decision = create_decision(principal, mode="confirm")
     decision.arguments = {"message": "Delete the <b>orders</b> table", "slots": {"target": "prod"}}
@@ -215,8 +217,10 @@ def words(principal: Principal) -> Decision:
     return decision
 
 
-def test_every_page_shows_the_message_to_confirm(superuser_client: Client, words: Decision) -> None:
-    inbox = f"/admin/decisions/decision/{words.pk}/change/"
+def test_every_page_shows_the_message_to_confirm(
+    superuser_client: Client, message_decision: Decision
+) -> None:
+    inbox = f"/admin/decisions/decision/{message_decision.pk}/change/"
     for address in (link(), inbox, "/admin/decisions/decision/?status=waiting"):
         assert "Delete the &lt;b&gt;orders" in superuser_client.get(address).content.decode(), (
             address
@@ -226,23 +230,23 @@ def test_every_page_shows_the_message_to_confirm(superuser_client: Client, words
 
 
 def test_the_command_prints_the_message_before_it_decides(
-    words: Decision, monkeypatch: pytest.MonkeyPatch
+    message_decision: Decision, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("runs.management.commands.confirm.prepare_home", lambda: None)
-    refuse(decision_id=words.pk, by="admin:ann", how="admin")
-    told = StringIO()
+    refuse(decision_id=message_decision.pk, by="admin:ann", how="admin")
+    stderr = StringIO()
     with pytest.raises(CommandError, match="refused already"):
-        call_command("confirm", str(words.pk), stderr=told)
-    assert "chat" in told.getvalue()
-    assert '"message": "Delete the <b>orders</b> table"' in told.getvalue()
+        call_command("confirm", str(message_decision.pk), stderr=stderr)
+    assert "chat" in stderr.getvalue()
+    assert '"message": "Delete the <b>orders</b> table"' in stderr.getvalue()
 
 
-def test_the_dashboard_lists_waiting_decisions(superuser_client: Client, waiting: Run) -> None:
+def test_the_dashboard_lists_waiting_decisions(superuser_client: Client, waiting_run: Run) -> None:
     assert (
-        f"/admin/decisions/decision/{decision_id(waiting)}/change/"
+        f"/admin/decisions/decision/{decision_id(waiting_run)}/change/"
         in superuser_client.get("/admin/").content.decode()
     )
-    answer_confirmation(waiting)
+    answer_confirmation(waiting_run)
     assert "Waits for a person" not in superuser_client.get("/admin/").content.decode()
 
 
@@ -275,7 +279,7 @@ def test_a_user_with_view_permission_cannot_change_rules(staff_client: MakeClien
     rule = create_rule(RuleFields("deny", tool="fill_field"), actor="t")
     form = {"verdict": "allow", "tool": "*", "scope": "everywhere|"}
     assert viewer.post("/admin/decisions/policyrule/new/", form).status_code == 403
-    for deed in ("edit", "retire"):
-        answer = viewer.post(f"/admin/decisions/policyrule/{rule.key}/{deed}/", form)
-        assert answer.status_code == 403
+    for action in ("edit", "retire"):
+        response = viewer.post(f"/admin/decisions/policyrule/{rule.key}/{action}/", form)
+        assert response.status_code == 403
     assert PolicyRule.objects.get().retired_at is None

@@ -35,15 +35,15 @@ def operator(principal: Principal) -> Principal:
 
 
 @pytest.fixture
-def tells(operator: Principal, receiver: Receiver) -> dict[str, Any]:
+def webhook(operator: Principal, receiver: Receiver) -> dict[str, Any]:
     """Create a webhook that receives waiting confirmations."""
     return services.create_webhook(
         principal=operator, url=receiver.url, every_run=False, confirmations=True
     )
 
 
-def told(receiver: Receiver) -> dict[str, Any]:
-    [received] = receiver.got
+def received_body(receiver: Receiver) -> dict[str, Any]:
+    [received] = receiver.requests
     body: dict[str, Any] = json.loads(received.body)
     return body
 
@@ -51,13 +51,13 @@ def told(receiver: Receiver) -> dict[str, Any]:
 def test_a_waiting_confirmation_is_delivered_once_and_signed(
     worker: WorkerProcess,
     submit_calls: Callable[..., Run],
-    tells: dict[str, Any],
+    webhook: dict[str, Any],
     receiver: Receiver,
 ) -> None:
     run = submit_calls("risk:b")
     worker.work()
     deliver()
-    body = told(receiver)
+    body = received_body(receiver)
     assert body["type"] == "confirmation.waiting"
     data = body["data"]
     assert (data["decisionId"], data["runId"], data["tool"]) == (
@@ -66,7 +66,7 @@ def test_a_waiting_confirmation_is_delivered_once_and_signed(
         "test_risk",
     )
     assert data["arguments"]["text"] == "b"
-    assert is_signed(receiver.got[0], tells["secret"])
+    assert is_signed(receiver.requests[0], webhook["secret"])
     assert WebhookDelivery.objects.get().status == "delivered"
 
 
@@ -74,13 +74,13 @@ def test_a_waiting_confirmation_is_delivered_once_and_signed(
 def test_the_link_in_a_delivery_works_and_is_stored_in_no_row(
     worker: WorkerProcess,
     submit_calls: Callable[..., Run],
-    tells: dict[str, Any],
+    webhook: dict[str, Any],
     receiver: Receiver,
 ) -> None:
     run = submit_calls("risk:b")
     worker.work()
     deliver()
-    link = told(receiver)["data"]["link"].removeprefix("https://continuity.example")
+    link = received_body(receiver)["data"]["link"].removeprefix("https://continuity.example")
     rows = [*WebhookDelivery.objects.values(), *AuditEntry.objects.values()]
     assert link.rpartition("/")[2] not in str(rows)
     assert Client().post(link, {"answer": "confirm"}).status_code == 200
@@ -91,7 +91,7 @@ def test_the_link_in_a_delivery_works_and_is_stored_in_no_row(
 def test_a_failed_delivery_is_retried(
     worker: WorkerProcess,
     submit_calls: Callable[..., Run],
-    tells: dict[str, Any],
+    webhook: dict[str, Any],
     receiver: Receiver,
 ) -> None:
     receiver.statuses = [500, 200]
@@ -101,7 +101,7 @@ def test_a_failed_delivery_is_retried(
     assert WebhookDelivery.objects.get().status == "pending"
     make_due()
     deliver()
-    assert (WebhookDelivery.objects.get().status, len(receiver.got)) == ("delivered", 2)
+    assert (WebhookDelivery.objects.get().status, len(receiver.requests)) == ("delivered", 2)
 
 
 def test_a_webhook_for_runs_receives_no_confirmation(
@@ -111,7 +111,7 @@ def test_a_webhook_for_runs_receives_no_confirmation(
     submit_calls("risk:b")
     worker.work()
     deliver()
-    assert receiver.got == []
+    assert receiver.requests == []
 
 
 def test_an_agent_cannot_create_a_webhook_for_confirmations(
@@ -120,18 +120,18 @@ def test_an_agent_cannot_create_a_webhook_for_confirmations(
     assert "confirm" not in DEFAULT_SCOPES | principal.scopes
     with pytest.raises(Forbidden):
         services.create_webhook(principal=principal, url=receiver.url, confirmations=True)
-    answer = api.post("/api/v1/webhooks", json={"url": receiver.url, "confirmations": True})
-    assert (answer.status_code, answer.json()["details"]) == (403, {"scope": "confirm"})
+    response = api.post("/api/v1/webhooks", json={"url": receiver.url, "confirmations": True})
+    assert (response.status_code, response.json()["details"]) == (403, {"scope": "confirm"})
 
 
 def test_an_agent_cannot_disable_or_delete_a_webhook_for_confirmations(
-    principal: Principal, operator: Principal, tells: dict[str, Any]
+    principal: Principal, operator: Principal, webhook: dict[str, Any]
 ) -> None:
-    for deed in (services.disable_webhook, services.delete_webhook):
+    for action in (services.disable_webhook, services.delete_webhook):
         with pytest.raises(Forbidden):
-            deed(principal=principal, webhook_id=tells["webhookId"])
-    assert services.get_webhook(principal=principal, webhook_id=tells["webhookId"])["enabled"]
-    assert services.delete_webhook(principal=operator, webhook_id=tells["webhookId"])["success"]
+            action(principal=principal, webhook_id=webhook["webhookId"])
+    assert services.get_webhook(principal=principal, webhook_id=webhook["webhookId"])["enabled"]
+    assert services.delete_webhook(principal=operator, webhook_id=webhook["webhookId"])["success"]
 
 
 def test_a_webhook_of_another_workspace_receives_nothing(
@@ -141,8 +141,8 @@ def test_a_webhook_of_another_workspace_receives_nothing(
     outsider: Principal,
     receiver: Receiver,
 ) -> None:
-    theirs = replace(outsider, scopes=operator.scopes)
-    services.create_webhook(principal=theirs, url=receiver.url, confirmations=True)
+    other_operator = replace(outsider, scopes=operator.scopes)
+    services.create_webhook(principal=other_operator, url=receiver.url, confirmations=True)
     submit_calls("risk:b")
     worker.work()
     assert not WebhookDelivery.objects.exists()
@@ -152,7 +152,7 @@ def test_the_admin_shows_the_delivery(
     superuser_client: Client,
     worker: WorkerProcess,
     submit_calls: Callable[..., Run],
-    tells: dict[str, Any],
+    webhook: dict[str, Any],
 ) -> None:
     submit_calls("risk:b")
     worker.work()

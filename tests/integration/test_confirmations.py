@@ -27,7 +27,7 @@ from tests.integration.racing import at_once
 
 
 @pytest.fixture
-def decide(principal: Principal) -> Callable[..., Decision]:
+def make_decision(principal: Principal) -> Callable[..., Decision]:
     """Create a decision that has to be confirmed: `decide(user_id="alice")`."""
 
     def make(**columns: Any) -> Decision:
@@ -47,18 +47,18 @@ def decide(principal: Principal) -> Callable[..., Decision]:
 
 
 @pytest.fixture
-def opened(decide: Callable[..., Decision]) -> OpenedConfirmation:
-    return open_confirmation(decide(), delivery="inline")
+def opened(make_decision: Callable[..., Decision]) -> OpenedConfirmation:
+    return open_confirmation(make_decision(), delivery="inline")
 
 
 def attempt(principal: Principal, opened: OpenedConfirmation, **other: Any) -> Confirmation:
-    wanted = {
+    call = {
         "decision_id": opened.confirmation.decision_id,
         "user_id": "alice",
         "confirm_token": opened.clear_token,
         **other,
     }
-    return confirm_with_token(principal=principal, **wanted)
+    return confirm_with_token(principal=principal, **call)
 
 
 def tries() -> list[str]:
@@ -91,9 +91,9 @@ def test_another_workspace_cannot_confirm(outsider: Principal, opened: OpenedCon
 
 
 def test_a_token_is_valid_for_its_own_decision_alone(
-    principal: Principal, opened: OpenedConfirmation, decide: Callable[..., Decision]
+    principal: Principal, opened: OpenedConfirmation, make_decision: Callable[..., Decision]
 ) -> None:
-    other = open_confirmation(decide(), delivery="inline")
+    other = open_confirmation(make_decision(), delivery="inline")
     with pytest.raises(ConfirmTokenInvalid):
         attempt(principal, other, confirm_token=opened.clear_token)
     with pytest.raises(ConfirmTokenInvalid):
@@ -149,11 +149,11 @@ def test_an_expired_token_confirms_nothing(
     assert Confirmation.objects.get().status == "expired"
 
 
-def test_a_token_lives_half_an_hour_by_default(decide: Callable[..., Decision]) -> None:
-    made = open_confirmation(decide(), delivery="inline").confirmation
-    assert made.expires_at - made.created_at == timedelta(minutes=30)
+def test_a_token_lives_half_an_hour_by_default(make_decision: Callable[..., Decision]) -> None:
+    confirmation = open_confirmation(make_decision(), delivery="inline").confirmation
+    assert confirmation.expires_at - confirmation.created_at == timedelta(minutes=30)
     with override_settings(CONFIRM_TTL_S=60):
-        short = open_confirmation(decide()).confirmation
+        short = open_confirmation(make_decision()).confirmation
     assert short.expires_at - short.created_at == timedelta(minutes=1)
 
 
@@ -183,24 +183,24 @@ def test_the_token_itself_is_not_stored(principal: Principal, opened: OpenedConf
     assert token not in str(rows)
 
 
-def test_out_of_band_delivery_creates_no_token(decide: Callable[..., Decision]) -> None:
+def test_out_of_band_delivery_creates_no_token(make_decision: Callable[..., Decision]) -> None:
     with override_settings(CONFIRM_DELIVERY="out_of_band"):
-        assert open_confirmation(decide()).clear_token is None
+        assert open_confirmation(make_decision()).clear_token is None
 
 
 @pytest.mark.parametrize("kind", [DecisionKind.TOOL, DecisionKind.STEP])
-def test_a_tool_call_never_has_a_token(decide: Callable[..., Decision], kind: str) -> None:
-    made = open_confirmation(decide(kind=kind, tool="submit_form"), delivery="inline")
-    assert made.clear_token is None
-    assert made.confirmation.delivery == "out_of_band"
+def test_a_tool_call_never_has_a_token(make_decision: Callable[..., Decision], kind: str) -> None:
+    opened = open_confirmation(make_decision(kind=kind, tool="submit_form"), delivery="inline")
+    assert opened.clear_token is None
+    assert opened.confirmation.delivery == "out_of_band"
 
 
 def test_a_person_confirms_or_refuses_once(opened: OpenedConfirmation) -> None:
-    number = opened.confirmation.decision_id
-    assert refuse(decision_id=number, by="admin:ann", how="admin").status == "refused"
-    with pytest.raises(Conflict) as told:
-        confirm(decision_id=number, by="admin:bob", how="admin")
-    assert told.value.details == {"status": "refused"}
+    decision_id = opened.confirmation.decision_id
+    assert refuse(decision_id=decision_id, by="admin:ann", how="admin").status == "refused"
+    with pytest.raises(Conflict) as raised:
+        confirm(decision_id=decision_id, by="admin:bob", how="admin")
+    assert raised.value.details == {"status": "refused"}
     assert Confirmation.objects.get().decided_by == "admin:ann"
     assert tries() == ["refused"]
 
@@ -216,55 +216,59 @@ def test_a_refused_decision_has_no_valid_token(
 def test_concurrent_confirm_refuse_and_expiry_end_a_decision_once(
     opened: OpenedConfirmation,
 ) -> None:
-    number, heard = opened.confirmation.decision_id, []
+    decision_id, notified = opened.confirmation.decision_id, []
 
-    def hear(confirmation: Confirmation, **_: object) -> None:
-        heard.append(confirmation.status)
+    def on_resolved(confirmation: Confirmation, **_: object) -> None:
+        notified.append(confirmation.status)
 
     def attempt_to(call: Callable[..., Confirmation]) -> Callable[[], str]:
         def go() -> str:
             try:
-                return call(decision_id=number, by="admin:ann", how="admin").status
+                return call(decision_id=decision_id, by="admin:ann", how="admin").status
             except Conflict:
                 return ""
 
         return go
 
     late = datetime.now(UTC) + timedelta(hours=1)
-    decision_resolved.connect(hear)
+    decision_resolved.connect(on_resolved)
     try:
         calls = [attempt_to(confirm), attempt_to(refuse)] * 5
-        said = at_once([*calls, lambda: "expired" if expire_due(late) else ""])
+        statuses = at_once([*calls, lambda: "expired" if expire_due(late) else ""])
     finally:
-        decision_resolved.disconnect(hear)
-    assert [one for one in said if one] == heard == [Confirmation.objects.get().status]
+        decision_resolved.disconnect(on_resolved)
+    assert [one for one in statuses if one] == notified == [Confirmation.objects.get().status]
 
 
-def test_a_credential_cannot_confirm_its_own_request(decide: Callable[..., Decision]) -> None:
-    made = open_confirmation(decide(kind="step", tool="submit_form", principal_id="token:tok_1"))
+def test_a_credential_cannot_confirm_its_own_request(
+    make_decision: Callable[..., Decision],
+) -> None:
+    opened = open_confirmation(
+        make_decision(kind="step", tool="submit_form", principal_id="token:tok_1")
+    )
     with pytest.raises(Forbidden):
-        confirm(decision_id=made.confirmation.decision_id, by="token:tok_1", how="api")
+        confirm(decision_id=opened.confirmation.decision_id, by="token:tok_1", how="api")
     assert Confirmation.objects.get().status == "waiting"
     assert tries() == ["own"]
 
 
 def test_every_failed_try_by_scope_is_audited(
-    principal: Principal, decide: Callable[..., Decision]
+    principal: Principal, make_decision: Callable[..., Decision]
 ) -> None:
     ops = replace(principal, id="token:ops", scopes=principal.scopes | {"confirm"})
-    for number in (999_999, decide(mode="act").pk):
+    for decision_id in (999_999, make_decision(mode="act").pk):
         with pytest.raises(ConfirmTokenInvalid):
-            confirm_decision(principal=ops, call={"decision_id": number, "user_id": "alice"})
+            confirm_decision(principal=ops, call={"decision_id": decision_id, "user_id": "alice"})
     assert tries() == ["unknown", "nothing waits"]
     rows = AuditEntry.objects.filter(action="confirmation.tried")
     assert {(row.actor, row.metadata["how"]) for row in rows} == {("token:ops", "api")}
 
 
 def test_a_decision_without_a_confirmation_cannot_be_confirmed(
-    decide: Callable[..., Decision],
+    make_decision: Callable[..., Decision],
 ) -> None:
     with pytest.raises(DecisionNotFound):
-        confirm(decision_id=decide(mode="act").pk, by="admin:ann", how="admin")
+        confirm(decision_id=make_decision(mode="act").pk, by="admin:ann", how="admin")
 
 
 def test_an_undecided_confirmation_expires(opened: OpenedConfirmation) -> None:

@@ -77,21 +77,21 @@ def cancel_the_only_run() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_a_run_canceled_by_another_user_is_explained(console: Console) -> None:
-    somebody = threading.Timer(0.5, cancel_the_only_run)
-    somebody.start()
+    canceler = threading.Timer(0.5, cancel_the_only_run)
+    canceler.start()
     assert run_demo(base_url=BASE_URL, console=console, timeout_s=20) is False
-    somebody.join()
+    canceler.join()
     assert "canceled: Canceled by local while queued. Not wanted." in printed(console)
     assert "What to do: " in printed(console)
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_refusal_is_printed_with_its_recovery(console: Console) -> None:
-    somebody = threading.Timer(0.5, cancel_the_only_run)
-    somebody.start()
+    canceler = threading.Timer(0.5, cancel_the_only_run)
+    canceler.start()
     with override_settings(RUN_TTL_MS=0):
         assert run_demo(base_url=BASE_URL, console=console, timeout_s=20) is False
-    somebody.join()
+    canceler.join()
     assert f"Failed: There is no run {Run.objects.get().id}." in printed(console)
     assert "What to do: Check the runId" in printed(console)
 

@@ -26,8 +26,8 @@ pytest_plugins = ["tests.support.rest_fixtures"]
 @pytest.fixture
 def confirm_rule(principal: Principal) -> None:
     """Make submits of the test template require a confirmation."""
-    says = RuleFields("confirm", tool="run_task_template", target_id="test_stepwise")
-    create_rule(says, actor="t")
+    fields = RuleFields("confirm", tool="run_task_template", target_id="test_stepwise")
+    create_rule(fields, actor="t")
 
 
 @pytest.fixture
@@ -44,22 +44,22 @@ def submit_calls(principal: Principal, confirm_rule: None) -> Callable[..., Subm
     return make
 
 
-def refused(submit_calls: Callable[..., Any], *args: Any, **options: Any) -> int:
-    with pytest.raises(ConfirmationRequired) as told:
-        submit_calls(*args, **options)
-    assert told.value.details["expiresAt"] > datetime.now(UTC).timestamp() * 1000
-    number: int = told.value.details["decisionId"]
-    return number
+def expect_confirmation(call: Callable[..., Any], *args: Any, **options: Any) -> int:
+    with pytest.raises(ConfirmationRequired) as raised:
+        call(*args, **options)
+    assert raised.value.details["expiresAt"] > datetime.now(UTC).timestamp() * 1000
+    decision_id: int = raised.value.details["decisionId"]
+    return decision_id
 
 
-def say(number: int, said: Callable[..., Confirmation] = confirm) -> None:
-    said(decision_id=number, by="admin:ann", how="admin")
+def decide(decision_id: int, verdict: Callable[..., Confirmation] = confirm) -> None:
+    verdict(decision_id=decision_id, by="admin:ann", how="admin")
 
 
 def test_the_call_does_not_run_and_creates_one_confirmation(
     submit_calls: Callable[..., SubmittedRun],
 ) -> None:
-    assert refused(submit_calls) == refused(submit_calls)
+    assert expect_confirmation(submit_calls) == expect_confirmation(submit_calls)
     assert not Run.objects.exists()
     assert not RunKey.objects.exists()
     decision = Decision.objects.get()
@@ -74,7 +74,7 @@ def test_the_call_does_not_run_and_creates_one_confirmation(
 def test_after_confirmation_the_same_call_with_the_same_key_runs_once(
     submit_calls: Callable[..., SubmittedRun],
 ) -> None:
-    say(refused(submit_calls))
+    decide(expect_confirmation(submit_calls))
     first, again = submit_calls(), submit_calls()
     assert (first.run_id, first.deduplicated) == (again.run_id, False)
     assert again.deduplicated
@@ -84,7 +84,7 @@ def test_after_confirmation_the_same_call_with_the_same_key_runs_once(
 def test_fifty_concurrent_confirmed_calls_make_one_run(
     submit_calls: Callable[..., SubmittedRun],
 ) -> None:
-    say(refused(submit_calls))
+    decide(expect_confirmation(submit_calls))
     assert len({one.run_id for one in at_once([submit_calls] * 50)}) == 1
     assert Run.objects.count() == 1
 
@@ -92,16 +92,16 @@ def test_fifty_concurrent_confirmed_calls_make_one_run(
 def test_fifty_concurrent_calls_create_one_confirmation(
     submit_calls: Callable[..., SubmittedRun],
 ) -> None:
-    assert len(set(at_once([lambda: refused(submit_calls)] * 50))) == 1
+    assert len(set(at_once([lambda: expect_confirmation(submit_calls)] * 50))) == 1
     assert Confirmation.objects.count() == 1
 
 
 def test_different_arguments_need_a_confirmation_of_their_own(
     submit_calls: Callable[..., SubmittedRun],
 ) -> None:
-    first = refused(submit_calls)
-    say(first)
-    assert refused(submit_calls, "sleep:1") != first
+    first = expect_confirmation(submit_calls)
+    decide(first)
+    assert expect_confirmation(submit_calls, "sleep:1") != first
     assert not Run.objects.exists()
 
 
@@ -112,24 +112,24 @@ def test_an_approval_does_not_count_for_another_caller(
     agent = Principal(
         "token:tok_other", other.tenant_id, other.workspace_id, principal.scopes, "local"
     )
-    first = refused(submit_calls)
-    say(first)
-    assert refused(submit_calls, caller=agent) != first
+    first = expect_confirmation(submit_calls)
+    decide(first)
+    assert expect_confirmation(submit_calls, caller=agent) != first
 
 
 def test_without_a_key_an_approval_is_valid_for_one_call(
     submit_calls: Callable[..., SubmittedRun],
 ) -> None:
-    first = refused(submit_calls, key=None)
-    say(first)
+    first = expect_confirmation(submit_calls, key=None)
+    decide(first)
     assert not submit_calls(key=None).deduplicated
-    assert refused(submit_calls, key=None) != first
+    assert expect_confirmation(submit_calls, key=None) != first
 
 
 def test_one_of_many_calls_without_a_key_uses_the_approval(
     submit_calls: Callable[..., SubmittedRun],
 ) -> None:
-    say(refused(submit_calls, key=None))
+    decide(expect_confirmation(submit_calls, key=None))
 
     def go() -> None:
         with suppress(Conflict, ConfirmationRequired):
@@ -142,31 +142,31 @@ def test_one_of_many_calls_without_a_key_uses_the_approval(
 def test_an_unused_approval_expires_and_needs_a_new_confirmation(
     submit_calls: Callable[..., SubmittedRun],
 ) -> None:
-    first = refused(submit_calls)
-    say(first)
+    first = expect_confirmation(submit_calls)
+    decide(first)
     Confirmation.objects.update(decided_at=datetime.now(UTC) - timedelta(hours=1))
-    assert refused(submit_calls) != first
+    assert expect_confirmation(submit_calls) != first
     assert not Run.objects.exists()
 
 
 def test_a_refused_call_stays_refused(submit_calls: Callable[..., SubmittedRun]) -> None:
-    say(refused(submit_calls), refuse)
+    decide(expect_confirmation(submit_calls), refuse)
     for _ in range(2):
-        with pytest.raises(PolicyDenied) as told:
+        with pytest.raises(PolicyDenied) as raised:
             submit_calls()
-        assert told.value.details["because"] == "refused"
+        assert raised.value.details["because"] == "refused"
     assert Decision.objects.count() == 1
 
 
 def test_a_call_with_an_expired_confirmation_is_denied_as_expired(
     submit_calls: Callable[..., SubmittedRun],
 ) -> None:
-    refused(submit_calls)
+    expect_confirmation(submit_calls)
     Confirmation.objects.update(expires_at=datetime.now(UTC) - timedelta(seconds=1))
-    with pytest.raises(PolicyDenied) as told:
+    with pytest.raises(PolicyDenied) as raised:
         submit_calls()
-    assert told.value.details["because"] == "expired"
-    assert refused(submit_calls, key="another") != Decision.objects.order_by("pk")[0].pk
+    assert raised.value.details["because"] == "expired"
+    assert expect_confirmation(submit_calls, key="another") != Decision.objects.order_by("pk")[0].pk
 
 
 def test_a_denied_call_is_refused_and_audited(principal: Principal, submit: Any) -> None:
@@ -182,7 +182,7 @@ def test_a_retry_needs_a_confirmation_as_a_submit_does(
     confirm_rule: None, make_run: Callable[..., Run], principal: Principal
 ) -> None:
     old = make_run(status="failed")
-    say(refused(retry_run, principal=principal, run_id=old.id))
+    decide(expect_confirmation(retry_run, principal=principal, run_id=old.id))
     assert retry_run(principal=principal, run_id=old.id).run_id != old.id
 
 
@@ -191,9 +191,9 @@ def test_a_cancel_may_need_a_confirmation_too(
 ) -> None:
     create_rule(RuleFields("confirm", tool="cancel_task_run"), actor="t")
     run = make_run()
-    number = refused(cancel_run, principal=principal, run_id=run.id)
+    decision_id = expect_confirmation(cancel_run, principal=principal, run_id=run.id)
     assert Run.objects.get(id=run.id).status == "queued"
-    say(number)
+    decide(decision_id)
     assert cancel_run(principal=principal, run_id=run.id)["success"]
 
 
@@ -202,7 +202,7 @@ def test_an_approved_cancel_without_effect_does_not_use_the_approval(
 ) -> None:
     create_rule(RuleFields("confirm", tool="cancel_task_run"), actor="t")
     run = make_run()
-    say(refused(cancel_run, principal=principal, run_id=run.id))
+    decide(expect_confirmation(cancel_run, principal=principal, run_id=run.id))
     Run.objects.filter(id=run.id).update(
         status="succeeded", ready=False, ended_at=datetime.now(UTC)
     )
@@ -213,8 +213,8 @@ def test_an_approved_cancel_without_effect_does_not_use_the_approval(
 def test_an_operator_of_the_admin_site_needs_no_confirmation(
     submit_calls: Callable[..., SubmittedRun], principal: Principal
 ) -> None:
-    place = {"tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id}
-    assert submit_calls(caller=admin_principal("ann", **place)).run_id
+    workspace = {"tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id}
+    assert submit_calls(caller=admin_principal("ann", **workspace)).run_id
 
 
 def test_a_secret_in_the_arguments_is_not_stored(principal: Principal, confirm_rule: None) -> None:
@@ -227,7 +227,9 @@ def test_a_secret_in_the_arguments_is_not_stored(principal: Principal, confirm_r
         "locator": {"mode": "semantic", "query": "pin"},
     }
     inputs = {"startUrl": "https://example.org/", "fields": [field]}
-    refused(submit_run, principal=principal, template_id="submit_and_verify", inputs=inputs)
+    expect_confirmation(
+        submit_run, principal=principal, template_id="submit_and_verify", inputs=inputs
+    )
     rows = [*Decision.objects.values(), *AuditEntry.objects.values()]
     assert Decision.objects.count() == 1
     assert secret not in str(rows)
@@ -241,10 +243,10 @@ def test_rest_answers_202_and_runs_the_call_after_confirmation(
         "inputs": {"do": ["ok"]},
         "options": {"mode": "async", "idempotencyKey": "k"},
     }
-    waits = api.post("/api/v1/runs", json=body)
-    assert (waits.status_code, waits.json()["errorCode"]) == (202, "CONFIRMATION_REQUIRED")
+    waiting = api.post("/api/v1/runs", json=body)
+    assert (waiting.status_code, waiting.json()["errorCode"]) == (202, "CONFIRMATION_REQUIRED")
     assert not Run.objects.exists()
-    say(waits.json()["details"]["decisionId"])
+    decide(waiting.json()["details"]["decisionId"])
     done = api.post("/api/v1/runs", json=body)
     assert (done.status_code, done.json()["status"]) == (202, "queued")
     assert Run.objects.get().id == done.json()["runId"]

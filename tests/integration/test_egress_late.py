@@ -21,7 +21,7 @@ pytest_plugins = ["tests.support.browser_fixtures", "tests.support.egress_fixtur
 Publish = Callable[[str, Page | str], str]
 
 
-def ask(reader: Reader, url: str) -> None:
+def request_later(reader: Reader, url: str) -> None:
     """Have the page of the session request an address after it was read."""
     (tab,) = reader.session.open_tabs()
     reader.wait(tab.page.evaluate("url => fetch(url, {mode: 'no-cors'}).catch(() => 0)", url))
@@ -34,9 +34,9 @@ def test_a_late_blocked_request_is_reported_once(
     assert remote_reader(publish("/calm", "<title>Calm</title>"))["warnings"] == []
     assert remote_reader.session.late_refusals(began) == []
     for _ in range(2):
-        ask(remote_reader, forbidden_server.url("localhost"))
-    said = "Blocked: a page later requested localhost, which is not a public address."
-    assert remote_reader.session.late_refusals(began) == [said]
+        request_later(remote_reader, forbidden_server.url("localhost"))
+    expected = "Blocked: a page later requested localhost, which is not a public address."
+    assert remote_reader.session.late_refusals(began) == [expected]
     assert remote_reader.session.late_refusals(began) == []
     assert forbidden_server.visits == 0
 
@@ -47,10 +47,10 @@ def test_an_address_is_reported_once_per_run(
     began = time.monotonic()
     page = remote_reader(publish("/img", f"<title>I</title><img src='{forbidden_server.url()}'>"))
     assert len(page["warnings"]) == 1
-    ask(remote_reader, forbidden_server.url())
+    request_later(remote_reader, forbidden_server.url())
     assert remote_reader.session.late_refusals(began) == []
     next_run = time.monotonic()
-    ask(remote_reader, forbidden_server.url())
+    request_later(remote_reader, forbidden_server.url())
     assert len(remote_reader.session.late_refusals(next_run)) == 1
 
 
@@ -59,9 +59,9 @@ def test_the_number_of_reported_addresses_is_limited() -> None:
     for number in range(MAX_REPORTED + 7):
         outcomes.record(f"h{number}.example", 80, "forbidden")
     outcomes.record("away.example", 80, "ERR_CONNECTION_REFUSED")
-    told = late_warnings(outcomes, 0.0)
-    assert len(told) == MAX_REPORTED + 1
-    assert told[-1] == "Blocked: 7 more addresses that are not public."
+    warnings = late_warnings(outcomes, 0.0)
+    assert len(warnings) == MAX_REPORTED + 1
+    assert warnings[-1] == "Blocked: 7 more addresses that are not public."
 
 
 def test_the_end_of_a_run_reports_late_blocked_requests(
@@ -72,12 +72,12 @@ def test_the_end_of_a_run_reports_late_blocked_requests(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("CONTINUITY_EGRESS_ALLOW", f"127.0.0.1:{page_server.server_port}")
-    asks = f"fetch('{forbidden_server.url('localhost')}', {{mode: 'no-cors', keepalive: true}})"
+    script = f"fetch('{forbidden_server.url('localhost')}', {{mode: 'no-cors', keepalive: true}})"
     urls = [
         page_server.add(
             "/late",
             f"""<title>Late</title><script>
-            setTimeout(() => {asks}, 4000); addEventListener('pagehide', () => {asks});
+            setTimeout(() => {script}, 4000); addEventListener('pagehide', () => {script});
         </script>""",
         ),
         page_server.add("/slow", html("<title>Slow</title>", delay=8)),

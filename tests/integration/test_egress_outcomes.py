@@ -48,7 +48,7 @@ def check_refusal(failure: ToolFailed, host: str = "127.0.0.1") -> None:
     assert failure.details == {"cause": "URL_BLOCKED", "host": host}
 
 
-def leading_to(url: str, status: int) -> PageResponse:
+def redirect_to(url: str, status: int) -> PageResponse:
     return PageResponse(status=status, headers={"Location": url})
 
 
@@ -86,7 +86,7 @@ def test_a_redirect_to_a_private_address_is_a_blocked_document(
     remote_reader: Reader, publish: Publish, forbidden_server: ForbiddenServer, status: int
 ) -> None:
     url = publish(
-        "/hop", leading_to(publish("/hop2", leading_to(forbidden_server.url(), status)), 302)
+        "/hop", redirect_to(publish("/hop2", redirect_to(forbidden_server.url(), status)), 302)
     )
     check_refusal(remote_reader.failure(url))
     assert forbidden_server.visits == 0
@@ -114,7 +114,7 @@ def test_a_page_that_navigates_to_a_private_address_is_a_blocked_document(
 def test_a_redirect_between_public_addresses_is_followed(
     remote_reader: Reader, publish: Publish
 ) -> None:
-    url = publish("/hop", leading_to(publish("/there", "<title>There</title>"), 307))
+    url = publish("/hop", redirect_to(publish("/there", "<title>There</title>"), 307))
     page = remote_reader(url)
     assert (page["title"], page["warnings"]) == ("There", [])
 
@@ -259,12 +259,14 @@ def test_other_schemes_are_refused_for_every_caller(
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "chrome://version", "view-source:{own}"])
-@pytest.mark.parametrize("way", ["<iframe src='{}'></iframe>", "<script>location = '{}'</script>"])
+@pytest.mark.parametrize(
+    "markup", ["<iframe src='{}'></iframe>", "<script>location = '{}'</script>"]
+)
 def test_a_page_cannot_open_another_scheme(
-    remote_reader: Reader, reader: Reader, publish: Publish, url: str, way: str
+    remote_reader: Reader, reader: Reader, publish: Publish, url: str, markup: str
 ) -> None:
     address = publish("/odd", "")
-    publish("/odd", f"<title>Odd</title><p>own text{way.format(url.format(own=address))}")
+    publish("/odd", f"<title>Odd</title><p>own text{markup.format(url.format(own=address))}")
     for page in (remote_reader(address), reader(address.replace(PUBLIC, "127.0.0.1"))):
         assert page["title"] == "Odd"
         assert "root:" not in str(page)

@@ -26,7 +26,7 @@ pytest_plugins = ["tests.support.browser_fixtures", "tests.support.egress_fixtur
 SECONDS = 8.0
 QUIET_SECONDS = 2.0  # for packets that must not arrive; unblocked ones take 0.1 s
 SECURE = {"service worker", "shared worker", "speculation", "web transport", "module preload"}
-WAYS: dict[str, str] = {
+TECHNIQUES: dict[str, str] = {
     "meta refresh": "<meta http-equiv=refresh content='0;url={url}'>",
     "script location": "<script>location.href = '{url}'</script>",
     "script replace": "<script>location.replace('{url}')</script>",
@@ -86,9 +86,7 @@ PACKETS: dict[str, str] = {
 ONLY_BY_PROXY = {"turn"}
 
 
-def publish_way(
-    way: str, markup: str, server: PageServer, forbidden_server: ForbiddenServer
-) -> str:
+def publish_page(markup: str, server: PageServer, forbidden_server: ForbiddenServer) -> str:
     """Publish a page that requests the forbidden address this way; return its path."""
     url = forbidden_server.url()
     body = f"<title>Way</title>{markup.format(url=url, host=f'127.0.0.1:{forbidden_server.port}')}"
@@ -117,59 +115,65 @@ def was_refused(reader: Reader, forbidden_server: ForbiddenServer) -> bool:
     )
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("technique", TECHNIQUES)
 def test_a_remote_caller_reaches_the_forbidden_address_in_no_way(
-    remote_reader: Reader, page_server: PageServer, forbidden_server: ForbiddenServer, way: str
+    remote_reader: Reader,
+    page_server: PageServer,
+    forbidden_server: ForbiddenServer,
+    technique: str,
 ) -> None:
-    path = publish_way(way, WAYS[way], page_server, forbidden_server)
+    path = publish_page(TECHNIQUES[technique], page_server, forbidden_server)
     # Workers and the like need a secure context; here the egress rule allows loopback's port.
-    host = "127.0.0.1" if way in SECURE else PUBLIC
+    host = "127.0.0.1" if technique in SECURE else PUBLIC
     url = f"http://{host}:{page_server.server_port}{path}"
     remote_reader.wait(
         visit(remote_reader.session, url, lambda: was_refused(remote_reader, forbidden_server))
     )
     assert was_refused(remote_reader, forbidden_server), (
-        "the page never asked, so nothing is proven"
+        "the page sent no request, so the test proves nothing"
     )
     assert forbidden_server.visits == 0
 
 
-@pytest.mark.parametrize("way", sorted(set(WAYS) - ONLY_BY_PROXY))
+@pytest.mark.parametrize("technique", sorted(set(TECHNIQUES) - ONLY_BY_PROXY))
 def test_a_local_caller_reaches_the_forbidden_address_in_every_way(
-    reader: Reader, page_server: PageServer, forbidden_server: ForbiddenServer, way: str
+    reader: Reader, page_server: PageServer, forbidden_server: ForbiddenServer, technique: str
 ) -> None:
-    path = publish_way(way, WAYS[way], page_server, forbidden_server)
+    path = publish_page(TECHNIQUES[technique], page_server, forbidden_server)
     reader.wait(visit(reader.session, page_server.url(path), lambda: forbidden_server.visits > 0))
     assert forbidden_server.visits > 0
 
 
-@pytest.mark.parametrize("way", PACKETS)
+@pytest.mark.parametrize("technique", PACKETS)
 def test_no_packet_of_a_remote_callers_page_reaches_the_address(
-    remote_reader: Reader, page_server: PageServer, forbidden_server: ForbiddenServer, way: str
+    remote_reader: Reader,
+    page_server: PageServer,
+    forbidden_server: ForbiddenServer,
+    technique: str,
 ) -> None:
-    publish_way(way, PACKETS[way], page_server, forbidden_server)
+    publish_page(PACKETS[technique], page_server, forbidden_server)
     until = time.monotonic() + QUIET_SECONDS
-    over = lambda: time.monotonic() > until  # noqa: E731
-    remote_reader.wait(visit(remote_reader.session, page_server.url("/way"), over))
+    is_over = lambda: time.monotonic() > until  # noqa: E731
+    remote_reader.wait(visit(remote_reader.session, page_server.url("/way"), is_over))
     assert forbidden_server.visits == 0
 
 
-@pytest.mark.parametrize("way", PACKETS)
+@pytest.mark.parametrize("technique", PACKETS)
 def test_packets_reach_the_address_without_the_switches_and_the_proxy(
     page_server: PageServer,
     forbidden_server: ForbiddenServer,
     browser_loop: LoopThread,
     monkeypatch: pytest.MonkeyPatch,
-    way: str,
+    technique: str,
 ) -> None:
     plain = [switch for switch in launch_args() if "webrtc" not in switch]
     monkeypatch.setattr(runtime, "launch_args", lambda: plain)
-    publish_way(way, PACKETS[way], page_server, forbidden_server)
+    publish_page(PACKETS[technique], page_server, forbidden_server)
     unguarded = BrowserRuntime()
     session = OpenBrowserSession(unguarded.browser, run_id="run_test", trust="local")
     try:
-        going = visit(session, page_server.url("/way"), lambda: forbidden_server.udp > 0)
-        browser_loop.submit(going).result(60)
+        visiting = visit(session, page_server.url("/way"), lambda: forbidden_server.udp > 0)
+        browser_loop.submit(visiting).result(60)
     finally:
         browser_loop.submit(session.close()).result(30)
         browser_loop.submit(unguarded.close()).result(30)

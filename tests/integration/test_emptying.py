@@ -16,10 +16,10 @@ from runs.models import Run
 from runs.queries.totals import missing_triggers
 from tests import emptying
 
-STANDING = {"auth.Permission", "contenttypes.ContentType"}
+PERMANENT = {"auth.Permission", "contenttypes.ContentType"}
 
 
-def filled() -> set[str]:
+def models_with_rows() -> set[str]:
     found: list[type[models.Model]] = [m for m in apps.get_models() if m._meta.managed]
     return {model._meta.label for model in found if model._default_manager.exists()}
 
@@ -31,14 +31,14 @@ def test_no_row_remains_in_small_or_large_tables(
     monkeypatch.setattr(emptying, "SMALL_BYTES", small_bytes)
     for _ in range(2):  # the first call in a process takes the slow path
         ensure_slots()
-        submitted(submit)
-        assert {"runs.Run", "runs.RunTotalChange", "decisions.AuditEntry"} <= filled()
+        submit_one(submit)
+        assert {"runs.Run", "runs.RunTotalChange", "decisions.AuditEntry"} <= models_with_rows()
         emptying.empty()
-        assert filled() == STANDING
+        assert models_with_rows() == PERMANENT
     assert missing_triggers() == set()
 
 
-def submitted(submit: Callable[..., str]) -> None:
+def submit_one(submit: Callable[..., str]) -> None:
     local_principal()
     assert Run.objects.filter(id=submit()).exists()
 
@@ -46,7 +46,7 @@ def submitted(submit: Callable[..., str]) -> None:
 def test_the_audit_log_is_append_only_afterwards(submit: Callable[..., str]) -> None:
     emptying.empty()
     ensure_slots()
-    submitted(submit)
+    submit_one(submit)
     with pytest.raises(DatabaseError, match="append-only"):
         AuditEntry.objects.all().delete()
 

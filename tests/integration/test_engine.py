@@ -87,10 +87,10 @@ def test_a_defect_in_a_step_is_reported_by_an_error_id_alone(
     submit: Submit, execute_run: Ended, caplog: pytest.LogCaptureFixture
 ) -> None:
     run = execute_run(submit("bug"))
-    told = str(run.error) + str(list(RunEvent.objects.values_list("data", flat=True)))
+    text = str(run.error) + str(list(RunEvent.objects.values_list("data", flat=True)))
     assert error_of(run)["errorCode"] == "EXECUTION_ERROR"
-    assert "secret" not in told
-    assert "ZeroDivisionError" not in told
+    assert "secret" not in text
+    assert "ZeroDivisionError" not in text
     assert error_of(run)["details"]["errorId"] in [
         getattr(r, "errorId", "") for r in caplog.records
     ]
@@ -117,8 +117,8 @@ def test_many_small_updates_are_joined_into_few_events_without_loss(
     assert types.count("chatDelta") + types.count("tool.update") < 500, "hardly any were joined"
     for type_, field, word in (("chatDelta", "content", "{} "), ("tool.update", "delta", "{}é")):
         for step, number in ((0, 2000), (2, 50)):
-            told = RunEvent.objects.filter(run=run, type=type_, data__step=step).order_by("seq")
-            text = "".join(data[field] for data in told.values_list("data", flat=True))
+            events = RunEvent.objects.filter(run=run, type=type_, data__step=step).order_by("seq")
+            text = "".join(data[field] for data in events.values_list("data", flat=True))
             assert text == "".join(word.format(n) for n in range(number))
     assert types.index("chatDelta") > types.index("step.started")
 
@@ -129,14 +129,14 @@ def test_streamed_events_have_a_size_limit_and_the_last_is_marked_truncated(
     monkeypatch.setattr(event_buffer, "MAX_STREAMED_BYTES", 3000)
     run = execute_run(submit_odd("talk 2000", "talk 10"))
     assert run.status == "succeeded", run.error
-    told = list(
+    data_of_events = list(
         RunEvent.objects.filter(run=run, type__in=PIECES)
         .order_by("seq")
         .values_list("data", flat=True)
     )
-    assert [data for data in told if "truncated" in data] == [told[-1]]
-    assert told[-1]["step"] == 0
-    assert 2000 < sum(map(event_buffer.size_of, told)) < 3200
+    assert [data for data in data_of_events if "truncated" in data] == [data_of_events[-1]]
+    assert data_of_events[-1]["step"] == 0
+    assert 2000 < sum(map(event_buffer.size_of, data_of_events)) < 3200
     assert event_buffer.stored_bytes(run.id) == 3000
 
 
@@ -151,10 +151,10 @@ def test_an_artifact_of_a_step_has_its_index_and_expires_with_the_run(
     submit_odd: Submit, execute_run: Ended
 ) -> None:
     run = execute_run(submit_odd("keep one", "keep two"))
-    kept = Artifact.objects.filter(run_id=run.id, kind="file").order_by("step_index")
-    assert [(row.name, row.step_index) for row in kept] == [("one.txt", 0), ("two.txt", 1)]
-    left = [step.output or {} for step in RunStep.objects.all()]
-    assert {output["kept"] for output in left} == {row.id for row in kept}
+    artifacts = Artifact.objects.filter(run_id=run.id, kind="file").order_by("step_index")
+    assert [(row.name, row.step_index) for row in artifacts] == [("one.txt", 0), ("two.txt", 1)]
+    outputs = [step.output or {} for step in RunStep.objects.all()]
+    assert {output["kept"] for output in outputs} == {row.id for row in artifacts}
     rows = Artifact.objects.filter(run_id=run.id)
     assert rows.count() == 3
     assert not rows.filter(expires_at__isnull=True).exists()

@@ -18,7 +18,7 @@ Ended = Callable[[str], Run]
 DOCS = (Path(__file__).parent.parent.parent / "docs/events.md").read_text()
 
 
-def told(run_id: str) -> list[RunEvent]:
+def checked_events(run_id: str) -> list[RunEvent]:
     """Return the events of the run; check that seq has no gaps and every field is documented."""
     rows = list(RunEvent.objects.filter(run_id=run_id).order_by("seq"))
     assert [row.seq for row in rows] == list(range(1, len(rows) + 1))
@@ -36,7 +36,7 @@ def documented(type_: str) -> set[str]:
 
 
 def types(run_id: str) -> list[str]:
-    return [row.type for row in told(run_id)]
+    return [row.type for row in checked_events(run_id)]
 
 
 def test_a_run_emits_events_for_each_step_and_its_end(
@@ -69,11 +69,13 @@ def test_a_long_step_emits_progress_events(
     submit: Submit, execute_run: Ended, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(running_steps, "PROGRESS_EVERY_S", 0.2)
-    rows = told(execute_run(submit("sleep:1", "ok")).id)
-    signs = [row.data for row in rows if row.type == "step.progress"]
-    assert {sign["step"] for sign in signs} == {0}
-    assert [sign["elapsedMs"] for sign in signs] == sorted({sign["elapsedMs"] for sign in signs})
-    assert 1 <= len(signs) <= 5
+    rows = checked_events(execute_run(submit("sleep:1", "ok")).id)
+    progress = [row.data for row in rows if row.type == "step.progress"]
+    assert {event["step"] for event in progress} == {0}
+    assert [event["elapsedMs"] for event in progress] == sorted(
+        {event["elapsedMs"] for event in progress}
+    )
+    assert 1 <= len(progress) <= 5
 
 
 def test_a_canceled_run_and_its_retry_emit_their_events(
@@ -83,5 +85,5 @@ def test_a_canceled_run_and_its_retry_emit_their_events(
     cancel_run(principal=principal, run_id=run_id, reason="not wanted")
     assert types(run_id) == ["run.queued", "run.canceled"]
     again = retry_run(principal=principal, run_id=run_id).run_id
-    assert told(again)[0].data["retryOf"] == run_id
+    assert checked_events(again)[0].data["retryOf"] == run_id
     assert execute_run(again).status == "succeeded"
