@@ -41,14 +41,14 @@ def folder_target(principal: Principal, tmp_path: Path, settings: Any) -> Execut
     root = tmp_path / "game"
     root.mkdir()
     (root / "here.txt").write_text("from here\n")
-    says = TargetFields(
+    fields = TargetFields(
         principal.tenant_id,
         principal.workspace_id,
         "game",
         is_default=True,
         config={"root": str(root)},
     )
-    return create_target_row(says, actor="test")
+    return create_target_row(fields, actor="test")
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def make_target(principal: Principal) -> MakeTarget:
     """Create a runner's target on which every tool is allowed."""
 
     def make(endpoint: str | None = None, on_unreachable: str = "fallback_local") -> Any:
-        says = TargetFields(
+        fields = TargetFields(
             principal.tenant_id,
             principal.workspace_id,
             "runner",
@@ -64,14 +64,14 @@ def make_target(principal: Principal) -> MakeTarget:
             endpoint=endpoint or f"http://127.0.0.1:{free_port()}/execute",
             config={"onUnreachable": on_unreachable},
         )
-        target = create_target_row(says, actor="test")
+        target = create_target_row(fields, actor="test")
         allow_on_target(target, ["*"], actor="test")
         return target
 
     return make
 
 
-def done(idle_worker: WorkerProcess, principal: Principal, name: str, **call: Any) -> Run:
+def execute_call(idle_worker: WorkerProcess, principal: Principal, name: str, **call: Any) -> Run:
     submitted = submit_run(
         principal=principal,
         template_id="call_tools",
@@ -102,13 +102,13 @@ def test_a_reachable_runner_executes_a_tool_with_the_name_of_a_local_one(
         assert (
             json_of(api.post("/api/v1/tools/read_file/call", json=body))["output"] == "from there"
         )
-        run = done(idle_worker, principal, "read_file", args=READ, targetId=target.id)
+        run = execute_call(idle_worker, principal, "read_file", args=READ, targetId=target.id)
     assert run.result["results"][0]["output"] == "from there"
-    assert [asked.json["call"] for asked in runner.asked] == [
+    assert [request.json["call"] for request in runner.requests] == [
         {"name": "read_file", "args": READ}
     ] * 2
-    here = json_of(api.post("/api/v1/tools/read_file/call", json={"args": READ}))
-    assert "from here" in str(here["output"])
+    local = json_of(api.post("/api/v1/tools/read_file/call", json={"args": READ}))
+    assert "from here" in str(local["output"])
     assert rows("tool.fell_back") == []
 
 
@@ -117,9 +117,9 @@ def test_a_direct_call_falls_back_to_the_local_tool(
 ) -> None:
     target = make_target()
     body = {"args": READ, "targetId": target.id}
-    answer = json_of(api.post("/api/v1/tools/read_file/call", json=body))
-    assert "from here" in str(answer["output"])
-    assert answer["fellBackFrom"] == target.id
+    result = json_of(api.post("/api/v1/tools/read_file/call", json=body))
+    assert "from here" in str(result["output"])
+    assert result["fellBackFrom"] == target.id
     (row,) = rows("tool.fell_back")
     assert (row["targetId"], row["reason"]) == (target.id, "connect")
     assert [one["targetId"] for one in rows("tool.called")] == [target.id, folder_target.id]
@@ -133,7 +133,7 @@ def test_a_run_falls_back_and_emits_an_event(
     make_target: MakeTarget,
 ) -> None:
     target = make_target()
-    run = done(idle_worker, principal, "read_file", args=READ, targetId=target.id)
+    run = execute_call(idle_worker, principal, "read_file", args=READ, targetId=target.id)
     assert run.status == "succeeded"
     assert "from here" in str(run.result["results"][0]["output"])
     assert run.inputs["calls"][0]["fallbackTargetId"] == folder_target.id
@@ -158,7 +158,7 @@ def test_a_call_that_may_have_reached_the_runner_does_not_fall_back(
         target = make_target(runner.url)
         body = {"args": READ, "targetId": target.id}
         problem = refusal(api.post("/api/v1/tools/read_file/call", json=body), 502)
-        run = done(idle_worker, principal, "read_file", args=READ, targetId=target.id)
+        run = execute_call(idle_worker, principal, "read_file", args=READ, targetId=target.id)
     assert problem["errorCode"] == "TOOL_EXEC_FAILED"
     assert (run.status, run.error["details"]["effect"]) == ("failed", "unknown")
     assert rows("tool.fell_back") == []
@@ -174,11 +174,11 @@ def test_a_tool_without_a_local_version_does_not_fall_back_and_reports_it(
     fallback: str,
 ) -> None:
     target = make_target()
-    answer = api.post(f"/api/v1/tools/{tool}/call", json={"targetId": target.id})
-    problem = refusal(answer, 502)
+    response = api.post(f"/api/v1/tools/{tool}/call", json={"targetId": target.id})
+    problem = refusal(response, 502)
     assert problem["details"]["fallback"] == fallback
     assert "fall back to" in problem["message"]
-    run = done(idle_worker, principal, tool, targetId=target.id)
+    run = execute_call(idle_worker, principal, tool, targetId=target.id)
     assert (run.status, run.error["details"]["fallback"]) == ("failed", fallback)
     assert rows("tool.fell_back") == []
 
@@ -200,14 +200,14 @@ def test_a_fallback_is_checked_by_policy_and_by_the_local_schema(
     make_target: MakeTarget,
 ) -> None:
     target = make_target()
-    run = done(idle_worker, principal, "read_file", args={"nope": 1}, targetId=target.id)
+    run = execute_call(idle_worker, principal, "read_file", args={"nope": 1}, targetId=target.id)
     assert (run.status, run.error["details"]["causeCode"]) == ("failed", "E_BAD_ARGS")
     create_rule(RuleFields("deny", tool="read_file", target_id=folder_target.id), actor="test")
-    run = done(idle_worker, principal, "read_file", args=READ, targetId=target.id)
+    run = execute_call(idle_worker, principal, "read_file", args=READ, targetId=target.id)
     assert (run.status, run.error["details"]["causeCode"]) == ("failed", "POLICY_DENIED")
     body = {"args": READ, "targetId": target.id}
-    answer = api.post("/api/v1/tools/read_file/call", json=body)
-    assert answer.json()["error"]["code"] == "E_POLICY_VIOLATION"
+    response = api.post("/api/v1/tools/read_file/call", json=body)
+    assert response.json()["error"]["code"] == "E_POLICY_VIOLATION"
 
 
 def test_a_call_to_a_target_disabled_after_the_submit_is_denied_and_audited(
@@ -221,7 +221,7 @@ def test_a_call_to_a_target_disabled_after_the_submit_is_denied_and_audited(
             options={"mode": "async"},
             inputs={"calls": [{"name": "echo", "targetId": target.id}]},
         )
-        off = TargetFields(
+        disabled = TargetFields(
             target.tenant_id,
             target.workspace_id,
             "off",
@@ -229,28 +229,28 @@ def test_a_call_to_a_target_disabled_after_the_submit_is_denied_and_audited(
             endpoint=runner.url,
             enabled=False,
         )
-        change_target(target.id, off, actor="test")
+        change_target(target.id, disabled, actor="test")
         idle_worker.work()
     run = Run.objects.get(id=submitted.run_id)
     assert (run.status, run.error["details"]["causeCode"]) == ("failed", "POLICY_DENIED")
     (row,) = rows("policy.denied")
     assert (row["tool"], row["targetId"]) == ("echo", target.id)
     assert row["argsDigest"]
-    assert runner.asked == []
+    assert runner.requests == []
 
 
 def test_a_target_of_another_workspace_is_not_found_for_local_tool_names_either(
     client_with: Callable[..., httpx.Client], outsider: Principal, make_target: MakeTarget
 ) -> None:
-    theirs = make_target()
+    target = make_target()
     api = client_with(workspace="elsewhere", trust="local")
-    answers = [
+    responses = [
         api.post("/api/v1/tools/read_file/call", json={"args": READ, "targetId": one})
-        for one in (theirs.id, "target_missing")
+        for one in (target.id, "target_missing")
     ]
-    assert {answer.status_code for answer in answers} == {404}
-    first, second = (answer.text for answer in answers)
-    assert first.replace(theirs.id, "") == second.replace("target_missing", "")
+    assert {response.status_code for response in responses} == {404}
+    first, second = (response.text for response in responses)
+    assert first.replace(target.id, "") == second.replace("target_missing", "")
     assert rows("tool.fell_back") == []
 
 
@@ -258,13 +258,13 @@ def test_a_fallback_target_is_validated_at_submit(
     principal: Principal, folder_target: ExecutionTarget, make_target: MakeTarget
 ) -> None:
     target = make_target()
-    for name, target_id, here in (
+    for name, target_id, fallback_id in (
         ("read_file", None, folder_target.id),
         ("echo", target.id, folder_target.id),
         ("read_file", target.id, "target_missing"),
         ("read_file", target.id, target.id),
     ):
-        call = {"name": name, "args": READ, "fallbackTargetId": here}
+        call = {"name": name, "args": READ, "fallbackTargetId": fallback_id}
         call |= {"targetId": target_id} if target_id else {}
         with pytest.raises(InvalidInput, match="fallbackTargetId"):
             submit_run(principal=principal, template_id="call_tools", inputs={"calls": [call]})

@@ -24,7 +24,7 @@ Submit = Callable[..., str]
 
 
 @pytest.fixture
-def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+def read_counts(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     """Count the reads of event rows: by the hub, and by each stream itself."""
     counts = {"hub": 0, "pages": 0}
     read_logs, list_events = queries_runs.read_logs, queries_runs.list_events_and_seq
@@ -33,9 +33,9 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
         counts["hub"] += 1
         return read_logs(spans)
 
-    def by_reader(**asked: Any) -> Any:
+    def by_reader(**options: Any) -> Any:
         counts["pages"] += 1
-        return list_events(**asked)
+        return list_events(**options)
 
     monkeypatch.setattr(queries_runs, "read_logs", by_hub)
     monkeypatch.setattr(queries_runs, "list_events_and_seq", by_reader)
@@ -43,14 +43,14 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
 
 
 def test_four_hundred_streams_of_a_run_cost_one_read_per_wakeup(
-    submit: Submit, principal: Principal, counted: dict[str, int]
+    submit: Submit, principal: Principal, read_counts: dict[str, int]
 ) -> None:
     run_id = submit()
 
-    async def story() -> None:
+    async def scenario() -> None:
         streams = [Stream(principal, run_id, after=1) for _ in range(400)]
         async with reading(streams):
-            await until(lambda: counted["pages"] == 400)
+            await until(lambda: read_counts["pages"] == 400)
             await asyncio.sleep(0.5)
             for seq in range(2, 12):
                 await in_thread(tell, run_id)
@@ -58,40 +58,44 @@ def test_four_hundred_streams_of_a_run_cost_one_read_per_wakeup(
             await in_thread(lambda: cancel_run(principal=principal, run_id=run_id))
         assert all(one.got == list(range(2, 13)) for one in streams)
 
-    asyncio.run(story())
-    assert counted["pages"] == 400  # the first read of each stream; later no stream reads by itself
-    assert counted["hub"] <= 2 * 11
+    asyncio.run(scenario())
+    # The first read of each stream; later no stream reads by itself.
+    assert read_counts["pages"] == 400
+    assert read_counts["hub"] <= 2 * 11
 
 
 def test_events_of_many_runs_are_read_together(
-    make_run: Callable[..., Run], principal: Principal, counted: dict[str, int]
+    make_run: Callable[..., Run], principal: Principal, read_counts: dict[str, int]
 ) -> None:
     runs = [make_run().id for _ in range(60)]
 
-    async def story() -> None:
+    async def scenario() -> None:
         streams = [Stream(principal, run_id) for run_id in runs]
         async with reading(streams):
-            await until(lambda: counted["pages"] == 60)
+            await until(lambda: read_counts["pages"] == 60)
             await in_thread(tell_each, runs, 2)
             await until(lambda: all(len(one.got) == 2 for one in streams))
             await in_thread(lambda: [cancel_run(principal=principal, run_id=one) for one in runs])
         assert all(one.got == [1, 2, 3] for one in streams)
 
-    asyncio.run(story())
-    assert counted["hub"] <= 2 * 60
+    asyncio.run(scenario())
+    assert read_counts["hub"] <= 2 * 60
 
 
 def test_a_slow_stream_reads_pages_and_delays_no_other(
-    submit: Submit, principal: Principal, counted: dict[str, int], monkeypatch: pytest.MonkeyPatch
+    submit: Submit,
+    principal: Principal,
+    read_counts: dict[str, int],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(subscriber, "QUEUE_EVENTS", 100)
     run_id = submit()
     slow, quick = Stream(principal, run_id, after=1), Stream(principal, run_id, after=1)
 
-    async def story() -> None:
+    async def scenario() -> None:
         task = asyncio.create_task(slow.read(0.3))
         async with reading([quick]):
-            await until(lambda: counted["pages"] == 2)
+            await until(lambda: read_counts["pages"] == 2)
             for _ in range(30):
                 await in_thread(tell, run_id, 40)
             await until(lambda: len(quick.got) == 1200)
@@ -100,38 +104,38 @@ def test_a_slow_stream_reads_pages_and_delays_no_other(
         async with asyncio.timeout(60):
             await task
 
-    asyncio.run(story())
+    asyncio.run(scenario())
     assert slow.got == quick.got == list(range(2, 1203))
-    assert counted["pages"] > 2
+    assert read_counts["pages"] > 2
 
 
 def test_streams_that_reconnect_miss_no_event_and_repeat_none(
     submit: Submit, principal: Principal
 ) -> None:
-    run_id, chance = submit(), random.Random(3)
+    run_id, rng = submit(), random.Random(3)
 
-    async def come_and_go(stream: Stream) -> None:
+    async def reconnect_repeatedly(stream: Stream) -> None:
         while True:
-            task = asyncio.create_task(stream.read(chance.random() / 50))
-            done, _ = await asyncio.wait([task], timeout=chance.random() / 4)
+            task = asyncio.create_task(stream.read(rng.random() / 50))
+            done, _ = await asyncio.wait([task], timeout=rng.random() / 4)
             if done:
                 return task.result()
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
             stream.after = max([0, *stream.got])
 
-    async def story() -> None:
+    async def scenario() -> None:
         streams = [Stream(principal, run_id) for _ in range(30)]
-        tasks = [asyncio.create_task(come_and_go(one)) for one in streams]
+        tasks = [asyncio.create_task(reconnect_repeatedly(one)) for one in streams]
         for _ in range(60):
-            await in_thread(tell, run_id, chance.randrange(1, 5))
+            await in_thread(tell, run_id, rng.randrange(1, 5))
         await in_thread(lambda: cancel_run(principal=principal, run_id=run_id))
         async with asyncio.timeout(60):
             await asyncio.gather(*tasks)
         last = (await in_thread(Run.objects.get)).last_seq
         assert all(one.got == list(range(1, last + 1)) for one in streams)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_stream_with_a_future_seq_does_not_affect_others(
@@ -139,7 +143,7 @@ def test_a_stream_with_a_future_seq_does_not_affect_others(
 ) -> None:
     run_id = submit()
 
-    async def story() -> None:
+    async def scenario() -> None:
         far, near = Stream(principal, run_id, after=10**9), Stream(principal, run_id)
         async with reading([far, near]):
             await until(lambda: near.got == [1])
@@ -148,7 +152,7 @@ def test_a_stream_with_a_future_seq_does_not_affect_others(
             await in_thread(lambda: cancel_run(principal=principal, run_id=run_id))
         assert (far.got, near.got) == ([], [1, 2, 3])
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_deleting_a_run_ends_its_streams(
@@ -157,19 +161,19 @@ def test_deleting_a_run_ends_its_streams(
     monkeypatch.setattr(hub, "POLL_S", 0.1)
     run_id = submit()
 
-    async def story() -> None:
+    async def scenario() -> None:
         stream = Stream(principal, run_id)
         async with reading([stream]):
             await until(lambda: stream.got == [1])
             await in_thread(lambda: Run.objects.filter(id=run_id).delete())
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_stopping_server_ends_every_wait(submit: Submit, principal: Principal) -> None:
     run_id = submit()
 
-    async def story() -> None:
+    async def scenario() -> None:
         stream = Stream(principal, run_id)
         page = asyncio.create_task(
             wait_events(principal=principal, run_id=run_id, after=1, wait_s=50)
@@ -185,7 +189,7 @@ def test_a_stopping_server_ends_every_wait(submit: Submit, principal: Principal)
         assert late == {"events": [], "lastSeq": 1, "terminal": False}
 
     began = time.monotonic()
-    asyncio.run(story())
+    asyncio.run(scenario())
     assert time.monotonic() - began < 20
 
 
@@ -193,16 +197,16 @@ def test_the_end_of_a_run_is_read_once_for_all_waiting_callers(
     submit: Submit, principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_id, reads = submit(), [0]
-    genuine = queries_runs.get_run_and_seq
+    original = queries_runs.get_run_and_seq
 
-    def counting(**asked: Any) -> Any:
+    def counting(**options: Any) -> Any:
         reads[0] += 1
-        return genuine(**asked)
+        return original(**options)
 
     monkeypatch.setattr(queries_runs, "get_run_and_seq", counting)
 
-    async def story() -> list[dict[str, Any]]:
-        waits = [
+    async def scenario() -> list[dict[str, Any]]:
+        waiters = [
             asyncio.create_task(wait_run(principal=principal, run_id=run_id, wait_s=60))
             for _ in range(200)
         ]
@@ -211,8 +215,8 @@ def test_the_end_of_a_run_is_read_once_for_all_waiting_callers(
         for _ in range(5):
             await in_thread(tell, run_id)
         await in_thread(lambda: cancel_run(principal=principal, run_id=run_id))
-        return await asyncio.gather(*waits)
+        return await asyncio.gather(*waiters)
 
-    runs = asyncio.run(story())
+    runs = asyncio.run(scenario())
     assert {run["status"] for run in runs} == {"canceled"}
     assert reads[0] < 210

@@ -42,33 +42,33 @@ def test_lost_messages_cost_two_seconds_and_no_event(
     submit: Submit, principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_id = submit()
-    chance, publish = random.Random(7), notify._publisher.publish
+    rng, publish = random.Random(7), notify._publisher.publish
     monkeypatch.setattr(
-        notify._publisher, "publish", lambda said: chance.random() < 0.5 or publish(said)
+        notify._publisher, "publish", lambda message: rng.random() < 0.5 or publish(message)
     )
 
-    async def story() -> None:
+    async def scenario() -> None:
         streams = [Stream(principal, run_id) for _ in range(20)]
         async with reading(streams):
             for _ in range(40):
-                await in_thread(tell, run_id, chance.randrange(1, 4))
+                await in_thread(tell, run_id, rng.randrange(1, 4))
             await in_thread(lambda: cancel_run(principal=principal, run_id=run_id))
         last = (await in_thread(Run.objects.get)).last_seq
         assert all(one.got == list(range(1, last + 1)) for one in streams)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_wrong_messages_on_the_channel_have_no_effect(submit: Submit, principal: Principal) -> None:
     run_id = submit()
     client = redis.Redis.from_url(settings.REDIS_URL)
-    lies: list[Any] = [10**12, -5, 0, True, "9", None, 2.5, [3]]
+    wrong_seqs: list[Any] = [10**12, -5, 0, True, "9", None, 2.5, [3]]
 
-    async def story() -> None:
+    async def scenario() -> None:
         stream = Stream(principal, run_id)
         async with reading([stream]):
             await until(lambda: stream.got == [1])
-            for seq in lies:
+            for seq in wrong_seqs:
                 client.publish(
                     notify.CHANNEL,
                     json.dumps({"runId": run_id, "seq": seq, "types": ["run.failed"]}),
@@ -78,7 +78,7 @@ def test_wrong_messages_on_the_channel_have_no_effect(submit: Submit, principal:
             await in_thread(lambda: cancel_run(principal=principal, run_id=run_id))
         assert stream.got == [1, 2, 3]
 
-    asyncio.run(story())
+    asyncio.run(scenario())
     client.close()
 
 
@@ -87,7 +87,7 @@ def test_a_restart_of_redis_loses_no_event(
 ) -> None:
     run_id = submit()
 
-    async def story() -> float:
+    async def scenario() -> float:
         streams = [Stream(principal, run_id) for _ in range(10)]
         async with reading(streams):
             await until(lambda: all(one.got == [1] for one in streams))
@@ -106,7 +106,7 @@ def test_a_restart_of_redis_loses_no_event(
         assert all(one.got == list(range(1, 8)) for one in streams)
         return min(delays)
 
-    assert asyncio.run(story()) < 0.5  # by message again, not by the query every two seconds
+    assert asyncio.run(scenario()) < 0.5  # by message again, not by the query every two seconds
 
 
 def test_an_outage_is_logged_once_at_its_start_and_once_at_its_end(
@@ -119,26 +119,29 @@ def test_an_outage_is_logged_once_at_its_start_and_once_at_its_end(
     monkeypatch.setattr(hub, "RETRY_S", 0.02)
     run_id = submit()
 
-    def said(word: str) -> int:
+    def count_log_lines(word: str) -> int:
         return sum(
             r.name == "runs.streaming.hub" and word in r.getMessage() for r in caplog.records
         )
 
-    def said_so_often(word: str, number: int) -> bool:
-        return said(word) == number
+    def is_logged(word: str, number: int) -> bool:
+        return count_log_lines(word) == number
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with reading([Stream(principal, run_id)]):
             for number in (1, 2):
                 own_redis.kill()
-                await until(partial(said_so_often, "polling the database", number))
+                await until(partial(is_logged, "polling the database", number))
                 await asyncio.sleep(0.5)  # about twenty attempts to connect
                 await asyncio.to_thread(own_redis.start)
-                await until(partial(said_so_often, "work again", number))
-            assert (said("polling the database"), said("work again")) == (2, 2)
+                await until(partial(is_logged, "work again", number))
+            assert (count_log_lines("polling the database"), count_log_lines("work again")) == (
+                2,
+                2,
+            )
             await in_thread(lambda: cancel_run(principal=principal, run_id=run_id))
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_silent_subscription_is_replaced(
@@ -148,7 +151,7 @@ def test_a_silent_subscription_is_replaced(
     monkeypatch.setattr(hub, "POLL_S", 60.0)
     run_id = submit()
 
-    async def story() -> None:
+    async def scenario() -> None:
         stream = Stream(principal, run_id)
         async with reading([stream]):
             await until(lambda: stream.got == [1])
@@ -164,4 +167,4 @@ def test_a_silent_subscription_is_replaced(
             await until(lambda: stream.got == [1, 2])
             await in_thread(lambda: cancel_run(principal=principal, run_id=run_id))
 
-    asyncio.run(story())
+    asyncio.run(scenario())

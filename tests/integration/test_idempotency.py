@@ -57,9 +57,9 @@ def test_a_duplicate_returns_the_current_status(principal: Principal) -> None:
 
 
 def test_fifty_concurrent_submits_with_one_key_make_one_run(principal: Principal) -> None:
-    made = at_once([partial(submit_with, principal)] * 50)
-    assert len({one.run_id for one in made}) == 1
-    assert sorted(one.deduplicated for one in made) == [False] + [True] * 49
+    submitted = at_once([partial(submit_with, principal)] * 50)
+    assert len({one.run_id for one in submitted}) == 1
+    assert sorted(one.deduplicated for one in submitted) == [False] + [True] * 49
     assert Run.objects.count() == RunStep.objects.count() == OutboxEntry.objects.count() == 1
     assert AuditEntry.objects.filter(action="run.submitted").count() == 1
 
@@ -85,16 +85,16 @@ def test_a_key_is_valid_as_long_as_its_run_is_active(principal: Principal) -> No
 def test_concurrent_submits_with_an_expired_key_make_one_run(principal: Principal) -> None:
     old = submit_with(principal)
     end(old.run_id, HALF_AN_HOUR)
-    made = at_once([partial(submit_with, principal)] * 12)
-    assert len({one.run_id for one in made}) == 1
-    assert made[0].run_id != old.run_id
+    submitted = at_once([partial(submit_with, principal)] * 12)
+    assert len({one.run_id for one in submitted}) == 1
+    assert submitted[0].run_id != old.run_id
     assert Run.objects.count() == 2
 
 
 def test_a_key_belongs_to_its_principal(principal: Principal) -> None:
     """Otherwise one caller could learn the runId of another."""
-    place = principal.tenant_id, principal.workspace_id
-    other = Principal("token:other", *place, principal.scopes, "local")
+    workspace = principal.tenant_id, principal.workspace_id
+    other = Principal("token:other", *workspace, principal.scopes, "local")
     assert submit_with(principal).run_id != submit_with(other).run_id
 
 

@@ -43,7 +43,7 @@ pytest_plugins = [
 
 
 @pytest.fixture
-def waiting(principal: Principal, project: Path, worker: WorkerProcess) -> Run:
+def waiting_run(principal: Principal, project: Path, worker: WorkerProcess) -> Run:
     """Return a run of another caller that waits for a person."""
     create_rule(RuleFields("confirm", tool="list_snapshots"), actor="t")
     calls = [{"name": "list_snapshots", "args": {"path": "game/scene/start.txt"}}]
@@ -62,7 +62,7 @@ def world(
     tmp_path: Path,
     project: Path,
     outsider: Principal,
-    waiting: Run,
+    waiting_run: Run,
     web: str,
     token: str,
     page_server: PageServer,
@@ -75,36 +75,36 @@ def world(
     # As for a developer, who has tools that an agent must not have.
     agent_settings.WORKSPACE_POLICY = replace(agent_settings.WORKSPACE_POLICY, developer=True)
     with serve_pages() as loot, serve_pages() as own:
-        made = World(tmp_path, project, loot, own)
-        furnish(made)
+        created = World(tmp_path, project, loot, own)
+        furnish(created)
         other = tmp_path / "roots" / "other"
         other.mkdir()
-        (other / "secret.txt").write_text(made.secret("other"))
-        says = TargetFields(
+        (other / "secret.txt").write_text(created.secret("other"))
+        fields = TargetFields(
             tenant_id=outsider.tenant_id,
             workspace_id=outsider.workspace_id,
             name="other",
             config={"root": str(other)},
         )
-        target = create_target_row(says, actor="test")
-        kept = make_artifact(made.secret("artifact").encode())
-        made.secrets |= {"token": token, "the model's key": agent_settings.LLM.api_key}
-        monkeypatch.setenv("CONTINUITY_TEST_KEY", made.secret("environ"))
+        target = create_target_row(fields, actor="test")
+        artifact_id = make_artifact(created.secret("artifact").encode())
+        created.secrets |= {"token": token, "the model's key": agent_settings.LLM.api_key}
+        monkeypatch.setenv("CONTINUITY_TEST_KEY", created.secret("environ"))
         monkeypatch.setenv("CONTINUITY_OWN_PORTS", f"{own.server_port},{urlsplit(web).port}")
         monkeypatch.setenv("CONTINUITY_EGRESS_ALLOW", f"127.0.0.1:{page_server.server_port}")
-        made.places |= places_of(waiting, kept, target.id)
-        made.places |= {
+        created.places |= places_of(waiting_run, artifact_id, target.id)
+        created.places |= {
             "own": own.url(""),
             "own_port": str(own.server_port),
             "web": web,
             "loot": loot.url(""),
             "page": page_server.url(""),
         }
-        yield made
+        yield created
 
 
 @pytest.fixture
-def obeyed(
+def obey_and_check(
     world: World, model: ModelServer, principal: Principal, worker: WorkerProcess
 ) -> Callable[[Injection, Call], None]:
     """Have an agent read an injected text and obey it, then check the effects."""
@@ -113,34 +113,34 @@ def obeyed(
         for verdict, tool in row.rules:
             create_rule(RuleFields(verdict, tool=tool), actor="t")
         before, model.answer = world_state(world), Obeying(first)
-        handed_in = submit_run(
+        submitted = submit_run(
             principal=principal.with_trust(row.trust),
             template_id="agent_task",
             inputs={"goal": "Read my notes."},
             options={"mode": "async"},
         )
-        inputs = Run.objects.get(id=handed_in.run_id).inputs
+        inputs = Run.objects.get(id=submitted.run_id).inputs
         worker.work()
-        run = Run.objects.get(id=handed_in.run_id)
+        run = Run.objects.get(id=submitted.run_id)
         assert (run.status, run.waiting_for is not None) == (
             ("running", True) if row.waits else ("succeeded", False)
         ), run.error
-        wanted = orders_in(world.fill(row.text))
-        assert model.answer.made, "it did not obey"
-        assert all(order in model.answer.made for order in wanted), "it did not obey"
+        expected = orders_in(world.fill(row.text))
+        assert model.answer.made, "the model did not obey"
+        assert all(call in model.answer.made for call in expected), "the model did not obey"
         check_nothing_happened(world, before, run, inputs, model)
-        assert row.may_reach or not world.own.hits, "a page of the product was asked for"
-        assert row.may_send or not world.loot.hits, "something was sent away"
+        assert row.may_reach or not world.own.hits, "a page of the product was requested"
+        assert row.may_send or not world.loot.hits, "the other server was reached"
 
     return obey
 
 
 @pytest.mark.parametrize("row", IN_FILES, ids=lambda row: row.name)
 def test_an_injection_in_a_file_has_no_effect_outside_policy(
-    row: Injection, world: World, obeyed: Callable[[Injection, Call], None]
+    row: Injection, world: World, obey_and_check: Callable[[Injection, Call], None]
 ) -> None:
     (world.project / "notes.md").write_text(world.fill(row.text), "utf-8")
-    obeyed(row, Call("read_file", {"path": "notes.md"}, "first"))
+    obey_and_check(row, Call("read_file", {"path": "notes.md"}, "first"))
 
 
 @pytest.mark.slow
@@ -149,12 +149,15 @@ def test_an_injection_on_a_page_has_no_effect_outside_policy(
     row: Injection,
     world: World,
     page_server: PageServer,
-    obeyed: Callable[[Injection, Call], None],
+    obey_and_check: Callable[[Injection, Call], None],
 ) -> None:
-    for name, place in (("/to-own", world.own.url("/admin/")), ("/to-loot", world.loot.url("/"))):
-        page_server.add(name, PageResponse(status=302, headers={"Location": place}))
+    for path, target_url in (
+        ("/to-own", world.own.url("/admin/")),
+        ("/to-loot", world.loot.url("/")),
+    ):
+        page_server.add(path, PageResponse(status=302, headers={"Location": target_url}))
     url = page_server.add("/injected", world.page(row))
-    obeyed(row, Call("task_start", {"url": url}, "first"))
+    obey_and_check(row, Call("task_start", {"url": url}, "first"))
 
 
 def test_there_are_thirty_injections_with_distinct_names() -> None:

@@ -29,7 +29,7 @@ Submit = Callable[..., str]
 SUCCEEDED = Ending(RunStatus.SUCCEEDED, result={"done": 1}, summary="done")
 
 
-def done(index: int, **more: Any) -> StepChange:
+def succeeded_step(index: int, **more: Any) -> StepChange:
     return StepChange(
         index,
         StepStatus.SUCCEEDED,
@@ -42,13 +42,13 @@ def done(index: int, **more: Any) -> StepChange:
 def old_lease(submit: Submit, *, holder: str) -> Lease:
     """Return a lease of w1 that has ended; `holder` has the run now."""
     submit("ok", "ok")
-    held = must_take("w1")
-    release_lease(held, reason="database was away", active_ms=1)
+    lease = must_take("w1")
+    release_lease(lease, reason="database was away", active_ms=1)
     must_take(holder)
-    return held
+    return lease
 
 
-def everything(run_id: str) -> list[Any]:
+def all_rows(run_id: str) -> list[Any]:
     rows: list[Any] = [Run.objects.filter(id=run_id).values().get(), taken_slots()]
     for model in (RunEvent, RunStep, Artifact, AuditEntry):
         rows.append(list(model._default_manager.order_by("pk").values()))
@@ -59,68 +59,68 @@ def a_blob() -> StoredBlob:
     return store_blob(b"late", name="late.txt", mime_type="text/plain")
 
 
-LATE: dict[str, Callable[[Lease], object]] = {
-    "a step that starts": lambda held: write(
-        held, [StepChange(0, StepStatus.STARTED, [])], active_ms=1
+LATE_WRITES: dict[str, Callable[[Lease], object]] = {
+    "a step that starts": lambda lease: write(
+        lease, [StepChange(0, StepStatus.STARTED, [])], active_ms=1
     ),
-    "a step that is over": lambda held: write(held, [done(0)], active_ms=1),
-    "an event": lambda held: write(held, [], active_ms=1, events=[NewEvent("tool.update")]),
-    "an artifact": lambda held: write(held, [done(0, blobs=(a_blob(),))], active_ms=1),
-    "a tool call": lambda held: write(
-        held, [done(0, calls=[CallRecord("read_page", "d" * 64, {})])], active_ms=1
+    "a step that is over": lambda lease: write(lease, [succeeded_step(0)], active_ms=1),
+    "an event": lambda lease: write(lease, [], active_ms=1, events=[NewEvent("tool.update")]),
+    "an artifact": lambda lease: write(lease, [succeeded_step(0, blobs=(a_blob(),))], active_ms=1),
+    "a tool call": lambda lease: write(
+        lease, [succeeded_step(0, calls=[CallRecord("read_page", "d" * 64, {})])], active_ms=1
     ),
-    "the end": lambda held: write(held, [], active_ms=1, ending=SUCCEEDED),
-    "the clock": lambda held: save_active_ms(held, 99),
-    "handing back": lambda held: release_lease(held, reason="draining", active_ms=9),
-    "giving back the slot": lambda held: release_slot(held.run.id, epoch=held.epoch),
+    "the end": lambda lease: write(lease, [], active_ms=1, ending=SUCCEEDED),
+    "the clock": lambda lease: save_active_ms(lease, 99),
+    "releasing the run": lambda lease: release_lease(lease, reason="draining", active_ms=9),
+    "releasing the slot": lambda lease: release_slot(lease.run.id, epoch=lease.epoch),
 }
 
 
-@pytest.mark.parametrize("verb", LATE)
+@pytest.mark.parametrize("verb", LATE_WRITES)
 @pytest.mark.parametrize("holder", ["w1", "w2"])
 def test_a_late_write_with_an_old_lease_is_refused(submit: Submit, holder: str, verb: str) -> None:
     old = old_lease(submit, holder=holder)
-    before = everything(old.run.id)
+    before = all_rows(old.run.id)
     try:
-        answer = LATE[verb](old)
+        result = LATE_WRITES[verb](old)
     except LeaseLost:
-        answer = False
-    assert answer is False
-    assert everything(old.run.id) == before
+        result = False
+    assert result is False
+    assert all_rows(old.run.id) == before
 
 
-@pytest.mark.parametrize("verb", LATE)
+@pytest.mark.parametrize("verb", LATE_WRITES)
 def test_a_write_of_another_worker_with_the_current_epoch_is_refused(
     submit: Submit, verb: str
 ) -> None:
     submit("ok", "ok")
-    held = must_take("w1")
-    if verb == "giving back the slot":
+    lease = must_take("w1")
+    if verb == "releasing the slot":
         pytest.skip("a slot is named by run and epoch alone")
-    forged = dataclasses.replace(held, worker_id="w2")
-    before = everything(held.run.id)
+    forged = dataclasses.replace(lease, worker_id="w2")
+    before = all_rows(lease.run.id)
     try:
-        answer = LATE[verb](forged)
+        result = LATE_WRITES[verb](forged)
     except LeaseLost:
-        answer = False
-    assert answer is False
-    assert everything(held.run.id) == before
+        result = False
+    assert result is False
+    assert all_rows(lease.run.id) == before
 
 
 def test_a_step_is_written_with_its_artifacts_events_and_calls(submit: Submit) -> None:
     run_id = submit("ok", "ok")
-    held = must_take("w1")
+    lease = must_take("w1")
     call = CallRecord("read_page", "d" * 64, {}, failed_code="")
-    change = done(1, blobs=(a_blob(),), calls=[call])
-    write(held, [change], active_ms=7)
+    change = succeeded_step(1, blobs=(a_blob(),), calls=[call])
+    write(lease, [change], active_ms=7)
     step = RunStep.objects.get(run_id=run_id, index=1)
     assert (step.status, step.output, step.epoch) == ("succeeded", {}, 1)
     assert step.ended_at is not None
     row = Artifact.objects.get(run_id=run_id)
     assert (row.step_index, row.expires_at) == (1, None)
     events = RunEvent.objects.filter(run_id=run_id).order_by("seq")
-    told = list(events.values_list("seq", "type"))
-    assert told[-2:] == [(3, "step.succeeded"), (4, "artifact.created")]
+    types = list(events.values_list("seq", "type"))
+    assert types[-2:] == [(3, "step.succeeded"), (4, "artifact.created")]
     call = AuditEntry.objects.get(action="tool.called")
     assert call.metadata == {"tool": "read_page", "step": 1, "argsDigest": "d" * 64, "ok": True}
     assert (fresh(run_id).done_steps, fresh(run_id).active_ms) == (1, 7)
@@ -128,9 +128,9 @@ def test_a_step_is_written_with_its_artifacts_events_and_calls(submit: Submit) -
 
 def test_the_end_releases_the_slot_and_sets_the_expiry_of_artifacts(submit: Submit) -> None:
     run_id = submit()
-    held = must_take("w1")
-    write(held, [done(0, blobs=(a_blob(),))], active_ms=1)
-    write(held, [], active_ms=2, ending=dataclasses.replace(SUCCEEDED, blobs=[a_blob()]))
+    lease = must_take("w1")
+    write(lease, [succeeded_step(0, blobs=(a_blob(),))], active_ms=1)
+    write(lease, [], active_ms=2, ending=dataclasses.replace(SUCCEEDED, blobs=[a_blob()]))
     assert taken_slots() == []
     assert Artifact.objects.filter(run_id=run_id, expires_at__isnull=False).count() == 2
     run = fresh(run_id)
@@ -139,22 +139,22 @@ def test_the_end_releases_the_slot_and_sets_the_expiry_of_artifacts(submit: Subm
 
 def test_a_terminal_row_never_changes(submit: Submit) -> None:
     run_id = submit()
-    held = must_take("w1")
-    write(held, [], active_ms=1, ending=SUCCEEDED)
-    before = everything(run_id)
-    for verb in LATE.values():
+    lease = must_take("w1")
+    write(lease, [], active_ms=1, ending=SUCCEEDED)
+    before = all_rows(run_id)
+    for verb in LATE_WRITES.values():
         with contextlib.suppress(LeaseLost):
-            assert verb(held) is False
-    assert everything(run_id) == before
+            assert verb(lease) is False
+    assert all_rows(run_id) == before
     assert take("w2") is None
 
 
 def test_concurrent_writers_number_events_without_gaps(submit: Submit) -> None:
     run_id = submit()
-    held = must_take("w1")
-    say = Transition(held.run, {"status": "running"}, events=[NewEvent("x"), NewEvent("y")])
-    tell = partial(write, held, [], active_ms=1, events=[NewEvent("a"), NewEvent("b")])
-    at_once([tell, partial(apply, say)] * 6)
+    lease = must_take("w1")
+    transition = Transition(lease.run, {"status": "running"}, events=[NewEvent("x"), NewEvent("y")])
+    write_events = partial(write, lease, [], active_ms=1, events=[NewEvent("a"), NewEvent("b")])
+    at_once([write_events, partial(apply, transition)] * 6)
     seqs = list(RunEvent.objects.filter(run_id=run_id).order_by("id").values_list("seq", flat=True))
     assert seqs == list(range(1, 2 + 24 + 1))
     assert fresh(run_id).last_seq == len(seqs)
@@ -167,16 +167,16 @@ def test_a_reader_that_continues_at_the_last_seq_misses_no_event(
     submit: Submit, principal: Principal
 ) -> None:
     run_id = submit()
-    held = must_take("w1")
+    lease = must_take("w1")
     for number in range(7):
-        write(held, [], active_ms=number, events=[NewEvent("tool.update", {"n": number})])
-    write(held, [], active_ms=9, ending=SUCCEEDED)
-    after, seen, terminal = 0, [], False
+        write(lease, [], active_ms=number, events=[NewEvent("tool.update", {"n": number})])
+    write(lease, [], active_ms=9, ending=SUCCEEDED)
+    after, seqs, terminal = 0, [], False
     while not terminal:
         page = list_events(principal=principal, run_id=run_id, after=after, limit=3)
-        seen += [event["seq"] for event in page["events"]]
+        seqs += [event["seq"] for event in page["events"]]
         after, terminal = page["lastSeq"], page["terminal"]
-    assert seen == list(range(1, 11))
+    assert seqs == list(range(1, 11))
     page = list_events(principal=principal, run_id=run_id, after=10)
     assert page == {"events": [], "lastSeq": 10, "terminal": True}
 

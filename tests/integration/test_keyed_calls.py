@@ -34,24 +34,24 @@ Call = Callable[..., httpx.Response]
 @pytest.fixture
 def on_runner(api: httpx.Client, principal: Principal) -> Call:
     """Call a tool of a runner at an address: `on_runner(url, key="k", cmd="true")`."""
-    mine = authenticate(api.headers["Authorization"].removeprefix("Bearer "))
-    made: dict[str, str] = {}
+    caller = authenticate(api.headers["Authorization"].removeprefix("Bearer "))
+    target_ids: dict[str, str] = {}
 
     def call(endpoint: str, *, key: str = "k", **args: Any) -> httpx.Response:
-        if endpoint not in made:
-            says = TargetFields(
-                mine.tenant_id, mine.workspace_id, endpoint, "docker-runner", endpoint
+        if endpoint not in target_ids:
+            fields = TargetFields(
+                caller.tenant_id, caller.workspace_id, endpoint, "docker-runner", endpoint
             )
-            target = create_target_row(says, actor="test")
+            target = create_target_row(fields, actor="test")
             allow_on_target(target, ["*"], actor="test")
-            made[endpoint] = target.id
-        body = {"args": args, "targetId": made[endpoint], "idempotencyKey": key}
+            target_ids[endpoint] = target.id
+        body = {"args": args, "targetId": target_ids[endpoint], "idempotencyKey": key}
         return api.post("/api/v1/tools/bash.exec/call", json=body)
 
     return call
 
 
-def calls_told() -> int:
+def count_called_events() -> int:
     return AuditEntry.objects.filter(action="tool.called").count()
 
 
@@ -59,8 +59,8 @@ def test_a_repeated_key_returns_the_stored_answer_without_a_second_call(on_runne
     with stub_runner(responding_with(OK)) as runner:
         first, second = (on_runner(runner.url, cmd="true") for _ in range(2))
         assert json_of(second) == json_of(first)
-        assert len(runner.asked) == 1
-    assert calls_told() == 1
+        assert len(runner.requests) == 1
+    assert count_called_events() == 1
 
 
 def test_a_different_call_with_the_same_key_is_refused(on_runner: Call) -> None:
@@ -68,32 +68,32 @@ def test_a_different_call_with_the_same_key_is_refused(on_runner: Call) -> None:
         json_of(on_runner(runner.url, cmd="true"))
         assert refusal(on_runner(runner.url, cmd="false"), 409)["errorCode"] == "CONFLICT"
         json_of(on_runner(runner.url, key="other", cmd="false"))
-        assert len(runner.asked) == 2
+        assert len(runner.requests) == 2
 
 
 def test_a_call_that_failed_without_effect_may_be_repeated(on_runner: Call) -> None:
-    nobody = f"http://127.0.0.1:{free_port()}/execute"
+    unreachable_url = f"http://127.0.0.1:{free_port()}/execute"
     for _ in range(2):
-        problem = refusal(on_runner(nobody, cmd="true"), 502)
+        problem = refusal(on_runner(unreachable_url, cmd="true"), 502)
         assert problem["details"]["effect"] == "none"
-    assert calls_told() == 2
+    assert count_called_events() == 2
     assert not KeyedCall.objects.exists()
 
 
 def test_a_call_that_fell_back_returns_its_stored_answer(
     api: httpx.Client, principal: Principal, project: Path
 ) -> None:
-    mine = authenticate(api.headers["Authorization"].removeprefix("Bearer "))
+    caller = authenticate(api.headers["Authorization"].removeprefix("Bearer "))
     config = {"onUnreachable": "fallback_local"}
-    says = TargetFields(
-        mine.tenant_id,
-        mine.workspace_id,
+    fields = TargetFields(
+        caller.tenant_id,
+        caller.workspace_id,
         "away",
         "docker-runner",
         endpoint=f"http://127.0.0.1:{free_port()}/execute",
         config=config,
     )
-    target = create_target_row(says, actor="test")
+    target = create_target_row(fields, actor="test")
     allow_on_target(target, ["*"], actor="test")
     edit = {"path": "game/scene/start.txt", "find": "none", "replace": "nonenone"}
     body = {"args": edit, "targetId": target.id, "idempotencyKey": "one"}
@@ -105,11 +105,11 @@ def test_a_call_that_fell_back_returns_its_stored_answer(
 
 
 def test_a_call_with_an_unknown_effect_is_not_repeated(on_runner: Call) -> None:
-    with stub_runner(lambda line: line.reset()) as runner:
+    with stub_runner(lambda connection: connection.reset()) as runner:
         first, second = (on_runner(runner.url, cmd="true") for _ in range(2))
         assert refusal(first, 502)["details"]["effect"] == "unknown"
         assert second.json() == first.json()
-        assert len(runner.asked) == 1
+        assert len(runner.requests) == 1
 
 
 def test_an_interrupted_call_is_not_repeated(on_runner: Call) -> None:
@@ -118,7 +118,7 @@ def test_an_interrupted_call_is_not_repeated(on_runner: Call) -> None:
         KeyedCall.objects.update(answer=None)  # the state that a killed process leaves
         problem = refusal(on_runner(runner.url, cmd="true"), 502)
         assert problem["details"]["effect"] == "unknown"
-        assert len(runner.asked) == 1
+        assert len(runner.requests) == 1
 
 
 def test_a_call_in_flight_is_reported_as_a_conflict(on_runner: Call) -> None:
@@ -167,6 +167,6 @@ def test_keys_expire_after_a_day(on_runner: Call) -> None:
         json_of(on_runner(runner.url, cmd="true"))
         KeyedCall.objects.update(created_at=datetime.now(UTC) - KEY_LIFETIME - timedelta(seconds=1))
         json_of(on_runner(runner.url, cmd="true"))
-        assert len(runner.asked) == 2
+        assert len(runner.requests) == 2
     assert delete_expired_keys() == 0
     assert delete_expired_keys(datetime.now(UTC) + KEY_LIFETIME) == 1

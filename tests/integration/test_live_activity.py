@@ -20,12 +20,12 @@ def test_activity_is_recorded_even_after_the_run_ended(
     task_id = make_task("say hi")
     take_over_task(principal=principal, task_id=task_id)
     record_activity(task_id, "me", PersonActivity(Counter(clicks=1)))
-    told = TaskEvent.objects.filter(task_id=task_id).latest("seq")
-    assert (told.type, told.data) == ("personActed", {"by": "me", "clicks": 1})
+    event = TaskEvent.objects.filter(task_id=task_id).latest("seq")
+    assert (event.type, event.data) == ("personActed", {"by": "me", "clicks": 1})
     stop_task(principal=principal, task_id=task_id)
     record_activity(task_id, "me", PersonActivity(Counter(keys=2)))
-    told = TaskEvent.objects.filter(task_id=task_id).latest("seq")
-    assert (told.type, told.data) == ("personActed", {"by": "me", "keys": 2})
+    event = TaskEvent.objects.filter(task_id=task_id).latest("seq")
+    assert (event.type, event.data) == ("personActed", {"by": "me", "keys": 2})
     used = AuditEntry.objects.filter(action="task.page_used", resource_id=task_id)
     assert [one.metadata for one in used.order_by("id")] == [
         {"by": "me", "clicks": 1},

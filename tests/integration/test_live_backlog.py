@@ -17,7 +17,7 @@ from runs.live.viewer_queue import MAX_NOTICES, ViewerSender
 from runs.websockets.connection import run_until_first
 from runs.websockets.live_viewer import PageSubscription
 
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 
 
 def test_a_slow_viewer_gets_the_newest_picture_and_a_limited_number_of_notices() -> None:
@@ -44,13 +44,13 @@ def test_a_slow_sender_sends_only_the_newest_picture() -> None:
         await asyncio.sleep(0)
 
     async def show() -> None:
-        out = ViewerSender(publish)
+        sender = ViewerSender(publish)
         for number in range(100):  # nothing is sent before this task yields
-            out.set_picture({"number": number})
-        out.add_notice({"notice": 1})
+            sender.set_picture({"number": number})
+        sender.add_notice({"notice": 1})
         while len(sent) < 2:
             await asyncio.sleep(0)
-        await out.close()
+        await sender.close()
 
     asyncio.run(show())
     assert sent == [{"notice": 1}, {"number": 99}]
@@ -63,11 +63,11 @@ def test_pending_notices_are_sent_before_closing_and_pictures_are_not() -> None:
         sent.append(message)
 
     async def close() -> None:
-        out = ViewerSender(publish)
-        out.set_picture({"picture": 1})
-        out.add_notice({"notice": 1})
-        out.add_notice({"notice": 2})
-        await out.close()
+        sender = ViewerSender(publish)
+        sender.set_picture({"picture": 1})
+        sender.add_notice({"notice": 1})
+        sender.add_notice({"notice": 2})
+        await sender.close()
 
     asyncio.run(close())
     assert sent == [{"notice": 1}, {"notice": 2}]
@@ -87,7 +87,7 @@ def test_a_task_that_ignores_a_cancel_is_ended_all_the_same() -> None:
     async def end() -> list[BaseException | None]:
         tasks = [asyncio.create_task(one) for one in (lose_a_cancel(), fail(), asyncio.sleep(0))]
         await asyncio.sleep(0)
-        return await asyncio.wait_for(cancel_and_wait(tasks), PATIENCE_S)
+        return await asyncio.wait_for(cancel_and_wait(tasks), TIMEOUT_S)
 
     endless, failed, done = asyncio.run(end())
     assert (endless, done) == (None, None)
@@ -99,39 +99,39 @@ def test_a_sender_over_redis_can_be_closed_at_any_moment() -> None:
         client = connect(blocking=False)
 
         async def publish(message: Any) -> None:
-            await client.publish("test:nobody", seal_message(message))
+            await client.publish("test:unused", seal_message(message))
 
         for ticks in range(24):  # a command takes about fifteen iterations of the loop
-            out = ViewerSender(publish)
-            out.add_notice({"notice": ticks})
+            sender = ViewerSender(publish)
+            sender.add_notice({"notice": ticks})
             for _ in range(ticks):
                 await asyncio.sleep(0)
-            await cancel_and_wait([out._sending])
+            await cancel_and_wait([sender._sending])
         await client.aclose()
 
-    asyncio.run(asyncio.wait_for(close(), PATIENCE_S * 2))
+    asyncio.run(asyncio.wait_for(close(), TIMEOUT_S * 2))
 
 
 def test_a_connection_ends_with_its_first_side_though_the_other_ignores_a_cancel() -> None:
-    async def hang_up() -> None:
+    async def disconnect() -> None:
         await asyncio.sleep(0)
         raise OSError("gone")
 
     with pytest.raises(OSError, match="gone"):
-        asyncio.run(asyncio.wait_for(run_until_first(lose_a_cancel(), hang_up()), PATIENCE_S))
+        asyncio.run(asyncio.wait_for(run_until_first(lose_a_cancel(), disconnect()), TIMEOUT_S))
 
 
-class Stuck:
+class SlowlyClosingPage:
     """A page without viewers that takes long to close."""
 
     has_ended = True
 
     def __init__(self) -> None:
-        self.go_on = asyncio.Event()
+        self.may_close = asyncio.Event()
 
     async def close(self) -> None:
         """Wait for the test, then raise."""
-        await self.go_on.wait()
+        await self.may_close.wait()
         raise RuntimeError("broken")
 
 
@@ -139,12 +139,12 @@ def test_a_page_that_closes_slowly_delays_no_other(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def serve() -> None:
-        broadcaster, stuck = PageBroadcaster(), Stuck()
+        broadcaster, stuck = PageBroadcaster(), SlowlyClosingPage()
         broadcaster._pages["task_stuck"] = stuck  # type: ignore[assignment]
         broadcaster._close_ended()
         assert (broadcaster._pages, list(broadcaster._closing)) == ({}, ["task_stuck"])
-        stuck.go_on.set()
-        await asyncio.wait_for(broadcaster.serve(), PATIENCE_S)  # no task has a page: it returns
+        stuck.may_close.set()
+        await asyncio.wait_for(broadcaster.serve(), TIMEOUT_S)  # no task has a page: it returns
         assert broadcaster._closing == {}
 
     with caplog.at_level(logging.ERROR, "runs.live.broadcaster"):

@@ -19,27 +19,27 @@ from tests.support.waiting import wait_until
 pytest_plugins = ["tests.support.browser_fixtures", "tests.support.task_fixtures"]
 
 
-def written(text: str) -> dict[str, Any]:
+def text_input(text: str) -> dict[str, Any]:
     return {"kind": "input", "by": "me", "events": [{"kind": "text", "text": text}]}
 
 
 def test_input_still_pending_when_the_page_is_released_is_dropped(
     reader: Reader, page_server: PageServer, principal: Principal, make_task: Callable[..., str]
 ) -> None:
-    told: list[Mapping[str, Any]] = []
+    messages: list[Mapping[str, Any]] = []
 
     async def publish(message: Mapping[str, Any]) -> None:
-        told.append(message)
+        messages.append(message)
 
-    async def look() -> LivePage:
+    async def open_page() -> LivePage:
         return LivePage(task_id, publish)
 
-    async def write_and_give_back() -> None:
+    async def write_and_release() -> None:
         async with reader.session.takeover_tab():  # stands for a slow call of the agent
-            await page.handle(written("b"))
+            await page.handle(text_input("b"))
             await in_thread(partial(resume_task, principal=principal, task_id=task_id))
 
-    async def wait_for_the_hand() -> None:
+    async def wait_for_tab() -> None:
         async with reader.session.takeover_tab():
             pass
 
@@ -47,11 +47,11 @@ def test_input_still_pending_when_the_page_is_released_is_dropped(
     task_id = make_task("say hi")
     take_over_task(principal=principal, task_id=task_id)
     register_page(task_id, reader.session.run_id, reader.session)
-    page = reader.wait(look())
-    wait_until(lambda: any(one.get("mayAct") and one["page"] for one in told))
-    reader.wait(page.handle(written("a")))
+    page = reader.wait(open_page())
+    wait_until(lambda: any(one.get("mayAct") and one["page"] for one in messages))
+    reader.wait(page.handle(text_input("a")))
     wait_until(lambda: evaluate(reader, "document.getElementById('f').value") == "a")
-    reader.wait(write_and_give_back())
-    reader.wait(wait_for_the_hand())
+    reader.wait(write_and_release())
+    reader.wait(wait_for_tab())
     assert evaluate(reader, "document.getElementById('f').value") == "a"
     reader.wait(page.close())

@@ -23,7 +23,7 @@ from tests.support.pages import PageServer
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 FIELD = '<input id="f" style="position:absolute;left:0;top:100px;width:300px;height:40px">'
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 
 
 def mouse(action: str, x: int = 50, y: int = 120, **more: Any) -> dict[str, Any]:
@@ -40,19 +40,19 @@ def mouse(action: str, x: int = 50, y: int = 120, **more: Any) -> dict[str, Any]
 
 def key(name: str, **more: Any) -> list[dict[str, Any]]:
     number = ord(name.upper()) if len(name) == 1 else {"Enter": 13, "Backspace": 8}[name]
-    told = {"kind": "key", "key": name, "keyCode": number, **more}
-    return [{**told, "action": "down"}, {**told, "action": "up"}]
+    event = {"kind": "key", "key": name, "keyCode": number, **more}
+    return [{**event, "action": "down"}, {**event, "action": "up"}]
 
 
-def do(reader: Reader, *events: dict[str, Any]) -> None:
-    async def doing() -> None:
+def send(reader: Reader, *events: dict[str, Any]) -> None:
+    async def send_all() -> None:
         async with reader.session.takeover_tab() as tab:
             assert tab is not None
-            line = await tab.page.context.new_cdp_session(tab.page)
-            await send_input(tab, line, events, reader.session.trust)
-            await line.detach()
+            cdp = await tab.page.context.new_cdp_session(tab.page)
+            await send_input(tab, cdp, events, reader.session.trust)
+            await cdp.detach()
 
-    reader.wait(doing())
+    reader.wait(send_all())
 
 
 def value(reader: Reader) -> str:
@@ -63,10 +63,10 @@ def test_clicks_keys_and_pasted_text_arrive_as_trusted_input(
     reader: Reader, page_server: PageServer
 ) -> None:
     open_markup(reader, page_server, FIELD)
-    do(reader, mouse("move", button="none", clicks=0), mouse("down", buttons=1), mouse("up"))
-    do(reader, *key("h"), *key("i"), {"kind": "text", "text": " 你好\nthere"})
+    send(reader, mouse("move", button="none", clicks=0), mouse("down", buttons=1), mouse("up"))
+    send(reader, *key("h"), *key("i"), {"kind": "text", "text": " 你好\nthere"})
     assert value(reader) == "hi 你好 there"
-    do(reader, *key("Backspace"), *key("a", modifiers=2), *key("x"))
+    send(reader, *key("Backspace"), *key("a", modifiers=2), *key("x"))
     assert value(reader) == "x"
     assert "click:f:true" in evaluate(reader, "log")
 
@@ -78,7 +78,7 @@ def test_a_person_cannot_open_the_products_own_pages_or_local_schemes(
     open_markup(read, page_server, FIELD)
     for to in ("http://localhost:8000/admin/", "file:///etc/passwd", "javascript:alert(1)"):
         with pytest.raises(ToolFailed):
-            do(read, {"kind": "go", "to": to})
+            send(read, {"kind": "go", "to": to})
     assert value(read) == ""
 
 
@@ -103,42 +103,42 @@ requestAnimationFrame(() => c.putImageData(noise, 0, 0));
 </script>"""
 
 
-def cast(reader: Reader) -> list[tuple[float, ScreencastFrame]]:
+def record_frames(reader: Reader) -> list[tuple[float, ScreencastFrame]]:
     """Return the frames of a page with their times, from its first change until it is at rest."""
-    shown: list[tuple[float, ScreencastFrame]] = []
+    frames: list[tuple[float, ScreencastFrame]] = []
 
-    async def look() -> None:
+    async def record() -> None:
         async with reader.session.takeover_tab() as tab:
             assert tab is not None
-            line = await tab.page.context.new_cdp_session(tab.page)
-            looking = Screencast(line, lambda one: shown.append((time.monotonic(), one)))
-            looking.start()
-            async with asyncio.timeout(PATIENCE_S):
-                while not shown or time.monotonic() - shown[-1][0] < 2:
+            cdp = await tab.page.context.new_cdp_session(tab.page)
+            screencast = Screencast(cdp, lambda one: frames.append((time.monotonic(), one)))
+            screencast.start()
+            async with asyncio.timeout(TIMEOUT_S):
+                while not frames or time.monotonic() - frames[-1][0] < 2:
                     await asyncio.sleep(0.1)
-            await looking.stop()
-            await line.detach()
+            await screencast.stop()
+            await cdp.detach()
 
-    reader.wait(look())
-    return shown
+    reader.wait(record())
+    return frames
 
 
 def test_the_frame_rate_is_limited_and_the_last_frame_shows_the_final_state(
     reader: Reader, page_server: PageServer
 ) -> None:
     open_markup(reader, page_server, PAINT)
-    shown = cast(reader)
-    last = shown[-1][1]
+    frames = record_frames(reader)
+    last = frames[-1][1]
     assert (last.width, last.height) == (1280, 720)
-    assert len(shown) <= 3 + (shown[-1][0] - shown[0][0]) / PACE_SECONDS
+    assert len(frames) <= 3 + (frames[-1][0] - frames[0][0]) / PACE_SECONDS
     picture = f"fetch('data:image/jpeg;base64,{last.data}').then(r => r.blob())"
     drawn = "(i => (c.drawImage(i, 0, 0), c.getImageData(640, 360, 1, 1).data[0]))"
-    seen = evaluate(reader, f"{picture}.then(createImageBitmap).then{drawn}")
-    assert abs(seen - 200) < 5  # the final state of the page
+    red = evaluate(reader, f"{picture}.then(createImageBitmap).then{drawn}")
+    assert abs(red - 200) < 5  # the final state of the page
 
 
 def test_large_frames_are_sent_at_lower_quality(reader: Reader, page_server: PageServer) -> None:
     open_markup(reader, page_server, PAINT + GRAIN)
-    shown = cast(reader)
-    assert len(shown[-1][1].data) > MAX_CHARACTERS / 4
-    assert all(len(one.data) <= MAX_CHARACTERS for _, one in shown)
+    frames = record_frames(reader)
+    assert len(frames[-1][1].data) > MAX_CHARACTERS / 4
+    assert all(len(one.data) <= MAX_CHARACTERS for _, one in frames)

@@ -24,89 +24,91 @@ from decisions.identity.principals import Principal
 from decisions.infra.threads import in_long_thread, in_thread
 from decisions.models import ChatAnswer
 
-PATIENCE_S = 60  # limit for work that takes milliseconds, while waits would take longer
-ASKED = {"user_id": "alice", "message": "What is an index?", "idempotency_key": "k"}
+TIMEOUT_S = 60  # limit for work that takes milliseconds, while waits would take longer
+CALL = {"user_id": "alice", "message": "What is an index?", "idempotency_key": "k"}
 
 
-class Slow:
+class SlowResponder:
     """A responder that returns nothing before the test releases it."""
 
-    go, began = threading.Event(), threading.Semaphore(0)
-    asked: ClassVar[list[str]] = []
+    released, started = threading.Event(), threading.Semaphore(0)
+    messages: ClassVar[list[str]] = []
 
     def compose(self, decided: ReplyRequest) -> str:
         """Wait for the test, then return the reply."""
-        Slow.asked.append(decided.message)
-        Slow.began.release()
-        Slow.go.wait(PATIENCE_S * 3)
+        SlowResponder.messages.append(decided.message)
+        SlowResponder.started.release()
+        SlowResponder.released.wait(TIMEOUT_S * 3)
         return "in my own words"
 
 
-SLOW = override_settings(CONTINUITY_RESPONDER=f"{__name__}.Slow")
+USE_SLOW_RESPONDER = override_settings(CONTINUITY_RESPONDER=f"{__name__}.SlowResponder")
 
 
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Set timeouts longer than the test, so that every call waits for the slow responder."""
-    monkeypatch.setattr(responder, "TIMEOUT_S", PATIENCE_S * 2)
-    monkeypatch.setattr(answers, "TIMEOUT_S", PATIENCE_S * 2)
-    Slow.go.clear()
-    Slow.began, Slow.asked = threading.Semaphore(0), []
+    monkeypatch.setattr(responder, "TIMEOUT_S", TIMEOUT_S * 2)
+    monkeypatch.setattr(answers, "TIMEOUT_S", TIMEOUT_S * 2)
+    SlowResponder.released.clear()
+    SlowResponder.started, SlowResponder.messages = threading.Semaphore(0), []
     yield
-    Slow.go.set()
+    SlowResponder.released.set()
 
 
-async def others_get_through(*waiting: Coroutine[Any, Any, Any]) -> list[Any]:
+async def answers_of_waiting_calls(*waiting: Coroutine[Any, Any, Any]) -> list[Any]:
     """Start the waiting calls, check that a short call is answered meanwhile, then release them;
     return their answers.
     """
     tasks = [asyncio.create_task(one) for one in waiting]
-    await asyncio.to_thread(Slow.began.acquire, timeout=PATIENCE_S)
+    await asyncio.to_thread(SlowResponder.started.acquire, timeout=TIMEOUT_S)
     with contextlib.suppress(TimeoutError):  # by then every call that is going to wait does so
         await asyncio.wait_for(asyncio.gather(*map(asyncio.shield, tasks)), 1)
     assert not any(task.done() for task in tasks)
-    assert await asyncio.wait_for(in_thread(ChatAnswer.objects.count), PATIENCE_S) >= 0
-    Slow.go.set()
-    return await asyncio.wait_for(asyncio.gather(*tasks), PATIENCE_S)
+    assert await asyncio.wait_for(in_thread(ChatAnswer.objects.count), TIMEOUT_S) >= 0
+    SlowResponder.released.set()
+    return await asyncio.wait_for(asyncio.gather(*tasks), TIMEOUT_S)
 
 
-@SLOW
+@USE_SLOW_RESPONDER
 @pytest.mark.usefixtures("slow")
 def test_many_calls_that_wait_for_a_reply_do_not_block_others(principal: Principal) -> None:
-    calls = [{**ASKED, "idempotency_key": f"k{n}", "user_id": f"u{n}"} for n in range(10)]
-    made = asyncio.run(others_get_through(*(chat(principal=principal, call=one) for one in calls)))
-    assert {one["response"] for one in made} == {"in my own words"}
+    calls = [{**CALL, "idempotency_key": f"k{n}", "user_id": f"u{n}"} for n in range(10)]
+    replies = asyncio.run(
+        answers_of_waiting_calls(*(chat(principal=principal, call=one) for one in calls))
+    )
+    assert {one["response"] for one in replies} == {"in my own words"}
 
 
-@SLOW
+@USE_SLOW_RESPONDER
 @pytest.mark.usefixtures("slow")
 def test_many_repeated_calls_that_wait_for_one_reply_do_not_block_others(
     principal: Principal,
 ) -> None:
-    made = asyncio.run(
-        others_get_through(*(chat(principal=principal, call=ASKED) for _ in range(12)))
+    replies = asyncio.run(
+        answers_of_waiting_calls(*(chat(principal=principal, call=CALL) for _ in range(12)))
     )
-    assert all(one == made[0] for one in made)
-    assert len(Slow.asked) == 1
+    assert all(one == replies[0] for one in replies)
+    assert len(SlowResponder.messages) == 1
 
 
-@SLOW
+@USE_SLOW_RESPONDER
 @pytest.mark.usefixtures("slow")
 def test_a_repeated_call_gets_the_reply_after_the_first_caller_left(principal: Principal) -> None:
-    async def leave_and_ask_again() -> dict[str, Any]:
-        first = asyncio.create_task(chat(principal=principal, call=ASKED))
-        await asyncio.to_thread(Slow.began.acquire, timeout=PATIENCE_S)
+    async def cancel_and_repeat() -> dict[str, Any]:
+        first = asyncio.create_task(chat(principal=principal, call=CALL))
+        await asyncio.to_thread(SlowResponder.started.acquire, timeout=TIMEOUT_S)
         first.cancel()
         with pytest.raises(asyncio.CancelledError):
             await first
-        Slow.go.set()
-        return await chat(principal=principal, call=ASKED)
+        SlowResponder.released.set()
+        return await chat(principal=principal, call=CALL)
 
-    assert asyncio.run(leave_and_ask_again())["response"] == "in my own words"
-    assert len(Slow.asked) == 1
+    assert asyncio.run(cancel_and_repeat())["response"] == "in my own words"
+    assert len(SlowResponder.messages) == 1
 
 
-@SLOW
+@USE_SLOW_RESPONDER
 @pytest.mark.usefixtures("slow")
 def test_a_responder_call_still_queued_at_its_timeout_is_dropped(
     monkeypatch: pytest.MonkeyPatch,
@@ -115,39 +117,39 @@ def test_a_responder_call_still_queued_at_its_timeout_is_dropped(
     decided = ReplyRequest(mode="act", language="en", message="m", task_type="execution")
     busy = responder._pool._max_workers
 
-    async def ask() -> None:
-        told = await asyncio.gather(*(compose_reply(decided) for _ in range(busy + 3)))
-        assert set(told) == {"It can be carried out."}
+    async def request_replies() -> None:
+        replies = await asyncio.gather(*(compose_reply(decided) for _ in range(busy + 3)))
+        assert set(replies) == {"It can be carried out."}
 
-    asyncio.run(ask())
-    Slow.go.set()
-    responder._pool.submit(int).result(PATIENCE_S)  # every task queued before this one has started
-    assert 0 < len(Slow.asked) <= busy
+    asyncio.run(request_replies())
+    SlowResponder.released.set()
+    responder._pool.submit(int).result(TIMEOUT_S)  # every task queued before this one has started
+    assert 0 < len(SlowResponder.messages) <= busy
 
 
 @pytest.mark.usefixtures("slow")
 def test_many_uploads_that_are_hashed_do_not_block_others(
     principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    genuine = uploads._verify_and_promote
+    original = uploads._verify_and_promote
 
-    def take_in(upload: ArtifactUpload) -> None:
-        Slow.began.release()
-        Slow.go.wait(PATIENCE_S * 3)
-        genuine(upload)
+    def verify_slowly(upload: ArtifactUpload) -> None:
+        SlowResponder.started.release()
+        SlowResponder.released.wait(TIMEOUT_S * 3)
+        original(upload)
 
-    monkeypatch.setattr(uploads, "_verify_and_promote", take_in)
-    ids = [_sent(principal, str(number).encode()) for number in range(10)]
-    made = asyncio.run(
-        others_get_through(
+    monkeypatch.setattr(uploads, "_verify_and_promote", verify_slowly)
+    ids = [_upload(principal, str(number).encode()) for number in range(10)]
+    replies = asyncio.run(
+        answers_of_waiting_calls(
             *(uploads.complete_upload(principal=principal, upload_id=one) for one in ids)
         )
     )
-    assert len({one["artifactId"] for one in made}) == 10
+    assert len({one["artifactId"] for one in replies}) == 10
 
 
-def _sent(principal: Principal, data: bytes) -> str:
-    told = uploads.start_upload(
+def _upload(principal: Principal, data: bytes) -> str:
+    upload = uploads.start_upload(
         principal=principal,
         name="a",
         mime_type="text/plain",
@@ -155,20 +157,20 @@ def _sent(principal: Principal, data: bytes) -> str:
         sha256=hashlib.sha256(data).hexdigest(),
         base_url="/",
     )
-    sent = uploads.receive_upload(
-        ticket=read_ticket(told["url"][1:]), body=io.BytesIO(data), mime_type="text/plain"
+    receiving = uploads.receive_upload(
+        ticket=read_ticket(upload["url"][1:]), body=io.BytesIO(data), mime_type="text/plain"
     )
-    asyncio.run(sent)
-    return str(told["uploadId"])
+    asyncio.run(receiving)
+    return str(upload["uploadId"])
 
 
 @pytest.mark.usefixtures("principal")
 def test_long_work_leaves_no_connection_open() -> None:
     used = []
 
-    def ask() -> int:
+    def count_answers() -> int:
         used.append(connections["default"])
         return ChatAnswer.objects.count()
 
-    assert asyncio.run(in_long_thread(ask)) == 0
+    assert asyncio.run(in_long_thread(count_answers)) == 0
     assert used[0].connection is None

@@ -12,10 +12,10 @@ from runs.submission.resume import waiting_runs
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("asked", [waiting_runs, queued_sync_runs])
-def test_it_uses_the_index_of_active_runs(asked: object) -> None:
-    assert callable(asked)
-    found: QuerySet[Run] = asked()
+@pytest.mark.parametrize("query", [waiting_runs, queued_sync_runs])
+def test_it_uses_the_index_of_active_runs(query: object) -> None:
+    assert callable(query)
+    found: QuerySet[Run] = query()
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL enable_seqscan = off")
