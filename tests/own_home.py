@@ -31,7 +31,7 @@ class TemporaryHome:
     """One CONTINUITY_HOME and the commands that were started on it."""
 
     def __init__(self, home: Path, **env: str) -> None:
-        self.at = HomePaths(home)
+        self.paths = HomePaths(home)
         kept = {
             key: value for key, value in os.environ.items() if not _REMOVED_VARIABLES.match(key)
         }
@@ -62,7 +62,7 @@ class TemporaryHome:
 
     def close(self) -> None:
         """Stop every process that still runs on this home."""
-        if is_up(self.at):
+        if is_up(self.paths):
             self.run("down")
         for started in self._started:
             started.process.kill()
@@ -71,7 +71,7 @@ class TemporaryHome:
     @property
     def info(self) -> StackInfo:
         """Return the state that the supervisor reports."""
-        info = stack_info(self.at)
+        info = stack_info(self.paths)
         assert info is not None
         return info
 
@@ -81,7 +81,7 @@ class TemporaryHome:
             return self.info.pid
         return next(one.pid or 0 for one in self.info.services if one.name == part)
 
-    def family(self) -> list[psutil.Process]:
+    def processes(self) -> list[psutil.Process]:
         """Return every process of the stack, the supervisor first."""
         supervisor = psutil.Process(self.info.pid)
         return [supervisor, *supervisor.children(recursive=True)]
@@ -91,7 +91,7 @@ class RunningCommand:
     """A long-running command in its own process group."""
 
     def __init__(self, command: list[str], env: dict[str, str]) -> None:
-        self.said = ""
+        self.output = ""
         self.process = subprocess.Popen(
             command,
             cwd=ROOT,
@@ -103,18 +103,18 @@ class RunningCommand:
             start_new_session=True,
         )
 
-    def until(self, word: str) -> str:
+    def wait_for_line(self, word: str) -> str:
         """Return the next output line that contains the word; fail if the output ends first."""
         assert self.process.stdout
         for line in self.process.stdout:
-            self.said += line
+            self.output += line
             if word in line:
                 return line
-        raise AssertionError(f"{word!r} was never said, but:\n{self.said}")
+        raise AssertionError(f"{word!r} was never said, but:\n{self.output}")
 
     def address(self) -> str:
         """Wait until the command is ready and return its address."""
-        found = _URL.search(self.until("Ready on"))
+        found = _URL.search(self.wait_for_line("Ready on"))
         assert found
         return found.group()
 
@@ -126,7 +126,7 @@ class RunningCommand:
     def wait(self, within_s: float = 20) -> int:
         """Read the output until the command exits, and return its exit status."""
         said, _ = self.process.communicate(timeout=within_s)
-        self.said += said
+        self.output += said
         return self.process.returncode
 
 

@@ -130,9 +130,9 @@ def rounds(model: ModelServer, web: str, token: str) -> Mapping[str, list[list[f
     found: dict[str, list[list[float]]] = {"ours": [[], []], "floor": [[], []]}
     ours(model, web, token)  # the first run opens connections that later runs use
     for _ in range(ROUNDS):
-        model.asked.clear()
+        model.requests.clear()
         mine = ours(model, web, token)
-        theirs = bare(model, [one.body for one in model.asked])
+        theirs = bare(model, [one.body for one in model.requests])
         for name, pair in (("ours", mine), ("floor", theirs)):
             for kept, figures in zip(found[name], pair, strict=True):
                 kept += figures

@@ -78,7 +78,7 @@ class Side:
     async def gather(self) -> None:
         """Connect every listener."""
         self.crowd.start()
-        await self.crowd.until(lambda one: bool(one.got))
+        await self.crowd.wait_until(lambda one: bool(one.got))
         await asyncio.sleep(1)
 
     async def tell(self) -> float:
@@ -153,7 +153,7 @@ async def measure(sides: dict[str, Side]) -> dict[str, list[float]]:
         for name, seconds in took.items():
             figures[name].append(LISTENERS / sorted(seconds)[len(seconds) // 2])
     for side in sides.values():
-        await side.crowd.leave()
+        await side.crowd.stop()
     return figures
 
 

@@ -49,7 +49,7 @@ def code_of(run: Run, model: ModelServer) -> str:
     """Return the error code that ended the run, or that the model got for its last call."""
     if run.error:
         return str(run.error["details"].get("causeCode", run.error["errorCode"]))
-    told = tool_results(model.asked[-1])
+    told = tool_results(model.requests[-1])
     return str(told[-1]["error"]["code"]) if told else "OK"
 
 

@@ -63,9 +63,9 @@ def live(web: str, task_id: str, **options: Any) -> Any:
     return open_task_socket(web, f"{task_id}/live", **options)
 
 
-def send(line: TaskSocket, *events: Any, **more: Any) -> Frame:
-    line.put({"v": 1, "type": "input", "id": "i1", "events": list(events), **more})
-    return line.until(lambda frame: frame["type"] == "ack")[-1]
+def send(task_socket: TaskSocket, *events: Any, **more: Any) -> Frame:
+    task_socket.send({"v": 1, "type": "input", "id": "i1", "events": list(events), **more})
+    return task_socket.receive_until(lambda frame: frame["type"] == "ack")[-1]
 
 
 def test_frames_reach_the_viewer_and_input_reaches_the_worker(
@@ -76,7 +76,7 @@ def test_frames_reach_the_viewer_and_input_reaches_the_worker(
     with at_work() as worker, live(web, task_id, token=token) as line:
         assert worker.receive("watch")["isNew"] is True
         worker.says(task_id, type="live_frame", data="AAAA", width=1280, height=720)
-        frames = line.until(lambda frame: frame["type"] == "live_frame")
+        frames = line.receive_until(lambda frame: frame["type"] == "live_frame")
         assert frames[-1]["data"] == "AAAA"
         assert send(line, CLICK, {"kind": "text", "text": "你好"})["ok"] is True
         passed = worker.receive("input")
@@ -108,11 +108,11 @@ def test_tickets_open_a_live_page_once(web: str, api: httpx.Client, make_task: M
     ticket = json_of(api.post(f"/api/v1/tasks/{task_id}/ticket"))["ticket"]
     auth = {"type": "auth", "ticket": ticket, "id": "a"}
     with live(web, task_id) as line:
-        assert line.ask(auth)["ok"] is True
-        assert line.ask({"v": 1, "type": "ping", "id": "p"})["type"] == "pong"
+        assert line.request(auth)["ok"] is True
+        assert line.request({"v": 1, "type": "ping", "id": "p"})["type"] == "pong"
     with live(web, task_id) as line:
-        assert line.ask(auth)["ok"] is False
-        assert line.closed() == 4401
+        assert line.request(auth)["ok"] is False
+        assert line.close_code() == 4401
 
 
 def test_another_workspaces_live_page_is_not_found_and_a_foreign_origin_is_refused(
@@ -121,7 +121,7 @@ def test_another_workspaces_live_page_is_not_found_and_a_foreign_origin_is_refus
     task_id = make_task("say hi")
     foreign = create_token(name="foreign", workspace="elsewhere")
     with live(web, task_id, token=foreign) as line:
-        assert line.closed() == 4404
+        assert line.close_code() == 4404
     with pytest.raises(InvalidStatus), live(web, task_id, token=token, origin="https://evil.test"):
         pass
 
@@ -141,7 +141,7 @@ def test_two_viewers_watch_and_only_the_one_with_the_scope_acts(
             pass
         worker.says(task_id, type="live_frame", data="AAAA", width=1280, height=720)
         for line in (one, other):
-            line.until(lambda frame: frame["type"] == "live_frame")
+            line.receive_until(lambda frame: frame["type"] == "live_frame")
         assert send(other, CLICK)["error"]["errorCode"] == "FORBIDDEN"
         assert send(one, CLICK)["ok"] is True
         assert worker.receive("input")["events"] == [CLICK]
@@ -152,10 +152,10 @@ def test_a_ticket_of_another_task_opens_no_live_page(
 ) -> None:
     ticket = json_of(api.post(f"/api/v1/tasks/{make_task('say hi')}/ticket"))["ticket"]
     with live(web, make_task("say hi")) as line:
-        assert line.ask({"type": "auth", "ticket": ticket, "id": "a"})["ok"] is False
-        assert line.closed() == 4401
+        assert line.request({"type": "auth", "ticket": ticket, "id": "a"})["ok"] is False
+        assert line.close_code() == 4401
     with live(web, "task_none", token=token) as line:
-        assert line.closed() == 4404
+        assert line.close_code() == 4404
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_the_viewer_gets_the_reason_why_no_page_is_open(
 ) -> None:
     monkeypatch.setattr(websockets_live, "PATIENCE_S", 0.5)
     with live(web, make_task("say hi"), token=token) as line:
-        frame = line.get()
+        frame = line.receive()
     assert (frame["type"], frame["page"]) == ("live_state", False)
     assert frame["message"].startswith("No page is open")
 

@@ -111,7 +111,7 @@ def test_a_tool_that_policy_denies_is_not_listed_and_a_call_is_denied(
     assert "A person has to confirm it" in listed(host)["bash_exec"]["description"]
     for name in ("deploy", "off"):
         assert error_of(host.call(name, {}))["errorCode"] == "POLICY_DENIED"
-    assert runner.asked == []
+    assert runner.requests == []
     assert AuditEntry.objects.filter(action="policy.denied").count() == 1
     assert AuditEntry.objects.filter(action="tool.refused").count() == 1
 
@@ -122,7 +122,7 @@ def test_a_call_is_performed_audited_and_returned_as_an_object(
     target = make_target(runner.url, BASH, allow=("bash.exec",))
     answer = structured(host.call("bash_exec", {"cmd": "printf hello"}))
     assert (answer["output"], answer["targetId"]) == ("hello", target.id)
-    assert runner.asked[0].json["call"] == {"name": "bash.exec", "args": {"cmd": "printf hello"}}
+    assert runner.requests[0].json["call"] == {"name": "bash.exec", "args": {"cmd": "printf hello"}}
     rows = AuditEntry.objects.filter(action__in=["tool.called", "tool.succeeded"])
     assert [row.metadata["callId"] for row in rows] == [answer["callId"]] * 2
     assert all(row.metadata["argsDigest"] and row.resource_id == "bash.exec" for row in rows)
@@ -162,7 +162,7 @@ def test_a_runner_failure_is_returned_in_the_common_error_shape(
         make_target(runner.url, BASH, allow=("bash.exec",))
         error = error_of(host.call("bash_exec", {"cmd": "x"}))
     assert error["errorCode"] == "TOOL_EXEC_FAILED"
-    assert (error["details"]["effect"], len(runner.asked)) == ("unknown", 1)
+    assert (error["details"]["effect"], len(runner.requests)) == ("unknown", 1)
 
 
 def test_a_call_requires_a_confirmation_if_policy_demands_one(
@@ -172,7 +172,7 @@ def test_a_call_requires_a_confirmation_if_policy_demands_one(
     error = error_of(host.call("bash_exec", {"cmd": "x"}))
     assert error["errorCode"] == "CONFIRMATION_REQUIRED"
     assert Decision.objects.get().tool == "bash.exec"
-    assert runner.asked == []
+    assert runner.requests == []
 
 
 def test_the_caller_chooses_the_runner_if_several_offer_a_tool(
@@ -191,7 +191,7 @@ def test_the_caller_chooses_the_runner_if_several_offer_a_tool(
         assert error_of(host.call("deploy", wrong))["errorCode"] == "INVALID_PARAMETER"
     args = {"continuityTarget": second.id, "targetId": "its own"}
     assert structured(host.call("deploy", args))["targetId"] == second.id
-    assert [one.json["call"]["args"] for one in runner.asked] == [{"targetId": "its own"}]
+    assert [one.json["call"]["args"] for one in runner.requests] == [{"targetId": "its own"}]
 
 
 def test_the_default_runner_is_used_if_the_call_names_none(
@@ -208,7 +208,7 @@ def test_refused_arguments_are_reported_and_audited(
 ) -> None:
     make_target(runner.url, BASH, allow=("*",))
     assert error_of(host.call("bash_exec", b'{"cmd": NaN}'))["errorCode"] == "INVALID_PARAMETER"
-    assert runner.asked == []
+    assert runner.requests == []
     assert AuditEntry.objects.filter(action="tool.refused").count() == 1
 
 
@@ -219,7 +219,7 @@ def test_a_runner_tool_with_the_name_of_a_built_in_tool_gets_its_own_name(
     (name,) = listed(host)
     assert re.fullmatch("list_files_[0-9a-f]{8}", name)
     assert structured(host.call(name, {"path": "."}))["output"] == "hello"
-    assert runner.asked[0].json["call"] == {"name": "list_files", "args": {"path": "."}}
+    assert runner.requests[0].json["call"] == {"name": "list_files", "args": {"path": "."}}
 
 
 def test_a_long_list_is_bounded(host: Host, principal: Principal, make_target: MakeTarget) -> None:
@@ -241,7 +241,7 @@ def test_the_trace_context_of_a_call_is_sent_to_the_runner(
     trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
     params = {"name": "bash_exec", "arguments": {"cmd": "x"}, "_meta": {"traceparent": trace}}
     structured(host.request("tools/call", params))
-    told = runner.asked[0].headers["traceparent"]
+    told = runner.requests[0].headers["traceparent"]
     assert (told[:36], told != trace) == (trace[:36], True)
 
 

@@ -56,20 +56,20 @@ def answering_in_full(told: dict[str, Any]) -> Respond:
     return responding_with(raw, told.get("status", 200))
 
 
-def hang_after_head(line: RunnerConnection) -> None:
-    line.head(content_length="100")
-    line.hang()
+def hang_after_head(connection: RunnerConnection) -> None:
+    connection.head(content_length="100")
+    connection.hang()
 
 
-def trickle(line: RunnerConnection) -> None:
-    line.head(content_length="100")
-    while not line.over.wait(0.02):
-        line.send(b" ")
+def trickle(connection: RunnerConnection) -> None:
+    connection.head(content_length="100")
+    while not connection.test_ended.wait(0.02):
+        connection.send(b" ")
 
 
-def garbage(line: RunnerConnection) -> None:
-    line.send(b"\0\xff no HTTP\r\n\r\n")
-    line.end()
+def garbage(connection: RunnerConnection) -> None:
+    connection.send(b"\0\xff no HTTP\r\n\r\n")
+    connection.end()
 
 
 @contextlib.contextmanager
@@ -100,5 +100,5 @@ def test_a_runners_answer_ends_in_the_outcome_of_its_row(
         at = endpoint if set(OUT_OF_REACH) & told.keys() else runner.url
         result = call(at, timeout_ms=told.get("target_timeoutMs", own_ms))
     assert (result.error or {"errorCode": "OK"})["errorCode"] == row.expect_code
-    assert len(runner.asked) <= 1
+    assert len(runner.requests) <= 1
     assert b"\\u0000" not in orjson.dumps(storable(result.output))  # PostgreSQL can store it

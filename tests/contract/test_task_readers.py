@@ -88,11 +88,11 @@ def test_a_busy_connection_ends_when_its_token_is_revoked(
     monkeypatch.setattr(conversation, "CHECK_S", 0.01)
     task_id = make_task()
     fill(task_id, 10_000)
-    with open_task_socket(web, task_id, token=token, query="?after=0") as line:
-        line.until(is_event("chatDelta"))
+    with open_task_socket(web, task_id, token=token, query="?after=0") as task_socket:
+        task_socket.receive_until(is_event("chatDelta"))
         Token.objects.update(revoked_at=datetime.now(UTC))
-        got = list(line.rest())
-        assert line.closed() == 4401
+        got = list(task_socket.remaining_frames())
+        assert task_socket.close_code() == 4401
     assert len(got) < 9000
 
 
@@ -102,9 +102,9 @@ def test_a_ticket_is_invalid_once_its_token_is_revoked(
     task_id = make_task()
     ticket = json_of(api.post(f"/api/v1/tasks/{task_id}/ticket"))["ticket"]
     Token.objects.update(revoked_at=datetime.now(UTC))
-    with open_task_socket(web, task_id) as line:
-        assert line.ask({"type": "auth", "ticket": ticket})["ok"] is False
-        assert line.closed() == 4401
+    with open_task_socket(web, task_id) as task_socket:
+        assert task_socket.request({"type": "auth", "ticket": ticket})["ok"] is False
+        assert task_socket.close_code() == 4401
     assert not TaskTicket.objects.exists()
 
 
@@ -129,8 +129,8 @@ def test_an_admin_ticket_is_invalid_once_the_user_is_deactivated(
     "bad_id", ["%00", "task_%00", "%ff", "task_x/more", "", "%F0%9F%92%A9" * 100]
 )
 def test_an_invalid_id_is_answered_as_a_missing_task(web: str, token: str, bad_id: str) -> None:
-    with open_task_socket(web, bad_id, token=token) as line:
-        assert line.closed() == 4404
+    with open_task_socket(web, bad_id, token=token) as task_socket:
+        assert task_socket.close_code() == 4404
 
 
 def test_an_unavailable_database_closes_a_connection_so_that_the_client_reconnects(
@@ -142,5 +142,5 @@ def test_an_unavailable_database_closes_a_connection_so_that_the_client_reconnec
         raise OperationalError("away")
 
     monkeypatch.setattr(conversation, "read_task_page", away)
-    with open_task_socket(web, task_id, token=token, query="?after=0") as line:
-        assert line.closed() == 1001
+    with open_task_socket(web, task_id, token=token, query="?after=0") as task_socket:
+        assert task_socket.close_code() == 1001

@@ -31,8 +31,8 @@ def ticket(api: httpx.Client, task_id: str) -> str:
     return str(json_of(api.post(f"/api/v1/tasks/{task_id}/ticket"))["ticket"])
 
 
-def state(line: TaskSocket) -> dict[str, Any]:
-    frame = line.get()
+def state(task_socket: TaskSocket) -> dict[str, Any]:
+    frame = task_socket.receive()
     assert is_event("snapshotSync")(frame), frame
     told: dict[str, Any] = frame["event"]["data"]
     return told
@@ -45,14 +45,16 @@ def test_a_page_receives_the_status_of_the_task_and_its_events(
     worker: WorkerProcess,  # noqa: F811
 ) -> None:
     task_id = make_task()
-    with open_task_socket(web, task_id, token=token) as line:
-        snapshot = state(line)
+    with open_task_socket(web, task_id, token=token) as task_socket:
+        snapshot = state(task_socket)
         assert (snapshot["seq"], snapshot["state"]["status"]) == (0, "created")
-        answer = line.say("say hello; use browser_click")
+        answer = task_socket.send_message("say hello; use browser_click")
         assert answer["ok"], answer
         worker.work()
         ended = is_event("statusUpdate")
-        frames = line.until(lambda f: ended(f) and f["event"]["data"]["status"] == "ongoing")
+        frames = task_socket.receive_until(
+            lambda f: ended(f) and f["event"]["data"]["status"] == "ongoing"
+        )
     seqs = [frame["event"]["seq"] for frame in frames]
     assert seqs == list(range(seqs[0], Task.objects.get().last_seq + 1))
     for frame in frames:
@@ -65,21 +67,21 @@ def test_a_page_that_reconnects_gets_every_event_exactly_once(
     web: str, token: str, make_task: Make
 ) -> None:
     task_id = make_task("say one")
-    with open_task_socket(web, task_id, token=token, query="?after=1") as line:
-        state(line)
-        assert line.get()["event"]["seq"] == 2
+    with open_task_socket(web, task_id, token=token, query="?after=1") as task_socket:
+        state(task_socket)
+        assert task_socket.receive()["event"]["seq"] == 2
 
 
 def test_a_ticket_opens_one_connection(web: str, api: httpx.Client, make_task: Make) -> None:
     task_id = make_task()
     frame = {"type": "auth", "ticket": ticket(api, task_id), "id": "a"}
-    with open_task_socket(web, task_id) as line:
-        assert line.ask(frame)["ok"] is True
-        state(line)
-        assert line.say("say hi")["ok"] is True
-    with open_task_socket(web, task_id) as line:
-        assert line.ask(frame)["error"]["errorCode"] == "UNAUTHENTICATED"
-        assert line.closed() == 4401
+    with open_task_socket(web, task_id) as task_socket:
+        assert task_socket.request(frame)["ok"] is True
+        state(task_socket)
+        assert task_socket.send_message("say hi")["ok"] is True
+    with open_task_socket(web, task_id) as task_socket:
+        assert task_socket.request(frame)["error"]["errorCode"] == "UNAUTHENTICATED"
+        assert task_socket.close_code() == 4401
 
 
 def test_a_ticket_is_valid_for_its_task_and_for_one_minute(
@@ -90,17 +92,17 @@ def test_a_ticket_is_valid_for_its_task_and_for_one_minute(
     late = ticket(api, task_id)
     TaskTicket.objects.update(expires_at="2020-01-01T00:00:00Z")
     for bad in (other, late, "tkt_made_up", "x"):
-        with open_task_socket(web, task_id) as line:
-            assert line.ask({"type": "auth", "ticket": bad})["ok"] is False
-            assert line.closed() == 4401
+        with open_task_socket(web, task_id) as task_socket:
+            assert task_socket.request({"type": "auth", "ticket": bad})["ok"] is False
+            assert task_socket.close_code() == 4401
 
 
 def test_a_token_is_accepted_in_the_first_frame_as_in_the_header(
     web: str, token: str, make_task: Make
 ) -> None:
-    with open_task_socket(web, make_task()) as line:
-        assert line.ask({"type": "auth", "token": token, "after": 0})["ok"] is True
-        state(line)
+    with open_task_socket(web, make_task()) as task_socket:
+        assert task_socket.request({"type": "auth", "token": token, "after": 0})["ok"] is True
+        state(task_socket)
 
 
 def test_without_a_credential_nothing_is_sent(
@@ -108,13 +110,13 @@ def test_without_a_credential_nothing_is_sent(
 ) -> None:
     monkeypatch.setattr(connection, "AUTH_S", 0.1)
     task_id = make_task("say one")
-    with open_task_socket(web, task_id) as line:
-        assert line.closed() == 4401
+    with open_task_socket(web, task_id) as task_socket:
+        assert task_socket.close_code() == 4401
     for frame in ({"type": "ping"}, {"type": "auth"}, "no json", {"type": "auth", "ticket": 1}):
         monkeypatch.setattr(connection, "AUTH_S", 30)
-        with open_task_socket(web, task_id) as line:
-            assert line.ask(frame)["ok"] is False
-            assert line.closed() == 4401
+        with open_task_socket(web, task_id) as task_socket:
+            assert task_socket.request(frame)["ok"] is False
+            assert task_socket.close_code() == 4401
 
 
 def test_an_invalid_token_is_refused_before_the_handshake(web: str, make_task: Make) -> None:
@@ -145,8 +147,8 @@ def test_the_sites_own_origin_and_a_trusted_origin_may_connect(
     monkeypatch.setattr(settings, "CSRF_TRUSTED_ORIGINS", ["https://front.example"])
     task_id = make_task()
     for origin in (web, "https://front.example"):
-        with open_task_socket(web, task_id, token=token, origin=origin) as line:
-            state(line)
+        with open_task_socket(web, task_id, token=token, origin=origin) as task_socket:
+            state(task_socket)
 
 
 def test_another_host_name_and_another_path_are_refused(
@@ -167,20 +169,20 @@ def test_a_missing_task_and_another_workspaces_task_get_the_same_answer(
 ) -> None:
     elsewhere = create_token(name="t", workspace="elsewhere")
     for used, task_id in ((token, "task_none"), (elsewhere, make_task())):
-        with open_task_socket(web, task_id, token=used) as line:
-            assert line.closed() == 4404
+        with open_task_socket(web, task_id, token=used) as task_socket:
+            assert task_socket.close_code() == 4404
 
 
 def test_reading_and_writing_a_task_require_their_scopes(web: str, make_task: Make) -> None:
     task_id = make_task()
     nobody = create_token(name="t", scopes=frozenset({"runs:read"}))
     reader = create_token(name="t", scopes=frozenset({"tasks:read"}))
-    with open_task_socket(web, task_id, token=nobody) as line:
-        assert line.closed() == 4403
-    with open_task_socket(web, task_id, token=reader) as line:
-        state(line)
-        assert line.say("say hi")["error"]["errorCode"] == "FORBIDDEN"
-        assert line.ask({"type": "ping"})["type"] == "pong"
+    with open_task_socket(web, task_id, token=nobody) as task_socket:
+        assert task_socket.close_code() == 4403
+    with open_task_socket(web, task_id, token=reader) as task_socket:
+        state(task_socket)
+        assert task_socket.send_message("say hi")["error"]["errorCode"] == "FORBIDDEN"
+        assert task_socket.request({"type": "ping"})["type"] == "pong"
     assert not Run.objects.exists()
 
 
@@ -188,17 +190,17 @@ def test_a_revoked_token_cannot_send_and_is_disconnected(
     web: str, token: str, make_task: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task_id = make_task()
-    with open_task_socket(web, task_id, token=token) as line:
-        state(line)
+    with open_task_socket(web, task_id, token=token) as task_socket:
+        state(task_socket)
         Token.objects.update(revoked_at="2026-01-01T00:00:00Z")
-        assert line.say("say hi")["error"]["errorCode"] == "UNAUTHENTICATED"
+        assert task_socket.send_message("say hi")["error"]["errorCode"] == "UNAUTHENTICATED"
     assert not Run.objects.exists()
     Token.objects.update(revoked_at=None)
     monkeypatch.setattr(conversation, "CHECK_S", 0.05)
-    with open_task_socket(web, task_id, token=token) as line:
-        state(line)
+    with open_task_socket(web, task_id, token=token) as task_socket:
+        state(task_socket)
         Token.objects.update(revoked_at="2026-01-01T00:00:00Z")
-        assert line.closed() == 4401
+        assert task_socket.close_code() == 4401
 
 
 BAD: dict[str, Any] = {
@@ -250,13 +252,17 @@ BAD: dict[str, Any] = {
 def test_a_bad_frame_gets_an_error_and_the_connection_stays_open(
     web: str, token: str, make_task: Make, what: str
 ) -> None:
-    with open_task_socket(web, make_task(), token=token) as line:
-        state(line)
-        answer = line.ask(BAD[what])
+    with open_task_socket(web, make_task(), token=token) as task_socket:
+        state(task_socket)
+        answer = task_socket.request(BAD[what])
         assert (answer["type"], answer["ok"]) == ("ack", False)
         assert answer["error"]["errorCode"] == "INVALID_PARAMETER"
         assert "Traceback" not in json.dumps(answer)
-        assert line.ask({"v": 1, "type": "ping", "id": "p"}) == {"v": 1, "type": "pong", "id": "p"}
+        assert task_socket.request({"v": 1, "type": "ping", "id": "p"}) == {
+            "v": 1,
+            "type": "pong",
+            "id": "p",
+        }
     assert not TaskMessage.objects.exists()
 
 
@@ -264,17 +270,20 @@ def test_binary_frames_and_frames_that_are_too_large_close_the_connection(
     web: str, token: str, make_task: Make
 ) -> None:
     for frame, code in ((b"{}", 1003), ("x" * (1024 * 1024 + 1), 1009)):
-        with open_task_socket(web, make_task(), token=token) as line:
-            state(line)
-            line.put(frame)
-            assert line.closed() == code
+        with open_task_socket(web, make_task(), token=token) as task_socket:
+            state(task_socket)
+            task_socket.send(frame)
+            assert task_socket.close_code() == code
 
 
 def test_the_id_of_a_message_is_its_idempotency_key(web: str, token: str, make_task: Make) -> None:
-    with open_task_socket(web, make_task(), token=token) as line:
-        state(line)
-        first, again = line.say("say hi", "m1"), line.say("say hi", "m1")
-        other = line.say("say more", "m1")
+    with open_task_socket(web, make_task(), token=token) as task_socket:
+        state(task_socket)
+        first, again = (
+            task_socket.send_message("say hi", "m1"),
+            task_socket.send_message("say hi", "m1"),
+        )
+        other = task_socket.send_message("say more", "m1")
     assert first["result"]["message"] == again["result"]["message"]
     assert again["result"]["deduplicated"] is True
     assert other["error"]["errorCode"] == "CONFLICT"
@@ -284,11 +293,11 @@ def test_the_id_of_a_message_is_its_idempotency_key(web: str, token: str, make_t
 def test_task_actions_are_performed_over_the_connection(
     web: str, token: str, make_task: Make
 ) -> None:
-    with open_task_socket(web, make_task("say hi"), token=token) as line:
-        state(line)
+    with open_task_socket(web, make_task("say hi"), token=token) as task_socket:
+        state(task_socket)
 
         def do(deed: str) -> Any:
-            return line.ask({"type": "frontend_message", "message": {"type": deed}})
+            return task_socket.request({"type": "frontend_message", "message": {"type": deed}})
 
         assert do("takeover")["result"]["status"] == "takeover"
         assert do("resume")["result"]["status"] == "running"
@@ -299,9 +308,9 @@ def test_task_actions_are_performed_over_the_connection(
 def test_too_many_frames_per_second_are_refused_and_the_connection_stays_open(
     web: str, token: str, make_task: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with open_task_socket(web, make_task(), token=token) as line:
-        state(line)
+    with open_task_socket(web, make_task(), token=token) as task_socket:
+        state(task_socket)
         monkeypatch.setattr(settings, "THROTTLE_PER_SECOND", 0)
-        assert line.ask({"type": "ping"})["error"]["errorCode"] == "TOO_MANY_REQUESTS"
+        assert task_socket.request({"type": "ping"})["error"]["errorCode"] == "TOO_MANY_REQUESTS"
         monkeypatch.setattr(settings, "THROTTLE_PER_SECOND", 1000)
-        assert line.ask({"type": "ping"})["type"] == "pong"
+        assert task_socket.request({"type": "ping"})["type"] == "pong"

@@ -42,9 +42,9 @@ def test_a_sign_in_link_opens_the_site_and_a_first_run_replaces_the_empty_page(
     visitor: Visitor, make_run: Callable[..., Run]
 ) -> None:
     visitor.open("/admin/")
-    visitor.sees("text=No runs yet")
+    visitor.wait_for("text=No runs yet")
     run = make_run()
-    visitor.sees(f"a[href*='{run.id}']")
+    visitor.wait_for(f"a[href*='{run.id}']")
 
 
 def test_a_run_page_updates_itself_and_keeps_opened_details_open(
@@ -53,14 +53,14 @@ def test_a_run_page_updates_itself_and_keeps_opened_details_open(
     run = make_run_with_steps(["succeeded", "started"], status="running")
     visitor.open(run_page(run))
     visitor.click("details[data-key=step-0] > summary")
-    visitor.sees("details[data-key=step-0] >> text=pages.example/0.html")
+    visitor.wait_for("details[data-key=step-0] >> text=pages.example/0.html")
     now = datetime.now(UTC)
     RunStep.objects.filter(run=run, index=1).update(status="succeeded", ended_at=now)
     Run.objects.filter(id=run.id).update(done_steps=2)
-    visitor.sees("text=2 of 2 steps")
-    visitor.sees("details[data-key=step-0][open] >> text=pages.example/0.html")
+    visitor.wait_for("text=2 of 2 steps")
+    visitor.wait_for("details[data-key=step-0][open] >> text=pages.example/0.html")
     Run.objects.filter(id=run.id).update(status="succeeded", ready=False, ended_at=now)
-    visitor.sees("[data-part=head] .cty-pill[data-tone=succeeded]")
+    visitor.wait_for("[data-part=head] .cty-pill[data-tone=succeeded]")
     assert visitor.do(visitor.page.locator(".cty-live").count()) == 0
 
 
@@ -70,10 +70,10 @@ def test_cancel_requires_a_confirmation_and_then_shows_the_result(
     run = Run.objects.get(id=submit("ok"))
     visitor.open(run_page(run))
     visitor.click("button:has-text('Cancel')")
-    visitor.sees(f"text={run.id} is canceled")
+    visitor.wait_for(f"text={run.id} is canceled")
     assert Run.objects.get().status == "canceled"
     visitor.click("button:has-text('Retry')")
-    visitor.sees("text=is retried as")
+    visitor.wait_for("text=is retried as")
     assert Run.objects.get(retry_of=run.id).status == "queued"
 
 
@@ -102,7 +102,7 @@ def test_a_screenshot_opens_large(
     make_artifact(JPEG, mime_type="image/jpeg", name="shot.jpg", run_id=run.id)
     visitor.open(run_page(run))
     visitor.click("a[data-zoom]")
-    visitor.sees("dialog[open] img")
+    visitor.wait_for("dialog[open] img")
     visitor.click("dialog")
     assert visitor.do(visitor.page.locator("dialog").count()) == 0
 
@@ -147,12 +147,12 @@ def test_a_person_confirms_a_tool_call_in_the_inbox(visitor: Visitor, principal:
     visitor.open("/admin/")
     visitor.click("a:has-text('inbox')")
     visitor.click("#result_list a:has-text('waiting')")
-    visitor.sees("pre:has-text('<b>x</b>')")
+    visitor.wait_for("pre:has-text('<b>x</b>')")
     visitor.click("button:has-text('Confirm')")
-    visitor.sees(".cty-big [data-tone=succeeded]")
+    visitor.wait_for(".cty-big [data-tone=succeeded]")
     waiting.refresh_from_db()
     assert (waiting.status, waiting.decided_by) == ("confirmed", "admin:admin")
-    assert visitor.complaints == []
+    assert visitor.page_errors == []
 
 
 @pytest.mark.parametrize("answer", ["confirm", "refuse"])
@@ -162,8 +162,8 @@ def test_a_person_who_is_not_signed_in_decides_through_the_link(
     waiting = a_deed_that_waits(principal)
     visitor.do(visitor.page.context.clear_cookies())
     visitor.open(urlsplit(confirmation_link(waiting)).path)
-    visitor.sees("pre:has-text('<b>x</b>')")
+    visitor.wait_for("pre:has-text('<b>x</b>')")
     visitor.click(f"button[value={answer}]")
-    visitor.sees("text=Decided by link")
+    visitor.wait_for("text=Decided by link")
     waiting.refresh_from_db()
     assert waiting.status == {"confirm": "confirmed", "refuse": "refused"}[answer]

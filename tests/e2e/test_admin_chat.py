@@ -33,7 +33,7 @@ Background = Callable[[Callable[[], object]], Any]
 
 def open_task(visitor: Visitor, task_id: str) -> None:
     visitor.open(f"/admin/runs/task/{task_id}/change/")
-    visitor.sees("[data-chat-live]:not([hidden])")
+    visitor.wait_for("[data-chat-live]:not([hidden])")
 
 
 def say(visitor: Visitor, content: str) -> None:
@@ -61,16 +61,16 @@ def test_the_agents_messages_and_tool_calls_are_shown_live(
         visitor,
         f"say looking at the page; use browser_click; picture; until {gate}; say the shop is open",
     )
-    visitor.sees(".chat-message[data-role=user]")
+    visitor.wait_for(".chat-message[data-role=user]")
     working = in_background(worker.work)
-    visitor.sees(".chat-message[data-role=assistant] >> text=looking at the page")
-    visitor.sees("[data-chat-tools] li >> text=browser_click")
-    visitor.sees("[data-chat-state] .cty-pill[data-tone=running]")
-    visitor.sees("[data-chat-shot] img[src*='art_']")
+    visitor.wait_for(".chat-message[data-role=assistant] >> text=looking at the page")
+    visitor.wait_for("[data-chat-tools] li >> text=browser_click")
+    visitor.wait_for("[data-chat-state] .cty-pill[data-tone=running]")
+    visitor.wait_for("[data-chat-shot] img[src*='art_']")
     show(visitor, "chat-running")
     gate.touch()
-    visitor.sees("[data-chat-state] .cty-pill >> text=ongoing")
-    visitor.sees(".chat-message[data-role=assistant] >> text=the shop is open")
+    visitor.wait_for("[data-chat-state] .cty-pill >> text=ongoing")
+    visitor.wait_for(".chat-message[data-role=assistant] >> text=the shop is open")
     working.join(30)
     said = visitor.do(visitor.page.inner_text("[data-chat-log]"))
     assert said.count("the shop is open") == 2  # in the request, and once in the answer
@@ -85,10 +85,10 @@ def test_a_page_opened_later_shows_the_same_messages(
     worker.work()
     visitor.open("/admin/runs/task/")
     visitor.click("a.cty-link:has-text('use browser_click')")
-    visitor.sees(".chat-message[data-role=assistant] >> text=the shop is open")
-    visitor.sees("[data-chat-tools] li >> text=browser_click")
-    visitor.sees("[data-chat-state] .cty-pill >> text=ongoing")
-    visitor.sees("[data-chat-shot] img[src*='art_']")
+    visitor.wait_for(".chat-message[data-role=assistant] >> text=the shop is open")
+    visitor.wait_for("[data-chat-tools] li >> text=browser_click")
+    visitor.wait_for("[data-chat-state] .cty-pill >> text=ongoing")
+    visitor.wait_for("[data-chat-shot] img[src*='art_']")
     show(visitor, "chat-later")
     assert Task.objects.get(id=task_id).status == "ongoing"
     assert "TaskMessage" not in visitor.do(visitor.page.content())
@@ -105,9 +105,9 @@ def test_a_page_opened_during_a_run_shows_the_earlier_messages(
     task_id = make_task(f"say first words; until {gate}; say last words")
     working = in_background(worker.work)
     open_task(visitor, task_id)
-    visitor.sees(".chat-message[data-role=assistant] >> text=first words")
+    visitor.wait_for(".chat-message[data-role=assistant] >> text=first words")
     gate.touch()
-    visitor.sees(".chat-message[data-role=assistant] >> text=last words")
+    visitor.wait_for(".chat-message[data-role=assistant] >> text=last words")
     working.join(30)
 
 
@@ -118,11 +118,11 @@ def test_a_failure_is_displayed_and_a_second_message_is_queued(
 ) -> None:
     open_task(visitor, make_task("fail"))
     say(visitor, "say better now")
-    visitor.sees(".chat-message[data-role=user] >> text=say better now")
+    visitor.wait_for(".chat-message[data-role=user] >> text=say better now")
     worker.work()
-    visitor.sees(".chat-message[data-role=failure] >> text=told to fail")
-    visitor.sees(".chat-message[data-role=assistant] >> text=better now")
-    visitor.sees("[data-chat-state] .cty-pill >> text=completed")
+    visitor.wait_for(".chat-message[data-role=failure] >> text=told to fail")
+    visitor.wait_for(".chat-message[data-role=assistant] >> text=better now")
+    visitor.wait_for("[data-chat-state] .cty-pill >> text=completed")
     show(visitor, "chat-failed")
 
 
@@ -132,12 +132,12 @@ def test_a_person_takes_over_and_returns_the_page_and_stops_the_task(
     task_id = make_task("say hi")
     open_task(visitor, task_id)
     visitor.click("button:has-text('Take over')")
-    visitor.sees("[data-chat-takeover]:not([hidden])")
+    visitor.wait_for("[data-chat-takeover]:not([hidden])")
     show(visitor, "chat-takeover")
     visitor.click("button:has-text('Give back')")
-    visitor.sees("[data-chat-state] .cty-pill >> text=running")
+    visitor.wait_for("[data-chat-state] .cty-pill >> text=running")
     visitor.click("button:has-text('Stop')")
-    visitor.sees("[data-chat-state] .cty-pill >> text=completed")
+    visitor.wait_for("[data-chat-state] .cty-pill >> text=completed")
     assert Run.objects.get().status == "canceled"
 
 
@@ -147,18 +147,18 @@ def test_the_controlling_person_and_others_see_who_controls_the_page(
     task_id = make_task("say hi")
     open_task(visitor, task_id)
     take_over_task(principal=principal, task_id=task_id)
-    visitor.sees(f"[data-chat-takeover]:not([hidden]) >> text={principal.id} controls the page")
+    visitor.wait_for(f"[data-chat-takeover]:not([hidden]) >> text={principal.id} controls the page")
     visitor.click("button:has-text('Give back')")
     visitor.click("button:has-text('Take over')")
-    visitor.sees("[data-chat-takeover]:not([hidden]) >> text=You control the page")
+    visitor.wait_for("[data-chat-takeover]:not([hidden]) >> text=You control the page")
     visitor.do(visitor.page.reload())
-    visitor.sees("[data-chat-takeover]:not([hidden]) >> text=You control the page")
+    visitor.wait_for("[data-chat-takeover]:not([hidden]) >> text=You control the page")
     name = settings.SESSION_COOKIE_NAME
     other = staff_client("runs.view_task").cookies[name].value
     context = visitor.page.context
     visitor.do(context.add_cookies([{"name": name, "value": other, "url": visitor.address}]))
     open_task(visitor, task_id)
-    visitor.sees("[data-chat-takeover]:not([hidden]) >> text=/^admin controls the page/")
+    visitor.wait_for("[data-chat-takeover]:not([hidden]) >> text=/^admin controls the page/")
     show(visitor, "chat-takeover-other")
 
 
@@ -170,7 +170,7 @@ def test_a_refused_message_is_reported_and_stays_in_the_input(
         visitor.page.evaluate("document.querySelector('textarea').removeAttribute('maxlength')")
     )
     say(visitor, "x" * 65_537)
-    visitor.sees("[data-chat-problem]:not([hidden]) >> text=65536 characters")
+    visitor.wait_for("[data-chat-problem]:not([hidden]) >> text=65536 characters")
     kept = visitor.do(visitor.page.input_value("[data-chat-form] textarea"))
     assert len(kept) == 65_537
     assert not TaskMessage.objects.exists()
@@ -186,7 +186,7 @@ def test_untrusted_text_executes_no_script(
     worker.work()
     for _ in range(2):  # live from the event log, and after the page is opened again
         open_task(visitor, task_id)
-        visitor.sees(".chat-message[data-role=assistant]")
+        visitor.wait_for(".chat-message[data-role=assistant]")
         assert visitor.do(visitor.page.evaluate("window.ran")) is None
         Task.objects.update(title=evil)
 
@@ -195,7 +195,7 @@ def test_a_task_is_created_from_the_task_list(visitor: Visitor, make_task: Make)
     visitor.open("/admin/runs/task/")
     visitor.do(visitor.page.fill("textarea[name=content]", "say hello"))
     visitor.click("button:has-text('Create task')")
-    visitor.sees(".chat-message[data-role=user] >> text=say hello")
+    visitor.wait_for(".chat-message[data-role=user] >> text=say hello")
     assert Task.objects.get().principal_id == "admin:admin"
 
 
@@ -207,14 +207,14 @@ def test_a_question_is_displayed_once_and_again_after_a_reload(
     task_id = make_task("say well; ask at what time?; say booked")
     open_task(visitor, task_id)
     worker.work()
-    visitor.sees("[data-chat-log] >> text=at what time?")
+    visitor.wait_for("[data-chat-log] >> text=at what time?")
     show(visitor, "chat-asks")
     say(visitor, "at two")
-    visitor.sees(".chat-message[data-role=user] >> text=at two")
+    visitor.wait_for(".chat-message[data-role=user] >> text=at two")
     worker.work()
-    visitor.sees(".chat-message[data-role=assistant] >> text=booked")
+    visitor.wait_for(".chat-message[data-role=assistant] >> text=booked")
     for _ in range(2):  # live from the event log, and after the page is opened again
-        talk = [text.splitlines()[0] for text in visitor.reads(".chat-message p")][1:]
+        talk = [text.splitlines()[0] for text in visitor.texts(".chat-message p")][1:]
         assert [one for one in talk if one in ("at what time?", "at two")] == [
             "at what time?",
             "at two",
@@ -226,10 +226,10 @@ def test_a_page_reports_that_no_worker_runs_until_one_starts(
     visitor: Visitor, make_task: Make, request: pytest.FixtureRequest
 ) -> None:
     open_task(visitor, make_task("say hi"))
-    visitor.sees("[data-chat-no-worker] >> text=No worker is running")
+    visitor.wait_for("[data-chat-no-worker] >> text=No worker is running")
     request.getfixturevalue("worker").work()
-    visitor.sees(".chat-message[data-role=assistant] >> text=hi")
-    assert visitor.reads("[data-chat-no-worker]") == []
+    visitor.wait_for(".chat-message[data-role=assistant] >> text=hi")
+    assert visitor.texts("[data-chat-no-worker]") == []
 
 
 def test_thousands_of_words_arrive_in_order_and_keep_the_scroll_position(
@@ -245,8 +245,8 @@ def test_thousands_of_words_arrive_in_order_and_keep_the_scroll_position(
             task_id, [NewEvent("chatDelta", {"content": w, "runId": run_id}) for w in words]
         )
     open_task(visitor, task_id)
-    visitor.sees(".chat-message[data-role=assistant] >> text=2999")
-    told = visitor.reads(".chat-message[data-role=assistant] p")[0]
+    visitor.wait_for(".chat-message[data-role=assistant] >> text=2999")
+    told = visitor.texts(".chat-message[data-role=assistant] p")[0]
     assert told.split() == [str(number) for number in range(3000)]
     log = "document.querySelector('[data-chat-log]')"
     at_end = f"{log}.scrollHeight - {log}.scrollTop - {log}.clientHeight < 80"
@@ -254,7 +254,7 @@ def test_thousands_of_words_arrive_in_order_and_keep_the_scroll_position(
     visitor.do(visitor.page.evaluate(f"{log}.scrollTop = 0"))
     visitor.do(visitor.page.wait_for_function(f"{log}.scrollTop === 0"))
     append_events(task_id, [NewEvent("chatDelta", {"content": "and more", "runId": run_id})])
-    visitor.sees(".chat-message[data-role=assistant] >> text=and more")
+    visitor.wait_for(".chat-message[data-role=assistant] >> text=and more")
     assert visitor.do(visitor.page.evaluate(f"{log}.scrollTop")) == 0
 
 
@@ -264,8 +264,8 @@ def test_an_unavailable_server_is_reported_and_the_message_is_not_lost(
     open_task(visitor, make_task())
     visitor.do(visitor.page.route("**/say/", lambda route: route.abort()))
     say(visitor, "say hi")
-    visitor.sees("[data-chat-problem]:not([hidden]) >> text=The server is unavailable")
+    visitor.wait_for("[data-chat-problem]:not([hidden]) >> text=The server is unavailable")
     visitor.do(visitor.page.unroute("**/say/"))
     visitor.do(visitor.page.press("[data-chat-form] textarea", "Enter"))
-    visitor.sees(".chat-message[data-role=user] >> text=say hi")
+    visitor.wait_for(".chat-message[data-role=user] >> text=say hi")
     assert TaskMessage.objects.count() == 1

@@ -58,12 +58,12 @@ def test_markdown_is_rendered_and_its_html_is_not(
     told = {"messageId": "m", "role": "assistant", "content": SAID, "runId": run_id}
     append_events(task_id, [NewEvent("message", told)])
     open_task(visitor, task_id)
-    visitor.sees(".chat-prose strong >> text=Mon-Fri 9-18")
+    visitor.wait_for(".chat-prose strong >> text=Mon-Fri 9-18")
     show(visitor, "chat-prose")
     kinds = proses(visitor, "box => [...box.children].map(one => one.tagName).join(' ')")
     assert kinds == "P P OL UL PRE PRE"
-    assert visitor.reads(".chat-prose ol li") == ["the desk", "the hall\non the left"]
-    assert visitor.reads(".chat-prose em, .chat-prose code") == ["Sat", "10-14"]
+    assert visitor.texts(".chat-prose ol li") == ["the desk", "the hall\non the left"]
+    assert visitor.texts(".chat-prose em, .chat-prose code") == ["Sat", "10-14"]
     text = proses(visitor, "box => box.textContent")
     for plain in (
         "2 * 3 * 4",
@@ -73,7 +73,7 @@ def test_markdown_is_rendered_and_its_html_is_not(
         '<img src=x onerror="window.ran=1">\n  **as it is**',
     ):
         assert plain in text
-    assert visitor.reads(".chat-message a[href*=example], .chat-prose img, .chat-prose b") == []
+    assert visitor.texts(".chat-message a[href*=example], .chat-prose img, .chat-prose b") == []
     assert visitor.do(visitor.page.evaluate("window.ran")) is None
 
 
@@ -86,7 +86,7 @@ def test_an_earlier_answer_is_rendered_like_a_new_one(
     open_task(visitor, task_id)
     worker.work()
     for _ in range(2):  # live from the event log, and after the page is opened again
-        visitor.sees("[data-role=assistant] .chat-prose strong >> text=open")
+        visitor.wait_for("[data-role=assistant] .chat-prose strong >> text=open")
         open_task(visitor, task_id)
 
 
@@ -98,12 +98,12 @@ def test_an_earlier_output_is_rendered_like_a_new_one(
     task_id = make_task("output seven; say counted")
     open_task(visitor, task_id)
     worker.work()
-    visitor.sees("[data-role=assistant] >> text=counted")
-    told = visitor.reads("[data-role=output] p")
+    visitor.wait_for("[data-role=assistant] >> text=counted")
+    told = visitor.texts("[data-role=output] p")
     assert len(told) == 1
     assert "seven" in told[0]
     open_task(visitor, task_id)
-    assert visitor.reads("[data-role=output] p") == told
+    assert visitor.texts("[data-role=output] p") == told
 
 
 def test_incomplete_markdown_loses_no_character(visitor: Visitor, make_task: Make) -> None:
@@ -131,17 +131,17 @@ def test_a_tool_is_listed_once_on_a_page_opened_during_the_run(
     gate = tmp_path / "gate"
     task_id = make_task(f"use browser_click; say pressed; until {gate}; say done")
     open_task(visitor, task_id)
-    visitor.sees("[data-chat-no-tools] >> text=No tool calls yet")
+    visitor.wait_for("[data-chat-no-tools] >> text=No tool calls yet")
     working = in_background(worker.work)
-    visitor.sees(".chat-message[data-role=assistant] >> text=pressed")
+    visitor.wait_for(".chat-message[data-role=assistant] >> text=pressed")
     open_task(visitor, task_id)
     # The page received the event log again.
-    visitor.sees(".chat-message[data-role=assistant] >> text=pressed")
-    tools = visitor.reads("[data-chat-tools] li")
+    visitor.wait_for(".chat-message[data-role=assistant] >> text=pressed")
+    tools = visitor.texts("[data-chat-tools] li")
     gate.touch()
     working.join(30)
     assert tools == ["browser_click"]
-    assert visitor.reads("[data-chat-no-tools]") == []
+    assert visitor.texts("[data-chat-no-tools]") == []
 
 
 def test_a_failed_tool_shows_its_error_code_live_and_after_a_reload(
@@ -155,8 +155,8 @@ def test_a_failed_tool_shows_its_error_code_live_and_after_a_reload(
         task_id, [NewEvent("toolUsed", {**call, "phase": "start"}), NewEvent("toolUsed", end)]
     )
     for _ in range(2):
-        visitor.sees("[data-chat-tools] li >> text=read_file")
-        visitor.sees("[data-chat-tools] .cty-code >> text=E_NOT_FOUND")
+        visitor.wait_for("[data-chat-tools] li >> text=read_file")
+        visitor.wait_for("[data-chat-tools] .cty-code >> text=E_NOT_FOUND")
         show(visitor, "chat-tool-failed")
         open_task(visitor, task_id)
 

@@ -88,11 +88,11 @@ def test_a_person_takes_over_the_page_signs_in_and_returns_it(
     task_id = start_sign_in_task(visitor, principal)
     working = in_background(worker.work)
     # The person may watch while the agent works.
-    visitor.sees("[data-live-picture][src^='data:image/jpeg']")
-    visitor.sees("[data-live-where]:not([hidden]) >> text=/form")
+    visitor.wait_for("[data-live-picture][src^='data:image/jpeg']")
+    visitor.wait_for("[data-live-where]:not([hidden]) >> text=/form")
     save_screenshot(visitor, "live-view-only")
     take_over(visitor)
-    model.go_on.set()
+    model.resume.set()
     working.join(PATIENCE_S)
     click_at(visitor, 200, 120)
     visitor.do(visitor.page.keyboard.type("Åsa"))
@@ -112,7 +112,7 @@ def test_a_person_takes_over_the_page_signs_in_and_returns_it(
     assert run.waiting_for["type"] == "takeover"
     give_back(visitor)
     working = in_background(worker.work)
-    visitor.sees(".chat-message[data-role=assistant] >> text=Your number is 42")
+    visitor.wait_for(".chat-message[data-role=assistant] >> text=Your number is 42")
     working.join(PATIENCE_S)
     run.refresh_from_db()
     assert run.status == "succeeded", run.error
@@ -132,17 +132,17 @@ def test_the_person_sees_dialogs_new_tabs_and_navigation_away_from_the_page(
 ) -> None:
     task_id = start_sign_in_task(visitor, principal)
     working = in_background(worker.work)
-    visitor.sees("[data-live-picture][src^='data:image/jpeg']")
+    visitor.wait_for("[data-live-picture][src^='data:image/jpeg']")
     take_over(visitor)
-    model.go_on.set()
+    model.resume.set()
     working.join(PATIENCE_S)
     click_at(visitor, 200, 300)
-    visitor.sees("[data-live-dialog]:not([hidden]) >> text=Sure?")
+    visitor.wait_for("[data-live-dialog]:not([hidden]) >> text=Sure?")
     save_screenshot(visitor, "live-dialog")
     visitor.click("[data-live-yes]")
     visitor.do(visitor.page.wait_for_selector("[data-live-dialog]", state="hidden"))
     click_at(visitor, 60, 350)
-    visitor.sees("[data-live-tab]:not([hidden]) >> text=/other")
+    visitor.wait_for("[data-live-tab]:not([hidden]) >> text=/other")
     visitor.click("[data-live-tab-go]")
     at = "document.querySelector('[data-live-url]').value.endsWith"
     visitor.do(visitor.page.wait_for_function(f"{at}('/other')"))
@@ -151,9 +151,9 @@ def test_the_person_sees_dialogs_new_tabs_and_navigation_away_from_the_page(
     visitor.do(visitor.page.wait_for_function(f"{at}('/inside')"))
     give_back(visitor)
     working = in_background(worker.work)
-    visitor.sees(".chat-message[data-role=assistant] >> text=Your number is 42")
+    visitor.wait_for(".chat-message[data-role=assistant] >> text=Your number is 42")
     working.join(PATIENCE_S)
-    held = next(one for one in model_that_signs_in.told if not one["ok"])
+    held = next(one for one in model_that_signs_in.tool_results if not one["ok"])
     # The model made the call for the page as it was before.
     assert held["error"]["code"] == "PERSON_HAD_PAGE"
     assert "Your number is 42" in str(held["page"])

@@ -92,7 +92,7 @@ def keyboard(visitor: Visitor, make_task: Callable[..., str]) -> Keyboard:
     keyboard = Keyboard(visitor)
     visitor.do(visitor.page.route_web_socket(lambda url: url.endswith("/live"), keyboard.accept))
     open_task(visitor, make_task())
-    visitor.sees("[data-live-screen][data-acts]")
+    visitor.wait_for("[data-live-screen][data-acts]")
     click_at(visitor, 200, 120)
     return keyboard
 

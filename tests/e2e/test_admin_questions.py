@@ -61,19 +61,19 @@ def test_questions_in_the_chat_are_answered_by_a_button_and_by_text(
     visitor.fill("textarea[name=content]", "Paint it.")
     visitor.click("button:has-text('Create task')")
     worker.work()
-    visitor.sees("[data-role=question] button:has-text('a <b>bold</b> blue')")
+    visitor.wait_for("[data-role=question] button:has-text('a <b>bold</b> blue')")
     show(visitor, "chat-question")
     visitor.click("[data-role=question] button:has-text('blue')")
-    visitor.sees("[data-role=user] >> text=a <b>bold</b> blue")
-    assert visitor.reads(".chat-suggestions") == []
+    visitor.wait_for("[data-role=user] >> text=a <b>bold</b> blue")
+    assert visitor.texts(".chat-suggestions") == []
     worker.work()
-    visitor.sees("[data-role=question] >> text=Which size?")
+    visitor.wait_for("[data-role=question] >> text=Which size?")
     visitor.fill("[data-chat-form] textarea", "large")
     visitor.click("button:has-text('Send')")
-    visitor.sees("[data-role=user] >> text=large")
+    visitor.wait_for("[data-role=user] >> text=large")
     worker.work()
-    visitor.sees("[data-role=assistant] >> text=Painted.")
-    assert visitor.reads(".chat-message p") == [
+    visitor.wait_for("[data-role=assistant] >> text=Painted.")
+    assert visitor.texts(".chat-message p") == [
         "Paint it.",
         "I begin.",
         "Which colour?",
@@ -84,7 +84,7 @@ def test_questions_in_the_chat_are_answered_by_a_button_and_by_text(
     ]
     show(visitor, "chat-answered")
     visitor.do(visitor.page.reload())
-    visitor.sees("[data-role=assistant] >> text=Which colour?")
+    visitor.wait_for("[data-role=assistant] >> text=Which colour?")
     assert answers(Run.objects.get().id) == ["a <b>bold</b> blue", "large"]
 
 
@@ -101,11 +101,11 @@ def test_a_late_choice_is_refused_and_starts_nothing(
     visitor.fill("textarea[name=content]", "Paint it.")
     visitor.click("button:has-text('Create task')")
     worker.work()
-    visitor.sees("[data-role=question] button")
+    visitor.wait_for("[data-role=question] button")
     visitor.do(visitor.page.evaluate("window.isDeaf = true"))
     answer_run(principal=principal, run_id=Run.objects.get().id, answer="green")
     visitor.click("[data-role=question] button")
-    visitor.sees("[data-chat-problem]:not([hidden]) >> text=answered already")
+    visitor.wait_for("[data-chat-problem]:not([hidden]) >> text=answered already")
     show(visitor, "chat-late")
     worker.work()
     assert answers(Run.objects.get().id) == ["green"]
@@ -119,10 +119,10 @@ def test_a_question_is_answered_in_the_inbox_and_on_the_runs_page(
     worker.work()
     visitor.open("/admin/")
     visitor.click("a:has-text('inbox')")
-    visitor.sees("text=Which colour?")
+    visitor.wait_for("text=Which colour?")
     show(visitor, "inbox-question")
     visitor.click("button:has-text('red')")
-    visitor.sees("text=is answered and continues")
+    visitor.wait_for("text=is answered and continues")
     worker.work()
     visitor.open(f"/admin/runs/run/{run_id}/change/")
     visitor.fill(".cty-question textarea", "very la")
@@ -131,7 +131,7 @@ def test_a_question_is_answered_in_the_inbox_and_on_the_runs_page(
     visitor.do(visitor.page.locator(".cty-question textarea").press_sequentially("rge"))
     show(visitor, "run-question")
     visitor.click("button:has-text('Answer')")
-    visitor.sees("text=is answered and continues")
+    visitor.wait_for("text=is answered and continues")
     worker.work()
     assert Run.objects.get().status == "succeeded"
     assert answers(run_id) == ["red", "very large"]

@@ -23,7 +23,7 @@ def test_a_person_compares_previews_and_restores_a_snapshot(
     visitor.click("#result_list a:has-text('My game')")
     visitor.click("a:has-text('Snapshots')")
     visitor.click("#snapshots tbody tr:first-child a")
-    visitor.sees("tr[data-kind=changed] td[data-side=left] mark:has-text('5')")
+    visitor.wait_for("tr[data-kind=changed] td[data-side=left] mark:has-text('5')")
     red = visitor.do(
         visitor.page.evaluate(
             "getComputedStyle(document.querySelector('[data-kind=removed] [data-side=left]'))"
@@ -32,10 +32,10 @@ def test_a_person_compares_previews_and_restores_a_snapshot(
     )
     assert red not in ("rgba(0, 0, 0, 0)", "")
     visitor.click("button:has-text('Restore')")
-    visitor.sees("text=Nothing is written yet")
+    visitor.wait_for("text=Nothing is written yet")
     assert (written_workspace.root / SCENE).read_text() != SCENE_TEXT
     visitor.click("button:has-text('Write file')")
-    visitor.sees("text=There is no difference")
+    visitor.wait_for("text=There is no difference")
     assert (written_workspace.root / SCENE).read_text() == SCENE_TEXT
 
 
@@ -45,6 +45,6 @@ def test_file_contents_execute_no_script_on_the_page(
     (written_workspace.root / SCENE).write_text('</td><img src=x onerror="window.ran=1">\u202e')
     visitor.open(f"/admin/runners/executiontarget/{folder_target.id}/snapshots/")
     visitor.click("#snapshots tbody tr:first-child a")
-    visitor.sees("td:has-text('onerror')")
+    visitor.wait_for("td:has-text('onerror')")
     assert visitor.do(visitor.page.evaluate("window.ran")) is None
     assert "\\u202e" in visitor.do(visitor.page.content())

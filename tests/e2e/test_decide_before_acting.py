@@ -70,7 +70,7 @@ def say_yes(person: Visitor) -> None:
     person.click("a:has-text('inbox')")
     person.click("#result_list a:has-text('waiting')")
     person.click("button:has-text('Confirm')")
-    person.sees(".cty-big [data-tone=succeeded]")
+    person.wait_for(".cty-big [data-tone=succeeded]")
 
 
 def test_from_a_risky_message_to_its_outcome(

@@ -153,7 +153,7 @@ def test_web_origins_foreign_host_names_and_other_content_types_are_refused(
     "host", ["localhost", "LOCALHOST:1", "127.0.0.1:9", "[::1]:18081", "[::1]", "127.0.0.2"]
 )
 def test_loopback_host_names_are_accepted(hands: RunnerProcess, host: str) -> None:
-    assert hands.ask("GET", "/health", host=host)[0] == 200
+    assert hands.request("GET", "/health", host=host)[0] == 200
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_loopback_host_names_are_accepted(hands: RunnerProcess, host: str) -> No
 def test_unknown_paths_and_methods_are_refused(
     hands: RunnerProcess, method: str, path: str, status: int, code: str
 ) -> None:
-    got, told = hands.ask(method, path)
+    got, told = hands.request(method, path)
     assert (got, told["error"]["code"]) == (status, code)
 
 
@@ -179,7 +179,7 @@ def test_a_body_that_is_too_large_is_refused_with_or_without_content_length(
     large = b" " * (8 * 1024 * 1024 + 1)
     assert hands.post(large)[0] == 413
     chunks = iter([large[: 1024 * 1024]] * 9)
-    status, told = hands.ask("POST", "/execute", chunks, content_type=JSON)  # type: ignore[arg-type]
+    status, told = hands.request("POST", "/execute", chunks, content_type=JSON)  # type: ignore[arg-type]
     assert (status, told["error"]["code"]) == (413, "INVALID_REQUEST")
 
 
@@ -189,11 +189,11 @@ def test_headers_that_are_too_large_are_refused_and_the_runner_keeps_serving(
     connection, answer = hands.open("GET", "/health", x_large="x" * 100_000)
     assert answer.status == 431
     connection.close()
-    assert hands.ask("GET", "/health")[0] == 200
+    assert hands.request("GET", "/health")[0] == 200
 
 
 def test_health_reports_the_folder_the_isolation_and_the_usage(hands: RunnerProcess) -> None:
-    status, told = hands.ask("GET", "/health")
+    status, told = hands.request("GET", "/health")
     assert status == 200
     assert told["ok"] is True
     assert told["service"] == "continuity-docker-runner"
@@ -202,11 +202,11 @@ def test_health_reports_the_folder_the_isolation_and_the_usage(hands: RunnerProc
     assert told["usage"]["cpu"]["count"] >= 1
     assert told["usage"]["memory"]["totalBytes"] > told["usage"]["memory"]["availableBytes"] > 0
     assert told["time"].endswith("Z")
-    assert hands.ask("HEAD", "/health") == (200, None)
+    assert hands.request("HEAD", "/health") == (200, None)
 
 
 def test_the_tools_are_listed_with_their_schemas(hands: RunnerProcess) -> None:
-    status, told = hands.ask("GET", "/tools")
+    status, told = hands.request("GET", "/tools")
     tools = {tool["name"]: tool for tool in told["tools"]}
     assert (status, len(tools)) == (200, 8)
     assert tools["bash.exec"]["inputSchema"]["required"] == ["cmd"]
@@ -222,12 +222,12 @@ def test_listing_the_tools_requires_the_token(tmp_path: Path) -> None:
     with start_docker_runner(
         tmp_path, "--isolation", "process", CONTINUITY_RUNNER_TOKEN=token
     ) as hands:
-        assert hands.ask("GET", "/tools")[0] == 401
-        assert hands.ask("GET", "/tools", authorization=f"Bearer {token}")[0] == 200
+        assert hands.request("GET", "/tools")[0] == 401
+        assert hands.request("GET", "/tools", authorization=f"Bearer {token}")[0] == 200
 
 
 def test_health_omits_the_folder_for_a_request_through_a_proxy(hands: RunnerProcess) -> None:
-    assert hands.ask("GET", "/health", x_forwarded_for="192.0.2.1")[1]["workspaceRoot"] is None
+    assert hands.request("GET", "/health", x_forwarded_for="192.0.2.1")[1]["workspaceRoot"] is None
 
 
 def test_a_closed_connection_ends_the_command(hands: RunnerProcess) -> None:
@@ -236,10 +236,10 @@ def test_a_closed_connection_ends_the_command(hands: RunnerProcess) -> None:
     body = json.dumps(execute_body("bash.exec", {"cmd": line})).encode()
     connection = hands.send("POST", "/execute", body, content_type=JSON)
     wait_until(lambda: len(processes_named(nap)) == 2)
-    assert hands.ask("GET", "/health")[1]["usage"]["runningCalls"] == 1
+    assert hands.request("GET", "/health")[1]["usage"]["runningCalls"] == 1
     connection.close()
     wait_until(lambda: not processes_named(nap))
-    wait_until(lambda: hands.ask("GET", "/health")[1]["usage"]["runningCalls"] == 0)
+    wait_until(lambda: hands.request("GET", "/health")[1]["usage"]["runningCalls"] == 0)
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def test_a_runner_with_a_token_executes_only_for_callers_with_the_token(tmp_path
             assert (status, told["error"]["code"]) == (401, "UNAUTHORIZED"), given
         assert hands.post(ECHO)[0] == 401
         assert hands.post(b"no json")[0] == 401
-        assert hands.ask("GET", "/health")[0] == 200
+        assert hands.request("GET", "/health")[0] == 200
 
 
 def test_commands_do_not_see_the_token(tmp_path: Path) -> None:
@@ -46,8 +46,8 @@ def test_a_public_address_requires_a_token_and_checks_host_names(tmp_path: Path)
         tmp_path, *PROCESS, *open_to_all, CONTINUITY_RUNNER_TOKEN=TOKEN
     ) as hands:
         for host in ("10.1.2.3:18081", "runner.internal", "Runner.Internal:18081"):
-            assert hands.ask("GET", "/health", host=host)[0] == 200
-        assert hands.ask("GET", "/health", host="evil.example")[0] == 403
+            assert hands.request("GET", "/health", host=host)[0] == 200
+        assert hands.request("GET", "/health", host="evil.example")[0] == 403
 
 
 def test_an_invalid_option_is_reported_in_one_sentence(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_the_default_isolation_confines_commands_to_their_folder(tmp_path: Path)
     (root := tmp_path / "root").mkdir()
     (tmp_path / "secret").write_text("the secret")
     with start_docker_runner(root) as hands:
-        assert hands.ask("GET", "/health")[1]["isolation"] == "bubblewrap"
+        assert hands.request("GET", "/health")[1]["isolation"] == "bubblewrap"
         told = hands.output("bash.exec", cmd=f"echo x > made; pwd; cat {tmp_path}/secret")
         assert (told["stdout"], told["exitCode"]) == ("/workspace\n", 1)
         assert hands.output("file.read", path="made")["content"] == "x\n"

@@ -56,7 +56,7 @@ class Web:
         serve = shlex.join([sys.executable, "manage.py", "serve", "--port", str(self.port)])
         limit = f"ulimit -S -n 256; exec {serve}"
         started = RunningCommand(["/bin/bash", "-c", limit], self.home.env)
-        started.until("Serving on")
+        started.wait_for_line("Serving on")
         return started
 
     @property
@@ -121,20 +121,20 @@ def follow(
     async def story() -> EventStreamReaders:
         crowd = EventStreamReaders(readers_of(web, writer.run_ids))
         crowd.start()
-        await crowd.until(lambda one: one.got[:1] == [1])
+        await crowd.wait_until(lambda one: one.seqs[:1] == [1])
         writer.go()
         said = asyncio.create_task(asyncio.to_thread(writer.end))
         while meanwhile is not None and not said.done():
             meanwhile(crowd)
             await asyncio.sleep(0.05)
         last = await said
-        await crowd.until(lambda one: one.got[-1] == last[one._path.split("/")[4]])
+        await crowd.wait_until(lambda one: one.seqs[-1] == last[one._path.split("/")[4]])
         await asyncio.sleep(0.5)  # time for a duplicate event to arrive
-        await crowd.leave()
+        await crowd.stop()
         return crowd
 
     crowd = asyncio.run(story())
-    wrong = [one for one in crowd.readers if one.got != list(range(1, one.got[-1] + 1))]
+    wrong = [one for one in crowd.readers if one.seqs != list(range(1, one.seqs[-1] + 1))]
     assert wrong == []
     return list(crowd.readers)
 
@@ -143,8 +143,8 @@ def test_a_thousand_readers_of_one_run_get_every_event_once(web: Web, home: Temp
     threads = web.process.num_threads()
     counts: list[int] = []
     readers = follow(web, Writer(home, 1, 300), lambda _: counts.append(web.process.num_threads()))
-    assert {len(one.got) for one in readers} == {302}
-    assert {one.times for one in readers} == {1}
+    assert {len(one.seqs) for one in readers} == {302}
+    assert {one.connections for one in readers} == {1}
     # The thread pools have a fixed size; a reader has no thread of its own.
     assert max(counts) <= threads + 40
 
@@ -162,10 +162,10 @@ def test_readers_that_disconnect_and_reconnect_at_once_miss_no_event(
 
     def hang_up(crowd: EventStreamReaders) -> None:
         for one in chance.sample(list(crowd.readers), 40):
-            one.hang_up()
+            one.disconnect()
 
     readers = follow(web, Writer(home, 5, 400), hang_up)
-    assert sum(one.times for one in readers) > LISTENERS + 200
+    assert sum(one.connections for one in readers) > LISTENERS + 200
 
 
 def test_readers_miss_no_event_when_a_web_process_is_replaced(
@@ -180,12 +180,12 @@ def test_readers_miss_no_event_when_a_web_process_is_replaced(
             began = time.monotonic()
             assert web.started.end(signal.SIGTERM) in (0, -signal.SIGTERM)
             ended.append(time.monotonic() - began)
-            assert "exceeded" not in web.started.said
+            assert "exceeded" not in web.started.output
             web.started = web.start()
 
     readers = follow(web, Writer(home, 3, 1500), replace)
     assert ended
-    assert all(one.times >= 2 for one in readers)
+    assert all(one.connections >= 2 for one in readers)
 
 
 def test_readers_that_disconnect_leave_no_resources(web: Web, home: TemporaryHome) -> None:
@@ -195,9 +195,9 @@ def test_readers_that_disconnect_leave_no_resources(web: Web, home: TemporaryHom
     async def story() -> None:
         crowd = EventStreamReaders(readers_of(web, writer.run_ids, 300))
         crowd.start()
-        await crowd.until(lambda one: one.got == [1])
+        await crowd.wait_until(lambda one: one.seqs == [1])
         assert web.process.num_fds() >= open_before + 300
-        await crowd.leave()
+        await crowd.stop()
 
     asyncio.run(story())
     until = time.monotonic() + 20

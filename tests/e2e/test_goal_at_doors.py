@@ -139,15 +139,17 @@ def test_the_goal_runs_over_the_websocket_of_a_task(
     pages: PageServer,
 ) -> None:
     task_id = json_of(api.post("/api/v1/tasks", json={}), 201)["taskId"]
-    with open_task_socket(web, task_id, token=token) as line:
-        sync = line.until(_is("snapshotSync"))[-1]["event"]["data"]
+    with open_task_socket(web, task_id, token=token) as task_socket:
+        sync = task_socket.receive_until(_is("snapshotSync"))[-1]["event"]["data"]
         assert (sync["seq"], sync["state"]["status"]) == (0, "created")
         message = {"type": "user_message", "content": GOAL, "outputSchema": SCHEMA}
-        line.put({"v": 1, "type": "frontend_message", "id": "m-1", "message": message})
-        frames = line.until(lambda frame: frame["type"] == "ack")
+        task_socket.send({"v": 1, "type": "frontend_message", "id": "m-1", "message": message})
+        frames = task_socket.receive_until(lambda frame: frame["type"] == "ack")
         ack = frames[-1]
         working = in_background(worker.work)
-        frames += line.until(lambda frame: "event" in frame and rests(frame["event"]))
+        frames += task_socket.receive_until(
+            lambda frame: "event" in frame and rests(frame["event"])
+        )
     working.join(60)
     assert (ack["id"], ack["ok"]) == ("m-1", True)
     heard = [frame for frame in frames if frame["type"] == "frontend_event"]

@@ -79,7 +79,7 @@ def make_runner(site: Site) -> str:
     person.fill("input[name=timeout_ms]", "180000")
     person.click("button:has-text('Create target')")
     person.click("button:has-text('Probe')")
-    person.sees("text=The runner answers and offers 8 tools.")
+    person.wait_for("text=The runner answers and offers 8 tools.")
     assert TOKEN not in person.do(person.page.content())
     (target_id,) = [one for one in person.page.url.split("/") if one.startswith("target_")]
     return target_id
@@ -134,19 +134,19 @@ async def a_person_is_asked_first(site: Site, agent: Client, target_id: str) -> 
     run_id = await hand_in(agent, target_id, ("bash.exec", {"cmd": "printf hello | tee made"}))
     waiting = await wait_for(agent, run_id)
     assert (waiting["status"], waiting["waitingFor"]["type"]) == ("running", "confirmation")
-    assert site.wire.times_heard(b"bash.exec") == 0
+    assert site.wire.count_received(b"bash.exec") == 0
     person = site.person
     person.open("/admin/")
     person.click("a:has-text('inbox')")
     person.click("#result_list a:has-text('waiting')")
-    person.sees("pre:has-text('printf hello | tee made')")
+    person.wait_for("pre:has-text('printf hello | tee made')")
     person.click("button:has-text('Confirm')")
-    person.sees(".cty-big [data-tone=succeeded]")
+    person.wait_for(".cty-big [data-tone=succeeded]")
     ended = await wait_for(agent, run_id)
     (result,) = ended["result"]["results"]
     assert (result["ok"], result["output"]["stdout"]) == (True, "hello"), ended
     assert (site.folder / "made").read_text() == "hello"
-    assert site.wire.times_heard(b"bash.exec") == 1
+    assert site.wire.count_received(b"bash.exec") == 1
 
 
 async def what_it_says_is_read_while_it_works(site: Site, agent: Client, target_id: str) -> None:
@@ -154,7 +154,7 @@ async def what_it_says_is_read_while_it_works(site: Site, agent: Client, target_
     await until_update(agent, run_id)
     assert (await call(agent, "get_task_run", runId=run_id))["status"] == "running"
     site.person.open(f"/admin/runs/run/{run_id}/change/")
-    site.person.sees("text=output one")
+    site.person.wait_for("text=output one")
     (site.folder / "go").touch()
     assert (await wait_for(agent, run_id))["status"] == "succeeded"
     page = await call(agent, "subscribe_task_run_events", runId=run_id, after=0)
@@ -170,7 +170,7 @@ def a_program_calls_it_directly(site: Site, target_id: str) -> None:
     assert answer["output"]["stdout"] == "hello"
     denied = site.rest.post("/api/v1/tools/math.add/call", json={**body, "args": {"a": 1, "b": 2}})
     assert (denied.status_code, denied.json()["errorCode"]) == (403, "POLICY_DENIED")
-    assert site.wire.times_heard(b"math.add") == 0
+    assert site.wire.count_received(b"math.add") == 0
 
 
 def the_audit_page_filters_and_pages(person: Visitor) -> None:
@@ -178,14 +178,14 @@ def the_audit_page_filters_and_pages(person: Visitor) -> None:
     person.open("/admin/decisions/auditentry/")
     person.fill("#searchbar", "echo")
     person.do(person.page.press("#searchbar", "Enter"))
-    person.sees("text=Rows 1 – 50")
-    first = person.reads(rows)
+    person.wait_for("text=Rows 1 – 50")
+    first = person.texts(rows)
     assert all("echo" in row for row in first)
     person.click(".cty-pages a:has-text('Older')")
-    person.sees("text=Rows 51 – 100")
+    person.wait_for("text=Rows 51 – 100")
     person.click(".cty-pages a:has-text('Older')")
-    person.sees("text=Rows 101")
-    last = person.reads(rows)
+    person.wait_for("text=Rows 101")
+    last = person.texts(rows)
     # Two for each call, and one for the rule that allows it.
     assert len(last) == 2 * ECHOES + 1 - 100
     assert "policy_rule.created" in last[-1]
@@ -193,5 +193,5 @@ def the_audit_page_filters_and_pages(person: Visitor) -> None:
     person.click("a[title='policy.denied']")
     person.do(person.page.wait_for_url("**action=policy.denied**"))
     person.open("/admin/decisions/auditentry/?action=policy.denied")
-    (denied,) = person.reads(rows)
+    (denied,) = person.texts(rows)
     assert "math.add" in denied

@@ -56,9 +56,9 @@ def taken(
     """Return a task whose run waits while the visitor, who clicks once, controls its page."""
     task_id = start_sign_in_task(visitor, principal)
     working = in_background(worker.work)
-    visitor.sees("[data-live-picture][src^='data:image/jpeg']")
+    visitor.wait_for("[data-live-picture][src^='data:image/jpeg']")
     take_over(visitor)
-    model.go_on.set()
+    model.resume.set()
     working.join(PATIENCE_S)
     click_at(visitor, 200, 120)
     return task_id
@@ -75,8 +75,8 @@ def test_stopping_a_task_closes_the_page_and_reports_the_reason(
     visitor: Visitor, taken: str
 ) -> None:
     visitor.click("button:has-text('Stop')")
-    visitor.sees("[data-live-absent]:not([hidden]) >> text=The run was canceled")
-    visitor.sees(".chat-message[data-role=failure] >> text=The task was stopped")
+    visitor.wait_for("[data-live-absent]:not([hidden]) >> text=The run was canceled")
+    visitor.wait_for(".chat-message[data-role=failure] >> text=The task was stopped")
     save_screenshot(visitor, "live-stopped")
     assert Run.objects.get().status == "canceled"
     check_over(taken, "ongoing")
@@ -86,8 +86,10 @@ def test_a_takeover_that_lasts_too_long_ends_with_a_reason(visitor: Visitor, tak
     half_an_hour = timedelta(minutes=30)
     Task.objects.update(taken_over_at=F("taken_over_at") - half_an_hour)
     assert end_takeovers() == 1
-    visitor.sees("[data-live-absent]:not([hidden]) >> text=did not give it back within 30 minutes")
-    visitor.sees(".chat-message[data-role=failure] >> text=RUN_TIMEOUT")
+    visitor.wait_for(
+        "[data-live-absent]:not([hidden]) >> text=did not give it back within 30 minutes"
+    )
+    visitor.wait_for(".chat-message[data-role=failure] >> text=RUN_TIMEOUT")
     save_screenshot(visitor, "live-timeout")
     assert Run.objects.get().error["errorCode"] == "RUN_TIMEOUT"
     check_over(taken, "error")
@@ -105,14 +107,14 @@ def test_a_closed_page_is_reopened_when_the_person_returns_it(
     tab = session.live_tab()
     assert tab is not None
     get_loop().submit(tab.page.close()).result(PATIENCE_S)
-    visitor.sees("[data-live-absent]:not([hidden]) >> text=The page was closed. Give it back")
+    visitor.wait_for("[data-live-absent]:not([hidden]) >> text=The page was closed. Give it back")
     save_screenshot(visitor, "live-shut")
     give_back(visitor)
     in_background(worker.work)
-    visitor.sees(".chat-message[data-role=assistant] >> text=It had been closed")
+    visitor.wait_for(".chat-message[data-role=assistant] >> text=It had been closed")
     wait_until(lambda: Run.objects.get().ended_at)
     assert Run.objects.get().status == "succeeded", Run.objects.get().error
-    held = model_that_signs_in.told[1]
+    held = model_that_signs_in.tool_results[1]
     assert held["error"]["code"] == "PERSON_HAD_PAGE"
     assert held["page"]["newTab"]["url"] == model_that_signs_in.url
     assert held["page"]["ok"] is True

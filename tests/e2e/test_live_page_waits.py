@@ -63,7 +63,7 @@ def waits(
         model.answer = WaitingModel(page_server.add("/form", FORM), stop)
         task_id = start_sign_in_task(visitor, principal)
         worker.work()
-        visitor.sees("[data-status-now=ongoing] [data-role=question]")
+        visitor.wait_for("[data-status-now=ongoing] [data-role=question]")
         take_over(visitor)
         click_at(visitor, 200, 240)
         at = "document.querySelector('[data-live-url]').value.includes('/inside?0-0')"
@@ -89,17 +89,17 @@ def statuses(task_id: str) -> list[str]:
 def answer(visitor: Visitor) -> None:
     visitor.fill("[data-chat-form] textarea", "I did.")
     visitor.click("button:has-text('Send')")
-    visitor.sees("[data-role=user] >> text=I did.")
+    visitor.wait_for("[data-role=user] >> text=I did.")
 
 
 def give_back(visitor: Visitor, status: str) -> None:
     visitor.click("button:has-text('Give back')")
-    visitor.sees(f"[data-status-now={status}]")
+    visitor.wait_for(f"[data-status-now={status}]")
 
 
 def check_seen(visitor: Visitor) -> Run:
     """Assert that the model received the page as the person left it and answered from it."""
-    visitor.sees("[data-role=assistant] >> text=I see your number.")
+    visitor.wait_for("[data-role=assistant] >> text=I see your number.")
     run = Run.objects.get()
     assert run.status == "succeeded", run.error
     assert run.active_ms < run.timeout_ms
@@ -118,8 +118,11 @@ def test_an_answer_during_a_takeover_reaches_the_model_when_the_page_is_returned
     worker.work()
     run = Run.objects.get()
     assert (run.status, run.waiting_for["type"]) == ("running", "takeover")
-    assert (Task.objects.get().status, len(model.asked)) == ("takeover", 2)  # no question is open
-    visitor.sees("[data-live-screen][data-acts]")
+    assert (Task.objects.get().status, len(model.requests)) == (
+        "takeover",
+        2,
+    )  # no question is open
+    visitor.wait_for("[data-live-screen][data-acts]")
     save_screenshot(visitor, "live-answered-meanwhile")
     an_hour_goes_by()
     worker.work()
@@ -139,7 +142,7 @@ def test_a_page_returned_before_the_answer_is_read_before_the_model_continues(
     task_id = waits(ASK)
     give_back(visitor, "ongoing")
     worker.work()
-    assert (Run.objects.get().waiting_for["type"], len(model.asked)) == ("answer", 2)
+    assert (Run.objects.get().waiting_for["type"], len(model.requests)) == ("answer", 2)
     an_hour_goes_by()
     answer(visitor)
     worker.work()
@@ -163,7 +166,7 @@ def test_a_call_confirmed_during_a_takeover_does_not_run_on_the_changed_page(
     if is_confirmed_first:
         confirm(decision_id=waiting["decisionId"], by="t", how="test")
         worker.work()
-        assert (Run.objects.get().waiting_for["type"], len(model.asked)) == ("takeover", 2)
+        assert (Run.objects.get().waiting_for["type"], len(model.requests)) == ("takeover", 2)
         save_screenshot(visitor, "live-confirmed-meanwhile")
     an_hour_goes_by()
     give_back(visitor, "running" if is_confirmed_first else "ongoing")
@@ -172,6 +175,6 @@ def test_a_call_confirmed_during_a_takeover_does_not_run_on_the_changed_page(
     worker.work()
     check_seen(visitor)
     assert isinstance(model.answer, WaitingModel)
-    click = model.answer.told[-1]
+    click = model.answer.tool_results[-1]
     assert (click["error"]["code"], page_server.hits["/inside"]) == ("PERSON_HAD_PAGE", 1)
     assert statuses(task_id)[:3] == ["running", "ongoing", "takeover"]

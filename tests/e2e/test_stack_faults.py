@@ -34,40 +34,40 @@ def test_a_stack_killed_with_open_pages_leaves_nothing(
     home: TemporaryHome, killed: list[str]
 ) -> None:
     up = home.start("up", "--demo", "--once")
-    up.until(" 1/16 ")
-    family, scratch = home.family(), _scratch_of(home.pid("worker"))
+    up.wait_for_line(" 1/16 ")
+    family, scratch = home.processes(), _scratch_of(home.pid("worker"))
     assert any("chrom" in one.name() for one in family)
     for pid in [home.pid(name) for name in killed]:
         os.kill(pid, signal.SIGKILL)
     up.wait()
     assert still_running(family) == []
-    assert not is_up(home.at)
+    assert not is_up(home.paths)
     assert not scratch.parent.exists()
 
 
 def test_the_next_stack_finishes_the_run_of_a_killed_stack(home: TemporaryHome) -> None:
     up = home.start("up", "--demo", "--once")
-    run_id = up.until("is accepted").split()[0]
+    run_id = up.wait_for_line("is accepted").split()[0]
     up.process.kill()
     up.wait()
-    assert eventually(lambda: not is_up(home.at))
+    assert eventually(lambda: not is_up(home.paths))
     home.run("up", "--background")
     assert eventually(lambda: _status_of_run(home, run_id) not in {"queued", "running"}, 60)
 
 
 def _status_of_run(home: TemporaryHome, run_id: str) -> str:
-    with sqlite3.connect(home.at.home / "continuity.sqlite3", timeout=20) as database:
+    with sqlite3.connect(home.paths.home / "continuity.sqlite3", timeout=20) as database:
         found = database.execute("SELECT status FROM runs_run WHERE id = ?", [run_id]).fetchone()
     return str(found[0])
 
 
 def test_a_job_succeeds_although_its_worker_is_killed(home: TemporaryHome) -> None:
     up = home.start("up", "--demo", "--once")
-    up.until(" 2/16 ")
+    up.wait_for_line(" 2/16 ")
     worker = psutil.Process(home.pid("worker"))
     family = [worker, *worker.children(recursive=True)]
     worker.kill()
-    assert up.wait(120) == 0, up.said
+    assert up.wait(120) == 0, up.output
     assert still_running(family, within_s=0.5) == []
 
 
@@ -86,8 +86,8 @@ def test_a_frozen_worker_is_replaced(home: TemporaryHome) -> None:
     up.address()
     worker = home.pid("worker")
     os.kill(worker, signal.SIGSTOP)
-    assert "sent no heartbeat" in up.until("worker ")
-    up.until("(again)")
+    assert "sent no heartbeat" in up.wait_for_line("worker ")
+    up.wait_for_line("(again)")
     assert home.pid("worker") != worker
     up.end()
 
@@ -96,8 +96,8 @@ def test_a_killed_redis_is_restarted(home: TemporaryHome) -> None:
     up = home.start("up")
     up.address()
     os.kill(home.pid("redis"), signal.SIGKILL)
-    up.until("starts again")
-    up.until("(again)")
+    up.wait_for_line("starts again")
+    up.wait_for_line("(again)")
     assert up.end() == 0
 
 
@@ -125,9 +125,9 @@ def test_a_killed_watcher_is_restarted_and_the_worker_keeps_running(home: Tempor
     up.address()
     before = home.pid("watcher"), home.pid("worker")
     os.kill(before[0], signal.SIGKILL)
-    up.until("watcher")
+    up.wait_for_line("watcher")
     assert eventually(lambda: home.pid("watcher") != before[0])
-    family, began = home.family(), time.monotonic()
+    family, began = home.processes(), time.monotonic()
     assert home.pid("worker") == before[1]
     assert up.end() == 0
     assert time.monotonic() - began < 9

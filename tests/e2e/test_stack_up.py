@@ -30,39 +30,44 @@ def _is_one_clear_answer(said: str, *words: str) -> bool:
 def test_up_prints_a_line_for_each_part_serves_and_leaves_nothing_after_ctrl_c(
     home: TemporaryHome,
 ) -> None:
-    home.at.home.mkdir(mode=0o755)
+    home.paths.home.mkdir(mode=0o755)
     up = home.start("up")
     url = up.address()
-    for path in (home.at.home, home.at.logs, home.at.redis, home.at.redis / "redis.sock"):
+    for path in (
+        home.paths.home,
+        home.paths.logs,
+        home.paths.redis,
+        home.paths.redis / "redis.sock",
+    ):
         assert path.stat().st_mode & 0o077 == 0  # accessible to the owner only
     for part in ("redis", "web", "worker", "scheduler"):
-        assert [line for line in up.said.splitlines() if line.startswith(f"  {part} ")]
+        assert [line for line in up.output.splitlines() if line.startswith(f"  {part} ")]
     assert http_status(f"{url}/healthz") == 200
-    family, began = home.family(), time.monotonic()
+    family, began = home.processes(), time.monotonic()
     assert up.end(signal.SIGINT) == 0
     assert time.monotonic() - began < 9
     assert still_running(family, within_s=0.5) == []
-    assert not is_up(home.at)
+    assert not is_up(home.paths)
 
 
 def test_a_second_up_attaches_and_takes_over_when_the_first_ends(home: TemporaryHome) -> None:
     first, second = home.start("up"), None
     url = first.address()
     second = home.start("up")
-    assert url in second.until("is up already")
+    assert url in second.wait_for_line("is up already")
     assert eventually(lambda: "2 (" in home.run("status").stdout)
     first.end(signal.SIGINT)
-    second.until("starting it here")
+    second.wait_for_line("starting it here")
     assert http_status(second.address() + "/healthz") == 200
     assert second.end(signal.SIGINT) == 0
-    assert not is_up(home.at)
+    assert not is_up(home.paths)
 
 
 def test_down_ends_a_foreground_stack_and_the_commands_attached_to_it(home: TemporaryHome) -> None:
     first = home.start("up")
     first.address()
     second = home.start("up")
-    second.until("Attached")
+    second.wait_for_line("Attached")
     assert "Stopped after" in home.run("down").stdout
     assert first.wait() == 0
     assert second.wait() == 0
@@ -87,9 +92,9 @@ def test_a_background_stack_runs_until_down(home: TemporaryHome) -> None:
     assert "0 running, 0 queued" in status.stdout
     assert "Up already" in home.run("up", "--background").stdout
     attached = home.start("up")
-    attached.until("leaves it running")
+    attached.wait_for_line("leaves it running")
     assert attached.end(signal.SIGINT) == 0
-    family = home.family()
+    family = home.processes()
     assert home.run("down").returncode == 0
     assert still_running(family, within_s=0.5) == []
     assert "Nothing is up" in home.run("down").stdout
@@ -101,7 +106,7 @@ def test_a_requested_port_that_is_in_use_is_refused(home: TemporaryHome) -> None
         up = home.run("up", "--port", port)
     assert up.returncode == 1
     assert _is_one_clear_answer(up.stderr, f"Port {port}", "in use", "--port")
-    assert not is_up(home.at)
+    assert not is_up(home.paths)
 
 
 def test_a_default_port_that_is_in_use_is_skipped(home: TemporaryHome, tmp_path: Path) -> None:
@@ -110,18 +115,18 @@ def test_a_default_port_that_is_in_use_is_skipped(home: TemporaryHome, tmp_path:
     with temporary_home(tmp_path / "other") as other:
         beside = other.start("up")
         assert beside.address() != url
-        assert "is in use" in beside.said
+        assert "is in use" in beside.output
         beside.end()
     up.end()
 
 
 def test_an_idle_background_stack_ends(home: TemporaryHome) -> None:
-    with Membership(home.at):
+    with Membership(home.paths):
         home.run("up", "--background", CONTINUITY_IDLE_STOP_S="1")
-        family = home.family()
-        assert not eventually(lambda: not is_up(home.at), within_s=8)
+        family = home.processes()
+        assert not eventually(lambda: not is_up(home.paths), within_s=8)
     assert still_running(family, within_s=20) == []
-    assert "The stack has been idle" in home.at.log("up").read_text()
+    assert "The stack has been idle" in home.paths.log("up").read_text()
 
 
 def test_a_home_that_is_not_writable_is_reported_in_one_sentence(tmp_path: Path) -> None:
@@ -144,11 +149,11 @@ def test_a_home_whose_path_is_too_long_for_sockets_works(tmp_path: Path) -> None
 
 
 def test_unreadable_redis_data_does_not_prevent_the_start(home: TemporaryHome) -> None:
-    data = home.at.redis / "appendonlydir"
+    data = home.paths.redis / "appendonlydir"
     data.mkdir(parents=True)
     (data / "appendonly.aof.manifest").write_text("nonsense\n")
     up = home.start("up")
-    assert "not needed" in up.until("redis ")
+    assert "not needed" in up.wait_for_line("redis ")
     up.address()
     assert up.end() == 0
 

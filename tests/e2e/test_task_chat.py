@@ -42,15 +42,15 @@ def test_the_chat_page_shows_messages_tools_and_the_page_live(
     visitor.click(
         "button[type=submit]:has-text('Send'), button[type=submit]:has-text('Create task')"
     )
-    visitor.sees(f"[data-chat-log] >> text={GOAL}")
+    visitor.wait_for(f"[data-chat-log] >> text={GOAL}")
     worker.work()
     check_reached(Run.objects.get(), page_server, output=None)
     check_events(list(TaskEvent.objects.order_by("seq").values("seq", "type", "data")), output=None)
-    visitor.sees("[data-chat-log] >> text=I open the shop.")
-    visitor.sees("[data-chat-log] >> text=There are 7 chairs.")
-    visitor.sees("[data-chat-state] >> text=ongoing")
-    visitor.sees("[data-chat-tools] >> text=browser_type")
-    visitor.sees("[data-chat-shot] img[src]")
+    visitor.wait_for("[data-chat-log] >> text=I open the shop.")
+    visitor.wait_for("[data-chat-log] >> text=There are 7 chairs.")
+    visitor.wait_for("[data-chat-state] >> text=ongoing")
+    visitor.wait_for("[data-chat-tools] >> text=browser_type")
+    visitor.wait_for("[data-chat-shot] img[src]")
     assert Task.objects.get().status == "ongoing"
     picture = os.environ.get("CONTINUITY_TEST_PICTURES", str(tmp_path))
     shot: Any = visitor.page.screenshot(path=f"{picture}/chat.png", full_page=True)

@@ -41,8 +41,8 @@ def test_the_scheduler_sends_a_webhook_for_a_run_that_another_process_ended(tmp_
             check=True,
         )
         [run_id] = json.loads(done.stdout.splitlines()[0])
-        assert eventually(lambda: len(there.got) == 1)
-        told = json.loads(there.got[0].body)
+        assert eventually(lambda: len(there.requests) == 1)
+        told = json.loads(there.requests[0].body)
         assert (told["type"], told["data"]["runId"]) == ("run.canceled", run_id)
         assert scheduler.end(signal.SIGTERM) == 0
-    assert len(there.got) == 1
+    assert len(there.requests) == 1

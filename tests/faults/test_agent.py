@@ -95,7 +95,7 @@ def test_a_lost_model_turn_is_requested_again(
     run = world.ended(go(world, tmp_path))
     assert world.was_hit("step_over")
     assert (tmp_path / "a.txt").read_text() == "1\n2\n"
-    assert len(model.asked) == 4
+    assert len(model.requests) == 4
     check(world, run)
 
 
@@ -107,10 +107,10 @@ def test_a_lost_call_is_not_repeated_and_the_model_is_informed(
     model.answer = says(partial(world.arm, moment))
     run = world.ended(go(world, tmp_path))
     assert world.was_hit(moment)
-    lost = results(model.asked[1])["c1"]
+    lost = results(model.requests[1])["c1"]
     assert (lost["ok"], lost["error"]["details"]["effect"]) == (False, "unknown")
     assert (tmp_path / "a.txt").read_text() == ("1\n2\n" if moment == "after_call" else "2\n")
-    assert len(model.asked) == 3
+    assert len(model.requests) == 3
     check(world, run)
 
 
@@ -131,7 +131,7 @@ def test_a_lost_click_is_not_repeated_and_the_page_is_read_again(
     model.answer = answer
     run = world.ended(go(world, tmp_path), 120)
     assert world.was_hit(moment)
-    lost = [one for asked in model.asked for one in results(asked).values() if not one["ok"]]
+    lost = [one for asked in model.requests for one in results(asked).values() if not one["ok"]]
     assert lost[0]["error"]["details"]["effect"] == "unknown"
     assert lost[0]["page"]["newTab"]["url"] == page_server.url("/shop")
     assert lost[0]["page"]["result"]["screenshot"]["url"] == page_server.url("/shop")
@@ -164,7 +164,7 @@ def test_a_lost_call_to_a_runner_is_never_sent_again(
         model.answer = answer
         run = world.ended(go(world, tmp_path))
         assert world.was_hit(moment)
-        assert len(runner.asked) == (1 if moment == "after_call" else 0)
-    assert results(model.asked[1])["b1"]["error"]["details"]["effect"] == "unknown"
+        assert len(runner.requests) == (1 if moment == "after_call" else 0)
+    assert results(model.requests[1])["b1"]["error"]["details"]["effect"] == "unknown"
     assert (run.status, run.times_lost) == ("succeeded", 1)
     world.check()

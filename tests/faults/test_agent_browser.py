@@ -48,7 +48,7 @@ def test_a_click_on_a_killed_browser_is_reported_and_the_page_is_reopened(
 
     model.answer = answer
     run = world.ended(go(world, tmp_path), 120)
-    (lost,) = [one for one in results(model.asked[-1]).values() if not one["ok"]]
+    (lost,) = [one for one in results(model.requests[-1]).values() if not one["ok"]]
     assert (lost["name"], lost["error"]["code"]) == ("browser_click", "TASK_TAB_CLOSED")
     assert lost["error"]["details"].get("effect", "none") == "none"
     assert lost["newTab"]["url"] == page_server.url("/shop")

@@ -47,8 +47,8 @@ def check_answered(world: World, model: ModelServer, run_id: str) -> None:
     answer_run(principal=local_principal(), run_id=run_id, answer="blue")
     run = world.ended(run_id)
     assert run.status == "succeeded", run.error
-    assert results(model.asked[1])["q1"]["result"] == {"answer": "blue"}
-    assert len(model.asked) == 2
+    assert results(model.requests[1])["q1"]["result"] == {"answer": "blue"}
+    assert len(model.requests) == 2
     assert RunStep.objects.filter(run_id=run_id, name="ask_followup_question").count() == 1
     waited = RunEvent.objects.filter(run_id=run_id, type="run.waiting")
     assert waited.count() == 1
@@ -59,7 +59,7 @@ def test_a_turn_whose_worker_is_killed_while_it_streams_is_requested_again(
     world: World, model: ModelServer, tmp_path: Path
 ) -> None:
     half = Turn("Never mind this. " * 20, stall_at=3000)
-    model.answer = lambda asked: half if len(model.asked) == 1 else complete("this")
+    model.answer = lambda asked: half if len(model.requests) == 1 else complete("this")
     start(world, model, tmp_path)
     run_id = go(tmp_path)
     told = RunEvent.objects.filter(run_id=run_id, type="chatDelta")
@@ -77,7 +77,7 @@ def test_a_turn_whose_worker_is_killed_while_it_streams_is_requested_again(
     said_before = next(n for n, one in enumerate(deltas) if one.get("restarted"))
     assert said_before > 0
     assert not any("Never" in one["content"] for one in deltas[said_before:])
-    assert len(model.asked) == 2
+    assert len(model.requests) == 2
     world.check()
 
 
@@ -95,9 +95,9 @@ def test_a_kill_between_two_calls_of_a_turn_repeats_neither_the_turn_nor_the_fir
     assert world.was_hit("step_started")
     assert (run.status, run.times_lost) == ("succeeded", 1), run.error
     assert (tmp_path / "a.txt").read_text() == "1\n"
-    told = results(model.asked[1])
+    told = results(model.requests[1])
     assert [told[call]["ok"] for call in ("c1", "c2")] == [True, True]
-    assert len(model.asked) == 2
+    assert len(model.requests) == 2
     world.check()
 
 

@@ -127,7 +127,7 @@ def test_a_canceled_run_ends_its_call_at_the_runner(
     slept(world, folder, nap)
     assert cancel_run(principal=local_principal(), run_id=run_id)["success"]
     world.until(lambda: not processes_named(nap), "something goes on at the runner")
-    assert wire.times_heard(b"bash.exec") == 1
+    assert wire.count_received(b"bash.exec") == 1
     world.check()
 
 
@@ -147,7 +147,7 @@ def test_a_killed_runner_fails_only_its_own_call(
         f"{number}\n" for number in range(8)
     ]
     assert (folder / "begun").read_text() == "x\n"
-    assert wire.times_heard(b"bash.exec") == 9
+    assert wire.count_received(b"bash.exec") == 9
     world.until(lambda: not processes_named(nap), "something goes on at the runner")
     world.check()
 
@@ -166,6 +166,6 @@ def test_a_call_whose_worker_is_killed_is_sent_once(
     assert run.status == "failed"
     assert error_of(run)["details"]["effect"] == "unknown"
     assert (folder / "begun").read_text() == "x\n"
-    assert wire.times_heard(b"bash.exec") == 1
+    assert wire.count_received(b"bash.exec") == 1
     world.until(lambda: not processes_named(nap), "something goes on at the runner")
     world.check()

@@ -46,9 +46,9 @@ def test_a_page_lost_with_its_worker_is_reported_and_opened_again(
     me = local_principal()
     with override_settings(WORKSPACE=tmp_path):
         task_id = create_task(principal=me, message="Look.")[0]["taskId"]
-    world.until(lambda: len(model.asked) == 2)  # the model is thinking, and the run has a page
+    world.until(lambda: len(model.requests) == 2)  # the model is thinking, and the run has a page
     take_over_task(principal=me, task_id=task_id)
-    model.go_on.set()
+    model.resume.set()
     world.until(lambda: Run.objects.get(task_id=task_id).pinned_worker, "it does not wait")
     worker.kill()
     world.workers(1, **env)
@@ -59,7 +59,7 @@ def test_a_page_lost_with_its_worker_is_reported_and_opened_again(
     run = world.ended(Run.objects.get(task_id=task_id).id)
     assert run.status == "succeeded", run.error
     assert Task.objects.get(id=task_id).status == "ongoing"
-    (_, index) = tool_results(model.asked[-1])
+    (_, index) = tool_results(model.requests[-1])
     assert index["error"]["code"] == "PERSON_HAD_PAGE"
     assert index["page"]["newTab"]["url"] == url
     world.check()

@@ -18,7 +18,7 @@ from decisions.continuity import objects
 from decisions.errors import ConfirmationRequired, ConfirmTokenInvalid, Conflict
 from decisions.identity.principals import Principal
 from decisions.models import Confirmation, Decision, ObjectVersion
-from tests.support.continuity import SHELL, decision_of
+from tests.support.continuity import SHELL, create_decision
 
 pytest_plugins = ["tests.support.admin_fixtures"]
 TOOL = "continuity_put_shell"
@@ -47,7 +47,7 @@ def put_shell(principal: Principal, **arguments: Any) -> Mapping[str, Any]:
 def test_the_scope_confirm_is_limited_to_the_workspace_and_its_users(
     principal: Principal, outsider: Principal, operator: Principal, limit: str
 ) -> None:
-    decision = decision_of(principal, mode="confirm")
+    decision = create_decision(principal, mode="confirm")
     open_confirmation(decision)
     callers = {
         "workspace": (replace(operator, workspace_id=outsider.workspace_id), "alice"),
@@ -93,7 +93,7 @@ def test_the_arguments_of_a_decision_contain_no_secret(principal: Principal) -> 
 def test_invisible_characters_of_a_message_are_shown_as_escapes(
     superuser_client: Client, principal: Principal, page: str
 ) -> None:
-    decision = decision_of(principal, mode="confirm")
+    decision = create_decision(principal, mode="confirm")
     decision.arguments = {"message": "Delete\u202e it"}
     decision.save()
     addresses = {

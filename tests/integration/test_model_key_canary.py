@@ -75,7 +75,7 @@ def test_the_api_key_is_only_in_the_request(
             worker.work()
     ends = [Run.objects.get(id=run_id).status for run_id in runs]
     assert ends == ["succeeded"] + ["failed"] * 5
-    assert all(asked.headers["authorization"] == f"Bearer {KEY}" for asked in model.asked)
+    assert all(asked.headers["authorization"] == f"Bearer {KEY}" for asked in model.requests)
     assert any("chat/completions" in line or "/messages" in line for line in said)  # it does log
     places: dict[str, str | bytes] = {
         "a row": every_row(),

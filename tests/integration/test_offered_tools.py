@@ -29,11 +29,11 @@ ECHO = {"name": "echo", "description": "Say it again.", "inputSchema": SCHEMA, "
 def publishing(*tools: Any, status: int = 200) -> Respond:
     """Answer `GET /tools` with these tools, and every other request with ok."""
 
-    def answer(line: RunnerConnection) -> None:
-        assert line.asked is not None
-        is_about_tools = line.asked.line.startswith("GET /tools ")
+    def answer(connection: RunnerConnection) -> None:
+        assert connection.request is not None
+        is_about_tools = connection.request.line.startswith("GET /tools ")
         body = {"tools": list(tools)} if is_about_tools else {"ok": True}
-        line.answer(json.dumps(body).encode(), status if is_about_tools else 200)
+        connection.answer(json.dumps(body).encode(), status if is_about_tools else 200)
 
     return answer
 
@@ -52,11 +52,11 @@ def test_a_probe_reads_the_tools_of_a_runner(
         target = make_runner(endpoint=runner.url, auth_token="t0ken")
         probed = json_of(admin.post(f"/api/v1/targets/{target.id}/probe"))
     assert (probed["tools"], probed["toolsError"]) == (["echo"], None)
-    assert [asked.line for asked in runner.asked] == [
+    assert [asked.line for asked in runner.requests] == [
         "GET /health HTTP/1.1",
         "GET /tools HTTP/1.1",
     ]
-    assert runner.asked[1].headers["authorization"] == "Bearer t0ken"
+    assert runner.requests[1].headers["authorization"] == "Bearer t0ken"
     assert AuditEntry.objects.get(action="target.probed").metadata["tools"] == 1
 
 
@@ -77,9 +77,11 @@ def test_a_failed_tool_listing_keeps_the_earlier_tools(
     says_all_well = publishing(ECHO)
     is_odd: list[bool] = []
 
-    def odd(line: RunnerConnection) -> None:
-        about_tools = line.asked is not None and line.asked.line.startswith("GET /tools ")
-        (answer if is_odd and about_tools else says_all_well)(line)
+    def odd(connection: RunnerConnection) -> None:
+        about_tools = connection.request is not None and connection.request.line.startswith(
+            "GET /tools "
+        )
+        (answer if is_odd and about_tools else says_all_well)(connection)
 
     with stub_runner(odd) as runner:
         target = probe_target(make_runner(endpoint=runner.url), actor="test")

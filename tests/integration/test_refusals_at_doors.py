@@ -148,3 +148,19 @@ def test_an_event_has_the_number_of_calls_it_stands_for(monkeypatch: pytest.Monk
     assert [few.take() for _ in range(ROWS_PER_MINUTE + 4)] == [1] * ROWS_PER_MINUTE + [0] * 4
     now[0] = 61.0
     assert few.take() == 5
+
+
+def test_a_path_that_looks_like_a_secret_is_not_stored(
+    anonymous: httpx.Client,
+    client_with: Callable[..., httpx.Client],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(drf, "_unknown_tokens", RowLimiter())
+    key = "sk-" + "a1" * 20
+    unknown = {"Authorization": "Bearer cty_unknown"}
+    assert anonymous.get(f"/api/v1/runs/{key}", headers=unknown).status_code == 401
+    caller = client_with(scopes=frozenset({"runs:write"}))
+    assert caller.post(f"/api/v1/tools/{key}/call", json={}).status_code == 403
+    by_token, by_scope = rows()
+    assert by_token.resource_id == "/api/v1/runs/***"
+    assert by_scope.metadata["tool"] == "***"

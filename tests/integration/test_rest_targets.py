@@ -196,8 +196,8 @@ def test_a_probe_succeeds_with_any_http_response(admin: httpx.Client, status: in
     with stub_runner(responding_with({"ok": True}, status)) as runner:
         target = made(admin, endpoint=runner.url, authToken="t0ken")
         probed = json_of(admin.post(f"{TARGETS}/{target['targetId']}/probe"))
-    assert runner.asked[0].line == "GET /health HTTP/1.1"
-    assert runner.asked[0].headers["authorization"] == "Bearer t0ken"
+    assert runner.requests[0].line == "GET /health HTTP/1.1"
+    assert runner.requests[0].headers["authorization"] == "Bearer t0ken"
     assert probed["probeError"] is None
     assert probed["lastSeenAt"] == probed["probedAt"] > 0
     assert (probed["version"], probed["updatedAt"]) == (1, target["updatedAt"])

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.timeout(600)
 def test_a_restored_installation_continues_from_the_backup(
     source_installation: Installation, empty_installation: Installation, backup: Path
 ) -> None:
-    run, artifact, token = source_installation.made
+    run, artifact, token = source_installation.created
     empty_installation.run("restore", str(backup))
     assert "is intact" in empty_installation.run("verify_audit")
     found = empty_installation.python(READ_BACK.format(run=run, artifact=artifact, token=token))
@@ -50,7 +50,7 @@ def test_existing_data_are_replaced_only_with_force(
         other.run("restore", str(backup), "--force")
         assert mine not in other.python(count)
         assert "is intact" in other.run("verify_audit")
-        (aside,) = other.home.at.home.glob("replaced-*")
+        (aside,) = other.home.paths.home.glob("replaced-*")
         assert (aside / "audit" / "head.json").exists()
         assert (aside / "continuity.sqlite3").exists() is not ON_POSTGRESQL
 
@@ -68,7 +68,7 @@ def test_a_failed_restore_leaves_the_existing_data(
     with copy_of(source_installation, tmp_path, servers, "other") as other:
         other.refused("restore", str(backup_copy), "--force")
         assert "is intact" in other.run("verify_audit")
-        run, artifact, token = other.made
+        run, artifact, token = other.created
         found = other.python(READ_BACK.format(run=run, artifact=artifact, token=token))
         assert found[:2] == ["FOUND", "succeeded"]
 
@@ -91,8 +91,8 @@ def test_a_damaged_backup_is_refused_and_changes_nothing(
     else:
         manifest.write_text(manifest.read_text().replace('"audit/head.json"', '"../head.json"'))
     empty_installation.refused("restore", str(backup_copy))
-    assert not (empty_installation.home.at.home / "continuity.sqlite3").exists()
-    assert not (empty_installation.home.at.home / "artifacts").exists()
+    assert not (empty_installation.home.paths.home / "continuity.sqlite3").exists()
+    assert not (empty_installation.home.paths.home / "artifacts").exists()
     if ON_POSTGRESQL:
         assert "lacks" in empty_installation.home.run("verify_audit").stderr  # every migration
 
@@ -105,7 +105,7 @@ def test_a_backup_made_with_other_keys_is_refused_unless_the_loss_is_accepted(
         "restore", str(backup_without_keys), **other
     )
     empty_installation.run("restore", str(backup_without_keys), "--without-keys", **other)
-    code = f"from decisions.identity.principals import authenticate; authenticate({source_installation.made[2]!r})"
+    code = f"from decisions.identity.principals import authenticate; authenticate({source_installation.created[2]!r})"
     assert "NotAuthenticated" in empty_installation.home.run("shell", "-c", code, **other).stderr
     assert "NOT intact" in empty_installation.refused("verify_audit", **other)
 
@@ -121,7 +121,7 @@ def test_a_restore_works_when_the_old_keys_are_configured_beside_newer_ones(
 def test_a_database_in_use_is_not_replaced(empty_installation: Installation, backup: Path) -> None:
     empty_installation.run("restore", str(backup))
     using = empty_installation.home.start("shell", "--no-imports", "-c", USE)
-    using.until("USES")
+    using.wait_for_line("USES")
     said = empty_installation.refused("restore", str(backup), "--force")
     assert ("connections use" if ON_POSTGRESQL else "A process uses") in said
 

@@ -118,5 +118,5 @@ def test_a_task_stores_an_answer_that_was_sent_directly_to_the_run(
     assert [one.data["content"] for one in told] == [content for _, content in said]
     add_message(principal=principal, task_id=task["taskId"], content="Which was it?")
     worker.work()
-    before = [one["content"] for one in model.asked[-1].body["messages"]]
+    before = [one["content"] for one in model.requests[-1].body["messages"]]
     assert before[1:5] == [content for _, content in said]

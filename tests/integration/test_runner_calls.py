@@ -87,10 +87,10 @@ def test_a_run_calls_a_runner_and_publishes_its_progress(
         "succeeded",
         [{"name": "bash.exec", "ok": True, "output": "hello"}],
     )
-    asked = runner.asked[0].json
+    asked = runner.requests[0].json
     assert asked["ctx"]["runId"] == run.id
     assert (asked["ctx"]["sessionId"], asked["ctx"]["runtimeMode"]) == (run.session_id, "local")
-    assert runner.asked[0].headers["authorization"] == "Bearer s3cret"
+    assert runner.requests[0].headers["authorization"] == "Bearer s3cret"
     events = RunEvent.objects.filter(run_id=run.id, type="tool.update").order_by("seq")
     assert "".join(event.data["delta"] for event in events) == "hello"
     assert {event.data["toolCallId"] for event in events} == {asked["ctx"]["toolCallId"]}
@@ -106,7 +106,7 @@ def test_a_denied_call_is_not_sent_to_the_runner(
     target = make_target(runner.url)
     run = done(idle_worker, principal, {"name": "echo", "args": {}, "targetId": target.id})
     assert (run.status, run.error["details"]["causeCode"]) == ("failed", "POLICY_DENIED")
-    assert runner.asked == []
+    assert runner.requests == []
 
 
 def test_a_high_risk_tool_waits_for_confirmation(
@@ -115,7 +115,7 @@ def test_a_high_risk_tool_waits_for_confirmation(
     target = make_target(runner.url)
     run = done(idle_worker, principal, {"name": "bash.exec", "args": {}, "targetId": target.id})
     assert (run.status, run.waiting_for is not None) == ("running", True)
-    assert runner.asked == []
+    assert runner.requests == []
 
 
 def test_a_failure_of_the_runner_fails_the_run_with_its_cause(
@@ -129,7 +129,7 @@ def test_a_failure_of_the_runner_fails_the_run_with_its_cause(
     assert (run.status, details["causeCode"]) == ("failed", "TOOL_EXEC_FAILED")
     assert (details["reason"], details["runnerCode"]) == ("runner", "EXIT_1")
     # the effect of a runner's tool is unknown: the call is never repeated
-    assert len(runner.asked) == 1
+    assert len(runner.requests) == 1
 
 
 def test_a_call_whose_connection_breaks_is_not_repeated(
@@ -139,7 +139,7 @@ def test_a_call_whose_connection_breaks_is_not_repeated(
         target = make_target(runner.url, "echo")
         run = done(idle_worker, principal, {"name": "echo", "args": {}, "targetId": target.id})
     assert (run.status, run.error["details"]["effect"]) == ("failed", "unknown")
-    assert len(runner.asked) == 1
+    assert len(runner.requests) == 1
 
 
 def test_the_gateway_ends_the_longest_call_before_its_step_times_out(
@@ -205,7 +205,7 @@ def test_a_direct_call_is_performed_by_a_runner(
     body = {"args": {"cmd": "printf hello"}, "targetId": target.id}
     answer = json_of(api.post("/api/v1/tools/bash.exec/call", json=body))
     assert (answer["ok"], answer["output"]) == (True, "hello")
-    ctx = runner.asked[0].json["ctx"]
+    ctx = runner.requests[0].json["ctx"]
     assert ctx["runId"] == answer["callId"]
     assert ctx["sessionId"].startswith("sess_")
     rows = told_of("tool.called") + told_of("tool.succeeded")
@@ -223,7 +223,7 @@ def test_a_direct_call_without_a_matching_rule_is_denied(
     ):
         answer = api.post(f"/api/v1/tools/{tool}/call", json={"targetId": target.id})
         assert (answer.status_code, answer.json()["errorCode"]) == (status, code)
-    assert runner.asked == []
+    assert runner.requests == []
 
 
 def test_a_deny_rule_overrides_an_allow_rule(
@@ -233,7 +233,7 @@ def test_a_deny_rule_overrides_an_allow_rule(
     create_rule(RuleFields("deny", tool="bash.exec"), actor="test")
     answer = api.post("/api/v1/tools/bash.exec/call", json={"targetId": target.id})
     assert refusal(answer, 403)["errorCode"] == "POLICY_DENIED"
-    assert runner.asked == []
+    assert runner.requests == []
 
 
 def test_a_direct_call_of_a_disabled_runner_is_denied_and_audited(

@@ -53,7 +53,7 @@ TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 
 def traces(runner: StubRunner) -> list[str]:
-    return [asked.headers["traceparent"] for asked in runner.asked]
+    return [asked.headers["traceparent"] for asked in runner.requests]
 
 
 def test_a_run_continues_the_trace_of_its_request(

@@ -54,9 +54,9 @@ def test_bytes_are_uploaded_once_and_found_afterwards(
     bucket: Bucket, principal: Principal, make_artifact: MakeArtifact
 ) -> None:
     first = make_artifact(b"the same")
-    assert bucket.deeds() == ["HeadObject", "PutObject"]
+    assert bucket.take_operations() == ["HeadObject", "PutObject"]
     make_artifact(b"the same")
-    assert bucket.deeds() == ["HeadObject", "CopyObject"]
+    assert bucket.take_operations() == ["HeadObject", "CopyObject"]
     assert bucket.keys() == ["kept/here/" + blob_path(hashlib.sha256(b"the same").hexdigest())]
     assert read_chunk(principal=principal, artifact_id=first)["data"] == "the same"
 
@@ -214,7 +214,7 @@ def test_a_run_whose_result_cannot_be_stored_fails_with_cause_storage(
 
 def test_doctor_writes_reads_and_deletes(bucket: Bucket) -> None:
     assert check_artifacts().verdict == "ok"
-    assert {"PutObject", "GetObject", "DeleteObject"} <= set(bucket.deeds())
+    assert {"PutObject", "GetObject", "DeleteObject"} <= set(bucket.take_operations())
     assert bucket.keys() == []
 
 

@@ -209,3 +209,10 @@ def test_the_database_refuses_two_current_versions(principal: Principal) -> None
     put(principal)
     with pytest.raises(IntegrityError), transaction.atomic():
         ObjectVersion.objects.update(is_current=True)
+
+
+def test_the_same_key_in_another_workspace_is_another_write(
+    principal: Principal, outsider: Principal
+) -> None:
+    put(principal, idempotency_key="k")
+    assert put(outsider, confidence="low", idempotency_key="k")["version"] == 1

@@ -112,3 +112,8 @@ def test_the_database_refuses_a_value_out_of_range(principal: Principal) -> None
     apply_changes(owner_of(principal), [AxisChange("money", 1, 1, "chat")])
     with pytest.raises(IntegrityError), transaction.atomic():
         AxisValue.objects.update(value=1.5)
+
+
+def test_the_state_of_one_user_is_not_that_of_another(principal: Principal) -> None:
+    apply_changes(owner_of(principal), [AxisChange("money", -1, 1, "chat")])
+    assert read_state(owner_of(principal, "bob")).axes["money"].value == 0.5

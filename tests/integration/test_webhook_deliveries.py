@@ -38,13 +38,13 @@ def test_a_refused_delivery_is_retried_later_with_the_same_message(
     for _ in range(3):
         deliver()
         make_due()
-    first, *others = receiver.got
+    first, *others = receiver.requests
     assert len(others) == 2
     assert all(
         (one.body, one.headers["webhook-id"]) == (first.body, first.headers["webhook-id"])
         for one in others
     )
-    assert all(is_signed(one, made["secret"]) for one in receiver.got)
+    assert all(is_signed(one, made["secret"]) for one in receiver.requests)
     row = WebhookDelivery.objects.get()
     assert (row.status, row.attempts, row.status_code) == ("delivered", 3, 204)
 
@@ -56,7 +56,7 @@ def test_a_webhook_with_an_unreadable_secret_does_not_block_others(
     Webhook.objects.filter(id=broken["webhookId"]).update(secret=b"sealed with a key of before")
     submit_canceled(submit, principal)
     deliver()
-    assert len(receiver.got) == 1
+    assert len(receiver.requests) == 1
     row = WebhookDelivery.objects.get(webhook_id=broken["webhookId"])
     assert (row.status, row.attempts) == ("pending", 1)
     assert "cannot be read" in row.error
@@ -128,7 +128,7 @@ def test_an_address_that_answers_gone_receives_nothing_more(
     submit_canceled(submit, principal)
     deliver()
     submit_canceled(submit, principal)
-    assert len(receiver.got) == 1
+    assert len(receiver.requests) == 1
     assert set(WebhookDelivery.objects.values_list("status", flat=True)) == {"failed"}
     assert WebhookDelivery.objects.count() == 2
     shown = services.get_webhook(principal=principal, webhook_id=made["webhookId"])
@@ -152,10 +152,10 @@ def test_a_killed_deliverer_is_replaced_and_its_late_result_is_refused(
     submit_canceled(submit, principal)
     [lost] = claim_due_deliveries(limit=1)
     deliver(0.2)
-    assert receiver.got == []
+    assert receiver.requests == []
     make_due()  # its lease has expired
     deliver()
-    assert len(receiver.got) == 1
+    assert len(receiver.requests) == 1
     assert not settle(lost, WebhookResponse(500, "answered 500"))
     assert WebhookDelivery.objects.get().status == "delivered"
 
@@ -171,8 +171,8 @@ def test_a_slow_address_does_not_delay_others(
         submit_canceled(submit, principal)
         receiver.delay_s = 0.5
         deliver(0.4)
-        assert len(quick.got) == 1
-    assert (receiver.most_at_once, len(receiver.got) < 5) == (1, True)
+        assert len(quick.requests) == 1
+    assert (receiver.most_at_once, len(receiver.requests) < 5) == (1, True)
 
 
 def test_a_replayed_delivery_starts_again_under_the_same_id(
@@ -186,7 +186,7 @@ def test_a_replayed_delivery_starts_again_under_the_same_id(
     again = services.replay_delivery(**asked)
     assert (again["status"], again["attempts"]) == ("pending", 0)
     deliver()
-    assert [one.headers["webhook-id"] for one in receiver.got] == [row.id, row.id]
+    assert [one.headers["webhook-id"] for one in receiver.requests] == [row.id, row.id]
     assert "webhook.replayed" in audit_actions()
     services.disable_webhook(principal=principal, webhook_id=made["webhookId"])
     with pytest.raises(Conflict):

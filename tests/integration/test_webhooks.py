@@ -33,7 +33,7 @@ def test_the_end_of_a_run_is_sent_once_and_signed(
     made = make_webhook()
     run_id = submit_canceled(submit, principal)
     deliver()
-    [received] = receiver.got
+    [received] = receiver.requests
     told = json.loads(received.body)
     assert told["type"] == "run.canceled"
     assert (told["data"]["runId"], told["data"]["status"]) == (run_id, "canceled")
@@ -54,7 +54,7 @@ def test_every_final_status_is_sent(
     change = Transition(run, {"status": RunStatus.RUNNING}, {"error": {"errorCode": "X"}})
     move(change, RunStatus(status), actor="test")
     deliver()
-    assert [json.loads(one.body)["type"] for one in receiver.got] == [f"run.{status}"]
+    assert [json.loads(one.body)["type"] for one in receiver.requests] == [f"run.{status}"]
 
 
 def test_a_run_whose_end_is_rolled_back_leaves_no_delivery(

@@ -26,4 +26,4 @@ def offered_tools(asked: ModelRequest) -> dict[str, dict[str, Any]]:
 
 def received_calls(runner: StubRunner) -> list[dict[str, Any]]:
     """Return the calls that a runner received."""
-    return [dict(asked.json["call"]) for asked in runner.asked]
+    return [dict(asked.json["call"]) for asked in runner.requests]

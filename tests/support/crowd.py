@@ -25,14 +25,14 @@ class EventStreamReader:
         place = urlsplit(url)
         self._host, self._port = str(place.hostname), int(place.port or 80)
         self._token, self._path = token, path
-        self.got: list[int] = []
-        self.times = 0  # number of connections
-        self.is_over = False
+        self.seqs: list[int] = []
+        self.connections = 0  # number of connections
+        self.has_ended = False
         self._writer: asyncio.StreamWriter | None = None
 
     async def read(self, gate: asyncio.Semaphore) -> None:
         """Read until the stream ends after the run's last event; reconnect after every error."""
-        while not self.is_over:
+        while not self.has_ended:
             try:
                 async with gate:
                     lines = await self._connect()
@@ -40,33 +40,33 @@ class EventStreamReader:
             except (OSError, asyncio.IncompleteReadError):
                 await asyncio.sleep(0.05)
             finally:
-                self.hang_up()
+                self.disconnect()
 
     async def _connect(self) -> asyncio.StreamReader:
         lines, self._writer = await asyncio.open_connection(self._host, self._port)
-        last = f"Last-Event-ID: {self.got[-1]}\r\n" if self.got else ""
+        last = f"Last-Event-ID: {self.seqs[-1]}\r\n" if self.seqs else ""
         self._writer.write(
             f"GET {self._path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\n"
             f"Authorization: Bearer {self._token}\r\n{last}\r\n".encode()
         )
         status = await lines.readline()
         if b" 204 " in status:
-            self.is_over = True
+            self.has_ended = True
             return lines
         if b" 200 " not in status:
             await asyncio.sleep(0.2)
             raise ConnectionError(status)
-        self.times += 1
+        self.connections += 1
         return lines
 
     async def _take(self, lines: asyncio.StreamReader) -> None:
-        while not self.is_over and (line := await lines.readline()):
+        while not self.has_ended and (line := await lines.readline()):
             if line.startswith(b"id: "):
-                self.got.append(int(line[4:]))
+                self.seqs.append(int(line[4:]))
             elif line == b"0\r\n":  # the last chunk: the server ended the stream itself
                 return
 
-    def hang_up(self) -> None:
+    def disconnect(self) -> None:
         """Abort the connection."""
         if self._writer is not None:
             self._writer.transport.abort()
@@ -84,7 +84,7 @@ class EventStreamReaders:
         """Start all readers."""
         self._tasks = [asyncio.create_task(one.read(self._gate)) for one in self.readers]
 
-    async def until(
+    async def wait_until(
         self, is_so: Callable[[EventStreamReader], bool], within_s: float = 120
     ) -> None:
         """Wait until the condition is true for every reader."""
@@ -95,7 +95,7 @@ class EventStreamReaders:
                 raise TimeoutError(f"{late} of {len(self.readers)} readers are not there yet")
             await asyncio.sleep(0.002)
 
-    async def leave(self) -> None:
+    async def stop(self) -> None:
         """Stop every reader that has not finished."""
         for task in self._tasks:
             task.cancel()

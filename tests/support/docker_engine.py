@@ -30,19 +30,19 @@ class Container:
     """A container: its create request, and the process that replaces it."""
 
     id: str
-    asked: dict[str, Any]
+    request: dict[str, Any]
     process: subprocess.Popen[bytes] | None = None
     started: threading.Event = field(default_factory=threading.Event)
 
     def start(self) -> None:
         """Start the container's command."""
         self.process = subprocess.Popen(
-            self.asked["Cmd"],
+            self.request["Cmd"],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             stdin=subprocess.DEVNULL,
             start_new_session=True,
-            env={"PATH": os.defpath, **dict(one.split("=", 1) for one in self.asked["Env"])},
+            env={"PATH": os.defpath, **dict(one.split("=", 1) for one in self.request["Env"])},
         )
         self.started.set()
 
@@ -56,7 +56,7 @@ class Container:
 
 
 class Engine(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
-    """The engine; `containers` holds those that were not removed, `made` all that were created."""
+    """The engine; `containers` holds those that were not removed, `created` all that were created."""
 
     daemon_threads = True
     request_queue_size = 64
@@ -65,7 +65,7 @@ class Engine(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
         super().__init__(str(socket), _Handler)
         self.url = f"unix://{socket}"
         self.containers: dict[str, Container] = {}
-        self.made: list[Container] = []
+        self.created: list[Container] = []
         self.fails_at: str | None = None
 
     def get_request(self) -> tuple[Any, Any]:
@@ -88,13 +88,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self._say(200, {"Id": "sha256:1"})
         elif path == "/containers/json":
             shown = [
-                {"Id": c.id, "Labels": c.asked["Labels"]}
-                for c in self.server.made
+                {"Id": c.id, "Labels": c.request["Labels"]}
+                for c in self.server.created
                 if c.id in self.server.containers
             ]
             self._say(200, shown)
         elif path.endswith("/json") and (found := self._container(path)):
-            self._say(200, {"Id": found.id, "Config": {"Tty": found.asked["Tty"]}})
+            self._say(200, {"Id": found.id, "Config": {"Tty": found.request["Tty"]}})
         else:
             what = "image" if path.startswith("/images/") else "container"
             self._say(404, {"message": f"No such {what}: {path}"})
@@ -135,8 +135,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self._say(204)
 
     def _create(self, body: dict[str, Any]) -> None:
-        made = Container(f"c{len(self.server.made)}", body)
-        self.server.made.append(made)
+        made = Container(f"c{len(self.server.created)}", body)
+        self.server.created.append(made)
         self.server.containers[made.id] = made
         self._say(201, {"Id": made.id, "Warnings": []})
 

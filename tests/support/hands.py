@@ -121,7 +121,7 @@ class RunnerProcess:
         connection.request(method, path, body=body, headers=told)
         return connection
 
-    def ask(
+    def request(
         self, method: str, path: str, body: bytes | None = None, **headers: str
     ) -> tuple[int, Any]:
         """Send a request and return status and JSON of the response."""
@@ -132,7 +132,9 @@ class RunnerProcess:
 
     def post(self, body: bytes, **headers: str) -> tuple[int, Any]:
         """Post bytes to /execute, with content type JSON unless headers override it."""
-        return self.ask("POST", "/execute", body, **{"content_type": "application/json", **headers})
+        return self.request(
+            "POST", "/execute", body, **{"content_type": "application/json", **headers}
+        )
 
     def call(self, name: str, **args: Any) -> dict[str, Any]:
         """Call a tool and return its ToolResult."""

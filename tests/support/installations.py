@@ -67,7 +67,7 @@ class Installation:
 
     def __init__(self, home: TemporaryHome) -> None:
         self.home = home
-        self.made: list[str] = []  # ids of a run and an artifact, and a token
+        self.created: list[str] = []  # ids of a run and an artifact, and a token
 
     def run(self, *arguments: str, **env: str) -> str:
         """Run a command that must succeed and return its output."""
@@ -89,7 +89,7 @@ class Installation:
 
 def keys_of(place: Installation) -> str:
     """Return the keys that encrypt the installation's secrets."""
-    return KEYS if ON_POSTGRESQL else (place.home.at.home / "keys").read_text().strip()
+    return KEYS if ON_POSTGRESQL else (place.home.paths.home / "keys").read_text().strip()
 
 
 @contextmanager
@@ -113,7 +113,7 @@ def populated_installation(
 ) -> Iterator[Installation]:
     """Yield a migrated installation with a run, an artifact and a token."""
     with installation(folder, servers, name) as place:
-        place.made = place.python(MIGRATE + SUBMIT)[1:]
+        place.created = place.python(MIGRATE + SUBMIT)[1:]
         yield place
 
 
@@ -123,6 +123,6 @@ def copy_of(
 ) -> Iterator[Installation]:
     """Yield a copy of an installation, to be changed; copying is faster than creating one."""
     with installation(folder, servers, name, like="old") as place:
-        shutil.copytree(old.home.at.home, place.home.at.home)
-        place.made = old.made
+        shutil.copytree(old.home.paths.home, place.home.paths.home)
+        place.created = old.created
         yield place

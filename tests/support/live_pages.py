@@ -32,20 +32,20 @@ class SignInModel:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self.told: list[dict[str, Any]] = []
+        self.tool_results: list[dict[str, Any]] = []
 
     def __call__(self, asked: ModelRequest) -> Turn:
         """Return the next turn."""
-        self.told = tool_results(asked)
-        if not self.told:
+        self.tool_results = tool_results(asked)
+        if not self.tool_results:
             return Turn("I open the form.", [Call("task_start", {"url": self.url}, "open")])
-        tab = self.told[0]["result"]["tabId"]
-        if "Your number is 42" in str(self.told):
+        tab = self.tool_results[0]["result"]["tabId"]
+        if "Your number is 42" in str(self.tool_results):
             return complete("Your number is 42.")
-        if "newTab" in self.told[-1].get("page", {}):
+        if "newTab" in self.tool_results[-1].get("page", {}):
             return complete("It had been closed.")
-        call = Call("browser_dom_index", {"tabId": tab}, f"index{len(self.told)}")
-        thinks = len(self.told) == 1  # until the test resumes the stream
+        call = Call("browser_dom_index", {"tabId": tab}, f"index{len(self.tool_results)}")
+        thinks = len(self.tool_results) == 1  # until the test resumes the stream
         return Turn("I look at it.", [call], stall_at=0 if thinks else None)
 
 
@@ -58,7 +58,7 @@ def save_screenshot(visitor: Visitor, name: str) -> None:
 def start_sign_in_task(visitor: Visitor, principal: Principal) -> str:
     task, _ = create_task(principal=principal, message="Sign in and tell me my number.")
     visitor.open(f"/admin/runs/task/{task['taskId']}/change/")
-    visitor.sees("[data-chat-live]:not([hidden])")
+    visitor.wait_for("[data-chat-live]:not([hidden])")
     return str(task["taskId"])
 
 
@@ -71,14 +71,14 @@ def click_at(visitor: Visitor, x: int, y: int) -> None:
 
 def take_over(visitor: Visitor) -> None:
     visitor.click("button:has-text('Take over')")
-    visitor.sees("[data-status-now=takeover] [data-live-bar]:not([hidden])")
-    visitor.sees("[data-live-screen][data-acts]")
-    visitor.sees("[data-live-picture][src^='data:image/jpeg']")
+    visitor.wait_for("[data-status-now=takeover] [data-live-bar]:not([hidden])")
+    visitor.wait_for("[data-live-screen][data-acts]")
+    visitor.wait_for("[data-live-picture][src^='data:image/jpeg']")
 
 
 def give_back(visitor: Visitor) -> None:
     visitor.click("button:has-text('Give back')")
-    visitor.sees("[data-status-now=running]")
+    visitor.wait_for("[data-status-now=running]")
 
 
 class WaitingModel:
@@ -88,16 +88,20 @@ class WaitingModel:
 
     def __init__(self, url: str, stop: tuple[str, Mapping[str, Any]]) -> None:
         self.url, self._stop = url, stop
-        self.told: list[dict[str, Any]] = []
+        self.tool_results: list[dict[str, Any]] = []
 
     def __call__(self, asked: ModelRequest) -> Turn:
         """Return the next turn."""
-        self.told = tool_results(asked)
-        if not self.told:
+        self.tool_results = tool_results(asked)
+        if not self.tool_results:
             return Turn("", [Call("task_start", {"url": self.url}, "open")])
-        if len(self.told) > 1:
-            sees = "Your number is 42" in str(self.told)
+        if len(self.tool_results) > 1:
+            sees = "Your number is 42" in str(self.tool_results)
             return complete("I see your number." if sees else "I see none.")
         name, args = self._stop
-        where = {"tabId": self.told[0]["result"]["tabId"]} if name.startswith("browser_") else {}
+        where = (
+            {"tabId": self.tool_results[0]["result"]["tabId"]}
+            if name.startswith("browser_")
+            else {}
+        )
         return Turn("", [Call(name, {**args, **where}, "stop")])

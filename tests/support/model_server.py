@@ -27,7 +27,7 @@ class ModelRequest:
     headers: Mapping[str, str]
     body: Mapping[str, Any]
     answered: threading.Event = field(default_factory=threading.Event)
-    gone: threading.Event = field(default_factory=threading.Event)
+    disconnected: threading.Event = field(default_factory=threading.Event)
 
     @property
     def tools(self) -> list[str]:
@@ -44,15 +44,15 @@ class ModelServer:
     Attributes:
         script: the remaining turns; if none is left, the response is a 500.
         answer: if set, called with the request instead of the script.
-        asked: all requests so far.
-        go_on: set this event to resume a stalled stream.
+        requests: all requests so far.
+        resume: set this event to resume a stalled stream.
     """
 
     def __init__(self) -> None:
         self.script: list[Turn] = []
         self.answer: Answer | None = None
-        self.asked: list[ModelRequest] = []
-        self.go_on = threading.Event()
+        self.requests: list[ModelRequest] = []
+        self.resume = threading.Event()
         self.url = ""
         self._news = threading.Condition()
         self._loop = asyncio.new_event_loop()
@@ -60,8 +60,8 @@ class ModelServer:
     def wait_for(self, number: int) -> ModelRequest:
         """Wait until this number of requests was received, and return the last of them."""
         with self._news:
-            assert self._news.wait_for(lambda: len(self.asked) >= number, WAIT_S), "nobody asked"
-            return self.asked[number - 1]
+            assert self._news.wait_for(lambda: len(self.requests) >= number, WAIT_S), "nobody asked"
+            return self.requests[number - 1]
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
@@ -75,7 +75,7 @@ class ModelServer:
     ) -> bool:
         """Send the response; return whether the connection stays open."""
         with self._news:
-            self.asked.append(asked)
+            self.requests.append(asked)
             turn = self._turn(asked)
             self._news.notify_all()
         if turn.status != 200:
@@ -95,7 +95,7 @@ class ModelServer:
         try:
             whole = await self._stream(turn, events, writer)
         except ConnectionError:
-            asked.gone.set()  # disconnected before the first byte: `leaving` may never have run
+            asked.disconnected.set()  # disconnected before the first byte: `leaving` may never have run
             raise
         finally:
             leaving.cancel()
@@ -142,7 +142,7 @@ class ModelServer:
         if head:
             writer.write(f"{len(head):x}\r\n".encode() + head + b"\r\n")
             await writer.drain()
-        while not self.go_on.is_set() and not writer.is_closing():
+        while not self.resume.is_set() and not writer.is_closing():
             await asyncio.sleep(0.02)
         return event[len(head) :]
 
@@ -172,7 +172,7 @@ def model_server() -> Iterator[ModelServer]:
     try:
         yield server
     finally:
-        server.go_on.set()
+        server.resume.set()
         server._loop.call_soon_threadsafe(server._loop.stop)
         thread.join(WAIT_S)
 
@@ -193,7 +193,7 @@ async def _left(reader: asyncio.StreamReader, asked: ModelRequest) -> None:
     with suppress(ConnectionError):
         while await reader.read(1024):
             pass
-    asked.gone.set()
+    asked.disconnected.set()
 
 
 def _head(

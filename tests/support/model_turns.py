@@ -32,7 +32,7 @@ class Turn:
         cut_cleanly: end the stream regularly at `cut_at`; otherwise in the middle of a chunk.
         stall_at: pause after this number of bytes until the test sets `ModelServer.go_on`.
         status: if not 200, send `body` and `headers` instead of a stream.
-        says_usage: whether the stream reports the token usage.
+        reports_usage: whether the stream reports the token usage.
         junk: the data of an additional event before the end of the stream.
         stop: the stop reason, if not the one that fits the turn; "" sends none.
         pause_s: the pause between events, in seconds.
@@ -48,7 +48,7 @@ class Turn:
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     body: str = '{"error": {"message": "not now", "type": "server_error"}}'
-    says_usage: bool = True
+    reports_usage: bool = True
     junk: str = ""
     stop: str | None = None
     pause_s: float = 0.0
@@ -79,7 +79,7 @@ def openai_stream(turn: Turn) -> list[bytes]:
         chunks.append(turn.junk)
     if finish:
         chunks.append(_chunk({}, finish))
-    if turn.says_usage:
+    if turn.reports_usage:
         given, made_ = turn.tokens
         usage = {"prompt_tokens": given, "completion_tokens": made_, "total_tokens": given + made_}
         chunks.append(json.dumps({**_HEAD, "choices": [], "usage": usage}))
@@ -96,7 +96,7 @@ def _chunk(delta: Mapping[str, Any], finish: str | None = None) -> str:
 
 def anthropic_stream(turn: Turn) -> list[bytes]:
     """Return the events of a message."""
-    given, made = turn.tokens if turn.says_usage else (0, 0)
+    given, made = turn.tokens if turn.reports_usage else (0, 0)
     message: dict[str, Any] = {
         "id": "msg_1",
         "type": "message",

@@ -24,7 +24,7 @@ class Receiver:
 
     def __init__(self, *statuses: int) -> None:
         self.statuses = list(statuses or (200,))
-        self.got: list[Received] = []
+        self.requests: list[Received] = []
         self.headers: dict[str, str] = {}
         self.delay_s = 0.0
         self.url = ""
@@ -32,12 +32,12 @@ class Receiver:
         self._now = 0
         self._lock = threading.Lock()
 
-    def take(self, received: Received) -> int:
+    def record(self, received: Received) -> int:
         """Record a POST and return the status to answer."""
         with self._lock:
             self._now += 1
             self.most_at_once = max(self.most_at_once, self._now)
-            self.got.append(received)
+            self.requests.append(received)
             status = self.statuses.pop(0) if len(self.statuses) > 1 else self.statuses[0]
         time.sleep(self.delay_s)
         with self._lock:
@@ -54,7 +54,7 @@ def run_receiver(*statuses: int) -> Iterator[Receiver]:
         def do_POST(self) -> None:
             size = int(self.headers["Content-Length"])
             received = Received(self.path, dict(self.headers.items()), self.rfile.read(size))
-            self.send_response(receiver.take(received))
+            self.send_response(receiver.record(received))
             for name, value in receiver.headers.items():
                 self.send_header(name, value)
             self.send_header("Content-Length", "2")

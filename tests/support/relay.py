@@ -15,13 +15,13 @@ class Relay:
 
     Attributes:
         ports: the ports of the runners, on this machine.
-        heard: the bytes that the caller sent, for each connection.
+        received: the bytes that the caller sent, for each connection.
         chosen: the runner's port, for each connection.
     """
 
     ports: Sequence[int]
     port: int = 0
-    heard: list[bytearray] = field(default_factory=list)
+    received: list[bytearray] = field(default_factory=list)
     chosen: list[int] = field(default_factory=list)
     _open: list[socket.socket] = field(default_factory=list)
 
@@ -30,18 +30,18 @@ class Relay:
         """Return the endpoint for targets."""
         return f"http://127.0.0.1:{self.port}/execute"
 
-    def times_heard(self, words: bytes) -> int:
+    def count_received(self, words: bytes) -> int:
         """Return how often callers sent these bytes."""
-        return sum(bytes(one).count(words) for one in self.heard)
+        return sum(bytes(one).count(words) for one in self.received)
 
-    def take(self, caller: socket.socket) -> None:
+    def forward(self, caller: socket.socket) -> None:
         """Forward a connection; close it if no runner accepts it."""
         runner = self._reached()
         if runner is None:
             caller.close()
             return
         heard = bytearray()
-        self.heard.append(heard)
+        self.received.append(heard)
         self._open += [caller, runner]
         for args in ((caller, runner, heard), (runner, caller, None)):
             threading.Thread(target=_pass_on, args=args, daemon=True).start()
@@ -72,7 +72,7 @@ def relay_to(*ports: int) -> Iterator[Relay]:
         def accept() -> None:
             with contextlib.suppress(OSError):
                 while True:
-                    relay.take(server.accept()[0])
+                    relay.forward(server.accept()[0])
 
         acceptor = threading.Thread(target=accept, daemon=True)
         acceptor.start()

@@ -36,7 +36,7 @@ class Bucket:
         answer = self.storage.connection.meta.client.list_objects_v2(Bucket=self.name)
         return [one["Key"] for one in answer.get("Contents", [])]
 
-    def deeds(self) -> list[str]:
+    def take_operations(self) -> list[str]:
         """Return the S3 operations since the last call of this method, and clear the list."""
         told = [name for name, _ in self.calls]
         self.calls.clear()

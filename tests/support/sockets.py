@@ -19,46 +19,48 @@ Frame = dict[str, Any]
 class TaskSocket:
     """An open WebSocket connection."""
 
-    def __init__(self, line: ClientConnection) -> None:
-        self.line = line
+    def __init__(self, connection: ClientConnection) -> None:
+        self.connection = connection
 
-    def put(self, frame: Any) -> None:
+    def send(self, frame: Any) -> None:
         """Send a frame; text is sent unchanged."""
-        self.line.send(frame if isinstance(frame, str | bytes) else json.dumps(frame))
+        self.connection.send(frame if isinstance(frame, str | bytes) else json.dumps(frame))
 
-    def get(self) -> Frame:
+    def receive(self) -> Frame:
         """Return the next frame."""
-        frame: Frame = json.loads(self.line.recv(TIMEOUT_S))
+        frame: Frame = json.loads(self.connection.recv(TIMEOUT_S))
         return frame
 
-    def until(self, is_it: Callable[[Frame], object]) -> list[Frame]:
+    def receive_until(self, is_wanted: Callable[[Frame], object]) -> list[Frame]:
         """Return the frames up to and including the first that satisfies the condition."""
-        got = [self.get()]
-        while not is_it(got[-1]):
-            got.append(self.get())
+        got = [self.receive()]
+        while not is_wanted(got[-1]):
+            got.append(self.receive())
         return got
 
-    def ask(self, frame: Any) -> Frame:
+    def request(self, frame: Any) -> Frame:
         """Send a frame and return the answer to it; skip other frames."""
-        self.put(frame)
-        return self.until(lambda got: got["type"] in ("ack", "pong"))[-1]
+        self.send(frame)
+        return self.receive_until(lambda got: got["type"] in ("ack", "pong"))[-1]
 
-    def say(self, content: str, frame_id: str = "m1", **more: Any) -> Frame:
+    def send_message(self, content: str, frame_id: str = "m1", **more: Any) -> Frame:
         """Send a user message and return the answer."""
         message = {"type": "user_message", "content": content, **more}
-        return self.ask({"v": 1, "type": "frontend_message", "id": frame_id, "message": message})
+        return self.request(
+            {"v": 1, "type": "frontend_message", "id": frame_id, "message": message}
+        )
 
-    def rest(self) -> Iterator[Frame]:
+    def remaining_frames(self) -> Iterator[Frame]:
         """Yield the frames until the connection closes."""
         with suppress(ConnectionClosed):
             while True:
-                yield self.get()
+                yield self.receive()
 
-    def closed(self) -> int:
+    def close_code(self) -> int:
         """Return the code with which the server closes the connection."""
-        for _ in self.rest():
+        for _ in self.remaining_frames():
             pass
-        return self.line.close_code or 1006
+        return self.connection.close_code or 1006
 
 
 @contextmanager
@@ -68,8 +70,10 @@ def open_task_socket(
     """Open a task's WebSocket."""
     address = web.replace("http", "ws", 1) + f"/ws/tasks/{task_id}{query}"
     headers = bearer(token) if token else {}
-    with connect(address, additional_headers=headers, open_timeout=TIMEOUT_S, **options) as line:
-        yield TaskSocket(line)
+    with connect(
+        address, additional_headers=headers, open_timeout=TIMEOUT_S, **options
+    ) as connection:
+        yield TaskSocket(connection)
 
 
 def is_event(type_: str) -> Callable[[Frame], bool]:

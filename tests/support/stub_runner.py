@@ -34,12 +34,12 @@ class RunnerConnection:
     """A connection to a caller, on which a test writes the response byte by byte.
 
     Attributes:
-        over: set when the test has ended, so that no thread waits any longer.
+        test_ended: set when the test has ended, so that no thread waits any longer.
     """
 
     sock: socket.socket
-    over: threading.Event
-    asked: RunnerRequest | None = None
+    test_ended: threading.Event
+    request: RunnerRequest | None = None
 
     def send(self, data: bytes) -> None:
         """Send bytes unchanged."""
@@ -65,7 +65,7 @@ class RunnerConnection:
     def hang(self) -> None:
         """Send nothing until the test has ended or the caller disconnects."""
         self.sock.settimeout(0.05)
-        while not self.over.is_set():
+        while not self.test_ended.is_set():
             with contextlib.suppress(TimeoutError):
                 if not self.sock.recv(1):
                     return
@@ -87,13 +87,13 @@ Respond = Callable[[RunnerConnection], None]
 class StubRunner:
     """The received requests, and the function that answers them."""
 
-    do: Respond
+    respond: Respond
     tls: ssl.SSLContext | None = None
     url: str = ""
-    asked: list[RunnerRequest] = field(default_factory=list)
+    requests: list[RunnerRequest] = field(default_factory=list)
     connections: int = 0
     open: list[socket.socket] = field(default_factory=list)
-    over: threading.Event = field(default_factory=threading.Event)
+    test_ended: threading.Event = field(default_factory=threading.Event)
 
     def serve(self, sock: socket.socket) -> None:
         """Answer the requests of one connection until it closes."""
@@ -102,12 +102,12 @@ class StubRunner:
             self._opened(sock) as opened,
             opened.makefile("rb") as reader,
         ):
-            line = RunnerConnection(opened, self.over)
+            connection = RunnerConnection(opened, self.test_ended)
             self.open.append(opened)
             while (asked := _read(reader)) is not None:
-                self.asked.append(asked)
-                line.asked = asked
-                self.do(line)
+                self.requests.append(asked)
+                connection.request = asked
+                self.respond(connection)
 
     def _opened(self, sock: socket.socket) -> socket.socket:
         if self.tls is None:
@@ -121,7 +121,7 @@ class StubRunner:
 
 @contextlib.contextmanager
 def stub_runner(do: Respond, tls: ssl.SSLContext | None = None) -> Iterator[StubRunner]:
-    """Yield a stub runner for the length of the block; `do` answers each request."""
+    """Yield a stub runner for the length of the block; `respond` answers each request."""
     stub = StubRunner(do, tls)
     threads: list[threading.Thread] = []
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -142,7 +142,7 @@ def stub_runner(do: Respond, tls: ssl.SSLContext | None = None) -> Iterator[Stub
         try:
             yield stub
         finally:
-            stub.over.set()
+            stub.test_ended.set()
             server.shutdown(socket.SHUT_RDWR)
             for kept in stub.open:  # else open connections of callers delay the shutdown
                 with contextlib.suppress(OSError):

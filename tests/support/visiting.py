@@ -19,13 +19,13 @@ TIMEOUT_MS = 60_000
 
 
 class Visitor:
-    """A user with a browser; `complaints` collects the errors of pages."""
+    """A user with a browser; `page_errors` collects the errors of pages."""
 
     def __init__(self, loop: LoopThread, page: Page, address: str) -> None:
         self._loop, self.page, self.address = loop, page, address
-        self.complaints: list[str] = []
+        self.page_errors: list[str] = []
         page.set_default_timeout(TIMEOUT_MS)
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("pageerror", lambda error: self.page_errors.append(str(error)))
         page.on("dialog", lambda dialog: dialog.accept())
 
     def do(self, work: Coroutine[Any, Any, Any]) -> Any:
@@ -42,7 +42,7 @@ class Visitor:
         """Open a page."""
         self.do(self.page.goto(self.address + path))
 
-    def sees(self, selector: str) -> None:
+    def wait_for(self, selector: str) -> None:
         """Wait until the element is visible."""
         self.do(self.page.wait_for_selector(selector))
 
@@ -54,7 +54,7 @@ class Visitor:
         """Fill a field."""
         self.do(self.page.fill(selector, text))
 
-    def reads(self, selector: str) -> list[str]:
+    def texts(self, selector: str) -> list[str]:
         """Return the texts of all elements that match the selector."""
         texts: list[str] = self.do(self.page.locator(selector).all_inner_texts())
         return texts
@@ -84,4 +84,4 @@ def open_visitor(loop: LoopThread, address: str) -> Iterator[Visitor]:
             yield person
         finally:
             person.do(leave(driver, browser))
-    assert person.complaints == []
+    assert person.page_errors == []

@@ -162,7 +162,7 @@ def test_a_webhook_of_a_remote_caller_reaches_only_allowed_addresses(
         monkeypatch.setenv("CONTINUITY_EGRESS_ALLOW", f"127.0.0.1:{port}")
         assert send(receiver.url).status_code == 200
         assert "not a public address" in send(forbidden.url()).error
-        assert (len(receiver.got), forbidden.visits) == (1, 0)
+        assert (len(receiver.requests), forbidden.visits) == (1, 0)
 
 
 def test_no_command_starts_with_an_invalid_list(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ CALL = ToolCall("bash.exec", {"cmd": "true"})
 def test_the_request_matches_the_protocol_exactly() -> None:
     with stub_runner(responding_with(OK)) as runner:
         call(runner.url)
-    asked = runner.asked[0]
+    asked = runner.requests[0]
     assert asked.line == "POST /execute HTTP/1.1"
     assert asked.json == {
         "call": {"name": "bash.exec", "args": {"cmd": "printf hello"}},
@@ -49,7 +49,7 @@ def test_the_request_matches_the_protocol_exactly() -> None:
 def test_the_headers_request_uncompressed_json() -> None:
     with stub_runner(responding_with(OK)) as runner:
         call(runner.url)
-    headers = runner.asked[0].headers
+    headers = runner.requests[0].headers
     assert headers["content-type"] == "application/json"
     assert headers["accept-encoding"] == "identity"
     assert "authorization" not in headers
@@ -60,14 +60,14 @@ def test_the_token_and_the_trace_are_sent_in_headers() -> None:
     trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     with stub_runner(responding_with(OK)) as runner:
         call(runner.url, auth_token="s3cret", ctx=call_context(traceparent=trace))
-    headers = runner.asked[0].headers
+    headers = runner.requests[0].headers
     assert (headers["authorization"], headers["traceparent"]) == ("Bearer s3cret", trace)
 
 
 def test_arguments_are_sent_unchanged_even_huge_numbers() -> None:
     with stub_runner(responding_with(OK)) as runner:
         call(runner.url, args={"n": 2**70, "text": "日本"})
-    assert runner.asked[0].json["call"]["args"] == {"n": 2**70, "text": "日本"}
+    assert runner.requests[0].json["call"]["args"] == {"n": 2**70, "text": "日本"}
 
 
 @pytest.mark.parametrize("answer", [OK, {"result": OK}, {"updates": [], "result": OK}])
@@ -146,13 +146,13 @@ def test_updates_are_reported_in_order_even_after_the_result() -> None:
 def test_updates_are_reported_while_the_call_is_running() -> None:
     heard, told = threading.Semaphore(0), []
 
-    def watched(line: RunnerConnection) -> None:
-        line.head(transfer_encoding="chunked")
-        line.chunk(b'{"updates":[{"delta":"step-1","at":null},')
+    def watched(connection: RunnerConnection) -> None:
+        connection.head(transfer_encoding="chunked")
+        connection.chunk(b'{"updates":[{"delta":"step-1","at":null},')
         assert heard.acquire(timeout=60)  # wait until the update is received
-        line.chunk(b'"step-2"')  # its closing delimiter follows later
-        line.chunk(b'],"result":{"ok":true,"output":"done"}}')
-        line.send(b"0\r\n\r\n")
+        connection.chunk(b'"step-2"')  # its closing delimiter follows later
+        connection.chunk(b'],"result":{"ok":true,"output":"done"}}')
+        connection.send(b"0\r\n\r\n")
 
     def hear(update: Update) -> None:
         told.append(update.delta)
@@ -172,13 +172,13 @@ def test_a_response_with_duplicate_updates_keys_is_a_shape_failure() -> None:
 def test_calls_reuse_one_connection() -> None:
     with stub_runner(responding_with(OK)) as runner:
         assert call(runner.url, times=20).ok
-    assert (len(runner.asked), runner.connections) == (20, 1)
+    assert (len(runner.requests), runner.connections) == (20, 1)
 
 
 def test_a_connection_that_the_runner_closed_is_not_reused() -> None:
-    def once(line: RunnerConnection) -> None:
-        line.answer(b'{"ok":true,"output":1}')
-        line.end()
+    def once(connection: RunnerConnection) -> None:
+        connection.answer(b'{"ok":true,"output":1}')
+        connection.end()
 
     async def twice(url: str) -> list[bool]:
         first = await call_runner(CALL, call_context(), target_at(url))
@@ -192,13 +192,15 @@ def test_a_connection_that_the_runner_closed_is_not_reused() -> None:
 
     with stub_runner(once) as runner:
         assert asyncio.run(twice(runner.url)) == [True, True]
-    assert len(runner.asked) == runner.connections == 2
+    assert len(runner.requests) == runner.connections == 2
 
 
 def test_concurrent_calls_each_get_their_own_response() -> None:
-    def echo(line: RunnerConnection) -> None:
-        assert line.asked is not None
-        line.answer(orjson.dumps({"ok": True, "output": line.asked.json["call"]["args"]}))
+    def echo(connection: RunnerConnection) -> None:
+        assert connection.request is not None
+        connection.answer(
+            orjson.dumps({"ok": True, "output": connection.request.json["call"]["args"]})
+        )
 
     async def many(url: str) -> list[Any]:
         calls = [
@@ -217,4 +219,4 @@ def test_a_run_with_no_time_left_sends_nothing() -> None:
     with stub_runner(responding_with(OK)) as runner:
         result = call(runner.url, ctx=call_context(deadline=time.monotonic() - 1))
     assert failure_details(result) == {"reason": "timeout", "effect": "none"}
-    assert runner.asked == []
+    assert runner.requests == []

@@ -67,7 +67,7 @@ def test_a_proxy_from_the_environment_is_not_used(monkeypatch: pytest.MonkeyPatc
         for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
             monkeypatch.setenv(name, proxy.url)
         assert call(runner.url).ok
-    assert proxy.asked == []
+    assert proxy.requests == []
 
 
 def test_no_failure_contains_the_token() -> None:

@@ -25,32 +25,32 @@ SHORT_MS = 300
 OK = b'{"ok":true,"output":"x"}'
 
 
-def trickle(line: RunnerConnection) -> None:
-    line.head(content_length="1000000")
-    while not line.over.wait(0.02):
-        line.send(b" ")
+def trickle(connection: RunnerConnection) -> None:
+    connection.head(content_length="1000000")
+    while not connection.test_ended.wait(0.02):
+        connection.send(b" ")
 
 
-def trickle_head(line: RunnerConnection) -> None:
-    line.send(b"HTTP/1.1 200 OK\r\nx-slow: ")
-    while not line.over.wait(0.02):
-        line.send(b"a")
+def trickle_head(connection: RunnerConnection) -> None:
+    connection.send(b"HTTP/1.1 200 OK\r\nx-slow: ")
+    while not connection.test_ended.wait(0.02):
+        connection.send(b"a")
 
 
-def hang_after_head(line: RunnerConnection) -> None:
-    line.head(content_length="100")
-    line.hang()
+def hang_after_head(connection: RunnerConnection) -> None:
+    connection.head(content_length="100")
+    connection.hang()
 
 
-def hang_in_updates(line: RunnerConnection) -> None:
-    line.head(transfer_encoding="chunked")
-    line.chunk(b'{"updates":["a",')
-    line.hang()
+def hang_in_updates(connection: RunnerConnection) -> None:
+    connection.head(transfer_encoding="chunked")
+    connection.chunk(b'{"updates":["a",')
+    connection.hang()
 
 
-def announce_for_ever(line: RunnerConnection) -> None:
-    while not line.over.wait(0.001):
-        line.send(b"HTTP/1.1 100 Continue\r\n\r\n")
+def announce_for_ever(connection: RunnerConnection) -> None:
+    while not connection.test_ended.wait(0.001):
+        connection.send(b"HTTP/1.1 100 Continue\r\n\r\n")
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_a_slow_runner_fails_at_the_calls_timeout(do: Callable[[RunnerConnection
     with stub_runner(do) as runner:
         result = call(runner.url, timeout_ms=SHORT_MS)
     assert failure_details(result) == {"reason": "timeout", "effect": "unknown"}
-    assert len(runner.asked) == 1
+    assert len(runner.requests) == 1
 
 
 def test_the_runs_deadline_ends_a_call_before_the_targets_timeout() -> None:
@@ -98,7 +98,7 @@ def test_a_cancelled_call_closes_its_connection() -> None:
         calling = asyncio.create_task(
             call_runner(ToolCall("bash.exec", {}), call_context(), target_at(url))
         )
-        while not runner.asked:
+        while not runner.requests:
             await asyncio.sleep(0.01)
         calling.cancel()
         with contextlib.suppress(asyncio.CancelledError):
@@ -110,41 +110,41 @@ def test_a_cancelled_call_closes_its_connection() -> None:
 
     gone: list[bool] = []
 
-    def watch(line: RunnerConnection) -> None:
-        line.hang()  # until the caller disconnects
-        gone.append(not line.over.is_set())
+    def watch(connection: RunnerConnection) -> None:
+        connection.hang()  # until the caller disconnects
+        gone.append(not connection.test_ended.is_set())
 
     with stub_runner(watch) as runner:
         asyncio.run(interrupted(runner.url))
     assert gone == [True]
 
 
-def reset_at_once(line: RunnerConnection) -> None:
-    line.reset()
+def reset_at_once(connection: RunnerConnection) -> None:
+    connection.reset()
 
 
-def reset_in_the_body(line: RunnerConnection) -> None:
-    line.head(content_length="1000")
-    line.send(b'{"ok":true,')
-    line.reset()
+def reset_in_the_body(connection: RunnerConnection) -> None:
+    connection.head(content_length="1000")
+    connection.send(b'{"ok":true,')
+    connection.reset()
 
 
-def close_in_the_body(line: RunnerConnection) -> None:
-    line.head(content_length="1000")
-    line.send(b'{"ok":true,')
-    line.end()
+def close_in_the_body(connection: RunnerConnection) -> None:
+    connection.head(content_length="1000")
+    connection.send(b'{"ok":true,')
+    connection.end()
 
 
-def garbage(line: RunnerConnection) -> None:
-    line.send(b"\x00\xff\xfe not HTTP at all\r\n\r\n")
-    line.end()
+def garbage(connection: RunnerConnection) -> None:
+    connection.send(b"\x00\xff\xfe not HTTP at all\r\n\r\n")
+    connection.end()
 
 
-def endless_head(line: RunnerConnection) -> None:
-    line.send(b"HTTP/1.1 200 OK\r\n")
+def endless_head(connection: RunnerConnection) -> None:
+    connection.send(b"HTTP/1.1 200 OK\r\n")
     with contextlib.suppress(OSError):
-        while not line.over.is_set():
-            line.send(b"x: " + b"a" * 8000 + b"\r\n")
+        while not connection.test_ended.is_set():
+            connection.send(b"x: " + b"a" * 8000 + b"\r\n")
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_a_broken_connection_leaves_the_effect_unknown(
         result = call(runner.url)
     assert failure_details(result) == {"reason": "connect", "effect": "unknown"}
     assert (result.error or {})["retryable"] is False
-    assert len(runner.asked) == 1  # never sent twice
+    assert len(runner.requests) == 1  # never sent twice
 
 
 def test_a_refused_connection_has_no_effect_and_is_retryable() -> None:
@@ -198,7 +198,7 @@ def test_a_redirect_is_a_failure_and_not_followed(status: int) -> None:
     ):
         result = call(runner.url)
     assert failure_details(result)["status"] == status
-    assert other.asked == []
+    assert other.requests == []
 
 
 @pytest.mark.parametrize("raw", [b"", b"<html>", b'{"ok":true,"output":', b"\xff", b'{"a":' * 5000])
@@ -225,24 +225,24 @@ def test_a_compressed_response_is_not_decompressed() -> None:
     assert failure_details(result)["reason"] == "not_json"
 
 
-def flood(line: RunnerConnection) -> None:
-    line.head(transfer_encoding="chunked")
+def flood(connection: RunnerConnection) -> None:
+    connection.head(transfer_encoding="chunked")
     with contextlib.suppress(OSError):
-        line.chunk(b'{"ok":true,"output":"')
-        while not line.over.is_set():
-            line.chunk(b"a" * 65_536)
+        connection.chunk(b'{"ok":true,"output":"')
+        while not connection.test_ended.is_set():
+            connection.chunk(b"a" * 65_536)
 
 
-def flood_without_content(line: RunnerConnection) -> None:
-    line.head(transfer_encoding="chunked")
+def flood_without_content(connection: RunnerConnection) -> None:
+    connection.head(transfer_encoding="chunked")
     with contextlib.suppress(OSError):
-        while not line.over.is_set():
-            line.send((b"1;" + b"x" * 9000 + b"\r\n \r\n") * 8)
+        while not connection.test_ended.is_set():
+            connection.send((b"1;" + b"x" * 9000 + b"\r\n \r\n") * 8)
 
 
-def announce_too_much(line: RunnerConnection) -> None:
-    line.head(content_length=str(MAX_WIRE_BYTES + 1))
-    line.hang()
+def announce_too_much(connection: RunnerConnection) -> None:
+    connection.head(content_length=str(MAX_WIRE_BYTES + 1))
+    connection.hang()
 
 
 @pytest.mark.parametrize("do", [flood, flood_without_content, announce_too_much])

@@ -78,12 +78,12 @@ def test_a_cancel_before_the_response_closes_the_connection(
         gateway = Gateway(LlmSettings(provider, "m", f"{model.url}/v1"))
 
         async def asked() -> None:
-            while not model.asked:
+            while not model.requests:
                 await asyncio.sleep(0.01)
 
         assert await leave(gateway, asked) < 60  # the timeout is two hours
         left.set()
-        assert await asyncio.to_thread(model.asked[0].gone.wait, 60)
+        assert await asyncio.to_thread(model.requests[0].disconnected.wait, 60)
         await gateway.close()
 
     asyncio.run(check())
@@ -99,14 +99,14 @@ def test_a_cancel_during_the_retry_delay_ends_at_once(
 
         async def answered() -> None:
             await asyncio.to_thread(model.wait_for, 1)
-            await asyncio.to_thread(model.asked[0].answered.wait, 60)
+            await asyncio.to_thread(model.requests[0].answered.wait, 60)
             await asyncio.sleep(0.2)  # cancel shortly before or during the retry delay
 
         assert await leave(gateway, answered) < 60  # the retry delay is an hour
         await gateway.close()
 
     asyncio.run(check())
-    assert len(model.asked) == 1
+    assert len(model.requests) == 1
 
 
 def test_closing_a_slow_stream_ends_at_once(model: ModelServer) -> None:
@@ -119,7 +119,7 @@ def test_closing_a_slow_stream_ends_at_once(model: ModelServer) -> None:
         began = time.monotonic()
         await chat.aclose()
         assert time.monotonic() - began < 60  # the stream takes fifty minutes
-        assert await asyncio.to_thread(model.asked[0].gone.wait, 60)
+        assert await asyncio.to_thread(model.requests[0].disconnected.wait, 60)
         await gateway.close()
 
     asyncio.run(check())

@@ -94,10 +94,10 @@ def test_the_request_holds_the_conversation_and_the_tools_but_not_the_key_in_its
     model.script = [Turn("fine")]
     call = LlmCall("c1", "read_file", {"path": "a"})
     hear(settings, [*HELLO, Message("assistant", "", [call]), Message("tool", "{}", (), "c1")])
-    told = str(model.asked[0].body)
-    assert model.asked[0].tools == ["read_file"]
+    told = str(model.requests[0].body)
+    assert model.requests[0].tools == ["read_file"]
     assert all(word in told for word in ("Be brief.", "Hello", "c1", "'scripted'"))
-    assert KEY in str(model.asked[0].headers)
+    assert KEY in str(model.requests[0].headers)
     assert KEY not in told
 
 
@@ -109,7 +109,7 @@ def test_usage_and_cost_are_reported(model: ModelServer, settings: LlmSettings) 
 
 
 def test_without_a_price_the_cost_is_none(model: ModelServer) -> None:
-    model.script = [Turn("x", says_usage=False)]
+    model.script = [Turn("x", reports_usage=False)]
     usage = done(hear(LlmSettings("openai", "scripted", f"{model.url}/v1"))).usage
     assert usage.cost_usd is None
     assert usage.is_estimated
@@ -168,7 +168,7 @@ def test_a_stream_cut_twice_fails(model: ModelServer, settings: LlmSettings, cle
         hear(settings)
     assert failed.value.code == "LLM_STREAM_FAILED"
     assert failed.value.retryable
-    assert len(model.asked) == 2
+    assert len(model.requests) == 2
 
 
 def test_a_stream_with_invalid_json_is_requested_once_more(
@@ -213,7 +213,7 @@ def test_a_retry_after_date_is_understood(model: ModelServer, settings: LlmSetti
     with pytest.raises(ModelFailed) as failed:
         hear(settings)
     assert 3_000_000 < failed.value.details["retryAfterMs"] < 4_000_000
-    assert len(model.asked) == 1
+    assert len(model.requests) == 1
 
 
 def test_a_server_that_stays_busy_fails_after_four_attempts(
@@ -223,7 +223,7 @@ def test_a_server_that_stays_busy_fails_after_four_attempts(
     with pytest.raises(ModelFailed) as failed:
         hear(settings)
     assert failed.value.details["status"] == 503
-    assert len(model.asked) == 4
+    assert len(model.requests) == 4
 
 
 def test_a_stalled_stream_ends_at_its_timeout(model: ModelServer, settings: LlmSettings) -> None:
@@ -231,7 +231,7 @@ def test_a_stalled_stream_ends_at_its_timeout(model: ModelServer, settings: LlmS
     with pytest.raises(ModelFailed) as failed:
         hear(settings, timeout_ms=500)
     assert failed.value.details["timedOut"] is True
-    assert model.asked[0].gone.wait(60)
+    assert model.requests[0].disconnected.wait(60)
 
 
 @pytest.mark.parametrize("status", [401, 403])
@@ -254,7 +254,7 @@ def test_a_request_that_the_server_rejects_is_not_retried(
         hear(settings)
     assert not failed.value.retryable
     assert KEY not in str(failed.value.as_dict())
-    assert len(model.asked) == 1
+    assert len(model.requests) == 1
 
 
 @pytest.mark.parametrize(
@@ -274,7 +274,7 @@ def test_a_redirect_is_not_followed(model: ModelServer, settings: LlmSettings) -
     model.script = [Turn(status=307, headers={"Location": f"{model.url}/elsewhere"})] * 3
     with pytest.raises(ToolFailed):
         hear(settings)
-    assert all(asked.path != "/elsewhere" for asked in model.asked)
+    assert all(asked.path != "/elsewhere" for asked in model.requests)
 
 
 def test_a_canceled_task_closes_the_connection_at_once(
@@ -290,7 +290,7 @@ def test_a_canceled_task_closes_the_connection_at_once(
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
-        assert await asyncio.to_thread(model.asked[0].gone.wait, 60)
+        assert await asyncio.to_thread(model.requests[0].disconnected.wait, 60)
         await gateway.close()
 
     asyncio.run(leave())

@@ -61,8 +61,8 @@ def test_environment_variables_of_the_client_libraries_are_not_sent(
         monkeypatch.setenv(name, value)
     model.script = [Turn("x")]
     hear(LlmSettings(settings.provider, "scripted", settings.base_url, key))
-    assert "stray" not in str([model.asked[0].headers, model.asked[0].body])
-    assert model.asked[0].headers["authorization"] == f"Bearer {key or 'none'}"
+    assert "stray" not in str([model.requests[0].headers, model.requests[0].body])
+    assert model.requests[0].headers["authorization"] == f"Bearer {key or 'none'}"
 
 
 @pytest.mark.parametrize("after", ["1e9", "1e20", "1e308", "Fri, 31 Dec 9999 23:59:59 GMT"])
@@ -76,7 +76,7 @@ def test_a_very_long_retry_after_is_reported_as_a_number_that_json_can_hold(
         hear(settings)
     assert orjson.dumps(failed.value.as_dict())
     assert failed.value.details["retryAfterMs"] > 86_400_000
-    assert len(model.asked) == 1
+    assert len(model.requests) == 1
 
 
 @pytest.mark.parametrize("after", ["-5", "inf", "nan", "soon", "", "Thu, 01 Jan 1970 00:00:00 GMT"])
@@ -108,7 +108,7 @@ def test_calls_over_the_limit_of_a_turn_are_reported_as_problems(
     model.script = [Turn("", [Call("read_file", {"n": n}, f"c{n}") for n in range(200)], piece=99)]
     calls = calls_of(hear(settings))
     assert [call.problem == "" for call in calls] == [n < MAX_CALLS for n in range(200)]
-    assert len(model.asked) == 1
+    assert len(model.requests) == 1
 
 
 def test_a_turn_with_too_many_calls_to_receive_fails(model: ModelServer) -> None:
@@ -123,11 +123,11 @@ def test_calls_without_an_index_are_kept_separate_by_their_ids(
     model: ModelServer, index: dict[str, int]
 ) -> None:
     junk = chunk(whole_call("a", "1", **index), whole_call("b", "2", **index))
-    model.script = [Turn("", junk=junk, stop="stop", says_usage=False)]
+    model.script = [Turn("", junk=junk, stop="stop", reports_usage=False)]
     heard = hear(local(model))
     made = [(call.tool_call_id, call.arguments, call.problem) for call in calls_of(heard)]
     assert made == [("a", {"path": "1"}, ""), ("b", {"path": "2"}, "")]
-    assert (done(heard).stop, model.asked[0].headers["authorization"]) == (
+    assert (done(heard).stop, model.requests[0].headers["authorization"]) == (
         "tool_calls",
         "Bearer none",
     )
@@ -148,7 +148,7 @@ def test_a_call_without_a_usable_id_gets_a_new_one(model: ModelServer, id_: str 
 
 
 def test_a_lone_surrogate_does_not_break_the_token_count(model: ModelServer) -> None:
-    model.script = [Turn("", junk=chunk(content="a\0b\ud800"), says_usage=False)]
+    model.script = [Turn("", junk=chunk(content="a\0b\ud800"), reports_usage=False)]
     assert done(hear(local(model))).usage.output_tokens > 0
 
 
@@ -167,7 +167,7 @@ def test_call_ids_of_another_server_are_escaped_for_anthropic(model: ModelServer
     answers = [Message("tool", "{}", (), call.tool_call_id) for call in told]
     anthropic = LlmSettings("anthropic", "scripted", model.url, "ours")
     hear(anthropic, [Message("user", "Go."), Message("assistant", "", told), *answers])
-    _, calls, results = model.asked[0].body["messages"]
+    _, calls, results = model.requests[0].body["messages"]
     made = [one["id"] for one in calls["content"]]
     assert made == ["functions_2eread_3a0", "functions_read_0"]
     assert [one["tool_use_id"] for one in results["content"]] == made

@@ -96,7 +96,7 @@ def test_doctor_sends_the_model_a_short_request(model: ModelServer, settings: An
     found = check_llm()
     assert found.verdict == "ok"
     assert "scripted" in found.what
-    assert model.asked[0].body["max_tokens"] == 16
+    assert model.requests[0].body["max_tokens"] == 16
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_doctor_gives_up_on_a_stalled_model(
 
 def test_doctor_needs_no_key_for_a_local_server(model: ModelServer, settings: Any) -> None:
     settings.LLM = LlmSettings("openai", "llama", f"{model.url}/v1")
-    model.script = [Turn("ok", says_usage=False)]
+    model.script = [Turn("ok", reports_usage=False)]
     assert check_llm().verdict == "ok"
 
 
@@ -188,7 +188,7 @@ def test_an_anthropic_base_url_may_end_with_v1(model: ModelServer, settings: Any
     settings.LLM = LlmSettings("anthropic", "scripted", f"{model.url}/v1", "k")
     model.script = [Turn("ok")]
     assert check_llm().verdict == "ok"
-    assert model.asked[0].path == "/v1/messages"
+    assert model.requests[0].path == "/v1/messages"
 
 
 def test_doctor_writes_no_log_lines_of_the_client_libraries(

@@ -160,3 +160,12 @@ def test_a_long_text_is_redacted_in_under_two_seconds(text: str) -> None:
     began = time.monotonic()
     redact(text)
     assert time.monotonic() - began < 2
+
+
+def test_the_log_of_the_settings_redacts_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    handlers = logging.getLogger().handlers
+    (handler,) = (one for one in handlers if isinstance(one.formatter, JSONLines))
+    output = io.StringIO()
+    monkeypatch.setattr(handler, "stream", output)
+    logging.getLogger("tests.settings").error("sent password=hunter2")
+    assert json.loads(output.getvalue())["message"] == "sent ***"

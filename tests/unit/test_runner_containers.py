@@ -61,7 +61,7 @@ def test_a_container_has_these_limits_and_no_others(
     engine: Engine, isolation_at: Make, tmp_path: Path
 ) -> None:
     run_line(isolation_at(tmp_path), "true", timeout_s=10)
-    assert engine.made[0].asked["HostConfig"] == {
+    assert engine.created[0].request["HostConfig"] == {
         "Mounts": [
             {
                 "Target": "/workspace",
@@ -99,7 +99,7 @@ def test_a_container_runs_the_line_in_its_folder_as_an_unprivileged_user(
     (tmp_path / "below").mkdir()
     before = time.time()
     run_line(isolation_at(tmp_path), "echo $A", folder="below", env={"A": "1"}, timeout_s=10)
-    asked = engine.made[0].asked
+    asked = engine.created[0].request
     until_at = int(asked["Labels"][LABEL])
     assert before + 69 <= until_at <= time.time() + 71
     assert asked["Image"] == IMAGE
@@ -124,7 +124,7 @@ def test_an_allowed_network_is_the_bridge(
     engine: Engine, isolation_at: Make, tmp_path: Path
 ) -> None:
     run_line(isolation_at(tmp_path, allow_net=True), "true")
-    asked = engine.made[0].asked
+    asked = engine.created[0].request
     assert (asked["HostConfig"]["NetworkMode"], asked["NetworkDisabled"]) == ("bridge", False)
 
 
@@ -167,7 +167,7 @@ def test_containers_of_a_killed_runner_are_removed_when_their_time_has_expired(
     for name, until_at in {"old": 1, "new": int(time.time()) + 60}.items():
         left = Container(name, {"Labels": {LABEL: str(until_at)}})
         engine.containers[name] = left
-        engine.made.append(left)
+        engine.created.append(left)
     asyncio.run(isolation_at(tmp_path).check())
     assert list(engine.containers) == ["new"]
 

@@ -47,8 +47,8 @@ def test_the_status_is_returned(status: int) -> None:
     with run_receiver(status) as receiver:
         answer = send(receiver.url + "?a=b")
     assert (answer.status_code, answer.is_success) == (status, status < 300)
-    assert (receiver.got[0].path, receiver.got[0].body) == ("/hook?a=b", b"{}")
-    assert receiver.got[0].headers["webhook-id"] == "m"
+    assert (receiver.requests[0].path, receiver.requests[0].body) == ("/hook?a=b", b"{}")
+    assert receiver.requests[0].headers["webhook-id"] == "m"
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
@@ -56,7 +56,7 @@ def test_a_redirect_is_not_followed(status: int) -> None:
     with run_receiver() as other, run_receiver(status) as receiver:
         receiver.headers["Location"] = other.url
         assert send(receiver.url) == WebhookResponse(status, f"answered {status}")
-    assert other.got == []
+    assert other.requests == []
 
 
 def test_informational_responses_are_skipped() -> None:
@@ -114,7 +114,7 @@ def test_a_name_that_does_not_exist_is_reported() -> None:
 def test_plain_http_on_a_secure_port_is_no_response() -> None:
     with run_receiver() as receiver:
         answer = send(receiver.url.replace("http:", "https:"))
-    assert (answer.status_code, receiver.got) == (None, [])
+    assert (answer.status_code, receiver.requests) == (None, [])
 
 
 @pytest.mark.parametrize(

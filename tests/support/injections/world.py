@@ -211,7 +211,7 @@ def _check_secrets(world: World, run: Run, model: ModelServer) -> None:
     kept = b"".join(map(_content, Artifact.objects.filter(run_id=run.id)))
     places: dict[str, str | bytes] = {
         "what the run kept": kept,
-        "what the model was told": json.dumps([one.body for one in model.asked]),
+        "what the model was told": json.dumps([one.body for one in model.requests]),
         "the run": str([vars(run), *map(vars, rows)]),
         "the thief": str([world.heard, world.loot.forms, list(world.loot.hits)]),
     }
