@@ -19,9 +19,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.own_home import RunningCommand, TemporaryHome, temporary_home
 from tests.services import free_port
 from tests.support.crowd import EventStreamReader, EventStreamReaders, raise_file_limit
+from tests.support.temporary_home import RunningCommand, TemporaryHome, temporary_home
 
 ROOT = Path(__file__).parent.parent.parent
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]

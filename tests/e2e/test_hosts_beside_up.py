@@ -11,7 +11,7 @@ import pytest
 from mcp import Client
 
 from tests.integration.mcp_process import call, connected
-from tests.own_home import TemporaryHome, temporary_home
+from tests.support.temporary_home import TemporaryHome, temporary_home
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 RUNS_EACH = 4

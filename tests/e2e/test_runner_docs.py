@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from tests.own_home import ROOT, TemporaryHome, temporary_home
 from tests.support.hands import TIMEOUT_S, best_isolation
+from tests.support.temporary_home import ROOT, TemporaryHome, temporary_home
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -15,7 +15,13 @@ import psutil
 import pytest
 
 from runs.installation.home.state import is_up
-from tests.own_home import ROOT, TemporaryHome, http_status, still_running, temporary_home
+from tests.support.temporary_home import (
+    ROOT,
+    TemporaryHome,
+    http_status,
+    still_running,
+    temporary_home,
+)
 from tests.support.waiting import eventually
 
 

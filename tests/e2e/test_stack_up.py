@@ -13,7 +13,7 @@ import pytest
 
 from runs.installation.home.locks import Membership
 from runs.installation.home.state import is_up
-from tests.own_home import TemporaryHome, http_status, still_running, temporary_home
+from tests.support.temporary_home import TemporaryHome, http_status, still_running, temporary_home
 from tests.support.waiting import eventually
 
 

@@ -9,8 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.own_home import ROOT, temporary_home
 from tests.support.receiver import run_receiver
+from tests.support.temporary_home import ROOT, temporary_home
 from tests.support.waiting import eventually
 
 MAKE = (

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from runs.installation.demo.site import READING_ORDER
-from tests.own_home import TemporaryHome
+from tests.support.temporary_home import TemporaryHome
 
 pytestmark = pytest.mark.slow
 

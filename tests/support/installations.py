@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psycopg
 
-from tests.own_home import TemporaryHome, temporary_home
+from tests.support.temporary_home import TemporaryHome, temporary_home
 
 ON_POSTGRESQL = os.environ.get("CONTINUITY_TEST_DATABASE") == "postgresql"
 KEYS = "a-key-of-the-fleet-" + "k" * 40
