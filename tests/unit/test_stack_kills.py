@@ -29,7 +29,7 @@ class Stack:
     def __init__(self, home: Path, *changes: str) -> None:
         self.at = HomePaths(home)
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.stand_in_stack", str(home), *changes],
+            [sys.executable, "-m", "tests.support.stand_in_stack", str(home), *changes],
             stdout=subprocess.PIPE,
             text=True,
         )

@@ -1,6 +1,6 @@
 """Run stand-in services under the real supervisor, in a separate process that tests may kill.
 
-`python -m tests.stand_in_stack HOME [PART=SHELL-COMMAND …]` prints the supervisor's reports.
+`python -m tests.support.stand_in_stack HOME [PART=SHELL-COMMAND …]` prints the supervisor's reports.
 """
 
 from __future__ import annotations
