@@ -18,7 +18,7 @@ import pytest
 
 from tests.contract.bad_inputs import HERE, Row, rows
 from tests.support.pages import PageResponse, PageServer, html, serve_pages
-from tests.support.tool_door import ToolClient
+from tests.support.tool_client import ToolClient
 
 pytest_plugins = [
     "tests.support.rest_fixtures",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.contract.bad_inputs import HERE, Row, encode, rows
-from tests.support.tool_door import ToolClient
+from tests.support.tool_client import ToolClient
 from tests.support.webgal_media import GAME
 from tests.support.writing import files_in
 

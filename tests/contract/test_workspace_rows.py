@@ -18,7 +18,7 @@ from tests.contract.workspace_scenery import (
     scenery,  # noqa: F401  (a fixture)
 )
 from tests.support.pages import PageServer
-from tests.support.tool_door import ToolClient
+from tests.support.tool_client import ToolClient
 
 pytest_plugins = ["tests.support.rest_fixtures", "tests.support.workspace_fixtures"]
 

@@ -13,7 +13,7 @@ import pytest
 
 from decisions.identity.principals import create_token
 from decisions.models import AuditEntry
-from tests.support.tool_door import APIS, ToolClient
+from tests.support.tool_client import APIS, ToolClient
 
 pytest_plugins = ["tests.support.rest_fixtures", "tests.support.workspace_fixtures"]
 

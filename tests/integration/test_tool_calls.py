@@ -19,7 +19,7 @@ from runners.models import ExecutionTarget
 from runners.targets.targets import TargetFields, change_target, create_target_row
 from runs.models import Run
 from tests.support.rest import refusal
-from tests.support.tool_door import ToolClient
+from tests.support.tool_client import ToolClient
 
 pytest_plugins = ["tests.support.rest_fixtures", "tests.support.workspace_fixtures"]
 

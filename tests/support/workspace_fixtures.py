@@ -14,7 +14,7 @@ import pytest
 
 from decisions.identity.principals import DEFAULT_SCOPES, Principal, create_token
 from runners.targets.targets import TargetFields, create_target_row
-from tests.support.tool_door import APIS, ToolClient
+from tests.support.tool_client import APIS, ToolClient
 
 
 @pytest.fixture
