@@ -34,7 +34,7 @@ from tests.benchmarks.durable_runs import ROOT, environment, worker
 from tests.benchmarks.rounds import report, shape
 from tests.benchmarks.runner_calls import running
 from tests.services import DurablePostgresServer, redis_server, served
-from tests.support.hands import execute_body, start_docker_runner
+from tests.support.docker_runner_process import execute_body, start_docker_runner
 
 CALLS_PER_S, SECONDS, CALLS_PER_RUN = 200, 20, 10
 OURS = "tests.benchmarks.our_hands"

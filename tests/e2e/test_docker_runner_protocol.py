@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from runners.targets.published_tools import parse_published_tools
-from tests.support.hands import (
+from tests.support.docker_runner_process import (
     RunnerProcess,
     execute_body,
     link_sleep,

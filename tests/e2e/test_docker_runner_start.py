@@ -12,7 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.hands import PROJECT, execute_body, refused_start, start_docker_runner
+from tests.support.docker_runner_process import (
+    PROJECT,
+    execute_body,
+    refused_start,
+    start_docker_runner,
+)
 
 TOKEN = "a-token-of-the-tests-0123"
 ECHO = json.dumps(execute_body("echo", {"text": "x"})).encode()

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.support.hands import (
+from tests.support.docker_runner_process import (
     RunnerProcess,
     execute_body,
     link_sleep,

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.hands import TIMEOUT_S, best_isolation
+from tests.support.docker_runner_process import TIMEOUT_S, best_isolation
 from tests.support.temporary_home import ROOT, TemporaryHome, temporary_home
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]

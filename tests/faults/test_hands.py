@@ -17,7 +17,7 @@ from runs.models import Run
 from runs.submission.services import cancel_run, submit_run
 from tests.faults.world import World
 from tests.integration.workers import error_of
-from tests.support.hands import (
+from tests.support.docker_runner_process import (
     RunnerProcess,
     best_isolation,
     link_sleep,

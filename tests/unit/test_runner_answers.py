@@ -18,7 +18,7 @@ from runners.docker_runner.isolation.process import ProcessIsolation
 from runners.docker_runner.response_stream import UPDATE_CHARS
 from runners.docker_runner.tool import Arguments, ToolEnvironment, runner_tool
 from runners.tools.base import Effect
-from tests.support.hands import execute_body
+from tests.support.docker_runner_process import execute_body
 
 SENT: list[Mapping[str, Any]] = []  # the ASGI messages of the current answer
 

@@ -17,7 +17,13 @@ import pytest
 from runners.docker_runner.errors import IsolationMissing
 from runners.docker_runner.isolation.base import MIB, Limits, RunnerFolder
 from runners.docker_runner.isolation.bubblewrap import BubblewrapIsolation
-from tests.support.hands import PROJECT, link_sleep, processes_named, run_line, runner_command
+from tests.support.docker_runner_process import (
+    PROJECT,
+    link_sleep,
+    processes_named,
+    run_line,
+    runner_command,
+)
 from tests.support.waiting import wait_until
 
 SMALL = Limits(memory_bytes=512 * MIB, processes=48, file_bytes=4 * MIB, scratch_bytes=8 * MIB)
@@ -250,7 +256,7 @@ def test_a_fork_bomb_is_limited_and_ends_with_the_runner(
 _RUN_BOMB = """
 import sys
 from pathlib import Path
-from tests.support.hands import run_line
+from tests.support.docker_runner_process import run_line
 from tests.unit.test_runner_bubblewrap import isolation_at
 run_line(isolation_at(Path(sys.argv[1])), sys.argv[2])
 """

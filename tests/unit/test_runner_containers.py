@@ -18,7 +18,7 @@ from runners.docker_runner.errors import CommandNotStarted, IsolationMissing
 from runners.docker_runner.isolation.base import MIB, Limits, RunnerFolder
 from runners.docker_runner.isolation.containers import LABEL, ContainerIsolation, user_of
 from tests.support.docker_engine import IMAGE, Container, Engine, docker_engine
-from tests.support.hands import (
+from tests.support.docker_runner_process import (
     execute_body,
     link_sleep,
     processes_named,
