@@ -22,7 +22,11 @@ from typing import Any
 
 from tests.benchmarks.rounds import ratio, report, spread
 from tests.services import DurablePostgresServer, free_port, redis_server, served
-from tests.support.crowd import EventStreamReader, EventStreamReaders, raise_file_limit
+from tests.support.event_stream_readers import (
+    EventStreamReader,
+    EventStreamReaders,
+    raise_file_limit,
+)
 
 ROOT = Path(__file__).parent.parent.parent
 LISTENERS, ROUNDS, EVENTS = 1000, 5, 8

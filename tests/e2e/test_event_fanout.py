@@ -20,7 +20,11 @@ import psutil
 import pytest
 
 from tests.services import free_port
-from tests.support.crowd import EventStreamReader, EventStreamReaders, raise_file_limit
+from tests.support.event_stream_readers import (
+    EventStreamReader,
+    EventStreamReaders,
+    raise_file_limit,
+)
 from tests.support.temporary_home import RunningCommand, TemporaryHome, temporary_home
 
 ROOT = Path(__file__).parent.parent.parent
