@@ -15,9 +15,9 @@ from runs.models import Run
 from runs.worker.worker import WorkerProcess
 from tests.contract.bad_inputs import Row, rows
 from tests.support.agent_goals import tool_results
-from tests.support.canaries import every_file, every_row, find_secret
 from tests.support.model_server import ModelServer
 from tests.support.model_turns import Call, Turn, complete, write_call
+from tests.support.secret_search import every_file, every_row, find_secret
 
 pytest_plugins = [
     "tests.support.workspace_fixtures",

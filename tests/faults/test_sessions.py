@@ -17,9 +17,9 @@ from runs.submission.services import submit_run
 from runs.submission.validation import SubmittedRun
 from tests.faults.world import World
 from tests.integration.workers import error_of
-from tests.support.canaries import every_row, find_secret
 from tests.support.login_fixtures import SELECTORS, WELCOME
 from tests.support.login_site import PASSWORD, USERNAME, login_site
+from tests.support.secret_search import every_row, find_secret
 
 
 @pytest.fixture(scope="module")

@@ -13,9 +13,9 @@ import pytest
 from runs.models import Run, RunEvent
 from runs.worker.worker import WorkerProcess
 from tests.support.agent_goals import READ
-from tests.support.canaries import collect_logs, every_file, every_row, find_secret
 from tests.support.model_server import ModelServer
 from tests.support.model_turns import Call, Turn, complete
+from tests.support.secret_search import collect_logs, every_file, every_row, find_secret
 
 pytest_plugins = [
     "tests.support.workspace_fixtures",
