@@ -17,10 +17,10 @@ from runs.models import Run
 from runs.worker.worker import WorkerProcess
 from tests.support.agent_goals import SubmitGoal, tool_results
 from tests.support.browsing_model import serve_shop
+from tests.support.confirmations import answer_confirmation
 from tests.support.model_server import ModelRequest, ModelServer
 from tests.support.model_turns import Call, Turn, complete
 from tests.support.pages import PageServer
-from tests.support.people import answer_confirmation
 
 pytest_plugins = [
     "tests.support.workspace_fixtures",

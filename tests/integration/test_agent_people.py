@@ -20,9 +20,9 @@ from runs.submission.resume import resume_settled_runs
 from runs.submission.services import submit_run
 from runs.worker.worker import WorkerProcess
 from tests.support.agent_goals import READ, SubmitGoal, events, execute_run, tool_results
+from tests.support.confirmations import answer_confirmation
 from tests.support.model_server import ModelServer
 from tests.support.model_turns import Call, Turn, complete, write_call
-from tests.support.people import answer_confirmation
 
 pytest_plugins = [
     "tests.support.workspace_fixtures",

@@ -20,9 +20,9 @@ from runs.worker.worker import WorkerProcess
 from tests.services import free_port
 from tests.support.agent_goals import SubmitGoal, events, execute_run, tool_results
 from tests.support.agent_runners import BASH, MakeTarget, offered_tools, received_calls
+from tests.support.confirmations import answer_confirmation
 from tests.support.model_server import ModelRequest, ModelServer
 from tests.support.model_turns import Call, Turn, complete
-from tests.support.people import answer_confirmation
 from tests.support.stub_runner import StubRunner, responding_with, stub_runner
 
 pytest_plugins = [

@@ -16,8 +16,8 @@ from runs.submission.services import retry_run, submit_run
 from runs.submission.validation import validate_submission
 from runs.worker.worker import WorkerProcess
 from tests.integration.workers import error_of
+from tests.support.confirmations import answer_confirmation, reload_run
 from tests.support.continuity import SHELL, SUCCESS_PATH
-from tests.support.people import answer_confirmation, reload_run
 from tests.support.template_sites import RunTemplate, Site, by_text
 
 pytest_plugins = ["tests.support.template_fixtures"]

@@ -25,8 +25,8 @@ from runs.submission.services import retry_run, submit_run
 from runs.worker.worker import WorkerProcess
 from tests.integration.workers import error_of
 from tests.support.browsing import Reader
+from tests.support.confirmations import answer_confirmation, reload_run
 from tests.support.pages import PageResponse, PageServer, html, serve_pages
-from tests.support.people import answer_confirmation, reload_run
 
 pytest_plugins = ["tests.support.admin_fixtures", "tests.support.browser_fixtures"]
 Ended = Callable[[str], Run]

@@ -20,7 +20,7 @@ from runs.sessions import held_pages
 from runs.sessions.services import create_session
 from runs.submission.services import cancel_run, submit_run
 from runs.worker.worker import WorkerProcess
-from tests.support.people import answer_confirmation, reload_run
+from tests.support.confirmations import answer_confirmation, reload_run
 from tests.support.template_sites import Site, by_text
 
 pytest_plugins = ["tests.support.template_fixtures"]

@@ -20,7 +20,7 @@ from runs.models import Run
 from runs.submission.services import submit_run
 from runs.submission.validation import SubmittedRun
 from runs.worker.worker import WorkerProcess
-from tests.support.people import answer_confirmation, reload_run
+from tests.support.confirmations import answer_confirmation, reload_run
 
 pytest_plugins = ["tests.support.people_fixtures", "tests.support.rest_fixtures"]
 NEW = "n" * 40

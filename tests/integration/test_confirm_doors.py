@@ -18,8 +18,8 @@ from decisions.models import AuditEntry, Confirmation, Decision, PolicyRule
 from decisions.views.confirmation_page import TRIES_RECORDED
 from runs.models import Run
 from runs.worker.worker import WorkerProcess
+from tests.support.confirmations import answer_confirmation, decision_id, reload_run
 from tests.support.continuity import create_decision
-from tests.support.people import answer_confirmation, decision_id, reload_run
 
 pytest_plugins = ["tests.support.people_fixtures", "tests.support.admin_fixtures"]
 MakeClient = Callable[..., Client]

@@ -17,7 +17,7 @@ from decisions.models import AuditEntry, Confirmation
 from runs.models import Run, WebhookDelivery
 from runs.webhooks import services
 from runs.worker.worker import WorkerProcess
-from tests.support.people import decision_id, reload_run
+from tests.support.confirmations import decision_id, reload_run
 from tests.support.receiver import Receiver
 from tests.support.webhooks import deliver, is_signed, make_due
 

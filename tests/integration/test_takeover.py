@@ -20,7 +20,7 @@ from runs.failpoints import hit
 from runs.models import Run, Slot, Task, TaskEvent
 from runs.scheduler.retention import delete_old_runs
 from runs.worker.worker import WorkerProcess
-from tests.support.people import event_types
+from tests.support.confirmations import event_types
 from tests.support.waiting import wait_until
 
 pytest_plugins = ["tests.support.task_fixtures"]

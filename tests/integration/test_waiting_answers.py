@@ -25,7 +25,7 @@ from runs.submission.services import cancel_run
 from runs.worker.worker import WorkerProcess
 from tests.integration.racing import at_once
 from tests.integration.workers import must_take
-from tests.support.people import answer_confirmation, decision_id, reload_run
+from tests.support.confirmations import answer_confirmation, decision_id, reload_run
 
 pytest_plugins = ["tests.support.people_fixtures"]
 

@@ -11,7 +11,7 @@ from decisions.models import Decision
 from runs.models import OutboxEntry, Run, RunStep, Slot
 from runs.queries.runs import get_run
 from runs.worker.worker import WorkerProcess
-from tests.support.people import answer_confirmation, event_types, reload_run
+from tests.support.confirmations import answer_confirmation, event_types, reload_run
 
 pytest_plugins = ["tests.support.people_fixtures"]
 
