@@ -22,7 +22,7 @@ from runs.submission.validation import SubmittedRun
 from runs.worker.worker import WorkerProcess
 from tests.support.confirmations import answer_confirmation, reload_run
 
-pytest_plugins = ["tests.support.people_fixtures", "tests.support.rest_fixtures"]
+pytest_plugins = ["tests.support.confirmation_fixtures", "tests.support.rest_fixtures"]
 NEW = "n" * 40
 
 

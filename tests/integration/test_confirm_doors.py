@@ -21,7 +21,7 @@ from runs.worker.worker import WorkerProcess
 from tests.support.confirmations import answer_confirmation, decision_id, reload_run
 from tests.support.continuity import create_decision
 
-pytest_plugins = ["tests.support.people_fixtures", "tests.support.admin_fixtures"]
+pytest_plugins = ["tests.support.confirmation_fixtures", "tests.support.admin_fixtures"]
 MakeClient = Callable[..., Client]
 
 

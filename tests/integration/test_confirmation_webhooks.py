@@ -22,7 +22,7 @@ from tests.support.receiver import Receiver
 from tests.support.webhooks import deliver, is_signed, make_due
 
 pytest_plugins = [
-    "tests.support.people_fixtures",
+    "tests.support.confirmation_fixtures",
     "tests.support.webhook_fixtures",
     "tests.support.rest_fixtures",
     "tests.support.admin_fixtures",

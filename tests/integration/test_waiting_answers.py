@@ -27,7 +27,7 @@ from tests.integration.racing import at_once
 from tests.integration.workers import must_take
 from tests.support.confirmations import answer_confirmation, decision_id, reload_run
 
-pytest_plugins = ["tests.support.people_fixtures"]
+pytest_plugins = ["tests.support.confirmation_fixtures"]
 
 
 def test_a_refused_step_fails_and_names_the_decision(

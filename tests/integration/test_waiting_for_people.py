@@ -13,7 +13,7 @@ from runs.queries.runs import get_run
 from runs.worker.worker import WorkerProcess
 from tests.support.confirmations import answer_confirmation, event_types, reload_run
 
-pytest_plugins = ["tests.support.people_fixtures"]
+pytest_plugins = ["tests.support.confirmation_fixtures"]
 
 
 def test_a_step_that_needs_confirmation_is_not_performed_and_holds_no_slot(
