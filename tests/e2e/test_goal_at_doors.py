@@ -18,7 +18,7 @@ from tests.contract.mcp_host import PrincipalTransport, StdioHost, structured
 from tests.integration.conftest import in_background  # noqa: F401  (a fixture)
 from tests.support.agent_goals import SCHEMA
 from tests.support.browsing_model import BrowsingModel, serve_catalogue
-from tests.support.goal_story import GOAL, check_events, check_reached
+from tests.support.goal_checks import GOAL, check_events, check_reached
 from tests.support.model_server import ModelServer
 from tests.support.pages import PageServer
 from tests.support.rest import json_of

@@ -13,7 +13,7 @@ import pytest
 from runs.models import Run, Task, TaskEvent
 from runs.worker.worker import WorkerProcess
 from tests.support.browsing_model import BrowsingModel, serve_catalogue
-from tests.support.goal_story import GOAL, check_events, check_reached
+from tests.support.goal_checks import GOAL, check_events, check_reached
 from tests.support.model_server import ModelServer
 from tests.support.pages import PageServer
 from tests.support.visiting import Visitor
