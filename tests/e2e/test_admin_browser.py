@@ -17,7 +17,7 @@ from decisions.authorization.confirmations import open_confirmation
 from decisions.identity.principals import Principal
 from decisions.models import Confirmation, Decision
 from runs.models import Run, RunStep
-from tests.support.visiting import Visitor
+from tests.support.visitor import Visitor
 
 pytest_plugins = [
     "tests.support.admin_fixtures",

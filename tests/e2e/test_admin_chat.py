@@ -17,7 +17,7 @@ from runs.lifecycle.changes import NewEvent
 from runs.models import Run, Task, TaskMessage
 from runs.worker.worker import WorkerProcess
 from tests.integration.conftest import in_background, worker  # noqa: F401  (fixtures)
-from tests.support.visiting import Visitor
+from tests.support.visitor import Visitor
 
 pytest_plugins = [
     "tests.support.admin_fixtures",

@@ -12,7 +12,7 @@ from runs.models import Run
 from runs.worker.worker import WorkerProcess
 from tests.e2e.test_admin_chat import open_task, show
 from tests.integration.conftest import in_background, worker  # noqa: F401  (fixtures)
-from tests.support.visiting import Visitor
+from tests.support.visitor import Visitor
 
 pytest_plugins = [
     "tests.support.admin_fixtures",

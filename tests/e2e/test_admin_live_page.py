@@ -25,7 +25,7 @@ from tests.support.live_pages import (
 )
 from tests.support.model_server import ModelServer
 from tests.support.pages import PageServer
-from tests.support.visiting import Visitor
+from tests.support.visitor import Visitor
 from tests.support.waiting import wait_until
 
 pytest_plugins = [

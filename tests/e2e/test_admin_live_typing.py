@@ -14,7 +14,7 @@ from playwright.async_api import WebSocketRoute
 
 from tests.e2e.test_admin_chat import open_task
 from tests.support.live_pages import click_at
-from tests.support.visiting import Visitor
+from tests.support.visitor import Visitor
 from tests.support.waiting import wait_until
 
 pytest_plugins = [

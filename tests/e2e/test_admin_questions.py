@@ -14,7 +14,7 @@ from runs.submission.answer import answer_run
 from runs.worker.worker import WorkerProcess
 from tests.support.model_server import ModelServer
 from tests.support.model_turns import Call, Turn, complete
-from tests.support.visiting import Visitor
+from tests.support.visitor import Visitor
 
 pytest_plugins = [
     "tests.support.workspace_fixtures",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from runners.models import ExecutionTarget
 from runners.workspace.workspace import ProjectWorkspace
-from tests.support.visiting import Visitor
+from tests.support.visitor import Visitor
 from tests.support.writing import SCENE, SCENE_TEXT
 
 pytest_plugins = [

@@ -17,7 +17,7 @@ from runs.models import Run
 from runs.worker.worker import WorkerProcess
 from tests.contract.mcp_web_host import WebHost
 from tests.support.pages import PageServer, html
-from tests.support.visiting import Visitor
+from tests.support.visitor import Visitor
 
 pytest_plugins = [
     "tests.support.admin_fixtures",

@@ -21,7 +21,7 @@ from tests.support.docker_runner_process import TIMEOUT_S, best_isolation, start
 from tests.support.relay import Relay, relay_to
 from tests.support.rest import bearer, json_of
 from tests.support.temporary_home import TemporaryHome, temporary_home
-from tests.support.visiting import Visitor, open_visitor
+from tests.support.visitor import Visitor, open_visitor
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.timeout(600)]

@@ -26,7 +26,7 @@ from tests.support.live_pages import (
     take_over,
 )
 from tests.support.model_server import ModelServer
-from tests.support.visiting import Visitor
+from tests.support.visitor import Visitor
 from tests.support.waiting import wait_until
 
 pytest_plugins = [

@@ -28,7 +28,7 @@ from tests.support.live_pages import (
 )
 from tests.support.model_server import ModelServer
 from tests.support.pages import PageServer
-from tests.support.visiting import Visitor
+from tests.support.visitor import Visitor
 
 pytest_plugins = [
     "tests.support.admin_fixtures",

@@ -16,7 +16,7 @@ from tests.support.browsing_model import BrowsingModel, serve_catalogue
 from tests.support.goal_checks import GOAL, check_events, check_reached
 from tests.support.model_server import ModelServer
 from tests.support.pages import PageServer
-from tests.support.visiting import Visitor
+from tests.support.visitor import Visitor
 
 pytest_plugins = [
     "tests.support.workspace_fixtures",

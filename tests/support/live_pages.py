@@ -12,7 +12,7 @@ from runs.conversations.services import create_task
 from tests.support.agent_goals import tool_results
 from tests.support.model_server import ModelRequest
 from tests.support.model_turns import Call, Turn, complete
-from tests.support.visiting import Visitor
+from tests.support.visitor import Visitor
 
 SECRET = "geheim-4711"  # typed by a person; it must not be stored anywhere
 FORM = """<!doctype html><title>Sign in</title><style>

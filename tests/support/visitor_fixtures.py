@@ -12,7 +12,7 @@ from django.test import override_settings
 from decisions.identity.one_time_login import create_login_path
 from decisions.identity.principals import Principal
 from runners.invocation.event_loop import LoopThread
-from tests.support.visiting import Visitor, open_visitor
+from tests.support.visitor import Visitor, open_visitor
 
 
 @pytest.fixture
