@@ -22,7 +22,7 @@ from runs.models import TaskTicket
 from runs.streaming import sse
 from runs.websockets import conversation
 from tests.support.rest import json_of
-from tests.support.sockets import is_event, open_task_socket
+from tests.support.task_socket import is_event, open_task_socket
 
 pytest_plugins = ["tests.support.rest_fixtures", "tests.support.task_fixtures"]
 pytestmark = pytest.mark.usefixtures("talk_template")

@@ -21,7 +21,7 @@ from runs.websockets import connection, conversation
 from runs.worker.worker import WorkerProcess
 from tests.integration.conftest import worker  # noqa: F401  (a fixture)
 from tests.support.rest import bearer, json_of
-from tests.support.sockets import TaskSocket, is_event, open_task_socket
+from tests.support.task_socket import TaskSocket, is_event, open_task_socket
 
 pytest_plugins = ["tests.support.rest_fixtures", "tests.support.task_fixtures"]
 Make = Callable[..., str]

@@ -22,7 +22,7 @@ from tests.support.goal_checks import GOAL, check_events, check_reached
 from tests.support.model_server import ModelServer
 from tests.support.pages import PageServer
 from tests.support.rest import json_of
-from tests.support.sockets import Frame, open_task_socket
+from tests.support.task_socket import Frame, open_task_socket
 
 pytest_plugins = [
     "tests.support.workspace_fixtures",
