@@ -12,7 +12,7 @@ import pytest
 from tests.contract.bad_inputs import HERE, Row, encode, rows
 from tests.support.tool_client import ToolClient
 from tests.support.webgal_media import GAME
-from tests.support.writing import files_in
+from tests.support.workspace_calls import files_in
 
 pytest_plugins = ["tests.support.rest_fixtures", "tests.support.workspace_fixtures"]
 TOOLS = {"validate_script", "list_project_resources", "generate_character_profile"}

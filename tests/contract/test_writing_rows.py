@@ -12,7 +12,7 @@ import pytest
 from runners.targets.workspaces import state_folder
 from tests.contract.bad_inputs import HERE, SHARED
 from tests.support.tool_client import ToolClient
-from tests.support.writing import files_in
+from tests.support.workspace_calls import files_in
 
 pytest_plugins = ["tests.support.rest_fixtures", "tests.support.workspace_fixtures"]
 TOOLS_PATH = ("write_to_file", "replace_in_file", "list_snapshots", "restore_snapshot")

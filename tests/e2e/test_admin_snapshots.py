@@ -5,7 +5,7 @@ from __future__ import annotations
 from runners.models import ExecutionTarget
 from runners.workspace.workspace import ProjectWorkspace
 from tests.support.visitor import Visitor
-from tests.support.writing import SCENE, SCENE_TEXT
+from tests.support.workspace_calls import SCENE, SCENE_TEXT
 
 pytest_plugins = [
     "tests.support.browser_fixtures",

@@ -19,7 +19,7 @@ from runners.workspace.writing.crash_recovery import sweep_state
 from runners.workspace.writing.snapshots import list_snapshots, read_snapshot
 from runners.workspace.writing.write_text import preview_text, write_text
 from tests.faults.writer import SIZE, content_of, workspace
-from tests.support.writing import files_in
+from tests.support.workspace_calls import files_in
 
 REPOSITORY = Path(__file__).parent.parent.parent
 KILLS = 10

@@ -17,7 +17,7 @@ from runners.targets.snapshots import sweep_workspaces
 from runners.workspace.workspace import ProjectWorkspace
 from runners.workspace.writing.snapshots import iter_snapshots, list_snapshots, read_snapshot
 from runners.workspace.writing.write_text import write_text
-from tests.support.writing import SCENE, SCENE_TEXT
+from tests.support.workspace_calls import SCENE, SCENE_TEXT
 
 pytest_plugins = ["tests.support.admin_fixtures", "tests.support.folder_fixtures"]
 LIST = "/admin/runners/executiontarget/"

@@ -15,7 +15,7 @@ from runners.targets.targets import Caller, TargetFields, create_target_row
 from runners.targets.workspaces import open_workspace
 from runners.workspace.workspace import ProjectWorkspace
 from runners.workspace.writing.write_text import write_text
-from tests.support.writing import SCENE, SCENE_TEXT
+from tests.support.workspace_calls import SCENE, SCENE_TEXT
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 
 from runners.workspace.workspace import ProjectWorkspace
 from tests.support.webgal_media import GAME
-from tests.support.writing import call_tool, workspace_at
+from tests.support.workspace_calls import call_tool, workspace_at
 
 
 def sample_game(folder: Path, **policy: Any) -> ProjectWorkspace:

@@ -20,7 +20,7 @@ from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.workspace import ProjectWorkspace
 from runners.workspace.writing.snapshots import list_snapshots, read_snapshot
 from tests.support.webgal import sample_game
-from tests.support.writing import call_tool, files_in
+from tests.support.workspace_calls import call_tool, files_in
 
 NAME = "game/character/雪乃.json"
 

@@ -12,7 +12,7 @@ from runners.workspace.tools.list_project_resources import RESPONSE
 from runners.workspace.workspace import ProjectWorkspace
 from tests.support.webgal import game_with, sample_game
 from tests.support.webgal_media import GAME, media
-from tests.support.writing import call_tool
+from tests.support.workspace_calls import call_tool
 
 
 def listed(game: ProjectWorkspace) -> dict[str, list[str]]:

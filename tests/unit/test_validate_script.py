@@ -26,7 +26,7 @@ from runners.workspace.webgal.checks import MAX_DIAGNOSTICS, MAX_LINES
 from runners.workspace.webgal.project import SCENE_BYTES
 from runners.workspace.workspace import ProjectWorkspace
 from tests.support.webgal import diagnostics, sample_game
-from tests.support.writing import call_tool
+from tests.support.workspace_calls import call_tool
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.webgal import project
 from runners.workspace.webgal.project import SCENES, Project, list_files_below
 from tests.support.webgal import sample_game
-from tests.support.writing import call_tool
+from tests.support.workspace_calls import call_tool
 
 ASKED = [
     ("list_project_resources", {}),

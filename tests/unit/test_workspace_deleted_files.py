@@ -17,7 +17,7 @@ from runners.workspace.writing.deleted_files import DeletedFileLimits, prune_del
 from runners.workspace.writing.file_lock import lock_name, try_lock
 from runners.workspace.writing.snapshots import iter_snapshots, list_file_snapshots
 from runners.workspace.writing.write_text import write_text
-from tests.support.writing import workspace_at
+from tests.support.workspace_calls import workspace_at
 
 DAY = 86_400.0
 MUCH = DeletedFileLimits(1000, 1 << 30, 90 * DAY)

@@ -13,7 +13,7 @@ from runners.workspace.errors import WorkspaceFailed
 from runners.workspace.search.patterns import line_pattern
 from runners.workspace.writing import replacement
 from tests.support.project import Project
-from tests.support.writing import call_tool, workspace_at
+from tests.support.workspace_calls import call_tool, workspace_at
 
 FAILING: list[tuple[str, dict[str, Any]]] = [
     ("write_to_file", {"path": "folder", "content": "x", "dryRun": True}),

@@ -19,7 +19,7 @@ from runners.workspace.errors import (
     ToolDisabled,
     WorkspaceFailed,
 )
-from tests.support.writing import call_tool, workspace_at
+from tests.support.workspace_calls import call_tool, workspace_at
 
 SEED = Path(__file__).parent.parent.parent.parent / "shared/seeds/S4-workspace-tool-contracts.md"
 

@@ -12,7 +12,7 @@ from runners.workspace.errors import BadArguments, NotText, PathNotFound, TooLar
 from runners.workspace.workspace import ProjectWorkspace
 from runners.workspace.writing.replacement import replace_all
 from runners.workspace.writing.snapshots import list_snapshots, read_snapshot
-from tests.support.writing import call_tool, workspace_at
+from tests.support.workspace_calls import call_tool, workspace_at
 
 TEXT = "hello a.b\naxb Hello\nhello\r\n海 $1 /hello/"
 

@@ -17,7 +17,7 @@ from runners.workspace.errors import BadArguments, PathDenied, WorkspaceTimeout
 from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.search import file_search, ripgrep
 from runners.workspace.search.patterns import line_pattern
-from tests.support.writing import call_tool, workspace_at
+from tests.support.workspace_calls import call_tool, workspace_at
 
 needs_ripgrep = pytest.mark.skipif(shutil.which("rg") is None, reason="ripgrep is not installed")
 WORDS = [

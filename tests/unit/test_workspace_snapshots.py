@@ -23,7 +23,7 @@ from runners.workspace.workspace import ProjectWorkspace
 from runners.workspace.writing.crash_recovery import sweep_state
 from runners.workspace.writing.snapshots import SNAPSHOT_ID, list_snapshots, read_snapshot
 from runners.workspace.writing.write_text import write_text
-from tests.support.writing import call_tool, files_in, workspace_at
+from tests.support.workspace_calls import call_tool, files_in, workspace_at
 
 GONE = "snap_20251101T093210_ab12cd34"
 

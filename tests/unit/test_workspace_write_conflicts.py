@@ -19,7 +19,7 @@ from runners.workspace.writing.crash_recovery import PendingWrite, content_diges
 from runners.workspace.writing.file_lock import lock_name
 from runners.workspace.writing.snapshots import list_snapshots
 from runners.workspace.writing.write_text import write_text
-from tests.support.writing import files_in, workspace_at
+from tests.support.workspace_calls import files_in, workspace_at
 
 BESIDE = f".continuity-{'0' * 16}.tmp"
 

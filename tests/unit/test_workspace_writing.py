@@ -27,7 +27,7 @@ from runners.workspace.writing.crash_recovery import PendingWrite
 from runners.workspace.writing.file_lock import hold_lock
 from runners.workspace.writing.snapshots import list_snapshots, read_snapshot
 from runners.workspace.writing.write_text import preview_text, write_text
-from tests.support.writing import call_tool, files_in, workspace_at
+from tests.support.workspace_calls import call_tool, files_in, workspace_at
 
 FIELDS = [field.name for field in fields(PendingWrite)]
 
