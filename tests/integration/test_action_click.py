@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from tests.support.browsing import Reader
 from tests.support.form_pages import SHADOW
+from tests.support.page_reader import Reader
 from tests.support.pages import PageServer
 from tests.support.task_page import start_on_markup
 

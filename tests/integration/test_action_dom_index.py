@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.support.browsing import Reader
 from tests.support.form_pages import SHADOW
+from tests.support.page_reader import Reader
 from tests.support.pages import PageServer
 from tests.support.task_page import start_on_markup
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.browsing import Reader
+from tests.support.page_reader import Reader
 from tests.support.pages import PageResponse, PageServer, serve_pages
 from tests.support.task_page import start_on_markup
 

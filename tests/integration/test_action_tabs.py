@@ -13,7 +13,7 @@ import pytest
 from runners.actions.catalogue import ACTIONS
 from runners.invocation.invoke import invoke
 from runners.tools.base import ToolCall, ToolResult
-from tests.support.browsing import Reader
+from tests.support.page_reader import Reader
 from tests.support.pages import PageResponse, PageServer, serve_pages
 from tests.support.task_page import start_on_markup, start_on_url
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.browsing import Reader
+from tests.support.page_reader import Reader
 from tests.support.pages import PageServer
 from tests.support.task_page import TaskPage, start_on_markup
 

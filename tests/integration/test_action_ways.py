@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.browsing import Reader
+from tests.support.page_reader import Reader
 from tests.support.pages import PageServer
 from tests.support.task_page import start_on_markup, start_on_url
 

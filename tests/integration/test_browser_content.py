@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.browsing import Reader
+from tests.support.page_reader import Reader
 from tests.support.pages import PageServer
 
 pytest_plugins = ["tests.support.browser_fixtures"]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from runners.errors import InvalidTarget, NavigationFailed
-from tests.support.browsing import Reader
+from tests.support.page_reader import Reader
 from tests.support.pages import PageResponse, PageServer, html
 
 pytest_plugins = ["tests.support.browser_fixtures"]

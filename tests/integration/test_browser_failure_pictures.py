@@ -19,7 +19,7 @@ from runs.models import Run
 from runs.sessions.services import create_session
 from runs.submission.services import submit_run
 from tests.integration.workers import error_of
-from tests.support.browsing import Reader
+from tests.support.page_reader import Reader
 from tests.support.pages import PageServer, serve_pages
 
 pytest_plugins = ["tests.support.browser_fixtures"]

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tests.support.browsing import Reader
+from tests.support.page_reader import Reader
 from tests.support.pages import PageServer
 
 pytest_plugins = ["tests.support.browser_fixtures"]

@@ -10,8 +10,8 @@ import pytest
 
 from runners.browser.pool.runtime import BrowserRuntime
 from runners.invocation.event_loop import LoopThread
-from tests.support.browsing import Reader
 from tests.support.form_pages import CHINESE, ENGLISH, SHADOW
+from tests.support.page_reader import Reader
 from tests.support.pages import PageServer, serve_pages
 
 pytest_plugins = ["tests.support.browser_fixtures"]

@@ -12,7 +12,7 @@ from runners.browser.pool.fallback_font import FAMILY, FOLDER
 from runners.browser.pool.runtime import BrowserRuntime
 from runners.invocation.event_loop import LoopThread
 from tests.support.box_fonts import EVERY_CHARACTER, NARROW, SPACE, box_font
-from tests.support.browsing import Reader
+from tests.support.page_reader import Reader
 from tests.support.pages import PageResponse, PageServer
 
 pytest_plugins = ["tests.support.browser_fixtures"]

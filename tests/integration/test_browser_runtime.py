@@ -20,7 +20,7 @@ from runners.browser.pool.runtime import BrowserRuntime, get_runtime
 from runners.browser.pool.temp_home import sweep_homes
 from runners.errors import PageCrashed
 from runners.invocation.event_loop import LoopThread
-from tests.support.browsing import Reader
+from tests.support.page_reader import Reader
 from tests.support.pages import PageServer
 from tests.support.waiting import eventually
 

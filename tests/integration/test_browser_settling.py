@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from runners.errors import InvalidTarget, NavigationFailed, NavigationTimeout
-from tests.support.browsing import Reader
+from tests.support.page_reader import Reader
 from tests.support.pages import PageResponse, PageServer, html
 
 pytest_plugins = ["tests.support.browser_fixtures"]

@@ -24,8 +24,8 @@ from runs.models import Run
 from runs.submission.services import retry_run, submit_run
 from runs.worker.worker import WorkerProcess
 from tests.integration.workers import error_of
-from tests.support.browsing import Reader
 from tests.support.confirmations import answer_confirmation, reload_run
+from tests.support.page_reader import Reader
 from tests.support.pages import PageResponse, PageServer, html, serve_pages
 
 pytest_plugins = ["tests.support.admin_fixtures", "tests.support.browser_fixtures"]

@@ -13,8 +13,8 @@ from runners.browser.session.refused_requests import MAX_REPORTED, late_warnings
 from runners.network.failed_connections import FailedConnections
 from runs.models import Run
 from runs.submission.services import submit_run
-from tests.support.browsing import Reader
 from tests.support.forbidden import ForbiddenServer
+from tests.support.page_reader import Reader
 from tests.support.pages import Page, PageServer, html
 
 pytest_plugins = ["tests.support.browser_fixtures", "tests.support.egress_fixtures"]

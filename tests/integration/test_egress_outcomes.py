@@ -12,8 +12,8 @@ import pytest
 from runners.errors import ToolFailed
 from runners.network.allowlist import Address
 from runners.network.egress import EgressPolicy
-from tests.support.browsing import Reader
 from tests.support.forbidden import PUBLIC, ForbiddenServer, egress_policy_allowing
+from tests.support.page_reader import Reader
 from tests.support.pages import Page, PageResponse, PageServer
 
 pytest_plugins = ["tests.support.browser_fixtures", "tests.support.egress_fixtures"]

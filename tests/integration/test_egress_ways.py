@@ -17,8 +17,8 @@ from runners.browser.pool.chromium import launch_args
 from runners.browser.pool.runtime import BrowserRuntime
 from runners.browser.session.session import OpenBrowserSession
 from runners.invocation.event_loop import LoopThread
-from tests.support.browsing import Reader
 from tests.support.forbidden import PUBLIC, ForbiddenServer
+from tests.support.page_reader import Reader
 from tests.support.pages import PageResponse, PageServer, html
 
 pytest_plugins = ["tests.support.browser_fixtures", "tests.support.egress_fixtures"]

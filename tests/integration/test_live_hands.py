@@ -17,8 +17,8 @@ from runners.browser.live.screencast import (
     ScreencastFrame,
 )
 from runners.errors import ToolFailed
-from tests.support.browsing import Reader
 from tests.support.on_page import evaluate, open_markup
+from tests.support.page_reader import Reader
 from tests.support.pages import PageServer
 
 pytest_plugins = ["tests.support.browser_fixtures"]

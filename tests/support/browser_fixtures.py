@@ -13,7 +13,7 @@ from runners.browser.pool.runtime import BrowserRuntime
 from runners.browser.session.session import OpenBrowserSession
 from runners.invocation.event_loop import LoopThread
 from runners.trust import TrustLevel
-from tests.support.browsing import Reader
+from tests.support.page_reader import Reader
 from tests.support.pages import PageServer, serve_pages
 
 
