@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.on_page import click, evaluate, fill, open_markup, tool_error
+from tests.support.page_actions import click, evaluate, fill, open_markup, tool_error
 from tests.support.page_reader import Reader
 from tests.support.pages import PageServer, html
 from tests.support.template_sites import by_selector, by_text

@@ -11,7 +11,7 @@ from decisions.infra.threads import in_thread
 from runs.conversations.services import resume_task, take_over_task
 from runs.live.open_pages import register_page
 from runs.live.page import LivePage
-from tests.support.on_page import evaluate, open_markup
+from tests.support.page_actions import evaluate, open_markup
 from tests.support.page_reader import Reader
 from tests.support.pages import PageServer
 from tests.support.waiting import wait_until

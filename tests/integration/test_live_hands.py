@@ -17,7 +17,7 @@ from runners.browser.live.screencast import (
     ScreencastFrame,
 )
 from runners.errors import ToolFailed
-from tests.support.on_page import evaluate, open_markup
+from tests.support.page_actions import evaluate, open_markup
 from tests.support.page_reader import Reader
 from tests.support.pages import PageServer
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tests.support.on_page import LOG
+from tests.support.page_actions import LOG
 from tests.support.page_reader import Reader
 from tests.support.pages import PageServer
 from tests.support.template_sites import HEAD
