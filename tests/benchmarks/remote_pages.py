@@ -23,7 +23,7 @@ from runners.trust import TrustLevel
 from tests.benchmarks.page_server import pages
 from tests.benchmarks.rounds import alternate, ratio, report, spread
 from tests.support.forbidden import PUBLIC, egress_policy_allowing
-from tests.support.pages import PageResponse, serve_pages
+from tests.support.page_server import PageResponse, serve_pages
 
 PAGES = 24
 FILE_MB = 64

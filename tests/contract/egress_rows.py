@@ -20,7 +20,7 @@ from decisions.models import AuditEntry
 from runners.browser.pool.runtime import get_runtime
 from tests.contract.bad_inputs import Row
 from tests.support.forbidden import ForbiddenServer, egress_policy_allowing, serve_forbidden
-from tests.support.pages import PageResponse, serve_pages
+from tests.support.page_server import PageResponse, serve_pages
 
 HOST = "fixtures.test"
 PAGES = {

@@ -14,7 +14,7 @@ from runners.browser.pool.runtime import get_runtime
 from runners.invocation.event_loop import get_loop
 from tests.contract.surface import Answer, Surface
 from tests.support.login_site import PASSWORD, USERNAME
-from tests.support.pages import PageServer, html
+from tests.support.page_server import PageServer, html
 
 PATIENCE_S = 60.0
 STEPS_BEFORE_WAITING = 3  # of search_extract: open, enter, submit

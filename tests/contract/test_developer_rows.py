@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from tests.contract.bad_inputs import HERE, Row, rows
-from tests.support.pages import PageResponse, PageServer, html, serve_pages
+from tests.support.page_server import PageResponse, PageServer, html, serve_pages
 from tests.support.tool_client import ToolClient
 
 pytest_plugins = [

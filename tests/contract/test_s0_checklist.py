@@ -17,7 +17,7 @@ from decisions.identity.principals import TrustLevel, create_token
 from runs.models import Run, Slot
 from tests.contract.page_causes import PAGE_CAUSES, PageCause, Pages
 from tests.contract.surface import Answer, Refusal, Surface
-from tests.support.pages import serve_pages
+from tests.support.page_server import serve_pages
 
 pytest_plugins = [
     "tests.support.rest_fixtures",

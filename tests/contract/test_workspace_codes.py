@@ -19,7 +19,7 @@ from runners.invocation.event_loop import get_loop
 from runners.invocation.workspace_errors import CODES, STATUS
 from runners.targets.workspaces import state_folder
 from tests.contract.workspace_scenery import preview  # noqa: F401  (a fixture)
-from tests.support.pages import PageServer
+from tests.support.page_server import PageServer
 from tests.support.tool_client import ToolClient
 
 pytest_plugins = ["tests.support.rest_fixtures", "tests.support.workspace_fixtures"]

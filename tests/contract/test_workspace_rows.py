@@ -17,7 +17,7 @@ from tests.contract.workspace_scenery import (
     preview,  # noqa: F401  (a fixture)
     scenery,  # noqa: F401  (a fixture)
 )
-from tests.support.pages import PageServer
+from tests.support.page_server import PageServer
 from tests.support.tool_client import ToolClient
 
 pytest_plugins = ["tests.support.rest_fixtures", "tests.support.workspace_fixtures"]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from runners.targets.workspaces import state_folder
-from tests.support.pages import PageResponse, PageServer, html, serve_pages
+from tests.support.page_server import PageResponse, PageServer, html, serve_pages
 
 BROKEN = "snap_20251101T093210_badc0de0"
 SLOW_MS = 2_000

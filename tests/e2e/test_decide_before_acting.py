@@ -16,7 +16,7 @@ from decisions.identity.principals import Principal
 from runs.models import Run
 from runs.worker.worker import WorkerProcess
 from tests.contract.mcp_web_host import WebHost
-from tests.support.pages import PageServer, html
+from tests.support.page_server import PageServer, html
 from tests.support.visitor import Visitor
 
 pytest_plugins = [

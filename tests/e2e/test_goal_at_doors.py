@@ -20,7 +20,7 @@ from tests.support.agent_goals import SCHEMA
 from tests.support.browsing_model import BrowsingModel, serve_catalogue
 from tests.support.goal_checks import GOAL, check_events, check_reached
 from tests.support.model_server import ModelServer
-from tests.support.pages import PageServer
+from tests.support.page_server import PageServer
 from tests.support.rest import json_of
 from tests.support.task_socket import Frame, open_task_socket
 

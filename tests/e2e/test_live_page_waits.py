@@ -27,7 +27,7 @@ from tests.support.live_pages import (
     take_over,
 )
 from tests.support.model_server import ModelServer
-from tests.support.pages import PageServer
+from tests.support.page_server import PageServer
 from tests.support.visitor import Visitor
 
 pytest_plugins = [

@@ -15,7 +15,7 @@ from runs.worker.worker import WorkerProcess
 from tests.support.browsing_model import BrowsingModel, serve_catalogue
 from tests.support.goal_checks import GOAL, check_events, check_reached
 from tests.support.model_server import ModelServer
-from tests.support.pages import PageServer
+from tests.support.page_server import PageServer
 from tests.support.visitor import Visitor
 
 pytest_plugins = [

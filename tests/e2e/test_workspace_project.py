@@ -13,7 +13,7 @@ import pytest
 from mcp import Client
 
 from tests.integration.mcp_process import call, connected, own_database, started
-from tests.support.pages import PageResponse, PageServer, serve_pages
+from tests.support.page_server import PageResponse, PageServer, serve_pages
 
 pytestmark = pytest.mark.anyio
 SCENE = "game/scene/beach_date.txt"

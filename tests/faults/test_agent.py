@@ -21,7 +21,7 @@ from tests.faults.world import World
 from tests.support.browsing_model import BrowsingModel, serve_shop
 from tests.support.model_server import ModelRequest, ModelServer
 from tests.support.model_turns import Call, Turn, complete, write_call
-from tests.support.pages import PageServer
+from tests.support.page_server import PageServer
 from tests.support.stub_runner import responding_with, stub_runner
 
 pytest_plugins = [

@@ -15,7 +15,7 @@ from tests.faults.world import World
 from tests.support.browsing_model import BrowsingModel, serve_shop
 from tests.support.model_server import ModelRequest, ModelServer
 from tests.support.model_turns import Turn
-from tests.support.pages import PageServer
+from tests.support.page_server import PageServer
 
 pytest_plugins = ["tests.support.model_fixtures", "tests.support.browser_fixtures"]
 

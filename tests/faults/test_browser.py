@@ -13,7 +13,7 @@ from decisions.identity.principals import local_principal
 from runs.models import Run, RunStep
 from runs.submission.services import cancel_run, submit_run
 from tests.faults.world import Process, World
-from tests.support.pages import PageServer, html, serve_pages
+from tests.support.page_server import PageServer, html, serve_pages
 
 PAGES, MANY = 20, 200
 

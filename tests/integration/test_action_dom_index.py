@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.support.form_pages import SHADOW
 from tests.support.page_reader import Reader
-from tests.support.pages import PageServer
+from tests.support.page_server import PageServer
 from tests.support.task_page import start_on_markup
 
 pytest_plugins = ["tests.support.browser_fixtures"]

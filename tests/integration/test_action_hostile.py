@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.page_reader import Reader
-from tests.support.pages import PageServer, html
+from tests.support.page_server import PageServer, html
 from tests.support.task_page import start_on_markup, start_on_url
 
 pytest_plugins = ["tests.support.browser_fixtures"]

@@ -10,7 +10,7 @@ from playwright.async_api import BrowserContext, CDPSession, Error
 
 from runners.browser.action_support.task_tab import TASK_TAB, TaskTab
 from tests.support.page_reader import Reader
-from tests.support.pages import PageServer
+from tests.support.page_server import PageServer
 from tests.support.task_page import TaskPage, start_on_markup
 
 pytest_plugins = ["tests.support.browser_fixtures"]

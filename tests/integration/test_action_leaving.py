@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.page_reader import Reader
-from tests.support.pages import PageResponse, PageServer, serve_pages
+from tests.support.page_server import PageResponse, PageServer, serve_pages
 from tests.support.task_page import start_on_markup
 
 pytest_plugins = ["tests.support.browser_fixtures"]

@@ -8,7 +8,7 @@ from runners.actions.page_preparation import prepare_page
 from runners.invocation.invoke import invoke
 from runners.tools.base import ToolCall, ToolResult
 from tests.support.page_reader import Reader
-from tests.support.pages import PageResponse, PageServer
+from tests.support.page_server import PageResponse, PageServer
 from tests.support.task_page import TaskPage, start_on_markup, start_on_url
 
 pytest_plugins = ["tests.support.browser_fixtures"]

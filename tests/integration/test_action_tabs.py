@@ -14,7 +14,7 @@ from runners.actions.catalogue import ACTIONS
 from runners.invocation.invoke import invoke
 from runners.tools.base import ToolCall, ToolResult
 from tests.support.page_reader import Reader
-from tests.support.pages import PageResponse, PageServer, serve_pages
+from tests.support.page_server import PageResponse, PageServer, serve_pages
 from tests.support.task_page import start_on_markup, start_on_url
 
 pytest_plugins = ["tests.support.browser_fixtures"]

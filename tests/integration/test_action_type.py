@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.page_reader import Reader
-from tests.support.pages import PageServer
+from tests.support.page_server import PageServer
 from tests.support.task_page import TaskPage, start_on_markup
 
 pytest_plugins = ["tests.support.browser_fixtures"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.support.page_reader import Reader
-from tests.support.pages import PageServer
+from tests.support.page_server import PageServer
 from tests.support.task_page import start_on_markup, start_on_url
 
 pytest_plugins = ["tests.support.browser_fixtures"]

@@ -20,7 +20,7 @@ from tests.support.browsing_model import serve_shop
 from tests.support.confirmations import answer_confirmation
 from tests.support.model_server import ModelRequest, ModelServer
 from tests.support.model_turns import Call, Turn, complete
-from tests.support.pages import PageServer
+from tests.support.page_server import PageServer
 
 pytest_plugins = [
     "tests.support.workspace_fixtures",

@@ -14,7 +14,7 @@ from runs.worker.worker import WorkerProcess
 from tests.support.agent_goals import SubmitGoal, tool_results
 from tests.support.model_server import ModelRequest, ModelServer
 from tests.support.model_turns import Call, Turn, complete
-from tests.support.pages import PageResponse, PageServer
+from tests.support.page_server import PageResponse, PageServer
 from tests.support.template_sites import HEAD
 
 pytest_plugins = [

@@ -15,7 +15,7 @@ from tests.support.agent_goals import SCHEMA, SubmitGoal, execute_run, tool_resu
 from tests.support.browsing_model import SEARCH_TERM, BrowsingModel, serve_shop
 from tests.support.model_server import ModelServer
 from tests.support.model_turns import Call, Turn, complete
-from tests.support.pages import PageServer
+from tests.support.page_server import PageServer
 
 pytest_plugins = [
     "tests.support.workspace_fixtures",

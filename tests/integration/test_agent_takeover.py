@@ -18,7 +18,7 @@ from tests.support.agent_goals import tool_results
 from tests.support.browsing_model import serve_shop
 from tests.support.model_server import ModelServer
 from tests.support.model_turns import Call, Turn, complete
-from tests.support.pages import PageResponse, PageServer
+from tests.support.page_server import PageResponse, PageServer
 from tests.support.template_sites import HEAD
 
 pytest_plugins = [

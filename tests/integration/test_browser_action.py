@@ -11,7 +11,7 @@ import pytest
 
 from runners.workspace.preview.local_page import LOCAL_URL
 from runners.workspace.tools.browser_action import REQUEST
-from tests.support.pages import PageResponse, PageServer, html, serve_pages
+from tests.support.page_server import PageResponse, PageServer, html, serve_pages
 from tests.support.project import Project
 
 pytest_plugins = ["tests.support.browser_fixtures", "tests.support.project_fixtures"]

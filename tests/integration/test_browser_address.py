@@ -7,7 +7,7 @@ import pytest
 from runners.errors import InvalidTarget
 from runners.network.address import check_address
 from tests.support.page_reader import Reader
-from tests.support.pages import PageServer
+from tests.support.page_server import PageServer
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 

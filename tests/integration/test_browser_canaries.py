@@ -19,7 +19,7 @@ from runs.worker.worker import WorkerProcess
 from tests.contract.mcp_host import PrincipalTransport, StdioHost, structured
 from tests.support.confirmations import answer_confirmation
 from tests.support.login_site import PASSWORD, USERNAME
-from tests.support.pages import html
+from tests.support.page_server import html
 from tests.support.secret_search import collect_logs, every_file, every_page, every_row, find_secret
 from tests.support.template_sites import Site, by_text
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.page_reader import Reader
-from tests.support.pages import PageServer
+from tests.support.page_server import PageServer
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 

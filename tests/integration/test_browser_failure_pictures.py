@@ -20,7 +20,7 @@ from runs.sessions.services import create_session
 from runs.submission.services import submit_run
 from tests.integration.workers import error_of
 from tests.support.page_reader import Reader
-from tests.support.pages import PageServer, serve_pages
+from tests.support.page_server import PageServer, serve_pages
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 Ended = Callable[[str], Run]

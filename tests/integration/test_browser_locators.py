@@ -12,7 +12,7 @@ from runners.browser.pool.runtime import BrowserRuntime
 from runners.invocation.event_loop import LoopThread
 from tests.support.form_pages import CHINESE, ENGLISH, SHADOW
 from tests.support.page_reader import Reader
-from tests.support.pages import PageServer, serve_pages
+from tests.support.page_server import PageServer, serve_pages
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 

@@ -13,7 +13,7 @@ from runners.browser.pool.runtime import BrowserRuntime
 from runners.invocation.event_loop import LoopThread
 from tests.support.box_fonts import EVERY_CHARACTER, NARROW, SPACE, box_font
 from tests.support.page_reader import Reader
-from tests.support.pages import PageResponse, PageServer
+from tests.support.page_server import PageResponse, PageServer
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 

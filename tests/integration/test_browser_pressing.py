@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.support.page_actions import click, evaluate, fill, open_markup, tool_error
 from tests.support.page_reader import Reader
-from tests.support.pages import PageServer, html
+from tests.support.page_server import PageServer, html
 from tests.support.template_sites import by_selector, by_text
 
 pytest_plugins = ["tests.support.browser_fixtures"]

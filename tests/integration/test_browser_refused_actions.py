@@ -15,7 +15,7 @@ from runners.targets.local_folder import LocalFolder, set_local_folder
 from runs.models import Run
 from runs.submission.services import submit_run
 from runs.worker.worker import WorkerProcess
-from tests.support.pages import PageResponse, PageServer, serve_pages
+from tests.support.page_server import PageResponse, PageServer, serve_pages
 
 pytest_plugins = [
     "tests.support.browser_fixtures",

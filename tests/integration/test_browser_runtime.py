@@ -21,7 +21,7 @@ from runners.browser.pool.temp_home import sweep_homes
 from runners.errors import PageCrashed
 from runners.invocation.event_loop import LoopThread
 from tests.support.page_reader import Reader
-from tests.support.pages import PageServer
+from tests.support.page_server import PageServer
 from tests.support.waiting import eventually
 
 pytest_plugins = ["tests.support.browser_fixtures"]

@@ -13,7 +13,7 @@ from runners.errors import PageCrashed
 from runners.network.egress import EgressPolicy
 from tests.support.forbidden import egress_policy_allowing
 from tests.support.page_reader import Reader
-from tests.support.pages import PageResponse, PageServer, html
+from tests.support.page_server import PageResponse, PageServer, html
 
 pytest_plugins = ["tests.support.browser_fixtures", "tests.support.egress_fixtures"]
 

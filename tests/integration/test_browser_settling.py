@@ -9,7 +9,7 @@ import pytest
 
 from runners.errors import InvalidTarget, NavigationFailed, NavigationTimeout
 from tests.support.page_reader import Reader
-from tests.support.pages import PageResponse, PageServer, html
+from tests.support.page_server import PageResponse, PageServer, html
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 

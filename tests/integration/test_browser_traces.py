@@ -26,7 +26,7 @@ from runs.worker.worker import WorkerProcess
 from tests.integration.workers import error_of
 from tests.support.confirmations import answer_confirmation, reload_run
 from tests.support.page_reader import Reader
-from tests.support.pages import PageResponse, PageServer, html, serve_pages
+from tests.support.page_server import PageResponse, PageServer, html, serve_pages
 
 pytest_plugins = ["tests.support.admin_fixtures", "tests.support.browser_fixtures"]
 Ended = Callable[[str], Run]

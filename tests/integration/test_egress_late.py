@@ -15,7 +15,7 @@ from runs.models import Run
 from runs.submission.services import submit_run
 from tests.support.forbidden import ForbiddenServer
 from tests.support.page_reader import Reader
-from tests.support.pages import Page, PageServer, html
+from tests.support.page_server import Page, PageServer, html
 
 pytest_plugins = ["tests.support.browser_fixtures", "tests.support.egress_fixtures"]
 Publish = Callable[[str, Page | str], str]

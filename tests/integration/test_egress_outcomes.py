@@ -14,7 +14,7 @@ from runners.network.allowlist import Address
 from runners.network.egress import EgressPolicy
 from tests.support.forbidden import PUBLIC, ForbiddenServer, egress_policy_allowing
 from tests.support.page_reader import Reader
-from tests.support.pages import Page, PageResponse, PageServer
+from tests.support.page_server import Page, PageResponse, PageServer
 
 pytest_plugins = ["tests.support.browser_fixtures", "tests.support.egress_fixtures"]
 Publish = Callable[[str, Page | str], str]

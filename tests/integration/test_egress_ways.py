@@ -19,7 +19,7 @@ from runners.browser.session.session import OpenBrowserSession
 from runners.invocation.event_loop import LoopThread
 from tests.support.forbidden import PUBLIC, ForbiddenServer
 from tests.support.page_reader import Reader
-from tests.support.pages import PageResponse, PageServer, html
+from tests.support.page_server import PageResponse, PageServer, html
 
 pytest_plugins = ["tests.support.browser_fixtures", "tests.support.egress_fixtures"]
 

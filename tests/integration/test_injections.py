@@ -31,7 +31,7 @@ from tests.support.injections.world import (
 )
 from tests.support.model_server import ModelServer
 from tests.support.model_turns import Call
-from tests.support.pages import PageResponse, PageServer, serve_pages
+from tests.support.page_server import PageResponse, PageServer, serve_pages
 
 pytest_plugins = [
     "tests.support.workspace_fixtures",

@@ -13,7 +13,7 @@ from runs.live.open_pages import register_page
 from runs.live.page import LivePage
 from tests.support.page_actions import evaluate, open_markup
 from tests.support.page_reader import Reader
-from tests.support.pages import PageServer
+from tests.support.page_server import PageServer
 from tests.support.waiting import wait_until
 
 pytest_plugins = ["tests.support.browser_fixtures", "tests.support.task_fixtures"]

@@ -19,7 +19,7 @@ from runners.browser.live.screencast import (
 from runners.errors import ToolFailed
 from tests.support.page_actions import evaluate, open_markup
 from tests.support.page_reader import Reader
-from tests.support.pages import PageServer
+from tests.support.page_server import PageServer
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 FIELD = '<input id="f" style="position:absolute;left:0;top:100px;width:300px;height:40px">'

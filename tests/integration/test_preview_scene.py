@@ -12,7 +12,7 @@ import pytest
 from jsonschema_rs import Draft202012Validator
 
 from runners.workspace.tools.preview_scene import RESPONSE
-from tests.support.pages import PageResponse, PageServer, html
+from tests.support.page_server import PageResponse, PageServer, html
 from tests.support.project import Project
 
 pytest_plugins = ["tests.support.browser_fixtures", "tests.support.project_fixtures"]

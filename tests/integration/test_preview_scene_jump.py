@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from runners.workspace.preview import scene_jump
-from tests.support.pages import PageResponse, PageServer
+from tests.support.page_server import PageResponse, PageServer
 from tests.support.project import Project
 from tests.support.waiting import wait_until
 

@@ -14,7 +14,7 @@ from runners.browser.session.session import OpenBrowserSession
 from runners.invocation.event_loop import LoopThread
 from runners.trust import TrustLevel
 from tests.support.page_reader import Reader
-from tests.support.pages import PageServer, serve_pages
+from tests.support.page_server import PageServer, serve_pages
 
 
 @pytest.fixture(scope="session")

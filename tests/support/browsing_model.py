@@ -7,7 +7,7 @@ from typing import Any
 from tests.support.agent_goals import tool_results
 from tests.support.model_server import ModelRequest
 from tests.support.model_turns import Call, Turn, complete
-from tests.support.pages import PageServer
+from tests.support.page_server import PageServer
 from tests.support.template_sites import HEAD
 
 SEARCH_TERM = "chair 你好"

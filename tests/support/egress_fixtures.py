@@ -15,7 +15,7 @@ from runners.invocation.event_loop import LoopThread
 from runners.network.egress import EgressPolicy
 from tests.support.forbidden import PUBLIC, ForbiddenServer, egress_policy_allowing, serve_forbidden
 from tests.support.page_reader import Reader
-from tests.support.pages import Page, PageServer
+from tests.support.page_server import Page, PageServer
 
 
 @pytest.fixture

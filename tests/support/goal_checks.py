@@ -8,7 +8,7 @@ from typing import Any
 from artifacts.models import Artifact
 from runs.models import Run
 from tests.support.browsing_model import SEARCH_TERM
-from tests.support.pages import PageServer
+from tests.support.page_server import PageServer
 
 GOAL = "Search the catalogue for the chair, and tell how many there are."
 OUTPUT = {"count": 7}

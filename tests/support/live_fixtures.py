@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.live_pages import FORM, SIGNED_IN, SignInModel
 from tests.support.model_server import ModelServer
-from tests.support.pages import PageServer
+from tests.support.page_server import PageServer
 
 
 @pytest.fixture

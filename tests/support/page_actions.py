@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tests.support.page_reader import Reader
-from tests.support.pages import PageServer
+from tests.support.page_server import PageServer
 from tests.support.template_sites import HEAD
 
 LOG = """<script>

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.support.page_actions import LOG
 from tests.support.page_reader import Reader
-from tests.support.pages import PageServer
+from tests.support.page_server import PageServer
 from tests.support.template_sites import HEAD
 
 

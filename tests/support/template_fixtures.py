@@ -13,7 +13,7 @@ from runners.invocation.event_loop import get_loop
 from runs.models import Run
 from runs.submission.services import submit_run
 from runs.worker.worker import WorkerProcess
-from tests.support.pages import serve_pages
+from tests.support.page_server import serve_pages
 from tests.support.template_sites import RunTemplate, Site
 
 

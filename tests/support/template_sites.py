@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import parse_qs
 
 from runs.models import Run
-from tests.support.pages import Page, PageResponse, PageServer, html
+from tests.support.page_server import Page, PageResponse, PageServer, html
 
 RunTemplate = Callable[..., Run]
 HEAD = "<!doctype html><html><head><meta charset=utf-8>"

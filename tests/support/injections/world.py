@@ -25,7 +25,7 @@ from decisions.models import AuditEntry, Confirmation
 from runs.models import Run, RunEvent, RunStep
 from tests.support.injections.injection import Injection
 from tests.support.model_server import ModelServer
-from tests.support.pages import PageResponse, PageServer
+from tests.support.page_server import PageResponse, PageServer
 from tests.support.secret_search import find_secret
 
 # The tables that a run may change; every other table must stay unchanged.
