@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl
 
-from tests.support.page_texts import PAGES
+from tests.support.page_markup import PAGES
 
 
 @dataclass(frozen=True)
