@@ -22,7 +22,7 @@ from runners.tools.base import ToolContext
 from runners.trust import TrustLevel
 from tests.benchmarks.page_server import pages
 from tests.benchmarks.rounds import alternate, ratio, report, spread
-from tests.support.forbidden import PUBLIC, egress_policy_allowing
+from tests.support.forbidden_server import PUBLIC, egress_policy_allowing
 from tests.support.page_server import PageResponse, serve_pages
 
 PAGES = 24

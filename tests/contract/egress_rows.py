@@ -19,7 +19,7 @@ import pytest
 from decisions.models import AuditEntry
 from runners.browser.pool.runtime import get_runtime
 from tests.contract.bad_inputs import Row
-from tests.support.forbidden import ForbiddenServer, egress_policy_allowing, serve_forbidden
+from tests.support.forbidden_server import ForbiddenServer, egress_policy_allowing, serve_forbidden
 from tests.support.page_server import PageResponse, serve_pages
 
 HOST = "fixtures.test"

@@ -11,7 +11,7 @@ import pytest
 
 from runners.errors import PageCrashed
 from runners.network.egress import EgressPolicy
-from tests.support.forbidden import egress_policy_allowing
+from tests.support.forbidden_server import egress_policy_allowing
 from tests.support.page_reader import Reader
 from tests.support.page_server import PageResponse, PageServer, html
 

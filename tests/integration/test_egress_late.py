@@ -13,7 +13,7 @@ from runners.browser.session.refused_requests import MAX_REPORTED, late_warnings
 from runners.network.failed_connections import FailedConnections
 from runs.models import Run
 from runs.submission.services import submit_run
-from tests.support.forbidden import ForbiddenServer
+from tests.support.forbidden_server import ForbiddenServer
 from tests.support.page_reader import Reader
 from tests.support.page_server import Page, PageServer, html
 

@@ -12,7 +12,7 @@ import pytest
 from runners.errors import ToolFailed
 from runners.network.allowlist import Address
 from runners.network.egress import EgressPolicy
-from tests.support.forbidden import PUBLIC, ForbiddenServer, egress_policy_allowing
+from tests.support.forbidden_server import PUBLIC, ForbiddenServer, egress_policy_allowing
 from tests.support.page_reader import Reader
 from tests.support.page_server import Page, PageResponse, PageServer
 

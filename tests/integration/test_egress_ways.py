@@ -17,7 +17,7 @@ from runners.browser.pool.chromium import launch_args
 from runners.browser.pool.runtime import BrowserRuntime
 from runners.browser.session.session import OpenBrowserSession
 from runners.invocation.event_loop import LoopThread
-from tests.support.forbidden import PUBLIC, ForbiddenServer
+from tests.support.forbidden_server import PUBLIC, ForbiddenServer
 from tests.support.page_reader import Reader
 from tests.support.page_server import PageResponse, PageServer, html
 

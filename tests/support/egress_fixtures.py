@@ -13,7 +13,12 @@ from runners.browser.pool.runtime import BrowserRuntime
 from runners.browser.session.session import OpenBrowserSession
 from runners.invocation.event_loop import LoopThread
 from runners.network.egress import EgressPolicy
-from tests.support.forbidden import PUBLIC, ForbiddenServer, egress_policy_allowing, serve_forbidden
+from tests.support.forbidden_server import (
+    PUBLIC,
+    ForbiddenServer,
+    egress_policy_allowing,
+    serve_forbidden,
+)
 from tests.support.page_reader import Reader
 from tests.support.page_server import Page, PageServer
 

@@ -18,7 +18,7 @@ from runners.network.allowlist import parse_allowed_networks
 from runners.network.egress import EgressDenied, EgressPolicy, is_allowed_for_remote
 from runs.installation.health.checks import check_egress
 from runs.webhooks.transport import WebhookResponse, may_reach, post
-from tests.support.forbidden import serve_forbidden
+from tests.support.forbidden_server import serve_forbidden
 from tests.support.receiver import run_receiver
 
 ADDRESS = ipaddress.ip_address

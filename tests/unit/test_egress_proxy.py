@@ -20,7 +20,7 @@ from runners.network import proxy as network_proxy
 from runners.network.allowlist import Address
 from runners.network.egress import EgressPolicy
 from runners.network.proxy import EgressProxy
-from tests.support.forbidden import PUBLIC, egress_policy_allowing
+from tests.support.forbidden_server import PUBLIC, egress_policy_allowing
 
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Play = Callable[[EgressProxy, int], Awaitable[Any]]
