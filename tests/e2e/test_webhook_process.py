@@ -9,9 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.support.receiver import run_receiver
 from tests.support.temporary_home import ROOT, temporary_home
 from tests.support.waiting import eventually
+from tests.support.webhook_receiver import run_receiver
 
 MAKE = (
     "from decisions.identity.principals import local_principal;"

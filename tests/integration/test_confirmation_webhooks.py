@@ -18,7 +18,7 @@ from runs.models import Run, WebhookDelivery
 from runs.webhooks import services
 from runs.worker.worker import WorkerProcess
 from tests.support.confirmations import decision_id, reload_run
-from tests.support.receiver import Receiver
+from tests.support.webhook_receiver import Receiver
 from tests.support.webhooks import deliver, is_signed, make_due
 
 pytest_plugins = [

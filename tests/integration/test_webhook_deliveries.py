@@ -21,7 +21,7 @@ from runs.webhooks.backoff import retry_delay_s
 from runs.webhooks.deliveries import MAX_ATTEMPTS, claim_due_deliveries, settle
 from runs.webhooks.transport import WebhookResponse
 from tests.integration.racing import at_once
-from tests.support.receiver import Receiver, run_receiver
+from tests.support.webhook_receiver import Receiver, run_receiver
 from tests.support.webhooks import audit_actions, deliver, is_signed, make_due, submit_canceled
 
 pytest_plugins = ["tests.support.webhook_fixtures"]

@@ -19,7 +19,7 @@ from runs.submission.services import cancel_run, retry_run
 from runs.webhooks import services
 from runs.webhooks.deliveries import claim_due_deliveries, settle
 from runs.webhooks.transport import WebhookResponse
-from tests.support.receiver import Receiver
+from tests.support.webhook_receiver import Receiver
 from tests.support.webhooks import audit_actions, deliver, is_signed, submit_canceled
 
 pytest_plugins = ["tests.support.webhook_fixtures"]

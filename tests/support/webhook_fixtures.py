@@ -9,7 +9,7 @@ import pytest
 
 from decisions.identity.principals import Principal
 from runs.webhooks import services
-from tests.support.receiver import Receiver, run_receiver
+from tests.support.webhook_receiver import Receiver, run_receiver
 
 MakeWebhook = Callable[..., dict[str, Any]]
 

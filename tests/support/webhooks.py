@@ -17,7 +17,7 @@ from runs.models import WebhookDelivery
 from runs.submission.services import cancel_run
 from runs.webhooks import deliverer
 from runs.webhooks.deliverer import Deliverer
-from tests.support.receiver import Received
+from tests.support.webhook_receiver import Received
 
 Submit = Callable[..., str]
 

@@ -19,7 +19,7 @@ from runners.network.egress import EgressDenied, EgressPolicy, is_allowed_for_re
 from runs.installation.health.checks import check_egress
 from runs.webhooks.transport import WebhookResponse, may_reach, post
 from tests.support.forbidden_server import serve_forbidden
-from tests.support.receiver import run_receiver
+from tests.support.webhook_receiver import run_receiver
 
 ADDRESS = ipaddress.ip_address
 LIST = "10.20.0.0/16, 192.168.1.5:8443,fd00:1::/64,[fd00:2::5]:8443"

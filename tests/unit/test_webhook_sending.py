@@ -18,7 +18,7 @@ from runners.trust import TrustLevel
 from runs.webhooks import transport
 from runs.webhooks.transport import WebhookResponse, may_reach, post
 from tests.services import free_port
-from tests.support.receiver import run_receiver
+from tests.support.webhook_receiver import run_receiver
 
 
 def send(url: str, trust: TrustLevel = "local") -> WebhookResponse:
