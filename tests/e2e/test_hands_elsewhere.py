@@ -18,8 +18,8 @@ from mcp import Client
 from runners.invocation.event_loop import LoopThread
 from tests.integration.mcp_process import call, connected
 from tests.support.docker_runner_process import TIMEOUT_S, best_isolation, start_docker_runner
-from tests.support.relay import Relay, relay_to
 from tests.support.rest import bearer, json_of
+from tests.support.tcp_relay import Relay, relay_to
 from tests.support.temporary_home import TemporaryHome, temporary_home
 from tests.support.visitor import Visitor, open_visitor
 

@@ -24,7 +24,7 @@ from tests.support.docker_runner_process import (
     processes_named,
     start_docker_runner,
 )
-from tests.support.relay import Relay, relay_to
+from tests.support.tcp_relay import Relay, relay_to
 
 pytest_plugins = ["tests.support.runner_fixtures"]
 pytestmark = pytest.mark.usefixtures("open_loopback")
