@@ -21,8 +21,8 @@ from runs.queries.totals import fold_totals
 from runs.scheduler.retention import hide_runs
 from runs.submission.services import cancel_run
 from tests.integration.workers import must_take
+from tests.support.metrics_scraping import Samples, metric_value, runs_in_status
 from tests.support.rest import refusal
-from tests.support.scraping import Samples, metric_value, runs_in_status
 
 pytest_plugins = ["tests.support.rest_fixtures", "tests.support.scraping_fixtures"]
 

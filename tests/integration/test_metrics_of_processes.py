@@ -17,7 +17,7 @@ from runners.tools.base import ToolResult
 from runs.installation.health import publisher
 from runs.worker.worker import WorkerProcess
 from tests.integration.workers import register
-from tests.support.scraping import (
+from tests.support.metrics_scraping import (
     Samples,
     count_model_turn,
     count_runner_calls,

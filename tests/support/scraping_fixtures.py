@@ -8,7 +8,7 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.support.scraping import Samples, reset_metrics
+from tests.support.metrics_scraping import Samples, reset_metrics
 
 
 @pytest.fixture
