@@ -24,7 +24,7 @@ from tests.integration.workers import must_take
 from tests.support.metrics_scraping import Samples, metric_value, runs_in_status
 from tests.support.rest import refusal
 
-pytest_plugins = ["tests.support.rest_fixtures", "tests.support.scraping_fixtures"]
+pytest_plugins = ["tests.support.rest_fixtures", "tests.support.metrics_fixtures"]
 
 MakeRun = Callable[..., Run]
 Submit = Callable[..., str]

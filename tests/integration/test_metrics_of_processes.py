@@ -26,7 +26,7 @@ from tests.support.metrics_scraping import (
 )
 from tests.unit.test_fleet_files import METRIC, expressions
 
-pytest_plugins = ["tests.support.rest_fixtures", "tests.support.scraping_fixtures"]
+pytest_plugins = ["tests.support.rest_fixtures", "tests.support.metrics_fixtures"]
 
 Submit = Callable[..., str]
 
