@@ -14,7 +14,7 @@ from pathlib import Path
 from runners.workspace.errors import WorkspaceFailed
 from runners.workspace.files.safe_open import has_openat2
 from runners.workspace.files.sandbox import Sandbox
-from tests.support.kernels import refuse_openat2
+from tests.support.openat2_filter import refuse_openat2
 
 
 def _came(sandbox: Sandbox, path: str, *, write: bool) -> str:
