@@ -46,7 +46,14 @@ def root(tmp_path: Path) -> Path:
 
 
 def tried(root: Path, *asked: str, uid: int = 0, code: int = 0) -> dict[str, Any]:
-    command = [sys.executable, "-m", "tests.support.sandbox_try", str(root), str(uid), str(code)]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.support.sandbox_process",
+        str(root),
+        str(uid),
+        str(code),
+    ]
     done = subprocess.run(
         command, cwd=REPOSITORY, input="\n".join(asked), capture_output=True, text=True, check=False
     )

@@ -1,4 +1,4 @@
-"""Try a sandbox in a separate process: `python -m tests.support.sandbox_try ROOT UID ERRNO`.
+"""Try a sandbox in a separate process: `python -m tests.support.sandbox_process ROOT UID ERRNO`.
 
 With a UID, the process runs as that user; with an ERRNO, openat2 fails with it. It prints JSON: the
 result for each path, and whether openat2 was used.
