@@ -15,8 +15,8 @@ from decisions.validation.storable import storable
 from runners.gateway import request
 from tests.contract.bad_inputs import Row, encode, rows
 from tests.services import free_port
-from tests.support.own_certificate import self_signed
 from tests.support.runner_calls import LONG_TIMEOUT_MS, call
+from tests.support.self_signed_certificate import self_signed
 from tests.support.stub_runner import (
     Respond,
     RunnerConnection,

@@ -11,8 +11,8 @@ import pytest
 from runners.gateway import connections
 from runners.network.allowlist import Address
 from runners.network.egress import EgressPolicy
-from tests.support.own_certificate import self_signed
 from tests.support.runner_calls import call, failure_details, target_at
+from tests.support.self_signed_certificate import self_signed
 from tests.support.stub_runner import responding_with, stub_runner
 
 pytest_plugins = ["tests.support.runner_fixtures"]
