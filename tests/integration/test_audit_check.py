@@ -12,15 +12,17 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 from django.core.management import CommandError, call_command
+from django.db import connection
 from django.test import override_settings
 
 from decisions.audit import verify
+from decisions.audit.chain import ChainHead, seals_after
 from decisions.audit.record import AuditEvent, record, record_all
 from decisions.audit.sealer import Sealer
 from decisions.audit.verify import AuditReport, check_audit_log
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, AuditSeal
-from tests.support.attacks import COPIED, attack
+from tests.support.audit_attacks import COPIED, attack
 
 
 @pytest.fixture(autouse=True)
@@ -294,3 +296,72 @@ def test_rows_that_are_not_sealed_are_reported(sealed: list[int]) -> None:
     out = StringIO()
     call_command("verify_audit", stdout=out)
     assert "Not sealed yet: 1, the oldest for" in out.getvalue()
+
+
+def insert_link(position: int, entry: AuditEntry) -> str:
+    """Return the SQL that inserts a genuine seal of an entry after the seal before the position."""
+    head = ChainHead(position - 1, AuditSeal.objects.get(position=position - 1).hash)
+    (link,) = seals_after(head, [(entry.id, entry.mac)])
+    values = f"{position}, {entry.id}, '{entry.mac}', '{link.prev}', '{link.hash}'"
+    return f"INSERT INTO {{seals}} (position, entry_id, mac, prev, hash) VALUES ({values})"
+
+
+def test_seals_of_two_genuine_chains_are_found(sealed: list[int]) -> None:
+    """Each seal is what a sealer wrote, but seal 9 followed another seal 8."""
+    record(AuditEvent("run.started", "local", "run", "run_other", "ten_1", "ws_1"))
+    attack(
+        "DELETE FROM {rows} WHERE id = %(id)s",
+        "DELETE FROM {seals} WHERE position = 8",
+        insert_link(8, AuditEntry.objects.latest("id")),
+        id=sealed[7],
+    )
+    assert only_fault(check_audit_log()) == f"row {sealed[8]} (seal 9): it does not follow seal 8"
+
+
+def test_a_seal_before_the_first_position_is_found(sealed: list[int]) -> None:
+    attack("INSERT INTO {seals} (position, entry_id, mac, prev, hash) VALUES (0, -7, 'x', '', '')")
+    assert only_fault(check_audit_log()) == "seal 0: not a position of the chain"
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite cannot drop a constraint")
+def test_a_copy_of_a_row_with_a_genuine_seal_is_found(sealed: list[int]) -> None:
+    attack(
+        "ALTER TABLE {seals} DROP CONSTRAINT one_seal_per_mac",
+        "INSERT INTO {rows} ({copied}) SELECT {copied} FROM {rows} WHERE id = %(id)s",
+        id=sealed[4],
+    )
+    copy = AuditEntry.objects.latest("id")
+    try:
+        attack(insert_link(11, copy))
+        message = only_fault(check_audit_log())
+    finally:
+        attack("DELETE FROM {seals} WHERE position = 11")
+        attack("ALTER TABLE {seals} ADD CONSTRAINT one_seal_per_mac UNIQUE (mac)")
+    assert message == f"rows {sealed[4]} and {copy.id}: one is a copy of the other"
+
+
+def test_a_row_with_a_wrong_mac_is_never_sealed(sealed: list[int]) -> None:
+    attack(
+        "INSERT INTO {rows} ({copied}) SELECT {forged} FROM {rows} WHERE id = %(id)s", id=sealed[4]
+    )
+    Sealer().seal_all()
+    assert AuditSeal.objects.count() == 10
+    assert "not written by Continuity" in only_fault(check_audit_log())
+
+
+def test_a_checkpoint_that_the_chain_lost_is_kept_when_sealing_continues(
+    sealed: list[int],
+) -> None:
+    """The newest checkpoint, 12, is replaced by 14; the file of past ones begins with 10."""
+    for count in (2, 3):
+        for number in range(count):
+            record(AuditEvent("run.ended", "local", "run", f"run_{number}", "ten_1", "ws_1"))
+        Sealer().seal_all()
+        if count == 2:
+            attack(
+                "DELETE FROM {rows} WHERE id = %(id)s",
+                "DELETE FROM {seals} WHERE position = 12",
+                id=AuditEntry.objects.latest("id").id,
+            )
+    assert AuditSeal.objects.count() == 14
+    assert "(seal 12): it differs from the head in a checkpoint" in only_fault(check_audit_log())

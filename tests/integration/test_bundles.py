@@ -16,16 +16,19 @@ from django.core.management import CommandError, call_command
 from django.test import override_settings
 
 from artifacts.models import Artifact
+from artifacts.storage.blobs import blob_path, blob_storage
 from decisions.audit.bundle import in_batches
+from decisions.audit.chain import ChainHead, seals_after
 from decisions.audit.record import AuditEvent, record
 from decisions.audit.sealer import Sealer
 from decisions.audit.verify_bundle import BundleReport, check_bundle
 from decisions.errors import Forbidden, RunNotFound
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Decision
-from runs.models import Run
+from runs.models import Run, RunEvent
 from runs.queries.evidence import export_evidence
 from runs.submission.services import cancel_run
+from tests.support.audit_attacks import attack
 from tests.support.rest import refusal
 
 pytest_plugins = ["tests.support.rest_fixtures"]
@@ -250,3 +253,44 @@ def test_the_decisions_of_a_run_are_in_its_evidence_and_keep_their_secrets(
     assert "confirmation.tried" in actions
     assert "thing.done" not in actions
     assert "k" * 64 not in path.read_text()
+
+
+def check_anew(principal: Principal, path: Path) -> str:
+    """Export the run's evidence again; return the faults that its check finds."""
+    run_id = Run.objects.get().id
+    path.write_bytes(b"".join(export_evidence(principal=principal, run_id=run_id, contents=True)))
+    return "\n".join(check_bundle(path).messages)
+
+
+def test_evidence_shows_an_audit_row_that_was_edited(evidence: Path, principal: Principal) -> None:
+    attack("UPDATE {rows} SET actor = 'x' WHERE action = 'run.canceled'")
+    assert "was not written by Continuity, or was changed" in check_anew(principal, evidence)
+
+
+def test_evidence_shows_a_seal_that_was_edited(evidence: Path, principal: Principal) -> None:
+    attack("UPDATE {seals} SET hash = 'f' WHERE position = 1")
+    assert "is not what the sealer wrote" in check_anew(principal, evidence)
+
+
+def test_evidence_shows_a_seal_of_another_chain(evidence: Path, principal: Principal) -> None:
+    first, second = AuditEntry.objects.order_by("id")[:2]
+    assert {first.resource_id, second.resource_id} == {Run.objects.get().id}
+    (link,) = seals_after(ChainHead(1, "f" * 64), [(second.id, second.mac)])
+    attack(
+        "UPDATE {seals} SET prev = %(prev)s, hash = %(hash)s WHERE position = 2",
+        prev=link.prev,
+        hash=link.hash,
+    )
+    assert "does not follow the one before" in check_anew(principal, evidence)
+
+
+def test_evidence_shows_a_missing_event(evidence: Path, principal: Principal) -> None:
+    RunEvent.objects.filter(seq=1).delete()
+    assert "an event is missing: expected seq 1" in check_anew(principal, evidence)
+
+
+def test_evidence_shows_changed_bytes_of_an_artifact(evidence: Path, principal: Principal) -> None:
+    stored = Path(blob_storage().path(blob_path(Artifact.objects.get().sha256)))
+    stored.unlink()
+    stored.write_bytes(b"lost\n" * 100_000)
+    assert "bytes do not match its sha256" in check_anew(principal, evidence)
