@@ -1,6 +1,6 @@
 """The requests of the reference runner to a Docker engine; no container remains.
 
-The engine is a fake (tests/support/docker_engine.py); these tests use no real one.
+The engine is a fake (tests/support/fake_docker_engine.py); these tests use no real one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import pytest
 from runners.docker_runner.errors import CommandNotStarted, IsolationMissing
 from runners.docker_runner.isolation.base import MIB, Limits, RunnerFolder
 from runners.docker_runner.isolation.containers import LABEL, ContainerIsolation, user_of
-from tests.support.docker_engine import IMAGE, Container, Engine, docker_engine
 from tests.support.docker_runner_process import (
     execute_body,
     link_sleep,
@@ -25,6 +24,7 @@ from tests.support.docker_runner_process import (
     run_line,
     start_docker_runner,
 )
+from tests.support.fake_docker_engine import IMAGE, Container, Engine, docker_engine
 from tests.support.waiting import wait_until
 
 Make = Callable[..., ContainerIsolation]
