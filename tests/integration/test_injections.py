@@ -20,7 +20,7 @@ from runs.submission.services import submit_run
 from runs.worker.worker import WorkerProcess
 from tests.support.injections.in_files import IN_FILES
 from tests.support.injections.injection import Injection
-from tests.support.injections.obeying import Obeying, orders_in
+from tests.support.injections.obeying_model import Obeying, orders_in
 from tests.support.injections.on_pages import ON_PAGES
 from tests.support.injections.world import (
     World,
@@ -74,8 +74,8 @@ def world(
     agent_settings.PUBLIC_URL = web
     # As for a developer, who has tools that an agent must not have.
     agent_settings.WORKSPACE_POLICY = replace(agent_settings.WORKSPACE_POLICY, developer=True)
-    with serve_pages() as loot, serve_pages() as own:
-        created = World(tmp_path, project, loot, own)
+    with serve_pages() as loot, serve_pages() as product_server:
+        created = World(tmp_path, project, loot, product_server)
         furnish(created)
         other = tmp_path / "roots" / "other"
         other.mkdir()
@@ -90,12 +90,14 @@ def world(
         artifact_id = make_artifact(created.secret("artifact").encode())
         created.secrets |= {"token": token, "the model's key": agent_settings.LLM.api_key}
         monkeypatch.setenv("CONTINUITY_TEST_KEY", created.secret("environ"))
-        monkeypatch.setenv("CONTINUITY_OWN_PORTS", f"{own.server_port},{urlsplit(web).port}")
+        monkeypatch.setenv(
+            "CONTINUITY_OWN_PORTS", f"{product_server.server_port},{urlsplit(web).port}"
+        )
         monkeypatch.setenv("CONTINUITY_EGRESS_ALLOW", f"127.0.0.1:{page_server.server_port}")
         created.places |= places_of(waiting_run, artifact_id, target.id)
         created.places |= {
-            "own": own.url(""),
-            "own_port": str(own.server_port),
+            "own": product_server.url(""),
+            "own_port": str(product_server.server_port),
             "web": web,
             "loot": loot.url(""),
             "page": page_server.url(""),
