@@ -18,7 +18,7 @@ from runners.targets.targets import TargetFields, create_target_row
 from runs.models import Run
 from runs.submission.services import submit_run
 from runs.worker.worker import WorkerProcess
-from tests.support.injections.in_files import IN_FILES
+from tests.support.injections.file_injections import IN_FILES
 from tests.support.injections.injection import Injection
 from tests.support.injections.obeying_model import Obeying, orders_in
 from tests.support.injections.on_pages import ON_PAGES
