@@ -21,7 +21,7 @@ from runs.worker.worker import WorkerProcess
 from tests.support.injections.file_injections import IN_FILES
 from tests.support.injections.injection import Injection
 from tests.support.injections.obeying_model import Obeying, orders_in
-from tests.support.injections.on_pages import ON_PAGES
+from tests.support.injections.page_injections import ON_PAGES
 from tests.support.injections.world import (
     World,
     check_nothing_happened,
