@@ -18,17 +18,17 @@ from runners.targets.targets import TargetFields, create_target_row
 from runs.models import Run
 from runs.submission.services import submit_run
 from runs.worker.worker import WorkerProcess
-from tests.support.injections.file_injections import IN_FILES
-from tests.support.injections.injection import Injection
-from tests.support.injections.obeying_model import Obeying, orders_in
-from tests.support.injections.page_injections import ON_PAGES
-from tests.support.injections.world import (
+from tests.support.injections.environment import (
     World,
     check_nothing_happened,
     furnish,
     places_of,
     world_state,
 )
+from tests.support.injections.file_injections import IN_FILES
+from tests.support.injections.injection import Injection
+from tests.support.injections.obeying_model import Obeying, orders_in
+from tests.support.injections.page_injections import ON_PAGES
 from tests.support.model_server import ModelServer
 from tests.support.model_turns import Call
 from tests.support.page_server import PageResponse, PageServer, serve_pages
