@@ -18,7 +18,7 @@ import psutil
 from runs.installation.home.paths import HomePaths
 from runs.installation.home.state import StackInfo, is_up, stack_info
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parent.parent.parent
 _URL = re.compile(r"http://127\.0\.0\.1:\d+")
 # Environment variables that would select other backends than the embedded defaults, or test
 # settings.
