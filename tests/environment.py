@@ -52,7 +52,9 @@ _home = Path(os.environ["CONTINUITY_TEST_ROOT"]) / _worker
 _home.mkdir(exist_ok=True)
 os.environ["CONTINUITY_HOME"] = str(_home)
 os.environ["CONTINUITY_REDIS_PREFIX"] = f"test-{_worker}:"
-os.environ["CONTINUITY_TEMPLATE_MODULES"] = "tests.templates,tests.calling,tests.talking"
+os.environ["CONTINUITY_TEMPLATE_MODULES"] = (
+    "tests.support.step_template,tests.calling,tests.talking"
+)
 os.environ["CONTINUITY_FAILPOINTS"] = "1"
 os.environ.setdefault("CONTINUITY_LOG_LEVEL", "WARNING")
 

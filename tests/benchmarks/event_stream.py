@@ -63,7 +63,7 @@ def environment(database_url: str, redis_url: str, home: str) -> dict[str, str]:
         "CHANNEL": CHANNEL,
         "CONTINUITY_HOME": home,
         "CONTINUITY_SECRET_KEYS": "bench-" + "k" * 40,
-        "CONTINUITY_TEMPLATE_MODULES": "tests.templates",
+        "CONTINUITY_TEMPLATE_MODULES": "tests.support.step_template",
         "CONTINUITY_LOG_LEVEL": "WARNING",
         "CONTINUITY_THROTTLE_PER_SECOND": "100000",
     }

@@ -40,7 +40,7 @@ def home(tmp_path: Path) -> Iterator[TemporaryHome]:
         tmp_path,
         REDIS_URL=os.environ["REDIS_URL"],
         CONTINUITY_REDIS_PREFIX=f"{tmp_path.name}:",
-        CONTINUITY_TEMPLATE_MODULES="tests.templates",
+        CONTINUITY_TEMPLATE_MODULES="tests.support.step_template",
         CONTINUITY_THROTTLE_PER_SECOND="100000",
     ) as made:
         yield made

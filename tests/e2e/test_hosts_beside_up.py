@@ -24,7 +24,9 @@ def anyio_backend() -> str:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[TemporaryHome]:
-    with temporary_home(tmp_path / "home", CONTINUITY_TEMPLATE_MODULES="tests.templates") as mine:
+    with temporary_home(
+        tmp_path / "home", CONTINUITY_TEMPLATE_MODULES="tests.support.step_template"
+    ) as mine:
         yield mine
 
 

@@ -21,7 +21,10 @@ MAKE = (
 
 
 def test_the_scheduler_sends_a_webhook_for_a_run_that_another_process_ended(tmp_path: Path) -> None:
-    env = {"REDIS_URL": os.environ["REDIS_URL"], "CONTINUITY_TEMPLATE_MODULES": "tests.templates"}
+    env = {
+        "REDIS_URL": os.environ["REDIS_URL"],
+        "CONTINUITY_TEMPLATE_MODULES": "tests.support.step_template",
+    }
     with (
         temporary_home(tmp_path, CONTINUITY_REDIS_PREFIX="hooks:", **env) as home,
         run_receiver() as there,

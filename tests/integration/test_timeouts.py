@@ -19,7 +19,7 @@ from runs.models import Run, RunStep
 from runs.submission.services import submit_run
 from runs.worker.worker import WorkerProcess
 from tests.integration.workers import error_of, fresh
-from tests.templates import Stepwise
+from tests.support.step_template import Stepwise
 
 Submit = Callable[..., str]
 Ended = Callable[[str], Run]

@@ -97,7 +97,10 @@ def installation(
     folder: Path, servers: dict[str, str], name: str, *, like: str = "template1"
 ) -> Iterator[Installation]:
     """Yield an installation without tables; on PostgreSQL its database is a copy of `like`."""
-    told = {"REDIS_URL": servers["REDIS_URL"], "CONTINUITY_TEMPLATE_MODULES": "tests.templates"}
+    told = {
+        "REDIS_URL": servers["REDIS_URL"],
+        "CONTINUITY_TEMPLATE_MODULES": "tests.support.step_template",
+    }
     if ON_POSTGRESQL:
         with psycopg.connect(f"{servers['server']}/postgres", autocommit=True) as server:
             server.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
