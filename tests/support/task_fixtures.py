@@ -12,7 +12,7 @@ import pytest
 from decisions.identity.principals import Principal
 from runs.conversations import services
 from runs.conversations.services import add_message, create_task
-from tests.talking import Talk
+from tests.support.conversation_template import Talk
 
 MakeTask = Callable[..., str]
 SendMessage = Callable[..., dict[str, Any]]
