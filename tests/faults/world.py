@@ -119,7 +119,9 @@ class World:
             "CONTINUITY_SECRET_KEYS": ",".join(settings.CONTINUITY_SECRET_KEYS),
             "CONTINUITY_REDIS_PREFIX": "faults:",
             "CONTINUITY_FAILPOINTS": "1",
-            "CONTINUITY_TEMPLATE_MODULES": f"tests.support.step_template,tests.support.call_template,{Odd.__module__}",
+            "CONTINUITY_TEMPLATE_MODULES": ",".join(
+                ("tests.support.step_template", "tests.support.call_template", Odd.__module__)
+            ),
             "CONTINUITY_CHROMIUM": os.environ.get("CONTINUITY_CHROMIUM", ""),
             **({"DATABASE_URL": database_url} if database_url else {}),
             **env,
