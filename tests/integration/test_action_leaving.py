@@ -90,8 +90,8 @@ def test_a_page_that_navigates_during_typing_gets_no_more_keys_nor_does_the_next
         f"<input id=i><script>addEventListener('{event}', () => {{ location = '/trap'; {busy} }},"
         " {capture: true, once: true})</script>",
     )
-    told = page("type", xpath="//input", text="a longer text", submit=True)
-    assert told["warnings"] == ["The page navigated to another document during the typing."]
+    output = page("type", xpath="//input", text="a longer text", submit=True)
+    assert output["warnings"] == ["The page navigated to another document during the typing."]
     page("wait_for_loaded")
     assert (page_server.hits["/trap"], input_count(page_server)) == (1, 0)
 

@@ -119,7 +119,7 @@ def test_an_entry_links_to_its_object(
 def test_an_entry_with_a_wrong_mac_is_reported(
     superuser_client: Client, record_event: Callable[..., AuditEntry]
 ) -> None:
-    ours = record_event("run.started", "run", "run_1")
+    genuine = record_event("run.started", "run", "run_1")
     forged = AuditEntry(
         tenant_id="t",
         workspace_id="w",
@@ -128,12 +128,12 @@ def test_an_entry_with_a_wrong_mac_is_reported(
         mac="0" * 64,
         resource_type="run",
         resource_id="run_2",
-        created_at=ours.created_at,
+        created_at=genuine.created_at,
     )
     forged.save(force_insert=True)
     assert (
         "valid: this installation wrote"
-        in superuser_client.get(f"{LIST}{ours.id}/change/").content.decode()
+        in superuser_client.get(f"{LIST}{genuine.id}/change/").content.decode()
     )
     assert (
         "invalid: the row was changed"

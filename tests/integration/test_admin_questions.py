@@ -163,8 +163,8 @@ def test_on_the_page_of_a_task_only_its_current_question_is_answered(
     worker: WorkerProcess,
     make_run: MakeRun,
 ) -> None:
-    ask = Call("ask_followup_question", {"question": "Which?", "suggestions": ["red"]})
-    model.script = [Turn("", [ask]), complete("Red it is.")]
+    question = Call("ask_followup_question", {"question": "Which?", "suggestions": ["red"]})
+    model.script = [Turn("", [question]), complete("Red it is.")]
     superuser_client.post("/admin/runs/task/new/", {"content": "Paint it."})
     task = Task.objects.get()
     worker.work()

@@ -215,7 +215,8 @@ def test_a_run_that_is_hidden_from_the_api_is_still_displayed(
 def test_a_result_of_an_unknown_shape_is_displayed_as_json(
     superuser_client: Client, make_run_with_steps: Callable[..., Run]
 ) -> None:
-    odd = {"items": [1, {"url": 3}, None], "answer": "forty-two"}
+    unknown_shape = {"items": [1, {"url": 3}, None], "answer": "forty-two"}
     assert "forty-two" in page_of(
-        superuser_client, make_run_with_steps(["succeeded"], status="succeeded", result=odd)
+        superuser_client,
+        make_run_with_steps(["succeeded"], status="succeeded", result=unknown_shape),
     )

@@ -205,19 +205,21 @@ def test_a_missing_folder_is_reported(
 def test_a_missing_snapshot_is_not_found(
     superuser_client: Client, folder_target: ExecutionTarget
 ) -> None:
-    gone = "snap_20251101T093210_ab12cd34"
+    missing_id = "snap_20251101T093210_ab12cd34"
     for address in (
-        address_of(folder_target, gone),
+        address_of(folder_target, missing_id),
         address_of(folder_target, "x"),
         f"{LIST}target_x/snapshots/",
     ):
         assert superuser_client.get(address).status_code == 404, address
     for action in ("preview", "restore"):
-        assert superuser_client.get(address_of(folder_target, gone, action)).status_code == 405
+        assert (
+            superuser_client.get(address_of(folder_target, missing_id, action)).status_code == 405
+        )
         assert (
             "Not restored"
             in superuser_client.post(
-                address_of(folder_target, gone, action), follow=True
+                address_of(folder_target, missing_id, action), follow=True
             ).content.decode()
         )
 

@@ -158,9 +158,9 @@ def test_of_two_runners_with_the_same_tool_the_model_chooses_one(
         assert execute_run(submit_goal(), worker).status == "succeeded"
         choice = offered_tools(model.requests[0])["bash_exec"]["parameters"]["properties"]
         assert set(choice["continuityTarget"]["enum"]) == {first.id, other.id}
-        none, there = tool_results(model.requests[1])
-        assert first.id in none["error"]["message"]
-        assert there["result"] == "there"
+        without_target, with_target = tool_results(model.requests[1])
+        assert first.id in without_target["error"]["message"]
+        assert with_target["result"] == "there"
         assert received_calls(second) == [{"name": "bash.exec", "args": {"cmd": "x"}}]
     assert runner.requests == []
 
@@ -212,15 +212,18 @@ def test_a_tool_of_a_runner_with_the_name_of_a_local_tool_is_kept_apart_from_it(
     make_target(runner.url, {"name": local_name}, allow=("*",))
 
     def answer(request: ModelRequest) -> Turn:
-        (theirs,) = [name for name in request.tools if name.startswith(f"{local_name}_")]
-        calls = [Call(theirs, {"tabId": 1, "question": "?"}, "t"), Call("read_file", READ, "o")]
+        (runner_tool,) = [name for name in request.tools if name.startswith(f"{local_name}_")]
+        calls = [
+            Call(runner_tool, {"tabId": 1, "question": "?"}, "t"),
+            Call("read_file", READ, "o"),
+        ]
         return Turn("", calls) if len(model.requests) == 1 else complete()
 
     model.answer = answer
     run = execute_run(submit_goal(), worker)
     assert (run.status, run.waiting_for) == ("succeeded", None)
-    theirs, local_result = tool_results(model.requests[1])
-    assert theirs["result"] == "hello"
+    runner_result, local_result = tool_results(model.requests[1])
+    assert runner_result["result"] == "hello"
     assert "changeBg" in str(local_result["result"])
     assert [one["name"] for one in received_calls(runner)] == [local_name]
 

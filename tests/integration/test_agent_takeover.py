@@ -128,8 +128,8 @@ def test_a_page_taken_over_while_another_call_waited_is_indexed_before_the_next_
 ) -> None:
     url = serve_shop(page_server)
     opened = Turn("", [Call("task_start", {"url": url}, "open")])
-    ask = Call("ask_followup_question", {"question": "Which?"})
-    model.script = [opened, Turn("", [ask, READ]), complete()]
+    question_call = Call("ask_followup_question", {"question": "Which?"})
+    model.script = [opened, Turn("", [question_call, READ]), complete()]
     api.post("/api/v1/tasks", json={"message": "Look."})
     worker.work()
     post("takeover")
@@ -156,8 +156,10 @@ def clicking(model: ModelServer, page_server: PageServer) -> Callable[[Callable[
             return PageResponse(b"done")
 
         page_server.add("/hit", hit)
-        ask = "const ask = new XMLHttpRequest(); ask.open('GET', '/hit', false); ask.send()"
-        url = page_server.add("/page", f'{HEAD}<title>P</title><button onclick="{ask}">Go</button>')
+        request_hit = "const ask = new XMLHttpRequest(); ask.open('GET', '/hit', false); ask.send()"
+        url = page_server.add(
+            "/page", f'{HEAD}<title>P</title><button onclick="{request_hit}">Go</button>'
+        )
 
         def answer(request: Any) -> Turn:
             results = tool_results(request)

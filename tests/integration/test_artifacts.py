@@ -30,7 +30,7 @@ from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from tests.integration.racing import at_once
 
-Make = Callable[..., str]
+MakeArtifact = Callable[..., str]
 HOUR = 3600
 
 
@@ -49,13 +49,13 @@ def file_of(artifact_id: str) -> Path:
 
 
 def age(path: Path, seconds: float) -> None:
-    then = time.time() - seconds
-    os.utime(path, (then, then))
+    past = time.time() - seconds
+    os.utime(path, (past, past))
 
 
 def expire(artifact_id: str) -> None:
-    then = datetime.now(UTC) - timedelta(seconds=1)
-    Artifact.objects.filter(id=artifact_id).update(expires_at=then)
+    past = datetime.now(UTC) - timedelta(seconds=1)
+    Artifact.objects.filter(id=artifact_id).update(expires_at=past)
     assert expire_artifacts() == 1
 
 
@@ -85,7 +85,7 @@ def read_all(principal: Principal, artifact_id: str, limit: int) -> tuple[str, i
     ],
 )
 def test_chunks_count_raw_bytes_up_to_the_end(
-    principal: Principal, make_artifact: Make, offset: int, limit: int, length: int
+    principal: Principal, make_artifact: MakeArtifact, offset: int, limit: int, length: int
 ) -> None:
     artifact_id = make_artifact(b"a" * 1000)
     chunk = read_chunk(principal=principal, artifact_id=artifact_id, offset=offset, limit=limit)
@@ -100,14 +100,16 @@ def test_chunks_count_raw_bytes_up_to_the_end(
     }
 
 
-def test_an_empty_artifact_is_complete_at_once(principal: Principal, make_artifact: Make) -> None:
+def test_an_empty_artifact_is_complete_at_once(
+    principal: Principal, make_artifact: MakeArtifact
+) -> None:
     chunk = read_chunk(principal=principal, artifact_id=make_artifact(b""))
     assert (chunk["length"], chunk["data"], chunk["complete"]) == (0, "", True)
 
 
 @pytest.mark.parametrize("offset", [1001, 2**53 - 1])
 def test_an_offset_beyond_the_end_is_rejected(
-    principal: Principal, make_artifact: Make, offset: int
+    principal: Principal, make_artifact: MakeArtifact, offset: int
 ) -> None:
     with pytest.raises(InvalidInput):
         read_chunk(principal=principal, artifact_id=make_artifact(b"a" * 1000), offset=offset)
@@ -115,7 +117,7 @@ def test_an_offset_beyond_the_end_is_rejected(
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 4, 5, 7, 64])
 def test_text_is_read_in_whole_characters_at_any_limit(
-    principal: Principal, make_artifact: Make, limit: int
+    principal: Principal, make_artifact: MakeArtifact, limit: int
 ) -> None:
     text = "a é 漢字 😀 \u200d end " * 5
     artifact_id = make_artifact(text.encode())
@@ -125,7 +127,7 @@ def test_text_is_read_in_whole_characters_at_any_limit(
 
 
 def test_an_offset_inside_a_character_is_rejected(
-    principal: Principal, make_artifact: Make
+    principal: Principal, make_artifact: MakeArtifact
 ) -> None:
     artifact_id = make_artifact("漢".encode())
     for offset in (1, 2):
@@ -146,14 +148,14 @@ def test_an_offset_inside_a_character_is_rejected(
 )
 @pytest.mark.parametrize("limit", [1, 3, 50])
 def test_text_that_is_not_utf8_can_still_be_read_to_its_end(
-    principal: Principal, make_artifact: Make, raw: bytes, limit: int
+    principal: Principal, make_artifact: MakeArtifact, raw: bytes, limit: int
 ) -> None:
     data, _ = read_all(principal, make_artifact(raw), limit)
     assert "\ufffd" in data
 
 
 def test_any_bytes_at_any_limit_can_be_read_to_the_end(
-    principal: Principal, make_artifact: Make
+    principal: Principal, make_artifact: MakeArtifact
 ) -> None:
     rng = random.Random(7)
     alphabet = [b"a", b"\x80", b"\xc3", b"\xe6", b"\xf0", "é".encode(), "漢".encode(), b"\xff"]
@@ -163,14 +165,14 @@ def test_any_bytes_at_any_limit_can_be_read_to_the_end(
 
 
 def test_bytes_that_are_not_text_are_read_as_base64(
-    principal: Principal, make_artifact: Make
+    principal: Principal, make_artifact: MakeArtifact
 ) -> None:
     artifact_id = make_artifact(bytes(range(256)), mime_type="image/png")
     chunk = read_chunk(principal=principal, artifact_id=artifact_id, offset=3, limit=10)
     assert (base64.b64decode(chunk["data"]), chunk["length"]) == (bytes(range(3, 13)), 10)
 
 
-def test_the_same_bytes_are_stored_once(principal: Principal, make_artifact: Make) -> None:
+def test_the_same_bytes_are_stored_once(principal: Principal, make_artifact: MakeArtifact) -> None:
     first, second = (make_artifact(b"the same") for _ in range(2))
     assert first != second
     assert file_of(first) == file_of(second)
@@ -186,27 +188,29 @@ def test_concurrent_writes_of_the_same_bytes_do_no_harm(principal: Principal) ->
 
 
 @pytest.mark.parametrize("name", ["a\0b", "half \ud800", "x" * 400])
-def test_any_name_can_be_stored(principal: Principal, make_artifact: Make, name: str) -> None:
+def test_any_name_can_be_stored(
+    principal: Principal, make_artifact: MakeArtifact, name: str
+) -> None:
     artifact_id = make_artifact(b"data", name=name)
     assert len(Artifact.objects.get(id=artifact_id).name) <= 255
 
 
 def test_an_expired_artifact_is_a_tombstone_and_another_with_its_bytes_remains(
-    principal: Principal, make_artifact: Make
+    principal: Principal, make_artifact: MakeArtifact
 ) -> None:
-    gone, stays = (make_artifact(b"shared bytes") for _ in range(2))
-    expire(gone)
+    expired, other = (make_artifact(b"shared bytes") for _ in range(2))
+    expire(expired)
     with pytest.raises(ArtifactExpired):
-        read_chunk(principal=principal, artifact_id=gone)
-    age(file_of(stays), 2 * HOUR)
+        read_chunk(principal=principal, artifact_id=expired)
+    age(file_of(other), 2 * HOUR)
     assert collect_blobs() == 0
-    assert read_chunk(principal=principal, artifact_id=stays)["data"] == "shared bytes"
-    assert AuditEntry.objects.get(action="artifact.expired").resource_id == gone
+    assert read_chunk(principal=principal, artifact_id=other)["data"] == "shared bytes"
+    assert AuditEntry.objects.get(action="artifact.expired").resource_id == expired
     assert AuditEntry.objects.get(action="artifact.expired").metadata["sizeBytes"] == 12
 
 
 def test_two_concurrent_expiries_write_one_tombstone_and_one_audit_row(
-    principal: Principal, make_artifact: Make
+    principal: Principal, make_artifact: MakeArtifact
 ) -> None:
     artifact_id = make_artifact(b"x")
     Artifact.objects.filter(id=artifact_id).update(expires_at=datetime.now(UTC))
@@ -215,14 +219,14 @@ def test_two_concurrent_expiries_write_one_tombstone_and_one_audit_row(
 
 
 def test_an_artifact_of_an_active_run_does_not_expire(
-    principal: Principal, make_artifact: Make
+    principal: Principal, make_artifact: MakeArtifact
 ) -> None:
     make_artifact(b"x")
     assert expire_artifacts() == 0
 
 
 def test_old_bytes_without_a_reference_are_deleted_and_young_ones_remain(
-    principal: Principal, make_artifact: Make
+    principal: Principal, make_artifact: MakeArtifact
 ) -> None:
     old, young = make_artifact(b"old"), make_artifact(b"young")
     expire(old)
@@ -234,7 +238,7 @@ def test_old_bytes_without_a_reference_are_deleted_and_young_ones_remain(
 
 
 def test_a_draft_of_a_crashed_writer_is_deleted_too(
-    principal: Principal, make_artifact: Make
+    principal: Principal, make_artifact: MakeArtifact
 ) -> None:
     draft = file_of(make_artifact(b"x")).parent / ".draft-abc"
     draft.write_bytes(b"half")
@@ -246,13 +250,13 @@ def test_a_draft_of_a_crashed_writer_is_deleted_too(
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_writer_that_arrives_while_the_collector_decides_keeps_its_bytes(
-    principal: Principal, make_artifact: Make, monkeypatch: pytest.MonkeyPatch, moment: str
+    principal: Principal, make_artifact: MakeArtifact, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
     """The collector has found the blob old and without a reference; then a writer stores the same
     bytes."""
-    gone = make_artifact(b"wanted again")
-    expire(gone)
-    age(file_of(gone), 2 * HOUR)
+    expired = make_artifact(b"wanted again")
+    expire(expired)
+    age(file_of(expired), 2 * HOUR)
     new_ids: list[str] = []
     original = blobs.delete_file
 
@@ -267,18 +271,18 @@ def test_a_writer_that_arrives_while_the_collector_decides_keeps_its_bytes(
     monkeypatch.setattr(services, "delete_file", delete)
     collect_blobs()
     assert read_chunk(principal=principal, artifact_id=new_ids[0])["data"] == "wanted again"
-    leftovers = [path.name for path in file_of(gone).parent.iterdir()]
-    assert leftovers == [file_of(gone).name]
+    leftovers = [path.name for path in file_of(expired).parent.iterdir()]
+    assert leftovers == [file_of(expired).name]
 
 
 def test_concurrent_writers_and_collectors_lose_nothing(
-    principal: Principal, make_artifact: Make
+    principal: Principal, make_artifact: MakeArtifact
 ) -> None:
     for number in range(15):
         data = f"round {number}".encode()
-        gone = make_artifact(data)
-        expire(gone)
-        age(file_of(gone), 2 * HOUR)
+        expired = make_artifact(data)
+        expire(expired)
+        age(file_of(expired), 2 * HOUR)
         store = partial(make_artifact, data)
         stored = at_once([store, collect_blobs, store])
         for artifact_id in (stored[0], stored[2]):
@@ -287,7 +291,7 @@ def test_concurrent_writers_and_collectors_lose_nothing(
 
 
 def test_storing_bytes_again_repairs_a_truncated_blob(
-    principal: Principal, make_artifact: Make
+    principal: Principal, make_artifact: MakeArtifact
 ) -> None:
     artifact_id = make_artifact(b"x" * 100)
     file_of(artifact_id).write_bytes(b"x" * 50)
@@ -297,7 +301,7 @@ def test_storing_bytes_again_repairs_a_truncated_blob(
 
 @pytest.mark.parametrize("damage", ["lost", "cut short", "grown"])
 def test_bytes_that_are_lost_or_damaged_read_as_not_found_and_are_logged(
-    principal: Principal, make_artifact: Make, damage: str, caplog: pytest.LogCaptureFixture
+    principal: Principal, make_artifact: MakeArtifact, damage: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     artifact_id = make_artifact(b"x" * 100)
     path = file_of(artifact_id)
@@ -312,7 +316,7 @@ def test_bytes_that_are_lost_or_damaged_read_as_not_found_and_are_logged(
 
 
 def test_a_missing_storage_reads_as_not_found_and_rejects_writes(
-    principal: Principal, make_artifact: Make, storage: Path
+    principal: Principal, make_artifact: MakeArtifact, storage: Path
 ) -> None:
     artifact_id = make_artifact(b"x")
     root = storage
@@ -342,7 +346,7 @@ def test_a_write_that_fails_leaves_no_draft(
 
 
 def test_a_foreign_artifact_reads_as_missing(
-    principal: Principal, outsider: Principal, make_artifact: Make
+    principal: Principal, outsider: Principal, make_artifact: MakeArtifact
 ) -> None:
     artifact_id = make_artifact(b"x")
     with pytest.raises(ArtifactNotFound):
@@ -352,7 +356,9 @@ def test_a_foreign_artifact_reads_as_missing(
     }
 
 
-def test_without_the_scope_nothing_is_read(principal: Principal, make_artifact: Make) -> None:
+def test_without_the_scope_nothing_is_read(
+    principal: Principal, make_artifact: MakeArtifact
+) -> None:
     workspace = principal.tenant_id, principal.workspace_id
     with pytest.raises(Forbidden):
         read_chunk(
@@ -361,10 +367,12 @@ def test_without_the_scope_nothing_is_read(principal: Principal, make_artifact: 
         )
 
 
-def test_the_whole_result_is_listed_first(principal: Principal, make_artifact: Make) -> None:
+def test_the_whole_result_is_listed_first(
+    principal: Principal, make_artifact: MakeArtifact
+) -> None:
     page = make_artifact(b"page", run_id="run_1")
-    whole = make_artifact(b"whole", run_id="run_1", kind="result")
-    assert artifact_ids_of(["run_1"]) == {"run_1": [whole, page]}
+    result = make_artifact(b"whole", run_id="run_1", kind="result")
+    assert artifact_ids_of(["run_1"]) == {"run_1": [result, page]}
 
 
 def test_the_briefs_of_runs_load_no_more_than_they_return(

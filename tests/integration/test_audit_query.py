@@ -123,16 +123,16 @@ def test_pages_join_without_a_gap_while_rows_are_added(
     api: httpx.Client, record_event: Callable[..., int]
 ) -> None:
     row_ids = [record_event("run.started", f"run_{number}") for number in range(7)]
-    seen: list[int] = []
+    listed: list[int] = []
     query: dict[str, Any] = {"limit": 3, "action": "run.started"}
     while True:
         page = api.get("/api/v1/audit", params=query).json()
-        seen += [item["id"] for item in page["items"]]
+        listed += [item["id"] for item in page["items"]]
         record_event("run.started", "run_later")
         if page["nextCursor"] is None:
             break
         query["cursor"] = page["nextCursor"]
-    assert seen == row_ids[::-1]
+    assert listed == row_ids[::-1]
 
 
 def test_rows_of_another_workspace_are_not_returned(

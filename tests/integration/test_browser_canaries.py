@@ -29,7 +29,7 @@ pytest_plugins = [
     "tests.support.admin_fixtures",
     "tests.support.template_fixtures",
 ]
-LogIn = Callable[..., SubmittedRun]
+SubmitLogin = Callable[..., SubmittedRun]
 ODD = 'canary "pass" <wörd> & 7731'
 SHORT = "k9-x2"
 ECHOED = "canary-code-88213"
@@ -88,7 +88,7 @@ CollectContents = Callable[[str, list[str]], dict[str, str | bytes]]
     ids=["logged in", "refused", "short", "no form", "leaking site"],
 )
 def test_no_outcome_of_a_login_stores_its_credentials(
-    submit_login: LogIn,
+    submit_login: SubmitLogin,
     worker: WorkerProcess,
     collect_contents: CollectContents,
     username: str,
@@ -108,7 +108,7 @@ def test_no_outcome_of_a_login_stores_its_credentials(
 
 
 def test_a_login_that_leaks_and_succeeds_exposes_no_credentials(
-    submit_login: LogIn, worker: WorkerProcess, collect_contents: CollectContents
+    submit_login: SubmitLogin, worker: WorkerProcess, collect_contents: CollectContents
 ) -> None:
     with collect_logs() as log_lines:
         submitted = submit_login(
@@ -123,7 +123,7 @@ def test_a_login_that_leaks_and_succeeds_exposes_no_credentials(
 
 
 def test_a_canceled_login_stores_nothing(
-    submit_login: LogIn,
+    submit_login: SubmitLogin,
     worker: WorkerProcess,
     collect_contents: CollectContents,
     principal: Principal,
@@ -145,7 +145,7 @@ def test_a_canceled_login_stores_nothing(
 
 
 def test_a_login_that_never_starts_keeps_its_credentials_sealed(
-    submit_login: LogIn, collect_contents: CollectContents, principal: Principal
+    submit_login: SubmitLogin, collect_contents: CollectContents, principal: Principal
 ) -> None:
     with collect_logs() as log_lines:
         submitted = submit_login(

@@ -23,7 +23,7 @@ from tests.support.page_reader import Reader
 from tests.support.page_server import PageServer, serve_pages
 
 pytest_plugins = ["tests.support.browser_fixtures"]
-Ended = Callable[[str], Run]
+ExecuteRun = Callable[[str], Run]
 CANARY = "canary-4471"
 
 
@@ -55,7 +55,7 @@ def start_in(
 
 
 def test_a_missing_field_stores_a_screenshot_of_the_page(
-    principal: Principal, execute_run: Ended, pages: PageServer
+    principal: Principal, execute_run: ExecuteRun, pages: PageServer
 ) -> None:
     url = pages.add("/no-field", "<title>Bare</title><h1>Nothing to fill in</h1>")
     query = {"mode": "semantic", "query": "search"}
@@ -125,7 +125,11 @@ def test_a_page_that_displays_a_secret_has_no_screenshot(
 
 @pytest.mark.parametrize("template_id", ["submit_and_verify", "batch_extract_pages"])
 def test_a_run_that_is_denied_its_first_page_has_no_screenshot_of_an_earlier_run(
-    principal: Principal, execute_run: Ended, pages: PageServer, settings: Any, template_id: str
+    principal: Principal,
+    execute_run: ExecuteRun,
+    pages: PageServer,
+    settings: Any,
+    template_id: str,
 ) -> None:
     settings.TRACE = "always"
     session_id = create_session(principal=principal)["sessionId"]
@@ -140,7 +144,9 @@ def test_a_run_that_is_denied_its_first_page_has_no_screenshot_of_an_earlier_run
     assert not Artifact.objects.filter(run_id=denied.id, kind__in=["screenshot", "trace"]).exists()
 
 
-def test_an_unreachable_address_has_no_screenshot(principal: Principal, execute_run: Ended) -> None:
+def test_an_unreachable_address_has_no_screenshot(
+    principal: Principal, execute_run: ExecuteRun
+) -> None:
     run = execute_run(
         start(principal, "batch_extract_pages", urls=["http://127.0.0.1:9/", "file:///x"])
     )

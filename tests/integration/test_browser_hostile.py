@@ -26,11 +26,11 @@ def test_a_page_that_floods_the_reader_fails_at_once_and_the_next_page_works(
     reader: Reader, page_server: PageServer, path: str, reason: str
 ) -> None:
     reader(page_server.url("/plain"))
-    began = time.monotonic()
+    started_at = time.monotonic()
     failure = reader.failure(page_server.url(path))
     assert (failure.code, failure.details["reason"]) == ("STEP_EXECUTION_FAILED", reason)
     assert not failure.retryable
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - started_at < 10
     assert reader(page_server.url("/other"))["title"] == "Other"
 
 

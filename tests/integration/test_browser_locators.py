@@ -165,11 +165,11 @@ def selector(css: str) -> dict[str, str]:
     return {"mode": "selector", "selector": css}
 
 
-@pytest.mark.parametrize(("page", "words", "purpose", "expected", "by"), CASES)
+@pytest.mark.parametrize(("page", "query", "purpose", "expected", "by"), CASES)
 def test_a_text_finds_the_element_that_a_person_would_choose(
-    finder: Finder, *, page: str, words: str, purpose: str, expected: str, by: str
+    finder: Finder, *, page: str, query: str, purpose: str, expected: str, by: str
 ) -> None:
-    found, match = finder.find(page, semantic(words), purpose)
+    found, match = finder.find(page, semantic(query), purpose)
     assert (found, match["by"]) == (expected, by), match
     assert 0.5 <= match["score"] <= 1
 
@@ -180,7 +180,7 @@ def test_there_are_enough_cases() -> None:
 
 
 @pytest.mark.parametrize(
-    ("page", "words", "purpose"),
+    ("page", "query", "purpose"),
     [
         ("/en", "credit card number", "field"),
         ("/en", "zip code", "field"),
@@ -192,13 +192,13 @@ def test_there_are_enough_cases() -> None:
     ],
 )
 def test_a_text_without_a_matching_element_finds_nothing(
-    finder: Finder, *, page: str, words: str, purpose: str
+    finder: Finder, *, page: str, query: str, purpose: str
 ) -> None:
-    error = finder.miss(page, semantic(words), purpose)
+    error = finder.miss(page, semantic(query), purpose)
     assert (error["errorCode"], error["retryable"]) == ("ELEMENT_NOT_FOUND", True)
     assert error["details"]["reason"] == "no_match"
     assert error["details"]["candidates"], "an agent needs candidates to correct its call"
-    assert words in error["message"]
+    assert query in error["message"]
 
 
 @pytest.mark.parametrize(

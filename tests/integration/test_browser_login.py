@@ -19,9 +19,9 @@ from runs.submission.validation import SubmittedRun
 from tests.integration.workers import error_of
 
 pytest_plugins = ["tests.support.login_fixtures"]
-LogIn = Callable[..., SubmittedRun]
-Ended = Callable[[str], Run]
-ReadIn = Callable[..., str]
+SubmitLogin = Callable[..., SubmittedRun]
+ExecuteRun = Callable[[str], Run]
+SubmitRead = Callable[..., str]
 SEMANTIC = {
     "username": {"mode": "semantic", "query": "user name"},
     "password": {"mode": "semantic", "query": "password"},
@@ -36,9 +36,9 @@ def text_of(run: Run) -> str:
 
 
 def test_a_login_keeps_its_session_for_the_next_run(
-    submit_login: LogIn,
-    execute_run: Ended,
-    submit_read_in_session: ReadIn,
+    submit_login: SubmitLogin,
+    execute_run: ExecuteRun,
+    submit_read_in_session: SubmitRead,
     members_site: str,
     principal: Principal,
 ) -> None:
@@ -63,20 +63,20 @@ def test_a_login_keeps_its_session_for_the_next_run(
     assert second.warnings == []
 
 
-def test_a_text_finds_the_fields_too(submit_login: LogIn, execute_run: Ended) -> None:
+def test_a_text_finds_the_fields_too(submit_login: SubmitLogin, execute_run: ExecuteRun) -> None:
     run = execute_run(submit_login(fields=SEMANTIC).run_id)
     assert run.status == "succeeded", run.error
 
 
 def test_without_an_indicator_the_result_is_unknown(
-    submit_login: LogIn, execute_run: Ended
+    submit_login: SubmitLogin, execute_run: ExecuteRun
 ) -> None:
     run = execute_run(submit_login(password="wrong-password", successIndicator=None).run_id)
     assert (run.status, run.result["loginState"]) == ("succeeded", "unknown")
 
 
 def test_a_wrong_password_is_explained_and_shown_and_the_session_remains(
-    submit_login: LogIn, execute_run: Ended, principal: Principal
+    submit_login: SubmitLogin, execute_run: ExecuteRun, principal: Principal
 ) -> None:
     submitted = submit_login(
         password="wrong-password",
@@ -93,7 +93,7 @@ def test_a_wrong_password_is_explained_and_shown_and_the_session_remains(
     assert get_session(principal=principal, session_id=submitted.session_id)["cookies"] > 0
 
 
-def test_a_missing_field_is_named(submit_login: LogIn, execute_run: Ended) -> None:
+def test_a_missing_field_is_named(submit_login: SubmitLogin, execute_run: ExecuteRun) -> None:
     run = execute_run(submit_login(path="/no_form").run_id)
     error = error_of(run)
     assert error["errorCode"] == "TPL_LOGIN_FIELD_NOT_FOUND"
@@ -105,7 +105,7 @@ def test_a_missing_field_is_named(submit_login: LogIn, execute_run: Ended) -> No
 
 
 def test_credentials_are_deleted_once_the_form_is_sent(
-    submit_login: LogIn, execute_run: Ended, principal: Principal
+    submit_login: SubmitLogin, execute_run: ExecuteRun, principal: Principal
 ) -> None:
     run_id = submit_login(password="wrong-password").run_id
     assert RunSecret.objects.filter(run_id=run_id).exists()
@@ -117,7 +117,10 @@ def test_credentials_are_deleted_once_the_form_is_sent(
 
 
 def test_a_login_into_an_existing_session_uses_it(
-    submit_login: LogIn, execute_run: Ended, members_site: str, submit_read_in_session: ReadIn
+    submit_login: SubmitLogin,
+    execute_run: ExecuteRun,
+    members_site: str,
+    submit_read_in_session: SubmitRead,
 ) -> None:
     first = submit_login(path="/no_form")
     execute_run(first.run_id)
@@ -126,9 +129,9 @@ def test_a_login_into_an_existing_session_uses_it(
 
 
 def test_a_session_is_restored_with_a_warning_when_its_pages_were_closed(
-    submit_login: LogIn,
-    execute_run: Ended,
-    submit_read_in_session: ReadIn,
+    submit_login: SubmitLogin,
+    execute_run: ExecuteRun,
+    submit_read_in_session: SubmitRead,
     members_site: str,
     settings: Any,
 ) -> None:
@@ -144,9 +147,9 @@ def test_a_session_is_restored_with_a_warning_when_its_pages_were_closed(
 
 
 def test_a_clone_is_independent_of_its_origin(
-    submit_login: LogIn,
-    execute_run: Ended,
-    submit_read_in_session: ReadIn,
+    submit_login: SubmitLogin,
+    execute_run: ExecuteRun,
+    submit_read_in_session: SubmitRead,
     members_site: str,
     principal: Principal,
 ) -> None:
@@ -159,9 +162,9 @@ def test_a_clone_is_independent_of_its_origin(
 
 
 def test_a_clone_that_clears_its_cookies_leaves_the_first_logged_in(
-    submit_login: LogIn,
-    execute_run: Ended,
-    submit_read_in_session: ReadIn,
+    submit_login: SubmitLogin,
+    execute_run: ExecuteRun,
+    submit_read_in_session: SubmitRead,
     members_site: str,
     principal: Principal,
 ) -> None:
@@ -177,7 +180,10 @@ def test_a_clone_that_clears_its_cookies_leaves_the_first_logged_in(
 
 
 def test_two_runs_in_one_session_work_one_after_the_other(
-    submit_login: LogIn, execute_run: Ended, submit_read_in_session: ReadIn, members_site: str
+    submit_login: SubmitLogin,
+    execute_run: ExecuteRun,
+    submit_read_in_session: SubmitRead,
+    members_site: str,
 ) -> None:
     submitted = submit_login()
     first = submit_read_in_session(submitted.session_id, f"{members_site}/members?slow=0.5")
@@ -189,9 +195,9 @@ def test_two_runs_in_one_session_work_one_after_the_other(
 
 
 def test_a_run_whose_session_was_closed_meanwhile_fails_without_it(
-    submit_login: LogIn,
-    execute_run: Ended,
-    submit_read_in_session: ReadIn,
+    submit_login: SubmitLogin,
+    execute_run: ExecuteRun,
+    submit_read_in_session: SubmitRead,
     members_site: str,
     principal: Principal,
 ) -> None:

@@ -23,11 +23,11 @@ pytest_plugins = [
     "tests.support.workspace_fixtures",
 ]
 
-Ended = Callable[..., Run]
+RunCalls = Callable[..., Run]
 
 
 @pytest.fixture
-def run_calls(worker: WorkerProcess, close_browser: None, principal: Principal) -> Ended:
+def run_calls(worker: WorkerProcess, close_browser: None, principal: Principal) -> RunCalls:
     """Submit calls as a run that continues after failed calls, work it, and return it."""
 
     def make(*calls: tuple[str, dict[str, Any]], caller: Principal = principal) -> Run:
@@ -77,7 +77,7 @@ def act(action: str, **args: Any) -> tuple[str, dict[str, Any]]:
 
 
 def test_a_rejected_address_stops_no_later_action(
-    run_calls: Ended, developer_project: Path, page_server: PageServer, outside: str
+    run_calls: RunCalls, developer_project: Path, page_server: PageServer, outside: str
 ) -> None:
     redirect = page_server.add("/out", PageResponse(status=302, headers={"Location": outside}))
     game = page_server.add("/game", f"<title>Game</title><a id=go href='{outside}'>go</a>")
@@ -95,7 +95,7 @@ def test_a_rejected_address_stops_no_later_action(
 
 
 def test_a_page_that_a_click_tried_to_leave_does_not_count_as_open(
-    run_calls: Ended, developer_project: Path, page_server: PageServer, outside: str
+    run_calls: RunCalls, developer_project: Path, page_server: PageServer, outside: str
 ) -> None:
     game = page_server.add("/game", f"<title>Game</title><a id=go href='{outside}'>go</a>")
     run = run_calls(
@@ -106,7 +106,7 @@ def test_a_page_that_a_click_tried_to_leave_does_not_count_as_open(
 
 
 def test_a_rejected_page_of_a_remote_caller_is_audited_though_the_run_continues(
-    run_calls: Ended, project: Path, page_server: PageServer, principal: Principal
+    run_calls: RunCalls, project: Path, page_server: PageServer, principal: Principal
 ) -> None:
     url = page_server.add("/secret", "<title>Inside</title>")
     remote = principal.with_trust("remote")

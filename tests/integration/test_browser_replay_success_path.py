@@ -38,7 +38,7 @@ SEARCH = [
 
 @pytest.fixture
 def store_path(principal: Principal) -> StorePath:
-    """Store a success path of alice's and return its id: `keep(steps, "url", "query")`."""
+    """Store a success path of alice's and return its id: `store_path(steps, "url", "query")`."""
 
     def write(procedure: Any, *slots: str, user_id: str = "alice", **changed: Any) -> str:
         path = {
@@ -46,7 +46,7 @@ def store_path(principal: Principal) -> StorePath:
             "user_id": user_id,
             "procedure": procedure,
             "required_slots": list(slots),
-            "slot_definitions": dict.fromkeys(slots, "what it says"),
+            "slot_definitions": dict.fromkeys(slots, "its meaning"),
             **changed,
         }
         stored = put_success_path(principal=principal, call=path)

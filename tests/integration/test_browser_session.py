@@ -132,11 +132,11 @@ def test_closing_a_session_ends_its_reads(reader: Reader, page_server: PageServe
     async def close_while_reading() -> float:
         reading = asyncio.create_task(reader.reading(page_server.url("/half")))
         await asyncio.sleep(0.3)
-        began = time.monotonic()
+        started_at = time.monotonic()
         await reader.session.close()
         with pytest.raises(PageCrashed):
             await reading
-        return time.monotonic() - began
+        return time.monotonic() - started_at
 
     assert reader.wait(close_while_reading()) < 5
 

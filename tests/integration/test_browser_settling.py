@@ -15,9 +15,9 @@ pytest_plugins = ["tests.support.browser_fixtures"]
 
 
 def timed(reader: Reader, url: str, **options: Any) -> tuple[Any, float]:
-    began = time.monotonic()
+    started_at = time.monotonic()
     page = reader(url, **options)
-    return page, time.monotonic() - began
+    return page, time.monotonic() - started_at
 
 
 @pytest.mark.parametrize("path", ["/script-rendered", "/xhr"])
@@ -92,14 +92,14 @@ def test_a_page_that_redirects_is_read_at_its_final_address(
 
 
 def test_a_page_that_reloads_without_end_fails(reader: Reader, page_server: PageServer) -> None:
-    began = time.monotonic()
+    started_at = time.monotonic()
     messages = []
     try:
         messages = reader(page_server.url("/reload-loop"))["warnings"]  # read between two documents
     except NavigationFailed as failure:
         messages = [failure.message]
     assert ["navigating to other" in line for line in messages] == [True]
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - started_at < 20
 
 
 @pytest.mark.parametrize(
@@ -108,11 +108,11 @@ def test_a_page_that_reloads_without_end_fails(reader: Reader, page_server: Page
 def test_a_page_that_does_not_load_fails_within_the_timeout_of_the_caller(
     reader: Reader, page_server: PageServer, path: str, seconds: float
 ) -> None:
-    began = time.monotonic()
+    started_at = time.monotonic()
     failure = reader.failure(page_server.url(path), seconds=seconds)
     assert isinstance(failure, NavigationTimeout)
     assert failure.retryable
-    assert time.monotonic() - began < seconds
+    assert time.monotonic() - started_at < seconds
     assert reader(page_server.url("/plain"))["title"] == "Plain"
 
 

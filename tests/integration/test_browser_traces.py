@@ -29,8 +29,8 @@ from tests.support.page_reader import Reader
 from tests.support.page_server import PageResponse, PageServer, html, serve_pages
 
 pytest_plugins = ["tests.support.admin_fixtures", "tests.support.browser_fixtures"]
-Ended = Callable[[str], Run]
-Line = dict[str, Any]
+ExecuteRun = Callable[[str], Run]
+TraceLine = dict[str, Any]
 MISSING = {"mode": "selector", "selector": "#nowhere"}
 SEARCH = {"mode": "selector", "selector": "[name=q]"}
 LEAKY = """<title>Leaky</title><meta name=csrf-token content=canary-meta-0123>
@@ -93,7 +93,7 @@ def trace_of(principal: Principal, run: Run) -> dict[str, bytes]:
         return {name: trace.read(name) for name in trace.namelist()}
 
 
-def lines_of(files: dict[str, bytes], name: str = "trace.trace") -> list[Line]:
+def lines_of(files: dict[str, bytes], name: str = "trace.trace") -> list[TraceLine]:
     """Return the lines of one of them."""
     return [json.loads(line) for line in files[name].splitlines()]
 
@@ -114,7 +114,7 @@ def nodes_in(node: Any) -> Iterator[list[Any]]:
 
 
 def test_a_failed_step_names_a_trace_that_ends_with_the_page_at_that_time(
-    principal: Principal, execute_run: Ended, search: Callable[..., str]
+    principal: Principal, execute_run: ExecuteRun, search: Callable[..., str]
 ) -> None:
     run = execute_run(search(searchField=MISSING))
     assert error_of(run)["errorCode"] == "ELEMENT_NOT_FOUND"
@@ -134,7 +134,7 @@ def test_a_failed_step_names_a_trace_that_ends_with_the_page_at_that_time(
 @pytest.mark.parametrize("trace", ["retry", "always"])
 def test_no_canary_of_the_page_is_in_its_trace(
     principal: Principal,
-    execute_run: Ended,
+    execute_run: ExecuteRun,
     search: Callable[..., str],
     settings: Any,
     trace: str,
@@ -151,7 +151,7 @@ def test_no_canary_of_the_page_is_in_its_trace(
 
 
 def test_a_full_trace_contains_steps_requests_and_console_messages(
-    principal: Principal, execute_run: Ended, search: Callable[..., str], settings: Any
+    principal: Principal, execute_run: ExecuteRun, search: Callable[..., str], settings: Any
 ) -> None:
     settings.TRACE = "always"
     condition = {"type": "selector", "value": "#never", "timeoutMs": 500}
@@ -174,7 +174,7 @@ def test_a_full_trace_contains_steps_requests_and_console_messages(
 
 
 def test_a_retry_of_a_failed_run_is_recorded_from_its_first_page(
-    principal: Principal, execute_run: Ended, search: Callable[..., str]
+    principal: Principal, execute_run: ExecuteRun, search: Callable[..., str]
 ) -> None:
     first = execute_run(search(searchField=MISSING))
     again = execute_run(retry_run(principal=principal, run_id=first.id).run_id)
@@ -186,7 +186,7 @@ def test_a_retry_of_a_failed_run_is_recorded_from_its_first_page(
 
 
 def test_a_run_with_secret_inputs_is_never_traced(
-    principal: Principal, execute_run: Ended, pages: PageServer, settings: Any
+    principal: Principal, execute_run: ExecuteRun, pages: PageServer, settings: Any
 ) -> None:
     settings.TRACE = "always"
     field = {"name": "pin", "value": "canary-0123", "locator": SEARCH, "secret": True}
@@ -205,7 +205,7 @@ def test_a_run_with_secret_inputs_is_never_traced(
 
 def test_traces_can_be_turned_off_and_batches_have_none(
     principal: Principal,
-    execute_run: Ended,
+    execute_run: ExecuteRun,
     search: Callable[..., str],
     settings: Any,
     pages: PageServer,
@@ -225,7 +225,7 @@ def test_traces_can_be_turned_off_and_batches_have_none(
 
 @pytest.mark.parametrize("trace", ["retry", "always"])
 def test_no_recording_is_left_on_disk(
-    execute_run: Ended, search: Callable[..., str], settings: Any, trace: str
+    execute_run: ExecuteRun, search: Callable[..., str], settings: Any, trace: str
 ) -> None:
     settings.TRACE = trace
     assert execute_run(search()).status == "succeeded"
@@ -263,7 +263,7 @@ def test_a_run_that_waits_for_a_person_records_nothing(
 
 
 def test_a_page_that_hangs_loses_its_trace_but_does_not_fail_the_run(
-    execute_run: Ended, search: Callable[..., str], pages: PageServer
+    execute_run: ExecuteRun, search: Callable[..., str], pages: PageServer
 ) -> None:
     hangs = "<title>H</title><input name=q><button onclick='for(;;);'>Go</button>"
     pages.add("/hangs", hangs)
@@ -274,7 +274,10 @@ def test_a_page_that_hangs_loses_its_trace_but_does_not_fail_the_run(
 
 
 def test_the_admin_lists_a_trace_and_it_expires_with_the_other_artifacts(
-    principal: Principal, execute_run: Ended, search: Callable[..., str], superuser_client: Client
+    principal: Principal,
+    execute_run: ExecuteRun,
+    search: Callable[..., str],
+    superuser_client: Client,
 ) -> None:
     run = execute_run(search(searchField=MISSING))
     trace = Artifact.objects.get(run_id=run.id, kind="trace")

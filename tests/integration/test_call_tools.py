@@ -62,7 +62,7 @@ def submit_calls(principal: Principal, project: Path) -> Callable[..., str]:
     return make
 
 
-def ended(run_id: str, idle_worker: WorkerProcess) -> Run:
+def execute_run(run_id: str, idle_worker: WorkerProcess) -> Run:
     """Let the worker run until the queue is empty; return the run."""
     idle_worker.work()
     return Run.objects.get(id=run_id)
@@ -71,7 +71,9 @@ def ended(run_id: str, idle_worker: WorkerProcess) -> Run:
 def test_calls_run_in_order_on_the_default_target(
     submit_calls: Callable[..., str], idle_worker: WorkerProcess, project: Path
 ) -> None:
-    run = ended(submit_calls(PREVIEW, WRITE, call("validate_script", path=SCENE)), idle_worker)
+    run = execute_run(
+        submit_calls(PREVIEW, WRITE, call("validate_script", path=SCENE)), idle_worker
+    )
     assert run.status == "succeeded", run.error
     results = run.result["results"]
     assert [one["name"] for one in results] == ["write_to_file", "write_to_file", "validate_script"]
@@ -82,7 +84,9 @@ def test_calls_run_in_order_on_the_default_target(
 def test_a_failed_call_fails_the_run_and_its_code_is_the_cause_code(
     submit_calls: Callable[..., str], idle_worker: WorkerProcess, project: Path
 ) -> None:
-    run = ended(submit_calls(WRITE, PREVIEW), idle_worker)  # a write without a preview is refused
+    run = execute_run(
+        submit_calls(WRITE, PREVIEW), idle_worker
+    )  # a write without a preview is refused
     assert (run.status, run.error["errorCode"]) == ("failed", "STEP_EXECUTION_FAILED")
     assert run.error["details"]["causeCode"] == "E_POLICY_VIOLATION"
     assert run.error["step"] == {"step": 0, "name": "1. write_to_file"}
@@ -93,11 +97,13 @@ def test_without_stop_on_error_every_call_runs(
     submit_calls: Callable[..., str], idle_worker: WorkerProcess
 ) -> None:
     absent = call("validate_script", path="game/scene/absent.txt")
-    run = ended(submit_calls(absent, call("get_runtime_info"), stopOnError=False), idle_worker)
+    run = execute_run(
+        submit_calls(absent, call("get_runtime_info"), stopOnError=False), idle_worker
+    )
     assert run.status == "partial_success"
     first, second = run.result["results"]
     assert (first["ok"], first["error"]["code"], second["ok"]) == (False, "E_NOT_FOUND", True)
-    run = ended(submit_calls(absent, absent, stopOnError=False), idle_worker)
+    run = execute_run(submit_calls(absent, absent, stopOnError=False), idle_worker)
     assert (run.status, run.error["details"]["causeCode"]) == ("failed", "E_NOT_FOUND")
     assert len(run.error["details"]["items"]) == 2
 
@@ -133,7 +139,7 @@ def test_developer_mode_of_a_command_line_applies_to_its_run_but_not_to_a_retry(
         run_id = submit_calls(*tool_calls)
     finally:
         set_local_folder(None)
-    assert ended(run_id, idle_worker).status == "failed"
+    assert execute_run(run_id, idle_worker).status == "failed"
     step = RunStep.objects.get(run_id=run_id, index=0)
     output = step.output["output"]
     assert "execution" in output
@@ -191,7 +197,7 @@ def test_an_approved_call_runs_after_the_secret_key_is_rotated(
     confirm(decision_id=Decision.objects.get().id, by="admin:ann", how="admin")
     run_id = submit_run(**submission).run_id
     settings.CONTINUITY_SECRET_KEYS = ["n" * 40, *settings.CONTINUITY_SECRET_KEYS]
-    run = ended(run_id, idle_worker)
+    run = execute_run(run_id, idle_worker)
     assert (run.status, run.waiting_for) == ("succeeded", None)
 
 
@@ -213,7 +219,7 @@ def test_a_run_keeps_the_default_target_of_its_submit(
         config={"root": str(project.parent / "other")},
     )
     create_target_row(fields, actor="test")
-    assert ended(run_id, idle_worker).status == "succeeded"
+    assert execute_run(run_id, idle_worker).status == "succeeded"
     assert (project / SCENE).exists()
     assert RunStep.objects.filter(run_id=run_id)[0].input["targetId"] == first.id
 
@@ -223,11 +229,11 @@ def test_a_write_waits_for_a_person_and_earlier_calls_do_not_run_again(
 ) -> None:
     create_rule(RuleFields("confirm", tool="replace_in_file"), actor="test")
     change = call("replace_in_file", path="game/scene/start.txt", find="none", replace="x.png")
-    run = ended(submit_calls(PREVIEW, WRITE, change), idle_worker)
+    run = execute_run(submit_calls(PREVIEW, WRITE, change), idle_worker)
     assert (run.status, run.waiting_for["type"]) == ("running", "confirmation")
     (project / SCENE).unlink()
     confirm(decision_id=Decision.objects.get().id, by="admin:ann", how="admin")
-    run = ended(run.id, idle_worker)
+    run = execute_run(run.id, idle_worker)
     assert run.status == "succeeded", run.error
     assert "x.png" in (project / "game/scene/start.txt").read_text()
     assert not (project / SCENE).exists()
@@ -239,7 +245,7 @@ def test_a_write_interrupted_by_a_lost_worker_is_not_repeated(
     run_id = submit_calls(PREVIEW, WRITE)
     RunStep.objects.filter(run_id=run_id, index=0).update(status="succeeded", output={"ok": True})
     RunStep.objects.filter(run_id=run_id, index=1).update(status="started", attempts=1)
-    run = ended(run_id, idle_worker)
+    run = execute_run(run_id, idle_worker)
     assert run.error["details"]["effect"] == "unknown"
     assert not (project / SCENE).exists()
 
@@ -286,7 +292,9 @@ def test_a_failed_call_is_audited_as_failed_though_its_step_succeeded(
     submit_calls: Callable[..., str], idle_worker: WorkerProcess
 ) -> None:
     absent = call("validate_script", path="game/scene/absent.txt")
-    run = ended(submit_calls(absent, call("get_runtime_info"), stopOnError=False), idle_worker)
+    run = execute_run(
+        submit_calls(absent, call("get_runtime_info"), stopOnError=False), idle_worker
+    )
     rows = audited(run.id, *CALLS)
     assert [one["action"] for one in rows] == [
         "tool.called",
@@ -303,7 +311,7 @@ def test_a_denied_call_has_no_called_event(
     submit_calls: Callable[..., str], idle_worker: WorkerProcess, stop_on_error: bool
 ) -> None:
     create_rule(RuleFields("deny", tool="write_to_file"), actor="test")
-    run = ended(
+    run = execute_run(
         submit_calls(PREVIEW, call("get_runtime_info"), stopOnError=stop_on_error), idle_worker
     )
     called = [] if stop_on_error else ["get_runtime_info"]
@@ -314,7 +322,7 @@ def test_a_denied_call_has_no_called_event(
 def test_a_write_is_audited_before_and_after(
     submit_calls: Callable[..., str], idle_worker: WorkerProcess
 ) -> None:
-    run = ended(submit_calls(PREVIEW, WRITE, WRITE), idle_worker)
+    run = execute_run(submit_calls(PREVIEW, WRITE, WRITE), idle_worker)
     rows = audited(run.id, *CALLS)
     assert [one["action"] for one in rows] == [
         "tool.called",
@@ -338,7 +346,7 @@ def test_a_step_may_take_as_long_as_the_timeout_of_its_tool(
         assert CallTools().step_limit_ms({"tool": tool.name}) > tool.timeout_ms
     monkeypatch.setattr(CallTools, "step_timeout_ms", 1)
     assert (
-        ended(submit_calls(call("list_files", path="game/scene")), idle_worker).status
+        execute_run(submit_calls(call("list_files", path="game/scene")), idle_worker).status
         == "succeeded"
     )
 
@@ -346,7 +354,7 @@ def test_a_step_may_take_as_long_as_the_timeout_of_its_tool(
 def test_a_read_is_audited_before_and_after(
     submit_calls: Callable[..., str], idle_worker: WorkerProcess
 ) -> None:
-    run = ended(submit_calls(call("list_files", path="game/scene")), idle_worker)
+    run = execute_run(submit_calls(call("list_files", path="game/scene")), idle_worker)
     called, succeeded = audited(run.id, *CALLS)
     assert (called["action"], succeeded["action"]) == ("tool.called", "tool.succeeded")
     assert called["callId"] == succeeded["callId"]
@@ -364,7 +372,7 @@ def test_a_call_is_audited_though_its_step_was_never_recorded(
         raise LeaseLost(row.run_id)
 
     monkeypatch.setattr("runs.journal.step_records.succeeded", lose_the_lease)
-    run = ended(submit_calls(tool_call), idle_worker)
+    run = execute_run(submit_calls(tool_call), idle_worker)
     assert run.status == "running"
     (called,) = audited(run.id, *CALLS)
     assert (called["action"], called["path"]) == ("tool.called", tool_call["args"]["path"])
@@ -375,7 +383,7 @@ def test_a_call_fails_when_its_target_is_disabled_after_the_submit(
 ) -> None:
     run_id = submit_calls(PREVIEW)
     ExecutionTarget.objects.update(enabled=False)
-    run = ended(run_id, idle_worker)
+    run = execute_run(run_id, idle_worker)
     assert run.error["details"]["causeCode"] == "E_TOOL_DISABLED"
     assert not audited(run_id, *CALLS)
 
@@ -388,7 +396,9 @@ def test_a_large_output_is_truncated_in_its_step_and_complete_in_an_artifact(
 ) -> None:
     text = "海:b;\n" * 50_000
     (project / "game/scene/long.txt").write_text(text)
-    run = ended(submit_calls(*[call("read_file", path="game/scene/long.txt")] * 3), idle_worker)
+    run = execute_run(
+        submit_calls(*[call("read_file", path="game/scene/long.txt")] * 3), idle_worker
+    )
     assert run.status == "succeeded", run.error
     for step in run.steps.all():
         output = step.output
@@ -429,5 +439,5 @@ def test_a_success_path_may_have_steps_of_workspace_tools(
         options={"mode": "async"},
         inputs={"objectId": stored["item"]["object_id"], "slots": {"scene": SCENE}},
     ).run_id
-    assert ended(run_id, idle_worker).status == "succeeded"
+    assert execute_run(run_id, idle_worker).status == "succeeded"
     assert (project / SCENE).read_text() == "a:b;\n"

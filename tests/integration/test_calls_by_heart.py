@@ -164,11 +164,13 @@ def test_a_target_with_a_new_endpoint_is_called_there(
     run_id = submit_calls(principal)
     with stub_runner(HELLO) as other:
         change_target(
-            target.id, replace(target_fields, endpoint=other.url, auth_token="anew"), actor="test"
+            target.id,
+            replace(target_fields, endpoint=other.url, auth_token="second-token"),
+            actor="test",
         )
         assert execute(worker, run_id).status == "succeeded"
     assert (len(runner.requests), len(other.requests)) == (1, 1)
-    assert other.requests[0].headers["authorization"] == "Bearer anew"
+    assert other.requests[0].headers["authorization"] == "Bearer second-token"
 
 
 def test_a_new_target_with_the_id_of_a_deleted_one_replaces_the_cached_one(

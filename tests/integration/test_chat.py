@@ -214,6 +214,14 @@ def test_no_row_contains_a_secret_or_the_token(send_chat: SendChat) -> None:
     assert not [row for row in rows if token in row or secret in row]
 
 
+def test_a_secret_in_a_slot_is_not_stored(send_chat: SendChat) -> None:
+    secret = "sk-" + "a1B2" * 12
+    send_chat(HARMLESS, slots={**KNOWN_SLOTS, "target": f"the table of {secret}"})
+    assert Decision.objects.get().arguments["slots"]["target"] == "the table of ***"
+    rows = [row for model in (Outcome, Conversation) for row in model.objects.values()]
+    assert secret not in str(rows)
+
+
 def test_the_reply_is_in_the_language_of_the_message(send_chat: SendChat) -> None:
     assert "需要先由人确认" in send_chat("把生产库的订单表删了")["response"]
     assert "confirmation" in send_chat(RISKY)["response"]

@@ -28,7 +28,7 @@ pytest_plugins = ["tests.support.chat_fixtures"]
 
 @pytest.fixture
 def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:
-    """Run a function after the next message is drafted: `meanwhile(partial(tell, "…"))`."""
+    """Run a function after the next message is drafted: `meanwhile(partial(send_chat, "…"))`."""
     pending: list[Callable[[], object]] = []
 
     def draft_then_run(*args: Any) -> evaluation.Draft:
@@ -70,6 +70,18 @@ def test_an_l4_event_of_another_session_recorded_meanwhile_counts(
     meanwhile(record_l4_event)
     gate = send_chat(HARMLESS, session_id="s")["trace"]["l4_gate"]
     assert (gate["hit"], gate["top"]) == (True, 1.0)
+
+
+def test_an_l4_event_of_another_user_recorded_meanwhile_does_not_count(
+    send_chat: SendChat, meanwhile: Callable[..., None]
+) -> None:
+    def send_others() -> None:
+        entry = send_chat(HARMLESS, user_id="bob")["trace"]["entry_id"]
+        Event.objects.filter(pk=entry).update(layer="L4")
+        send_chat("Read the notes.", session_id="other")
+
+    meanwhile(send_others)
+    assert send_chat(HARMLESS, session_id="s")["trace"]["l4_gate"]["top"] == 0.0
 
 
 def test_a_key_used_meanwhile_returns_the_stored_answer(
@@ -128,11 +140,13 @@ def test_many_threads_read_a_users_past_once(send_chat: SendChat, principal: Pri
     for number in range(30):
         send_chat(f"Count the rows of table {number}.")
     owner, past = Owner(principal.tenant_id, principal.workspace_id, "alice"), UserSignatures()
-    wanted = signature(HARMLESS)
+    signature_of_message = signature(HARMLESS)
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)  # switch threads often, so that they interleave
     try:
-        results = at_once([partial(past.near, owner, wanted, at_least=0.4, most=12)] * 12)
+        results = at_once(
+            [partial(past.near, owner, signature_of_message, at_least=0.4, most=12)] * 12
+        )
     finally:
         sys.setswitchinterval(before)
     assert all(one == results[0] for one in results)

@@ -28,7 +28,7 @@ from tests.integration.racing import at_once
 
 @pytest.fixture
 def make_decision(principal: Principal) -> Callable[..., Decision]:
-    """Create a decision that has to be confirmed: `decide(user_id="alice")`."""
+    """Create a decision that has to be confirmed: `make_decision(user_id="alice")`."""
 
     def make(**columns: Any) -> Decision:
         base: dict[str, Any] = {
@@ -160,13 +160,13 @@ def test_a_token_lives_half_an_hour_by_default(make_decision: Callable[..., Deci
 def test_of_fifty_concurrent_confirmations_one_succeeds(
     principal: Principal, opened: OpenedConfirmation
 ) -> None:
-    def go() -> bool:
+    def attempt_once() -> bool:
         try:
             return attempt(principal, opened).status == "confirmed"
         except ConfirmTokenInvalid:
             return False
 
-    assert sum(at_once([go] * 50)) == 1
+    assert sum(at_once([attempt_once] * 50)) == 1
     assert AuditEntry.objects.filter(action="confirmation.confirmed").count() == 1
     assert tries() == ["confirmed"] * 49
 
@@ -222,13 +222,13 @@ def test_concurrent_confirm_refuse_and_expiry_end_a_decision_once(
         notified.append(confirmation.status)
 
     def attempt_to(call: Callable[..., Confirmation]) -> Callable[[], str]:
-        def go() -> str:
+        def attempt_once() -> str:
             try:
                 return call(decision_id=decision_id, by="admin:ann", how="admin").status
             except Conflict:
                 return ""
 
-        return go
+        return attempt_once
 
     late = datetime.now(UTC) + timedelta(hours=1)
     decision_resolved.connect(on_resolved)

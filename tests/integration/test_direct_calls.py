@@ -31,8 +31,8 @@ def confirm_rule(principal: Principal) -> None:
 
 
 @pytest.fixture
-def submit_calls(principal: Principal, confirm_rule: None) -> Callable[..., SubmittedRun]:
-    """Submit a run of the test template: `submit_calls("ok", key="k")`."""
+def submit_stepwise(principal: Principal, confirm_rule: None) -> Callable[..., SubmittedRun]:
+    """Submit a run of the test template: `submit_stepwise("ok", key="k")`."""
 
     def make(*do: str, key: str | None = "k", caller: Principal = principal) -> SubmittedRun:
         options = {"mode": "async", **({"idempotencyKey": key} if key else {})}
@@ -57,9 +57,9 @@ def decide(decision_id: int, verdict: Callable[..., Confirmation] = confirm) -> 
 
 
 def test_the_call_does_not_run_and_creates_one_confirmation(
-    submit_calls: Callable[..., SubmittedRun],
+    submit_stepwise: Callable[..., SubmittedRun],
 ) -> None:
-    assert expect_confirmation(submit_calls) == expect_confirmation(submit_calls)
+    assert expect_confirmation(submit_stepwise) == expect_confirmation(submit_stepwise)
     assert not Run.objects.exists()
     assert not RunKey.objects.exists()
     decision = Decision.objects.get()
@@ -72,101 +72,103 @@ def test_the_call_does_not_run_and_creates_one_confirmation(
 
 
 def test_after_confirmation_the_same_call_with_the_same_key_runs_once(
-    submit_calls: Callable[..., SubmittedRun],
+    submit_stepwise: Callable[..., SubmittedRun],
 ) -> None:
-    decide(expect_confirmation(submit_calls))
-    first, again = submit_calls(), submit_calls()
+    decide(expect_confirmation(submit_stepwise))
+    first, again = submit_stepwise(), submit_stepwise()
     assert (first.run_id, first.deduplicated) == (again.run_id, False)
     assert again.deduplicated
     assert Run.objects.count() == 1
 
 
 def test_fifty_concurrent_confirmed_calls_make_one_run(
-    submit_calls: Callable[..., SubmittedRun],
+    submit_stepwise: Callable[..., SubmittedRun],
 ) -> None:
-    decide(expect_confirmation(submit_calls))
-    assert len({one.run_id for one in at_once([submit_calls] * 50)}) == 1
+    decide(expect_confirmation(submit_stepwise))
+    assert len({one.run_id for one in at_once([submit_stepwise] * 50)}) == 1
     assert Run.objects.count() == 1
 
 
 def test_fifty_concurrent_calls_create_one_confirmation(
-    submit_calls: Callable[..., SubmittedRun],
+    submit_stepwise: Callable[..., SubmittedRun],
 ) -> None:
-    assert len(set(at_once([lambda: expect_confirmation(submit_calls)] * 50))) == 1
+    assert len(set(at_once([lambda: expect_confirmation(submit_stepwise)] * 50))) == 1
     assert Confirmation.objects.count() == 1
 
 
 def test_different_arguments_need_a_confirmation_of_their_own(
-    submit_calls: Callable[..., SubmittedRun],
+    submit_stepwise: Callable[..., SubmittedRun],
 ) -> None:
-    first = expect_confirmation(submit_calls)
+    first = expect_confirmation(submit_stepwise)
     decide(first)
-    assert expect_confirmation(submit_calls, "sleep:1") != first
+    assert expect_confirmation(submit_stepwise, "sleep:1") != first
     assert not Run.objects.exists()
 
 
 def test_an_approval_does_not_count_for_another_caller(
-    submit_calls: Callable[..., SubmittedRun], principal: Principal
+    submit_stepwise: Callable[..., SubmittedRun], principal: Principal
 ) -> None:
     other = admin_principal("x", tenant_id=principal.tenant_id, workspace_id=principal.workspace_id)
     agent = Principal(
         "token:tok_other", other.tenant_id, other.workspace_id, principal.scopes, "local"
     )
-    first = expect_confirmation(submit_calls)
+    first = expect_confirmation(submit_stepwise)
     decide(first)
-    assert expect_confirmation(submit_calls, caller=agent) != first
+    assert expect_confirmation(submit_stepwise, caller=agent) != first
 
 
 def test_without_a_key_an_approval_is_valid_for_one_call(
-    submit_calls: Callable[..., SubmittedRun],
+    submit_stepwise: Callable[..., SubmittedRun],
 ) -> None:
-    first = expect_confirmation(submit_calls, key=None)
+    first = expect_confirmation(submit_stepwise, key=None)
     decide(first)
-    assert not submit_calls(key=None).deduplicated
-    assert expect_confirmation(submit_calls, key=None) != first
+    assert not submit_stepwise(key=None).deduplicated
+    assert expect_confirmation(submit_stepwise, key=None) != first
 
 
 def test_one_of_many_calls_without_a_key_uses_the_approval(
-    submit_calls: Callable[..., SubmittedRun],
+    submit_stepwise: Callable[..., SubmittedRun],
 ) -> None:
-    decide(expect_confirmation(submit_calls, key=None))
+    decide(expect_confirmation(submit_stepwise, key=None))
 
-    def go() -> None:
+    def submit_once() -> None:
         with suppress(Conflict, ConfirmationRequired):
-            submit_calls(key=None)
+            submit_stepwise(key=None)
 
-    at_once([go] * 10)
+    at_once([submit_once] * 10)
     assert Run.objects.count() == 1
 
 
 def test_an_unused_approval_expires_and_needs_a_new_confirmation(
-    submit_calls: Callable[..., SubmittedRun],
+    submit_stepwise: Callable[..., SubmittedRun],
 ) -> None:
-    first = expect_confirmation(submit_calls)
+    first = expect_confirmation(submit_stepwise)
     decide(first)
     Confirmation.objects.update(decided_at=datetime.now(UTC) - timedelta(hours=1))
-    assert expect_confirmation(submit_calls) != first
+    assert expect_confirmation(submit_stepwise) != first
     assert not Run.objects.exists()
 
 
-def test_a_refused_call_stays_refused(submit_calls: Callable[..., SubmittedRun]) -> None:
-    decide(expect_confirmation(submit_calls), refuse)
+def test_a_refused_call_stays_refused(submit_stepwise: Callable[..., SubmittedRun]) -> None:
+    decide(expect_confirmation(submit_stepwise), refuse)
     for _ in range(2):
         with pytest.raises(PolicyDenied) as raised:
-            submit_calls()
+            submit_stepwise()
         assert raised.value.details["because"] == "refused"
     assert Decision.objects.count() == 1
 
 
 def test_a_call_with_an_expired_confirmation_is_denied_as_expired(
-    submit_calls: Callable[..., SubmittedRun],
+    submit_stepwise: Callable[..., SubmittedRun],
 ) -> None:
-    expect_confirmation(submit_calls)
+    expect_confirmation(submit_stepwise)
     Confirmation.objects.update(expires_at=datetime.now(UTC) - timedelta(seconds=1))
     with pytest.raises(PolicyDenied) as raised:
-        submit_calls()
+        submit_stepwise()
     assert raised.value.details["because"] == "expired"
-    assert expect_confirmation(submit_calls, key="another") != Decision.objects.order_by("pk")[0].pk
+    assert (
+        expect_confirmation(submit_stepwise, key="another") != Decision.objects.order_by("pk")[0].pk
+    )
 
 
 def test_a_denied_call_is_refused_and_audited(principal: Principal, submit: Any) -> None:
@@ -211,10 +213,10 @@ def test_an_approved_cancel_without_effect_does_not_use_the_approval(
 
 
 def test_an_operator_of_the_admin_site_needs_no_confirmation(
-    submit_calls: Callable[..., SubmittedRun], principal: Principal
+    submit_stepwise: Callable[..., SubmittedRun], principal: Principal
 ) -> None:
     workspace = {"tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id}
-    assert submit_calls(caller=admin_principal("ann", **workspace)).run_id
+    assert submit_stepwise(caller=admin_principal("ann", **workspace)).run_id
 
 
 def test_a_secret_in_the_arguments_is_not_stored(principal: Principal, confirm_rule: None) -> None:

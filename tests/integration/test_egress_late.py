@@ -30,25 +30,25 @@ def request_later(reader: Reader, url: str) -> None:
 def test_a_late_blocked_request_is_reported_once(
     remote_reader: Reader, publish: Publish, forbidden_server: ForbiddenServer
 ) -> None:
-    began = time.monotonic()
+    started_at = time.monotonic()
     assert remote_reader(publish("/calm", "<title>Calm</title>"))["warnings"] == []
-    assert remote_reader.session.late_refusals(began) == []
+    assert remote_reader.session.late_refusals(started_at) == []
     for _ in range(2):
         request_later(remote_reader, forbidden_server.url("localhost"))
     expected = "Blocked: a page later requested localhost, which is not a public address."
-    assert remote_reader.session.late_refusals(began) == [expected]
-    assert remote_reader.session.late_refusals(began) == []
+    assert remote_reader.session.late_refusals(started_at) == [expected]
+    assert remote_reader.session.late_refusals(started_at) == []
     assert forbidden_server.visits == 0
 
 
 def test_an_address_is_reported_once_per_run(
     remote_reader: Reader, publish: Publish, forbidden_server: ForbiddenServer
 ) -> None:
-    began = time.monotonic()
+    started_at = time.monotonic()
     page = remote_reader(publish("/img", f"<title>I</title><img src='{forbidden_server.url()}'>"))
     assert len(page["warnings"]) == 1
     request_later(remote_reader, forbidden_server.url())
-    assert remote_reader.session.late_refusals(began) == []
+    assert remote_reader.session.late_refusals(started_at) == []
     next_run = time.monotonic()
     request_later(remote_reader, forbidden_server.url())
     assert len(remote_reader.session.late_refusals(next_run)) == 1

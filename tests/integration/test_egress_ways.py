@@ -70,7 +70,7 @@ TECHNIQUES: dict[str, str] = {
     "svg image": "<svg><image href='{url}' width=9 height=9 /></svg>",
     "fetch that outlives its page": """<script>
         fetch('{url}', {{keepalive: true, mode: 'no-cors'}}).catch(() => 0)</script>""",
-    "redirected image": "<img src='/elsewhere'>",
+    "redirected image": "<img src='/redirect'>",
     "turn": """<script>p = new RTCPeerConnection({{iceServers: [
         {{urls: 'turn:{host}?transport=tcp', username: 'u', credential: 'c'}}]}});
         p.createDataChannel('x'); p.createOffer().then((o) => p.setLocalDescription(o))</script>""",
@@ -89,12 +89,12 @@ ONLY_BY_PROXY = {"turn"}
 def publish_page(markup: str, server: PageServer, forbidden_server: ForbiddenServer) -> str:
     """Publish a page that requests the forbidden address this way; return its path."""
     url = forbidden_server.url()
-    body = f"<title>Way</title>{markup.format(url=url, host=f'127.0.0.1:{forbidden_server.port}')}"
-    server.add("/way", html(body))
-    server.add("/elsewhere", PageResponse(status=302, headers={"Location": url}))
+    body = f"<title>Page</title>{markup.format(url=url, host=f'127.0.0.1:{forbidden_server.port}')}"
+    server.add("/page", html(body))
+    server.add("/redirect", PageResponse(status=302, headers={"Location": url}))
     worker = f"fetch('{url}', {{mode: 'no-cors'}}).catch(() => 0)"
     server.add("/worker.js", PageResponse(worker.encode(), mime="text/javascript"))
-    return "/way"
+    return "/page"
 
 
 async def visit(session: OpenBrowserSession, url: str, is_over: Callable[[], bool]) -> None:
@@ -154,7 +154,7 @@ def test_no_packet_of_a_remote_callers_page_reaches_the_address(
     publish_page(PACKETS[technique], page_server, forbidden_server)
     until = time.monotonic() + QUIET_SECONDS
     is_over = lambda: time.monotonic() > until  # noqa: E731
-    remote_reader.wait(visit(remote_reader.session, page_server.url("/way"), is_over))
+    remote_reader.wait(visit(remote_reader.session, page_server.url("/page"), is_over))
     assert forbidden_server.visits == 0
 
 
@@ -172,7 +172,7 @@ def test_packets_reach_the_address_without_the_switches_and_the_proxy(
     unguarded = BrowserRuntime()
     session = OpenBrowserSession(unguarded.browser, run_id="run_test", trust="local")
     try:
-        visiting = visit(session, page_server.url("/way"), lambda: forbidden_server.udp > 0)
+        visiting = visit(session, page_server.url("/page"), lambda: forbidden_server.udp > 0)
         browser_loop.submit(visiting).result(60)
     finally:
         browser_loop.submit(session.close()).result(30)

@@ -17,7 +17,7 @@ from tests.integration.odd_template import ODD
 from tests.integration.workers import error_of
 
 Submit = Callable[..., str]
-Ended = Callable[[str], Run]
+ExecuteRun = Callable[[str], Run]
 
 
 def types_of(run: Run) -> list[str]:
@@ -26,7 +26,7 @@ def types_of(run: Run) -> list[str]:
     return list(events.values_list("type", flat=True))
 
 
-def test_a_run_goes_from_queued_to_succeeded(submit: Submit, execute_run: Ended) -> None:
+def test_a_run_goes_from_queued_to_succeeded(submit: Submit, execute_run: ExecuteRun) -> None:
     run = execute_run(submit("ok", "ok"))
     assert (run.status, run.done_steps, run.result) == ("succeeded", 2, {"done": 2})
     assert types_of(run) == [
@@ -43,7 +43,7 @@ def test_a_run_goes_from_queued_to_succeeded(submit: Submit, execute_run: Ended)
 
 
 def test_some_failed_steps_make_a_partial_success_and_all_make_a_failure(
-    submit: Submit, execute_run: Ended
+    submit: Submit, execute_run: ExecuteRun
 ) -> None:
     assert execute_run(submit("ok", "fail")).status == "partial_success"
     failed = execute_run(submit("fail"))
@@ -52,7 +52,7 @@ def test_some_failed_steps_make_a_partial_success_and_all_make_a_failure(
 
 
 def test_a_retryable_failure_is_retried_once(
-    submit: Submit, execute_run: Ended, tmp_path: Path
+    submit: Submit, execute_run: ExecuteRun, tmp_path: Path
 ) -> None:
     run = execute_run(submit(f"flaky:{tmp_path / 'f'}"))
     assert run.status == "succeeded"
@@ -61,21 +61,23 @@ def test_a_retryable_failure_is_retried_once(
 
 
 def test_a_step_that_keeps_failing_stops_after_two_attempts(
-    submit_odd: Submit, execute_run: Ended
+    submit_odd: Submit, execute_run: ExecuteRun
 ) -> None:
     run = execute_run(submit_odd("time_out"))
     assert (run.status, error_of(run)["errorCode"]) == ("failed", "NAVIGATION_TIMEOUT")
     assert RunStep.objects.get(run=run).attempts == 2
 
 
-def test_a_once_step_is_never_retried(submit: Submit, execute_run: Ended, tmp_path: Path) -> None:
+def test_a_once_step_is_never_retried(
+    submit: Submit, execute_run: ExecuteRun, tmp_path: Path
+) -> None:
     run = execute_run(submit(f"flaky:{tmp_path / 'f'}", effect="once"))
     assert run.status == "failed"
     assert RunStep.objects.get(run=run).attempts == 1
 
 
 def test_no_step_runs_after_a_failed_one_where_the_template_stops_on_error(
-    submit_odd: Submit, execute_run: Ended, tmp_path: Path
+    submit_odd: Submit, execute_run: ExecuteRun, tmp_path: Path
 ) -> None:
     run = execute_run(submit_odd("fail nul", "mark never", file=str(tmp_path / "f")))
     assert run.status == "failed"
@@ -84,7 +86,7 @@ def test_no_step_runs_after_a_failed_one_where_the_template_stops_on_error(
 
 
 def test_a_defect_in_a_step_is_reported_by_an_error_id_alone(
-    submit: Submit, execute_run: Ended, caplog: pytest.LogCaptureFixture
+    submit: Submit, execute_run: ExecuteRun, caplog: pytest.LogCaptureFixture
 ) -> None:
     run = execute_run(submit("bug"))
     text = str(run.error) + str(list(RunEvent.objects.values_list("data", flat=True)))
@@ -96,20 +98,20 @@ def test_a_defect_in_a_step_is_reported_by_an_error_id_alone(
     ]
 
 
-def test_a_step_may_output_any_value(submit_odd: Submit, execute_run: Ended) -> None:
+def test_a_step_may_output_any_value(submit_odd: Submit, execute_run: ExecuteRun) -> None:
     run = execute_run(submit_odd(*(f"leave {what}" for what in ODD)))
     assert run.status == "succeeded", run.error
     assert RunStep.objects.filter(run=run, status="succeeded").count() == len(ODD)
 
 
-def test_a_step_may_emit_any_value(submit_odd: Submit, execute_run: Ended) -> None:
+def test_a_step_may_emit_any_value(submit_odd: Submit, execute_run: ExecuteRun) -> None:
     run = execute_run(submit_odd(*(f"tell {what}" for what in ODD)))
     assert run.status == "succeeded", run.error
     assert types_of(run).count("tool.update") == len(ODD)
 
 
 def test_many_small_updates_are_joined_into_few_events_without_loss(
-    submit_odd: Submit, execute_run: Ended
+    submit_odd: Submit, execute_run: ExecuteRun
 ) -> None:
     run = execute_run(submit_odd("talk 2000", "leave nul", "talk 50"))
     assert run.status == "succeeded", run.error
@@ -124,7 +126,7 @@ def test_many_small_updates_are_joined_into_few_events_without_loss(
 
 
 def test_streamed_events_have_a_size_limit_and_the_last_is_marked_truncated(
-    submit_odd: Submit, execute_run: Ended, monkeypatch: pytest.MonkeyPatch
+    submit_odd: Submit, execute_run: ExecuteRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(event_buffer, "MAX_STREAMED_BYTES", 3000)
     run = execute_run(submit_odd("talk 2000", "talk 10"))
@@ -141,14 +143,16 @@ def test_streamed_events_have_a_size_limit_and_the_last_is_marked_truncated(
 
 
 @pytest.mark.parametrize("what", sorted(ODD))
-def test_a_step_may_fail_with_any_value(submit_odd: Submit, execute_run: Ended, what: str) -> None:
+def test_a_step_may_fail_with_any_value(
+    submit_odd: Submit, execute_run: ExecuteRun, what: str
+) -> None:
     run = execute_run(submit_odd(f"fail {what}"))
     assert error_of(run)["errorCode"] == "STEP_EXECUTION_FAILED", run.error
     assert RunStep.objects.get(run=run).status == "failed"
 
 
 def test_an_artifact_of_a_step_has_its_index_and_expires_with_the_run(
-    submit_odd: Submit, execute_run: Ended
+    submit_odd: Submit, execute_run: ExecuteRun
 ) -> None:
     run = execute_run(submit_odd("keep one", "keep two"))
     artifacts = Artifact.objects.filter(run_id=run.id, kind="file").order_by("step_index")
@@ -161,12 +165,12 @@ def test_an_artifact_of_a_step_has_its_index_and_expires_with_the_run(
     assert types_of(run).count("artifact.created") == 3
 
 
-def test_the_result_is_stored_as_an_artifact(submit: Submit, execute_run: Ended) -> None:
+def test_the_result_is_stored_as_an_artifact(submit: Submit, execute_run: ExecuteRun) -> None:
     run = execute_run(submit("ok"))
     assert Artifact.objects.get(run_id=run.id).kind == "result"
 
 
-def test_a_run_is_audited_once_at_its_end(submit: Submit, execute_run: Ended) -> None:
+def test_a_run_is_audited_once_at_its_end(submit: Submit, execute_run: ExecuteRun) -> None:
     run = execute_run(submit("ok"))
     actions = AuditEntry.objects.filter(resource_id=run.id).order_by("id")
     assert list(actions.values_list("action", flat=True)) == [
@@ -184,7 +188,7 @@ def test_a_run_of_an_unknown_template_stays_queued(submit: Submit, worker: Worke
 
 
 def test_steps_of_a_run_execute_in_parallel_up_to_its_concurrency(
-    submit: Submit, execute_run: Ended
+    submit: Submit, execute_run: ExecuteRun
 ) -> None:
     run = execute_run(submit(*["sleep:0.2"] * 4, concurrency=4))
     assert run.status == "succeeded"

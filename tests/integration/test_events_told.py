@@ -14,7 +14,7 @@ from runs.models import Run, RunEvent
 from runs.submission.services import cancel_run, retry_run
 
 Submit = Callable[..., str]
-Ended = Callable[[str], Run]
+ExecuteRun = Callable[[str], Run]
 DOCS = (Path(__file__).parent.parent.parent / "docs/events.md").read_text()
 
 
@@ -40,7 +40,7 @@ def types(run_id: str) -> list[str]:
 
 
 def test_a_run_emits_events_for_each_step_and_its_end(
-    submit: Submit, execute_run: Ended, tmp_path: Path
+    submit: Submit, execute_run: ExecuteRun, tmp_path: Path
 ) -> None:
     run = execute_run(submit("ok", f"flaky:{tmp_path / 'x'}", "fail"))
     assert types(run.id) == [
@@ -60,13 +60,13 @@ def test_a_run_emits_events_for_each_step_and_its_end(
 
 @pytest.mark.parametrize(("what", "last"), [("ok", "run.succeeded"), ("fail", "run.failed")])
 def test_the_type_of_the_last_event_is_the_status(
-    submit: Submit, execute_run: Ended, what: str, last: str
+    submit: Submit, execute_run: ExecuteRun, what: str, last: str
 ) -> None:
     assert types(execute_run(submit(what)).id)[-1] == last
 
 
 def test_a_long_step_emits_progress_events(
-    submit: Submit, execute_run: Ended, monkeypatch: pytest.MonkeyPatch
+    submit: Submit, execute_run: ExecuteRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(running_steps, "PROGRESS_EVERY_S", 0.2)
     rows = checked_events(execute_run(submit("sleep:1", "ok")).id)
@@ -79,7 +79,7 @@ def test_a_long_step_emits_progress_events(
 
 
 def test_a_canceled_run_and_its_retry_emit_their_events(
-    submit: Submit, execute_run: Ended, principal: Principal
+    submit: Submit, execute_run: ExecuteRun, principal: Principal
 ) -> None:
     run_id = submit("ok")
     cancel_run(principal=principal, run_id=run_id, reason="not wanted")

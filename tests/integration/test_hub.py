@@ -188,9 +188,9 @@ def test_a_stopping_server_ends_every_wait(submit: Submit, principal: Principal)
         late = await wait_events(principal=principal, run_id=run_id, after=1, wait_s=50)
         assert late == {"events": [], "lastSeq": 1, "terminal": False}
 
-    began = time.monotonic()
+    started_at = time.monotonic()
     asyncio.run(scenario())
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - started_at < 20
 
 
 def test_the_end_of_a_run_is_read_once_for_all_waiting_callers(

@@ -99,9 +99,9 @@ def test_a_restart_of_redis_loses_no_event(
             delays = []
             for seq in range(3, 7):
                 await in_thread(tell, run_id)
-                began = time.monotonic()
+                started_at = time.monotonic()
                 await until(all_at(streams, seq))
-                delays.append(time.monotonic() - began)
+                delays.append(time.monotonic() - started_at)
             await in_thread(lambda: cancel_run(principal=principal, run_id=run_id))
         assert all(one.got == list(range(1, 8)) for one in streams)
         return min(delays)

@@ -29,8 +29,8 @@ def submit_with(principal: Principal, key: str = "k", **inputs: Any) -> Submitte
 
 
 def end(run_id: str, ago: timedelta) -> None:
-    then = datetime.now(UTC) - ago
-    Run.objects.filter(id=run_id).update(status="succeeded", ended_at=then, ready=False)
+    ended_at = datetime.now(UTC) - ago
+    Run.objects.filter(id=run_id).update(status="succeeded", ended_at=ended_at, ready=False)
 
 
 def test_a_repeated_key_returns_the_same_run(principal: Principal) -> None:
