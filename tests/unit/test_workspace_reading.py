@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from runners.workspace.errors import (
     ToolDisabled,
     WorkspaceFailed,
 )
+from runners.workspace.files import safe_open
+from runners.workspace.files.sandbox import Sandbox
 from tests.support.workspace_calls import call_tool, workspace_at
 
 SEED = Path(__file__).parent.parent.parent.parent / "shared/seeds/S4-workspace-tool-contracts.md"
@@ -116,6 +119,37 @@ def test_a_caller_may_lower_the_limit_and_never_raise_it(tmp_path: Path) -> None
     for args in ({"path": "ok", "maxBytes": 99}, {"path": "big", "maxBytes": 9_000_000}):
         with pytest.raises(TooLarge):
             call_tool(workspace, "read_file", args)
+
+
+@pytest.mark.parametrize("resolution", ["at once", "step by step"])
+def test_a_link_to_a_forbidden_folder_is_not_followed(
+    project: Any, monkeypatch: pytest.MonkeyPatch, resolution: str
+) -> None:
+    if resolution == "step by step":
+        monkeypatch.setattr(safe_open, "has_openat2", lambda: False)
+    (project.root / ".git/config").write_text("secret")
+    (project.root / "to_git").symlink_to(".git")
+    (project.root / "to_config").symlink_to(".git/config")
+    for path in ("to_git/config", "to_config"):
+        with pytest.raises(PathDenied, match="link"):
+            call_tool(project, "read_file", {"path": path})
+
+
+def test_a_file_that_becomes_a_pipe_after_its_check_is_not_read(
+    project: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, stat = project.root / "a.txt", Sandbox._stat
+    path.write_text("text")
+
+    def stat_and_replace(*args: Any) -> os.stat_result:
+        checked = stat(*args)
+        path.unlink()
+        os.mkfifo(path)
+        return checked
+
+    monkeypatch.setattr(Sandbox, "_stat", stat_and_replace)
+    with pytest.raises(PathDenied, match="not a regular file"):
+        call_tool(project, "read_file", {"path": "a.txt"})
 
 
 def test_a_file_that_is_not_text_is_reported_as_such(project: Any) -> None:

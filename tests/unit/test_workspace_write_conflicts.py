@@ -141,3 +141,22 @@ def test_the_note_of_a_write_is_on_disk_before_the_snapshot(
     meanwhile(monkeypatch, snapshots, "store_snapshot", lambda: at_snapshot.append(synced.copy()))
     write_text(here, "a.txt", "new", idempotency_key="k")
     assert at_snapshot == [["locks True", f"{lock_name('a.txt')} True"]]
+
+
+def test_the_new_content_is_on_disk_before_it_replaces_the_old(
+    here: ProjectWorkspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[bytes] = []
+    at_replacement: list[list[bytes]] = []
+    fsync = os.fsync
+
+    def record_content(fd: int) -> None:
+        path = Path(f"/proc/self/fd/{fd}").readlink()
+        if path.parent == here.root:
+            synced.append(path.read_bytes())
+        fsync(fd)
+
+    monkeypatch.setattr(os, "fsync", record_content)
+    meanwhile(monkeypatch, atomic_replace, "_put", lambda: at_replacement.append(synced.copy()))
+    write_text(here, "a.txt", "new")
+    assert at_replacement == [[b"new"]]
