@@ -62,6 +62,17 @@ def test_a_name_is_allowed_only_if_all_its_addresses_are(monkeypatch: pytest.Mon
     assert runner.connections == 0
 
 
+def test_a_call_connects_to_the_address_that_was_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def look_up(host: str) -> Sequence[Address]:
+        return (ip_address("127.0.0.1"),)
+
+    monkeypatch.setattr(connections, "EgressPolicy", lambda: EgressPolicy(resolve=look_up))
+    with stub_runner(responding_with(OK)) as runner:
+        # The system's resolver does not know this name.
+        result = call(runner.url.replace("127.0.0.1", "runner.example"))
+    assert (result.output, runner.connections) == ("x", 1)
+
+
 def test_a_proxy_from_the_environment_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     with stub_runner(responding_with(OK)) as runner, stub_runner(responding_with(OK)) as proxy:
         for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):

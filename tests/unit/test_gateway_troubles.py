@@ -72,9 +72,13 @@ def test_a_slow_runner_fails_at_the_calls_timeout(do: Callable[[RunnerConnection
 
 
 def test_the_runs_deadline_ends_a_call_before_the_targets_timeout() -> None:
+    began = time.monotonic()
     with stub_runner(RunnerConnection.hang) as runner:
-        result = call(runner.url, ctx=call_context(deadline=time.monotonic() + SHORT_MS / 1000))
+        ctx = call_context(deadline=began + SHORT_MS / 1000)
+        result = call(runner.url, timeout_ms=6_000, ctx=ctx)
+        took_s = time.monotonic() - began
     assert failure_details(result)["reason"] == "timeout"
+    assert took_s < 5
 
 
 @pytest.mark.parametrize(
@@ -240,12 +244,21 @@ def flood_without_content(connection: RunnerConnection) -> None:
             connection.send((b"1;" + b"x" * 9000 + b"\r\n \r\n") * 8)
 
 
+def too_much_in_chunks(connection: RunnerConnection) -> None:
+    connection.head(transfer_encoding="chunked")
+    with contextlib.suppress(OSError):
+        connection.chunk(b'{"ok":true,"output":"' + b"a" * MAX_WIRE_BYTES + b'"}')
+        connection.chunk(b"")
+
+
 def announce_too_much(connection: RunnerConnection) -> None:
     connection.head(content_length=str(MAX_WIRE_BYTES + 1))
     connection.hang()
 
 
-@pytest.mark.parametrize("do", [flood, flood_without_content, announce_too_much])
+@pytest.mark.parametrize(
+    "do", [flood, flood_without_content, too_much_in_chunks, announce_too_much]
+)
 def test_a_response_over_the_size_limit_is_a_failure(
     do: Callable[[RunnerConnection], None],
 ) -> None:

@@ -7,12 +7,14 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from runners.invocation.invoke import invoke, raise_if_interrupted
+from runners.tools import registry
 from runners.tools.base import ToolCall, ToolResult
 from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.writing import line_diff, write_text
@@ -160,6 +162,35 @@ def test_a_preview_that_times_out_has_no_effect_and_reports_its_time_limit(
     assert (error["errorCode"], error["details"]) == ("E_TIMEOUT", {"effect": "none"})
     (limit_ms,) = map(int, re.findall(r"within (\d+) ms", error["message"]))
     assert least <= limit_ms <= most
+
+
+def test_a_call_ends_at_the_time_limit_of_its_tool(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, has_begun, may_end, at_once = Clock(), threading.Event(), threading.Event(), Sandbox.read
+    tool = registry.get_tool("read_file")
+    assert tool is not None
+    monkeypatch.setitem(registry._tools, tool.name, replace(tool, timeout_ms=5_000))
+
+    def read(*args: Any, **more: Any) -> bytes:
+        has_begun.set()
+        assert may_end.wait(LONG_S)
+        return at_once(*args, **more)
+
+    monkeypatch.setattr(Sandbox, "read", read)
+
+    async def call() -> ToolResult:
+        read_file = ToolCall("read_file", {"path": "a.txt"})
+        calling = asyncio.ensure_future(invoke(read_file, project.context(seconds=LONG_S)))
+        await asyncio.to_thread(has_begun.wait, LONG_S)
+        clock.ahead_s = 6.0  # past the time limit, long before the deadline
+        await asyncio.sleep(0.05)
+        may_end.set()
+        return await calling
+
+    with asyncio.Runner(loop_factory=lambda: clock) as runner:
+        error = runner.run(call()).error or {}
+    assert error["errorCode"] == "E_TIMEOUT"
 
 
 def test_a_cancelled_read_ends_at_once(project: Project) -> None:
