@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from runners.docker_runner import command_line
 from tests.support.docker_runner_process import (
     PROJECT,
     execute_body,
@@ -43,6 +44,14 @@ def test_commands_do_not_see_the_token(tmp_path: Path) -> None:
     assert TOKEN not in json.dumps(told)
 
 
+def test_commands_do_not_see_the_runners_other_variables(tmp_path: Path) -> None:
+    secret = {"DATABASE_URL": "postgresql://user:hidden-value@localhost/x"}
+    with start_docker_runner(tmp_path, *PROCESS, **secret) as hands:
+        printed = hands.output("bash.exec", cmd="env")["stdout"]
+    assert "PATH=" in printed
+    assert "hidden-value" not in printed
+
+
 def test_a_public_address_requires_a_token_and_checks_host_names(tmp_path: Path) -> None:
     told = refused_start(tmp_path, *PROCESS, "--host", "0.0.0.0")
     assert "Other machines can connect" in told
@@ -53,6 +62,31 @@ def test_a_public_address_requires_a_token_and_checks_host_names(tmp_path: Path)
         for host in ("10.1.2.3:18081", "runner.internal", "Runner.Internal:18081"):
             assert hands.request("GET", "/health", host=host)[0] == 200
         assert hands.request("GET", "/health", host="evil.example")[0] == 403
+
+
+@pytest.mark.parametrize(
+    ("home", "options"),
+    [
+        pytest.param("home", ["--host", "0.0.0.0"], id="no token"),
+        pytest.param("home", ["--token", "short"], id="short token"),
+        pytest.param(".", [], id="folder in the home"),
+    ],
+)
+def test_a_runner_with_unsafe_options_does_not_serve(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    home: str,
+    options: list[str],
+) -> None:
+    (root := tmp_path / "root").mkdir()
+    monkeypatch.setenv("CONTINUITY_HOME", str(tmp_path / home))
+    monkeypatch.setattr(command_line, "serve", lambda app, listener: None)
+    command = ["--root", str(root), "--port", "0", *PROCESS]
+    assert command_line.main([*command, *options]) == 1
+    assert capsys.readouterr().out == ""
+    monkeypatch.setenv("CONTINUITY_HOME", str(tmp_path / "home"))
+    assert command_line.main(command) == 0
 
 
 def test_an_invalid_option_is_reported_in_one_sentence(tmp_path: Path) -> None:

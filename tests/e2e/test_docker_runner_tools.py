@@ -205,6 +205,16 @@ def test_a_write_through_a_link_or_outside_the_folder_is_refused(hands: RunnerPr
     assert not (hands.root.parent / "new").exists()
 
 
+@pytest.mark.parametrize("path", ["twice", "continuity.workspace.json"])
+def test_hard_links_and_policy_files_are_not_written(hands: RunnerProcess, path: str) -> None:
+    hands.output(
+        "bash.exec", cmd="echo old > once; ln -f once twice; echo '{}' > continuity.workspace.json"
+    )
+    before = (hands.root / path).read_text()
+    assert hands.error("file.write", path=path, content="x")["code"] == "E_DENY_PATH"
+    assert (hands.root / path).read_text() == before
+
+
 @pytest.mark.parametrize(
     ("cwd", "code"),
     [

@@ -8,7 +8,7 @@ import base64
 import re
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from runners.docker_runner.isolation.base import RunnerFolder
 from runners.docker_runner.isolation.process import ProcessIsolation
 from runners.docker_runner.tool import ToolEnvironment
 from runners.docker_runner.tools.http_request import HttpRequest, http_request
+from runners.network import egress
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-A: 1\r\nX-A: 2\r\n\r\nhello"
 
@@ -129,6 +130,31 @@ def test_without_the_network_nothing_is_sent(site_with: Callable[..., Site]) -> 
 def test_private_addresses_are_refused(url: str) -> None:
     with pytest.raises(NetworkClosed):
         ask(url)
+
+
+def resolve_names(monkeypatch: pytest.MonkeyPatch, addresses: Mapping[str, list[str]]) -> None:
+    """Replace the system's resolver for the checks; the system itself does not know these names."""
+    monkeypatch.setattr(egress, "_look_up", lambda host: addresses[host])
+
+
+def test_a_name_that_resolves_to_a_private_address_is_refused(
+    site_with: Callable[..., Site], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = site_with()
+    monkeypatch.delenv("CONTINUITY_EGRESS_ALLOW")
+    resolve_names(monkeypatch, {"site.example": ["127.0.0.1"]})
+    with pytest.raises(NetworkClosed):
+        ask(f"http://site.example:{site.port}/")
+    assert site.heard == []
+
+
+def test_a_request_connects_to_the_address_that_was_checked(
+    site_with: Callable[..., Site], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = site_with()
+    resolve_names(monkeypatch, {"site.example": ["127.0.0.1"]})
+    assert ask(f"http://site.example:{site.port}/")["body"] == "hello"
+    assert b"\r\nHost: site.example" in site.heard[0]
 
 
 @pytest.mark.parametrize(
