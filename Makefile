@@ -14,7 +14,7 @@ BENCHMARKS := mcp_start mcp_calls durable_runs batch_pages remote_pages artifact
 unexport PYTHONDONTWRITEBYTECODE
 # Use UTF-8, whatever the locale is.
 export PYTHONUTF8 := 1
-.PHONY: help setup setup-tests run test test-sqlite test-postgresql test-kills faults lint fix bench doctor
+.PHONY: help setup setup-tests run test test-sqlite test-postgresql test-kills faults guards lint fix bench doctor
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -43,6 +43,9 @@ test-kills: setup-tests ## run the tests that kill processes, except the long on
 faults: setup-tests ## run all tests that kill processes, one at a time, on both databases
 	@$(VENV)/python -m pytest -q -m "soak or not soak" tests/faults $(ARGS)
 	@CONTINUITY_TEST_DATABASE=postgresql $(VENV)/python -m pytest -q -m "soak or not soak" tests/faults $(ARGS)
+
+guards: setup-tests ## remove each protection of the product once; its test must fail then
+	@$(VENV)/python -m tests.guards $(ARGS)
 
 lint: setup-tests ## check style, types and import contracts
 	@$(VENV)/ruff check --quiet .
