@@ -60,6 +60,18 @@ def test_a_probe_reads_the_tools_of_a_runner(
     assert AuditEntry.objects.get(action="target.probed").metadata["tools"] == 1
 
 
+def test_published_tools_are_limited_and_checked(make_runner: MakeRunner) -> None:
+    remote = {"type": "object", "properties": {"a": {"$ref": "https://example.com/schema"}}}
+    tools = [{"name": "*"}, {"name": "odd", "inputSchema": remote}]
+    tools += [{"name": f"tool{number}"} for number in range(300)]
+    with stub_runner(publishing(*tools)) as runner:
+        target = probe_target(make_runner(endpoint=runner.url), actor="test")
+    stored = {offer["name"]: offer for offer in target.catalogue}
+    assert stored["odd"]["inputSchema"] == {"type": "object"}
+    assert "*" not in stored
+    assert len(stored) <= 200
+
+
 @pytest.mark.parametrize(
     ("answer", "why"),
     [

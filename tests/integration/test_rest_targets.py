@@ -11,7 +11,7 @@ import pytest
 
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.identity.principals import DEFAULT_SCOPES, Principal
-from decisions.models import AuditEntry, PolicyRule
+from decisions.models import AuditEntry, Confirmation, Decision, PolicyRule, Tenant
 from runners.models import ExecutionTarget
 from runners.targets.targets import TargetFields, create_target_row
 from tests.services import free_port
@@ -134,6 +134,34 @@ def test_an_invalid_target_is_refused_and_not_stored(
     assert not ExecutionTarget.objects.exists()
 
 
+@pytest.mark.parametrize(
+    ("endpoint", "allowed"),
+    [
+        ("http://168.63.129.16/", ""),
+        ("http://[64:ff9b::a9fe:a9fe]/", ""),
+        ("http://169.254.169.254/", "0.0.0.0/0,::/0"),
+        ("http://[::ffff:169.254.169.254]/", "0.0.0.0/0,::/0"),
+    ],
+)
+def test_a_metadata_service_is_refused(
+    admin: httpx.Client, monkeypatch: pytest.MonkeyPatch, endpoint: str, allowed: str
+) -> None:
+    monkeypatch.setenv("CONTINUITY_EGRESS_ALLOW", allowed)
+    answer = admin.post(TARGETS, json={**NEW, "endpoint": endpoint})
+    assert refusal(answer, 400)["details"]["cause"] == "URL_BLOCKED"
+    assert not ExecutionTarget.objects.exists()
+
+
+def test_a_confirmation_of_a_new_target_does_not_contain_its_token(admin: httpx.Client) -> None:
+    create_rule(RuleFields("confirm", tool="create_target"), actor="test")
+    answer = admin.post(TARGETS, json={**NEW, "authToken": "s3cret-token-value"})
+    assert answer.status_code == 202
+    assert not ExecutionTarget.objects.exists()
+    stored = [*Decision.objects.values(), *Confirmation.objects.values()]
+    assert len(stored) == 2
+    assert "s3cret" not in str([*stored, *AuditEntry.objects.values()]) + answer.text
+
+
 def test_a_blocked_address_error_names_the_setting_that_allows_it(admin: httpx.Client) -> None:
     answer = admin.post(TARGETS, json={**NEW, "endpoint": "http://10.0.0.7:8080/execute"})
     assert "CONTINUITY_EGRESS_ALLOW" in refusal(answer, 400)["message"]
@@ -163,6 +191,15 @@ def test_a_target_of_another_workspace_is_not_found(
         assert problem["errorCode"] == "TARGET_NOT_FOUND"
         assert problem["message"].replace(asked, "") == "There is no target '' here."
     assert ExecutionTarget.objects.get().name == "runner"
+
+
+def test_a_shared_target_of_another_tenant_is_not_found(admin: httpx.Client) -> None:
+    tenant = Tenant.objects.create(name="another")
+    fields = TargetFields(tenant.id, None, "theirs", "docker-runner", endpoint=ENDPOINT)
+    theirs = create_target_row(fields, actor="test")
+    missing = refusal(admin.get(f"{TARGETS}/{theirs.id}"), 404)
+    assert missing["errorCode"] == "TARGET_NOT_FOUND"
+    assert json_of(admin.get(TARGETS))["targets"] == []
 
 
 def test_a_shared_target_is_readable_and_not_writable(

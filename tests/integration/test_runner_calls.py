@@ -132,6 +132,23 @@ def test_a_failure_of_the_runner_fails_the_run_with_its_cause(
     assert len(runner.requests) == 1
 
 
+def test_a_call_in_flight_when_its_worker_was_lost_is_not_sent_again(
+    idle_worker: WorkerProcess, principal: Principal, runner: StubRunner, make_target: MakeTarget
+) -> None:
+    target = make_target(runner.url, "echo")
+    submitted = submit_run(
+        principal=principal,
+        template_id="call_tools",
+        inputs={"calls": [{"name": "echo", "args": {}, "targetId": target.id}]},
+        options={"mode": "async"},
+    )
+    RunStep.objects.filter(run_id=submitted.run_id).update(status="started", attempts=1)
+    idle_worker.work()
+    run = Run.objects.get(id=submitted.run_id)
+    assert (run.status, run.error["details"]["effect"]) == ("failed", "unknown")
+    assert runner.requests == []
+
+
 def test_a_call_whose_connection_breaks_is_not_repeated(
     idle_worker: WorkerProcess, principal: Principal, make_target: MakeTarget
 ) -> None:

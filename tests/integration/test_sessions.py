@@ -169,6 +169,30 @@ def test_an_operator_can_close_any_session(session_id: str, principal: Principal
     assert (entry.actor, entry.resource_id) == ("admin:boss", session_id)
 
 
+def test_an_operator_of_another_workspace_finds_no_session(
+    session_id: str, outsider: Principal
+) -> None:
+    operator = admin_principal(
+        "boss", tenant_id=outsider.tenant_id, workspace_id=outsider.workspace_id
+    )
+    with pytest.raises(NoSuchSession):
+        sessions.close_session(principal=operator, session_id=session_id)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        pytest.param({"trust": "public"}, id="unknown trust level"),
+        pytest.param(
+            {"closed_at": datetime.now(UTC), "sealed_state": b"x"}, id="closed with its state"
+        ),
+    ],
+)
+def test_the_database_refuses_a_session(session_id: str, columns: dict[str, Any]) -> None:
+    with pytest.raises(IntegrityError), transaction.atomic():
+        BrowserSession.objects.filter(id=session_id).update(**columns)
+
+
 def test_a_session_in_use_is_not_closed(
     submit_in: SubmitIn, session_id: str, principal: Principal
 ) -> None:

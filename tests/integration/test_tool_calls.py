@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -283,3 +285,80 @@ def test_an_invalid_policy_file_is_reported_and_every_other_tool_fails(
     assert tool_client.call("list_files", {"path": "."})[0] == "E_POLICY_VIOLATION"
     (project / "continuity.workspace.json").write_text("{}")
     assert "policyTrouble" not in tool_client.call("get_runtime_info", {})[1]
+
+
+READ = {"path": "game/scene/start.txt"}
+
+
+@pytest.mark.usefixtures("developer")
+@pytest.mark.parametrize(
+    ("rules", "tool", "args", "code"),
+    [
+        pytest.param(
+            {"forbiddenDirs": ["scene"]}, "read_file", READ, "E_DENY_PATH", id="adds a name"
+        ),
+        pytest.param(
+            {"forbiddenDirs": ["scene"]},
+            "read_file",
+            {"path": ".git/config"},
+            "E_DENY_PATH",
+            id="removes no name",
+        ),
+        pytest.param({"maxReadBytes": 5}, "read_file", READ, "E_TOO_LARGE", id="lowers the size"),
+        pytest.param(
+            {"maxReadBytes": 10**9},
+            "read_file",
+            {"path": "large.txt"},
+            "E_TOO_LARGE",
+            id="raises no size",
+        ),
+        pytest.param(
+            {"writeRequiresDiff": False},
+            "write_to_file",
+            WRITE,
+            "E_POLICY_VIOLATION",
+            id="keeps previews",
+        ),
+        pytest.param(
+            {"allowedCommands": []},
+            "execute_command",
+            {"scriptName": "lint"},
+            "E_POLICY_VIOLATION",
+            id="removes a script",
+        ),
+        pytest.param(
+            {"allowedCommands": ["build"]},
+            "execute_command",
+            {"scriptName": "build"},
+            "E_POLICY_VIOLATION",
+            id="adds no script",
+        ),
+    ],
+)
+def test_the_policy_file_restricts_and_extends_nothing(
+    api: httpx.Client,
+    project: Path,
+    settings: Any,
+    rules: dict[str, Any],
+    tool: str,
+    args: dict[str, Any],
+    code: str,
+) -> None:
+    policy = replace(settings.WORKSPACE_POLICY, max_read_bytes=100, allowed_commands=("lint",))
+    settings.WORKSPACE_POLICY = policy
+    (project / ".git").mkdir()
+    (project / ".git/config").write_text("[core]")
+    (project / "large.txt").write_text("x" * 101)
+    scripts = {"scripts": {"lint": "true", "build": "true"}}
+    (project / "package.json").write_text(json.dumps(scripts))
+    (project / "continuity.workspace.json").write_text(json.dumps({"policies": rules}))
+    answer = api.post(f"/api/v1/tools/{tool}/call", json={"args": args})
+    assert answer.json()["error"]["code"] == code
+
+
+def test_the_data_folder_of_an_installation_is_forbidden(
+    tool_client: ToolClient, project: Path
+) -> None:
+    (project / ".continuity").mkdir()
+    (project / ".continuity" / "keys").write_text("secret")
+    assert tool_client.call("read_file", {"path": ".continuity/keys"})[0] == "E_DENY_PATH"

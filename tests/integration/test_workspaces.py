@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import IntegrityError, transaction
 
 from decisions.errors import Conflict, InvalidInput, NotFound
 from decisions.identity.principals import Principal
@@ -16,7 +17,8 @@ from runners.models import ExecutionTarget
 from runners.targets.local_folder import LocalFolder, set_local_folder
 from runners.targets.targets import Caller, TargetFields, change_target, create_target_row
 from runners.targets.workspaces import developer_mode_target, open_workspace
-from runners.workspace.errors import PathNotFound, ToolDisabled
+from runners.workspace.errors import PathDenied, PathNotFound, ToolDisabled
+from tests.support.workspace_calls import call_tool
 
 
 @pytest.fixture
@@ -151,6 +153,17 @@ def test_the_data_directory_is_forbidden_inside_the_root(
     assert ".continuity" in open_workspace(Caller.of(principal)).policy.forbidden
 
 
+def test_a_home_of_any_name_is_forbidden_inside_the_root(
+    principal: Principal, tmp_path: Path, settings: Any, command_line: None
+) -> None:
+    settings.CONTINUITY_HOME = tmp_path / "data"
+    set_local_folder(LocalFolder(tmp_path, is_named=True))
+    workspace = open_workspace(Caller.of(principal))
+    (tmp_path / "data" / "keys").write_text("secret")
+    with pytest.raises(PathDenied):
+        call_tool(workspace, "read_file", {"path": "data/keys"})
+
+
 @pytest.mark.parametrize("name", ["absent", "n" * 300, "loop"])
 def test_an_unreadable_folder_is_refused(
     principal: Principal, roots: Path, command_line: None, name: str
@@ -221,6 +234,33 @@ def test_a_workspace_has_one_default_target(principal: Principal, roots: Path) -
         create_target_row(says(principal, folder(roots, "b"), is_default=True), actor="admin:a")
     assert refused.value.details == {"targetId": first.id}
     assert ExecutionTarget.objects.count() == 1
+
+
+def test_a_tenant_has_one_default_target(principal: Principal, roots: Path) -> None:
+    for name in ("a", "b"):
+        folder(roots, name)
+    shared = says(principal, str(roots / "a"), workspace_id=None, is_default=True)
+    first = create_target_row(shared, actor="admin:a")
+    second = says(principal, str(roots / "b"), workspace_id=None, is_default=True)
+    with pytest.raises(Conflict) as refused:
+        create_target_row(second, actor="admin:a")
+    assert refused.value.details == {"targetId": first.id}
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        pytest.param({"kind": "toaster"}, id="unknown kind"),
+        pytest.param({"is_local": True, "is_default": True}, id="local default"),
+        pytest.param({"is_local": True, "workspace_id": None}, id="local of all workspaces"),
+    ],
+)
+def test_the_database_refuses_a_target(principal: Principal, columns: dict[str, Any]) -> None:
+    fields = {"tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id}
+    fields |= {"kind": "workspace", "name": "a"}
+    ExecutionTarget.objects.create(**fields)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        ExecutionTarget.objects.create(**{**fields, **columns})
 
 
 def test_a_change_raises_the_version_and_audits_the_previous_values(
