@@ -57,8 +57,10 @@ def remote(principal: Principal) -> Principal:
 @pytest.fixture
 def outsider(principal: Principal) -> Principal:
     """Return a principal of another workspace."""
-    place = ensure_workspace("elsewhere")
-    return Principal("token:elsewhere", place.tenant_id, place.id, principal.scopes, "local")
+    workspace = ensure_workspace("elsewhere")
+    return Principal(
+        "token:elsewhere", workspace.tenant_id, workspace.id, principal.scopes, "local"
+    )
 
 
 @pytest.fixture
@@ -158,7 +160,7 @@ def failpoint() -> Iterator[Callable[[str, str], Path]]:
 
     yield arm
     for path in armed:
-        hit = path.with_name(path.name + ".hit")
+        reached = path.with_name(path.name + ".hit")
         path.unlink(missing_ok=True)
-        assert hit.exists(), f"the failpoint {path.name} was never reached"
-        hit.unlink()
+        assert reached.exists(), f"the failpoint {path.name} was never reached"
+        reached.unlink()

@@ -22,14 +22,14 @@ def close_connections(django_db_setup: None) -> Iterator[None]:
     pool = threads._pool
     if not pool._threads:
         return
-    together = threading.Barrier(len(pool._threads))
+    barrier = threading.Barrier(len(pool._threads))
 
     def close() -> None:
         connections.close_all()
-        together.wait(20)  # so that every thread of the pool runs one of these
+        barrier.wait(20)  # so that every thread of the pool runs one of these
 
-    for closing in [pool.submit(close) for _ in range(together.parties)]:
-        closing.result()
+    for call in [pool.submit(close) for _ in range(barrier.parties)]:
+        call.result()
 
 
 TRANSPORTS = ("stdio", "http", "sse")
@@ -64,24 +64,24 @@ def remote_host(request: pytest.FixtureRequest, remote: Principal) -> Iterator[H
 def _host(request: pytest.FixtureRequest, principal: Principal) -> Host:
     if request.param == "stdio":
         return StdioHost(PrincipalTransport(principal))
-    kind = WebHost if request.param == "http" else SseHost
+    host_class = WebHost if request.param == "http" else SseHost
     token = create_token(name="host", trust=principal.trust)
-    return kind(request.getfixturevalue("web"), token)
+    return host_class(request.getfixturevalue("web"), token)
 
 
 @pytest.fixture
 def background_worker(principal: Principal) -> Iterator[None]:
     """Run a worker with a browser in this process; it executes the submitted runs."""
-    worker, over = WorkerProcess(), threading.Event()
+    worker, stop = WorkerProcess(), threading.Event()
 
     def work() -> None:
-        while not over.wait(0.02):
+        while not stop.wait(0.02):
             worker.work()
         connection.close()
 
     thread = threading.Thread(target=work, name="worker")
     thread.start()
     yield
-    over.set()
+    stop.set()
     thread.join()
     worker.close()

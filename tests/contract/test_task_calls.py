@@ -51,7 +51,7 @@ def test_a_task_reports_why_its_last_run_failed_until_a_run_succeeds(
     worker.work()
     shown = fits(json_of(api.get(f"{TASKS}/{task['taskId']}")), contract.TASK)
     assert (shown["status"], shown["error"]["runId"]) == ("error", Run.objects.get().id)
-    assert shown["error"]["message"] == "told to fail"
+    assert shown["error"]["message"] == "failed as instructed"
     assert shown["error"]["errorCode"]
     assert "error" not in json_of(api.get(TASKS))["tasks"][0]
     say(api, shown, "say better")

@@ -120,7 +120,7 @@ def test_a_failure_is_displayed_and_a_second_message_is_queued(
     say(visitor, "say better now")
     visitor.wait_for(".chat-message[data-role=user] >> text=say better now")
     worker.work()
-    visitor.wait_for(".chat-message[data-role=failure] >> text=told to fail")
+    visitor.wait_for(".chat-message[data-role=failure] >> text=failed as instructed")
     visitor.wait_for(".chat-message[data-role=assistant] >> text=better now")
     visitor.wait_for("[data-chat-state] .cty-pill >> text=completed")
     show(visitor, "chat-failed")

@@ -27,9 +27,9 @@ def close_connections(django_db_setup: None) -> Iterator[None]:
 @pytest.fixture
 def idle_worker(principal: Principal) -> Iterator[WorkerProcess]:
     """A worker in this process without threads of its own, which works when a test calls it."""
-    made = WorkerProcess()
-    yield made
-    made.close()
+    process = WorkerProcess()
+    yield process
+    process.close()
 
 
 @pytest.fixture
@@ -38,10 +38,10 @@ def worker(principal: Principal, settings: Any) -> Iterator[WorkerProcess]:
     before = set(threading.enumerate())
     # Use the shared settings fixture: an override that ends before an older one leaks it.
     settings.LEASE_BEAT_S, settings.SWEEP_AFTER_S = 0.1, 60
-    made = WorkerProcess("w1")
-    made.open()
-    yield made
-    made.close()
+    process = WorkerProcess("w1")
+    process.open()
+    yield process
+    process.close()
     for thread in set(threading.enumerate()) - before:
         if thread.name in ("heartbeat", "leases-and-queue", "session-maintenance", "publisher"):
             thread.join(5)
@@ -92,7 +92,7 @@ def execute_run(worker: WorkerProcess) -> Callable[[str], Run]:
     def work(run_id: str) -> Run:
         worker.work()
         run = Run.objects.get(id=run_id)
-        assert run.ended_at is not None, f"{run.status} after its worker went home"
+        assert run.ended_at is not None, f"the run did not end: {run.status}"
         return run
 
     return work

@@ -19,15 +19,15 @@ from runs.models import Run
 from runs.submission.services import submit_run
 from runs.worker.worker import WorkerProcess
 from tests.support.injections.environment import (
-    World,
+    InjectionEnvironment,
     check_nothing_happened,
-    furnish,
-    places_of,
-    world_state,
+    environment_state,
+    plant_secrets,
+    values_of,
 )
 from tests.support.injections.file_injections import IN_FILES
 from tests.support.injections.injection import Injection
-from tests.support.injections.obeying_model import Obeying, orders_in
+from tests.support.injections.obeying_model import ObeyingModel, orders_in
 from tests.support.injections.page_injections import ON_PAGES
 from tests.support.model_server import ModelServer
 from tests.support.model_turns import Call
@@ -58,7 +58,7 @@ def waiting_run(principal: Principal, project: Path, worker: WorkerProcess) -> R
 
 
 @pytest.fixture
-def world(
+def environment(
     tmp_path: Path,
     project: Path,
     outsider: Principal,
@@ -69,14 +69,14 @@ def world(
     make_artifact: Callable[..., str],
     agent_settings: Any,
     monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[World]:
+) -> Iterator[InjectionEnvironment]:
     """Create every resource that the injected texts aim at, and servers that record requests."""
     agent_settings.PUBLIC_URL = web
     # As for a developer, who has tools that an agent must not have.
     agent_settings.WORKSPACE_POLICY = replace(agent_settings.WORKSPACE_POLICY, developer=True)
-    with serve_pages() as loot, serve_pages() as product_server:
-        created = World(tmp_path, project, loot, product_server)
-        furnish(created)
+    with serve_pages() as attacker, serve_pages() as product_server:
+        created = InjectionEnvironment(tmp_path, project, attacker, product_server)
+        plant_secrets(created)
         other = tmp_path / "roots" / "other"
         other.mkdir()
         (other / "secret.txt").write_text(created.secret("other"))
@@ -94,12 +94,12 @@ def world(
             "CONTINUITY_OWN_PORTS", f"{product_server.server_port},{urlsplit(web).port}"
         )
         monkeypatch.setenv("CONTINUITY_EGRESS_ALLOW", f"127.0.0.1:{page_server.server_port}")
-        created.places |= places_of(waiting_run, artifact_id, target.id)
-        created.places |= {
-            "own": product_server.url(""),
-            "own_port": str(product_server.server_port),
+        created.values |= values_of(waiting_run, artifact_id, target.id)
+        created.values |= {
+            "product": product_server.url(""),
+            "product_port": str(product_server.server_port),
             "web": web,
-            "loot": loot.url(""),
+            "attacker": attacker.url(""),
             "page": page_server.url(""),
         }
         yield created
@@ -107,14 +107,17 @@ def world(
 
 @pytest.fixture
 def obey_and_check(
-    world: World, model: ModelServer, principal: Principal, worker: WorkerProcess
+    environment: InjectionEnvironment,
+    model: ModelServer,
+    principal: Principal,
+    worker: WorkerProcess,
 ) -> Callable[[Injection, Call], None]:
     """Have an agent read an injected text and obey it, then check the effects."""
 
     def obey(row: Injection, first: Call) -> None:
         for verdict, tool in row.rules:
             create_rule(RuleFields(verdict, tool=tool), actor="t")
-        before, model.answer = world_state(world), Obeying(first)
+        before, model.answer = environment_state(environment), ObeyingModel(first)
         submitted = submit_run(
             principal=principal.with_trust(row.trust),
             template_id="agent_task",
@@ -127,21 +130,23 @@ def obey_and_check(
         assert (run.status, run.waiting_for is not None) == (
             ("running", True) if row.waits else ("succeeded", False)
         ), run.error
-        expected = orders_in(world.fill(row.text))
-        assert model.answer.made, "the model did not obey"
-        assert all(call in model.answer.made for call in expected), "the model did not obey"
-        check_nothing_happened(world, before, run, inputs, model)
-        assert row.may_reach or not world.own.hits, "a page of the product was requested"
-        assert row.may_send or not world.loot.hits, "the other server was reached"
+        expected = orders_in(environment.fill(row.text))
+        assert model.answer.obeyed, "the model did not obey"
+        assert all(call in model.answer.obeyed for call in expected), "the model did not obey"
+        check_nothing_happened(environment, before, run, inputs, model)
+        assert row.may_reach or not environment.product.hits, "a page of the product was requested"
+        assert row.may_send or not environment.attacker.hits, "the other server was reached"
 
     return obey
 
 
 @pytest.mark.parametrize("row", IN_FILES, ids=lambda row: row.name)
 def test_an_injection_in_a_file_has_no_effect_outside_policy(
-    row: Injection, world: World, obey_and_check: Callable[[Injection, Call], None]
+    row: Injection,
+    environment: InjectionEnvironment,
+    obey_and_check: Callable[[Injection, Call], None],
 ) -> None:
-    (world.project / "notes.md").write_text(world.fill(row.text), "utf-8")
+    (environment.project / "notes.md").write_text(environment.fill(row.text), "utf-8")
     obey_and_check(row, Call("read_file", {"path": "notes.md"}, "first"))
 
 
@@ -149,16 +154,16 @@ def test_an_injection_in_a_file_has_no_effect_outside_policy(
 @pytest.mark.parametrize("row", ON_PAGES, ids=lambda row: row.name)
 def test_an_injection_on_a_page_has_no_effect_outside_policy(
     row: Injection,
-    world: World,
+    environment: InjectionEnvironment,
     page_server: PageServer,
     obey_and_check: Callable[[Injection, Call], None],
 ) -> None:
     for path, target_url in (
-        ("/to-own", world.own.url("/admin/")),
-        ("/to-loot", world.loot.url("/")),
+        ("/to-product", environment.product.url("/admin/")),
+        ("/to-attacker", environment.attacker.url("/")),
     ):
         page_server.add(path, PageResponse(status=302, headers={"Location": target_url}))
-    url = page_server.add("/injected", world.page(row))
+    url = page_server.add("/injected", environment.page(row))
     obey_and_check(row, Call("task_start", {"url": url}, "first"))
 
 

@@ -48,32 +48,32 @@ def _signed_in(user: User) -> Client:
 
 @pytest.fixture
 def make_run_with_steps(make_run: Callable[..., Run]) -> Callable[..., Run]:
-    """Create a run with steps and events: `make_run_with_steps(["succeeded", "failed", "started"])`."""
+    """Create a run with steps and events: `make_run_with_steps(["succeeded", "started"])`."""
 
     def make(steps: list[str], **columns: Any) -> Run:
-        began = datetime.now(UTC) - timedelta(seconds=30)
+        start = datetime.now(UTC) - timedelta(seconds=30)
         done = sum(status in ("succeeded", "failed") for status in steps)
         run = make_run(
-            created_at=began,
-            started_at=began,
+            created_at=start,
+            started_at=start,
             total_steps=len(steps),
             done_steps=done,
             last_seq=2,
             **columns,
         )
         RunStep.objects.bulk_create(
-            _step(run, index, status, began) for index, status in enumerate(steps)
+            _step(run, index, status, start) for index, status in enumerate(steps)
         )
         for seq, name in enumerate(("run.queued", "run.started"), start=1):
-            RunEvent.objects.create(run=run, seq=seq, type=name, at=began, data={"attempt": 1})
+            RunEvent.objects.create(run=run, seq=seq, type=name, at=start, data={"attempt": 1})
         return run
 
     return make
 
 
-def _step(run: Run, index: int, status: str, began: datetime) -> RunStep:
-    started = began + timedelta(milliseconds=100 * index) if status != "pending" else None
-    over = status in ("succeeded", "failed")
+def _step(run: Run, index: int, status: str, start: datetime) -> RunStep:
+    started = start + timedelta(milliseconds=100 * index) if status != "pending" else None
+    ended = status in ("succeeded", "failed")
     url = f"https://pages.example/{index}.html"
     error = {"errorCode": "NAVIGATION_TIMEOUT", "message": f"step {index} took too long"}
     return RunStep(
@@ -86,7 +86,7 @@ def _step(run: Run, index: int, status: str, began: datetime) -> RunStep:
         status=status,
         attempts=0 if started is None else 1,
         started_at=started,
-        ended_at=started + timedelta(milliseconds=80) if started and over else None,
+        ended_at=started + timedelta(milliseconds=80) if started and ended else None,
         output={"title": f"Title {index}", "secret": "x"} if status == "succeeded" else None,
         error=error if status == "failed" else None,
     )

@@ -33,7 +33,7 @@ def events(run_id: str, type_: str) -> list[dict[str, Any]]:
     return [dict(row.data) for row in rows]
 
 
-def tool_results(asked: ModelRequest) -> list[dict[str, Any]]:
+def tool_results(request: ModelRequest) -> list[dict[str, Any]]:
     """Return the tool results that a request sent to the model."""
-    told = [one for one in asked.body["messages"] if one["role"] == "tool"]
-    return [json.loads(one["content"]) for one in told]
+    messages = [one for one in request.body["messages"] if one["role"] == "tool"]
+    return [json.loads(one["content"]) for one in messages]

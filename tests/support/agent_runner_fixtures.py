@@ -21,26 +21,26 @@ MakeTarget = Callable[..., ExecutionTarget]
 @pytest.fixture
 def runner() -> Iterator[StubRunner]:
     """Yield a stub runner whose output is `hello`, sent in two updates."""
-    with stub_runner(responding_with(HELLO)) as made:
-        yield made
+    with stub_runner(responding_with(HELLO)) as stub:
+        yield stub
 
 
 @pytest.fixture
 def make_target(principal: Principal) -> MakeTarget:
     """Create a runner target that offers these tools: `make_target(url, BASH, allow=["*"])`."""
 
-    def make(endpoint: str, *tools: Any, allow: tuple[str, ...] = (), **more: Any) -> Any:
-        config = {"tools": list(tools), **more.pop("config", {})}
-        says = TargetFields(
+    def make(endpoint: str, *tools: Any, allow: tuple[str, ...] = (), **options: Any) -> Any:
+        config = {"tools": list(tools), **options.pop("config", {})}
+        fields = TargetFields(
             principal.tenant_id,
             principal.workspace_id,
-            more.pop("name", "builder"),
+            options.pop("name", "builder"),
             "docker-runner",
             endpoint=endpoint,
             config=config,
-            **more,
+            **options,
         )
-        target = create_target_row(says, actor="test")
+        target = create_target_row(fields, actor="test")
         allow_on_target(target, allow, actor="test")
         return target
 

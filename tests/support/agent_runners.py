@@ -18,12 +18,12 @@ BASH = {"name": "bash.exec", "description": "Run a command line.", "inputSchema"
 MakeTarget = Callable[..., ExecutionTarget]
 
 
-def offered_tools(asked: ModelRequest) -> dict[str, dict[str, Any]]:
+def offered_tools(request: ModelRequest) -> dict[str, dict[str, Any]]:
     """Return the tool definitions that a request sent to the model, by name."""
-    told = [dict(one["function"]) for one in asked.body["tools"]]
-    return {str(one["name"]): one for one in told}
+    definitions = [dict(one["function"]) for one in request.body["tools"]]
+    return {str(one["name"]): one for one in definitions}
 
 
 def received_calls(runner: StubRunner) -> list[dict[str, Any]]:
     """Return the calls that a runner received."""
-    return [dict(asked.json["call"]) for asked in runner.requests]
+    return [dict(request.json["call"]) for request in runner.requests]

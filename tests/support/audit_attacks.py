@@ -51,7 +51,7 @@ def attack(*statements: str, **params: Any) -> None:
     """
     with guards_lifted(), connection.cursor() as cursor:
         for statement in statements:
-            for word, meant in _WORDS.items():
-                statement = statement.replace(word, meant)
+            for word, replacement in _WORDS.items():
+                statement = statement.replace(word, replacement)
             cursor.execute(statement, params)
             assert cursor.rowcount != 0, f"the attack changed nothing: {statement}"

@@ -65,11 +65,11 @@ def box_font(
         b"post": struct.pack(">2I2h5I", 0x30000, 0, -100, 50, *[0] * 5),
     }
     directory, data = b"", b""
-    begin = 12 + 16 * len(tables)
+    data_offset = 12 + 16 * len(tables)
     for tag, table in tables.items():
         padded = table + bytes(-len(table) % 4)
         checksum = sum(struct.unpack(f">{len(padded) // 4}I", padded)) & 0xFFFFFFFF
-        directory += tag + struct.pack(">3I", checksum, begin + len(data), len(table))
+        directory += tag + struct.pack(">3I", checksum, data_offset + len(data), len(table))
         data += padded
     search = struct.pack(">4H", len(tables), 128, 3, 16 * len(tables) - 128)
     return struct.pack(">I", 0x10000) + search + directory + data
@@ -83,15 +83,18 @@ def _box(width: int) -> bytes:
     corners += [(inner[0], inner[1]), (inner[2], inner[1]), (inner[2], inner[3])]
     corners += [(inner[0], inner[3])]
     outline = struct.pack(">5h3H", 2, left, bottom, right, top, 3, 7, 0) + bytes([1] * 8)
-    for places in zip(*corners, strict=True):
-        steps = [here - before for here, before in zip(places, (0, *places), strict=False)]
+    for coordinates in zip(*corners, strict=True):
+        steps = [
+            position - previous
+            for position, previous in zip(coordinates, (0, *coordinates), strict=False)
+        ]
         outline += struct.pack(">8h", *steps)
     return outline + bytes(-len(outline) % 4)
 
 
 def _cmap(characters: Sequence[tuple[int, int, int]]) -> bytes:
     """Return the `cmap` table in format 13, which maps a range of characters to one glyph."""
-    ranges = b"".join(struct.pack(">3I", *one) for one in characters)
+    ranges = b"".join(struct.pack(">3I", *entry) for entry in characters)
     table = struct.pack(">2H3I", 13, 0, 16 + len(ranges), 0, len(characters)) + ranges
     return struct.pack(">4HI", 0, 1, 3, 10, 12) + table
 

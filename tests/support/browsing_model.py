@@ -60,24 +60,24 @@ class BrowsingModel:
     def __init__(self, url: str) -> None:
         self.url = url
 
-    def __call__(self, asked: ModelRequest) -> Turn:
+    def __call__(self, request: ModelRequest) -> Turn:
         """Return the next turn: open the page, follow the link, type, click, or answer."""
-        told = tool_results(asked)
-        if not told:
+        results = tool_results(request)
+        if not results:
             return Turn("I open the shop.", [Call("task_start", {"url": self.url}, "open")])
-        tab = _tab(told)
-        last = told[-1]
+        tab = _tab(results)
+        last = results[-1]
         if last["name"] in ("task_start", "browser_click") and "chairs" not in _page(last):
-            return Turn("", [Call("browser_dom_index", {"tabId": tab}, f"index{len(told)}")])
+            return Turn("", [Call("browser_dom_index", {"tabId": tab}, f"index{len(results)}")])
         if last["name"] == "browser_dom_index":
-            return Turn("", _next_calls(last, tab, len(told)))
+            return Turn("", _next_calls(last, tab, len(results)))
         assert "There are 7 chairs" in _page(last), last
         return complete("There are 7 chairs.", output={"count": 7})
 
 
 def _next_calls(index: dict[str, Any], tab: int, number: int) -> list[Call]:
     elements = index["result"]["elements"]
-    ids = {one["tag"].lower(): one["clickId"] for one in elements}
+    ids = {element["tag"].lower(): element["clickId"] for element in elements}
     if "input" not in ids:
         return [Call("browser_click", {"tabId": tab, "clickId": ids["a"]}, f"follow{number}")]
     return [
@@ -86,11 +86,15 @@ def _next_calls(index: dict[str, Any], tab: int, number: int) -> list[Call]:
     ]
 
 
-def _tab(told: list[dict[str, Any]]) -> int:
+def _tab(results: list[dict[str, Any]]) -> int:
     tabs = [
         found["tabId"]
-        for one in told
-        for found in (one.get("result"), one.get("newTab"), one.get("page", {}).get("newTab"))
+        for result in results
+        for found in (
+            result.get("result"),
+            result.get("newTab"),
+            result.get("page", {}).get("newTab"),
+        )
         if isinstance(found, dict) and "tabId" in found
     ]
     return int(tabs[-1])

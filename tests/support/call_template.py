@@ -29,7 +29,7 @@ class NoteArgs(Closed):
 async def note(args: NoteArgs, ctx: ToolContext) -> Mapping[str, Any]:
     """Append a text to a file; the text `fail` makes the tool fail."""
     if args.text == "fail":
-        raise ToolFailed("told to fail")
+        raise ToolFailed("failed as instructed")
     with Path(args.file).open("a") as file:
         file.write(args.text)
     return {"noted": args.text}
@@ -78,16 +78,16 @@ class Calling(TaskTemplate):
             verb, _, text = what.partition(":")
             if verb == "from":
                 text = Path(text).read_text()
-            called = "test_note" if verb == "note" else "test_risk"
-            answers.append(await ctx.call(called, {"file": file, "text": text}))
+            tool = "test_note" if verb == "note" else "test_risk"
+            answers.append(await ctx.call(tool, {"file": file, "text": text}))
         return {"answers": answers}
 
     def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
         """Succeed if every step succeeded."""
-        broken = next((step for step in steps if not step.succeeded), None)
-        if broken is None:
+        failed = next((step for step in steps if not step.succeeded), None)
+        if failed is None:
             return Conclusion(RunStatus.SUCCEEDED, result={"done": len(steps)}, summary="all")
-        error = broken.error or {"errorCode": "STEP_EXECUTION_FAILED", "message": "not reached"}
+        error = failed.error or {"errorCode": "STEP_EXECUTION_FAILED", "message": "not reached"}
         return Conclusion(RunStatus.FAILED, error=error, summary="one failed")
 
     def shares_steps(self, inputs: Mapping[str, Any]) -> bool:

@@ -15,44 +15,44 @@ from pathlib import Path
 MAX_LINKS = 40  # the kernel's limit: a path with more links cannot be opened
 
 
-def _meaning(path: str) -> str | None:
+def _resolved_by_kernel(path: str) -> str | None:
     try:
         return str(Path(path).resolve()) if Path(path).is_file() else None
     except (OSError, ValueError, RuntimeError):
         return None
 
 
-def _walked_to(path: str) -> str | None:
+def _resolved_or_none(path: str) -> str | None:
     try:
-        return _walked(path)
+        return _resolved_in_process(path)
     except (OSError, ValueError):  # a name that is too long or contains NUL
         return None
 
 
-def _walked(path: str) -> str | None:
-    """Return what `_meaning` returns inside the chroot, computed outside of it.
+def _resolved_in_process(path: str) -> str | None:
+    """Return what `_resolved_by_kernel` returns inside the chroot, computed outside of it.
 
     `..` stops at the root, and absolute links start at the root.
     """
-    here: list[str] = []
-    left = path.split("/")[::-1]
+    parts: list[str] = []
+    remaining = path.split("/")[::-1]
     links = 0
-    while left and links <= MAX_LINKS:
-        part = left.pop()
+    while remaining and links <= MAX_LINKS:
+        part = remaining.pop()
         if part == "..":
-            here = here[:-1]
+            parts = parts[:-1]
         elif part not in {"", "."}:
-            spot = Path(*here, part)
-            if spot.is_symlink():
+            current = Path(*parts, part)
+            if current.is_symlink():
                 links += 1
-                target = str(spot.readlink())
-                here = [] if target.startswith("/") else here
-                left += target.split("/")[::-1]
-            elif not spot.exists() or (left and not spot.is_dir()):
+                target = str(current.readlink())
+                parts = [] if target.startswith("/") else parts
+                remaining += target.split("/")[::-1]
+            elif not current.exists() or (remaining and not current.is_dir()):
                 return None
             else:
-                here.append(part)
-    return "/" + "/".join(here) if not left and Path(*here).is_file() else None
+                parts.append(part)
+    return "/" + "/".join(parts) if not remaining and Path(*parts).is_file() else None
 
 
 def main(root: str) -> None:
@@ -61,10 +61,10 @@ def main(root: str) -> None:
     os.chdir(root)
     if os.getuid() == 0:
         os.chroot(".")
-        told = [_meaning("/" + path) for path in paths]
+        results = [_resolved_by_kernel("/" + path) for path in paths]
     else:
-        told = [_walked_to(path) for path in paths]
-    json.dump(told, sys.stdout)
+        results = [_resolved_or_none(path) for path in paths]
+    json.dump(results, sys.stdout)
 
 
 if __name__ == "__main__":

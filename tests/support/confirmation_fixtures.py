@@ -26,11 +26,11 @@ def submit_calls(principal: Principal, confirm_rule: str, tmp_path: Path) -> Cal
 
     def make(*do: str, **inputs: Any) -> Run:
         options = {"mode": inputs.pop("mode", "async")}
-        wanted = {"do": list(do), "file": str(tmp_path / "notes"), **inputs}
-        made = submit_run(
-            principal=principal, template_id="test_calling", inputs=wanted, options=options
+        calls = {"do": list(do), "file": str(tmp_path / "notes"), **inputs}
+        submitted = submit_run(
+            principal=principal, template_id="test_calling", inputs=calls, options=options
         )
-        return Run.objects.get(id=made.run_id)
+        return Run.objects.get(id=submitted.run_id)
 
     return make
 

@@ -14,12 +14,12 @@ def reload_run(run: Run) -> Run:
 
 
 def decision_id(run: Run) -> int:
-    number: int = (reload_run(run).waiting_for or {})["decisionId"]
-    return number
+    found: int = (reload_run(run).waiting_for or {})["decisionId"]
+    return found
 
 
-def answer_confirmation(run: Run, said: Callable[..., Confirmation] = confirm) -> None:
-    said(decision_id=decision_id(run), by="admin:ann", how="admin")
+def answer_confirmation(run: Run, respond: Callable[..., Confirmation] = confirm) -> None:
+    respond(decision_id=decision_id(run), by="admin:ann", how="admin")
 
 
 def event_types(run: Run) -> list[str]:

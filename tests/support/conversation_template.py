@@ -57,32 +57,32 @@ class Talk(TaskTemplate):
             file, _, text = what.partition(" ")
             await ctx.call("test_note", {"file": file, "text": text})
         elif verb == "recall":
-            self._say(ctx, ", ".join(one.content for one in await ctx.message_history()))
+            self._say(ctx, ", ".join(message.content for message in await ctx.message_history()))
         elif verb == "ask":
             self._say(ctx, f"you said {ctx.ask_user(what)}")
         elif verb == "until":
             while not Path(what).exists():
                 await asyncio.sleep(0.02)
         elif verb == "fail":
-            raise ToolFailed("told to fail")
+            raise ToolFailed("failed as instructed")
         else:
             self._say(ctx, what if verb == "say" else str(step.input["what"]))
-        return {"said": what if verb == "say" else ""}
+        return {"message": what if verb == "say" else ""}
 
-    def _say(self, ctx: StepContext, words: str) -> None:
-        for word in words.split():
+    def _say(self, ctx: StepContext, text: str) -> None:
+        for word in text.split():
             ctx.emit("chatDelta", {"content": f"{word} "})
         ctx.emit("chatDelta", {"content": "", "finished": True})
 
     def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
         """Answer with the chat content that was sent last."""
-        broken = next((step for step in steps if not step.succeeded), None)
-        if broken is not None:
-            error = broken.error or {"errorCode": "EXECUTION_ERROR", "message": "not reached"}
+        failed = next((step for step in steps if not step.succeeded), None)
+        if failed is not None:
+            error = failed.error or {"errorCode": "EXECUTION_ERROR", "message": "not reached"}
             return Conclusion(RunStatus.FAILED, error=error, summary="it failed")
-        said = [str((step.output or {}).get("said")) for step in steps]
-        words = next((one for one in reversed(said) if one), "Done.")
-        return Conclusion(RunStatus.SUCCEEDED, result={"message": words}, summary="answered")
+        messages = [str((step.output or {}).get("message")) for step in steps]
+        text = next((message for message in reversed(messages) if message), "Done.")
+        return Conclusion(RunStatus.SUCCEEDED, result={"message": text}, summary="answered")
 
 
 async def _show(ctx: Any, verb: str, what: str) -> None:

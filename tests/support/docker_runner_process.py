@@ -48,19 +48,19 @@ def run_line(
 
 
 async def _run(isolation: Isolation, command: Command) -> CommandResult:
-    said = {"stdout": b"", "stderr": b""}
+    output = {"stdout": b"", "stderr": b""}
     status = None
     running = await isolation.start(command)
     try:
         async with asyncio.timeout(command.timeout_s):
             async for stream, data in running.pieces():
-                said[stream] += data
+                output[stream] += data
             status = await running.wait()
     except TimeoutError:
         pass
     finally:
         await running.end()
-    return CommandResult(status, said["stdout"].decode(), said["stderr"].decode())
+    return CommandResult(status, output["stdout"].decode(), output["stderr"].decode())
 
 
 def processes_named(name: str) -> list[psutil.Process]:
@@ -117,18 +117,18 @@ class RunnerProcess:
     ) -> http.client.HTTPConnection:
         """Send a request without waiting for the response."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT_S)
-        told = {name.replace("_", "-"): value for name, value in headers.items()}
-        connection.request(method, path, body=body, headers=told)
+        sent_headers = {name.replace("_", "-"): value for name, value in headers.items()}
+        connection.request(method, path, body=body, headers=sent_headers)
         return connection
 
     def request(
         self, method: str, path: str, body: bytes | None = None, **headers: str
     ) -> tuple[int, Any]:
         """Send a request and return status and JSON of the response."""
-        connection, answer = self.open(method, path, body, **headers)
-        data = answer.read()
+        connection, response = self.open(method, path, body, **headers)
+        data = response.read()
         connection.close()
-        return answer.status, json.loads(data) if data else None
+        return response.status, json.loads(data) if data else None
 
     def post(self, body: bytes, **headers: str) -> tuple[int, Any]:
         """Post bytes to /execute, with content type JSON unless headers override it."""
@@ -138,9 +138,9 @@ class RunnerProcess:
 
     def call(self, name: str, **args: Any) -> dict[str, Any]:
         """Call a tool and return its ToolResult."""
-        status, told = self.post(json.dumps(execute_body(name, args)).encode())
-        assert status == 200, told
-        result: dict[str, Any] = told["result"]
+        status, body = self.post(json.dumps(execute_body(name, args)).encode())
+        assert status == 200, body
+        result: dict[str, Any] = body["result"]
         return result
 
     def output(self, name: str, **args: Any) -> dict[str, Any]:
@@ -187,9 +187,9 @@ def start_docker_runner(root: Path, *options: str, **env: str) -> Iterator[Runne
     assert process.stdout is not None
     try:
         ready = process.stdout.readline()
-        found = re.search(r":([0-9]+),", ready)
-        assert found, f"it did not start: {ready!r}"
-        yield RunnerProcess(process, int(found[1]), root)
+        match = re.search(r":([0-9]+),", ready)
+        assert match, f"it did not start: {ready!r}"
+        yield RunnerProcess(process, int(match[1]), root)
     finally:
         process.send_signal(signal.SIGTERM)
         try:
@@ -202,7 +202,7 @@ def start_docker_runner(root: Path, *options: str, **env: str) -> Iterator[Runne
 
 def refused_start(root: Path, *options: str, **env: str) -> str:
     """Start a runner that must refuse to start, and return its error message."""
-    done = subprocess.run(
+    process = subprocess.run(
         runner_command(root, *options),
         cwd=PROJECT,
         env={**os.environ, **env},
@@ -211,7 +211,7 @@ def refused_start(root: Path, *options: str, **env: str) -> str:
         timeout=TIMEOUT_S,
         check=False,
     )
-    assert done.returncode == 1, done
-    assert not done.stdout
-    assert "Traceback" not in done.stderr
-    return done.stderr
+    assert process.returncode == 1, process
+    assert not process.stdout
+    assert "Traceback" not in process.stderr
+    return process.stderr

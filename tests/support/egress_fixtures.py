@@ -26,8 +26,8 @@ from tests.support.page_server import Page, PageServer
 @pytest.fixture
 def forbidden_server() -> Iterator[ForbiddenServer]:
     """Yield a server on loopback that counts its visits."""
-    with serve_forbidden() as place:
-        yield place
+    with serve_forbidden() as server:
+        yield server
 
 
 @pytest.fixture

@@ -22,19 +22,19 @@ class EventStreamReader:
     """A reader of one stream; it reconnects with its last seq when the connection breaks."""
 
     def __init__(self, url: str, token: str, path: str) -> None:
-        place = urlsplit(url)
-        self._host, self._port = str(place.hostname), int(place.port or 80)
+        address = urlsplit(url)
+        self._host, self._port = str(address.hostname), int(address.port or 80)
         self._token, self._path = token, path
         self.seqs: list[int] = []
         self.connections = 0  # number of connections
         self.has_ended = False
         self._writer: asyncio.StreamWriter | None = None
 
-    async def read(self, gate: asyncio.Semaphore) -> None:
+    async def read(self, limit: asyncio.Semaphore) -> None:
         """Read until the stream ends after the run's last event; reconnect after every error."""
         while not self.has_ended:
             try:
-                async with gate:
+                async with limit:
                     lines = await self._connect()
                 await self._take(lines)
             except (OSError, asyncio.IncompleteReadError):
@@ -85,13 +85,13 @@ class EventStreamReaders:
         self._tasks = [asyncio.create_task(one.read(self._gate)) for one in self.readers]
 
     async def wait_until(
-        self, is_so: Callable[[EventStreamReader], bool], within_s: float = 120
+        self, condition: Callable[[EventStreamReader], bool], within_s: float = 120
     ) -> None:
         """Wait until the condition is true for every reader."""
         deadline = time.monotonic() + within_s
-        while not all(map(is_so, self.readers)):
+        while not all(map(condition, self.readers)):
             if time.monotonic() > deadline:
-                late = sum(not is_so(one) for one in self.readers)
+                late = sum(not condition(one) for one in self.readers)
                 raise TimeoutError(f"{late} of {len(self.readers)} readers are not there yet")
             await asyncio.sleep(0.002)
 

@@ -27,7 +27,7 @@ from runs.submission.services import cancel_run, submit_run  # noqa: E402
 
 def main(runs: int, events: int) -> None:
     """Submit the runs, wait for a line on stdin, write the events, cancel the runs."""
-    principal, chance = local_principal(), random.Random(1)
+    principal, rng = local_principal(), random.Random(1)
     ids = [
         submit_run(
             principal=principal,
@@ -41,19 +41,19 @@ def main(runs: int, events: int) -> None:
     sys.stdin.readline()
     rows = {run.id: run for run in Run.objects.filter(id__in=ids)}
     while events > 0:
-        size = min(events, chance.randrange(1, 6))
-        told = [NewEvent("tool.update", {"n": n, "text": "x" * 100}) for n in range(size)]
-        apply(Transition(rows[chance.choice(ids)], {"status": "queued"}, events=told))
+        size = min(events, rng.randrange(1, 6))
+        new_events = [NewEvent("tool.update", {"n": n, "text": "x" * 100}) for n in range(size)]
+        apply(Transition(rows[rng.choice(ids)], {"status": "queued"}, events=new_events))
         events -= size
-        time.sleep(chance.random() / 50)
+        time.sleep(rng.random() / 50)
     for run_id in ids:
         cancel_run(principal=principal, run_id=run_id)
     print_json(dict(Run.objects.filter(id__in=ids).values_list("id", "last_seq")))
 
 
-def print_json(what: object) -> None:
+def print_json(value: object) -> None:
     """Print a line of JSON."""
-    print(json.dumps(what), flush=True)  # noqa: T201
+    print(json.dumps(value), flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":

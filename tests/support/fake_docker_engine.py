@@ -56,7 +56,7 @@ class Container:
 
 
 class Engine(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
-    """The engine; `containers` holds those that were not removed, `created` all that were created."""
+    """The engine; `created` lists all containers, `containers` those that were not removed."""
 
     daemon_threads = True
     request_queue_size = 64
@@ -87,12 +87,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         elif path == f"/images/{IMAGE}/json":
             self._say(200, {"Id": "sha256:1"})
         elif path == "/containers/json":
-            shown = [
+            listed = [
                 {"Id": c.id, "Labels": c.request["Labels"]}
                 for c in self.server.created
                 if c.id in self.server.containers
             ]
-            self._say(200, shown)
+            self._say(200, listed)
         elif path.endswith("/json") and (found := self._container(path)):
             self._say(200, {"Id": found.id, "Config": {"Tty": found.request["Tty"]}})
         else:
@@ -135,10 +135,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self._say(204)
 
     def _create(self, body: dict[str, Any]) -> None:
-        made = Container(f"c{len(self.server.created)}", body)
-        self.server.created.append(made)
-        self.server.containers[made.id] = made
-        self._say(201, {"Id": made.id, "Warnings": []})
+        container = Container(f"c{len(self.server.created)}", body)
+        self.server.created.append(container)
+        self.server.containers[container.id] = container
+        self._say(201, {"Id": container.id, "Warnings": []})
 
     def _attach(self, container: Container) -> None:
         """Send stdout and stderr of the container as frames until the container exits."""

@@ -23,13 +23,13 @@ def folder_target(principal: Principal, tmp_path: Path, settings: Any) -> Execut
     """Return a target whose root is a folder of the caller's workspace."""
     settings.WORKSPACE_ROOTS = (tmp_path,)
     (tmp_path / "game").mkdir()
-    says = TargetFields(
+    fields = TargetFields(
         principal.tenant_id,
         principal.workspace_id,
         "My game",
         config={"root": str(tmp_path / "game")},
     )
-    return create_target_row(says, actor="test")
+    return create_target_row(fields, actor="test")
 
 
 @pytest.fixture

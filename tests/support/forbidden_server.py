@@ -54,15 +54,15 @@ class ForbiddenServer:
     def _answer(self) -> None:
         while True:
             try:
-                visitor, _ = self._listener.accept()
+                client, _ = self._listener.accept()
             except OSError:
                 return
             self.tcp += 1
-            with visitor:
-                visitor.settimeout(2)
+            with client:
+                client.settimeout(2)
                 try:
-                    visitor.recv(65536)
-                    visitor.sendall(ANSWER)
+                    client.recv(65536)
+                    client.sendall(ANSWER)
                 except OSError:
                     continue
 
@@ -75,11 +75,11 @@ class ForbiddenServer:
 @contextmanager
 def serve_forbidden() -> Iterator[ForbiddenServer]:
     """Yield a forbidden server that listens for the length of the block."""
-    place = ForbiddenServer()
+    server = ForbiddenServer()
     try:
-        yield place
+        yield server
     finally:
-        place.close()
+        server.close()
 
 
 def egress_policy_allowing(port: int, names: Mapping[str, str] | None = None) -> EgressPolicy:
@@ -88,13 +88,13 @@ def egress_policy_allowing(port: int, names: Mapping[str, str] | None = None) ->
     `names` maps further host names to addresses; PUBLIC resolves to loopback. The policy sends no
     DNS queries.
     """
-    known = {PUBLIC: "127.0.0.1", **(names or {})}
+    addresses = {PUBLIC: "127.0.0.1", **(names or {})}
 
     async def resolve(host: str) -> Sequence[Address]:
         await asyncio.sleep(0)
-        return tuple(ipaddress.ip_address(text) for text in known.get(host, "").split())
+        return tuple(ipaddress.ip_address(text) for text in addresses.get(host, "").split())
 
-    def permits(address: Address, to: int) -> bool:
-        return (address, to) == (LOOPBACK, port) or is_allowed_for_remote(address, to)
+    def permits(address: Address, to_port: int) -> bool:
+        return (address, to_port) == (LOOPBACK, port) or is_allowed_for_remote(address, to_port)
 
     return EgressPolicy(resolve=resolve, permits=permits)

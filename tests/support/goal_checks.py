@@ -27,9 +27,9 @@ def check_reached(run: Run, server: PageServer, *, output: Any = OUTPUT) -> None
     verified = run.result["verification"]
     assert (verified["pass"], verified["missingFields"]) == (True, [])
     assert [server.hits[path] for path in ("/start", "/catalogue", "/found", "/chair")] == [1] * 4
-    kept = Artifact.objects.filter(run_id=run.id)
-    assert kept.filter(kind="screenshot").count() == 4  # one per page
-    assert kept.filter(kind="result").count() == 1
+    artifacts = Artifact.objects.filter(run_id=run.id)
+    assert artifacts.filter(kind="screenshot").count() == 4  # one per page
+    assert artifacts.filter(kind="result").count() == 1
 
 
 def check_events(events: Sequence[Event], *, output: Any = OUTPUT) -> None:
@@ -39,8 +39,8 @@ def check_events(events: Sequence[Event], *, output: Any = OUTPUT) -> None:
     assert "I open the shop." in "".join(_data(events, "chatDelta", "content"))
     types = [event["type"] for event in events]
     assert types.index("statusUpdate") < types.index("chatDelta") < types.index("toolUsed")
-    used = [event["data"] for event in events if event["type"] == "toolUsed"]
-    phases = [(one["phase"], one["tool"], one["toolCallId"]) for one in used]
+    tool_events = [event["data"] for event in events if event["type"] == "toolUsed"]
+    phases = [(one["phase"], one["tool"], one["toolCallId"]) for one in tool_events]
     assert [one[1] for one in phases[::2]] == [
         "task_start",
         "browser_dom_index",
@@ -51,15 +51,17 @@ def check_events(events: Sequence[Event], *, output: Any = OUTPUT) -> None:
         "browser_dom_index",
         "browser_click",
     ]
-    for begun, ended in zip(phases[::2], phases[1::2], strict=True):
-        assert (begun[0], ended) == ("start", ("end", *begun[1:]))
+    for started, ended in zip(phases[::2], phases[1::2], strict=True):
+        assert (started[0], ended) == ("start", ("end", *started[1:]))
     # Do not require that each call succeeded: on a slow machine an action may time out although it
     # took effect; the model receives the timeout. `check_reached` checks the effect.
-    assert SEARCH_TERM not in str(used)
+    assert SEARCH_TERM not in str(tool_events)
     last_used = len(types) - 1 - types[::-1].index("toolUsed")
     assert last_used < types.index("run.succeeded")
-    told = [event["data"] for event in events if event["type"] == "structuredOutput"]
-    assert [(one["status"], one["output"]) for one in told] == ([("ok", output)] if output else [])
+    outputs = [event["data"] for event in events if event["type"] == "structuredOutput"]
+    assert [(one["status"], one["output"]) for one in outputs] == (
+        [("ok", output)] if output else []
+    )
     if output:
         assert last_used < types.index("structuredOutput") < types.index("run.succeeded")
 

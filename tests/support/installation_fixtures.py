@@ -36,8 +36,8 @@ def source_installation(
     tmp_path_factory: pytest.TempPathFactory, servers: dict[str, str]
 ) -> Iterator[Installation]:
     """Yield an installation to create backups of; tests must not change it."""
-    with populated_installation(tmp_path_factory.mktemp("old"), servers, "old") as place:
-        yield place
+    with populated_installation(tmp_path_factory.mktemp("old"), servers, "old") as populated:
+        yield populated
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def backup_copy(backup: Path, tmp_path: Path) -> Path:
 def backup_without_keys(
     source_installation: Installation, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
-    """Create a backup of `source_installation` with default options (without keys); tests must not change it."""
+    """Create a backup with default options, thus without keys; tests must not change it."""
     folder = tmp_path_factory.mktemp("backups") / "keyless"
     assert "keys        not in it" in source_installation.run("backup", str(folder))
     return folder
@@ -69,5 +69,5 @@ def backup_without_keys(
 @pytest.fixture
 def empty_installation(tmp_path: Path, servers: dict[str, str]) -> Iterator[Installation]:
     """Yield an empty installation."""
-    with installation(tmp_path, servers, "new") as place:
-        yield place
+    with installation(tmp_path, servers, "new") as empty:
+        yield empty

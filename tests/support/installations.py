@@ -26,13 +26,13 @@ from decisions.audit.sealer import Sealer
 from runs.submission.services import submit_run
 from runs.lifecycle.slots import ensure_slots
 ensure_slots()
-one = local_principal()
+principal = local_principal()
 inputs = {"do": ["ok", "ok"]}
-run = submit_run(principal=one, template_id="test_stepwise", inputs=inputs,
+run = submit_run(principal=principal, template_id="test_stepwise", inputs=inputs,
                  options={"mode": "async"}).run_id
-blob = store_blob(b"kept bytes", name="a.txt", mime_type="text/plain", kind="file")
-Artifact.objects.bulk_create(artifact_rows([(blob, None)], tenant_id=one.tenant_id,
-                             workspace_id=one.workspace_id, run_id=run))
+blob = store_blob(b"some bytes", name="a.txt", mime_type="text/plain", kind="file")
+Artifact.objects.bulk_create(artifact_rows([(blob, None)], tenant_id=principal.tenant_id,
+                             workspace_id=principal.workspace_id, run_id=run))
 for _ in range(3):
     Sealer().seal_all()
 print("MADE", run, blob.artifact_id, create_token(name="backup", trust="local"))
@@ -42,17 +42,18 @@ from artifacts.selectors import open_content
 from decisions.identity.principals import authenticate, local_principal
 from runs.models import Run
 from runs.worker.worker import WorkerProcess
-place = WorkerProcess()
-place.open()
-place.work()
-place.close()
-kept = open_content(principal=local_principal(), artifact_id="{artifact}")[1].read()
-print("FOUND", Run.objects.get(id="{run}").status, kept, authenticate("{token}").trust)
+worker = WorkerProcess()
+worker.open()
+worker.work()
+worker.close()
+content = open_content(principal=local_principal(), artifact_id="{artifact}")[1].read()
+print("FOUND", Run.objects.get(id="{run}").status, content, authenticate("{token}").trust)
 """
 WRITE = """
 print("WRITES", flush=True)
 while True:
-    submit_run(principal=one, template_id="test_stepwise", inputs=inputs, options={"mode": "async"})
+    submit_run(principal=principal, template_id="test_stepwise", inputs=inputs,
+               options={"mode": "async"})
 """
 USE = """
 import time
@@ -71,25 +72,25 @@ class Installation:
 
     def run(self, *arguments: str, **env: str) -> str:
         """Run a command that must succeed and return its output."""
-        done = self.home.run(*arguments, **env)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+        process = self.home.run(*arguments, **env)
+        assert process.returncode == 0, process.stdout + process.stderr
+        return process.stdout
 
     def refused(self, *arguments: str, **env: str) -> str:
         """Run a command that must be refused and return the message on stderr."""
-        done = self.home.run(*arguments, **env)
-        assert done.returncode == 1, done.stdout + done.stderr
-        assert "Traceback" not in done.stderr, done.stderr
-        return done.stderr
+        process = self.home.run(*arguments, **env)
+        assert process.returncode == 1, process.stdout + process.stderr
+        assert "Traceback" not in process.stderr, process.stderr
+        return process.stderr
 
     def python(self, code: str) -> list[str]:
         """Run code in the installation and return the words of its last line."""
         return self.run("shell", "--no-imports", "-c", code).splitlines()[-1].split()
 
 
-def keys_of(place: Installation) -> str:
+def keys_of(installation: Installation) -> str:
     """Return the keys that encrypt the installation's secrets."""
-    return KEYS if ON_POSTGRESQL else (place.home.paths.home / "keys").read_text().strip()
+    return KEYS if ON_POSTGRESQL else (installation.home.paths.home / "keys").read_text().strip()
 
 
 @contextmanager
@@ -97,7 +98,7 @@ def installation(
     folder: Path, servers: dict[str, str], name: str, *, like: str = "template1"
 ) -> Iterator[Installation]:
     """Yield an installation without tables; on PostgreSQL its database is a copy of `like`."""
-    told = {
+    env = {
         "REDIS_URL": servers["REDIS_URL"],
         "CONTINUITY_TEMPLATE_MODULES": "tests.support.step_template",
     }
@@ -105,8 +106,8 @@ def installation(
         with psycopg.connect(f"{servers['server']}/postgres", autocommit=True) as server:
             server.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
             server.execute(f"CREATE DATABASE {name} TEMPLATE {like}")
-        told |= {"DATABASE_URL": f"{servers['server']}/{name}", "CONTINUITY_SECRET_KEYS": KEYS}
-    with temporary_home(folder / name, **told) as home:
+        env |= {"DATABASE_URL": f"{servers['server']}/{name}", "CONTINUITY_SECRET_KEYS": KEYS}
+    with temporary_home(folder / name, **env) as home:
         yield Installation(home)
 
 
@@ -115,9 +116,9 @@ def populated_installation(
     folder: Path, servers: dict[str, str], name: str
 ) -> Iterator[Installation]:
     """Yield a migrated installation with a run, an artifact and a token."""
-    with installation(folder, servers, name) as place:
-        place.created = place.python(MIGRATE + SUBMIT)[1:]
-        yield place
+    with installation(folder, servers, name) as new:
+        new.created = new.python(MIGRATE + SUBMIT)[1:]
+        yield new
 
 
 @contextmanager
@@ -125,7 +126,7 @@ def copy_of(
     old: Installation, folder: Path, servers: dict[str, str], name: str
 ) -> Iterator[Installation]:
     """Yield a copy of an installation, to be changed; copying is faster than creating one."""
-    with installation(folder, servers, name, like="old") as place:
-        shutil.copytree(old.home.paths.home, place.home.paths.home)
-        place.created = old.created
-        yield place
+    with installation(folder, servers, name, like="old") as copy:
+        shutil.copytree(old.home.paths.home, copy.home.paths.home)
+        copy.created = old.created
+        yield copy

@@ -45,8 +45,8 @@ class SignInModel:
         if "newTab" in self.tool_results[-1].get("page", {}):
             return complete("It had been closed.")
         call = Call("browser_dom_index", {"tabId": tab}, f"index{len(self.tool_results)}")
-        thinks = len(self.tool_results) == 1  # until the test resumes the stream
-        return Turn("I look at it.", [call], stall_at=0 if thinks else None)
+        waits = len(self.tool_results) == 1  # until the test resumes the stream
+        return Turn("I look at it.", [call], stall_at=0 if waits else None)
 
 
 def save_screenshot(visitor: Visitor, name: str) -> None:
@@ -96,12 +96,12 @@ class WaitingModel:
         if not self.tool_results:
             return Turn("", [Call("task_start", {"url": self.url}, "open")])
         if len(self.tool_results) > 1:
-            sees = "Your number is 42" in str(self.tool_results)
-            return complete("I see your number." if sees else "I see none.")
+            is_signed_in = "Your number is 42" in str(self.tool_results)
+            return complete("I see your number." if is_signed_in else "I see none.")
         name, args = self._stop
-        where = (
+        tab = (
             {"tabId": self.tool_results[0]["result"]["tabId"]}
             if name.startswith("browser_")
             else {}
         )
-        return Turn("", [Call(name, {**args, **where}, "stop")])
+        return Turn("", [Call(name, {**args, **tab}, "stop")])

@@ -36,7 +36,7 @@ def submit_login(members_site: str, principal: Principal) -> Callable[..., Submi
         options: dict[str, Any] | None = None,
         **inputs: Any,
     ) -> SubmittedRun:
-        given = {
+        fields = {
             "startUrl": members_site + path,
             "credentials": {"username": username, "password": password},
             "fields": SELECTORS,
@@ -47,7 +47,7 @@ def submit_login(members_site: str, principal: Principal) -> Callable[..., Submi
             principal=principal,
             template_id="login_keep_session",
             session_id=session_id,
-            inputs={name: value for name, value in given.items() if value is not None},
+            inputs={name: value for name, value in fields.items() if value is not None},
             options={"mode": "async", **(options or {})},
         )
 
@@ -56,7 +56,7 @@ def submit_login(members_site: str, principal: Principal) -> Callable[..., Submi
 
 @pytest.fixture
 def submit_read_in_session(principal: Principal) -> Callable[..., str]:
-    """Submit a run that reads pages in a session and return its id: `submit_read_in_session(session_id, url)`."""
+    """Submit a run that reads pages in a session: `submit_read_in_session(session_id, url)`."""
 
     def make(session_id: str, *urls: str) -> str:
         return submit_run(

@@ -20,7 +20,7 @@ from django.template import engines
 from django.urls import path
 
 PAGE = "<!doctype html><html><head><title>%s</title></head><body><main>%s</main></body></html>"
-FORM = """{% if said %}<p role="alert">{{ said }}</p>{% endif %}
+FORM = """{% if message %}<p role="alert">{{ message }}</p>{% endif %}
 <form method="{{ method }}">{% if method == "post" %}{% csrf_token %}{% endif %}
 <label>User name <input id="u" name="username" value="{{ typed }}"></label>
 <label>Password <input id="p" name="password" type="{{ kind }}" value="{{ again }}"></label>
@@ -33,33 +33,33 @@ MEMBERS = """<h1>Members</h1><p>Visit {{ visits }}</p><p id="kept"></p><a href="
 </script>"""
 
 
-def page(request: HttpRequest, title: str, source: str, **told: Any) -> HttpResponse:
+def page(request: HttpRequest, title: str, source: str, **values: Any) -> HttpResponse:
     """Render a page with a title and a template."""
     template = engines["django"].from_string(PAGE % (title, source))
-    return HttpResponse(template.render(told, request))
+    return HttpResponse(template.render(values, request))
 
 
 def log_in(request: HttpRequest) -> HttpResponse:
     """Show the login form, or log the user in."""
     from django.contrib.auth import authenticate, login  # after the applications are loaded
 
-    told = {"method": "post", "kind": "password", "typed": request.POST.get("username", "")}
+    values = {"method": "post", "kind": "password", "typed": request.POST.get("username", "")}
     if request.method == "POST":
-        given = {"username": told["typed"], "password": request.POST.get("password", "")}
-        user = authenticate(request, **given)
+        credentials = {"username": values["typed"], "password": request.POST.get("password", "")}
+        user = authenticate(request, **credentials)
         if user is not None:
             login(request, user)
             return HttpResponseRedirect("/members")
-        told["said"] = "That is not the password."
-    return page(request, "Log in", FORM, **told)
+        values["message"] = "That is not the password."
+    return page(request, "Log in", FORM, **values)
 
 
 def leaky(request: HttpRequest) -> HttpResponse:
     """Show the password in title, address and page, as no site should."""
     typed = request.GET.get("password", "")
-    told = {"method": "get", "kind": "text", "typed": request.GET.get("username", "")}
+    values = {"method": "get", "kind": "text", "typed": request.GET.get("username", "")}
     title = f"You typed {typed}" if typed else "Log in"
-    return page(request, title, FORM + LEAKS, **told, again=typed, said=typed)
+    return page(request, title, FORM + LEAKS, **values, again=typed, message=typed)
 
 
 def members(request: HttpRequest) -> HttpResponse:

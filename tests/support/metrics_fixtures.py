@@ -16,13 +16,13 @@ def scrape(anonymous: httpx.Client) -> Callable[[], Samples]:
     """Return a function that scrapes the metrics as Prometheus does; reset the metrics first."""
     reset_metrics()
 
-    def ask() -> Samples:
-        answer = anonymous.get("/metrics")
-        assert answer.status_code == 200, answer.text
+    def scrape_once() -> Samples:
+        response = anonymous.get("/metrics")
+        assert response.status_code == 200, response.text
         return {
             (sample.name, frozenset(sample.labels.items())): sample.value
-            for family in text_string_to_metric_families(answer.text)
+            for family in text_string_to_metric_families(response.text)
             for sample in family.samples
         }
 
-    return ask
+    return scrape_once

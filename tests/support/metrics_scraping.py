@@ -44,10 +44,10 @@ def count_runner_calls(*results: ToolResult) -> list[ToolResult]:
 
 def count_model_turn(failed: ToolFailed | None = None) -> None:
     """Count a model turn with 100 input tokens and 20 output tokens, or a failed turn."""
-    with suppress(ToolFailed), metrics.model_turn() as took:
+    with suppress(ToolFailed), metrics.model_turn() as record_tokens:
         if failed is not None:
             raise failed
-        took(100, 20)
+        record_tokens(100, 20)
 
 
 def runs_in_status(samples: Samples, status: str) -> float:

@@ -54,30 +54,32 @@ class ModelServer:
         self.requests: list[ModelRequest] = []
         self.resume = threading.Event()
         self.url = ""
-        self._news = threading.Condition()
+        self._new_request = threading.Condition()
         self._loop = asyncio.new_event_loop()
 
     def wait_for(self, number: int) -> ModelRequest:
         """Wait until this number of requests was received, and return the last of them."""
-        with self._news:
-            assert self._news.wait_for(lambda: len(self.requests) >= number, WAIT_S), "nobody asked"
+        with self._new_request:
+            assert self._new_request.wait_for(lambda: len(self.requests) >= number, WAIT_S), (
+                "no request came"
+            )
             return self.requests[number - 1]
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            while (asked := await _read(reader)) is not None:
-                if not await self._reply(asked, reader, writer):
+            while (request := await _read(reader)) is not None:
+                if not await self._reply(request, reader, writer):
                     break
         writer.close()
 
     async def _reply(
-        self, asked: ModelRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, request: ModelRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> bool:
         """Send the response; return whether the connection stays open."""
-        with self._news:
-            self.requests.append(asked)
-            turn = self._turn(asked)
-            self._news.notify_all()
+        with self._new_request:
+            self.requests.append(request)
+            turn = self._turn(request)
+            self._new_request.notify_all()
         if turn.status != 200:
             _head(
                 writer,
@@ -87,29 +89,33 @@ class ModelServer:
             )
             writer.write(turn.body.encode())
             await writer.drain()
-            asked.answered.set()
+            request.answered.set()
             return True
-        events = (openai_stream if asked.path.endswith("completions") else anthropic_stream)(turn)
+        events = (openai_stream if request.path.endswith("completions") else anthropic_stream)(turn)
         _head(writer, 200, {"Content-Type": "text/event-stream", **turn.headers}, length=None)
-        leaving = asyncio.ensure_future(_left(reader, asked))
+        disconnecting = asyncio.ensure_future(_wait_for_disconnect(reader, request))
         try:
-            whole = await self._stream(turn, events, writer)
+            is_complete = await self._stream(turn, events, writer)
         except ConnectionError:
-            asked.disconnected.set()  # disconnected before the first byte: `leaving` may never have run
+            request.disconnected.set()  # before the first byte `disconnecting` may never have run
             raise
         finally:
-            leaving.cancel()
-            await asyncio.wait({leaving})
-        if whole:
+            disconnecting.cancel()
+            await asyncio.wait({disconnecting})
+        if is_complete:
             writer.write(b"0\r\n\r\n")
             await writer.drain()
-            asked.answered.set()
-        return whole
+            request.answered.set()
+        return is_complete
 
-    def _turn(self, asked: ModelRequest) -> Turn:
+    def _turn(self, request: ModelRequest) -> Turn:
         if self.answer is not None:
-            return self.answer(asked)
-        return self.script.pop(0) if self.script else Turn(status=500, body="the script is over")
+            return self.answer(request)
+        return (
+            self.script.pop(0)
+            if self.script
+            else Turn(status=500, body="the script has no more turns")
+        )
 
     async def _stream(self, turn: Turn, events: list[bytes], writer: asyncio.StreamWriter) -> bool:
         """Send the events as chunks; return whether all were sent."""
@@ -188,12 +194,12 @@ async def _read(reader: asyncio.StreamReader) -> ModelRequest | None:
     return ModelRequest(first.split(" ")[1], headers, json.loads(body or b"{}"))
 
 
-async def _left(reader: asyncio.StreamReader, asked: ModelRequest) -> None:
+async def _wait_for_disconnect(reader: asyncio.StreamReader, request: ModelRequest) -> None:
     """Record that the client closed the connection during the response."""
     with suppress(ConnectionError):
         while await reader.read(1024):
             pass
-    asked.disconnected.set()
+    request.disconnected.set()
 
 
 def _head(

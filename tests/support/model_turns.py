@@ -19,8 +19,10 @@ class Call:
     @property
     def text(self) -> str:
         """Return the arguments as they are sent."""
-        given = self.arguments
-        return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+        arguments = self.arguments
+        if isinstance(arguments, str):
+            return arguments
+        return json.dumps(arguments, ensure_ascii=False)
 
 
 @dataclass(frozen=True)
@@ -66,22 +68,26 @@ def openai_stream(turn: Turn) -> list[bytes]:
     chunks = [_chunk({"role": "assistant", "content": ""})]
     chunks += [_chunk({"content": piece}) for piece in pieces_of(turn.text, turn.piece)]
     for number, call in enumerate(turn.calls):
-        made = {"name": call.name, "arguments": ""}
-        named = {"index": number, "id": call.id or f"call_{number}", "type": "function"}
-        chunks.append(_chunk({"tool_calls": [{**named, "function": made}]}))
+        function = {"name": call.name, "arguments": ""}
+        head = {"index": number, "id": call.id or f"call_{number}", "type": "function"}
+        chunks.append(_chunk({"tool_calls": [{**head, "function": function}]}))
         chunks += [
             _chunk({"tool_calls": [{"index": number, "function": {"arguments": piece}}]})
             for piece in pieces_of(call.text, turn.piece)
         ]
-    ends = "tool_calls" if turn.calls else "stop"
-    finish = ends if turn.stop is None else turn.stop
+    usual_stop = "tool_calls" if turn.calls else "stop"
+    finish = usual_stop if turn.stop is None else turn.stop
     if turn.junk:
         chunks.append(turn.junk)
     if finish:
         chunks.append(_chunk({}, finish))
     if turn.reports_usage:
-        given, made_ = turn.tokens
-        usage = {"prompt_tokens": given, "completion_tokens": made_, "total_tokens": given + made_}
+        input_tokens, output_tokens = turn.tokens
+        usage = {
+            "prompt_tokens": input_tokens,
+            "completion_tokens": output_tokens,
+            "total_tokens": input_tokens + output_tokens,
+        }
         chunks.append(json.dumps({**_HEAD, "choices": [], "usage": usage}))
     return [f"data: {chunk}\n\n".encode() for chunk in [*chunks, "[DONE]"]]
 
@@ -96,7 +102,7 @@ def _chunk(delta: Mapping[str, Any], finish: str | None = None) -> str:
 
 def anthropic_stream(turn: Turn) -> list[bytes]:
     """Return the events of a message."""
-    given, made = turn.tokens if turn.reports_usage else (0, 0)
+    input_tokens, output_tokens = turn.tokens if turn.reports_usage else (0, 0)
     message: dict[str, Any] = {
         "id": "msg_1",
         "type": "message",
@@ -105,16 +111,18 @@ def anthropic_stream(turn: Turn) -> list[bytes]:
         "content": [],
         "stop_reason": None,
         "stop_sequence": None,
-        "usage": {"input_tokens": given, "output_tokens": 1},
+        "usage": {"input_tokens": input_tokens, "output_tokens": 1},
     }
-    told: list[tuple[str, Mapping[str, Any] | str]] = [
+    events: list[tuple[str, Mapping[str, Any] | str]] = [
         ("message_start", {"message": message}),
         ("ping", {}),
     ]
     blocks: list[tuple[Mapping[str, Any], list[Mapping[str, Any]]]] = []
     if turn.text:
-        said = [{"type": "text_delta", "text": piece} for piece in pieces_of(turn.text, turn.piece)]
-        blocks.append(({"type": "text", "text": ""}, [*said]))
+        deltas_of_text = [
+            {"type": "text_delta", "text": piece} for piece in pieces_of(turn.text, turn.piece)
+        ]
+        blocks.append(({"type": "text", "text": ""}, [*deltas_of_text]))
     for number, call in enumerate(turn.calls):
         block: Mapping[str, Any] = {
             "type": "tool_use",
@@ -127,17 +135,17 @@ def anthropic_stream(turn: Turn) -> list[bytes]:
             (block, [{"type": "input_json_delta", "partial_json": part} for part in parts])
         )
     for index, (block, deltas) in enumerate(blocks):
-        told.append(("content_block_start", {"index": index, "content_block": block}))
-        told += [("content_block_delta", {"index": index, "delta": delta}) for delta in deltas]
-        told.append(("content_block_stop", {"index": index}))
+        events.append(("content_block_start", {"index": index, "content_block": block}))
+        events += [("content_block_delta", {"index": index, "delta": delta}) for delta in deltas]
+        events.append(("content_block_stop", {"index": index}))
     if turn.junk:
-        told.append(("content_block_delta", turn.junk))
-    ends = "tool_use" if turn.calls else "end_turn"
-    stop = {"stop_reason": ends if turn.stop is None else turn.stop, "stop_sequence": None}
+        events.append(("content_block_delta", turn.junk))
+    usual_stop = "tool_use" if turn.calls else "end_turn"
+    stop = {"stop_reason": usual_stop if turn.stop is None else turn.stop, "stop_sequence": None}
     if turn.stop != "":
-        told.append(("message_delta", {"delta": stop, "usage": {"output_tokens": made}}))
-        told.append(("message_stop", {}))
-    return [_event(name, data) for name, data in told]
+        events.append(("message_delta", {"delta": stop, "usage": {"output_tokens": output_tokens}}))
+        events.append(("message_stop", {}))
+    return [_event(name, data) for name, data in events]
 
 
 def _event(name: str, data: Mapping[str, Any] | str) -> bytes:

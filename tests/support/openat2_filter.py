@@ -25,6 +25,8 @@ def refuse_openat2(code: int) -> None:
     program = _Program(len(steps), ctypes.cast(words, ctypes.c_void_p))
     libc = ctypes.CDLL(None, use_errno=True)
     for call in ((NO_NEW_PRIVILEGES, 1, 0, 0, 0), (SET_SECCOMP, FILTER_MODE, program)):
-        arguments = [ctypes.byref(one) if one is program else one for one in call]
+        arguments = [
+            ctypes.byref(argument) if argument is program else argument for argument in call
+        ]
         if libc.prctl(*arguments):
             raise OSError(ctypes.get_errno(), "prctl")

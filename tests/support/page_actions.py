@@ -26,11 +26,11 @@ def open_markup(reader: Reader, server: PageServer, markup: str) -> None:
 def evaluate(reader: Reader, expression: str) -> Any:
     """Return the value of a JavaScript expression in the page's main world."""
 
-    async def ask() -> Any:
+    async def evaluate_in_tab() -> Any:
         async with reader.session.run_tab() as tab:
             return await tab.page.evaluate(expression)
 
-    return reader.wait(ask())
+    return reader.wait(evaluate_in_tab())
 
 
 def fill(reader: Reader, locator: dict[str, str], value: str) -> Mapping[str, Any]:

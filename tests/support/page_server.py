@@ -1,7 +1,8 @@
 """A local web server with pages that are difficult to read, for tests that drive a real browser.
 
 `PageServer` listens on a free port of 127.0.0.1. A test adds its own pages with `add`. The
-difficult pages are in `PAGES` (markup by path) and `UNUSUAL_RESPONSES` (responses that are more than markup).
+difficult pages are in `PAGES` (markup by path) and `UNUSUAL_RESPONSES` (responses that are more
+than markup).
 """
 
 from __future__ import annotations

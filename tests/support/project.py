@@ -34,8 +34,8 @@ class Project:
 
     def scripts(self, **scripts: str) -> None:
         """Write package.json with these scripts."""
-        told = {"name": "game", "version": "1.2.3", "scripts": scripts}
-        (self.root / "package.json").write_text(json.dumps(told))
+        values = {"name": "game", "version": "1.2.3", "scripts": scripts}
+        (self.root / "package.json").write_text(json.dumps(values))
 
     def write(self, path: str, data: str | bytes = "") -> Path:
         """Write a file and create its parent folders; return its path."""
@@ -46,8 +46,12 @@ class Project:
 
     def call(self, tool: str, *, seconds: float = 90.0, **args: Any) -> ToolResult:
         """Call a tool, as a run's step does."""
-        work = invoke(ToolCall(tool, args), self.context(seconds))
-        return asyncio.run(work) if self.loop is None else self.loop.submit(work).result(150)
+        invocation = invoke(ToolCall(tool, args), self.context(seconds))
+        return (
+            asyncio.run(invocation)
+            if self.loop is None
+            else self.loop.submit(invocation).result(150)
+        )
 
     def output(self, tool: str, **args: Any) -> dict[str, Any]:
         """Call a tool that must succeed and return its output."""
@@ -67,8 +71,8 @@ class Project:
 
     def context(self, seconds: float = 90.0) -> ToolContext:
         """Return the context of a tool call with this timeout."""
-        told = {"developer": True, "language": "EN", **self.policy}
-        policy = WorkspacePolicy(**told)
+        values = {"developer": True, "language": "EN", **self.policy}
+        policy = WorkspacePolicy(**values)
         state = self.root.parent / "state"
         return ToolContext(
             run_id="run_test",

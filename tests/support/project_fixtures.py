@@ -37,6 +37,6 @@ def game_with_browser(
 @pytest.fixture
 def closed_port() -> Iterator[int]:
     """Yield a port that refuses connections: a socket is bound to it but does not listen."""
-    with closing(socket.socket()) as taken:
-        taken.bind(("127.0.0.1", 0))
-        yield taken.getsockname()[1]
+    with closing(socket.socket()) as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        yield reserved.getsockname()[1]

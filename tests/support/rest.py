@@ -53,8 +53,8 @@ def continuity_refusal(response: httpx.Response, status: int) -> dict[str, Any]:
 def _problem(response: httpx.Response, status: int) -> dict[str, Any]:
     assert response.status_code == status, response.text
     assert response.headers["content-type"] == "application/json"
-    insides = (*_INSIDES, str(settings.BASE_DIR))
-    assert not [word for word in insides if word in response.text]
+    internals = (*_INSIDES, str(settings.BASE_DIR))
+    assert not [word for word in internals if word in response.text]
     problem: dict[str, Any] = json.loads(response.content)
     return problem
 

@@ -47,11 +47,11 @@ def api(web: str, token: str) -> Iterator[httpx.Client]:
 @pytest.fixture
 def client_with(web: str, principal: Principal) -> Iterator[MakeClient]:
     """Create clients: `client_with(scopes={"runs:read"}, trust="remote", workspace="w")`."""
-    with contextlib.ExitStack() as made:
+    with contextlib.ExitStack() as clients:
 
         def make(*, scopes: frozenset[str] = DEFAULT_SCOPES, **options: Any) -> httpx.Client:
             token = create_token(name="test", scopes=frozenset(scopes), **options)
-            return made.enter_context(_client(web, token))
+            return clients.enter_context(_client(web, token))
 
         yield make
 

@@ -24,8 +24,8 @@ def run_server(config: uvicorn.Config) -> Iterator[str]:
     server = WebServer(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="web")
     thread.start()
-    until = time.monotonic() + TIMEOUT_S
-    while not server.started and time.monotonic() < until:
+    deadline = time.monotonic() + TIMEOUT_S
+    while not server.started and time.monotonic() < deadline:
         time.sleep(0.01)
     try:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -41,11 +41,11 @@ def close_pooled_connections() -> None:
     pool = threads._pool
     if not pool._threads:
         return
-    together = threading.Barrier(len(pool._threads))
+    barrier = threading.Barrier(len(pool._threads))
 
     def close() -> None:
         connections.close_all()
-        together.wait(TIMEOUT_S)  # so that every thread of the pool runs `close` once
+        barrier.wait(TIMEOUT_S)  # so that every thread of the pool runs `close` once
 
-    for closing in [pool.submit(close) for _ in range(together.parties)]:
-        closing.result()
+    for call in [pool.submit(close) for _ in range(barrier.parties)]:
+        call.result()

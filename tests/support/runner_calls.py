@@ -18,17 +18,17 @@ LONG_TIMEOUT_MS = 60_000  # for calls that must end before the timeout
 
 def target_at(endpoint: str | None, **more: Any) -> RunnerTarget:
     """Return a target at an endpoint."""
-    made = RunnerTarget(
+    default = RunnerTarget(
         "target_stub", "t_default", "w_default", endpoint, timeout_ms=LONG_TIMEOUT_MS
     )
-    return replace(made, **more)
+    return replace(default, **more)
 
 
 def call_context(
     on_update: Callable[[Update], None] | None = None, **more: Any
 ) -> RunnerCallContext:
     """Return the context of a call: a run of a local caller, with a distant deadline."""
-    made = RunnerCallContext(
+    default = RunnerCallContext(
         run_id="run_a",
         session_id="sess_a",
         runtime_mode="local",
@@ -36,7 +36,7 @@ def call_context(
         deadline=time.monotonic() + 600,
         on_update=on_update or (lambda update: None),
     )
-    return replace(made, **more)
+    return replace(default, **more)
 
 
 def call(

@@ -28,15 +28,15 @@ def open_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
 def make_runner(principal: Principal) -> MakeRunner:
     """Create a runner in the caller's workspace: `make_runner(name="a", is_default=True)`."""
 
-    def make(**more: Any) -> ExecutionTarget:
-        says: dict[str, Any] = {
+    def make(**columns: Any) -> ExecutionTarget:
+        fields: dict[str, Any] = {
             "tenant_id": principal.tenant_id,
             "workspace_id": principal.workspace_id,
             "name": "runner",
             "kind": "docker-runner",
             "endpoint": ENDPOINT,
-            **more,
+            **columns,
         }
-        return create_target_row(TargetFields(**says), actor="test")
+        return create_target_row(TargetFields(**fields), actor="test")
 
     return make

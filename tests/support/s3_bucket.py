@@ -33,11 +33,11 @@ class Bucket:
 
     def keys(self) -> list[str]:
         """Return the keys of all objects in the bucket."""
-        answer = self.storage.connection.meta.client.list_objects_v2(Bucket=self.name)
-        return [one["Key"] for one in answer.get("Contents", [])]
+        response = self.storage.connection.meta.client.list_objects_v2(Bucket=self.name)
+        return [one["Key"] for one in response.get("Contents", [])]
 
     def take_operations(self) -> list[str]:
         """Return the S3 operations since the last call of this method, and clear the list."""
-        told = [name for name, _ in self.calls]
+        operations = [name for name, _ in self.calls]
         self.calls.clear()
-        return told
+        return operations

@@ -34,14 +34,14 @@ def bucket(s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket
     """Store artifacts in a new bucket for the length of a test."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "canary-key-id")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
-    made = Bucket(s3_endpoint, new_id("bucket-").replace("_", "-"))
-    chosen = copy.deepcopy(settings.STORAGES)
-    chosen["artifacts"] = artifact_storage(made.url, settings.CONTINUITY_HOME)
-    with override_settings(STORAGES=chosen, CONTINUITY_ARTIFACT_STORAGE=made.url):
-        client = made.storage.connection.meta.client
-        client.create_bucket(Bucket=made.name)
+    bucket = Bucket(s3_endpoint, new_id("bucket-").replace("_", "-"))
+    storages = copy.deepcopy(settings.STORAGES)
+    storages["artifacts"] = artifact_storage(bucket.url, settings.CONTINUITY_HOME)
+    with override_settings(STORAGES=storages, CONTINUITY_ARTIFACT_STORAGE=bucket.url):
+        client = bucket.storage.connection.meta.client
+        client.create_bucket(Bucket=bucket.name)
         client.meta.events.register(
             "provide-client-params.s3",
-            lambda params, model, **_: made.calls.append((model.name, dict(params))),
+            lambda params, model, **_: bucket.calls.append((model.name, dict(params))),
         )
-        yield made
+        yield bucket

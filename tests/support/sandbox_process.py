@@ -17,7 +17,7 @@ from runners.workspace.files.sandbox import Sandbox
 from tests.support.openat2_filter import refuse_openat2
 
 
-def _came(sandbox: Sandbox, path: str, *, write: bool) -> str:
+def _result(sandbox: Sandbox, path: str, *, write: bool) -> str:
     try:
         if write:
             sandbox.replace(path, b"new")
@@ -35,12 +35,12 @@ def main(root: str, uid: str, errno: str) -> None:
         os.setuid(int(uid))
     if int(errno):
         refuse_openat2(int(errno))
-    came = {}
+    results = {}
     with Sandbox(Path(root), {".git"}) as sandbox:
         for line in sys.stdin.read().splitlines():
-            came[line] = _came(sandbox, line[2:], write=line[0] == "w")
-        came["walk"] = " ".join(path for path, _ in sandbox.walk("."))
-    json.dump({"openat2": has_openat2(), "came": came}, sys.stdout)
+            results[line] = _result(sandbox, line[2:], write=line[0] == "w")
+        results["walk"] = " ".join(path for path, _ in sandbox.walk("."))
+    json.dump({"openat2": has_openat2(), "came": results}, sys.stdout)
 
 
 if __name__ == "__main__":

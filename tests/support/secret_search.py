@@ -23,7 +23,7 @@ from runners.models import BrowserSession
 from runs.models import RunStep
 
 QUIET = ("httpx2", "httpcore2", "openai", "anthropic")  # in `settings.LOGGING`
-END_MARK = "nothing more is listened to"
+END_MARK = "end of the collected Redis commands"
 
 
 class LogCollector(logging.Handler):
@@ -43,7 +43,7 @@ class LogCollector(logging.Handler):
 @contextmanager
 def collect_logs() -> Iterator[list[str]]:
     """Collect all log lines at level DEBUG, and all Redis commands, for the length of the block."""
-    said, root = LogCollector(), logging.getLogger()
+    collector, root = LogCollector(), logging.getLogger()
     loggers = [root, *map(logging.getLogger, QUIET)]
     levels = [one.level for one in loggers]
     client = redis.Redis.from_url(settings.REDIS_URL, socket_timeout=None)
@@ -51,19 +51,19 @@ def collect_logs() -> Iterator[list[str]]:
     def listen() -> None:
         with client.monitor() as monitor:  # type: ignore[no-untyped-call]
             for command in monitor.listen():
-                said.lines.append(str(command))
+                collector.lines.append(str(command))
                 if END_MARK in str(command):
                     return
 
     thread = threading.Thread(target=listen)
     thread.start()
-    root.addHandler(said)
+    root.addHandler(collector)
     for one in loggers:
         one.setLevel(logging.DEBUG)
     try:
-        yield said.lines
+        yield collector.lines
     finally:
-        root.removeHandler(said)
+        root.removeHandler(collector)
         for one, level in zip(loggers, levels, strict=True):
             one.setLevel(level)
         client.echo(END_MARK)
@@ -73,12 +73,12 @@ def collect_logs() -> Iterator[list[str]]:
 
 def every_row() -> str:
     """Return all rows of all tables as text."""
-    told = []
+    texts = []
     with connection.cursor() as cursor:
         for table in connection.introspection.table_names(cursor):
             cursor.execute(f'SELECT * FROM "{table}"')  # noqa: S608
-            told += [f"{table}: {_plain(row)}" for row in cursor.fetchall()]
-    return "\n".join(told)
+            texts += [f"{table}: {_plain(row)}" for row in cursor.fetchall()]
+    return "\n".join(texts)
 
 
 def _plain(row: Iterable[Any]) -> list[str]:
@@ -94,9 +94,9 @@ def every_file() -> bytes:
     return b"\n".join(path.read_bytes() for path in files)
 
 
-def every_page(boss: Client, run_id: str) -> str:
+def every_page(superuser_client: Client, run_id: str) -> str:
     """Return all admin pages that show a run or its session."""
-    places = [
+    urls = [
         "/admin/",
         "/admin/runs/run/",
         f"/admin/runs/run/{run_id}/change/",
@@ -117,26 +117,26 @@ def every_page(boss: Client, run_id: str) -> str:
             for row in Artifact.objects.filter(run_id=run_id)
         ),
     ]
-    told = []
-    for place in places:
-        page = boss.get(place)
-        assert page.status_code == 200, place
-        told.append(page.content.decode())
-    return "\n".join(told)
+    texts = []
+    for url in urls:
+        page = superuser_client.get(url)
+        assert page.status_code == 200, url
+        texts.append(page.content.decode())
+    return "\n".join(texts)
 
 
 def encodings_of(secret: str) -> set[str]:
     """Return the secret as it appears in text, URLs, JSON and HTML."""
-    once = json.dumps(secret)[1:-1]
-    twice = json.dumps(once)[1:-1]
-    return {secret, quote(secret), quote_plus(secret), html.escape(secret), once, twice}
+    json_text = json.dumps(secret)[1:-1]
+    nested_json = json.dumps(json_text)[1:-1]
+    return {secret, quote(secret), quote_plus(secret), html.escape(secret), json_text, nested_json}
 
 
-def find_secret(secret: str, places: dict[str, str | bytes]) -> list[str]:
+def find_secret(secret: str, sources: dict[str, str | bytes]) -> list[str]:
     """Return the names of the places that contain the secret in any form."""
     found = []
-    for name, told in places.items():
+    for name, content in sources.items():
         for form in encodings_of(secret):
-            if form in told if isinstance(told, str) else form.encode() in told:
+            if form in content if isinstance(content, str) else form.encode() in content:
                 found.append(f"{name}: {form}")
     return found

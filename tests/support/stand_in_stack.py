@@ -1,6 +1,7 @@
 """Run stand-in services under the real supervisor, in a separate process that tests may kill.
 
-`python -m tests.support.stand_in_stack HOME [PART=SHELL-COMMAND …]` prints the supervisor's reports.
+`python -m tests.support.stand_in_stack HOME [SERVICE=SHELL-COMMAND …]` prints the reports of the
+supervisor.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from runs.installation.supervision.services import Service
 from runs.installation.supervision.supervisor import Supervisor
 
 # `worker` starts a child in its own session, as Playwright does with Chromium.
-PARTS = {
+SERVICES = {
     "redis": "exec sleep 600",
     "web": "exec sleep 600",
     "worker": "setsid sleep 600 & exec sleep 600",
@@ -29,13 +30,13 @@ def main(home: str, *changes: str) -> int:
 
     Returns 4 if another process uses the home, and 1 if a service fails to start.
     """
-    at = HomePaths(Path(home))
-    lock_fd = try_lock(at.stack_lock)
+    paths = HomePaths(Path(home))
+    lock_fd = try_lock(paths.stack_lock)
     if lock_fd is None:
         return 4
     supervisor = Supervisor(
-        at,
-        [stand_in(at, name, shell) for name, shell in ({**PARTS, **_named(changes)}).items()],
+        paths,
+        [stand_in(paths, name, shell) for name, shell in ({**SERVICES, **_named(changes)}).items()],
         lock_fd=lock_fd,
         url="http://stand-in",
         background=False,
@@ -56,15 +57,15 @@ def main(home: str, *changes: str) -> int:
     return 0
 
 
-def stand_in(at: HomePaths, name: str, shell: str) -> Service:
-    """Return a service that is healthy as long as the file HOME/NAME.ill does not exist."""
-    ill = at.home / f"{name}.ill"
+def stand_in(paths: HomePaths, name: str, shell: str) -> Service:
+    """Return a service that is healthy as long as the file HOME/NAME.unhealthy does not exist."""
+    unhealthy = paths.home / f"{name}.unhealthy"
     return Service(
         name=name,
         argv=("/bin/sh", "-c", shell),
         where="stand-in",
-        is_ready=lambda pid: not (at.home / f"{name}.silent").exists(),
-        unhealthy_reason=lambda pid: "is ill" if ill.exists() else None,
+        is_ready=lambda pid: not (paths.home / f"{name}.not-ready").exists(),
+        unhealthy_reason=lambda pid: "is unhealthy" if unhealthy.exists() else None,
     )
 
 

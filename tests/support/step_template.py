@@ -53,18 +53,18 @@ class Stepwise(TaskTemplate):
         if what == "sleep":
             await asyncio.sleep(float(argument))
         elif what == "fail":
-            raise ToolFailed("told to fail")
+            raise ToolFailed("failed as instructed")
         elif what == "flaky":
             if not Path(argument).exists():
                 Path(argument).touch()
-                raise NavigationTimeout("told to fail once")
+                raise NavigationTimeout("failed once as instructed")
         elif what == "touch":
             with Path(argument).open("a") as file:
                 file.write("x")
         elif what == "bug":
             raise ZeroDivisionError("a defect with a secret /path")
         elif what == "raise":
-            raise type("Told", (ToolFailed,), {"code": argument})("told to fail so")
+            raise type("FailedWithCode", (ToolFailed,), {"code": argument})("failed as instructed")
         return {"did": what}
 
     def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
@@ -72,8 +72,10 @@ class Stepwise(TaskTemplate):
         done = sum(step.succeeded for step in steps)
         if not done:
             error = dict(steps[0].error or {"errorCode": "STEP_EXECUTION_FAILED", "message": "-"})
-            at = {"step": steps[0].index, "name": steps[0].name}
-            return Conclusion(RunStatus.FAILED, error={**error, "step": at}, summary="none")
+            failed_step = {"step": steps[0].index, "name": steps[0].name}
+            return Conclusion(
+                RunStatus.FAILED, error={**error, "step": failed_step}, summary="none"
+            )
         status = RunStatus.SUCCEEDED if done == len(steps) else RunStatus.PARTIAL_SUCCESS
         return Conclusion(status, result={"done": done}, summary=f"{done} done")
 

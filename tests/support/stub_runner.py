@@ -104,9 +104,9 @@ class StubRunner:
         ):
             connection = RunnerConnection(opened, self.test_ended)
             self.open.append(opened)
-            while (asked := _read(reader)) is not None:
-                self.requests.append(asked)
-                connection.request = asked
+            while (request := _read(reader)) is not None:
+                self.requests.append(request)
+                connection.request = request
                 self.respond(connection)
 
     def _opened(self, sock: socket.socket) -> socket.socket:
@@ -144,9 +144,9 @@ def stub_runner(do: Respond, tls: ssl.SSLContext | None = None) -> Iterator[Stub
         finally:
             stub.test_ended.set()
             server.shutdown(socket.SHUT_RDWR)
-            for kept in stub.open:  # else open connections of callers delay the shutdown
+            for opened in stub.open:  # else open connections of callers delay the shutdown
                 with contextlib.suppress(OSError):
-                    kept.shutdown(socket.SHUT_RDWR)
+                    opened.shutdown(socket.SHUT_RDWR)
     acceptor.join(10)
     for thread in threads:
         thread.join(10)

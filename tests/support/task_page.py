@@ -41,11 +41,11 @@ class TaskPage:
     def evaluate(self, expression: str) -> Any:
         """Return the value of a JavaScript expression in the page's main world."""
 
-        async def ask() -> Any:
+        async def evaluate_in_tab() -> Any:
             async with self.read.session.run_tab() as tab:
                 return await tab.page.evaluate(expression)
 
-        return self.read.wait(ask())
+        return self.read.wait(evaluate_in_tab())
 
     @property
     def log(self) -> list[str]:

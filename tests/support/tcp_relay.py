@@ -30,28 +30,28 @@ class Relay:
         """Return the endpoint for targets."""
         return f"http://127.0.0.1:{self.port}/execute"
 
-    def count_received(self, words: bytes) -> int:
+    def count_received(self, data: bytes) -> int:
         """Return how often callers sent these bytes."""
-        return sum(bytes(one).count(words) for one in self.received)
+        return sum(bytes(stream).count(data) for stream in self.received)
 
     def forward(self, caller: socket.socket) -> None:
         """Forward a connection; close it if no runner accepts it."""
-        runner = self._reached()
+        runner = self._connect_to_next()
         if runner is None:
             caller.close()
             return
-        heard = bytearray()
-        self.received.append(heard)
+        received = bytearray()
+        self.received.append(received)
         self._open += [caller, runner]
-        for args in ((caller, runner, heard), (runner, caller, None)):
-            threading.Thread(target=_pass_on, args=args, daemon=True).start()
+        for args in ((caller, runner, received), (runner, caller, None)):
+            threading.Thread(target=_forward, args=args, daemon=True).start()
 
     def close(self) -> None:
         """Close every connection."""
-        for one in self._open:
-            _end(one)
+        for sock in self._open:
+            _end(sock)
 
-    def _reached(self) -> socket.socket | None:
+    def _connect_to_next(self) -> socket.socket | None:
         first = len(self.chosen)
         for number in range(len(self.ports)):
             port = self.ports[(first + number) % len(self.ports)]
@@ -84,17 +84,17 @@ def relay_to(*ports: int) -> Iterator[Relay]:
             relay.close()
 
 
-def _pass_on(source: socket.socket, sink: socket.socket, heard: bytearray | None) -> None:
+def _forward(source: socket.socket, destination: socket.socket, received: bytearray | None) -> None:
     with contextlib.suppress(OSError):
         while data := source.recv(65536):
-            if heard is not None:
-                heard += data
-            sink.sendall(data)
+            if received is not None:
+                received += data
+            destination.sendall(data)
     _end(source)
-    _end(sink)
+    _end(destination)
 
 
-def _end(one: socket.socket) -> None:
+def _end(sock: socket.socket) -> None:
     with contextlib.suppress(OSError):
-        one.shutdown(socket.SHUT_RDWR)
-    one.close()
+        sock.shutdown(socket.SHUT_RDWR)
+    sock.close()

@@ -33,14 +33,14 @@ def close_browser() -> Iterator[None]:
 
 @pytest.fixture
 def submit_template(principal: Principal) -> Callable[..., str]:
-    """Submit a run of a template: `submit_template("search_extract", startUrl=…)`; return its id."""
+    """Submit a run of a template and return its id: `submit_template("search_extract", …)`."""
 
     def make(template_id: str, *, timeout_ms: int = 100_000, **inputs: Any) -> str:
         options = {"mode": "async", "timeoutMs": timeout_ms}
-        made = submit_run(
+        submitted = submit_run(
             principal=principal, template_id=template_id, inputs=inputs, options=options
         )
-        return made.run_id
+        return submitted.run_id
 
     return make
 

@@ -31,9 +31,9 @@ def listing(last: int, *, repeats: bool = False, fails_at: int = 0) -> Page:
             return html("<title>late</title>", delay=3600.0)
         shown = min(number, last)
         items = "".join(f"<li><a href=/item/{shown}-{n}>Item {shown}-{n}</a>" for n in range(5))
-        goes_on = number < last or repeats
-        following = f"<a id=next href='?p={number + 1}'>Next page</a>" if goes_on else ""
-        return html(f"{HEAD}<title>List {shown}</title><h1>Goods</h1><ul>{items}</ul>{following}")
+        has_next = number < last or repeats
+        link = f"<a id=next href='?p={number + 1}'>Next page</a>" if has_next else ""
+        return html(f"{HEAD}<title>List {shown}</title><h1>Goods</h1><ul>{items}</ul>{link}")
 
     return page
 
@@ -61,8 +61,8 @@ setTimeout(() => {{
     if (!app.dataset.typed) return;
     const found = await (await fetch("/api/find?q=" + f.elements[0].value)).json();
     setTimeout(() => {{
-      results.innerHTML = found.map((one) =>
-        `<li class=result><a target=_blank href="${{one.url}}">${{one.title}}</a></li>`).join("");
+      results.innerHTML = found.map((item) =>
+        `<li class=result><a target=_blank href="${{item.url}}">${{item.title}}</a></li>`).join("");
     }}, 300);
   }});
 }}, 150);

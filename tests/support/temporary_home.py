@@ -32,10 +32,10 @@ class TemporaryHome:
 
     def __init__(self, home: Path, **env: str) -> None:
         self.paths = HomePaths(home)
-        kept = {
+        inherited = {
             key: value for key, value in os.environ.items() if not _REMOVED_VARIABLES.match(key)
         }
-        self.env = {**kept, "CONTINUITY_HOME": str(home), **env}
+        self.env = {**inherited, "CONTINUITY_HOME": str(home), **env}
         if os.environ.get("CONTINUITY_CHROMIUM"):
             self.env["CONTINUITY_CHROMIUM"] = os.environ["CONTINUITY_CHROMIUM"]
         self._started: list[RunningCommand] = []
@@ -125,24 +125,24 @@ class RunningCommand:
 
     def wait(self, within_s: float = 20) -> int:
         """Read the output until the command exits, and return its exit status."""
-        said, _ = self.process.communicate(timeout=within_s)
-        self.output += said
+        output, _ = self.process.communicate(timeout=within_s)
+        self.output += output
         return self.process.returncode
 
 
 @contextlib.contextmanager
 def temporary_home(home: Path, **env: str) -> Iterator[TemporaryHome]:
     """Yield a home that exists for the length of the block."""
-    with contextlib.closing(TemporaryHome(home, **env)) as mine:
-        yield mine
+    with contextlib.closing(TemporaryHome(home, **env)) as opened:
+        yield opened
 
 
 def still_running(family: list[psutil.Process], within_s: float = 12) -> list[psutil.Process]:
     """Return the processes that still run after `within_s`; a zombie counts as ended."""
     deadline = time.monotonic() + within_s
-    while (left := [one for one in family if _lives(one)]) and time.monotonic() < deadline:
+    while (running := [one for one in family if _lives(one)]) and time.monotonic() < deadline:
         time.sleep(0.05)
-    return left
+    return running
 
 
 def _lives(process: psutil.Process) -> bool:

@@ -42,7 +42,7 @@ class ToolClient:
         )
         body = response.json()
         assert response.is_success == ("output" in body or response.status_code == 202), body
-        return ("OK", body["output"]) if "output" in body else _told(body)
+        return ("OK", body["output"]) if "output" in body else _error_of(body)
 
     def _over_mcp(self, tool: str, raw: bytes) -> CallAnswer:
         assert self._host is not None
@@ -53,7 +53,7 @@ class ToolClient:
         if not result["isError"]:
             return "OK", result["structuredContent"]
         assert "structuredContent" not in result
-        return _told(json.loads(result["content"][0]["text"]))
+        return _error_of(json.loads(result["content"][0]["text"]))
 
     def close(self) -> None:
         """Close the client and the MCP server."""
@@ -62,7 +62,7 @@ class ToolClient:
         self.client.close()
 
 
-def _told(body: dict[str, Any]) -> CallAnswer:
+def _error_of(body: dict[str, Any]) -> CallAnswer:
     """Return code and error object; check that the error has exactly the shape of S4."""
     assert set(body) == {"error"}, body
     error = body["error"]

@@ -6,16 +6,16 @@ import time
 from collections.abc import Callable
 
 
-def eventually(is_so: Callable[[], object], within_s: float = 30.0) -> bool:
+def eventually(condition: Callable[[], object], within_s: float = 30.0) -> bool:
     """Return whether the condition becomes true in time; stop polling once it is."""
     deadline = time.monotonic() + within_s
-    while not is_so():
+    while not condition():
         if time.monotonic() > deadline:
             return False
         time.sleep(0.02)
     return True
 
 
-def wait_until(is_so: Callable[[], object], within_s: float = 60.0) -> None:
+def wait_until(condition: Callable[[], object], within_s: float = 60.0) -> None:
     """Wait until the condition is true; fail if it does not become true in time."""
-    assert eventually(is_so, within_s), "it never came true"
+    assert eventually(condition, within_s), "it never came true"

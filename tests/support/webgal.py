@@ -14,20 +14,20 @@ from tests.support.workspace_calls import call_tool, workspace_at
 
 def sample_game(folder: Path, **policy: Any) -> ProjectWorkspace:
     """Return a workspace with a copy of the sample game."""
-    made = workspace_at(folder, **policy)
-    shutil.copytree(GAME, made.root, dirs_exist_ok=True)
-    return made
+    workspace = workspace_at(folder, **policy)
+    shutil.copytree(GAME, workspace.root, dirs_exist_ok=True)
+    return workspace
 
 
 def game_with(folder: Path, files: Iterable[str] = (), **policy: Any) -> ProjectWorkspace:
     """Return a workspace whose game has these empty files, by their paths below `game`."""
-    made = workspace_at(folder, **policy)
-    (made.root / "game").mkdir(exist_ok=True)
+    workspace = workspace_at(folder, **policy)
+    (workspace.root / "game").mkdir(exist_ok=True)
     for name in files:
-        place = made.root / "game" / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.touch()
-    return made
+        path = workspace.root / "game" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    return workspace
 
 
 def diagnostics(game: ProjectWorkspace, content: str) -> list[dict[str, Any]]:

@@ -50,23 +50,23 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
 
 def sound(hertz: int) -> bytes:
     """Return a WAV file with a tone of 50 ms."""
-    kept = BytesIO()
-    with wave.open(kept, "wb") as file:
+    buffer = BytesIO()
+    with wave.open(buffer, "wb") as file:
         file.setnchannels(1)
         file.setsampwidth(1)
         file.setframerate(8000)
         file.writeframes(
             bytes(128 + round(40 * math.sin(2 * math.pi * hertz * n / 8000)) for n in range(400))
         )
-    return kept.getvalue()
+    return buffer.getvalue()
 
 
 def media() -> dict[str, bytes]:
     """Return every picture, sound and model of the game by its path below `game`."""
-    made = {path: picture(*said) for path, said in PICTURES.items()}
-    made |= {path: sound(hertz) for path, hertz in SOUNDS.items()}
-    made["figure/live/shore.model3.json"] = json.dumps(MODEL).encode()
-    return made
+    files = {path: picture(*picture_args) for path, picture_args in PICTURES.items()}
+    files |= {path: sound(hertz) for path, hertz in SOUNDS.items()}
+    files["figure/live/shore.model3.json"] = json.dumps(MODEL).encode()
+    return files
 
 
 def main() -> None:

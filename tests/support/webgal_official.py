@@ -57,37 +57,41 @@ def parse_officially(scenes: Sequence[str]) -> list[list[tuple[int, Compared]]]:
         NotToBeHad: node or npm is missing, or npm cannot fetch the parser.
     """
     lines = "".join(json.dumps(scene) + "\n" for scene in scenes)
-    ran = subprocess.run(
+    process = subprocess.run(
         ["node", _program()], input=lines, capture_output=True, text=True, timeout=300, check=False
     )
-    assert ran.returncode == 0, ran.stderr
-    answers = [json.loads(line) for line in ran.stdout.split("\n") if line]
+    assert process.returncode == 0, process.stderr
+    answers = [json.loads(line) for line in process.stdout.split("\n") if line]
     assert len(answers) == len(scenes)
     return [
-        [(line, one) for line, one in enumerate(scene, 1) if not is_placeholder(one)]
+        [
+            (line, statement)
+            for line, statement in enumerate(scene, 1)
+            if not is_placeholder(statement)
+        ]
         for scene in answers
     ]
 
 
-def is_placeholder(one: Compared) -> bool:
+def is_placeholder(statement: Compared) -> bool:
     """Return whether this statement replaces a line that was joined to the previous line."""
-    return one[0] == "comment" and str(one[1]).startswith(PLACEHOLDER)
+    return statement[0] == "comment" and str(statement[1]).startswith(PLACEHOLDER)
 
 
 def comparable(statements: Sequence[Statement]) -> list[Compared]:
     """Return our statements in the shape of the official ones."""
     return [
         [
-            one.command,
-            one.content,
-            [[key, _told(value)] for key, value in one.arguments],
-            one.comment,
+            statement.command,
+            statement.content,
+            [[key, _json_value(value)] for key, value in statement.arguments],
+            statement.comment,
         ]
-        for one in statements
+        for statement in statements
     ]
 
 
-def _told(value: Value) -> Value:
+def _json_value(value: Value) -> Value:
     if isinstance(value, float) and math.isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
     return value
@@ -99,9 +103,9 @@ def _program() -> Path:
     for binary in ("node", "npm"):
         if shutil.which(binary) is None:
             raise ParserUnavailable(f"{binary} is not installed")
-    place = Path(tempfile.mkdtemp(prefix="webgal-parser-"))
-    atexit.register(shutil.rmtree, place, ignore_errors=True)
-    ran = subprocess.run(
+    folder = Path(tempfile.mkdtemp(prefix="webgal-parser-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    process = subprocess.run(
         [
             "npm",
             "pack",
@@ -109,22 +113,22 @@ def _program() -> Path:
             "--silent",
             "--fetch-retries=0",
             "--fetch-timeout=20000",
-            f"--pack-destination={place}",
+            f"--pack-destination={folder}",
         ],
-        cwd=place,
+        cwd=folder,
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
-    if ran.returncode != 0:
-        raise ParserUnavailable(f"npm cannot fetch webgal-parser: {ran.stderr.strip()[-200:]}")
-    with tarfile.open(place / f"webgal-parser-{VERSION}.tgz") as packed:
-        built = packed.extractfile("package/build/es/index.js")
+    if process.returncode != 0:
+        raise ParserUnavailable(f"npm cannot fetch webgal-parser: {process.stderr.strip()[-200:]}")
+    with tarfile.open(folder / f"webgal-parser-{VERSION}.tgz") as archive:
+        built = archive.extractfile("package/build/es/index.js")
         assert built is not None
-        (place / "parser.mjs").write_bytes(built.read())
-    (place / "program.mjs").write_text(_PROGRAM)
-    return place / "program.mjs"
+        (folder / "parser.mjs").write_bytes(built.read())
+    (folder / "program.mjs").write_text(_PROGRAM)
+    return folder / "program.mjs"
 
 
 def corpus() -> dict[str, str]:
@@ -138,7 +142,7 @@ def main() -> None:
     answers = dict(zip(scenes, parse_officially(list(scenes.values())), strict=True))
     lines = [
         f"{json.dumps(name)}: [\n"
-        + ",\n".join(json.dumps(one, ensure_ascii=False) for _, one in statements)
+        + ",\n".join(json.dumps(statement, ensure_ascii=False) for _, statement in statements)
         + "\n]"
         for name, statements in answers.items()
     ]

@@ -16,15 +16,15 @@ MakeWebhook = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    with run_receiver() as made:
-        yield made
+    with run_receiver() as receiver:
+        yield receiver
 
 
 @pytest.fixture
 def make_webhook(principal: Principal, receiver: Receiver) -> MakeWebhook:
     """Create a webhook with the receiver's URL: `make_webhook(every_run=False)`."""
 
-    def make(**more: Any) -> dict[str, Any]:
-        return services.create_webhook(principal=principal, **{"url": receiver.url, **more})
+    def make(**fields: Any) -> dict[str, Any]:
+        return services.create_webhook(principal=principal, **{"url": receiver.url, **fields})
 
     return make

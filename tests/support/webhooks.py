@@ -26,10 +26,10 @@ def deliver(seconds: float = 0.5) -> None:
     """Run a deliverer for some time."""
 
     async def work() -> None:
-        one = Deliverer()
-        task = asyncio.create_task(one.work())
+        running = Deliverer()
+        task = asyncio.create_task(running.work())
         await asyncio.sleep(seconds)
-        one._stopping.set()
+        running._stopping.set()
         await task
 
     before, deliverer.POLL_S = deliverer.POLL_S, 0.05

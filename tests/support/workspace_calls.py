@@ -31,22 +31,22 @@ def call_tool(
     found = get_tool(name)
     assert found is not None, name
 
-    async def nothing(*_: Any, **__: Any) -> str:
+    async def save_nothing(*_: Any, **__: Any) -> str:
         raise AssertionError("a writing tool keeps no artifact")
 
     ctx = ToolContext(
         run_id="run_1",
         trust="local",
         deadline=time.monotonic() + 60,
-        save_artifact=nothing,
+        save_artifact=save_nothing,
         emit=lambda *_: None,
         workspace=workspace,
     )
     checked = found.input_model.model_validate(check_args(found, args))
-    return asyncio.run(_called(found.function(checked, ctx)))
+    return asyncio.run(_awaited(found.function(checked, ctx)))
 
 
-async def _called(work: Any) -> Mapping[str, Any]:
+async def _awaited(work: Any) -> Mapping[str, Any]:
     answer: Mapping[str, Any] = await work
     return answer
 

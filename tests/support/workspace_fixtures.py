@@ -26,14 +26,14 @@ def project(tmp_path: Path, settings: Any, principal: Principal) -> Path:
     settings.WORKSPACE_ROOTS = (tmp_path / "roots",)
     settings.WORKSPACE = None
     settings.CONTINUITY_MCP_TOOLSETS = ["runtime", "continuity", "workspace", "developer"]
-    says = TargetFields(
+    fields = TargetFields(
         tenant_id=principal.tenant_id,
         workspace_id=principal.workspace_id,
         name="game",
         is_default=True,
         config={"root": str(root)},
     )
-    create_target_row(says, actor="test")
+    create_target_row(fields, actor="test")
     return root
 
 
@@ -47,6 +47,6 @@ def developer(settings: Any) -> None:
 def tool_client(request: pytest.FixtureRequest, web: str, project: Path) -> Iterator[ToolClient]:
     """Yield a client of trust level local with every default scope, over REST and over MCP."""
     token = create_token(name="door", trust="local", scopes=DEFAULT_SCOPES)
-    made = ToolClient(web, token, over=request.param)
-    yield made
-    made.close()
+    client = ToolClient(web, token, over=request.param)
+    yield client
+    client.close()

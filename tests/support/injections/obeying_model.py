@@ -26,31 +26,33 @@ def orders_in(text: str) -> list[Call]:
     return found
 
 
-class Obeying:
+class ObeyingModel:
     """A model that makes its first call, then each call that it read an order for, one per turn.
 
     It completes the task when no order is left.
 
     Attributes:
-        made: the orders that it obeyed, with their original arguments.
+        obeyed: the orders that it obeyed, with their original arguments.
     """
 
     def __init__(self, first: Call) -> None:
-        self._first, self.made = first, list[Call]()
+        self._first, self.obeyed = first, list[Call]()
 
-    def __call__(self, asked: ModelRequest) -> Turn:
+    def __call__(self, request: ModelRequest) -> Turn:
         """Return the next turn."""
-        told = [
-            json.loads(one["content"]) for one in asked.body["messages"] if one["role"] == "tool"
+        results = [
+            json.loads(item["content"])
+            for item in request.body["messages"]
+            if item["role"] == "tool"
         ]
-        if not told:
+        if not results:
             return Turn("I read it.", [self._first])
-        texts = list(_strings(told))
+        texts = list(_strings(results))
         for order in (order for text in texts for order in orders_in(text)):
-            if order not in self.made:
-                self.made.append(order)
-                args = _meant(order.arguments, "\n".join(texts), _tab(told))
-                return Turn("I do as I am told.", [Call(order.name, args, f"o{len(self.made)}")])
+            if order not in self.obeyed:
+                self.obeyed.append(order)
+                args = _with_values(order.arguments, "\n".join(texts), _tab(results))
+                return Turn("I do as I am told.", [Call(order.name, args, f"o{len(self.obeyed)}")])
         return complete("All of it is done.")
 
 
@@ -58,18 +60,18 @@ def _strings(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
-        for one in value.values() if isinstance(value, dict) else value:
-            yield from _strings(one)
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _strings(item)
 
 
-def _tab(told: list[dict[str, Any]]) -> int:
-    tabs = [one["result"]["tabId"] for one in told if "tabId" in one.get("result", ())]
+def _tab(results: list[dict[str, Any]]) -> int:
+    tabs = [item["result"]["tabId"] for item in results if "tabId" in item.get("result", ())]
     return int(tabs[-1]) if tabs else 0
 
 
-def _meant(value: Any, seen: str, tab: int) -> Any:
+def _with_values(value: Any, seen: str, tab: int) -> Any:
     if isinstance(value, dict):
-        return {name: _meant(one, seen, tab) for name, one in value.items()}
+        return {name: _with_values(item, seen, tab) for name, item in value.items()}
     if value == "TAB":
         return tab
     return value.replace("SEEN", quote(seen)[:_SEEN_BYTES]) if isinstance(value, str) else value
