@@ -22,10 +22,10 @@ def step(
     return RunStep(name=name, index=0, status=status, started_at=at(start), ended_at=at(end))
 
 
-def drawn(*steps: RunStep, now: float = 100.0, execute_run: float | None = None) -> Waterfall:
+def drawn(*steps: RunStep, now: float = 100.0, ended: float | None = None) -> Waterfall:
     """Draw the steps of a run that started at BEGAN."""
     until = BEGAN + timedelta(seconds=now)
-    return draw(steps, created_at=BEGAN, began_at=BEGAN, ended_at=at(execute_run), now=until)
+    return draw(steps, created_at=BEGAN, began_at=BEGAN, ended_at=at(ended), now=until)
 
 
 def test_a_bar_covers_the_time_of_its_step() -> None:

@@ -167,18 +167,18 @@ def test_the_pause_before_a_restart_doubles(start: Start) -> None:
 
 def test_an_unhealthy_part_is_restarted(start: Start) -> None:
     stack = start()
-    web, sign = stack.pid("web"), stack.at.home / "web.ill"
+    web, sign = stack.pid("web"), stack.at.home / "web.unhealthy"
     sign.touch()
-    assert "is ill" in stack.read_until("web ")
+    assert "is unhealthy" in stack.read_until("web ")
     sign.unlink()
     assert eventually(lambda: stack.pid("web") != web)
 
 
 def test_an_unhealthy_part_that_ignores_its_stop_is_restarted_once(start: Start) -> None:
     stack = start("web=trap '' TERM; while :; do sleep 0.1; done")
-    sign = stack.at.home / "web.ill"
+    sign = stack.at.home / "web.unhealthy"
     sign.touch()
-    stack.read_until("is ill")
+    stack.read_until("is unhealthy")
     sign.unlink()
     assert "did not end on SIGTERM" in stack.read_until("web ")
     assert "(again)" in stack.read_until("web ")
