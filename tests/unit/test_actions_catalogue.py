@@ -28,7 +28,7 @@ SEED: dict[str, tuple[list[str], list[str], int]] = {
     "browser_type": (["tabId", "text"], ["clickId", "strategy", "submit", "xpath"], 10_000),
     "browser_get_html": (["tabId"], ["xpath"], 10_000),
 }
-WRONG: list[tuple[str, dict[str, Any]]] = [
+INVALID_PARAMETERS: list[tuple[str, dict[str, Any]]] = [
     ("browser_click", {"clickId": 1}),
     ("browser_click", {"tabId": 7}),
     ("browser_click", {"tabId": "7", "clickId": 1}),
@@ -66,15 +66,15 @@ def test_the_catalogue_has_exactly_the_seeds_actions() -> None:
     assert set(ACTIONS) == set(SEED)
 
 
-@pytest.mark.parametrize(("name", "args"), WRONG, ids=lambda value: str(value)[:40])
+@pytest.mark.parametrize(("name", "args"), INVALID_PARAMETERS, ids=lambda value: str(value)[:40])
 def test_wrong_parameters_are_refused(name: str, args: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         ACTIONS[name].parameters.model_validate(args)
 
 
 def test_integers_written_as_json_floats_are_accepted() -> None:
-    taken = CLICK.parameters.model_validate({"tabId": 7.0, "clickId": 3.0})
-    assert taken.model_dump(by_alias=True)["clickId"] == 3
+    parameters = CLICK.parameters.model_validate({"tabId": 7.0, "clickId": 3.0})
+    assert parameters.model_dump(by_alias=True)["clickId"] == 3
 
 
 def test_results_are_camel_case_without_empty_fields() -> None:
@@ -89,10 +89,10 @@ def test_results_are_camel_case_without_empty_fields() -> None:
 
 
 def test_every_action_has_a_browser_tool_with_its_effect_and_timeout() -> None:
-    hands = {tool.name: tool for tool in list_actions("browser")}
-    assert set(hands) == set(ACTIONS)
+    tools = {tool.name: tool for tool in list_actions("browser")}
+    assert set(tools) == set(ACTIONS)
     for name, spec in ACTIONS.items():
-        tool = hands[name]
+        tool = tools[name]
         assert (tool.effect, tool.timeout_ms) == (spec.effect, spec.timeout_ms)
         assert tool.input_model is spec.parameters
         assert tool.description
@@ -114,5 +114,5 @@ def test_the_actions_import_neither_playwright_nor_django() -> None:
         "import sys; from runners.tools.registry import list_actions; print(len(list_actions()),"
         " 'playwright' in sys.modules, 'django' in sys.modules)"
     )
-    told = subprocess.check_output([sys.executable, "-c", probe], text=True)
-    assert told.split() == ["11", "False", "False"]
+    output = subprocess.check_output([sys.executable, "-c", probe], text=True)
+    assert output.split() == ["11", "False", "False"]

@@ -8,7 +8,7 @@ import pytest
 
 from runners.actions.own_pages import is_own_page
 
-OWN = [
+OWN_URLS = [
     "http://localhost:8000/admin/",
     "http://127.0.0.1:8000/",
     "http://[::1]:8000/x",
@@ -26,7 +26,7 @@ OWN = [
     "http://a.team.test:8000/",
     "http://team.test:8123/",
 ]
-OTHERS = [
+OTHER_URLS = [
     "http://localhost:3000/",
     "http://127.0.0.1:8001/",
     "https://example.org:8000/",
@@ -43,29 +43,29 @@ OTHERS = [
 
 
 @pytest.fixture(autouse=True)
-def _places(monkeypatch: pytest.MonkeyPatch) -> None:
+def _own_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONTINUITY_OWN_PORTS", "8000, 8123")
     monkeypatch.setenv("CONTINUITY_PUBLIC_URL", "https://work.example.org/")
     monkeypatch.setenv("CONTINUITY_ALLOWED_HOSTS", "Office-PC,10.0.0.5,.team.test,*")
 
 
-@pytest.mark.parametrize("url", OWN)
+@pytest.mark.parametrize("url", OWN_URLS)
 def test_a_page_of_the_product_is_recognized(url: str) -> None:
     assert is_own_page(url)
 
 
-@pytest.mark.parametrize("url", OTHERS)
+@pytest.mark.parametrize("url", OTHER_URLS)
 def test_a_page_of_another_site_is_not_an_own_page(url: str) -> None:
     assert not is_own_page(url)
 
 
 def test_the_addresses_and_the_host_name_of_this_machine_are_own() -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            asking.connect(("192.0.2.1", 9))  # sends nothing
+            probe.connect(("192.0.2.1", 9))  # sends nothing
         except OSError:
             pytest.skip("this machine has no address but loopback")
-        address = asking.getsockname()[0]
+        address = probe.getsockname()[0]
     assert is_own_page(f"http://{address}:8000/admin/")
     assert is_own_page(f"http://{socket.gethostname()}:8000/admin/")
     assert not is_own_page(f"http://{address}:3000/")

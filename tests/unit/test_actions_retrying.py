@@ -24,22 +24,22 @@ from runners.actions.retries import may_retry, with_retry
 from runners.errors import NavigationTimeout, ToolFailed
 from runners.tools.base import ToolResult
 
-LATE = PluginExecTimeout("late")
+TIMEOUT = PluginExecTimeout("late")
 
 
 class Script:
     """A fake action executor: returns the scripted answers of each action, in order."""
 
     def __init__(self, **answers: Sequence[ToolFailed | dict[str, Any]]) -> None:
-        self._answers = {name: list(laid_in) for name, laid_in in answers.items()}
+        self._answers = {name: list(scripted) for name, scripted in answers.items()}
         self.calls: list[str] = []
         self.pauses: list[float] = []
 
     async def act(self, name: str, args: Mapping[str, Any]) -> ToolResult:
         """Return the next scripted answer, or {} if none is left."""
         self.calls.append(name)
-        left = self._answers.get(name.removeprefix("browser_"), [])
-        answer = left.pop(0) if left else {}
+        remaining = self._answers.get(name.removeprefix("browser_"), [])
+        answer = remaining.pop(0) if remaining else {}
         if isinstance(answer, ToolFailed):
             return ToolResult(ok=False, error=answer.as_dict())
         return ToolResult(ok=True, output=answer)
@@ -58,7 +58,7 @@ class Script:
 
 
 def test_a_retryable_failure_is_retried_once_after_a_second() -> None:
-    script = Script(screenshot=[LATE, LATE, {"artifactId": "a"}])
+    script = Script(screenshot=[TIMEOUT, TIMEOUT, {"artifactId": "a"}])
     assert not script.retry("browser_screenshot", tabId=7).ok
     assert (script.calls, script.pauses) == (["browser_screenshot"] * 2, [1.0])
 
@@ -66,12 +66,12 @@ def test_a_retryable_failure_is_retried_once_after_a_second() -> None:
 @pytest.mark.parametrize(
     ("name", "args", "failed", "allowed"),
     [
-        ("browser_click", {}, LATE, False),
+        ("browser_click", {}, TIMEOUT, False),
         ("browser_click", {}, CdpUnavailable("x", details={"effect": "none"}), True),
         ("browser_click", {}, CdpLost("x", details={"effect": "unknown"}), False),
         ("browser_click", {}, NavigationTimeout("x", details={"effect": "unknown"}), False),
-        ("browser_type", {"text": "a"}, LATE, True),
-        ("browser_type", {"text": "a", "submit": True}, LATE, False),
+        ("browser_type", {"text": "a"}, TIMEOUT, True),
+        ("browser_type", {"text": "a", "submit": True}, TIMEOUT, False),
         ("browser_dom_index", {}, InvalidTaskTab("x"), False),
         ("browser_screenshot", {}, ArtifactUploadFailed("x"), True),
         ("browser_readability_extract", {}, ReadabilityTooLarge("x"), False),
@@ -96,7 +96,7 @@ def test_a_prepared_page_has_a_screenshot_and_a_text() -> None:
 
 
 def test_a_failed_part_is_retried_once_after_half_a_second_to_one_and_a_half() -> None:
-    script = Script(screenshot=[LATE, {"artifactId": "a"}])
+    script = Script(screenshot=[TIMEOUT, {"artifactId": "a"}])
     output = script.prepare().output or {}
     assert output["missing"] == []
     assert script.calls.count("browser_screenshot") == 2
@@ -107,7 +107,7 @@ def test_a_failed_part_is_retried_once_after_half_a_second_to_one_and_a_half() -
 
 @pytest.mark.parametrize("part", ["screenshot", "readability_extract"])
 def test_a_page_with_only_one_part_is_prepared_with_a_warning(part: str) -> None:
-    script = Script(**{part: [LATE, LATE]})
+    script = Script(**{part: [TIMEOUT, TIMEOUT]})
     output = script.prepare().output or {}
     assert output["missing"] == [part.removesuffix("_extract")]
     assert output["warnings"] == [f"No {part.removesuffix('_extract')} of the page: late"]
@@ -115,7 +115,7 @@ def test_a_page_with_only_one_part_is_prepared_with_a_warning(part: str) -> None
 
 
 def test_a_page_without_both_parts_fails_with_a_retryable_error() -> None:
-    script = Script(screenshot=[LATE, LATE], readability_extract=[LATE, LATE])
+    script = Script(screenshot=[TIMEOUT, TIMEOUT], readability_extract=[TIMEOUT, TIMEOUT])
     error = script.prepare().error or {}
     assert (error["errorCode"], error["retryable"]) == ("PAGE_PREP_FAILED", True)
     assert error["details"]["causes"] == {
@@ -139,10 +139,10 @@ def test_a_page_that_never_finishes_loading_is_used_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("part", ["wait_for_loaded", "screenshot", "readability_extract"])
-@pytest.mark.parametrize("lost", [TaskTabClosed, InvalidTaskTab, OwnPage])
-def test_a_lost_page_ends_the_preparation(part: str, lost: type[ToolFailed]) -> None:
-    script = Script(**{part: [lost("gone")]})
-    assert (script.prepare().error or {})["errorCode"] == lost.code
+@pytest.mark.parametrize("error", [TaskTabClosed, InvalidTaskTab, OwnPage])
+def test_a_lost_page_ends_the_preparation(part: str, error: type[ToolFailed]) -> None:
+    script = Script(**{part: [error("gone")]})
+    assert (script.prepare().error or {})["errorCode"] == error.code
     assert script.calls[-1] == f"browser_{part}"
     assert script.pauses == []
 

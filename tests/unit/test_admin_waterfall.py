@@ -7,62 +7,74 @@ from datetime import UTC, datetime, timedelta
 from runs.admin.runs.waterfall import Waterfall, draw
 from runs.models import RunStep
 
-BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
+RUN_STARTED = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def at(seconds: float | None) -> datetime | None:
+def seconds_after_start(seconds: float | None) -> datetime | None:
     """Return the time this many seconds after the start of the run."""
-    return None if seconds is None else BEGAN + timedelta(seconds=seconds)
+    return None if seconds is None else RUN_STARTED + timedelta(seconds=seconds)
 
 
 def step(
     start: float | None, end: float | None, name: str = "read", status: str = "succeeded"
 ) -> RunStep:
     """Return a step with start and end times in seconds after the start of the run."""
-    return RunStep(name=name, index=0, status=status, started_at=at(start), ended_at=at(end))
+    return RunStep(
+        name=name,
+        index=0,
+        status=status,
+        started_at=seconds_after_start(start),
+        ended_at=seconds_after_start(end),
+    )
 
 
-def drawn(*steps: RunStep, now: float = 100.0, ended: float | None = None) -> Waterfall:
+def draw_steps(*steps: RunStep, now: float = 100.0, ended: float | None = None) -> Waterfall:
     """Draw the steps of a run that started at BEGAN."""
-    until = BEGAN + timedelta(seconds=now)
-    return draw(steps, created_at=BEGAN, began_at=BEGAN, ended_at=at(ended), now=until)
+    until = RUN_STARTED + timedelta(seconds=now)
+    return draw(
+        steps,
+        created_at=RUN_STARTED,
+        began_at=RUN_STARTED,
+        ended_at=seconds_after_start(ended),
+        now=until,
+    )
 
 
 def test_a_bar_covers_the_time_of_its_step() -> None:
-    first, second = drawn(step(0, 5), step(5, 10)).bars
+    first, second = draw_steps(step(0, 5), step(5, 10)).bars
     assert (first.left, first.width) == (0, 50)
     assert (second.left, second.width) == (50, 50)
 
 
 def test_the_bar_of_a_running_step_ends_now() -> None:
-    bar = drawn(step(0, None), now=2.5).bars[0]
+    bar = draw_steps(step(0, None), now=2.5).bars[0]
     assert (bar.left, bar.width, bar.took) == (0, 100, "2.5 s")
 
 
 def test_a_step_cut_off_by_the_end_of_its_run_is_shown_as_interrupted() -> None:
     steps = step(0, 5), step(5, None, status="started"), step(None, None, status="pending")
-    _, cut, waiting = drawn(*steps, ended=10, now=900).bars
-    assert (cut.left, cut.width, cut.status) == (50, 50, "interrupted")
+    _, interrupted, waiting = draw_steps(*steps, ended=10, now=900).bars
+    assert (interrupted.left, interrupted.width, interrupted.status) == (50, 50, "interrupted")
     assert waiting.status == "not done"
 
 
 def test_a_pending_step_has_no_bar() -> None:
-    assert drawn(step(0, 1), step(None, None)).bars[1].left is None
+    assert draw_steps(step(0, 1), step(None, None)).bars[1].left is None
 
 
 def test_nothing_is_drawn_before_the_first_step_starts() -> None:
-    assert drawn(step(None, None)).ticks == []
+    assert draw_steps(step(None, None)).ticks == []
 
 
 def test_a_step_reused_by_a_retry_has_no_bar_and_does_not_extend_the_axis() -> None:
-    taken, own = drawn(step(-900, -899), step(0, 1)).bars
-    assert taken.is_reused
-    assert taken.left is None
-    assert (own.left, own.width) == (0, 100)
+    reused, executed = draw_steps(step(-900, -899), step(0, 1)).bars
+    assert reused.is_reused
+    assert reused.left is None
+    assert (executed.left, executed.width) == (0, 100)
 
 
 def test_a_clock_that_was_set_back_keeps_every_bar_on_the_axis() -> None:
-    for bar in drawn(step(0, 4), step(8, 2), step(10, 10)).bars:
+    for bar in draw_steps(step(0, 4), step(8, 2), step(10, 10)).bars:
         assert bar.left is not None
         assert bar.width is not None
         assert bar.left >= 0
@@ -70,44 +82,50 @@ def test_a_clock_that_was_set_back_keeps_every_bar_on_the_axis() -> None:
 
 
 def test_a_step_without_duration_has_a_visible_bar() -> None:
-    bar = drawn(step(0, 100), step(100, 100)).bars[1]
+    bar = draw_steps(step(0, 100), step(100, 100)).bars[1]
     assert bar.width is not None
     assert bar.width > 0
 
 
 def test_ticks_are_at_round_times() -> None:
-    assert [tick.label for tick in drawn(step(0, 9)).ticks] == ["0 s", "2 s", "4 s", "6 s", "8 s"]
-    labels = [tick.label for tick in drawn(step(0, 600)).ticks]
+    assert [tick.label for tick in draw_steps(step(0, 9)).ticks] == [
+        "0 s",
+        "2 s",
+        "4 s",
+        "6 s",
+        "8 s",
+    ]
+    labels = [tick.label for tick in draw_steps(step(0, 600)).ticks]
     assert labels == ["0 s", "2 min", "4 min", "6 min", "8 min", "10 min"]
 
 
 def test_a_later_page_starts_at_the_time_of_its_first_step() -> None:
-    later = drawn(step(100, 101), step(101, 102))
+    later = draw_steps(step(100, 101), step(101, 102))
     assert later.bars[0].left == 0
     assert later.ticks[0].label == "1:40 min"
 
 
 def test_a_host_shared_by_most_names_is_displayed_once() -> None:
-    shared = drawn(step(0, 1, "read http://h:1/a"), step(0, 1, "read http://h:1/b"))
+    shared = draw_steps(step(0, 1, "read http://h:1/a"), step(0, 1, "read http://h:1/b"))
     assert shared.host == "http://h:1"
     assert [bar.label for bar in shared.bars] == ["read /a", "read /b"]
 
 
 def test_names_with_different_hosts_are_not_shortened() -> None:
-    mixed = drawn(step(0, 1, "read http://h/a"), step(0, 1, "read http://i/a"))
+    mixed = draw_steps(step(0, 1, "read http://h/a"), step(0, 1, "read http://i/a"))
     assert mixed.host == ""
     assert mixed.bars[0].label == "read http://h/a"
 
 
 def test_a_name_with_another_host_is_not_shortened() -> None:
     names = ["read http://h:1/a", "read http://h:1/b", "read http://h:1", "read http://h:12/c"]
-    labels = [bar.label for bar in drawn(*(step(0, 1, name) for name in names)).bars]
+    labels = [bar.label for bar in draw_steps(*(step(0, 1, name) for name in names)).bars]
     assert labels == ["read /a", "read /b", "read /", "read http://h:12/c"]
 
 
 def test_a_succeeded_step_with_a_failed_call_is_red_with_its_error_code() -> None:
     refused, done = step(0, 1), step(1, 2)
     refused.failed_call = "POLICY_DENIED"  # type: ignore[attr-defined]
-    first, second = drawn(refused, done).bars
+    first, second = draw_steps(refused, done).bars
     assert (first.tone, first.title, first.status) == ("failed", "POLICY_DENIED", "succeeded")
     assert (second.tone, second.title) == ("succeeded", "")

@@ -7,8 +7,12 @@ from typing import Any
 from runs.task_templates.base import StepView
 from runs.task_templates.builtin.batch_extract_pages import RESUBMIT_MAX_URLS, BatchExtractPages
 
-LATE = {"errorCode": "NAVIGATION_TIMEOUT", "message": "late", "retryable": True}
-WRONG = {"errorCode": "INVALID_PARAMETER", "message": "no such host", "retryable": False}
+TIMEOUT = {"errorCode": "NAVIGATION_TIMEOUT", "message": "late", "retryable": True}
+PERMANENT_FAILURE = {
+    "errorCode": "INVALID_PARAMETER",
+    "message": "no such host",
+    "retryable": False,
+}
 
 
 def step(index: int, error: dict[str, Any] | None = None, *, succeeded: bool = False) -> StepView:
@@ -16,40 +20,42 @@ def step(index: int, error: dict[str, Any] | None = None, *, succeeded: bool = F
     return StepView(index, url, {"url": url}, succeeded, {} if succeeded else None, error)
 
 
-def offered(*steps: StepView) -> list[dict[str, Any]]:
-    urls = [one.input["url"] for one in steps]
+def suggested_actions(*steps: StepView) -> list[dict[str, Any]]:
+    urls = [view.input["url"] for view in steps]
     inputs = {"urls": urls, "concurrency": 2}
     return [dict(action) for action in BatchExtractPages().conclude(inputs, steps).next_actions]
 
 
 def test_only_pages_with_retryable_failures_are_suggested_for_a_retry() -> None:
-    [action] = offered(step(0, succeeded=True), step(1, LATE), step(2, WRONG), step(3))
+    [action] = suggested_actions(
+        step(0, succeeded=True), step(1, TIMEOUT), step(2, PERMANENT_FAILURE), step(3)
+    )
     urls = ["https://pages.example/1", "https://pages.example/3"]
     assert action["args"]["inputs"] == {"urls": urls, "concurrency": 2}
 
 
 def test_nothing_is_suggested_when_all_pages_were_read() -> None:
-    assert offered(step(0, succeeded=True)) == []
+    assert suggested_actions(step(0, succeeded=True)) == []
 
 
 def test_pages_with_permanent_failures_are_not_suggested_again() -> None:
-    [action] = offered(step(0, WRONG))
+    [action] = suggested_actions(step(0, PERMANENT_FAILURE))
     assert action["tool"] == "list_task_templates"
 
 
 def test_a_retry_of_too_many_pages_is_not_suggested() -> None:
-    many = [step(index, LATE) for index in range(RESUBMIT_MAX_URLS + 1)]
-    assert offered(step(99, succeeded=True), *many) == []
+    timed_out = [step(index, TIMEOUT) for index in range(RESUBMIT_MAX_URLS + 1)]
+    assert suggested_actions(step(99, succeeded=True), *timed_out) == []
 
 
 def test_the_reason_mentions_pages_that_were_read_only_if_there_are_any() -> None:
-    [some] = offered(step(0, succeeded=True), step(1, LATE))
-    [none] = offered(step(0, LATE), step(1))
+    [some] = suggested_actions(step(0, succeeded=True), step(1, TIMEOUT))
+    [none] = suggested_actions(step(0, TIMEOUT), step(1))
     assert some["reason"] == "Read the 1 missing pages again; the others stay in this run's result."
     assert none["reason"] == "Read the 2 missing pages again."
 
 
 def test_a_batch_has_no_side_effects_so_no_check_of_them_is_suggested() -> None:
-    gone = {"errorCode": "NAVIGATION_FAILED", "message": "gone", "retryable": False}
-    gone["details"] = {"url": "https://pages.example/0"}
-    assert offered(step(0, gone)) == []
+    failed = {"errorCode": "NAVIGATION_FAILED", "message": "gone", "retryable": False}
+    failed["details"] = {"url": "https://pages.example/0"}
+    assert suggested_actions(step(0, failed)) == []

@@ -23,11 +23,13 @@ class Machine:
         self.now += seconds
         self.used += seconds * busy
 
-    def batch(self, asked: int, *, cores: int = 2) -> AdaptiveConcurrency:
-        return AdaptiveConcurrency(asked, load=self.load, cores=cores, clock=lambda: self.now)
+    def batch(self, requested: int, *, cores: int = 2) -> AdaptiveConcurrency:
+        return AdaptiveConcurrency(requested, load=self.load, cores=cores, clock=lambda: self.now)
 
 
-def after(machine: Machine, batch: AdaptiveConcurrency, *, busy: float, pages: int = 20) -> int:
+def tabs_after(
+    machine: Machine, batch: AdaptiveConcurrency, *, busy: float, pages: int = 20
+) -> int:
     for _ in range(pages):
         machine.run(0.6, busy=busy)
         batch.record(0.3)
@@ -35,36 +37,36 @@ def after(machine: Machine, batch: AdaptiveConcurrency, *, busy: float, pages: i
 
 
 def test_a_batch_starts_with_the_requested_number_of_tabs() -> None:
-    assert [Machine().batch(asked).current() for asked in (1, 3, 5)] == [1, 3, 5]
+    assert [Machine().batch(requested).current() for requested in (1, 3, 5)] == [1, 3, 5]
 
 
 def test_a_saturated_machine_keeps_two_tabs_a_core() -> None:
     machine = Machine()
-    assert after(machine, machine.batch(5), busy=1.0) == 4
-    assert after(machine, machine.batch(5, cores=8), busy=1.0) == 5
+    assert tabs_after(machine, machine.batch(5), busy=1.0) == 4
+    assert tabs_after(machine, machine.batch(5, cores=8), busy=1.0) == 5
 
 
 def test_a_batch_that_waits_for_the_network_gets_all_its_tabs_back() -> None:
     machine = Machine()
     batch = machine.batch(5)
-    assert after(machine, batch, busy=1.0) == 4
-    assert after(machine, batch, busy=0.3) == 5
+    assert tabs_after(machine, batch, busy=1.0) == 4
+    assert tabs_after(machine, batch, busy=0.3) == 5
 
 
 def test_the_number_of_tabs_does_not_change_at_a_moderate_load() -> None:
     machine = Machine()
     batch = machine.batch(5)
-    assert after(machine, batch, busy=0.9) == 5
-    after(machine, batch, busy=1.0)
-    assert after(machine, batch, busy=0.9) == 4
+    assert tabs_after(machine, batch, busy=0.9) == 5
+    tabs_after(machine, batch, busy=1.0)
+    assert tabs_after(machine, batch, busy=0.9) == 4
 
 
 def test_batches_of_one_process_share_its_cores() -> None:
     machine = Machine()
     batches = [machine.batch(5) for _ in range(4)]
-    assert after(machine, batches[0], busy=1.0) == 1
+    assert tabs_after(machine, batches[0], busy=1.0) == 1
     del batches[1:]
-    assert after(machine, batches[0], busy=0.1) == 5
+    assert tabs_after(machine, batches[0], busy=0.1) == 5
 
 
 def test_the_number_of_tabs_changes_by_at_most_one_per_page_duration() -> None:
@@ -82,7 +84,7 @@ def test_the_number_of_tabs_changes_by_at_most_one_per_page_duration() -> None:
 def test_a_batch_keeps_its_requested_tabs_when_the_load_is_unknown() -> None:
     machine = Machine()
     machine.load = CpuLoad(lambda: None, lambda: machine.now)
-    assert after(machine, machine.batch(5), busy=1.0) == 5
+    assert tabs_after(machine, machine.batch(5), busy=1.0) == 5
 
 
 def test_the_load_is_measured_over_at_least_half_a_second() -> None:

@@ -189,7 +189,7 @@ def spellings_of(number: int) -> list[str]:
     ]
 
 
-def carriers_of(number: int) -> list[str]:
+def ipv6_forms_of(number: int) -> list[str]:
     """Return IPv6 addresses whose packets are routed to an IPv4 address."""
     address = ipaddress.IPv4Address(number)
     a, b, c, d = address.packed
@@ -205,7 +205,7 @@ private_numbers = st.sampled_from([ipaddress.IPv4Network(net) for net in PRIVATE
 
 @given(private_numbers)
 def test_every_spelling_of_a_private_address_is_refused(number: int) -> None:
-    for host in spellings_of(number) + carriers_of(number):
+    for host in spellings_of(number) + ipv6_forms_of(number):
         with pytest.raises(AddressNotAllowed):
             check_address(f"http://{host}/", "remote")
 

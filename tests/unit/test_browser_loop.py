@@ -53,15 +53,15 @@ def test_cancelling_the_future_cancels_the_task(loop: LoopThread) -> None:
 
 
 def test_ping_detects_a_loop_that_hangs(loop: LoopThread) -> None:
-    hangs = threading.Event()
+    is_hanging = threading.Event()
 
     async def hang() -> None:
-        hangs.set()
+        is_hanging.set()
         time.sleep(1.0)
 
     assert loop.ping(5)
     hanging = loop.submit(hang())
-    hangs.wait(5)
+    is_hanging.wait(5)
     assert not loop.ping(0.05)
     hanging.result(5)
     assert loop.ping(5)

@@ -12,14 +12,14 @@ from runners.browser.tools.read_page import ReadPage, read_page
 
 
 def test_without_options_the_defaults_of_the_contract_apply() -> None:
-    asked = ReadPage.model_validate({"url": "http://example.test/"})
-    assert asked.extract.model_dump(by_alias=True) == {
+    arguments = ReadPage.model_validate({"url": "http://example.test/"})
+    assert arguments.extract.model_dump(by_alias=True) == {
         "pageInfo": True,
         "content": True,
         "maxElements": 50,
         "maxContentLength": 4000,
     }
-    assert (asked.wait_for, asked.screenshot) == (None, False)
+    assert (arguments.wait_for, arguments.screenshot) == (None, False)
 
 
 @pytest.mark.parametrize("value", [1, 1000, 5.0])

@@ -21,9 +21,9 @@ ASKED = ["environment", "target", "success_criteria"]
 def test_labelled_messages_are_classified_with_few_errors() -> None:
     messages = own_set()
     wrong = [
-        one.text
-        for one in messages
-        if task_type_of(one.text, risky=one.found is not None) != one.task_type
+        message.text
+        for message in messages
+        if task_type_of(message.text, risky=message.found is not None) != message.task_type
     ]
     assert len(wrong) <= len(messages) * 0.03, wrong
 
@@ -69,8 +69,8 @@ def test_a_message_names_its_own_slots(message: str, slots: dict[str, str]) -> N
     ],
 )
 def test_answers_are_separated_by_number_line_or_label(message: str) -> None:
-    said = dict(zip(ASKED, ["staging", "the job", "no errors"], strict=True))
-    assert answers_in(message, ASKED) == said
+    answers = dict(zip(ASKED, ["staging", "the job", "no errors"], strict=True))
+    assert answers_in(message, ASKED) == answers
 
 
 def test_a_single_answer_goes_to_the_question_it_fits_or_else_the_first() -> None:

@@ -26,7 +26,7 @@ fontconfig)
 fonts-wqy-microhei) : > {0}/cjk-font;;
 esac
 """
-SENTENCE = "No font for Chinese, Japanese or Korean was found: screenshots show boxes in place of"
+WARNING = "No font for Chinese, Japanese or Korean was found: screenshots show boxes in place of"
 
 
 class Machine:
@@ -35,12 +35,12 @@ class Machine:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def has(self, name: str, script: str = "") -> None:
+    def add_program(self, name: str, script: str = "") -> None:
         path = self.folder / name
         path.write_text(script.format(self.folder))
         path.chmod(0o755)
 
-    def was_asked_for(self) -> list[str]:
+    def requested_packages(self) -> list[str]:
         """Return the packages that apt-get was called to install, in order."""
         log = self.folder / "installed"
         return log.read_text().split() if log.exists() else []
@@ -50,8 +50,8 @@ class Machine:
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     (tmp_path / "bin").mkdir()
     machine = Machine(tmp_path / "bin")
-    machine.has("chmod", f'#!/bin/sh\nexec {shutil.which("chmod")} "$@"\n')
-    machine.has("apt-get", APT_GET)
+    machine.add_program("chmod", f'#!/bin/sh\nexec {shutil.which("chmod")} "$@"\n')
+    machine.add_program("apt-get", APT_GET)
     monkeypatch.setenv("PATH", str(machine.folder))
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(os, "getuid", lambda: 0)
@@ -73,20 +73,20 @@ def setup_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 def test_nothing_is_installed_or_printed_when_a_cjk_font_exists(
     setup_script: ModuleType, machine: Machine, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    machine.has("fc-list", FC_LIST)
-    machine.has("cjk-font")
+    machine.add_program("fc-list", FC_LIST)
+    machine.add_program("cjk-font")
     setup_script.install_fonts()
-    assert (machine.was_asked_for(), capsys.readouterr().out) == ([], "")
+    assert (machine.requested_packages(), capsys.readouterr().out) == ([], "")
 
 
 def test_a_missing_cjk_font_is_installed_and_reported_in_one_line(
     setup_script: ModuleType, machine: Machine, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    machine.has("fc-list", FC_LIST)
+    machine.add_program("fc-list", FC_LIST)
     setup_script.install_fonts()
-    assert machine.was_asked_for() == ["fonts-wqy-microhei"]
-    told = capsys.readouterr().out
-    assert (told.startswith("  fonts (Debian packages) … "), told.count("\n")) == (True, 1)
+    assert machine.requested_packages() == ["fonts-wqy-microhei"]
+    output = capsys.readouterr().out
+    assert (output.startswith("  fonts (Debian packages) … "), output.count("\n")) == (True, 1)
 
 
 @pytest.mark.parametrize("has_font", [False, True])
@@ -94,9 +94,9 @@ def test_fontconfig_is_installed_first_when_fc_list_is_missing(
     setup_script: ModuleType, machine: Machine, has_font: bool
 ) -> None:
     if has_font:
-        machine.has("cjk-font")
+        machine.add_program("cjk-font")
     setup_script.install_fonts()
-    assert machine.was_asked_for() == ["fontconfig"] + ["fonts-wqy-microhei"] * (not has_font)
+    assert machine.requested_packages() == ["fontconfig"] + ["fonts-wqy-microhei"] * (not has_font)
 
 
 def test_without_root_one_line_reports_the_missing_font(
@@ -107,21 +107,21 @@ def test_without_root_one_line_reports_the_missing_font(
 ) -> None:
     monkeypatch.setattr(os, "getuid", lambda: 1000)
     setup_script.install_fonts()
-    told = capsys.readouterr().out
-    assert (machine.was_asked_for(), SENTENCE in told, told.count("\n")) == ([], True, 1)
+    output = capsys.readouterr().out
+    assert (machine.requested_packages(), WARNING in output, output.count("\n")) == ([], True, 1)
 
 
 def test_a_failed_install_is_tried_once_and_does_not_fail_the_setup(
     setup_script: ModuleType, machine: Machine, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    machine.has("fc-list", FC_LIST)
-    machine.has("offline")
+    machine.add_program("fc-list", FC_LIST)
+    machine.add_program("offline")
     setup_script.install_fonts()
-    tried = machine.was_asked_for()
+    tried = machine.requested_packages()
     setup_script.install_fonts()
-    assert machine.was_asked_for() == tried
+    assert machine.requested_packages() == tried
     assert "fonts-wqy-microhei" in tried
-    assert capsys.readouterr().out.count(SENTENCE) == 2
+    assert capsys.readouterr().out.count(WARNING) == 2
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_doctor_reports_whether_screenshots_show_chinese(
     machine: Machine, installed: list[str], verdict: str, text: str
 ) -> None:
     for name in installed:
-        machine.has(name, FC_LIST)
+        machine.add_program(name, FC_LIST)
     result = check_fonts()
     assert (result.verdict, text in result.what) == (verdict, True)
     assert ("fonts-wqy-microhei" in result.recovery) == (verdict == "note")

@@ -19,7 +19,7 @@ from runners.errors import ToolFailed
 from runs.installation.demo.site import CHAPTERS, PAGES, whole_handbook
 
 HTML_FILES = sorted(PAGES.rglob("*.html"))
-VOID = {"meta", "link", "input", "path", "rect", "circle"}
+VOID_TAGS = {"meta", "link", "input", "path", "rect", "circle"}
 RUN_CODES = {
     "ELEMENT_NOT_FOUND",
     "NAVIGATION_TIMEOUT",
@@ -47,15 +47,21 @@ SHARED_CODES = {
 }
 
 
-def _coded(module: ModuleType) -> list[type[Any]]:
+def _errors_with_code(module: ModuleType) -> list[type[Any]]:
     return [
-        kind for kind in vars(module).values() if isinstance(kind, type) and hasattr(kind, "code")
+        error_class
+        for error_class in vars(module).values()
+        if isinstance(error_class, type) and hasattr(error_class, "code")
     ]
 
 
-FAILED = [*_coded(runners.errors), *_coded(runners.actions.errors)]
+ERRORS = [*_errors_with_code(runners.errors), *_errors_with_code(runners.actions.errors)]
 # CdpLost shares its parent's code but is never retried; the row explains that in words.
-FAILURES = [kind for kind in FAILED if kind.code not in SHARED_CODES and kind is not CdpLost]
+ERRORS_WITH_OWN_CODE = [
+    error_class
+    for error_class in ERRORS
+    if error_class.code not in SHARED_CODES and error_class is not CdpLost
+]
 
 
 class Outline(HTMLParser):
@@ -72,12 +78,14 @@ class Outline(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
-        named = dict(attrs)
-        self.ids += [named["id"] or ""] if "id" in named else []
+        attributes = dict(attrs)
+        self.ids += [attributes["id"] or ""] if "id" in attributes else []
         self.addresses += [
-            value for name in ("href", "src", "action", "data-source") if (value := named.get(name))
+            value
+            for name in ("href", "src", "action", "data-source")
+            if (value := attributes.get(name))
         ]
-        if tag not in VOID:
+        if tag not in VOID_TAGS:
             self.open.append(tag)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -102,8 +110,8 @@ def test_a_page_is_well_formed(file: Path) -> None:
 def test_a_page_links_only_to_existing_pages_of_the_site(file: Path) -> None:
     addresses = set(Outline(file.read_text("utf-8")).addresses)
     assert all(address.startswith("/") and not address.startswith("//") for address in addresses)
-    known = {f"/{page.relative_to(PAGES).as_posix()}" for page in PAGES.rglob("*.*")}
-    assert addresses <= known | {"/", "/start"}
+    existing = {f"/{page.relative_to(PAGES).as_posix()}" for page in PAGES.rglob("*.*")}
+    assert addresses <= existing | {"/", "/start"}
 
 
 def test_the_scripts_and_the_style_sheet_load_nothing_from_other_sites() -> None:
@@ -145,14 +153,18 @@ def test_the_operations_page_lists_only_variables_that_the_settings_read() -> No
 
 def test_the_error_codes_page_has_a_row_for_every_code() -> None:
     page = (PAGES / "error-codes.html").read_text("utf-8")
-    ours = {kind.code for kind in [*_coded(decisions.errors), *FAILED]}
+    ours = {error_class.code for error_class in [*_errors_with_code(decisions.errors), *ERRORS]}
     rows = set(re.findall(r'<tr><th scope="row"><code>([A-Za-z_]+)</code>', page))
     assert rows >= ours | RUN_CODES
 
 
-@pytest.mark.parametrize("kind", FAILURES, ids=lambda kind: kind.__name__)
-def test_the_error_codes_page_has_the_recovery_of_each_code(kind: type[ToolFailed]) -> None:
+@pytest.mark.parametrize(
+    "error_class", ERRORS_WITH_OWN_CODE, ids=lambda error_class: error_class.__name__
+)
+def test_the_error_codes_page_has_the_recovery_of_each_code(error_class: type[ToolFailed]) -> None:
     page = (PAGES / "error-codes.html").read_text("utf-8")
-    row = page.partition(f'<th scope="row"><code>{kind.code}</code>')[2].partition("</tr>")[0]
-    assert kind.recovery in row
-    assert f"<td>{'yes' if kind.retryable else 'no'}</td>" in row
+    row = page.partition(f'<th scope="row"><code>{error_class.code}</code>')[2].partition("</tr>")[
+        0
+    ]
+    assert error_class.recovery in row
+    assert f"<td>{'yes' if error_class.retryable else 'no'}</td>" in row

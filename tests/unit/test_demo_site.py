@@ -28,11 +28,13 @@ def client(site: DemoSite) -> Iterator[httpx.Client]:
         yield client
 
 
-def raw_answer(site: DemoSite, request: bytes) -> bytes:
+def send_raw(site: DemoSite, request: bytes) -> bytes:
     """Send raw bytes, which a client library would normalize, and read until the end."""
-    with socket.create_connection(("127.0.0.1", int(site.address.rpartition(":")[2]))) as wire:
-        wire.sendall(request)
-        return b"".join(iter(lambda: wire.recv(65536), b""))
+    with socket.create_connection(
+        ("127.0.0.1", int(site.address.rpartition(":")[2]))
+    ) as connection:
+        connection.sendall(request)
+        return b"".join(iter(lambda: connection.recv(65536), b""))
 
 
 @pytest.mark.parametrize(
@@ -47,21 +49,21 @@ def raw_answer(site: DemoSite, request: bytes) -> bytes:
     ],
 )
 def test_a_path_outside_the_pages_is_not_found(site: DemoSite, path: str) -> None:
-    answer = raw_answer(site, f"GET {path} HTTP/1.1\r\nConnection: close\r\n\r\n".encode())
-    assert answer.startswith(b"HTTP/1.1 404 ")
-    assert b"There is no page here" in answer
+    response = send_raw(site, f"GET {path} HTTP/1.1\r\nConnection: close\r\n\r\n".encode())
+    assert response.startswith(b"HTTP/1.1 404 ")
+    assert b"There is no page here" in response
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "BREW"])
 def test_only_get_and_head_are_allowed(client: httpx.Client, method: str) -> None:
-    answer = client.request(method, "/", content=b"GET /glossary.html HTTP/1.1\r\n\r\n")
-    assert answer.status_code == 405
-    assert answer.headers["Allow"] == "GET, HEAD"
-    assert answer.headers["Connection"] == "close"
+    response = client.request(method, "/", content=b"GET /glossary.html HTTP/1.1\r\n\r\n")
+    assert response.status_code == 405
+    assert response.headers["Allow"] == "GET, HEAD"
+    assert response.headers["Connection"] == "close"
 
 
 def test_an_invalid_request_is_refused_and_the_site_keeps_serving(site: DemoSite) -> None:
-    assert b"400" in raw_answer(site, b"\x16\x03\x01 not http at all\r\n\r\n").split(b"\r\n")[0]
+    assert b"400" in send_raw(site, b"\x16\x03\x01 not http at all\r\n\r\n").split(b"\r\n")[0]
     assert httpx.get(site.address, trust_env=False).status_code == 200
 
 
@@ -73,8 +75,8 @@ def test_every_address_but_the_last_is_found(site: DemoSite) -> None:
 
 
 def test_an_old_address_redirects(client: httpx.Client) -> None:
-    answer = client.get("/start")
-    assert (answer.status_code, answer.headers["Location"]) == (302, "/quick-start.html")
+    response = client.get("/start")
+    assert (response.status_code, response.headers["Location"]) == (302, "/quick-start.html")
 
 
 def test_head_returns_the_length_without_a_body(client: httpx.Client) -> None:
@@ -87,12 +89,12 @@ def test_responses_on_a_persistent_connection_do_not_wait_for_acknowledgements(
     site: DemoSite,
 ) -> None:
     """Without a write buffer each body waits for the ACK of the headers: 40 ms a response."""
-    kept = http.client.HTTPConnection(site.address.removeprefix("http://"))
+    connection = http.client.HTTPConnection(site.address.removeprefix("http://"))
     started = time.monotonic()
     for _ in range(25):
-        kept.request("GET", "/")
-        assert kept.getresponse().read().endswith(b"</html>\n")
-    kept.close()
+        connection.request("GET", "/")
+        assert connection.getresponse().read().endswith(b"</html>\n")
+    connection.close()
     assert time.monotonic() - started < 25 * 0.03
 
 
@@ -104,7 +106,7 @@ def test_one_page_is_slow(client: httpx.Client) -> None:
 
 def test_the_site_prints_nothing(site: DemoSite, capfd: pytest.CaptureFixture[str]) -> None:
     httpx.get(site.address + "/no-such-page.html", trust_env=False)
-    raw_answer(site, b"nonsense\r\n\r\n")
+    send_raw(site, b"nonsense\r\n\r\n")
     assert capfd.readouterr() == ("", "")
 
 
@@ -112,11 +114,11 @@ def test_a_client_that_disconnects_early_causes_no_output(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     with DemoSite() as site:
-        wire = socket.create_connection(("127.0.0.1", int(site.address.rpartition(":")[2])))
-        wire.sendall(b"GET /operations.html HTTP/1.1\r\n\r\n")
+        connection = socket.create_connection(("127.0.0.1", int(site.address.rpartition(":")[2])))
+        connection.sendall(b"GET /operations.html HTTP/1.1\r\n\r\n")
         time.sleep(0.1)
-        wire.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        wire.close()
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        connection.close()
     time.sleep(0.1)
     assert capfd.readouterr() == ("", "")
 
@@ -124,23 +126,25 @@ def test_a_client_that_disconnects_early_causes_no_output(
 def test_closing_ends_slow_responses_and_persistent_connections_at_once() -> None:
     others = set(threading.enumerate())
     site = DemoSite()
-    kept = http.client.HTTPConnection(site.address.removeprefix("http://"), timeout=5)
-    kept.request("GET", "/")
-    kept.getresponse().read()
-    slow = threading.Thread(target=_ask_and_ignore, args=(f"{site.address}/operations.html",))
+    connection = http.client.HTTPConnection(site.address.removeprefix("http://"), timeout=5)
+    connection.request("GET", "/")
+    connection.getresponse().read()
+    slow = threading.Thread(
+        target=_get_and_ignore_errors, args=(f"{site.address}/operations.html",)
+    )
     slow.start()
     time.sleep(0.2)
     started = time.monotonic()
     site.close()
-    assert kept.sock is not None
-    assert kept.sock.recv(1) == b""
+    assert connection.sock is not None
+    assert connection.sock.recv(1) == b""
     while set(threading.enumerate()) - others:
         time.sleep(0.01)
         assert time.monotonic() - started < 1.0
-    kept.close()
+    connection.close()
 
 
-def _ask_and_ignore(url: str) -> None:
+def _get_and_ignore_errors(url: str) -> None:
     try:
         httpx.get(url, trust_env=False)
     except httpx.HTTPError:
@@ -162,7 +166,7 @@ def test_two_sites_can_run_at_the_same_time(site: DemoSite) -> None:
 
 
 def test_the_chinese_page_declares_its_language_and_encoding(client: httpx.Client) -> None:
-    answer = client.get("/about.zh.html")
-    assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
-    assert '<html lang="zh-Hans">' in answer.text
-    assert len(re.findall(r"[\u4e00-\u9fff]", answer.text)) > 400
+    response = client.get("/about.zh.html")
+    assert response.headers["Content-Type"] == "text/html; charset=utf-8"
+    assert '<html lang="zh-Hans">' in response.text
+    assert len(re.findall(r"[\u4e00-\u9fff]", response.text)) > 400

@@ -22,17 +22,17 @@ from tests.support.forbidden_server import serve_forbidden
 from tests.support.webhook_receiver import run_receiver
 
 ADDRESS = ipaddress.ip_address
-LIST = "10.20.0.0/16, 192.168.1.5:8443,fd00:1::/64,[fd00:2::5]:8443"
+ALLOWED = "10.20.0.0/16, 192.168.1.5:8443,fd00:1::/64,[fd00:2::5]:8443"
 MANAGE = Path(__file__).parents[2] / "manage.py"
 
 
 @pytest.fixture
-def allow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CONTINUITY_EGRESS_ALLOW", LIST)
+def allow_networks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONTINUITY_EGRESS_ALLOW", ALLOWED)
 
 
 def test_a_parsed_list_prints_as_it_was_written() -> None:
-    assert ",".join(map(str, parse_allowed_networks(LIST))) == LIST.replace(" ", "")
+    assert ",".join(map(str, parse_allowed_networks(ALLOWED))) == ALLOWED.replace(" ", "")
     assert parse_allowed_networks("") == parse_allowed_networks(" , ") == ()
 
 
@@ -61,9 +61,9 @@ def test_a_parsed_list_prints_as_it_was_written() -> None:
     ],
 )
 def test_an_invalid_or_metadata_entry_is_refused_and_named(entry: str) -> None:
-    with pytest.raises(ValueError, match="is ") as refused:
+    with pytest.raises(ValueError, match="is ") as raised:
         parse_allowed_networks(f"10.0.0.0/8,{entry}")
-    assert repr(entry) in str(refused.value)
+    assert repr(entry) in str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_an_invalid_or_metadata_entry_is_refused_and_named(entry: str) -> None:
         "http://router/",
     ],
 )
-def test_an_address_in_the_list_is_allowed(allow: None, url: str) -> None:
+def test_an_address_in_the_list_is_allowed(allow_networks: None, url: str) -> None:
     assert check_address(url, "remote")
 
 
@@ -96,17 +96,19 @@ def test_an_address_in_the_list_is_allowed(allow: None, url: str) -> None:
         "http://[::1]/",
     ],
 )
-def test_an_address_outside_the_list_is_refused(allow: None, url: str) -> None:
+def test_an_address_outside_the_list_is_refused(allow_networks: None, url: str) -> None:
     with pytest.raises(AddressNotAllowed):
         check_address(url, "remote")
 
 
 @pytest.mark.parametrize("name", ["wiki.corp", "router", "localhost"])
-def test_a_private_name_is_allowed_only_if_all_its_addresses_are(allow: None, name: str) -> None:
-    answers: list[str] = ["10.20.0.1", "127.0.0.1"]
+def test_a_private_name_is_allowed_only_if_all_its_addresses_are(
+    allow_networks: None, name: str
+) -> None:
+    resolved: list[str] = ["10.20.0.1", "127.0.0.1"]
 
     async def resolve(_: str) -> list[ipaddress.IPv4Address]:
-        return [ipaddress.IPv4Address(text) for text in answers]
+        return [ipaddress.IPv4Address(text) for text in resolved]
 
     rule = EgressPolicy(resolve=resolve)
     both = asyncio.run(rule.addresses_of(name))
@@ -145,7 +147,7 @@ def test_metadata_services_stay_closed_when_everything_is_opened(
     assert is_allowed_for_remote(ADDRESS("10.0.0.1"), 80)
 
 
-def test_ports_that_browsers_block_stay_closed(allow: None) -> None:
+def test_ports_that_browsers_block_stay_closed(allow_networks: None) -> None:
     assert is_allowed_for_remote(ADDRESS("10.20.0.1"), 6379)
     assert not is_allowed_for_remote(ADDRESS("10.20.0.1"), 25)
 
@@ -167,20 +169,22 @@ def test_a_webhook_of_a_remote_caller_reaches_only_allowed_addresses(
 
 def test_no_command_starts_with_an_invalid_list(tmp_path: Path) -> None:
     environment = {**os.environ, "CONTINUITY_HOME": str(tmp_path)}
-    told = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, str(MANAGE), "status"],
         capture_output=True,
         text=True,
         check=False,
         env=environment | {"CONTINUITY_EGRESS_ALLOW": "10.0.0.0/8,wiki"},
     )
-    assert (told.returncode, told.stdout) == (1, "")
-    assert told.stderr.startswith("CONTINUITY_EGRESS_ALLOW: 'wiki' is not an address or network")
-    assert len(told.stderr.splitlines()) == 1
+    assert (completed.returncode, completed.stdout) == (1, "")
+    assert completed.stderr.startswith(
+        "CONTINUITY_EGRESS_ALLOW: 'wiki' is not an address or network"
+    )
+    assert len(completed.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
-    ("text", "verdict", "what"),
+    ("text", "verdict", "summary"),
     [
         ("", "ok", "remote callers reach public addresses only"),
         ("10.0.0.0/8,127.0.0.1:90", "ok", "remote callers also reach 10.0.0.0/8, 127.0.0.1:90"),
@@ -188,8 +192,8 @@ def test_no_command_starts_with_an_invalid_list(tmp_path: Path) -> None:
         ("::/0", "note", "remote callers also reach ::/0"),
     ],
 )
-def test_doctor_reports_what_is_open(settings: Any, text: str, verdict: str, what: str) -> None:
+def test_doctor_reports_what_is_open(settings: Any, text: str, verdict: str, summary: str) -> None:
     settings.CONTINUITY_EGRESS_ALLOW = parse_allowed_networks(text)
     finding = check_egress()
-    assert (finding.verdict, finding.what) == (verdict, what)
+    assert (finding.verdict, finding.what) == (verdict, summary)
     assert bool(finding.recovery) == (verdict == "note")

@@ -22,16 +22,16 @@ from runners.network.egress import (
 ADDRESS = ipaddress.ip_address
 
 
-def rule_for(*addresses: str) -> EgressPolicy:
+def policy_resolving_to(*addresses: str) -> EgressPolicy:
     async def resolve(host: str) -> Sequence[Address]:
         return tuple(ADDRESS(text) for text in addresses)
 
     return EgressPolicy(resolve=resolve)
 
 
-def judge(rule: EgressPolicy, host: str, port: int = 80) -> Sequence[Address]:
-    found = asyncio.run(rule.addresses_of(host))
-    rule.check(host, port, found)
+def check_host(policy: EgressPolicy, host: str, port: int = 80) -> Sequence[Address]:
+    found = asyncio.run(policy.addresses_of(host))
+    policy.check(host, port, found)
     return found
 
 
@@ -62,20 +62,20 @@ def judge(rule: EgressPolicy, host: str, port: int = 80) -> Sequence[Address]:
 )
 def test_a_name_with_any_private_address_is_denied(text: str) -> None:
     with pytest.raises(EgressDenied):
-        judge(rule_for(text), "name.example")
+        check_host(policy_resolving_to(text), "name.example")
     with pytest.raises(EgressDenied):
-        judge(rule_for("8.8.8.8", text), "name.example")
+        check_host(policy_resolving_to("8.8.8.8", text), "name.example")
 
 
 def test_a_public_name_returns_its_checked_addresses() -> None:
-    found = judge(rule_for("8.8.8.8", "2606:4700::1111"), "name.example")
+    found = check_host(policy_resolving_to("8.8.8.8", "2606:4700::1111"), "name.example")
     assert found == (ADDRESS("8.8.8.8"), ADDRESS("2606:4700::1111"))
 
 
 def test_an_ip_address_is_checked_without_a_lookup() -> None:
-    assert judge(rule_for("10.0.0.1"), "8.8.8.8") == (ADDRESS("8.8.8.8"),)
+    assert check_host(policy_resolving_to("10.0.0.1"), "8.8.8.8") == (ADDRESS("8.8.8.8"),)
     with pytest.raises(EgressDenied):
-        judge(rule_for("8.8.8.8"), "127.0.0.1")
+        check_host(policy_resolving_to("8.8.8.8"), "127.0.0.1")
 
 
 @pytest.mark.parametrize(
@@ -83,19 +83,19 @@ def test_an_ip_address_is_checked_without_a_lookup() -> None:
 )
 def test_private_names_are_denied_without_a_lookup(host: str) -> None:
     with pytest.raises(EgressDenied):
-        judge(rule_for("8.8.8.8"), host)
+        check_host(policy_resolving_to("8.8.8.8"), host)
 
 
 def test_a_name_without_an_address_is_unknown() -> None:
     with pytest.raises(NameNotResolved):
-        judge(rule_for(), "name.example")
+        check_host(policy_resolving_to(), "name.example")
 
 
 @pytest.mark.parametrize("port", [22, 25, 53, 6379 - 379, 6667])
 def test_ports_of_other_services_are_denied(port: int) -> None:
     with pytest.raises(EgressDenied):
-        judge(rule_for("8.8.8.8"), "name.example", port)
-    assert judge(rule_for("8.8.8.8"), "name.example", 8080)
+        check_host(policy_resolving_to("8.8.8.8"), "name.example", port)
+    assert check_host(policy_resolving_to("8.8.8.8"), "name.example", 8080)
 
 
 def test_this_machines_own_public_address_is_denied(monkeypatch: pytest.MonkeyPatch) -> None:

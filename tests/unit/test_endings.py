@@ -23,7 +23,7 @@ LARGE: dict[str, Any] = {
 }
 
 
-def whole(ending: Any) -> Any:
+def stored_result(ending: Any) -> Any:
     blob = ending.blobs[0]
     with open_blob(blob.sha256, size_bytes=blob.size_bytes) as file:  # type: ignore[union-attr]
         return orjson.loads(file.read())
@@ -32,7 +32,7 @@ def whole(ending: Any) -> Any:
 def test_a_small_result_is_returned_in_full_and_stored() -> None:
     ending = ending_of(Conclusion(RunStatus.SUCCEEDED, result={"done": 1}, summary="1 done"))
     assert (ending.status, ending.result, ending.summary) == ("succeeded", {"done": 1}, "1 done")
-    assert whole(ending) == {"done": 1}
+    assert stored_result(ending) == {"done": 1}
     assert (ending.blobs[0].kind, ending.blobs[0].mime_type) == ("result", "application/json")
 
 
@@ -43,14 +43,14 @@ def test_a_large_result_is_stored_in_full_and_shortened_in_the_response(what: st
     assert len(orjson.dumps(ending.result)) <= RESULT_BYTES
     assert ending.result["truncated"] is True
     assert ending.result["artifactId"] == ending.blobs[0].artifact_id
-    assert whole(ending) == LARGE[what]
+    assert stored_result(ending) == LARGE[what]
 
 
 def test_a_shortened_result_names_the_call_that_reads_the_rest() -> None:
     ending = ending_of(Conclusion(RunStatus.SUCCEEDED, result=LARGE["one long text"]))
     (action,) = ending.next_actions
-    asked = {"artifactId": ending.blobs[0].artifact_id, "outline": True}
-    assert (action["tool"], action["args"]) == ("read_page_content", asked)
+    arguments = {"artifactId": ending.blobs[0].artifact_id, "outline": True}
+    assert (action["tool"], action["args"]) == ("read_page_content", arguments)
     assert ending_of(Conclusion(RunStatus.SUCCEEDED, result={"a": 1})).next_actions == []
 
 
@@ -73,19 +73,19 @@ def test_the_items_of_a_failure_are_stored_and_shortened() -> None:
     ending = ending_of(Conclusion(RunStatus.FAILED, error=error))
     assert ending.error is not None
     assert len(orjson.dumps(ending.error)) <= RESULT_BYTES + 1000
-    assert whole(ending) == {"items": items}
+    assert stored_result(ending) == {"items": items}
     assert ending.error["details"]["artifactId"] == ending.blobs[0].artifact_id
     assert ending.error["at"] > 0
 
 
 def test_every_error_has_a_recovery() -> None:
     for code in ("RUN_TIMEOUT", "RUN_CANCELED", "EXECUTION_ERROR", "STEP_EXECUTION_FAILED"):
-        told = error_object(code, "why", details={"a": 1})
-        assert told["recovery"]
-        assert (told["errorCode"], told["message"], told["details"]) == (code, "why", {"a": 1})
+        error = error_object(code, "why", details={"a": 1})
+        assert error["recovery"]
+        assert (error["errorCode"], error["message"], error["details"]) == (code, "why", {"a": 1})
 
 
 def test_a_failed_run_stores_its_partial_result() -> None:
     ending = failed_ending(error_object("RUN_TIMEOUT", "why" * 400), partial={"done": 2})
     assert (ending.result, len(ending.summary)) == (None, 500)
-    assert whole(ending) == {"done": 2}
+    assert stored_result(ending) == {"done": 2}

@@ -49,7 +49,7 @@ class Reader:
     """A subscriber that records the events it received."""
 
     def __init__(self, rows: Rows, after: int, page: int) -> None:
-        self.rows, self.after, self.page, self.got = rows, after, page, list[int]()
+        self.rows, self.after, self.page, self.seqs = rows, after, page, list[int]()
         self.subscriber = Subscriber(rows.log.can_join_at)
         rows.log.subscribers.add(self.subscriber)
 
@@ -65,53 +65,67 @@ class Reader:
             for batch in self.subscriber.take():
                 self._take(batch.events)
 
-    def _take(self, told: Sequence[Event]) -> None:
-        self.got += [one["seq"] for one in told]
-        self.after = max([self.after, *self.got])
+    def _take(self, received: Sequence[Event]) -> None:
+        self.seqs += [event["seq"] for event in received]
+        self.after = max([self.after, *self.seqs])
 
 
-def do(rows: Rows, what: str, number: int) -> None:
+def perform(rows: Rows, operation: str, number: int) -> None:
     """Perform one operation of a sequence."""
-    if what == "commit":
+    if operation == "commit":
         rows.count += number % 7 + 1
-    elif what == "hear":
+    elif operation == "notify":
         rows.log.advance_to(rows.count)
-    elif what == "hear late":
+    elif operation == "notify late":
         rows.log.advance_to(max(0, rows.count - number % 5))
-    elif what == "hear nonsense":
+    elif operation == "notify wrongly":
         rows.log.advance_to(rows.count + number)
-    elif what == "read":
+    elif operation == "read":
         rows.read()
-    elif what == "join":
+    elif operation == "join":
         rows.readers.append(Reader(rows, number % (rows.count + 1), number % 4 + 1))
     elif rows.readers:
         reader = rows.readers[number % len(rows.readers)]
-        reader.step() if what == "step" else reader.subscriber.fall_behind()
+        reader.step() if operation == "step" else reader.subscriber.fall_behind()
 
 
-WHAT = ["commit", "hear", "hear late", "hear nonsense", "read", "join", "step", "step", "lose"]
-story = st.lists(st.tuples(st.sampled_from(WHAT), st.integers(0, 1000)), max_size=120)
+OPERATIONS = [
+    "commit",
+    "notify",
+    "notify late",
+    "notify wrongly",
+    "read",
+    "join",
+    "step",
+    "step",
+    "lose",
+]
+operation_lists = st.lists(
+    st.tuples(st.sampled_from(OPERATIONS), st.integers(0, 1000)), max_size=120
+)
 
 
-def run_story(happenings: list[tuple[str, int]]) -> None:
+def perform_all(operations: list[tuple[str, int]]) -> None:
     """Perform a sequence of operations, let every reader catch up, and compare the results."""
     rows = Rows()
-    began: dict[Reader, int] = {}
-    for what, number in happenings:
-        do(rows, what, number)
-        began |= {one: one.after for one in rows.readers if one not in began}
+    started_after: dict[Reader, int] = {}
+    for operation, number in operations:
+        perform(rows, operation, number)
+        started_after |= {
+            event: event.after for event in rows.readers if event not in started_after
+        }
     for _ in range(rows.count * 2 + 10):
         rows.log.advance_to(rows.count)  # as the query every two seconds does
         rows.read()
         for reader in rows.readers:
             reader.step()
     for reader in rows.readers:
-        assert reader.got == list(range(began[reader] + 1, rows.count + 1))
+        assert reader.seqs == list(range(started_after[reader] + 1, rows.count + 1))
 
 
-@given(story)
-def test_every_reader_reads_the_log_once_and_in_order(happenings: list[tuple[str, int]]) -> None:
-    run_story(happenings)
+@given(operation_lists)
+def test_every_reader_reads_the_log_once_and_in_order(operations: list[tuple[str, int]]) -> None:
+    perform_all(operations)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -119,8 +133,8 @@ def test_readers_with_overflowing_queues_also_read_once_and_in_order(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(subscriber, "QUEUE_EVENTS", 3)
-    chance = random.Random(seed)
-    run_story([(chance.choice(WHAT), chance.randrange(1000)) for _ in range(400)])
+    rng = random.Random(seed)
+    perform_all([(rng.choice(OPERATIONS), rng.randrange(1000)) for _ in range(400)])
 
 
 def test_a_slow_subscriber_queues_a_bounded_number_of_events() -> None:
@@ -129,9 +143,9 @@ def test_a_slow_subscriber_queues_a_bounded_number_of_events() -> None:
     slow.mark_read(0, log_seq=0)
     for first in range(1, 5000, 100):
         slow.offer(Batch(events(first, first + 99)))
-    held = slow.take()
-    assert sum(len(batch.events) for batch in held) <= subscriber.QUEUE_EVENTS
-    assert held[0].first == 1
+    queued = slow.take()
+    assert sum(len(batch.events) for batch in queued) <= subscriber.QUEUE_EVENTS
+    assert queued[0].first == 1
     assert slow.is_behind
 
 
@@ -146,19 +160,19 @@ def test_a_gap_makes_the_subscriber_read_the_rows() -> None:
 def test_a_subscriber_at_a_future_seq_does_not_affect_the_others() -> None:
     rows = Rows()
     rows.count = 3
-    far = Subscriber(rows.log.can_join_at)
-    rows.log.subscribers.add(far)
-    far.mark_read(10**9, log_seq=3)
-    near = Reader(rows, 0, 10)
-    near.step()
+    future = Subscriber(rows.log.can_join_at)
+    rows.log.subscribers.add(future)
+    future.mark_read(10**9, log_seq=3)
+    reader = Reader(rows, 0, 10)
+    reader.step()
     rows.count = 5
     rows.log.advance_to(5)
     rows.read()
-    near.step()
-    assert near.got == [1, 2, 3, 4, 5]
-    assert not far.is_ready
+    reader.step()
+    assert reader.seqs == [1, 2, 3, 4, 5]
+    assert not future.is_ready
     rows.log.distribute([event(6, "run.failed")])
-    assert far.is_behind  # it reads the rows and learns that the run has ended
+    assert future.is_behind  # it reads the rows and learns that the run has ended
 
 
 def test_a_message_with_a_wrong_seq_is_corrected_by_the_rows() -> None:
@@ -180,7 +194,7 @@ def test_a_long_log_is_read_in_batches() -> None:
         assert rows.unread
         rows.read()
         reader.step()
-    assert (reader.got, rows.unread) == (list(range(1, rows.count + 1)), False)
+    assert (reader.seqs, rows.unread) == (list(range(1, rows.count + 1)), False)
 
 
 def test_frames_are_server_sent_events() -> None:

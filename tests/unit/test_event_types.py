@@ -39,18 +39,18 @@ def test_every_terminal_status_has_a_final_event() -> None:
 
 
 def test_a_tool_can_emit_only_known_event_types() -> None:
-    told: list[Any] = []
+    emitted: list[Any] = []
     step = StepRun(
         run=Run(id="run_x"),
         inputs={},
         index=3,
         on_run_thread=lambda f: f(),
-        add_event=told.append,
+        add_event=emitted.append,
         deadline=0.0,
     )
     step.emit(EventType.TOOL_UPDATE, {"line": "x"})
     with pytest.raises(ValueError, match=r"unknown event type 'tool.shout'"):
         step.emit("tool.shout", {})
-    assert [(event.type, event.data) for event in told] == [
+    assert [(event.type, event.data) for event in emitted] == [
         ("tool.update", {"step": 3, "line": "x"})
     ]

@@ -22,16 +22,16 @@ def run(game: Project, name: str = "build", **args: Any) -> dict[str, Any]:
 
 def test_a_script_runs_in_the_project_root_and_its_output_is_returned(game: Project) -> None:
     game.scripts(build="pwd; echo to stderr >&2")
-    told = run(game)
-    assert told["ok"] is True
-    assert told["logs"][1:] == [str(game.root), "to stderr"]
+    result = run(game)
+    assert result["ok"] is True
+    assert result["logs"][1:] == [str(game.root), "to stderr"]
 
 
 def test_a_failing_script_returns_its_exit_status(game: Project) -> None:
     game.scripts(lint="echo bad; exit 3")
-    told = run(game, "lint")
-    assert told["ok"] is False
-    assert told["logs"][-2:] == ["bad", "> lint ended with exit status 3"]
+    result = run(game, "lint")
+    assert result["ok"] is False
+    assert result["logs"][-2:] == ["bad", "> lint ended with exit status 3"]
 
 
 def test_a_killed_script_returns_its_signal(game: Project) -> None:
@@ -41,9 +41,23 @@ def test_a_killed_script_returns_its_signal(game: Project) -> None:
 
 def test_the_shell_does_not_interpret_arguments(game: Project) -> None:
     game.scripts(lint="printf '<%s>\\n'")
-    given = ["$(id)", "`id`", "; id", "a  b", "'", '"', "$HOME", "-n", "*", "\n", "", "&& id", "寿"]
-    printed = "\n".join(run(game, "lint", args=given)["logs"][1:])
-    assert printed == "\n".join(f"<{arg}>" for arg in given)
+    arguments = [
+        "$(id)",
+        "`id`",
+        "; id",
+        "a  b",
+        "'",
+        '"',
+        "$HOME",
+        "-n",
+        "*",
+        "\n",
+        "",
+        "&& id",
+        "寿",
+    ]
+    printed = "\n".join(run(game, "lint", args=arguments)["logs"][1:])
+    assert printed == "\n".join(f"<{arg}>" for arg in arguments)
 
 
 def test_only_the_main_script_receives_arguments_not_its_pre_and_post_scripts(
@@ -56,8 +70,8 @@ def test_only_the_main_script_receives_arguments_not_its_pre_and_post_scripts(
 
 def test_nothing_runs_after_a_script_that_failed(game: Project) -> None:
     game.scripts(prebuild="false", build="echo never", postbuild="echo never")
-    told = run(game)
-    assert (told["ok"], "never" in told["logs"]) == (False, False)
+    result = run(game)
+    assert (result["ok"], "never" in result["logs"]) == (False, False)
 
 
 def test_programs_in_node_modules_bin_are_found(game: Project) -> None:
@@ -194,11 +208,11 @@ def test_output_that_is_not_plain_text_is_cleaned(game: Project) -> None:
 def test_the_deadline_of_the_call_ends_a_script_before_the_policy_timeout(game: Project) -> None:
     game.policy = {"command_timeout_ms": 600_000}
     game.scripts(build="echo so far; sleep 600")
-    began = time.monotonic()
+    started = time.monotonic()
     error = game.error("execute_command", scriptName="build", seconds=8.0)
     assert error["errorCode"] == "E_TIMEOUT"
     assert error["details"]["logs"][-1] == "so far"
-    assert time.monotonic() - began < 120
+    assert time.monotonic() - started < 120
 
 
 def test_a_missing_project_folder_is_reported_as_not_found(game: Project) -> None:
@@ -209,7 +223,7 @@ def test_a_missing_project_folder_is_reported_as_not_found(game: Project) -> Non
 def test_scripts_with_unprintable_names_are_not_listed(game: Project) -> None:
     long = {f"{number}{'n' * 1000}": "true" for number in range(100)}
     game.scripts(**{"ok": "true", "\ud800": "true", "a\0b": "true", **long})
-    told = game.error("execute_command", scriptName="build")["details"]["scripts"]
-    assert (len(told), max(map(len, told))) == (50, 64)
+    result = game.error("execute_command", scriptName="build")["details"]["scripts"]
+    assert (len(result), max(map(len, result))) == (50, 64)
     game.scripts(**{"ok": "true", "\ud800": "true", "a\0b": "true"})
     assert game.error("execute_command", scriptName="build")["details"]["scripts"] == ["ok"]

@@ -21,7 +21,7 @@ from runners.invocation.workspace_errors import failed_call
     ],
 )
 def test_a_failure_has_the_http_status_of_its_error_code(code: str, status: int) -> None:
-    told = failed_call({"errorCode": code, "message": "no"}, in_s4=False)
-    assert (told.http_status, told.as_dict()["errorCode"]) == (status, code)
-    beneath = {"errorCode": "STEP_EXECUTION_FAILED", "message": "", "details": {"causeCode": code}}
-    assert failed_call(beneath, in_s4=False).http_status == status
+    error = failed_call({"errorCode": code, "message": "no"}, in_s4=False)
+    assert (error.http_status, error.as_dict()["errorCode"]) == (status, code)
+    wrapped = {"errorCode": "STEP_EXECUTION_FAILED", "message": "", "details": {"causeCode": code}}
+    assert failed_call(wrapped, in_s4=False).http_status == status

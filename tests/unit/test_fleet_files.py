@@ -20,7 +20,9 @@ from django.core.management import CommandError, get_commands, load_command_clas
 ROOT = Path(__file__).parent.parent.parent
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
 SERVICES: dict[str, Any] = COMPOSE["services"]
-OURS = {name for name, told in SERVICES.items() if told["image"].startswith("continuity:")}
+OWN_SERVICES = {
+    name for name, definition in SERVICES.items() if definition["image"].startswith("continuity:")
+}
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 STEPS = re.findall(r"^([A-Z]+) ((?:.*\\\n)*.*)", DOCKERFILE, re.MULTILINE)
 PARTS = {"config", "decisions", "artifacts", "runners", "runs", "mcp_server"}
@@ -35,8 +37,8 @@ SECRETS = {
 METRIC = re.compile(r"\bcontinuity_[a-z0-9_]+")
 
 
-def of(word: str) -> list[str]:
-    return [told for name, told in STEPS if name == word]
+def instructions(word: str) -> list[str]:
+    return [definition for name, definition in STEPS if name == word]
 
 
 def environment_of(service: str) -> dict[str, str]:
@@ -51,14 +53,14 @@ def check_command(words: list[str]) -> None:
     command.create_parser("manage.py", name).parse_args(options)
 
 
-@pytest.mark.parametrize("service", sorted(OURS - {"bucket"}))
+@pytest.mark.parametrize("service", sorted(OWN_SERVICES - {"bucket"}))
 def test_every_service_runs_an_existing_management_command(service: str) -> None:
     check_command(SERVICES[service]["command"])
 
 
 def test_the_image_starts_the_web_server_by_default() -> None:
-    assert json.loads(of("ENTRYPOINT")[0]) == ["tini", "--", "python", "manage.py"]
-    check_command(json.loads(of("CMD")[-1]))
+    assert json.loads(instructions("ENTRYPOINT")[0]) == ["tini", "--", "python", "manage.py"]
+    check_command(json.loads(instructions("CMD")[-1]))
 
 
 def test_the_check_rejects_unknown_commands_and_options() -> None:
@@ -68,7 +70,7 @@ def test_the_check_rejects_unknown_commands_and_options() -> None:
         check_command(["serve", "--hosts", "x"])
 
 
-@pytest.mark.parametrize("service", sorted(OURS))
+@pytest.mark.parametrize("service", sorted(OWN_SERVICES))
 def test_the_settings_read_every_environment_variable_of_a_service(service: str) -> None:
     read = "".join((ROOT / "config" / name).read_text() for name in ("settings.py", "home.py"))
     read += "CONTINUITY_RUNNER_TOKEN AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY"
@@ -96,16 +98,16 @@ def test_the_runner_has_no_other_secrets_and_no_network_to_the_stores() -> None:
 
 
 def test_ports_are_published_on_loopback_only() -> None:
-    for told in SERVICES.values():
-        assert all(port.startswith("127.0.0.1:") for port in told.get("ports", []))
+    for definition in SERVICES.values():
+        assert all(port.startswith("127.0.0.1:") for port in definition.get("ports", []))
 
 
 def test_the_image_runs_as_a_non_root_user_with_the_needed_packages() -> None:
-    assert of("USER") == ["continuity"]
+    assert instructions("USER") == ["continuity"]
     assert STEPS.index(("USER", "continuity")) > max(
-        number for number, (word, _) in enumerate(STEPS) if word == "RUN"
+        number for number, (name, _) in enumerate(STEPS) if name == "RUN"
     )
-    installed = " ".join(of("RUN"))
+    installed = " ".join(instructions("RUN"))
     for package in (
         "chromium-headless-shell",
         "fontconfig",
@@ -120,7 +122,12 @@ def test_the_image_runs_as_a_non_root_user_with_the_needed_packages() -> None:
 
 
 def test_the_image_contains_every_part_and_no_other_files() -> None:
-    copied = {word for told in of("COPY") if "--from" not in told for word in told.split()[:-1]}
+    copied = {
+        name
+        for definition in instructions("COPY")
+        if "--from" not in definition
+        for name in definition.split()[:-1]
+    }
     assert copied == PARTS | {"manage.py", "requirements.lock"}
     lines = (ROOT / ".dockerignore").read_text().splitlines()
     ignored = [line for line in lines if line and line[0] != "#"]
@@ -145,7 +152,7 @@ def test_the_seccomp_profiles_allow_sandboxes_and_deny_kernel_calls(
     service: str, needed: set[str]
 ) -> None:
     options = SERVICES[service]["security_opt"]
-    path = next(one.partition("=")[2] for one in options if one.startswith("seccomp="))
+    path = next(option.partition("=")[2] for option in options if option.startswith("seccomp="))
     profile = json.loads((ROOT / path).read_text())
     denied = {name for rule in profile["syscalls"] for name in rule["names"]}
     assert profile["defaultAction"] == "SCMP_ACT_ALLOW"
@@ -153,48 +160,50 @@ def test_the_seccomp_profiles_allow_sandboxes_and_deny_kernel_calls(
     assert not needed & denied
     assert {"bpf", "init_module", "kexec_load", "open_by_handle_at", "keyctl", "reboot"} <= denied
     assert "no-new-privileges:true" in options
-    assert SERVICES[service]["cap_drop"] == ["ALL"] if "cap_drop" in SERVICES[service] else True
+    assert SERVICES[service]["cap_drop"] == ["ALL"]
 
 
 @pytest.mark.skipif(shutil.which("docker-compose") is None, reason="needs docker-compose")
 def test_docker_compose_accepts_the_file() -> None:
-    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    inherited = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     command = ["docker-compose", "-f", "compose.yaml", "config"]
-    given = dict.fromkeys(SECRETS, "w" * 40)
-    done = subprocess.run(
-        command, cwd=ROOT, env=kept | given, capture_output=True, text=True, check=False
+    secrets = dict.fromkeys(SECRETS, "w" * 40)
+    completed = subprocess.run(
+        command, cwd=ROOT, env=inherited | secrets, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stderr
-    resolved = yaml.safe_load(done.stdout)
+    assert completed.returncode == 0, completed.stderr
+    resolved = yaml.safe_load(completed.stdout)
     assert set(resolved["services"]) == set(SERVICES)
     assert resolved["services"]["worker"]["deploy"]["replicas"] == 2
-    without = {name: word for name, word in given.items() if name != "CONTINUITY_SECRET_KEYS"}
-    done = subprocess.run(
-        command, cwd=ROOT, env=kept | without, capture_output=True, text=True, check=False
+    incomplete = {name: word for name, word in secrets.items() if name != "CONTINUITY_SECRET_KEYS"}
+    completed = subprocess.run(
+        command, cwd=ROOT, env=inherited | incomplete, capture_output=True, text=True, check=False
     )
-    assert done.returncode != 0
-    assert "32 characters" in done.stderr
+    assert completed.returncode != 0
+    assert "32 characters" in completed.stderr
 
 
 def expressions() -> list[str]:
     """Return every PromQL expression of the dashboard and the alert rules."""
     board = json.loads((ROOT / "docs/dashboards/continuity.json").read_text())
-    asked = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+    panel_expressions = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
     rules = yaml.safe_load((ROOT / "docs/dashboards/alerts.yaml").read_text())
-    return asked + [rule["expr"] for group in rules["groups"] for rule in group["rules"]]
+    return panel_expressions + [
+        rule["expr"] for group in rules["groups"] for rule in group["rules"]
+    ]
 
 
 def test_dashboard_panels_do_not_overlap() -> None:
     panels = json.loads((ROOT / "docs/dashboards/continuity.json").read_text())["panels"]
-    places = {
+    cells = {
         (x, y)
         for panel in panels
         for x in range(panel["gridPos"]["x"], panel["gridPos"]["x"] + panel["gridPos"]["w"])
         for y in range(panel["gridPos"]["y"], panel["gridPos"]["y"] + panel["gridPos"]["h"])
     }
     area = sum(panel["gridPos"]["w"] * panel["gridPos"]["h"] for panel in panels)
-    assert len(places) == area
-    assert max(x for x, _ in places) < 24
+    assert len(cells) == area
+    assert max(x for x, _ in cells) < 24
     assert len({panel["id"] for panel in panels}) == len(panels)
 
 
@@ -207,4 +216,4 @@ def test_the_documentation_names_only_existing_commands() -> None:
     for line in re.findall(r"^manage\.py (.*?)(?:\s+#.*)?$", text, re.MULTILINE):
         words = shlex.split(line)
         if words[0] in get_commands():
-            check_command([word for word in words if word != "…"])
+            check_command([name for name in words if name != "…"])

@@ -51,12 +51,12 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("what", REFUSED)
-def test_unacceptable_json_is_refused_quickly(what: str) -> None:
-    began = time.monotonic()
+@pytest.mark.parametrize("case", REFUSED)
+def test_unacceptable_json_is_refused_quickly(case: str) -> None:
+    started = time.monotonic()
     with pytest.raises(MalformedBody) as refused:
-        load_json(REFUSED[what])
-    assert time.monotonic() - began < 2
+        load_json(REFUSED[case])
+    assert time.monotonic() - started < 2
     assert (refused.value.code, len(refused.value.message) < 200) == ("INVALID_PARAMETER", True)
 
 

@@ -27,9 +27,9 @@ CALL = ToolCall("bash.exec", {"cmd": "true"})
 def test_the_request_matches_the_protocol_exactly() -> None:
     with stub_runner(responding_with(OK)) as runner:
         call(runner.url)
-    asked = runner.requests[0]
-    assert asked.line == "POST /execute HTTP/1.1"
-    assert asked.json == {
+    request = runner.requests[0]
+    assert request.line == "POST /execute HTTP/1.1"
+    assert request.json == {
         "call": {"name": "bash.exec", "args": {"cmd": "printf hello"}},
         "ctx": {
             "runId": "run_a",
@@ -85,8 +85,8 @@ def test_an_output_may_be_any_value(output: Any) -> None:
 
 
 def test_a_failure_of_the_tool_keeps_the_runners_own_code() -> None:
-    said = {"code": "EXIT_1", "message": "it ended with 1", "details": {"exitCode": 1}}
-    with stub_runner(responding_with({"ok": False, "error": said})) as runner:
+    error = {"code": "EXIT_1", "message": "it ended with 1", "details": {"exitCode": 1}}
+    with stub_runner(responding_with({"ok": False, "error": error})) as runner:
         result = call(runner.url)
     assert failure_details(result) == {
         "reason": "runner",
@@ -96,12 +96,12 @@ def test_a_failure_of_the_tool_keeps_the_runners_own_code() -> None:
     assert (result.error or {})["message"] == "it ended with 1"
 
 
-@pytest.mark.parametrize("said", [True, False, None])
-def test_the_runner_decides_whether_a_failure_is_retryable(said: bool | None) -> None:
-    error = {"code": "BUSY", "message": "later", "retryable": said}
+@pytest.mark.parametrize("retryable", [True, False, None])
+def test_the_runner_decides_whether_a_failure_is_retryable(retryable: bool | None) -> None:
+    error = {"code": "BUSY", "message": "later", "retryable": retryable}
     with stub_runner(responding_with({"result": {"ok": False, "error": error}})) as runner:
         result = call(runner.url)
-    assert (result.error or {})["retryable"] is bool(said)
+    assert (result.error or {})["retryable"] is bool(retryable)
 
 
 @pytest.mark.parametrize(
@@ -135,32 +135,32 @@ def test_a_response_of_any_other_form_is_a_shape_failure(answer: Any) -> None:
 
 
 def test_updates_are_reported_in_order_even_after_the_result() -> None:
-    told: list[Update] = []
+    updates_received: list[Update] = []
     at = "2026-02-14T12:00:00.000Z"
     answer = {"result": OK, "updates": [{"delta": "1", "at": at}, "2", {"delta": "3"}]}
     with stub_runner(responding_with(answer)) as runner:
-        assert call(runner.url, ctx=call_context(told.append)).ok
-    assert told == [Update("1", at), Update("2", None), Update("3", None)]
+        assert call(runner.url, ctx=call_context(updates_received.append)).ok
+    assert updates_received == [Update("1", at), Update("2", None), Update("3", None)]
 
 
 def test_updates_are_reported_while_the_call_is_running() -> None:
-    heard, told = threading.Semaphore(0), []
+    received, updates_received = threading.Semaphore(0), []
 
-    def watched(connection: RunnerConnection) -> None:
+    def send_updates(connection: RunnerConnection) -> None:
         connection.head(transfer_encoding="chunked")
         connection.chunk(b'{"updates":[{"delta":"step-1","at":null},')
-        assert heard.acquire(timeout=60)  # wait until the update is received
+        assert received.acquire(timeout=60)  # wait until the update is received
         connection.chunk(b'"step-2"')  # its closing delimiter follows later
         connection.chunk(b'],"result":{"ok":true,"output":"done"}}')
         connection.send(b"0\r\n\r\n")
 
-    def hear(update: Update) -> None:
-        told.append(update.delta)
-        heard.release()
+    def record(update: Update) -> None:
+        updates_received.append(update.delta)
+        received.release()
 
-    with stub_runner(watched) as runner:
-        result = call(runner.url, ctx=call_context(hear))
-    assert (result.output, told) == ("done", ["step-1", "step-2"])
+    with stub_runner(send_updates) as runner:
+        result = call(runner.url, ctx=call_context(record))
+    assert (result.output, updates_received) == ("done", ["step-1", "step-2"])
 
 
 def test_a_response_with_duplicate_updates_keys_is_a_shape_failure() -> None:
@@ -182,7 +182,7 @@ def test_a_connection_that_the_runner_closed_is_not_reused() -> None:
 
     async def twice(url: str) -> list[bool]:
         first = await call_runner(CALL, call_context(), target_at(url))
-        while (kept := pool().connections) and not kept[
+        while (pooled := pool().connections) and not pooled[
             0
         ].has_expired():  # its close has not arrived yet
             await asyncio.sleep(0.01)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-STARTED = """
+START_SCRIPT = """
 import os, sys
 os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
 import django
@@ -17,4 +17,4 @@ sys.exit("httpcore2" in sys.modules)
 
 
 def test_no_api_or_transport_imports_the_http_client_at_start() -> None:
-    assert subprocess.run([sys.executable, "-c", STARTED], check=False).returncode == 0
+    assert subprocess.run([sys.executable, "-c", START_SCRIPT], check=False).returncode == 0

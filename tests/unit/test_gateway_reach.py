@@ -31,11 +31,11 @@ def test_a_self_signed_certificate_is_not_trusted(tmp_path: Path) -> None:
 def test_a_runner_with_a_trusted_certificate_is_called_over_tls(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    served = self_signed(tmp_path)
+    tls = self_signed(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "cert.pem"))
     connections._certificates.cache_clear()
     try:
-        with stub_runner(responding_with(OK), served) as runner:
+        with stub_runner(responding_with(OK), tls) as runner:
             assert call(runner.url, times=2).output == "x"
     finally:
         connections._certificates.cache_clear()

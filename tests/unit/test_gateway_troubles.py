@@ -48,47 +48,49 @@ def hang_in_updates(connection: RunnerConnection) -> None:
     connection.hang()
 
 
-def announce_for_ever(connection: RunnerConnection) -> None:
+def send_continue_forever(connection: RunnerConnection) -> None:
     while not connection.test_ended.wait(0.001):
         connection.send(b"HTTP/1.1 100 Continue\r\n\r\n")
 
 
 @pytest.mark.parametrize(
-    "do",
+    "respond",
     [
         RunnerConnection.hang,
         hang_after_head,
         hang_in_updates,
         trickle,
         trickle_head,
-        announce_for_ever,
+        send_continue_forever,
     ],
 )
-def test_a_slow_runner_fails_at_the_calls_timeout(do: Callable[[RunnerConnection], None]) -> None:
-    with stub_runner(do) as runner:
+def test_a_slow_runner_fails_at_the_calls_timeout(
+    respond: Callable[[RunnerConnection], None],
+) -> None:
+    with stub_runner(respond) as runner:
         result = call(runner.url, timeout_ms=SHORT_MS)
     assert failure_details(result) == {"reason": "timeout", "effect": "unknown"}
     assert len(runner.requests) == 1
 
 
 def test_the_runs_deadline_ends_a_call_before_the_targets_timeout() -> None:
-    began = time.monotonic()
+    started = time.monotonic()
     with stub_runner(RunnerConnection.hang) as runner:
-        ctx = call_context(deadline=began + SHORT_MS / 1000)
+        ctx = call_context(deadline=started + SHORT_MS / 1000)
         result = call(runner.url, timeout_ms=6_000, ctx=ctx)
-        took_s = time.monotonic() - began
+        took_s = time.monotonic() - started
     assert failure_details(result)["reason"] == "timeout"
     assert took_s < 5
 
 
 @pytest.mark.parametrize(
-    ("timeout_ms", "wanted_s"), [(999_999, TIMEOUT_MAX_MS / 1000), (2_000, 2.0), (-5, 0.001)]
+    ("timeout_ms", "expected_s"), [(999_999, TIMEOUT_MAX_MS / 1000), (2_000, 2.0), (-5, 0.001)]
 )
-def test_a_targets_timeout_is_clamped(timeout_ms: int, wanted_s: float) -> None:
+def test_a_targets_timeout_is_clamped(timeout_ms: int, expected_s: float) -> None:
     target = RunnerTarget("target_a", "t", "w", None, timeout_ms=timeout_ms)
     before = time.monotonic()
     deadline = target.deadline(before + 10_000)
-    assert before + wanted_s <= deadline <= time.monotonic() + wanted_s
+    assert before + expected_s <= deadline <= time.monotonic() + expected_s
 
 
 def test_the_default_timeout_of_a_target_is_fifteen_seconds() -> None:
@@ -99,28 +101,28 @@ def test_the_default_timeout_of_a_target_is_fifteen_seconds() -> None:
 
 def test_a_cancelled_call_closes_its_connection() -> None:
     async def interrupted(url: str) -> None:
-        calling = asyncio.create_task(
+        call_task = asyncio.create_task(
             call_runner(ToolCall("bash.exec", {}), call_context(), target_at(url))
         )
         while not runner.requests:
             await asyncio.sleep(0.01)
-        calling.cancel()
+        call_task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
-            await calling
-        assert calling.cancelled()
-        while not gone:
+            await call_task
+        assert call_task.cancelled()
+        while not disconnected:
             await asyncio.sleep(0.01)
         await close_pool()
 
-    gone: list[bool] = []
+    disconnected: list[bool] = []
 
-    def watch(connection: RunnerConnection) -> None:
+    def record_disconnect(connection: RunnerConnection) -> None:
         connection.hang()  # until the caller disconnects
-        gone.append(not connection.test_ended.is_set())
+        disconnected.append(not connection.test_ended.is_set())
 
-    with stub_runner(watch) as runner:
+    with stub_runner(record_disconnect) as runner:
         asyncio.run(interrupted(runner.url))
-    assert gone == [True]
+    assert disconnected == [True]
 
 
 def reset_at_once(connection: RunnerConnection) -> None:
@@ -152,12 +154,12 @@ def endless_head(connection: RunnerConnection) -> None:
 
 
 @pytest.mark.parametrize(
-    "do", [reset_at_once, reset_in_the_body, close_in_the_body, garbage, endless_head]
+    "respond", [reset_at_once, reset_in_the_body, close_in_the_body, garbage, endless_head]
 )
 def test_a_broken_connection_leaves_the_effect_unknown(
-    do: Callable[[RunnerConnection], None],
+    respond: Callable[[RunnerConnection], None],
 ) -> None:
-    with stub_runner(do) as runner:
+    with stub_runner(respond) as runner:
         result = call(runner.url)
     assert failure_details(result) == {"reason": "connect", "effect": "unknown"}
     assert (result.error or {})["retryable"] is False
@@ -187,8 +189,8 @@ def test_a_failing_status_takes_precedence_over_the_body(status: int) -> None:
 
 
 def test_the_error_code_of_a_failing_status_is_reported() -> None:
-    said = b'{"ok":false,"error":{"code":"UNAUTHORIZED","message":"who are you? token abc"}}'
-    with stub_runner(responding_with(said, 401)) as runner:
+    body = b'{"ok":false,"error":{"code":"UNAUTHORIZED","message":"who are you? token abc"}}'
+    with stub_runner(responding_with(body, 401)) as runner:
         result = call(runner.url)
     assert failure_details(result)["runnerCode"] == "UNAUTHORIZED"
     assert "abc" not in str(result.error)
@@ -257,12 +259,12 @@ def announce_too_much(connection: RunnerConnection) -> None:
 
 
 @pytest.mark.parametrize(
-    "do", [flood, flood_without_content, too_much_in_chunks, announce_too_much]
+    "respond", [flood, flood_without_content, too_much_in_chunks, announce_too_much]
 )
 def test_a_response_over_the_size_limit_is_a_failure(
-    do: Callable[[RunnerConnection], None],
+    respond: Callable[[RunnerConnection], None],
 ) -> None:
-    with stub_runner(do) as runner:
+    with stub_runner(respond) as runner:
         result = call(runner.url)
     assert failure_details(result) == {"reason": "too_large", "effect": "unknown"}
 
@@ -274,9 +276,9 @@ def test_a_response_just_below_the_size_limit_is_accepted() -> None:
 
 
 def test_too_many_updates_end_the_call() -> None:
-    told: list[object] = []
+    updates: list[object] = []
     answer = {"updates": [f"u{n}" for n in range(100_001)], "result": {"ok": True, "output": "x"}}
     with stub_runner(responding_with(answer)) as runner:
-        result = call(runner.url, ctx=call_context(told.append))
+        result = call(runner.url, ctx=call_context(updates.append))
     assert failure_details(result)["reason"] == "too_large"
-    assert len(told) == 100_000
+    assert len(updates) == 100_000

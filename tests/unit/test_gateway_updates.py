@@ -19,36 +19,38 @@ VALUES = st.recursive(
 )
 
 
-def cut(raw: bytes, size: int) -> list[bytes]:
+def elements_in(raw: bytes, size: int) -> list[bytes]:
     """Return the elements found in a response that arrives in chunks of this size."""
-    cutter = UpdateSplitter()
-    return [one for at in range(0, len(raw), size) for one in cutter.feed(raw[at : at + size])]
+    splitter = UpdateSplitter()
+    return [
+        element for at in range(0, len(raw), size) for element in splitter.feed(raw[at : at + size])
+    ]
 
 
 @given(updates=st.lists(VALUES, max_size=8), size=st.integers(1, 40), spaced=st.booleans())
 def test_every_element_is_found_once_and_in_order(
     updates: list[Any], size: int, spaced: bool
 ) -> None:
-    whole = {"updates": updates, "result": {"ok": True, "output": updates}}
-    raw = json.dumps(whole, indent=1 if spaced else None, ensure_ascii=spaced).encode()
-    assert [json.loads(one) for one in cut(raw, size)] == updates
+    response = {"updates": updates, "result": {"ok": True, "output": updates}}
+    raw = json.dumps(response, indent=1 if spaced else None, ensure_ascii=spaced).encode()
+    assert [json.loads(element) for element in elements_in(raw, size)] == updates
 
 
 @pytest.mark.parametrize("element", ['"a"', '"\\\\"', '{"delta":"}"}', '{"a":{"b":[1]}}', "[[]]"])
 def test_an_element_is_returned_as_soon_as_its_last_byte_arrives(element: str) -> None:
-    cutter = UpdateSplitter()
-    assert cutter.feed(b'{"updates":[' + element[:-1].encode()) == []
-    assert cutter.feed(element[-1:].encode()) == [element.encode()]
-    assert cutter.feed(b" ,") == []
-    assert cutter.feed(element.encode()) == [element.encode()]
-    assert cutter.feed(b']},"result":') == []
+    splitter = UpdateSplitter()
+    assert splitter.feed(b'{"updates":[' + element[:-1].encode()) == []
+    assert splitter.feed(element[-1:].encode()) == [element.encode()]
+    assert splitter.feed(b" ,") == []
+    assert splitter.feed(element.encode()) == [element.encode()]
+    assert splitter.feed(b']},"result":') == []
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 1000])
 def test_delimiters_inside_strings_end_no_element(size: int) -> None:
     updates = ['a",]}', "\\", '\\"', "[{", {"delta": '"],"result":'}]
     raw = orjson.dumps({"updates": updates, "result": {"updates": [1, 2]}})
-    assert [orjson.loads(one) for one in cut(raw, size)] == updates
+    assert [orjson.loads(element) for element in elements_in(raw, size)] == updates
 
 
 @pytest.mark.parametrize(
@@ -63,8 +65,8 @@ def test_delimiters_inside_strings_end_no_element(size: int) -> None:
     ],
 )
 def test_a_response_that_does_not_start_with_updates_is_ignored(raw: bytes) -> None:
-    assert cut(raw, 7) == []
+    assert elements_in(raw, 7) == []
 
 
 def test_elements_nested_too_deep_are_ignored() -> None:
-    assert cut(b'{"updates":["a",' + b"[" * 100_000, 4096) == [b'"a"']
+    assert elements_in(b'{"updates":["a",' + b"[" * 100_000, 4096) == [b'"a"']

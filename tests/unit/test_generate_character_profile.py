@@ -40,14 +40,18 @@ def define(game: ProjectWorkspace, **args: Any) -> dict[str, Any]:
     )
 
 
-def kept(game: ProjectWorkspace) -> dict[str, Any]:
+def stored_definition(game: ProjectWorkspace) -> dict[str, Any]:
     """Return the definition of 雪乃."""
     return dict(json.loads((game.root / NAME).read_text()))
 
 
 def test_a_definition_is_written_and_snapshotted(game: ProjectWorkspace) -> None:
     assert define(game, defaultExpression="smile") == {"success": True}
-    assert kept(game) == {"name": "雪乃", "image": "yukino.png", "defaultExpression": "smile"}
+    assert stored_definition(game) == {
+        "name": "雪乃",
+        "image": "yukino.png",
+        "defaultExpression": "smile",
+    }
     [snapshot] = list_snapshots(game.state)
     assert (snapshot.path, snapshot.existed) == (NAME, False)
 
@@ -57,7 +61,7 @@ def test_a_definition_is_written_and_snapshotted(game: ProjectWorkspace) -> None
 )
 def test_an_image_path_is_relative_to_the_figure_folder(game: ProjectWorkspace, image: str) -> None:
     define(game, imageFile=image)
-    assert kept(game)["image"] == "yukino/smile.png"
+    assert stored_definition(game)["image"] == "yukino/smile.png"
 
 
 def test_the_same_definition_again_writes_nothing(game: ProjectWorkspace) -> None:
@@ -70,16 +74,16 @@ def test_a_new_definition_keeps_unnamed_fields_and_can_be_undone(
     game: ProjectWorkspace,
 ) -> None:
     define(game, defaultExpression="smile")
-    (game.root / NAME).write_text(json.dumps(kept(game) | {"voice": "v1"}))
+    (game.root / NAME).write_text(json.dumps(stored_definition(game) | {"voice": "v1"}))
     define(game, imageFile="shore.png")
-    assert kept(game) == {
+    assert stored_definition(game) == {
         "name": "雪乃",
         "image": "shore.png",
         "defaultExpression": "smile",
         "voice": "v1",
     }
-    _, was = read_snapshot(game.state, list_snapshots(game.state)[0].id)
-    assert json.loads(was)["image"] == "yukino.png"
+    _, earlier = read_snapshot(game.state, list_snapshots(game.state)[0].id)
+    assert json.loads(earlier)["image"] == "yukino.png"
 
 
 @pytest.mark.parametrize("content", ["", "not json", "[1]", '"雪乃"', "[" * 5000])
@@ -125,9 +129,9 @@ def test_the_image_must_be_a_file_in_the_figure_folder(
 def test_the_error_for_a_missing_image_names_the_closest_file(
     tmp_path: Path, language: str, hint: str
 ) -> None:
-    with pytest.raises(PathNotFound) as failed:
+    with pytest.raises(PathNotFound) as raised:
         define(sample_game(tmp_path, language=language), imageFile="yukno.png")
-    assert (failed.value.hint, failed.value.code) == (hint, "E_NOT_FOUND")
+    assert (raised.value.hint, raised.value.code) == (hint, "E_NOT_FOUND")
 
 
 @pytest.mark.parametrize(
@@ -174,10 +178,13 @@ def test_arguments_that_violate_the_seeds_schema_are_refused(
 
 
 def test_two_concurrent_calls_leave_one_complete_definition(game: ProjectWorkspace) -> None:
-    with ThreadPoolExecutor(2) as both:
-        done = [both.submit(define, game, imageFile=one) for one in ("yukino.png", "shore.png")]
-        assert [one.result() for one in done] == [{"success": True}] * 2
-    assert kept(game)["image"] in {"yukino.png", "shore.png"}
+    with ThreadPoolExecutor(2) as executor:
+        futures = [
+            executor.submit(define, game, imageFile=future)
+            for future in ("yukino.png", "shore.png")
+        ]
+        assert [future.result() for future in futures] == [{"success": True}] * 2
+    assert stored_definition(game)["image"] in {"yukino.png", "shore.png"}
 
 
 def test_a_definition_is_not_listed_as_a_figure(game: ProjectWorkspace) -> None:

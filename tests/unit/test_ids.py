@@ -15,11 +15,11 @@ def test_an_id_is_its_prefix_and_twenty_six_plain_characters() -> None:
 
 
 def test_later_ids_sort_after_earlier_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = []
+    ids = []
     for at_ms in (0, 1, 2**40, 2**47, 2**48 - 1):
         monkeypatch.setattr(time, "time_ns", lambda at_ms=at_ms: at_ms * 1_000_000)
-        made.append(new_id(""))
-    assert made == sorted(made)
+        ids.append(new_id(""))
+    assert ids == sorted(ids)
 
 
 def test_ids_are_unique() -> None:

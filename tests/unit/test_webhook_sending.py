@@ -175,3 +175,21 @@ def test_a_remote_callers_webhook_does_not_reach_this_machine(
     monkeypatch.setattr(egress, "is_own_address", lambda address: address == public)
     assert not may_reach(public, 443, "remote")
     assert may_reach(public, 443, "local")
+
+
+def test_the_checked_address_is_connected_to_whatever_the_name_resolves_to_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    connected: list[str] = []
+
+    async def resolve(*args: object, **kwargs: object) -> list[tuple[object, ...]]:
+        return [(0, 0, 0, "", ("93.184.216.34", 80))]
+
+    async def connect(host: str, *args: object, **kwargs: object) -> None:
+        connected.append(host)
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(asyncio.BaseEventLoop, "getaddrinfo", resolve)
+    monkeypatch.setattr(asyncio, "open_connection", connect)
+    assert send("http://public.example/", "remote").status_code is None
+    assert connected == ["93.184.216.34"]
