@@ -123,7 +123,8 @@ def test_a_failed_install_leaves_no_browser_to_find(path_folder: Path, broken: s
 def test_only_root_installs_the_debian_package(
     path_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    install = f'#!/bin/sh\n[ "$1" = install ] || exit 0\n/bin/cp {path_folder}/apt-get {path_folder}/chromium\n'
+    copy = f"/bin/cp {path_folder}/apt-get {path_folder}/chromium"
+    install = f'#!/bin/sh\n[ "$1" = install ] || exit 0\n{copy}\n'
     write_program(path_folder, "apt-get", install)
     monkeypatch.setattr(chromium, "wants_sandbox", lambda: True)
     with pytest.raises(ChromiumMissing):

@@ -32,13 +32,13 @@ class SlowDisk:
     """Writes a file at once, but returns only when the test allows it."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.has_it, self.may_say_so = threading.Event(), threading.Event()
-        at_once = Sandbox.replace
+        self.written, self.may_return = threading.Event(), threading.Event()
+        original = Sandbox.replace
 
-        def replace(*args: Any, **more: Any) -> None:
-            at_once(*args, **more)
-            self.has_it.set()
-            assert self.may_say_so.wait(LONG_S)
+        def replace(*args: Any, **kwargs: Any) -> None:
+            original(*args, **kwargs)
+            self.written.set()
+            assert self.may_return.wait(LONG_S)
 
         monkeypatch.setattr(Sandbox, "replace", replace)
 
@@ -47,13 +47,13 @@ class SlowDiff:
     """Computes a diff only when the test allows it."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.has_begun, self.may_end = threading.Event(), threading.Event()
-        at_once = line_diff.diff_lines
+        self.started, self.may_end = threading.Event(), threading.Event()
+        original = line_diff.diff_lines
 
         def diff_lines(*args: Any) -> Any:
-            self.has_begun.set()
+            self.started.set()
             assert self.may_end.wait(LONG_S)
-            return at_once(*args)
+            return original(*args)
 
         monkeypatch.setattr(write_text, "diff_lines", diff_lines)
 
@@ -71,9 +71,9 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> SlowDisk:
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
     (tmp_path / "project").mkdir()
-    made = Project(tmp_path / "project")
-    made.write("a.txt", "one")
-    return made
+    created = Project(tmp_path / "project")
+    created.write("a.txt", "one")
+    return created
 
 
 class Clock(asyncio.SelectorEventLoop):
@@ -91,12 +91,12 @@ def test_a_write_that_finishes_after_its_deadline_is_reported_as_done(
     clock = Clock()
 
     async def call() -> ToolResult:
-        calling = asyncio.ensure_future(invoke(REPLACE, project.context(seconds=LONG_S)))
-        await asyncio.to_thread(disk.has_it.wait, LONG_S)
+        call_task = asyncio.ensure_future(invoke(REPLACE, project.context(seconds=LONG_S)))
+        await asyncio.to_thread(disk.written.wait, LONG_S)
         clock.ahead_s = LONG_S  # past the deadline
         await asyncio.sleep(0.05)
-        disk.may_say_so.set()
-        return await calling
+        disk.may_return.set()
+        return await call_task
 
     with asyncio.Runner(loop_factory=lambda: clock) as runner:
         result = runner.run(call())
@@ -107,25 +107,25 @@ def test_a_write_that_finishes_after_its_deadline_is_reported_as_done(
 def test_a_write_whose_caller_is_cancelled_is_awaited_and_reported_as_done(
     project: Project, disk: SlowDisk
 ) -> None:
-    told: list[ToolResult] = []
+    results: list[ToolResult] = []
 
     async def call() -> None:
-        told.append(await invoke(REPLACE, project.context(seconds=LONG_S)))
+        results.append(await invoke(REPLACE, project.context(seconds=LONG_S)))
         raise_if_interrupted()
-        told.clear()  # not reached: this task was interrupted
+        results.clear()  # not reached: this task was interrupted
 
-    async def hang_up() -> None:
-        calling = asyncio.ensure_future(call())
-        await asyncio.to_thread(disk.has_it.wait, LONG_S)
-        calling.cancel()
+    async def cancel_call() -> None:
+        call_task = asyncio.ensure_future(call())
+        await asyncio.to_thread(disk.written.wait, LONG_S)
+        call_task.cancel()
         await asyncio.sleep(0.05)
-        assert not calling.done()
-        disk.may_say_so.set()
-        await asyncio.wait({calling})
-        assert calling.cancelled()
+        assert not call_task.done()
+        disk.may_return.set()
+        await asyncio.wait({call_task})
+        assert call_task.cancelled()
 
-    asyncio.run(hang_up())
-    assert [one.output for one in told] == [{"count": 1}]
+    asyncio.run(cancel_call())
+    assert [result.output for result in results] == [{"count": 1}]
 
 
 def test_a_write_whose_deadline_passed_before_it_started_is_not_done(project: Project) -> None:
@@ -136,57 +136,64 @@ def test_a_write_whose_deadline_passed_before_it_started_is_not_done(project: Pr
     assert (project.root / "a.txt").read_text() == "one"
 
 
-@pytest.mark.parametrize(("seconds", "least", "most"), [(30.0, 1, 30_000), (90.0, 60_000, 60_000)])
+@pytest.mark.parametrize(
+    ("seconds", "at_least", "at_most"), [(30.0, 1, 30_000), (90.0, 60_000, 60_000)]
+)
 def test_a_preview_that_times_out_has_no_effect_and_reports_its_time_limit(
-    project: Project, monkeypatch: pytest.MonkeyPatch, seconds: float, least: int, most: int
+    project: Project, monkeypatch: pytest.MonkeyPatch, seconds: float, at_least: int, at_most: int
 ) -> None:
-    clock, has_it, may_go_on, at_once = Clock(), threading.Event(), threading.Event(), Sandbox.read
+    clock, read_started, may_continue, original = (
+        Clock(),
+        threading.Event(),
+        threading.Event(),
+        Sandbox.read,
+    )
 
-    def read(*args: Any, **more: Any) -> bytes:
-        has_it.set()
-        assert may_go_on.wait(LONG_S)
-        return at_once(*args, **more)
+    def read(*args: Any, **kwargs: Any) -> bytes:
+        read_started.set()
+        assert may_continue.wait(LONG_S)
+        return original(*args, **kwargs)
 
     monkeypatch.setattr(Sandbox, "read", read)
 
     async def call() -> ToolResult:
-        calling = asyncio.ensure_future(invoke(PREVIEW, project.context(seconds)))
-        await asyncio.to_thread(has_it.wait, LONG_S)
+        call_task = asyncio.ensure_future(invoke(PREVIEW, project.context(seconds)))
+        await asyncio.to_thread(read_started.wait, LONG_S)
         clock.ahead_s = 90.0
-        await asyncio.wait({calling})
-        may_go_on.set()
-        return calling.result()
+        await asyncio.wait({call_task})
+        may_continue.set()
+        return call_task.result()
 
     with asyncio.Runner(loop_factory=lambda: clock) as runner:
         error = runner.run(call()).error or {}
     assert (error["errorCode"], error["details"]) == ("E_TIMEOUT", {"effect": "none"})
     (limit_ms,) = map(int, re.findall(r"within (\d+) ms", error["message"]))
-    assert least <= limit_ms <= most
+    assert at_least <= limit_ms <= at_most
 
 
 def test_a_call_ends_at_the_time_limit_of_its_tool(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock, has_begun, may_end, at_once = Clock(), threading.Event(), threading.Event(), Sandbox.read
+    clock, started, may_end, original = Clock(), threading.Event(), threading.Event(), Sandbox.read
     tool = registry.get_tool("read_file")
     assert tool is not None
     monkeypatch.setitem(registry._tools, tool.name, replace(tool, timeout_ms=5_000))
 
-    def read(*args: Any, **more: Any) -> bytes:
-        has_begun.set()
+    def read(*args: Any, **kwargs: Any) -> bytes:
+        started.set()
         assert may_end.wait(LONG_S)
-        return at_once(*args, **more)
+        return original(*args, **kwargs)
 
     monkeypatch.setattr(Sandbox, "read", read)
 
     async def call() -> ToolResult:
         read_file = ToolCall("read_file", {"path": "a.txt"})
-        calling = asyncio.ensure_future(invoke(read_file, project.context(seconds=LONG_S)))
-        await asyncio.to_thread(has_begun.wait, LONG_S)
+        call_task = asyncio.ensure_future(invoke(read_file, project.context(seconds=LONG_S)))
+        await asyncio.to_thread(started.wait, LONG_S)
         clock.ahead_s = 6.0  # past the time limit, long before the deadline
         await asyncio.sleep(0.05)
         may_end.set()
-        return await calling
+        return await call_task
 
     with asyncio.Runner(loop_factory=lambda: clock) as runner:
         error = runner.run(call()).error or {}
@@ -196,10 +203,10 @@ def test_a_call_ends_at_the_time_limit_of_its_tool(
 def test_a_cancelled_read_ends_at_once(project: Project) -> None:
     async def interrupted() -> None:
         reading = ToolCall("search_files", {"path": ".", "regex": "one"})
-        calling = asyncio.ensure_future(invoke(reading, project.context(seconds=LONG_S)))
+        call_task = asyncio.ensure_future(invoke(reading, project.context(seconds=LONG_S)))
         await asyncio.sleep(0)
-        calling.cancel()
-        await calling
+        call_task.cancel()
+        await call_task
 
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(interrupted())
@@ -212,10 +219,10 @@ def test_a_preview_that_timed_out_does_not_permit_the_write(
 
     async def call() -> ToolResult:
         call = ToolCall("write_to_file", WRITE | {"dryRun": True})
-        calling = asyncio.ensure_future(invoke(call, project.context(seconds=LONG_S)))
-        await asyncio.to_thread(diff.has_begun.wait, LONG_S)
+        call_task = asyncio.ensure_future(invoke(call, project.context(seconds=LONG_S)))
+        await asyncio.to_thread(diff.started.wait, LONG_S)
         clock.ahead_s = LONG_S
-        result = await calling
+        result = await call_task
         diff.may_end.set()
         return result
 
@@ -229,15 +236,15 @@ def test_a_preview_that_timed_out_does_not_permit_the_write(
 def test_a_preview_whose_caller_was_cancelled_does_not_permit_the_write(
     project: Project, diff: SlowDiff
 ) -> None:
-    async def hang_up() -> None:
+    async def cancel_call() -> None:
         call = ToolCall("write_to_file", WRITE | {"dryRun": True})
-        calling = asyncio.ensure_future(invoke(call, project.context(seconds=LONG_S)))
-        await asyncio.to_thread(diff.has_begun.wait, LONG_S)
-        calling.cancel()
-        await asyncio.wait({calling})
+        call_task = asyncio.ensure_future(invoke(call, project.context(seconds=LONG_S)))
+        await asyncio.to_thread(diff.started.wait, LONG_S)
+        call_task.cancel()
+        await asyncio.wait({call_task})
         diff.may_end.set()
 
-    asyncio.run(hang_up())  # returns after the thread has ended
+    asyncio.run(cancel_call())  # returns after the thread has ended
     assert project.code("write_to_file", **WRITE, dryRun=False) == "E_POLICY_VIOLATION"
     project.output("write_to_file", **WRITE, dryRun=True)
     assert project.output("write_to_file", **WRITE, dryRun=False)["applied"]

@@ -19,10 +19,10 @@ def test_a_sealed_value_can_be_unsealed_and_hides_its_content() -> None:
     assert unseal(sealed) == b"password"
 
 
-@pytest.mark.parametrize("damage", [b"", b"x", b"gAAAA", bytes(200)])
-def test_altered_or_never_sealed_data_cannot_be_unsealed(damage: bytes) -> None:
+@pytest.mark.parametrize("data", [b"", b"x", b"gAAAA", bytes(200)])
+def test_altered_or_never_sealed_data_cannot_be_unsealed(data: bytes) -> None:
     with pytest.raises(ValueError, match="modified"):
-        unseal(damage)
+        unseal(data)
     sealed = bytearray(seal(b"x"))
     sealed[20] ^= 1
     with pytest.raises(ValueError, match="modified"):
@@ -31,14 +31,14 @@ def test_altered_or_never_sealed_data_cannot_be_unsealed(damage: bytes) -> None:
 
 def test_an_older_key_unseals_and_verifies_but_does_not_seal() -> None:
     with override_settings(CONTINUITY_SECRET_KEYS=[OLD]):
-        sealed, made = seal(b"x"), mac("audit", b"m")
+        sealed, old_mac = seal(b"x"), mac("audit", b"m")
     with override_settings(CONTINUITY_SECRET_KEYS=[NEW, OLD]):
         assert unseal(sealed) == b"x"
-        assert mac_matches("audit", b"m", made)
-        assert mac("audit", b"m") != made
-        assert macs("audit", b"m") == (mac("audit", b"m"), made)
+        assert mac_matches("audit", b"m", old_mac)
+        assert mac("audit", b"m") != old_mac
+        assert macs("audit", b"m") == (mac("audit", b"m"), old_mac)
     with override_settings(CONTINUITY_SECRET_KEYS=[NEW]):
-        assert not mac_matches("audit", b"m", made)
+        assert not mac_matches("audit", b"m", old_mac)
         with pytest.raises(ValueError, match="modified"):
             unseal(sealed)
 
@@ -47,9 +47,9 @@ def test_a_mac_is_valid_only_for_its_purpose() -> None:
     assert not mac_matches("token", b"m", mac("audit", b"m"))
 
 
-@pytest.mark.parametrize("given", ["", "0" * 64, "漢" * 64, "x" * 10_000])
-def test_any_other_text_is_not_a_valid_mac(given: str) -> None:
-    assert not mac_matches("audit", b"m", given)
+@pytest.mark.parametrize("text", ["", "0" * 64, "漢" * 64, "x" * 10_000])
+def test_any_other_text_is_not_a_valid_mac(text: str) -> None:
+    assert not mac_matches("audit", b"m", text)
 
 
 def test_a_mac_is_hmac_sha256_under_the_key_of_its_purpose() -> None:

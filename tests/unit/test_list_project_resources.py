@@ -15,7 +15,7 @@ from tests.support.webgal_media import GAME, media
 from tests.support.workspace_calls import call_tool
 
 
-def listed(game: ProjectWorkspace) -> dict[str, list[str]]:
+def list_resources(game: ProjectWorkspace) -> dict[str, list[str]]:
     """Call the tool, validate its answer against the seed's schema, and return it."""
     answer = dict(call_tool(game, "list_project_resources", {}))
     jsonschema_rs.Draft202012Validator(RESPONSE).validate(answer)
@@ -23,7 +23,7 @@ def listed(game: ProjectWorkspace) -> dict[str, list[str]]:
 
 
 def test_the_resources_of_the_sample_game_are_listed(tmp_path: Path) -> None:
-    assert listed(sample_game(tmp_path)) == {
+    assert list_resources(sample_game(tmp_path)) == {
         "backgrounds": ["beach.png", "classroom.png", "night/rooftop.png"],
         "figures": ["live/shore.model3.json", "shore.png", "yukino.png", "yukino/smile.png"],
         "bgm": ["title.wav", "waves.wav"],
@@ -33,8 +33,8 @@ def test_the_resources_of_the_sample_game_are_listed(tmp_path: Path) -> None:
 
 
 def test_the_media_of_the_sample_game_match_their_generator() -> None:
-    kept = {path: (GAME / "game" / path).read_bytes() for path in media()}
-    assert kept == media()
+    stored = {path: (GAME / "game" / path).read_bytes() for path in media()}
+    assert stored == media()
 
 
 def test_a_missing_folder_has_an_empty_list(tmp_path: Path) -> None:
@@ -45,9 +45,9 @@ def test_a_missing_folder_has_an_empty_list(tmp_path: Path) -> None:
         "vocals": [],
         "scenes": [],
     }
-    assert listed(game_with(tmp_path)) == empty
+    assert list_resources(game_with(tmp_path)) == empty
     (tmp_path / "root/game").rmdir()
-    assert listed(game_with(tmp_path, ["bgm"])) == empty
+    assert list_resources(game_with(tmp_path, ["bgm"])) == empty
 
 
 def test_other_formats_hidden_files_links_and_forbidden_folders_are_not_listed(
@@ -73,7 +73,7 @@ def test_other_formats_hidden_files_links_and_forbidden_folders_are_not_listed(
     )
     (game.root / "game/background/link.png").symlink_to(game.root / "game/background/a.PNG")
     (game.root / "game/bgm").symlink_to(game.root / "game/vocal")
-    assert listed(game) == {
+    assert list_resources(game) == {
         "backgrounds": ["a.PNG"],
         "figures": ["d.json", "e.skel"],
         "bgm": [],

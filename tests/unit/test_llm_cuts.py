@@ -34,7 +34,7 @@ RECORDED: dict[Name, bytes] = {
     "anthropic": b"".join(anthropic_stream(TURN)),
 }
 # The offset where a turn is complete: after the event that holds its stop reason.
-CLOSED: dict[Name, int] = {
+COMPLETE_AT: dict[Name, int] = {
     "openai": RECORDED["openai"].index(b"\n\n", RECORDED["openai"].index(b'"tool_calls"}]')) + 2,
     "anthropic": len(RECORDED["anthropic"]),
 }
@@ -53,7 +53,7 @@ class TruncatedStream(httpx2.AsyncByteStream):
             raise httpx2.RemoteProtocolError("peer closed connection")
 
 
-class Recorded(httpx2.AsyncBaseTransport):
+class RecordedTransport(httpx2.AsyncBaseTransport):
     """Answers each request with the next truncated response."""
 
     def __init__(self) -> None:
@@ -64,14 +64,14 @@ class Recorded(httpx2.AsyncBaseTransport):
         return httpx2.Response(200, headers=headers, stream=self.answers.pop(0))
 
 
-class Scene:
+class ReplayGateway:
     """A gateway whose server replays a recorded turn."""
 
     def __init__(self, name: Name) -> None:
-        self.name, self._transport = name, Recorded()
+        self.name, self._transport = name, RecordedTransport()
         settings = LlmSettings(name, "m", "http://model.test/v1", "k")
-        kind = OpenAiCompatible if name == "openai" else AnthropicMessages
-        self._provider = kind(settings, httpx2.AsyncClient(transport=self._transport))
+        stream_class = OpenAiCompatible if name == "openai" else AnthropicMessages
+        self._provider = stream_class(settings, httpx2.AsyncClient(transport=self._transport))
         self._gateway = Gateway(settings, lambda _: self._provider)
 
     async def try_once(self, at: int, *, cleanly: bool) -> list[Delta | TurnEnd]:
@@ -79,60 +79,62 @@ class Scene:
         the stream without making a request, which would take most of the time.
         """
         answer = httpx2.Response(
-            200, request=REQUEST, stream=TruncatedStream(RECORDED[self.name][:at], cleanly=cleanly)
+            200,
+            request=HTTP_REQUEST,
+            stream=TruncatedStream(RECORDED[self.name][:at], cleanly=cleanly),
         )
-        kind: Any = openai.AsyncStream if self.name == "openai" else anthropic.AsyncStream
+        stream_class: Any = openai.AsyncStream if self.name == "openai" else anthropic.AsyncStream
         chunk: Any = object if self.name == "openai" else RawMessageStreamEvent
         client: Any = self._provider._client
 
-        async def asked(*_: Any, **__: Any) -> Any:
-            return kind(cast_to=chunk, response=answer, client=client)
+        async def return_recorded(*_: Any, **__: Any) -> Any:
+            return stream_class(cast_to=chunk, response=answer, client=client)
 
         if self.name == "openai":
-            client.post = asked
+            client.post = return_recorded
         else:
-            client.messages.create = asked
-        heard: list[Delta | TurnEnd] = []
+            client.messages.create = return_recorded
+        received: list[Delta | TurnEnd] = []
         with suppress(StreamCut):
-            async for signal in self._provider.turn(ASKED):
-                heard.append(signal)
-        return heard
+            async for signal in self._provider.turn(TURN_REQUEST):
+                received.append(signal)
+        return received
 
-    async def hear(self, at: int, *, cleanly: bool) -> list[Part]:
+    async def stream_parts(self, at: int, *, cleanly: bool) -> list[Part]:
         """Return what the gateway yields when the first response is cut at a byte and the second is
         complete.
         """
-        whole = RECORDED[self.name]
+        recorded = RECORDED[self.name]
         self._transport.answers = [
-            TruncatedStream(whole[:at], cleanly=cleanly),
-            TruncatedStream(whole, cleanly=True),
+            TruncatedStream(recorded[:at], cleanly=cleanly),
+            TruncatedStream(recorded, cleanly=True),
         ]
-        chat = self._gateway.stream_chat(messages=ASKED.messages, tools=ASKED.tools)
+        chat = self._gateway.stream_chat(messages=TURN_REQUEST.messages, tools=TURN_REQUEST.tools)
         return [part async for part in chat]
 
 
-def calls_of(heard: Sequence[LlmCall]) -> list[tuple[str, object, str]]:
+def calls_of(received: Sequence[LlmCall]) -> list[tuple[str, object, str]]:
     """Return each call's name, arguments and problem."""
-    return [(call.name, call.arguments, call.problem) for call in heard]
+    return [(call.name, call.arguments, call.problem) for call in received]
 
 
 READ_FILE = ToolSpec("read_file", "Read.", {"type": "object"})
-ASKED = TurnRequest([Message("user", "Go on.")], [READ_FILE])
-REQUEST = httpx2.Request("POST", "http://model.test/v1")
-WANTED = [(call.name, call.arguments, "") for call in CALLS]
+TURN_REQUEST = TurnRequest([Message("user", "Go on.")], [READ_FILE])
+HTTP_REQUEST = httpx2.Request("POST", "http://model.test/v1")
+EXPECTED_CALLS = [(call.name, call.arguments, "") for call in CALLS]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["openai", "anthropic"])
 def test_a_turn_cut_at_any_byte_before_its_end_yields_no_call(name: Name) -> None:
     async def every_byte() -> None:
-        scene = Scene(name)
+        gateway = ReplayGateway(name)
         for at in range(len(RECORDED[name]) + 1):
             # Mostly clean ends, which could be mistaken for a complete stream; the rest are errors.
-            heard = await scene.try_once(at, cleanly=at % 8 > 0)
-            closed = [signal for signal in heard if isinstance(signal, TurnEnd)]
-            assert len(closed) == (at >= CLOSED[name]), at
-            assert not closed or calls_of(closed[0].calls) == WANTED, at
+            received = await gateway.try_once(at, cleanly=at % 8 > 0)
+            turn_ends = [signal for signal in received if isinstance(signal, TurnEnd)]
+            assert len(turn_ends) == (at >= COMPLETE_AT[name]), at
+            assert not turn_ends or calls_of(turn_ends[0].calls) == EXPECTED_CALLS, at
 
     asyncio.run(every_byte())
 
@@ -140,14 +142,16 @@ def test_a_turn_cut_at_any_byte_before_its_end_yields_no_call(name: Name) -> Non
 @pytest.mark.parametrize("name", ["openai", "anthropic"])
 def test_a_turn_that_was_cut_is_requested_again_and_yields_its_calls_once(name: Name) -> None:
     async def some_bytes() -> None:
-        scene = Scene(name)
+        gateway = ReplayGateway(name)
         for at in range(0, len(RECORDED[name]), 41):
-            heard = await scene.hear(at, cleanly=bool(at % 2))
-            calls = [part for part in heard if isinstance(part, LlmCall)]
-            assert calls_of(calls) == WANTED, at
-            assert isinstance(heard[-1], Done), at
-            assert heard[-1].content == TURN.text, at
-            assert any(isinstance(part, Restarted) for part in heard) == (at < CLOSED[name]), at
+            received = await gateway.stream_parts(at, cleanly=bool(at % 2))
+            calls = [part for part in received if isinstance(part, LlmCall)]
+            assert calls_of(calls) == EXPECTED_CALLS, at
+            assert isinstance(received[-1], Done), at
+            assert received[-1].content == TURN.text, at
+            assert any(isinstance(part, Restarted) for part in received) == (
+                at < COMPLETE_AT[name]
+            ), at
 
     asyncio.run(some_bytes())
 

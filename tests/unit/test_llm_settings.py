@@ -18,7 +18,7 @@ from tests.support.model_server import ModelServer
 from tests.support.model_turns import Turn
 
 pytest_plugins = ["tests.support.model_fixtures"]
-LIGHT = """
+IMPORT_EVERYTHING = """
 import importlib, pkgutil, sys, django
 django.setup()
 import artifacts, config, decisions, mcp_server, runners, runs
@@ -59,10 +59,10 @@ def test_an_invalid_price_is_refused(price: str) -> None:
 
 
 def test_a_price_is_an_input_and_an_output_amount_per_million_tokens() -> None:
-    told = llm_settings(base_url="https://host/v1/", price="1.25/10", model="m")
-    assert told == LlmSettings(model="m", base_url="https://host/v1", price=Price(1.25, 10.0))
-    assert told.price is not None
-    assert told.price.of(1_000_000, 100_000) == 2.25
+    expected = llm_settings(base_url="https://host/v1/", price="1.25/10", model="m")
+    assert expected == LlmSettings(model="m", base_url="https://host/v1", price=Price(1.25, 10.0))
+    assert expected.price is not None
+    assert expected.price.of(1_000_000, 100_000) == 2.25
 
 
 def test_a_cost_limit_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,22 +85,22 @@ def test_a_cost_limit_requires_a_price_when_a_model_is_set(monkeypatch: pytest.M
 
 def test_doctor_only_notes_that_no_model_is_set(settings: Any) -> None:
     settings.LLM = LlmSettings()
-    found = check_llm()
-    assert (found.verdict, found.what) == ("note", "no model is set; only agents need one")
-    assert "CONTINUITY_LLM_MODEL" in found.recovery
+    finding = check_llm()
+    assert (finding.verdict, finding.what) == ("note", "no model is set; only agents need one")
+    assert "CONTINUITY_LLM_MODEL" in finding.recovery
 
 
 def test_doctor_sends_the_model_a_short_request(model: ModelServer, settings: Any) -> None:
     settings.LLM = LlmSettings("openai", "scripted", f"{model.url}/v1", "k")
     model.script = [Turn("ok")]
-    found = check_llm()
-    assert found.verdict == "ok"
-    assert "scripted" in found.what
+    finding = check_llm()
+    assert finding.verdict == "ok"
+    assert "scripted" in finding.what
     assert model.requests[0].body["max_tokens"] == 16
 
 
 @pytest.mark.parametrize(
-    ("turn", "told"),
+    ("turn", "expected"),
     [
         (Turn(status=401), "rejects the key"),
         (Turn(status=404), "has no model"),
@@ -108,19 +108,19 @@ def test_doctor_sends_the_model_a_short_request(model: ModelServer, settings: An
     ],
 )
 def test_doctor_reports_a_failing_status_without_the_key(
-    model: ModelServer, settings: Any, turn: Turn, told: str
+    model: ModelServer, settings: Any, turn: Turn, expected: str
 ) -> None:
     settings.LLM = LlmSettings("anthropic", "scripted", model.url, "secret-key")
     model.script = [turn]
-    found = check_llm()
-    assert (found.verdict, told in found.what) == ("bad", True)
-    assert found.recovery
-    assert "secret-key" not in found.what
+    finding = check_llm()
+    assert (finding.verdict, expected in finding.what) == ("bad", True)
+    assert finding.recovery
+    assert "secret-key" not in finding.what
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "expected"),
     [
         ('{"error": {"message": "no room left", "type": "overloaded"}}', "(400): no room left"),
         ('{"error": "no room left"}', "(400): no room left"),
@@ -129,19 +129,19 @@ def test_doctor_reports_a_failing_status_without_the_key(
     ],
 )
 def test_doctor_repeats_the_model_servers_own_error_message(
-    model: ModelServer, settings: Any, provider: Any, body: str, told: str
+    model: ModelServer, settings: Any, provider: Any, body: str, expected: str
 ) -> None:
     settings.LLM = LlmSettings(provider, "scripted", f"{model.url}/v1", "k")
     model.script = [Turn(status=400, body=body)]
-    assert told in check_llm().what
+    assert expected in check_llm().what
 
 
 def test_doctor_reports_an_unreachable_server_and_a_missing_key(
     model: ModelServer, settings: Any
 ) -> None:
     settings.LLM = LlmSettings("openai", "m", "http://127.0.0.1:9/v1")
-    found = check_llm()
-    assert (found.verdict, "cannot be reached" in found.what) == ("bad", True)
+    finding = check_llm()
+    assert (finding.verdict, "cannot be reached" in finding.what) == ("bad", True)
     settings.LLM = LlmSettings("openai", "m", f"{model.url}/v1")
     model.script = [Turn(status=401)]
     assert "CONTINUITY_LLM_API_KEY, which is not set" in check_llm().what
@@ -153,8 +153,11 @@ def test_doctor_gives_up_on_a_stalled_model(
     monkeypatch.setattr("runners.llm.probe.PROBE_MS", 500)
     settings.LLM = LlmSettings("openai", "m", f"{model.url}/v1")
     model.script = [Turn("ok", stall_at=0)]
-    found = check_llm()
-    assert (found.verdict, "did not finish its reply within 500 ms" in found.what) == ("bad", True)
+    finding = check_llm()
+    assert (finding.verdict, "did not finish its reply within 500 ms" in finding.what) == (
+        "bad",
+        True,
+    )
 
 
 def test_doctor_needs_no_key_for_a_local_server(model: ModelServer, settings: Any) -> None:
@@ -164,7 +167,7 @@ def test_doctor_needs_no_key_for_a_local_server(model: ModelServer, settings: An
 
 
 @pytest.mark.parametrize(
-    ("here", "up", "told"),
+    ("configured", "running", "expected"),
     [
         ("new", "", "new at the openai API is set here, but the running stack has none"),
         ("", "old at a", "the running stack has old at a; none is set here"),
@@ -174,14 +177,18 @@ def test_doctor_needs_no_key_for_a_local_server(model: ModelServer, settings: An
     ],
 )
 def test_doctor_reports_that_the_running_stack_has_another_model(
-    settings: Any, monkeypatch: pytest.MonkeyPatch, here: str, up: str | None, told: str
+    settings: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    configured: str,
+    running: str | None,
+    expected: str,
 ) -> None:
-    settings.LLM = LlmSettings(model=here)
-    info = StackInfo("ready", True, 1, "alive", "http://127.0.0.1:8000", 1.0, model=up)
+    settings.LLM = LlmSettings(model=configured)
+    info = StackInfo("ready", True, 1, "alive", "http://127.0.0.1:8000", 1.0, model=running)
     monkeypatch.setattr("runs.installation.health.checks.live_info", lambda at: info)
-    found = check_llm()
-    assert (found.verdict, told in found.what) == ("note", True)
-    assert found.recovery
+    finding = check_llm()
+    assert (finding.verdict, expected in finding.what) == ("note", True)
+    assert finding.recovery
 
 
 def test_an_anthropic_base_url_may_end_with_v1(model: ModelServer, settings: Any) -> None:
@@ -203,11 +210,11 @@ def test_doctor_writes_no_log_lines_of_the_client_libraries(
 
 
 def test_no_model_library_is_imported_before_an_agent_runs() -> None:
-    ran = subprocess.run(
-        [sys.executable, "-W", "error", "-c", LIGHT],
+    completed = subprocess.run(
+        [sys.executable, "-W", "error", "-c", IMPORT_EVERYTHING],
         capture_output=True,
         text=True,
         check=False,
         timeout=120,
     )
-    assert (ran.stdout.strip(), ran.returncode) == ("[]", 0), ran.stderr[-2000:]
+    assert (completed.stdout.strip(), completed.returncode) == ("[]", 0), completed.stderr[-2000:]

@@ -15,7 +15,7 @@ from decisions.security.logs import JSONLines, RedactSecrets, redact
 
 
 @pytest.fixture
-def written() -> Iterator[tuple[logging.Logger, io.StringIO]]:
+def log_and_output() -> Iterator[tuple[logging.Logger, io.StringIO]]:
     """Yield a logger configured as in the settings, and its output."""
     text, log = io.StringIO(), logging.Logger("tests.logs")  # noqa: LOG001  (an unregistered logger)
     handler = logging.StreamHandler(text)
@@ -60,9 +60,9 @@ SECRETS = {
 }
 
 
-@pytest.mark.parametrize("what", SECRETS)
-def test_secrets_are_redacted(what: str) -> None:
-    text, secret = SECRETS[what]
+@pytest.mark.parametrize("case", SECRETS)
+def test_secrets_are_redacted(case: str) -> None:
+    text, secret = SECRETS[case]
     assert secret not in redact(text)
     assert "***" in redact(text)
 
@@ -85,9 +85,9 @@ def test_ordinary_text_is_not_redacted(text: str) -> None:
 
 
 def test_secrets_in_arguments_extras_and_exceptions_are_redacted(
-    written: tuple[logging.Logger, io.StringIO],
+    log_and_output: tuple[logging.Logger, io.StringIO],
 ) -> None:
-    log, text = written
+    log, text = log_and_output
     try:
         raise ValueError("password=hunter2")
     except ValueError:
@@ -101,33 +101,33 @@ def test_secrets_in_arguments_extras_and_exceptions_are_redacted(
     ["two\nlines", "a\rb", "\x1b[31mred", "\u2028", "\u2029", "\x7f", "\x85", "\x9b31m", "\0"],
 )
 def test_a_record_is_one_line_without_control_characters(
-    written: tuple[logging.Logger, io.StringIO], text: str
+    log_and_output: tuple[logging.Logger, io.StringIO], text: str
 ) -> None:
-    log, out = written
+    log, out = log_and_output
     log.warning("said %s", text, extra={"also": text})
     line = out.getvalue()
     assert line.endswith("\n")
     assert len(line.splitlines()) == 1
     assert not any(ord(c) < 32 or 127 <= ord(c) < 160 or c in "\u2028\u2029" for c in line[:-1])
-    told = json.loads(line)
-    assert (told["message"], told["also"]) == (f"said {text}", text)
+    record = json.loads(line)
+    assert (record["message"], record["also"]) == (f"said {text}", text)
 
 
 def test_values_that_json_cannot_represent_are_still_logged(
-    written: tuple[logging.Logger, io.StringIO],
+    log_and_output: tuple[logging.Logger, io.StringIO],
 ) -> None:
-    log, out = written
-    odd: list[Any] = [object(), {1: 2}, float("nan"), b"\xff", "\ud800", {"a": object()}]
-    for value in odd:
+    log, out = log_and_output
+    values: list[Any] = [object(), {1: 2}, float("nan"), b"\xff", "\ud800", {"a": object()}]
+    for value in values:
         log.warning("odd", extra={"value": value})
-    assert len(out.getvalue().splitlines()) == len(odd)
+    assert len(out.getvalue().splitlines()) == len(values)
     out.getvalue().encode()
 
 
 def test_a_log_call_with_the_wrong_arguments_is_still_logged(
-    written: tuple[logging.Logger, io.StringIO],
+    log_and_output: tuple[logging.Logger, io.StringIO],
 ) -> None:
-    log, out = written
+    log, out = log_and_output
     log.warning("%d of %s", "x")
     log.warning("%(missing)s", {"other": "token=hunter2"})
     assert len(out.getvalue().splitlines()) == 2
@@ -135,13 +135,13 @@ def test_a_log_call_with_the_wrong_arguments_is_still_logged(
 
 
 def test_a_record_has_a_time_a_level_and_a_logger(
-    written: tuple[logging.Logger, io.StringIO],
+    log_and_output: tuple[logging.Logger, io.StringIO],
 ) -> None:
-    log, out = written
+    log, out = log_and_output
     log.error("it ended", extra={"runId": "run_1"})
-    told = json.loads(out.getvalue())
-    assert (told["level"], told["logger"], told["runId"]) == ("error", "tests.logs", "run_1")
-    assert told["at"].endswith("+00:00")
+    record = json.loads(out.getvalue())
+    assert (record["level"], record["logger"], record["runId"]) == ("error", "tests.logs", "run_1")
+    assert record["at"].endswith("+00:00")
 
 
 @pytest.mark.parametrize(
@@ -157,14 +157,14 @@ def test_a_record_has_a_time_a_level_and_a_logger(
     ],
 )
 def test_a_long_text_is_redacted_in_under_two_seconds(text: str) -> None:
-    began = time.monotonic()
+    started = time.monotonic()
     redact(text)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - started < 2
 
 
 def test_the_log_of_the_settings_redacts_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     handlers = logging.getLogger().handlers
-    (handler,) = (one for one in handlers if isinstance(one.formatter, JSONLines))
+    (handler,) = (handler_ for handler_ in handlers if isinstance(handler_.formatter, JSONLines))
     output = io.StringIO()
     monkeypatch.setattr(handler, "stream", output)
     logging.getLogger("tests.settings").error("sent password=hunter2")

@@ -15,13 +15,13 @@ from decisions.security.masking import Masker
 def test_a_value_is_masked_in_url_json_and_html_encodings() -> None:
     secret = 'pa ss"<word>&1'
     masker = Masker([secret])
-    for told in (
+    for encoded in (
         secret,
         quote_plus(secret),
         json.dumps({"p": secret}),
         "pa ss&quot;&lt;word&gt;&amp;1",
     ):
-        assert "word" not in masker.text(f"before {told} after")
+        assert "word" not in masker.text(f"before {encoded} after")
 
 
 def test_a_short_value_is_masked_only_as_a_separate_word() -> None:
@@ -35,8 +35,8 @@ def test_a_one_character_value_is_not_masked() -> None:
 
 
 def test_json_is_masked_in_keys_and_nested_values() -> None:
-    told = Masker(["hunter2222"]).value({"a": ["hunter2222", 5, None], "hunter2222": True})
-    assert told == {"a": ["***", 5, None], "***": True}
+    encoded = Masker(["hunter2222"]).value({"a": ["hunter2222", 5, None], "hunter2222": True})
+    assert encoded == {"a": ["***", 5, None], "***": True}
 
 
 def test_bytes_are_masked_only_in_text_formats() -> None:

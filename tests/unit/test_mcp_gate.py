@@ -24,14 +24,14 @@ def call(arguments: str, *, request_id: str = "7") -> bytes:
     return f'{head},"params":{params}}}'.encode()
 
 
-def refused(line: bytes | OversizedLine) -> tuple[int, Any]:
+def error_of(line: bytes | OversizedLine) -> tuple[int, Any]:
     """Return the code and the id of the error that answers the line."""
     answer = parse_message(line)
     assert isinstance(answer, JSONRPCError), answer
     return answer.error.code, answer.id
 
 
-def passed(line: bytes) -> SessionMessage:
+def accepted(line: bytes) -> SessionMessage:
     answer = parse_message(line)
     assert isinstance(answer, SessionMessage), answer
     return answer
@@ -39,18 +39,18 @@ def passed(line: bytes) -> SessionMessage:
 
 def refusal_of_arguments(line: bytes) -> str:
     """Return the error message of a call whose arguments the parser refused and removed."""
-    message = passed(line)
+    message = accepted(line)
     assert isinstance(message.message, JSONRPCRequest)
     assert message.message.params is not None
     assert message.message.params["arguments"] == {}
     assert isinstance(message.metadata, ServerMessageMetadata)
-    refused = context_of(message.metadata.request_context).refused
-    assert isinstance(refused, MalformedBody)
-    return refused.message
+    error_of = context_of(message.metadata.request_context).refused
+    assert isinstance(error_of, MalformedBody)
+    return error_of.message
 
 
 def test_a_valid_request_passes_unchanged() -> None:
-    message = passed(call('{"runId":"run_1","deep":[[1.5,null,"é"]]}'))
+    message = accepted(call('{"runId":"run_1","deep":[[1.5,null,"é"]]}'))
     assert isinstance(message.message, JSONRPCRequest)
     assert message.message.id == 7
     assert message.message.params == {
@@ -62,7 +62,7 @@ def test_a_valid_request_passes_unchanged() -> None:
 
 def test_a_notification_passes() -> None:
     line = b'{"jsonrpc":"2.0","method":"notifications/initialized"}\r'
-    assert isinstance(passed(line).message, JSONRPCNotification)
+    assert isinstance(accepted(line).message, JSONRPCNotification)
 
 
 @pytest.mark.parametrize(
@@ -79,20 +79,20 @@ def test_a_notification_passes() -> None:
     ],
 )
 def test_a_line_that_is_not_json_gets_a_parse_error(line: bytes) -> None:
-    assert refused(line) == (-32700, None)
+    assert error_of(line) == (-32700, None)
 
 
 @pytest.mark.parametrize(
     "line", [b"[]", b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', b"5", b"null", b'"ping"', b"{}"]
 )
 def test_json_that_is_not_a_message_is_an_invalid_request(line: bytes) -> None:
-    assert refused(line) == (-32600, None)
+    assert error_of(line) == (-32600, None)
 
 
 @pytest.mark.parametrize("bad_id", ["null", "true", "1.5", "[1]", "{}", "1e3", str(2**60)])
 def test_a_request_with_an_unusable_id_still_gets_an_error(bad_id: str) -> None:
     line = f'{{"jsonrpc":"2.0","id":{bad_id},"method":"ping"}}'
-    assert refused(line.encode()) == (-32600, None)
+    assert error_of(line.encode()) == (-32600, None)
 
 
 @pytest.mark.parametrize(
@@ -106,11 +106,11 @@ def test_a_request_with_an_unusable_id_still_gets_an_error(bad_id: str) -> None:
     ],
 )
 def test_a_malformed_request_is_answered_with_its_id(line: bytes) -> None:
-    assert refused(line) == (-32600, 3)
+    assert error_of(line) == (-32600, 3)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         ('{"runId":NaN}', "NaN"),
         ('{"runId":-Infinity}', "Infinity"),
@@ -124,8 +124,8 @@ def test_a_malformed_request_is_answered_with_its_id(line: bytes) -> None:
         ('{"x":' + "9" * 5000 + "}", "not valid JSON"),
     ],
 )
-def test_refused_arguments_become_a_tool_error(arguments: str, told: str) -> None:
-    assert told in refusal_of_arguments(call(arguments))
+def test_refused_arguments_become_a_tool_error(arguments: str, expected: str) -> None:
+    assert expected in refusal_of_arguments(call(arguments))
 
 
 def test_arguments_in_bad_utf8_become_a_tool_error() -> None:
@@ -142,7 +142,7 @@ def test_a_call_with_refused_arguments_keeps_its_id_name_and_meta() -> None:
         b'{"method":"tools/call","params":{"_meta":{"progressToken":"p"},"name":"n",'
         b'"arguments":{"a":NaN}},"jsonrpc":"2.0","id":"x"}'
     )
-    message = passed(line).message
+    message = accepted(line).message
     assert isinstance(message, JSONRPCRequest)
     assert message.id == "x"
     assert message.params == {"_meta": {"progressToken": "p"}, "name": "n", "arguments": {}}
@@ -159,13 +159,13 @@ def test_a_call_with_refused_arguments_keeps_its_id_name_and_meta() -> None:
     ],
 )
 def test_a_request_refused_outside_its_arguments_is_answered_with_its_id(line: bytes) -> None:
-    assert refused(line) == (-32600, 4)
+    assert error_of(line) == (-32600, 4)
 
 
-@pytest.mark.parametrize("twice", [b'"id":1,"id":2', b'"id":1,"method":"ping"'])
-def test_a_line_with_a_duplicate_id_or_method_gets_an_error_without_an_id(twice: bytes) -> None:
-    line = b'{"jsonrpc":"2.0",' + twice + b',"method":"ping"}'
-    assert refused(line) == (-32700, None)
+@pytest.mark.parametrize("duplicate", [b'"id":1,"id":2', b'"id":1,"method":"ping"'])
+def test_a_line_with_a_duplicate_id_or_method_gets_an_error_without_an_id(duplicate: bytes) -> None:
+    line = b'{"jsonrpc":"2.0",' + duplicate + b',"method":"ping"}'
+    assert error_of(line) == (-32700, None)
 
 
 @pytest.mark.parametrize(
@@ -181,24 +181,24 @@ def test_a_line_with_a_duplicate_id_or_method_gets_an_error_without_an_id(twice:
 def test_a_line_over_the_limit_is_answered_with_its_id_if_it_can_be_found(
     head: bytes, tail: bytes, request_id: Any
 ) -> None:
-    assert refused(OversizedLine(head, tail)) == (-32600, request_id)
+    assert error_of(OversizedLine(head, tail)) == (-32600, request_id)
 
 
 @pytest.mark.parametrize("bomb", ["[" * 3_000_000, '"",' * 900_000 + "NaN", '{"a":' * 600_000])
 def test_a_large_refused_line_is_answered_quickly_with_its_id(bomb: str) -> None:
-    assert refused(call(f"[{bomb}]")) == (-32600, 7)
+    assert error_of(call(f"[{bomb}]")) == (-32600, 7)
 
 
 @pytest.mark.parametrize("text", ['\\"' * 900_000, "\\" * 1_800_001, '",\\"' * 400_000])
 def test_an_unterminated_string_is_scanned_only_once(text: str) -> None:
     line = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"a":"' + text.encode()
-    assert refused(line) == (-32700, None)
+    assert error_of(line) == (-32700, None)
 
 
 @given(st.lists(st.sampled_from(["[", '{"k":', '{"[":', "[1,"]), max_size=80))
-def test_a_call_is_parsed_to_its_end_despite_deeply_nested_arguments(opening: list[str]) -> None:
-    closing = "".join("]" if each[0] == "[" else "}" for each in reversed(opening))
-    line = call('{"a":' + "".join(opening) + "NaN" + closing + ',"b":[[1],{"c":"]"}]}')
+def test_a_call_is_parsed_to_its_end_despite_deeply_nested_arguments(opened: list[str]) -> None:
+    closing = "".join("]" if bracket[0] == "[" else "}" for bracket in reversed(opened))
+    line = call('{"a":' + "".join(opened) + "NaN" + closing + ',"b":[[1],{"c":"]"}]}')
     assert refusal_of_arguments(line)
 
 

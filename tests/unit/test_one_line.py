@@ -22,6 +22,6 @@ JSON: st.SearchStrategy[Any] = st.recursive(
 @given(JSON)
 @example({"\u2028": ["\u0085 \\u0085", "\u2029", "Å\u0085…"]})
 def test_the_json_is_one_line_and_keeps_its_meaning(value: Any) -> None:
-    made = escape_line_separators(orjson.dumps(value))
-    assert len(made.decode().splitlines()) == 1
-    assert json.loads(made) == value
+    line = escape_line_separators(orjson.dumps(value))
+    assert len(line.decode().splitlines()) == 1
+    assert json.loads(line) == value

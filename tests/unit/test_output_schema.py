@@ -10,7 +10,7 @@ import pytest
 from decisions.errors import InvalidInput
 from runs.submission.output_schema import MAX_BYTES, MAX_PATTERNS, check_output_schema
 
-REFUSED: dict[str, dict[str, Any]] = {
+UNSAFE: dict[str, dict[str, Any]] = {
     "no schema": {"type": "nonsense"},
     "too long": {"description": "x" * MAX_BYTES},
     "an integer beyond 64 bits": {"maximum": 10**30},
@@ -38,12 +38,12 @@ REFUSED: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("what", REFUSED)
-def test_an_unsafe_schema_is_refused_quickly(what: str) -> None:
-    began = time.monotonic()
+@pytest.mark.parametrize("case", UNSAFE)
+def test_an_unsafe_schema_is_refused_quickly(case: str) -> None:
+    started = time.monotonic()
     with pytest.raises(InvalidInput) as refused:
-        check_output_schema(REFUSED[what])
-    assert time.monotonic() - began < 2
+        check_output_schema(UNSAFE[case])
+    assert time.monotonic() - started < 2
     assert refused.value.message.startswith("options.outputSchema: ")
     assert len(refused.value.message) < 300
 

@@ -28,16 +28,16 @@ RESULT = {
 }
 
 
-def read(value: Any, **wish: Any) -> dict[str, Any]:
-    return select_content(pages_of(value), ContentSelection(**wish))
+def read(value: Any, **options: Any) -> dict[str, Any]:
+    return select_content(pages_of(value), ContentSelection(**options))
 
 
-def all_of(value: Any, **wish: Any) -> list[dict[str, Any]]:
+def follow_offsets(value: Any, **options: Any) -> list[dict[str, Any]]:
     """Follow nextOffset to the end and return every answer."""
-    answers = [read(value, **wish)]
+    answers = [read(value, **options)]
     while answers[-1]["nextOffset"] is not None:
         assert len(answers) < 10_000
-        answers.append(read(value, **wish, offset=answers[-1]["nextOffset"]))
+        answers.append(read(value, **options, offset=answers[-1]["nextOffset"]))
     return answers
 
 
@@ -45,9 +45,9 @@ def texts_of(answers: list[dict[str, Any]]) -> dict[tuple[int, int], str]:
     """Join the pieces of each section and check that they follow each other without a gap."""
     joined: dict[tuple[int, int], str] = {}
     for answer in answers:
-        for shown in answer["pages"]:
-            for part in shown["sections"]:
-                name = shown["item"], part["section"]
+        for shown_page in answer["pages"]:
+            for part in shown_page["sections"]:
+                name = shown_page["item"], part["section"]
                 assert part["start"] == len(joined.get(name, ""))
                 joined[name] = joined.get(name, "") + part["text"]
     return joined
@@ -56,7 +56,7 @@ def texts_of(answers: list[dict[str, Any]]) -> dict[tuple[int, int], str]:
 def test_a_small_result_comes_whole() -> None:
     answer = read(RESULT)
     assert (answer["totalPages"], answer["nextOffset"]) == (3, None)
-    assert [shown["url"] for shown in answer["pages"]] == ["u", "third"]
+    assert [shown_page["url"] for shown_page in answer["pages"]] == ["u", "third"]
 
 
 @given(
@@ -65,13 +65,13 @@ def test_a_small_result_comes_whole() -> None:
 )
 @settings(max_examples=100, deadline=None)
 def test_following_the_offsets_gives_every_character_once(
-    made: list[list[str]], max_chars: int
+    pages: list[list[str]], max_chars: int
 ) -> None:
-    answers = all_of({"items": [page(*texts) for texts in made]}, max_chars=max_chars)
-    wanted = {(n, m): text for n, texts in enumerate(made) for m, text in enumerate(texts)}
-    assert texts_of(answers) == wanted
-    shown = [sum(len(s["text"]) for p in a["pages"] for s in p["sections"]) for a in answers]
-    assert max(shown) <= max_chars
+    answers = follow_offsets({"items": [page(*texts) for texts in pages]}, max_chars=max_chars)
+    expected = {(n, m): text for n, texts in enumerate(pages) for m, text in enumerate(texts)}
+    assert texts_of(answers) == expected
+    sizes = [sum(len(s["text"]) for p in a["pages"] for s in p["sections"]) for a in answers]
+    assert max(sizes) <= max_chars
 
 
 def test_an_outline_has_only_headings_and_lengths() -> None:
@@ -82,8 +82,8 @@ def test_an_outline_has_only_headings_and_lengths() -> None:
 
 def test_an_outline_of_many_pages_continues_at_an_offset() -> None:
     many = {"items": [page("x" * 500, "y", url=f"u{n}") for n in range(200)]}
-    answers = all_of(many, outline=True, max_chars=1000)
-    items = [shown["item"] for answer in answers for shown in answer["pages"]]
+    answers = follow_offsets(many, outline=True, max_chars=1000)
+    items = [shown_page["item"] for answer in answers for shown_page in answer["pages"]]
     assert sorted(set(items)) == list(range(200))
     assert max(len(orjson.dumps(answer)) for answer in answers) < 4000
 
@@ -97,7 +97,7 @@ def test_sections_are_named_by_heading_or_index(sections: list[Any], texts: list
 
 
 def test_one_item_has_the_same_index_as_in_the_result() -> None:
-    assert [shown["url"] for shown in read(RESULT, item=2)["pages"]] == ["third"]
+    assert [shown_page["url"] for shown_page in read(RESULT, item=2)["pages"]] == ["third"]
     assert read(RESULT, item=1)["pages"] == []
     with pytest.raises(InvalidInput, match="items 0 to 2"):
         read(RESULT, item=3)
@@ -119,7 +119,7 @@ def test_grep_positions_count_characters_not_bytes() -> None:
 
 
 def test_matches_continue_at_an_offset_and_none_is_repeated() -> None:
-    answers = all_of(RESULT, grep="red", max_chars=600)
+    answers = follow_offsets(RESULT, grep="red", max_chars=600)
     found = [match["at"] for answer in answers for match in answer["matches"]]
     assert len(answers) > 2
     assert found == sorted(set(found))
@@ -140,7 +140,7 @@ def test_no_pattern_takes_exponential_time(pattern: str) -> None:
 NAMES = st.sampled_from(["url", "success", "content", "sections", "heading", "level", "text"])
 JSON = st.recursive(
     st.none() | st.integers() | st.text(),
-    lambda inside: st.lists(inside) | st.dictionaries(NAMES, inside),
+    lambda inner: st.lists(inner) | st.dictionaries(NAMES, inner),
 )
 
 

@@ -13,38 +13,38 @@ from runs.task_templates.base import StepView, TaskTemplate
 from runs.task_templates.outcomes import OWN_CODES, failed_conclusion
 from runs.task_templates.registry import get_template
 
-PAGES = ("search_extract", "paginated_extract", "submit_and_verify", "multi_tab_compare")
+PAGE_TEMPLATES = ("search_extract", "paginated_extract", "submit_and_verify", "multi_tab_compare")
 
 
-def template(template_id: str) -> TaskTemplate:
+def get_page_template(template_id: str) -> TaskTemplate:
     found = get_template(template_id)
     assert found is not None
     return found
 
 
-@pytest.mark.parametrize("template_id", PAGES)
+@pytest.mark.parametrize("template_id", PAGE_TEMPLATES)
 def test_a_template_describes_all_that_a_caller_needs(template_id: str) -> None:
-    told = template(template_id).describe()
-    assert set(told["inputSchema"]) & {"oneOf", "anyOf", "allOf"} == set()
-    assert told["inputSchema"]["additionalProperties"] is False
-    assert told["trustLevelSupport"] == ["local", "remote"]
-    assert told["outputSchema"]["type"] == "object"
-    assert told["limits"]
-    assert all("description" in field for field in fields_of(told["inputSchema"]))
+    description = get_page_template(template_id).describe()
+    assert set(description["inputSchema"]) & {"oneOf", "anyOf", "allOf"} == set()
+    assert description["inputSchema"]["additionalProperties"] is False
+    assert description["trustLevelSupport"] == ["local", "remote"]
+    assert description["outputSchema"]["type"] == "object"
+    assert description["limits"]
+    assert all("description" in field for field in fields_of(description["inputSchema"]))
 
 
 def fields_of(schema: dict[str, Any]) -> list[dict[str, Any]]:
-    places = [schema, *schema.get("$defs", {}).values()]
-    plain = [field for place in places for field in place.get("properties", {}).values()]
+    objects = [schema, *schema.get("$defs", {}).values()]
+    plain = [field for object_ in objects for field in object_.get("properties", {}).values()]
     return [
         schema["$defs"][field["$ref"].rpartition("/")[2]] if "$ref" in field else field
         for field in plain
     ]
 
 
-@pytest.mark.parametrize("template_id", PAGES)
+@pytest.mark.parametrize("template_id", PAGE_TEMPLATES)
 def test_the_examples_of_a_template_are_valid_calls(template_id: str) -> None:
-    found = template(template_id)
+    found = get_page_template(template_id)
     for example in found.example_inputs:
         assert list(found.inputs_validator.iter_errors(dict(example))) == []
         assert found.plan(example)
@@ -60,18 +60,18 @@ def test_the_examples_of_a_template_are_valid_calls(template_id: str) -> None:
     ],
 )
 def test_the_steps_of_a_template_are_known_at_submit(template_id: str, steps: int) -> None:
-    found = template(template_id)
+    found = get_page_template(template_id)
     assert len(found.plan(found.example_inputs[0])) == steps
 
 
 def test_only_the_submit_of_a_form_is_a_once_step() -> None:
-    found = template("submit_and_verify")
+    found = get_page_template("submit_and_verify")
     plan = found.plan(found.example_inputs[0])
     assert [step.name for step in plan if step.effect == "once"] == ["submit the form"]
     assert not any(
         step.effect == "once"
         for other in ("search_extract", "paginated_extract", "multi_tab_compare")
-        for step in template(other).plan(template(other).example_inputs[0])
+        for step in get_page_template(other).plan(get_page_template(other).example_inputs[0])
     )
 
 
@@ -96,24 +96,26 @@ def test_schema_and_model_refuse_the_same_input(
         model.model_validate(value)
 
 
-def failed(**error: Any) -> StepView:
+def failed_step(**error: Any) -> StepView:
     return StepView(3, "do it", {}, False, None, {"message": "no", **error})
 
 
 def test_an_error_code_outside_the_contract_becomes_a_failed_step() -> None:
-    ending = failed_conclusion(failed(errorCode="POLICY_DENIED"), template_id="x", inputs={})
-    assert ending.error is not None
-    assert ending.error["errorCode"] == "STEP_EXECUTION_FAILED"
-    assert ending.error["details"]["causeCode"] == "POLICY_DENIED"
-    assert ending.error["step"] == {"step": 3, "name": "do it"}
+    conclusion = failed_conclusion(
+        failed_step(errorCode="POLICY_DENIED"), template_id="x", inputs={}
+    )
+    assert conclusion.error is not None
+    assert conclusion.error["errorCode"] == "STEP_EXECUTION_FAILED"
+    assert conclusion.error["details"]["causeCode"] == "POLICY_DENIED"
+    assert conclusion.error["step"] == {"step": 3, "name": "do it"}
 
 
 def test_a_retry_is_not_proposed_for_a_step_that_may_have_had_its_effect() -> None:
     inputs = {"startUrl": "https://example.org/"}
     for code in sorted(OWN_CODES):
-        step = failed(errorCode=code, details={"effect": "unknown"})
-        ending = failed_conclusion(
+        step = failed_step(errorCode=code, details={"effect": "unknown"})
+        conclusion = failed_conclusion(
             step, template_id="submit_and_verify", inputs=inputs, again=False
         )
-        for action in ending.next_actions:
+        for action in conclusion.next_actions:
             assert action["args"].get("templateId") != "submit_and_verify"

@@ -21,13 +21,13 @@ from runs.execution.event_buffer import (
 from runs.lifecycle.changes import NewEvent
 
 
-def pending(
-    told: int = 0, mask: Callable[[NewEvent], NewEvent] = lambda event: event
+def buffer_with(
+    sent_bytes: int = 0, mask: Callable[[NewEvent], NewEvent] = lambda event: event
 ) -> EventBuffer:
-    return EventBuffer(mask, lambda: told)
+    return EventBuffer(mask, lambda: sent_bytes)
 
 
-def word(text: str, step: int = 0) -> NewEvent:
+def chat_delta(text: str, step: int = 0) -> NewEvent:
     return NewEvent("chatDelta", {"step": step, "content": text})
 
 
@@ -40,43 +40,48 @@ def texts_of(events: EventBuffer) -> list[object]:
 
 
 def test_nothing_is_due_while_the_buffer_is_empty() -> None:
-    assert not pending().is_due
-    assert pending().events() == []
+    assert not buffer_with().is_due
+    assert buffer_with().events() == []
 
 
 def test_the_first_event_is_due_at_once_and_the_next_a_little_later() -> None:
-    events = pending()
-    events.add(word("a"))
+    events = buffer_with()
+    events.add(chat_delta("a"))
     assert events.is_due
     events.clear()
-    events.add(word("b"))
+    events.add(chat_delta("b"))
     assert 0 <= events.due_in() <= MERGE_S
     assert texts_of(events) == ["b"]
 
 
 def test_an_event_of_another_type_flushes_all_waiting_events_at_once() -> None:
-    events = pending()
-    events.add(word("a"))
+    events = buffer_with()
+    events.add(chat_delta("a"))
     events.clear()
-    for event in (word("b"), NewEvent("step.progress", {"step": 0}), word("c"), word("d")):
+    for event in (
+        chat_delta("b"),
+        NewEvent("step.progress", {"step": 0}),
+        chat_delta("c"),
+        chat_delta("d"),
+    ):
         events.add(event)
     assert events.is_due
     assert texts_of(events) == ["b", None, "cd"]
 
 
 def test_a_kilobyte_is_due_at_once_and_no_joined_event_is_larger() -> None:
-    events = pending()
-    events.add(word("x"))
+    events = buffer_with()
+    events.add(chat_delta("x"))
     events.clear()
     for _ in range(300):
-        events.add(word("12345678"))
+        events.add(chat_delta("12345678"))
     assert events.is_due
     lengths = [len(str(text)) for text in texts_of(events)]
     assert lengths == [MERGE_BYTES, MERGE_BYTES, 300 * 8 - 2048]
 
 
 def test_pieces_are_joined_by_step_and_events_without_text_stay_separate() -> None:
-    events = pending()
+    events = buffer_with()
     for event in (
         update("a"),
         update("x", step=1),
@@ -92,27 +97,34 @@ def test_pieces_are_joined_by_step_and_events_without_text_stay_separate() -> No
 
 
 def test_two_calls_of_one_step_are_not_joined() -> None:
-    events = pending()
+    events = buffer_with()
     for call in ("1", "2", "1", "2", "2"):
         events.add(NewEvent("tool.update", {"step": 0, "toolCallId": call, "delta": call}))
     assert texts_of(events) == ["11", "222"]
 
 
 def test_model_text_after_a_tools_update_stays_after_it() -> None:
-    events = pending()
-    for event in (word("a"), word("b"), update("c"), word("d"), word("e"), update("f")):
+    events = buffer_with()
+    for event in (
+        chat_delta("a"),
+        chat_delta("b"),
+        update("c"),
+        chat_delta("d"),
+        chat_delta("e"),
+        update("f"),
+    ):
         events.add(event)
     assert texts_of(events) == ["ab", "c", "de", "f"]
 
 
 def test_earlier_events_count_towards_the_cap() -> None:
-    events = pending(MAX_STREAMED_BYTES - size_of({"step": 0, "content": "ab"}))
+    events = buffer_with(MAX_STREAMED_BYTES - size_of({"step": 0, "content": "ab"}))
     for text in "abc":
-        events.add(word(text))
+        events.add(chat_delta(text))
     assert texts_of(events) == ["a", "b"]
     assert events.events()[-1].data["truncated"] is True
     events.clear()
-    events.add(word("d"))
+    events.add(chat_delta("d"))
     assert events.events() == []
 
 
@@ -120,36 +132,38 @@ def test_a_text_is_cut_between_two_characters_and_is_marked_as_cut(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(event_buffer, "MAX_STREAMED_BYTES", 40)
-    events = pending()
-    events.add(word("é" * 100))
+    events = buffer_with()
+    events.add(chat_delta("é" * 100))
     (event,) = events.events()
     assert event.data == {"step": 0, "content": "é" * 20, "truncated": True}
 
 
 def test_an_update_without_text_is_dropped_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_buffer, "MAX_STREAMED_BYTES", 60)
-    events = pending()
+    events = buffer_with()
     events.add(NewEvent("tool.update", {"step": 2, "toolCallId": "c", "delta": ["x" * 100]}))
     assert events.events()[0].data == {"step": 2, "toolCallId": "c", "truncated": True}
 
 
 def test_a_secret_split_over_two_pieces_is_masked_when_they_are_joined() -> None:
     masker = Masker(["hunter2-hunter2"])
-    events = pending(mask=lambda event: NewEvent(event.type, masker.value(event.data)))
+    events = buffer_with(mask=lambda event: NewEvent(event.type, masker.value(event.data)))
     for text in ("it is hunter2-", "hunter2, he said"):
-        events.add(word(text))
+        events.add(chat_delta(text))
     assert texts_of(events) == ["it is ***, he said"]
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.text(max_size=300), st.booleans()), max_size=60))
-def test_no_text_of_a_step_is_lost_or_moved(told: list[tuple[int, str, bool]]) -> None:
-    events, written = pending(), list[NewEvent]()
-    for step, text, is_write in told:
-        events.add(word(text, step))
+def test_no_text_of_a_step_is_lost_or_moved(pieces: list[tuple[int, str, bool]]) -> None:
+    events, written = buffer_with(), list[NewEvent]()
+    for step, text, is_write in pieces:
+        events.add(chat_delta(text, step))
         if is_write:
             written += events.events()
             events.clear()
     written += events.events()
-    for step, mine in groupby(sorted(told, key=lambda one: one[0]), key=lambda one: one[0]):
-        kept = "".join(event.data["content"] for event in written if event.data["step"] == step)
-        assert kept == "".join(text.replace("\0", "\ufffd") for _, text, _ in mine)
+    for step, group in groupby(
+        sorted(pieces, key=lambda piece: piece[0]), key=lambda piece: piece[0]
+    ):
+        stored = "".join(event.data["content"] for event in written if event.data["step"] == step)
+        assert stored == "".join(text.replace("\0", "\ufffd") for _, text, _ in group)
