@@ -22,13 +22,15 @@ from decisions.audit.chain import ChainHead, seals_after
 from decisions.audit.record import AuditEvent, record
 from decisions.audit.sealer import Sealer
 from decisions.audit.verify_bundle import BundleReport, check_bundle
+from decisions.authorization.confirmations import open_confirmation
 from decisions.errors import Forbidden, RunNotFound
 from decisions.identity.principals import Principal
-from decisions.models import AuditEntry, Decision
+from decisions.models import AuditEntry, Confirmation, Decision
 from runs.models import Run, RunEvent
 from runs.queries.evidence import export_evidence
 from runs.submission.services import cancel_run
 from tests.support.audit_attacks import attack
+from tests.support.continuity import create_decision
 from tests.support.rest import refusal
 
 pytest_plugins = ["tests.support.rest_fixtures"]
@@ -294,3 +296,16 @@ def test_evidence_shows_changed_bytes_of_an_artifact(evidence: Path, principal: 
     stored.unlink()
     stored.write_bytes(b"lost\n" * 100_000)
     assert "bytes do not match its sha256" in check_anew(principal, evidence)
+
+
+def test_no_token_digest_is_in_the_evidence(
+    submit: Callable[..., str], principal: Principal
+) -> None:
+    run_id = submit("ok")
+    open_confirmation(create_decision(principal, mode="confirm"), delivery="inline")
+    Decision.objects.update(run_id=run_id)
+    evidence = b"".join(export_evidence(principal=principal, run_id=run_id)).decode()
+    confirmation = Confirmation.objects.get()
+    assert confirmation.id in evidence
+    assert confirmation.token_digest
+    assert confirmation.token_digest not in evidence

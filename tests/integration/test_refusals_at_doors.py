@@ -164,3 +164,18 @@ def test_a_path_that_looks_like_a_secret_is_not_stored(
     by_token, by_scope = rows()
     assert by_token.resource_id == "/api/v1/runs/***"
     assert by_scope.metadata["tool"] == "***"
+
+
+def test_a_nul_in_a_path_is_recorded_as_a_replacement_character(
+    anonymous: httpx.Client,
+    client_with: Callable[..., httpx.Client],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(drf, "_unknown_tokens", RowLimiter())
+    unknown = {"Authorization": "Bearer cty_unknown"}
+    assert anonymous.get("/api/v1/runs/a%00", headers=unknown).status_code == 401
+    caller = client_with(scopes=frozenset({"runs:write"}))
+    assert caller.post("/api/v1/tools/a%00/call", json={}).status_code == 403
+    by_token, by_scope = rows()
+    assert by_token.resource_id == "/api/v1/runs/a\ufffd"
+    assert by_scope.metadata["tool"] == "a\ufffd"

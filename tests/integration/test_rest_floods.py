@@ -68,23 +68,6 @@ def test_a_body_without_a_length_is_cut_off(api: httpx.Client) -> None:
     assert refusal(response, 413)
 
 
-def test_a_body_without_an_end_is_cut_off_at_the_limit(web: str, token: str) -> None:
-    """The server reads no more and answers, although the client could go on sending."""
-    server = urlsplit(web)
-    address = str(server.hostname), int(server.port or 0)
-    chunk = b"100000\r\n%b\r\n" % bytes(MEBIBYTE)
-    with socket.create_connection(address, timeout=10) as connection:
-        connection.sendall(
-            b"POST /api/v1/runs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
-            b"Authorization: Bearer %b\r\nTransfer-Encoding: chunked\r\n\r\n" % token.encode()
-        )
-        for _ in range(8):
-            connection.sendall(chunk)
-        connection.sendall(b"1\r\nx\r\n")
-        response = b"".join(iter(lambda: connection.recv(65_536), b""))
-    assert response.startswith(b"HTTP/1.1 413 ")
-
-
 def test_a_body_in_chunks_is_read_like_any_other(api: httpx.Client) -> None:
     raw = json.dumps(submission()).encode()
     response = api.post(

@@ -165,6 +165,15 @@ def test_the_database_refuses_to_change_a_seal(statement: str) -> None:
     assert check_audit_log().faults == 0
 
 
+@on_postgresql
+def test_the_database_refuses_to_truncate_the_seals() -> None:
+    record(a_deed("one"))
+    Sealer().seal_all()
+    with pytest.raises(DatabaseError, match="append-only"), transaction.atomic():
+        connection.cursor().execute("TRUNCATE decisions_auditseal")
+    assert check_audit_log().faults == 0
+
+
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="REPLACE is SQLite's")
 def test_the_database_refuses_to_replace_a_seal() -> None:
     record(a_deed("one"))
