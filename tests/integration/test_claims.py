@@ -251,3 +251,15 @@ def test_the_next_run_is_found_by_one_indexed_query(make_run: MakeRun, worker: s
             plan = " ".join(str(row) for row in cursor.fetchall())
             assert "run_waiting" in plan
             assert not re.search(r"SCAN runs_run(?! USING (COVERING )?INDEX run_waiting)", plan)
+
+
+def test_a_run_that_was_leased_since_it_was_chosen_is_not_claimed(
+    make_run: MakeRun, worker: str
+) -> None:
+    chosen = make_run(status="running", epoch=2)
+    lease = take(worker)
+    assert lease is not None
+    assert leases.release_lease(lease, reason="test", active_ms=0)
+    assert not lease_run(chosen, worker_id="late")
+    run = Run.objects.get()
+    assert (run.epoch, run.lease_owner) == (4, None)

@@ -20,13 +20,14 @@ from decisions.models import AuditEntry
 from runners.browser_sessions import logged_in_until, read_state, save_state
 from runners.models import BrowserSession
 from runs.lifecycle.session_lease import release_session
+from runs.lifecycle.state_machine import lease_run
 from runs.models import OutboxEntry, Run
 from runs.queries.runs import get_run
 from runs.queue.lease_expiry import end_leases_of_worker
 from runs.sessions import services as sessions
 from runs.submission.services import cancel_run, submit_run
 from tests.integration.racing import at_once
-from tests.integration.workers import error_of, must_take, register, take
+from tests.integration.workers import error_of, fresh, must_take, register, take
 
 SubmitIn = Callable[..., str]
 STORAGE = {"cookies": [{"name": "sessionid", "value": "c00kie-value", "expires": 4e9}]}
@@ -294,3 +295,14 @@ def test_logged_in_until_is_the_earliest_expiry_of_a_login_cookie(
     made = [{"name": name, "expires": ends, "httpOnly": kept} for name, ends, kept in cookies]
     told = logged_in_until(made)
     assert (None if told is None else told.timestamp()) == until
+
+
+def test_a_run_whose_session_was_taken_since_it_was_chosen_waits(
+    submit_in: SubmitIn, session_id: str
+) -> None:
+    first, second = submit_in(session_id), submit_in(session_id)
+    chosen = fresh(second)
+    assert must_take("w1").run.id == first
+    assert not lease_run(chosen, worker_id=register("w2"))
+    assert fresh(second).status == "queued"
+    assert BrowserSession.objects.get().worker_id == "w1"

@@ -213,3 +213,27 @@ def test_the_timeout_of_the_run_also_ends_the_steps_of_helpers(
     assert (run.status, error_of(run)["errorCode"]) == ("failed", "RUN_TIMEOUT")
     assert not RunStep.objects.filter(run=run, status="succeeded").exists()
     check_events(run_id)
+
+
+def test_a_helper_cannot_write_to_a_canceled_run(submit: Submit, principal: Principal) -> None:
+    run_id = submit("ok", "ok", shared=True)
+    must_take("w1")
+    share, steps = help_with("w2", 1)
+    cancel_run(principal=principal, run_id=run_id)
+    before = fresh(run_id).last_seq
+    with pytest.raises(LeaseLost):
+        writer.write(share, [step_records.failed(steps[0], {"errorCode": "X"})], active_ms=0)
+    assert fresh(run_id).last_seq == before
+
+
+def test_a_helper_cannot_write_a_step_that_another_worker_was_given(
+    submit: Submit, second: WorkerProcess, in_background: Background
+) -> None:
+    run_id = submit("sleep:1", shared=True)
+    must_take("w1")
+    helping = in_background(second.work)
+    wait_until(lambda: RunStep.objects.filter(owner="w2", status="started").exists())
+    RunStep.objects.filter(run_id=run_id).update(owner="w9")
+    helping.join(20)
+    step = RunStep.objects.get(run_id=run_id)
+    assert (step.status, step.owner, step.output) == ("started", "w9", None)

@@ -18,6 +18,7 @@ from runs.conversations.maintenance import delete_old_tasks, end_takeovers
 from runs.conversations.services import resume_task, stop_task, take_over_task
 from runs.failpoints import hit
 from runs.models import Run, Slot, Task, TaskEvent
+from runs.queue import leases
 from runs.scheduler.retention import delete_old_runs
 from runs.worker.worker import WorkerProcess
 from tests.support.confirmations import event_types
@@ -211,3 +212,23 @@ def test_a_task_is_deleted_after_its_runs(worker: WorkerProcess, make_task: Make
     assert delete_old_tasks() == 1
     assert list(Task.objects.values_list("id", flat=True)) == [fresh]
     assert not TaskEvent.objects.filter(task_id=task_id).exists()
+
+
+def test_a_run_held_back_since_it_was_chosen_is_not_claimed(
+    principal: Principal,
+    worker: WorkerProcess,
+    make_task: Make,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    task_id = make_task("say hi")
+    next_run = leases.next_run
+
+    def take_over_once_chosen(worker_id: str) -> Run | None:
+        chosen = next_run(worker_id)
+        if chosen is not None:
+            take_over_task(principal=principal, task_id=task_id)
+        return chosen
+
+    monkeypatch.setattr(leases, "next_run", take_over_once_chosen)
+    assert worker.work() == 0
+    assert (Run.objects.get().status, status(task_id)) == ("queued", "takeover")
