@@ -14,10 +14,13 @@ from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from runs.conversations.services import add_message, create_task
 from runs.models import Run, Task, TaskEvent, TaskMessage
+from runs.submission import answer as answer_module
 from runs.submission.answer import answer_run
+from runs.submission.resume import resume_settled_runs
 from runs.submission.services import cancel_run
 from runs.worker.worker import WorkerProcess
 from tests.integration.racing import at_once
+from tests.support.agent_goals import tool_results
 from tests.support.model_server import ModelServer
 from tests.support.model_turns import Call, Turn, complete
 
@@ -120,3 +123,58 @@ def test_a_task_stores_an_answer_that_was_sent_directly_to_the_run(
     worker.work()
     before = [one["content"] for one in model.requests[-1].body["messages"]]
     assert before[1:5] == [content for _, content in said]
+
+
+@pytest.fixture
+def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:
+    """Call a function after the next answer was checked, and before it is recorded."""
+    admit_call = answer_module.admit_call
+
+    def arrange(function: Callable[[], object]) -> None:
+        def admit_late(request: Any) -> Any:
+            monkeypatch.setattr(answer_module, "admit_call", admit_call)
+            function()
+            return admit_call(request)
+
+        monkeypatch.setattr(answer_module, "admit_call", admit_late)
+
+    return arrange
+
+
+def test_an_answer_that_comes_just_after_another_one_is_refused(
+    asking: Run, principal: Principal, meanwhile: Callable[[Callable[[], object]], None]
+) -> None:
+    meanwhile(lambda: answer_run(principal=principal, run_id=asking.id, answer="red"))
+    assert "answered already" in refused(principal, asking)
+    assert Run.objects.get().options["answer"] == "red"
+
+
+def test_an_answer_that_comes_just_after_the_next_question_is_refused(
+    asking: Run,
+    principal: Principal,
+    worker: WorkerProcess,
+    meanwhile: Callable[[Callable[[], object]], None],
+) -> None:
+    def answer_and_resume() -> None:
+        answer_run(principal=principal, run_id=asking.id, answer="red")
+        worker.work()
+
+    meanwhile(answer_and_resume)
+    assert "answered already" in refused(principal, asking)
+    assert Run.objects.get().waiting_for["question"] == "Which size?"
+
+
+def test_a_question_that_expires_is_not_answered_with_the_earlier_answer(
+    asking: Run,
+    principal: Principal,
+    worker: WorkerProcess,
+    model: ModelServer,
+    agent_settings: Any,
+) -> None:
+    agent_settings.CONFIRM_TTL_S = -1
+    answer_run(principal=principal, run_id=asking.id, answer="red")
+    worker.work()
+    assert resume_settled_runs() == 1
+    worker.work()
+    first, second = tool_results(model.requests[-1])
+    assert (first["result"]["answer"], second["error"]["code"]) == ("red", "NO_ANSWER")

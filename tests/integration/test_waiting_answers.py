@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
-from decisions.authorization.authorize import authorize, tool_call_request
+from decisions.authorization.authorize import authorize, request_confirmation, tool_call_request
 from decisions.authorization.confirmations import confirm, refuse, withdraw
 from decisions.authorization.policy_rules import RuleFields, create_rule, retire_rule
 from decisions.errors import Conflict, InvalidInput
@@ -18,10 +18,12 @@ from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Confirmation, Decision
 from runs.execution.suspension import suspend
 from runs.journal.interruptions import NeedsPerson
+from runs.lifecycle.changes import Transition
 from runs.models import Run
+from runs.submission import resume
 from runs.submission.answer import answer_run
 from runs.submission.resume import resume_settled_runs
-from runs.submission.services import cancel_run
+from runs.submission.services import cancel_run, submit_run
 from runs.worker.worker import WorkerProcess
 from tests.integration.racing import at_once
 from tests.integration.workers import must_take
@@ -196,3 +198,79 @@ def test_an_answer_does_not_confirm_a_call(
     worker.work()
     with pytest.raises(InvalidInput, match="waits for confirmation"):
         answer_run(principal=principal, run_id=run.id, answer="yes")
+
+
+def test_a_resumed_step_that_calls_otherwise_than_before_fails(
+    worker: WorkerProcess,
+    submit_calls: Callable[..., Run],
+    notes: Callable[[], str],
+    tmp_path: Path,
+) -> None:
+    source = tmp_path / "source"
+    source.write_text("harmless")
+    run = submit_calls(f"from:{source},risk:b")
+    worker.work()
+    answer_confirmation(run)
+    worker.work()  # the first call is made, the second one waits
+    source.write_text("harmful")
+    answer_confirmation(run)
+    worker.work()
+    error = reload_run(run).error or {}
+    assert (reload_run(run).status, notes()) == ("failed", "harmless")
+    assert error["details"]["causeCode"] == "STEP_CHANGED"
+
+
+def test_the_approval_of_another_call_does_not_confirm_a_step(
+    worker: WorkerProcess,
+    principal: Principal,
+    submit_calls: Callable[..., Run],
+    notes: Callable[[], str],
+) -> None:
+    run = submit_calls("risk:a")
+    worker.work()
+    approved = decision_id(run)
+    answer_confirmation(run)
+    worker.work()
+    other = submit_run(
+        principal=principal,
+        template_id="test_calling",
+        inputs={**run.inputs, "do": ["risk:b"]},
+        options={"mode": "async", "decisionId": approved},
+    )
+    worker.work()
+    assert (Run.objects.get(id=other.run_id).waiting_for or {})["type"] == "confirmation"
+    assert notes() == "a"
+
+
+def test_a_decision_about_another_call_does_not_resume_the_run(
+    worker: WorkerProcess, principal: Principal, submit_calls: Callable[..., Run]
+) -> None:
+    run = submit_calls("risk:b")
+    worker.work()
+    awaited = decision_id(run)
+    call = tool_call_request(principal, "test_risk", {"text": "x"}, run_id=run.id, step_index=0)
+    other = request_confirmation(call, authorize(call))
+    confirm(decision_id=other.decision_id, by="admin:ann", how="admin")
+    assert worker.work() == 0
+    assert decision_id(run) == awaited != other.decision_id
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has one writer at a time")
+def test_a_run_that_was_resumed_and_suspended_again_meanwhile_keeps_waiting(
+    worker: WorkerProcess, submit_calls: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = submit_calls("risk:a", "risk:b")
+    worker.work()
+    first, apply = decision_id(run), resume.apply
+    Confirmation.objects.update(
+        status="confirmed", decided_at=datetime.now(UTC), decided_by="admin:ann"
+    )
+
+    def apply_late(change: Transition) -> int | None:
+        monkeypatch.setattr(resume, "apply", apply)
+        at_once([lambda: (resume_settled_runs(), worker.work())])  # in another scheduler
+        return apply(change)
+
+    monkeypatch.setattr(resume, "apply", apply_late)
+    assert resume_settled_runs() == 0
+    assert (decision_id(run) != first, reload_run(run).ready) == (True, False)
