@@ -161,3 +161,13 @@ def test_a_hostile_schema_is_rejected_in_the_inputs_too(
 ) -> None:
     with pytest.raises(InvalidInput, match="outputSchema"):
         submit_goal(outputSchema=schema)
+
+
+def test_a_turn_cut_at_the_token_limit_makes_none_of_its_calls(
+    model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess
+) -> None:
+    model.script = [Turn("", [READ], stop="length"), complete()]
+    run = execute_run(submit_goal(), worker)
+    assert run.status == "succeeded", run.error
+    assert "cut" in tool_results(model.requests[1])[0]["error"]["message"]
+    assert not RunStep.objects.filter(run_id=run.id, name="read_file").exists()

@@ -112,10 +112,18 @@ def test_a_held_page_stays_with_its_worker_between_claim_and_first_step(waiting_
     run.update(lease_owner=None)
 
 
-def test_a_worker_at_its_limit_holds_no_further_page(waiting_run: Run) -> None:
+def test_a_worker_at_its_limit_closes_the_page_of_a_waiting_run(
+    waiting_run: Run,
+    submit_template: Callable[..., str],
+    worker: WorkerProcess,
+    site: Site,
+) -> None:
+    field = {"name": "name", "value": "Eve", "locator": by_text("your name")}
+    run_id = submit_template("submit_and_verify", startUrl=site.url("/contact"), fields=[field])
     with override_settings(MAX_WAITING_PAGES=1):
-        assert not held_pages.can_hold_page()
-    assert held_pages.can_hold_page()
+        worker.work()
+    assert (Run.objects.get(id=run_id).pinned_worker, held_pages.count_held_pages()) == (None, 1)
+    assert reload_run(waiting_run).pinned_worker == "w1"
 
 
 def test_the_page_of_a_canceled_run_is_closed(waiting_run: Run, principal: Principal) -> None:

@@ -176,10 +176,15 @@ def test_a_run_of_another_workspace_has_no_evidence(evidence: Path, outsider: Pr
 
 def test_evidence_needs_its_scopes(evidence: Path, principal: Principal) -> None:
     workspace = principal.tenant_id, principal.workspace_id
-    for scopes in ({"runs:read"}, {"audit:read"}):
+    run_id = Run.objects.get().id
+    for scopes, contents in (
+        ({"runs:read"}, False),
+        ({"audit:read"}, False),
+        ({"runs:read", "audit:read"}, True),
+    ):
         limited = Principal("token:x", *workspace, frozenset(scopes), "local")
         with pytest.raises(Forbidden):
-            export_evidence(principal=limited, run_id=Run.objects.get().id)
+            export_evidence(principal=limited, run_id=run_id, contents=contents)
 
 
 def test_an_export_of_evidence_is_audited(evidence: Path) -> None:

@@ -11,6 +11,7 @@ import httpx
 import pytest
 from django.test import Client, override_settings
 
+from decisions.authorization.confirmations import open_confirmation
 from decisions.errors import Forbidden
 from decisions.identity.principals import DEFAULT_SCOPES, Principal
 from decisions.models import AuditEntry, Confirmation
@@ -18,6 +19,7 @@ from runs.models import Run, WebhookDelivery
 from runs.webhooks import services
 from runs.worker.worker import WorkerProcess
 from tests.support.confirmations import decision_id, reload_run
+from tests.support.continuity import create_decision
 from tests.support.webhook_receiver import Receiver
 from tests.support.webhooks import deliver, is_signed, make_due
 
@@ -165,3 +167,11 @@ def test_the_admin_shows_the_delivery(
         ).status_code
         == 200
     )
+
+
+def test_a_confirmation_with_a_token_for_the_host_is_not_delivered(
+    principal: Principal, webhook: dict[str, Any]
+) -> None:
+    for delivery, count in (("inline", 0), ("out_of_band", 1)):
+        open_confirmation(create_decision(principal, mode="confirm"), delivery=delivery)
+        assert WebhookDelivery.objects.count() == count

@@ -170,3 +170,14 @@ def test_keys_expire_after_a_day(on_runner: Call) -> None:
         assert len(runner.requests) == 2
     assert delete_expired_keys() == 0
     assert delete_expired_keys(datetime.now(UTC) + KEY_LIFETIME) == 1
+
+
+def test_a_concurrent_call_with_the_same_key_is_not_made(
+    on_runner: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both requests find the key unused."""
+    monkeypatch.setattr("runs.direct_calls.calls.find_stored_outcome", lambda use: None)
+    with stub_runner(responding_with(OK)) as runner:
+        json_of(on_runner(runner.url, cmd="true"))
+        assert refusal(on_runner(runner.url, cmd="true"), 409)["errorCode"] == "CONFLICT"
+        assert len(runner.requests) == 1

@@ -6,10 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from artifacts.models import Artifact
+from artifacts.storage.blobs import open_blob
 from runs.models import Run, RunEvent
 from runs.worker.worker import WorkerProcess
 from tests.support.agent_goals import READ
@@ -83,3 +86,24 @@ def test_the_api_key_is_only_in_the_request(
         "the log": "\n".join(said),
     }
     assert find_secret(KEY, places) == []
+
+
+def test_a_key_in_a_long_result_is_masked_in_its_artifact(
+    model: ModelServer,
+    submit_goal: Callable[..., str],
+    worker: WorkerProcess,
+    project: Path,
+    agent_settings: Any,
+) -> None:
+    agent_settings.LLM = replace(agent_settings.LLM, api_key=KEY)
+    (project / "long.txt").write_text(f"line {KEY}\n" * 2000)
+    model.script = [Turn("", [Call("read_file", {"path": "long.txt"}, "r")]), complete()]
+    run_id = submit_goal()
+    worker.work()
+    stored = Artifact.objects.get(run_id=run_id, name="output.json")
+    file = open_blob(stored.sha256, size_bytes=stored.size_bytes)
+    assert file is not None
+    with file:
+        content = file.read()
+    assert b"line ***" in content
+    assert find_secret(KEY, {"the artifact": content}) == []

@@ -131,3 +131,10 @@ def test_a_list_takes_as_many_statements_for_fifty_runs_as_for_one(
             make_run()
         with django_assert_max_num_queries(3):  # type: ignore[attr-defined]
             assert len(list_runs(principal=principal)["runs"]) == many
+
+
+def test_a_hidden_run_is_kept_for_its_retention(make_run: MakeRun) -> None:
+    kept, _ = ended(make_run, days=29), ended(make_run, days=31)
+    assert delete_old_runs() == 1
+    assert fresh(kept.id).hidden_at is not None
+    assert Run.objects.count() == 1

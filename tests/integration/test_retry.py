@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from decisions.errors import Conflict, RunNotFound, TrustNotAllowed
+from decisions.errors import Conflict, InvalidInput, RunNotFound, TrustNotAllowed
 from decisions.identity.principals import Principal, admin_principal
 from runs.models import Run, RunEvent, RunStep
 from runs.submission.services import cancel_run, retry_run, submit_run
@@ -129,3 +129,12 @@ def test_a_retry_does_not_reuse_the_idempotency_key(principal: Principal) -> Non
     again = retry_run(principal=principal, run_id=first.run_id)
     assert again.run_id != first.run_id
     assert submit_run(**call, options=options).run_id == first.run_id  # type: ignore[arg-type]
+
+
+def test_a_run_that_held_credentials_cannot_be_retried(
+    make_run: Callable[..., Run], principal: Principal
+) -> None:
+    run = make_run(status="failed", holds_secrets=True)
+    with pytest.raises(InvalidInput, match="credentials"):
+        retry_run(principal=principal, run_id=run.id)
+    assert Run.objects.count() == 1

@@ -119,9 +119,10 @@ def test_a_failure_of_any_insert_leaves_no_rows(
 
 
 @override_settings(CONTINUITY_NOTIFY_WORKERS="tests.integration.test_submission.note")
-def test_one_wakeup_is_sent_after_the_commit(submit: Submit) -> None:
+@pytest.mark.parametrize("options", [{}, {"idempotencyKey": "k"}], ids=["plain", "keyed"])
+def test_one_wakeup_is_sent_after_the_commit(submit: Submit, options: dict[str, Any]) -> None:
     rung.clear()
-    run_id = submit()
+    run_id = submit(options=options)
     assert rung == [("runs", run_id)]
 
 

@@ -305,3 +305,13 @@ def test_actions_and_status_changes_of_a_task_are_audited(
         "task.status_changed",
         "task.stopped",
     ]
+
+
+def test_a_message_of_a_remote_caller_makes_later_runs_remote(
+    remote: Principal, make_task: Make, send_message: Say
+) -> None:
+    task_id = make_task("say one")
+    add_message(principal=remote, task_id=task_id, content="say two")
+    send_message(task_id, "say three")
+    trust = dict(Run.objects.values_list("inputs__goal", "trust"))
+    assert trust == {"say one": "local", "say two": "remote", "say three": "remote"}

@@ -77,3 +77,9 @@ def test_a_task_still_works_after_concurrent_messages_stops_and_takeovers(
     assert Run.objects.get(inputs__goal="say last").status == "succeeded"
     assert status(task_id) == "completed"
     check_log(task_id)
+
+
+def test_concurrent_requests_with_one_key_create_one_task(make_task: Make) -> None:
+    task_ids = at_once([lambda: make_task("say one", key="k")] * 8)
+    assert len(set(task_ids)) == 1
+    assert (Task.objects.count(), Run.objects.count()) == (1, 1)
