@@ -1,7 +1,4 @@
-"""Test that a REST call refuses bodies that JSON allows and the databases do not, or not in full.
-
-The schema of the field allows any value, so only the JSON parser's limits refuse these.
-"""
+"""Test JSON that a REST call refuses although the schema of the field allows any value."""
 
 from __future__ import annotations
 
@@ -14,37 +11,23 @@ from tests.support.rest import continuity_refusal
 pytest_plugins = ["tests.support.rest_fixtures"]
 URL = "/api/v1/user/alice/objects/shell"
 JSON = {"Content-Type": "application/json"}
-# What the value is, its JSON, and a part of the error message.
-REFUSED = (
-    ("a NUL", r'"a\u0000b"', "NUL"),
-    ("a NUL in a field name", r'{"a\u0000b": 1}', "NUL"),
-    ("half a surrogate pair", r'"\ud83d"', "surrogate"),
-    ("not a number", "NaN", "not a JSON number"),
-    ("a number that overflows", "1e999", "out of range"),
-    ("an integer of 65 bits", str(2**64), "out of range"),
-    ("a field twice", '{"b": 1, "b": 2}', "duplicate key"),
-    ("33 levels", "[" * 31 + "]" * 31, "deeper than 32"),
-    ("endless nesting", "[" * 100_000, "deeper than 32"),
-    ("too many values", f"[{','.join('0' * 100_000)}]", "more than 100000 values"),
-)
 
 
-def body_with(value: str) -> str:
+def body_with(value: str) -> bytes:
     """Return the body of a call that writes this JSON into a free field."""
     return (
         f'{{"social_interface": {{}}, "narratives": {{"free": {value}}}, "confidence": "high",'
         ' "validity": "long", "source": "user"}'
-    )
+    ).encode()
 
 
 @pytest.mark.parametrize(
-    ("value", "message"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
+    ("value", "message"),
+    [(r'{"a\u0000b": 1}', "NUL"), ("[" * 100_000, "deeper than 32 levels")],
+    ids=["a NUL in a field name", "endless nesting"],
 )
-def test_a_value_that_cannot_be_stored_is_refused(
-    api: httpx.Client, value: str, message: str
-) -> None:
-    response = api.post(URL, content=body_with(value), headers=JSON)
-    problem = continuity_refusal(response, 400)
+def test_a_value_outside_the_limits_is_refused(api: httpx.Client, value: str, message: str) -> None:
+    problem = continuity_refusal(api.post(URL, content=body_with(value), headers=JSON), 400)
     assert problem["code"] == "validation_error"
     assert message in problem["detail"]
     assert not UserObject.objects.exists()
@@ -55,14 +38,3 @@ def test_a_value_that_cannot_be_stored_is_refused(
 )
 def test_a_value_within_the_limits_is_stored(api: httpx.Client, value: str) -> None:
     assert api.post(URL, content=body_with(value), headers=JSON).status_code == 200
-
-
-def test_a_body_that_is_not_utf_8_is_refused(api: httpx.Client) -> None:
-    response = api.post(URL, content=body_with('"é"').encode("latin-1"), headers=JSON)
-    assert "UTF-8" in continuity_refusal(response, 400)["detail"]
-
-
-def test_an_argument_of_the_body_is_refused_in_the_query(api: httpx.Client) -> None:
-    response = api.post(f"{URL}?if_match=*", content=body_with("1"), headers=JSON)
-    assert "in the body" in continuity_refusal(response, 400)["detail"]
-    assert not UserObject.objects.exists()

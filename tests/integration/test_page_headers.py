@@ -1,9 +1,7 @@
-"""Headers and cookies that protect responses: caching, content types, frames, scripts."""
+"""Headers and cookies that protect pages: media types, frames, scripts, other sites."""
 
 from __future__ import annotations
 
-import httpx
-import pytest
 from django.test import Client, override_settings
 
 from decisions.authorization.confirmation_links import confirmation_link
@@ -11,15 +9,6 @@ from decisions.authorization.confirmations import open_confirmation
 from decisions.identity.one_time_login import create_login_path
 from decisions.identity.principals import Principal
 from tests.support.continuity import create_decision
-
-pytest_plugins = ["tests.support.rest_fixtures"]
-
-
-@pytest.mark.parametrize("path", ["/api/v1/runtime/profile", "/api/v1/runs/run_x", "/healthz"])
-def test_an_api_response_is_neither_cached_nor_sniffed(api: httpx.Client, path: str) -> None:
-    headers = api.get(path).headers
-    assert headers["cache-control"] == "no-store"
-    assert headers["x-content-type-options"] == "nosniff"
 
 
 def test_an_admin_page_is_neither_framed_nor_sniffed(principal: Principal) -> None:
