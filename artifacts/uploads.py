@@ -225,14 +225,11 @@ def _require_complete(upload: ArtifactUpload) -> None:
 
 def _verify_and_promote(upload: ArtifactUpload) -> None:
     """Verify the staged bytes by reading them, and store them under their SHA-256."""
-    storage, digest = blob_storage(), hashlib.sha256()
+    storage = blob_storage()
     staged = storage.open_upload(staging_name(upload.id))
     try:
         found = staged.size
-        if found == upload.size_bytes:
-            for piece in iter(partial(staged.read, PIECE_BYTES), b""):
-                digest.update(piece)
-        if digest.hexdigest() == upload.sha256:
+        if found == upload.size_bytes and _sha256_of(staged) == upload.sha256:
             storage.promote_upload(staged, blob_path(upload.sha256), size_bytes=upload.size_bytes)
             return
     finally:
@@ -243,6 +240,13 @@ def _verify_and_promote(upload: ArtifactUpload) -> None:
         "The bytes do not have the announced size and sha256; send them again.",
         details={"sizeBytes": found, "announced": announced},
     )
+
+
+def _sha256_of(file: File[Any]) -> str:
+    digest = hashlib.sha256()
+    for piece in iter(partial(file.read, PIECE_BYTES), b""):
+        digest.update(piece)
+    return digest.hexdigest()
 
 
 def _create_artifact(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -14,12 +15,14 @@ from typing import Any
 import httpx
 import pytest
 from django.conf import settings
+from django.core.files.base import ContentFile
 from django.test import override_settings
 
+from artifacts import uploads
 from artifacts.models import Artifact, ArtifactUpload
 from artifacts.services import collect_blobs
 from artifacts.storage import blobs
-from artifacts.storage.staging import create_ticket, read_ticket, staging_name
+from artifacts.storage.staging import create_ticket, staging_name
 from artifacts.uploads import delete_old_uploads
 from decisions.models import AuditEntry
 from tests.integration.racing import at_once
@@ -154,7 +157,6 @@ def test_an_altered_or_expired_ticket_is_refused(api: httpx.Client, change: str)
     else:
         parts[{"proof": 3, "size": 1, "expiry": 2}[change]] += "0"
     ticket = ".".join(parts)
-    assert read_ticket(ticket) is None
     url = upload["url"].rsplit("/", 1)[0] + "/" + ticket
     assert refusal(send(upload | {"url": url}), 404)["errorCode"] == "ARTIFACT_NOT_FOUND"
 
@@ -304,3 +306,28 @@ def test_downloads_from_file_storage_are_not_redirected(
 ) -> None:
     where = f"/api/v1/artifacts/{make_artifact(b'x' * 5000)}/content"
     assert api.get(where).status_code == 200
+
+
+@pytest.mark.parametrize("hashed", [DATA, b""], ids=["their hash", "hash of nothing"])
+def test_bytes_of_another_size_do_not_become_an_artifact(api: httpx.Client, hashed: bytes) -> None:
+    upload = start(api, hashed, sizeBytes=5)
+    blobs.blob_storage().save(staging_name(upload["uploadId"]), ContentFile(DATA))
+    assert refusal(complete(api, upload), 400)["details"]["sizeBytes"] == len(DATA)
+    assert not Artifact.objects.exists()
+
+
+def test_completions_that_verify_at_the_same_time_create_one_artifact(
+    api: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upload = start(api)
+    send(upload)
+    verify, both_verified = uploads._verify_and_promote, threading.Barrier(2)
+
+    def verify_together(row: ArtifactUpload) -> None:
+        verify(row)
+        both_verified.wait(20)
+
+    monkeypatch.setattr(uploads, "_verify_and_promote", verify_together)
+    responses = at_once([partial(complete, api, upload)] * 2)
+    assert len({json_of(response)["artifactId"] for response in responses}) == 1
+    assert Artifact.objects.count() == 1
