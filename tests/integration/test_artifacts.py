@@ -19,7 +19,7 @@ from django.conf import settings
 from django.db.models.signals import post_init
 
 from artifacts import services
-from artifacts.chunks import CHUNK_MAX, read_chunk
+from artifacts.chunks import CHUNK_MAX, read_chunk, read_chunk_of_run
 from artifacts.models import Artifact
 from artifacts.selectors import artifact_briefs_of, artifact_ids_of, list_run_artifacts
 from artifacts.services import collect_blobs, expire_artifacts, store_blob
@@ -351,9 +351,9 @@ def test_a_foreign_artifact_reads_as_missing(
     artifact_id = make_artifact(b"x")
     with pytest.raises(ArtifactNotFound):
         read_chunk(principal=outsider, artifact_id=artifact_id)
-    assert list_run_artifacts(principal=outsider, run_id=Artifact.objects.get().run_id) == {
-        "artifacts": []
-    }
+    run_id = Artifact.objects.get().run_id
+    assert list_run_artifacts(principal=outsider, run_id=run_id) == {"artifacts": []}
+    assert artifact_briefs_of(principal=outsider, run_ids=[run_id]) == []
 
 
 def test_without_the_scope_nothing_is_read(
@@ -390,3 +390,10 @@ def test_the_briefs_of_runs_load_no_more_than_they_return(
         post_init.disconnect(on_init, sender=Artifact)
     assert [each["artifactId"] for each in briefs] == [other, result, *first[:2]]
     assert len(loaded) == 4
+
+
+def test_a_step_reads_only_artifacts_of_its_own_run(make_artifact: MakeArtifact) -> None:
+    artifact_id = make_artifact(b"x", run_id="run_1")
+    assert read_chunk_of_run(run_id="run_1", artifact_id=artifact_id)["data"] == "x"
+    with pytest.raises(ArtifactNotFound):
+        read_chunk_of_run(run_id="run_2", artifact_id=artifact_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -10,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+from config.asgi import application
 from decisions.identity.principals import SCOPES
 from decisions.models import AuditEntry, Token
 from runs.models import Run
@@ -149,3 +151,28 @@ def test_the_burst_of_one_caller_does_not_throttle_another(
 def test_a_refused_submit_writes_no_run(api: httpx.Client) -> None:
     refusal(api.post("/api/v1/runs", json=submission(timeoutMs=0)), 400)
     assert not Run.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("peer", "host"),
+    [("203.0.113.7", "127.0.0.1"), ("127.0.0.1", "continuity.example")],
+    ids=["peer", "host"],
+)
+def test_a_local_token_is_remote_from_another_machine_or_by_another_host_name(
+    token: str, settings: Any, peer: str, host: str
+) -> None:
+    settings.ALLOWED_HOSTS = [*settings.ALLOWED_HOSTS, host]
+
+    async def call() -> httpx.Response:
+        transport = httpx.ASGITransport(application, client=(peer, 50_000))
+        async with httpx.AsyncClient(transport=transport, base_url=f"http://{host}") as client:
+            return await client.get(PROFILE, headers=bearer(token))
+
+    assert json_of(asyncio.run(call()))["trustLevel"] == "remote"
+
+
+def test_a_response_is_neither_cached_nor_sniffed(api: httpx.Client) -> None:
+    for path in (PROFILE, "/api/v1/runs/run_missing", "/healthz"):
+        headers = api.get(path).headers
+        assert headers["cache-control"] == "no-store"
+        assert headers["x-content-type-options"] == "nosniff"

@@ -65,6 +65,8 @@ def test_a_stored_html_page_is_downloaded_and_never_rendered(
     assert headers["content-disposition"] == 'attachment; filename="p.html"'
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["content-security-policy"] == "default-src 'none'; sandbox"
+    assert headers["cross-origin-resource-policy"] == "same-origin"
+    assert headers["cache-control"] == "private, no-cache"
 
 
 def test_a_chinese_file_name_is_sent_encoded(
@@ -75,7 +77,8 @@ def test_a_chinese_file_name_is_sent_encoded(
 
 
 @pytest.mark.parametrize(
-    ("asked", "start", "stop"), [("0-0", 0, 1), ("100-", 100, 10240), ("-7", 10233, 10240)]
+    ("asked", "start", "stop"),
+    [("0-0", 0, 1), ("100-", 100, 10240), ("-7", 10233, 10240), ("10000-99999", 10000, 10240)],
 )
 def test_a_range_is_sent_as_partial_content(
     api: httpx.Client, make_artifact: Callable[..., str], asked: str, start: int, stop: int
@@ -177,3 +180,21 @@ def test_every_file_is_closed_after_its_download(
     api.get("/api/v1/templates")
     assert len(opened) == 2
     assert eventually(lambda: all(file.closed for file in opened))
+
+
+def test_a_stored_type_that_is_no_media_type_is_sent_as_bytes(
+    api: httpx.Client, make_artifact: Callable[..., str]
+) -> None:
+    response = api.get(content(make_artifact(b"x", mime_type="text/html\r\nX-Added: 1")))
+    assert response.headers["content-type"] == "application/octet-stream"
+    assert "x-added" not in response.headers
+
+
+def test_an_artifact_past_its_time_to_live_is_expired_before_its_deletion(
+    api: httpx.Client, make_artifact: Callable[..., str]
+) -> None:
+    artifact_id = make_artifact(b"x")
+    Artifact.objects.filter(id=artifact_id).update(expires_at=datetime.now(UTC))
+    for path in ("", "/content"):
+        response = api.get(f"/api/v1/artifacts/{artifact_id}{path}")
+        assert refusal(response, 410)["errorCode"] == "ARTIFACT_EXPIRED"

@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from artifacts.models import Artifact
+from decisions.identity.principals import Principal
 from runs.models import Run
 from runs.worker.worker import WorkerProcess
 from tests.support.rest import json_of, refusal, submission
@@ -221,3 +222,12 @@ def test_templates_and_profile_show_what_the_caller_may_use(api: httpx.Client) -
     assert "batch_extract_pages" in [template["templateId"] for template in templates]
     profile = json_of(api.get("/api/v1/runtime/profile"))
     assert (profile["trustLevel"], profile["isRemote"]) == ("local", False)
+
+
+def test_a_list_contains_no_run_of_another_workspace(
+    api: httpx.Client, make_run: Callable[..., Run], outsider: Principal
+) -> None:
+    run = make_run()
+    make_run(workspace_id=outsider.workspace_id)
+    page = json_of(api.get("/api/v1/runs"))
+    assert ([one["runId"] for one in page["runs"]], page["total"]) == ([run.id], 1)

@@ -262,3 +262,16 @@ def test_a_whole_download_is_read_from_the_bucket(
     assert answer.headers["content-disposition"] == 'attachment; filename="a.png"'
     part = api.get(f"/api/v1/artifacts/{artifact_id}/content", headers={"Range": "bytes=10-19"})
     assert part.content == data[10:20]
+
+
+def test_an_object_that_is_replaced_while_it_is_read_is_an_error(
+    bucket: Bucket, principal: Principal, make_artifact: MakeArtifact
+) -> None:
+    _, file = open_content(principal=principal, artifact_id=make_artifact(b"a" * 4000))
+    with file:
+        assert file.read(10) == b"a" * 10
+        bucket.storage.connection.meta.client.put_object(
+            Bucket=bucket.name, Key=bucket.keys()[0], Body=b"b" * 4000
+        )
+        with pytest.raises(OSError, match="S3 read failed: PreconditionFailed"):
+            file.read(10)
