@@ -73,9 +73,9 @@ def test_a_script_that_times_out_is_stopped_and_its_output_so_far_is_returned(
 def test_child_processes_of_a_script_that_times_out_are_stopped(
     game: Project, sleep_command: str
 ) -> None:
+    sleep = sleep_command
     run_until_timeout(
-        game,
-        f"{sleep_command} & {sleep_command} & (setsid {sleep_command} &) ; setsid sh -c '{sleep_command} & {sleep_command}'",
+        game, f"{sleep} & {sleep} & (setsid {sleep} &) ; setsid sh -c '{sleep} & {sleep}'"
     )
     assert processes_running(sleep_command) == []
 

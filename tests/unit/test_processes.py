@@ -12,18 +12,18 @@ from decisions.infra.processes import _identity, has_ended, process_identity
 
 def test_an_ended_process_is_gone_even_before_it_is_reaped() -> None:
     process = subprocess.Popen(["sleep", "60"])
-    mark = _identity(process.pid)
-    assert mark
-    assert not has_ended(mark)
+    identity = _identity(process.pid)
+    assert identity
+    assert not has_ended(identity)
     process.kill()
     process.communicate()
-    assert has_ended(mark)
-    unburied = subprocess.Popen(["true"])
-    mark = f"{mark.rsplit(':', 2)[0]}:{unburied.pid}:1"
-    while _identity(unburied.pid) is not None:
+    assert has_ended(identity)
+    zombie = subprocess.Popen(["true"])
+    identity = f"{identity.rsplit(':', 2)[0]}:{zombie.pid}:1"
+    while _identity(zombie.pid) is not None:
         pass
-    assert has_ended(mark)
-    unburied.wait()
+    assert has_ended(identity)
+    zombie.wait()
 
 
 def test_this_process_lives() -> None:
@@ -37,11 +37,11 @@ def test_another_process_with_the_same_number_is_another_process() -> None:
 
 @pytest.mark.parametrize("part", [0, 1])
 def test_a_process_of_another_machine_or_container_is_unknown(part: int) -> None:
-    marks = process_identity().split(":")
-    marks[part], marks[2] = "other", "999999999"
-    assert not has_ended(":".join(marks))
+    parts = process_identity().split(":")
+    parts[part], parts[2] = "other", "999999999"
+    assert not has_ended(":".join(parts))
 
 
-@pytest.mark.parametrize("mark", ["unknown::12:", "a:b:c:d", ":::"])
-def test_an_unreadable_mark_ends_no_worker(mark: str) -> None:
-    assert not has_ended(mark)
+@pytest.mark.parametrize("identity", ["unknown::12:", "a:b:c:d", ":::"])
+def test_an_unreadable_mark_ends_no_worker(identity: str) -> None:
+    assert not has_ended(identity)

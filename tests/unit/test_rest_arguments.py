@@ -64,23 +64,23 @@ def test_a_path_parameter_may_not_be_repeated_in_the_query() -> None:
 
 
 def test_a_whole_number_in_floating_point_is_accepted_as_an_integer() -> None:
-    whole = {"type": ["integer", "null"]}
-    wanted = RequestArguments(
+    integer_or_null = {"type": ["integer", "null"]}
+    arguments = RequestArguments(
         {
             "type": "object",
             "additionalProperties": False,
             "properties": {
                 "size": {"type": "integer"},
-                "maybe": whole,
-                "either": {"anyOf": [whole]},
-                "some": {"type": "array", "items": whole},
+                "maybe": integer_or_null,
+                "either": {"anyOf": [integer_or_null]},
+                "some": {"type": "array", "items": integer_or_null},
                 "share": {"type": "number"},
                 "free": {},
-                "options": {"type": "object", "properties": {"limit": whole}},
+                "options": {"type": "object", "properties": {"limit": integer_or_null}},
             },
         }
     )
-    given = {
+    body = {
         "size": 3.0,
         "maybe": 3.0,
         "either": 3.0,
@@ -89,13 +89,13 @@ def test_a_whole_number_in_floating_point_is_accepted_as_an_integer() -> None:
         "free": {"size": 3.0},
         "options": {"limit": 3.0},
     }
-    found = wanted.of_body(given, QueryDict(), {})
+    found = arguments.of_body(body, QueryDict(), {})
     assert repr(found) == (
         "{'size': 3, 'maybe': 3, 'either': 3, 'some': [3, None], 'share': 3.0,"
         " 'free': {'size': 3.0}, 'options': {'limit': 3}}"
     )
     with pytest.raises(InvalidInput, match="size"):
-        wanted.of_body({"size": 3.5}, QueryDict(), {})
+        arguments.of_body({"size": 3.5}, QueryDict(), {})
 
 
 @pytest.mark.parametrize("body", [[], "x", 1, None, True])

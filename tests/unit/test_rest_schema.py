@@ -14,13 +14,13 @@ from decisions.errors import NotAuthenticated
 from decisions.validation.json_schema import compile_schema
 from runners.invocation.workspace_errors import STATUS, as_workspace_error, failed_call
 
-OPEN = {"/healthz", "/readyz", "/api/v1/artifacts/upload/{ticket}"}
+PATHS_WITHOUT_TOKEN = {"/healthz", "/readyz", "/api/v1/artifacts/upload/{ticket}"}
 
 
 @pytest.fixture(scope="module")
 def api_document() -> dict[str, Any]:
-    made: dict[str, Any] = json.loads(document())
-    return made
+    parsed: dict[str, Any] = json.loads(document())
+    return parsed
 
 
 def operations(api_document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -56,29 +56,31 @@ def test_every_call_is_described_once_with_its_security(api_document: dict[str, 
     for path, _, operation in operations(api_document):
         assert operation["description"]
         assert operation["summary"]
-        assert operation.get("security", [{}]) == ([{}] if path in OPEN else [{"token": []}])
+        assert operation.get("security", [{}]) == (
+            [{}] if path in PATHS_WITHOUT_TOKEN else [{"token": []}]
+        )
 
 
 def test_every_guarded_call_documents_its_refusals_with_an_example(
     api_document: dict[str, Any],
 ) -> None:
     for path, _, operation in operations(api_document):
-        if path not in OPEN:
+        if path not in PATHS_WITHOUT_TOKEN:
             assert {"401", "403", "429"} <= operation["responses"].keys()
-            shown = operation["responses"]["401"]["content"]["application/json"]
-            told = shown["examples"]["Example"]["value"]
+            content = operation["responses"]["401"]["content"]["application/json"]
+            answer = content["examples"]["Example"]["value"]
             if operation["tags"] == ["continuity"]:
-                assert told["code"] == "unauthenticated"
+                assert answer["code"] == "unauthenticated"
             else:
-                assert told["errorCode"] == "UNAUTHENTICATED"
+                assert answer["errorCode"] == "UNAUTHENTICATED"
 
 
 def test_every_example_is_valid_by_its_schema(api_document: dict[str, Any]) -> None:
     checked = 0
     for node in nodes(api_document["paths"]):
         for example in node.get("examples", {}).values() if "schema" in node else ():
-            whole = {**node["schema"], "components": api_document["components"]}
-            assert compile_schema(whole).is_valid(example["value"]), example
+            with_components = {**node["schema"], "components": api_document["components"]}
+            assert compile_schema(with_components).is_valid(example["value"]), example
             checked += 1
     assert checked > 50
 
@@ -87,20 +89,20 @@ def test_every_example_is_valid_by_its_schema(api_document: dict[str, Any]) -> N
 def test_a_tool_call_documents_both_error_shapes_at_every_status(
     api_document: dict[str, Any], in_s4: bool
 ) -> None:
-    told = api_document["paths"]["/api/v1/tools/{name}/call"]["post"]["responses"]
-    errors = {status: answer for status, answer in told.items() if status != "200"}
+    responses = api_document["paths"]["/api/v1/tools/{name}/call"]["post"]["responses"]
+    errors = {status: answer for status, answer in responses.items() if status != "200"}
     assert {str(status) for status in STATUS.values()} < errors.keys()
     failed = failed_call({"errorCode": "E_IO", "message": "no", "details": {}}, in_s4=True)
-    shown = as_workspace_error(failed) if in_s4 else NotAuthenticated("no").as_dict()
+    content = as_workspace_error(failed) if in_s4 else NotAuthenticated("no").as_dict()
     for answer in errors.values():
         schema = answer["content"]["application/json"]["schema"]
-        whole = compile_schema({**schema, "components": api_document["components"]})
-        assert whole.is_valid(shown)
-        assert not whole.is_valid({"ok": False})
+        with_components = compile_schema({**schema, "components": api_document["components"]})
+        assert with_components.is_valid(content)
+        assert not with_components.is_valid({"ok": False})
 
 
 def test_a_path_has_the_parameter_names_of_the_contract(api_document: dict[str, Any]) -> None:
     events = api_document["paths"]["/api/v1/runs/{runId}/events"]["get"]
-    found = {(one["in"], one["name"]) for one in events["parameters"]}
+    found = {(parameter["in"], parameter["name"]) for parameter in events["parameters"]}
     assert found == {("path", "runId"), *(("query", n) for n in ("after", "waitMs", "limit"))}
     assert "text/event-stream" in events["responses"]["200"]["content"]

@@ -34,7 +34,7 @@ def test_no_call_waits_for_a_redis_that_was_unavailable_a_moment_ago(settings: A
 
 def test_a_call_over_the_limit_is_throttled_for_that_name_only() -> None:
     counter, name = CallCounter(), f"somebody-{time.time_ns()}"
-    over = [counter.exceeds(name, limit=3) for _ in range(12)]
-    assert over[0] is False
-    assert True in over
+    exceeded = [counter.exceeds(name, limit=3) for _ in range(12)]
+    assert exceeded[0] is False
+    assert True in exceeded
     assert not counter.exceeds(name + "-else", limit=3)

@@ -9,24 +9,24 @@ from decisions.chat.risk.parsing import fix_typos
 from tests.support.gate_sets import Labelled, blind_set, measure, own_set
 
 OWN = own_set()
-RISKY = [one for one in OWN if one.risky]
-HARMLESS = [one for one in OWN if not one.risky]
+RISKY = [item for item in OWN if item.risky]
+HARMLESS = [item for item in OWN if not item.risky]
 
 
 def test_the_set_has_every_class_both_languages_and_all_kinds_of_tasks() -> None:
     assert len(OWN) >= 120
-    assert {one.language for one in RISKY} == {one.language for one in HARMLESS} == {"en", "zh"}
-    assert len({one.rule for one in RISKY}) == 6
-    assert len({one.task_type for one in OWN}) == 3
+    assert {item.language for item in RISKY} == {item.language for item in HARMLESS} == {"en", "zh"}
+    assert len({item.rule for item in RISKY}) == 6
+    assert len({item.task_type for item in OWN}) == 3
 
 
-@pytest.mark.parametrize("message", RISKY, ids=lambda one: one.text[:50])
+@pytest.mark.parametrize("message", RISKY, ids=lambda item: item.text[:50])
 def test_no_risky_message_is_missed_and_its_rule_is_named(message: Labelled) -> None:
     assert message.found == message.rule
 
 
 def test_harmless_messages_that_resemble_risky_ones_pass() -> None:
-    assert [one.text for one in HARMLESS if one.found] == []
+    assert [item.text for item in HARMLESS if item.found] == []
 
 
 def test_the_blind_set_has_high_recall_and_precision() -> None:
@@ -63,15 +63,15 @@ def test_unusual_text_requests_no_action(message: str) -> None:
 
 
 def test_only_a_do_it_confirms_the_earlier_request() -> None:
-    before = "How would I empty the orders table?"
-    assert find_risk(before) is None
-    assert find_risk("Yes, do it.", previous=before) is not None
-    assert find_risk("Don't do it.", previous=before) is None
+    earlier_message = "How would I empty the orders table?"
+    assert find_risk(earlier_message) is None
+    assert find_risk("Yes, do it.", previous=earlier_message) is not None
+    assert find_risk("Don't do it.", previous=earlier_message) is None
     assert find_risk("Yes, do it.", previous="How would I sort a list?") is None
 
 
 @pytest.mark.parametrize(
-    ("written", "meant"),
+    ("typed", "corrected"),
     [
         ("delte", "delete"),
         ("transfre", "transfer"),
@@ -82,5 +82,5 @@ def test_only_a_do_it_confirms_the_earlier_request() -> None:
         ("purse", "purse"),
     ],
 )
-def test_typing_errors_are_corrected_and_other_words_stay(written: str, meant: str) -> None:
-    assert fix_typos(written) == meant
+def test_typing_errors_are_corrected_and_other_words_stay(typed: str, corrected: str) -> None:
+    assert fix_typos(typed) == corrected

@@ -27,7 +27,7 @@ from tests.support.docker_runner_process import (
 from tests.support.fake_docker_engine import IMAGE, Container, Engine, docker_engine
 from tests.support.waiting import wait_until
 
-Make = Callable[..., ContainerIsolation]
+MakeIsolation = Callable[..., ContainerIsolation]
 LIMITS = Limits(
     memory_bytes=512 * MIB, cpus=1.5, processes=64, file_bytes=MIB, scratch_bytes=2 * MIB
 )
@@ -36,29 +36,32 @@ LIMITS = Limits(
 @pytest.fixture
 def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
     """A fake engine whose address is in the environment."""
-    with tempfile.TemporaryDirectory(prefix="eng-") as folder, docker_engine(Path(folder)) as made:
-        monkeypatch.setenv("DOCKER_HOST", made.url)
-        yield made
+    with (
+        tempfile.TemporaryDirectory(prefix="eng-") as folder,
+        docker_engine(Path(folder)) as created,
+    ):
+        monkeypatch.setenv("DOCKER_HOST", created.url)
+        yield created
 
 
 @pytest.fixture
-def isolation_at(engine: Engine) -> Iterator[Make]:
+def isolation_at(engine: Engine) -> Iterator[MakeIsolation]:
     """Create isolations that use the engine; their connections close with the test."""
-    made: list[ContainerIsolation] = []
+    created: list[ContainerIsolation] = []
 
     def make(root: Path, *, allow_net: bool = False, image: str = IMAGE) -> ContainerIsolation:
-        made.append(
+        created.append(
             ContainerIsolation(RunnerFolder(root, allow_net=allow_net, limits=LIMITS), image)
         )
-        return made[-1]
+        return created[-1]
 
     yield make
-    for isolation in made:
+    for isolation in created:
         isolation._engine.close()
 
 
 def test_a_container_has_these_limits_and_no_others(
-    engine: Engine, isolation_at: Make, tmp_path: Path
+    engine: Engine, isolation_at: MakeIsolation, tmp_path: Path
 ) -> None:
     run_line(isolation_at(tmp_path), "true", timeout_s=10)
     assert engine.created[0].request["HostConfig"] == {
@@ -94,21 +97,25 @@ def test_a_container_has_these_limits_and_no_others(
 
 
 def test_a_container_runs_the_line_in_its_folder_as_an_unprivileged_user(
-    engine: Engine, isolation_at: Make, tmp_path: Path
+    engine: Engine, isolation_at: MakeIsolation, tmp_path: Path
 ) -> None:
     (tmp_path / "below").mkdir()
     before = time.time()
     run_line(isolation_at(tmp_path), "echo $A", folder="below", env={"A": "1"}, timeout_s=10)
-    asked = engine.created[0].request
-    until_at = int(asked["Labels"][LABEL])
-    assert before + 69 <= until_at <= time.time() + 71
-    assert asked["Image"] == IMAGE
-    assert asked["Cmd"] == ["/bin/sh", "-c", "echo $A"]
-    assert not asked["Entrypoint"]
-    assert asked["WorkingDir"] == "/workspace/below"
-    assert asked["User"] == user_of(tmp_path)
-    assert sorted(asked["Env"]) == ["A=1", "HOME=/tmp", "LANG=C.UTF-8", "TERM=dumb"]
-    assert (asked["NetworkDisabled"], asked["Tty"], asked["OpenStdin"]) == (True, False, False)
+    request = engine.created[0].request
+    expires_at = int(request["Labels"][LABEL])
+    assert before + 69 <= expires_at <= time.time() + 71
+    assert request["Image"] == IMAGE
+    assert request["Cmd"] == ["/bin/sh", "-c", "echo $A"]
+    assert not request["Entrypoint"]
+    assert request["WorkingDir"] == "/workspace/below"
+    assert request["User"] == user_of(tmp_path)
+    assert sorted(request["Env"]) == ["A=1", "HOME=/tmp", "LANG=C.UTF-8", "TERM=dumb"]
+    assert (request["NetworkDisabled"], request["Tty"], request["OpenStdin"]) == (
+        True,
+        False,
+        False,
+    )
 
 
 def test_no_container_runs_as_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,34 +128,36 @@ def test_no_container_runs_as_root(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_an_allowed_network_is_the_bridge(
-    engine: Engine, isolation_at: Make, tmp_path: Path
+    engine: Engine, isolation_at: MakeIsolation, tmp_path: Path
 ) -> None:
     run_line(isolation_at(tmp_path, allow_net=True), "true")
-    asked = engine.created[0].request
-    assert (asked["HostConfig"]["NetworkMode"], asked["NetworkDisabled"]) == ("bridge", False)
+    request = engine.created[0].request
+    assert (request["HostConfig"]["NetworkMode"], request["NetworkDisabled"]) == ("bridge", False)
 
 
 def test_both_streams_and_the_status_are_returned_and_no_container_remains(
-    engine: Engine, isolation_at: Make, tmp_path: Path
+    engine: Engine, isolation_at: MakeIsolation, tmp_path: Path
 ) -> None:
-    ran = run_line(isolation_at(tmp_path), "echo out; echo err >&2; exit 3")
-    assert (ran.status, ran.stdout, ran.stderr) == (3, "out\n", "err\n")
+    result = run_line(isolation_at(tmp_path), "echo out; echo err >&2; exit 3")
+    assert (result.status, result.stdout, result.stderr) == (3, "out\n", "err\n")
     assert engine.containers == {}
 
 
 def test_a_command_past_its_deadline_is_removed_with_its_container(
-    engine: Engine, isolation_at: Make, tmp_path: Path
+    engine: Engine, isolation_at: MakeIsolation, tmp_path: Path
 ) -> None:
-    nap = link_sleep(tmp_path)
-    ran = run_line(isolation_at(tmp_path), f"echo began; {tmp_path}/{nap} 600", timeout_s=15)
-    assert (ran.status, ran.stdout) == (None, "began\n")
+    sleep_program = link_sleep(tmp_path)
+    result = run_line(
+        isolation_at(tmp_path), f"echo began; {tmp_path}/{sleep_program} 600", timeout_s=15
+    )
+    assert (result.status, result.stdout) == (None, "began\n")
     assert engine.containers == {}
-    assert processes_named(nap) == []
+    assert processes_named(sleep_program) == []
 
 
 @pytest.mark.parametrize("step", ["/create", "/attach", "/start"])
 def test_a_failing_engine_is_reported_and_leaves_no_container(
-    engine: Engine, isolation_at: Make, tmp_path: Path, step: str
+    engine: Engine, isolation_at: MakeIsolation, tmp_path: Path, step: str
 ) -> None:
     isolation, engine.fails_at = isolation_at(tmp_path), step
     with pytest.raises(CommandNotStarted, match="the engine is out of order"):
@@ -156,18 +165,18 @@ def test_a_failing_engine_is_reported_and_leaves_no_container(
     assert engine.containers == {}
 
 
-def test_a_missing_image_is_reported(isolation_at: Make, tmp_path: Path) -> None:
+def test_a_missing_image_is_reported(isolation_at: MakeIsolation, tmp_path: Path) -> None:
     with pytest.raises(IsolationMissing, match="docker pull no-such:image"):
         asyncio.run(isolation_at(tmp_path, image="no-such:image").check())
 
 
 def test_containers_of_a_killed_runner_are_removed_when_their_time_has_expired(
-    engine: Engine, isolation_at: Make, tmp_path: Path
+    engine: Engine, isolation_at: MakeIsolation, tmp_path: Path
 ) -> None:
-    for name, until_at in {"old": 1, "new": int(time.time()) + 60}.items():
-        left = Container(name, {"Labels": {LABEL: str(until_at)}})
-        engine.containers[name] = left
-        engine.created.append(left)
+    for name, expires_at in {"old": 1, "new": int(time.time()) + 60}.items():
+        leftover = Container(name, {"Labels": {LABEL: str(expires_at)}})
+        engine.containers[name] = leftover
+        engine.created.append(leftover)
     asyncio.run(isolation_at(tmp_path).check())
     assert list(engine.containers) == ["new"]
 
@@ -175,13 +184,13 @@ def test_containers_of_a_killed_runner_are_removed_when_their_time_has_expired(
 def test_a_runner_works_with_containers_and_a_disconnect_ends_the_container(
     engine: Engine, tmp_path: Path
 ) -> None:
-    with start_docker_runner(tmp_path, "--isolation", "docker", DOCKER_HOST=engine.url) as hands:
-        assert hands.output("bash.exec", cmd="echo in; exit 2")["exitCode"] == 2
+    with start_docker_runner(tmp_path, "--isolation", "docker", DOCKER_HOST=engine.url) as runner:
+        assert runner.output("bash.exec", cmd="echo in; exit 2")["exitCode"] == 2
         body = json.dumps(execute_body("bash.exec", {"cmd": "sleep 600"})).encode()
-        connection = hands.send("POST", "/execute", body, content_type="application/json")
+        connection = runner.send("POST", "/execute", body, content_type="application/json")
         wait_until(lambda: len(engine.containers) == 1)
         connection.close()
         wait_until(lambda: not engine.containers)
-        error = hands.error("bash.exec", cmd="sleep 600", timeoutMs=1000)
+        error = runner.error("bash.exec", cmd="sleep 600", timeoutMs=1000)
         assert error["code"] == "TIMEOUT"
         assert engine.containers == {}

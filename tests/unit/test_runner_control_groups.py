@@ -14,7 +14,7 @@ from runners.docker_runner.isolation.control_groups import find_control_groups
 LIMITS = Limits(processes=9, memory_bytes=64 * MIB)
 
 
-def made_at(tree: Path) -> list[tuple[Path, dict[str, int]]]:
+def new_groups(tree: Path) -> list[tuple[Path, dict[str, int]]]:
     """Return the parent and the limits of each control group of a command."""
     new = find_control_groups(LIMITS, tree).new()
     return [(Path(folder).parent, dict(limits)) for folder, limits in new.items()]
@@ -22,17 +22,17 @@ def made_at(tree: Path) -> list[tuple[Path, dict[str, int]]]:
 
 def test_version_1_has_a_tree_per_controller(tmp_path: Path) -> None:
     (tmp_path / "pids").mkdir()
-    assert made_at(tmp_path) == [(tmp_path / "pids", {"pids.max": 9})]
+    assert new_groups(tmp_path) == [(tmp_path / "pids", {"pids.max": 9})]
     (tmp_path / "memory").mkdir()
-    assert made_at(tmp_path)[1] == (tmp_path / "memory", {"memory.limit_in_bytes": 64 * MIB})
+    assert new_groups(tmp_path)[1] == (tmp_path / "memory", {"memory.limit_in_bytes": 64 * MIB})
 
 
 def test_version_2_has_one_tree(tmp_path: Path) -> None:
     (tmp_path / "cgroup.controllers").touch()
     (tmp_path / "cgroup.subtree_control").write_text("cpu pids\n")
-    assert made_at(tmp_path) == [(tmp_path, {"pids.max": 9})]
+    assert new_groups(tmp_path) == [(tmp_path, {"pids.max": 9})]
     (tmp_path / "cgroup.subtree_control").write_text("cpu pids memory\n")
-    assert made_at(tmp_path) == [(tmp_path, {"pids.max": 9, "memory.max": 64 * MIB})]
+    assert new_groups(tmp_path) == [(tmp_path, {"pids.max": 9, "memory.max": 64 * MIB})]
 
 
 def test_the_runner_does_not_start_where_it_can_create_no_group(tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ def test_the_runner_does_not_start_where_it_can_create_no_group(tmp_path: Path) 
 
 
 def test_empty_groups_of_earlier_runners_are_removed(tmp_path: Path) -> None:
-    left = tmp_path / "pids" / "continuity-runner-1-abc"
-    left.mkdir(parents=True)
+    leftover = tmp_path / "pids" / "continuity-runner-1-abc"
+    leftover.mkdir(parents=True)
     find_control_groups(LIMITS, tmp_path)
-    assert not left.exists()
+    assert not leftover.exists()

@@ -21,7 +21,7 @@ from runners.targets.published_tools import (
 SCHEMA = {"type": "object", "properties": {"cmd": {"type": "string"}}, "required": ["cmd"]}
 
 
-def published(*tools: Any) -> list[dict[str, Any]]:
+def publish(*tools: Any) -> list[dict[str, Any]]:
     return parse_published_tools(json.dumps({"tools": tools}).encode())
 
 
@@ -33,9 +33,9 @@ def deep(levels: int) -> dict[str, Any]:
 
 
 def test_a_tool_is_stored_with_its_schema_and_risk() -> None:
-    told = {"name": "bash.exec", "description": "Run\n it.", "inputSchema": SCHEMA, "risk": "high"}
-    assert published(told) == [{**told, "description": "Run it."}]
-    assert parse_published_tools(json.dumps([told]).encode()) == published(told)
+    tool = {"name": "bash.exec", "description": "Run\n it.", "inputSchema": SCHEMA, "risk": "high"}
+    assert publish(tool) == [{**tool, "description": "Run it."}]
+    assert parse_published_tools(json.dumps([tool]).encode()) == publish(tool)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_tool_is_stored_with_its_schema_and_risk() -> None:
     ],
 )
 def test_a_tool_without_a_usable_name_is_left_out(bad: Any) -> None:
-    assert [one["name"] for one in published(bad, {"name": "echo"})] == ["echo"]
+    assert [tool["name"] for tool in publish(bad, {"name": "echo"})] == ["echo"]
     with pytest.raises(InvalidInput, match=r"config\.tools\.0"):
         check_configured_tools([bad])
 
@@ -81,7 +81,7 @@ def test_a_tool_without_a_usable_name_is_left_out(bad: Any) -> None:
     ids=lambda schema: str(schema)[:40],
 )
 def test_an_unusable_schema_becomes_any_object(schema: Any) -> None:
-    (offer,) = published({"name": "echo", "inputSchema": schema})
+    (offer,) = publish({"name": "echo", "inputSchema": schema})
     assert offer["inputSchema"] == {"type": "object"}
     with pytest.raises(InvalidInput, match=r"config\.tools\.0\.inputSchema"):
         check_configured_tools([{"name": "echo", "inputSchema": schema}])
@@ -89,14 +89,14 @@ def test_an_unusable_schema_becomes_any_object(schema: Any) -> None:
 
 def test_a_schema_may_refer_to_itself_and_loses_its_id() -> None:
     node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}}}
-    told = {
+    tool = {
         "$schema": "x",
         "$id": "http://a/",
         "title": "T",
         "$ref": "#/$defs/node",
         "$defs": {"node": node},
     }
-    assert usable_schema(told) == {
+    assert usable_schema(tool) == {
         "$ref": "#/$defs/node",
         "$defs": {"node": node},
         "type": "object",
@@ -124,24 +124,24 @@ def test_a_value_that_is_not_a_list_of_tools_is_refused(body: bytes) -> None:
 
 
 def test_a_list_is_bounded_and_has_each_tool_once() -> None:
-    many = published(*({"name": f"tool {number}"} for number in range(MAX_OFFERS + 50)))
+    many = publish(*({"name": f"tool {number}"} for number in range(MAX_OFFERS + 50)))
     assert len(many) == MAX_OFFERS
-    assert published({"name": "a", "description": "first"}, {"name": "a"})[0] == {
+    assert publish({"name": "a", "description": "first"}, {"name": "a"})[0] == {
         "name": "a",
         "description": "first",
         "inputSchema": {"type": "object"},
     }
-    (long,) = published({"name": "a", "description": "b" * 9000})
+    (long,) = publish({"name": "a", "description": "b" * 9000})
     assert len(long["description"]) == DESCRIPTION_MAX
     with pytest.raises(InvalidInput, match="twice"):
         check_configured_tools([{"name": "a"}, {"name": "a"}])
 
 
 def test_a_config_names_tools() -> None:
-    named = [{"name": "echo", "inputSchema": SCHEMA}, {"name": "ls", "description": "List."}]
-    check_configured_tools(named)
-    assert [one["name"] for one in configured_tools({"tools": named})] == ["echo", "ls"]
+    tools = [{"name": "echo", "inputSchema": SCHEMA}, {"name": "ls", "description": "List."}]
+    check_configured_tools(tools)
+    assert [tool["name"] for tool in configured_tools({"tools": tools})] == ["echo", "ls"]
     assert configured_tools({"tools": "echo"}) == configured_tools({}) == []
-    for wrong in ("echo", {"name": "echo"}, [{"name": "a"}] * (MAX_OFFERS + 1)):
+    for invalid in ("echo", {"name": "echo"}, [{"name": "a"}] * (MAX_OFFERS + 1)):
         with pytest.raises(InvalidInput, match=r"config\.tools"):
-            check_configured_tools(wrong)
+            check_configured_tools(invalid)

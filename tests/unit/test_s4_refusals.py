@@ -10,13 +10,15 @@ import pytest
 from decisions.errors import Refused
 from runners.invocation.workspace_errors import _REFUSALS, as_workspace_error
 
-KINDS = [kind for kind, _, _ in _REFUSALS]
+REFUSAL_CLASSES = [refusal_class for refusal_class, _, _ in _REFUSALS]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_refusal_has_a_hint_in_the_readers_language(settings: Any, kind: type[Refused]) -> None:
+@pytest.mark.parametrize("refusal_class", REFUSAL_CLASSES)
+def test_a_refusal_has_a_hint_in_the_readers_language(
+    settings: Any, refusal_class: type[Refused]
+) -> None:
     hints = {}
     for language in ("ZH", "EN"):
         settings.WORKSPACE_POLICY = replace(settings.WORKSPACE_POLICY, language=language)
-        hints[language] = as_workspace_error(kind("no"))["error"]["hint"]
+        hints[language] = as_workspace_error(refusal_class("no"))["error"]["hint"]
     assert (hints["EN"].isascii(), hints["ZH"].isascii()) == (True, False)

@@ -16,8 +16,8 @@ from runners.tools.base import Closed
 from runs.api import contract
 
 
-class Place(Closed):
-    """A place."""
+class Stop(Closed):
+    """A stop of a trip."""
 
     title: str = Field(min_length=1, description="Its title.")
     kind: str = Field(default="x", pattern="^[a-z]+$")
@@ -27,14 +27,14 @@ class Trip(Closed):
     """A trip; one field has a name that pydantic uses itself."""
 
     title: str
-    stops: list[Place] = Field(min_length=1)
+    stops: list[Stop] = Field(min_length=1)
     tags: dict[str, int] = Field(default_factory=dict)
 
 
 def refused(value: Any, model: type[Closed] = Trip) -> InvalidInput:
-    with pytest.raises(InvalidInput) as found:
+    with pytest.raises(InvalidInput) as raised:
         check(compile_schema(schema_of(model)), value, where="inputs")
-    return found.value
+    return raised.value
 
 
 def test_a_models_schema_is_closed_and_has_no_generated_titles() -> None:
@@ -42,11 +42,11 @@ def test_a_models_schema_is_closed_and_has_no_generated_titles() -> None:
     assert schema["additionalProperties"] is False
     assert "title" not in schema
     assert set(schema["properties"]) == {"title", "stops", "tags"}
-    assert "title" not in schema["$defs"]["Place"]["properties"]["kind"]
+    assert "title" not in schema["$defs"]["Stop"]["properties"]["kind"]
 
 
 @pytest.mark.parametrize(
-    ("value", "place"),
+    ("value", "path"),
     [
         (None, "inputs"),
         ([], "inputs"),
@@ -59,33 +59,33 @@ def test_a_models_schema_is_closed_and_has_no_generated_titles() -> None:
         ({"title": "t", "stops": [{"title": "t"}], "tags": {"a": 1.5}}, "inputs.tags.a"),
     ],
 )
-def test_the_message_names_the_location(value: Any, place: str) -> None:
-    told = refused(value)
-    assert place in [error["path"] for error in told.details["errors"]]
+def test_the_message_names_the_location(value: Any, path: str) -> None:
+    refusal = refused(value)
+    assert path in [error["path"] for error in refusal.details["errors"]]
 
 
 def test_at_most_five_errors_are_reported_and_no_value_completely() -> None:
-    told = refused({"title": "t", "stops": [{"title": 5, "kind": "A" * 10_000}] * 20})
-    assert len(told.details["errors"]) == 5
-    assert len(told.message) < 700
+    error = refused({"title": "t", "stops": [{"title": 5, "kind": "A" * 10_000}] * 20})
+    assert len(error.details["errors"]) == 5
+    assert len(error.message) < 700
 
 
 def test_a_pattern_matches_the_whole_string() -> None:
-    refused({"title": "t", "kind": "abc\n"}, Place)
-    refused({"title": "t", "kind": "abc\nDEF"}, Place)
+    refused({"title": "t", "kind": "abc\n"}, Stop)
+    refused({"title": "t", "kind": "abc\nDEF"}, Stop)
 
 
 def test_a_misspelt_name_is_reported_with_the_correct_one() -> None:
-    told = refused({"title": "t", "stopps": []})
-    assert "stopps" in told.message or "stopps" in str(told.details)
+    error = refused({"title": "t", "stopps": []})
+    assert "stopps" in error.message or "stopps" in str(error.details)
 
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(a|a)*$", "(.*)*x", "^(([a-z])+.)+[A-Z]([a-z])+$"])
 def test_a_pattern_takes_linear_time(pattern: str) -> None:
     validator = compile_schema({"type": "string", "pattern": pattern})
-    began = time.monotonic()
+    started = time.monotonic()
     validator.is_valid("a" * 100_000 + "!")
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - started < 2
 
 
 @pytest.mark.parametrize(
@@ -103,10 +103,10 @@ def test_a_pattern_takes_linear_time(pattern: str) -> None:
     ],
 )
 def test_a_schema_that_cannot_be_applied_is_an_error_at_once(schema: dict[str, Any]) -> None:
-    began = time.monotonic()
+    started = time.monotonic()
     with pytest.raises(ValueError, match=r"\S"):
         compile_schema(schema)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - started < 2
 
 
 SCHEMAS = {name: value for name, value in vars(contract).items() if name.isupper()}
@@ -126,6 +126,6 @@ def test_every_schema_of_the_contract_is_valid_and_closed(name: str) -> None:
 
 def test_a_refused_choice_lists_all_allowed_values() -> None:
     choice = {"type": "object", "properties": {"way": {"enum": ["left", "right", "on", None]}}}
-    with pytest.raises(InvalidInput) as found:
+    with pytest.raises(InvalidInput) as raised:
         check(compile_schema(choice), {"way": "back"})
-    assert found.value.message == 'way: "back" is not one of "left", "right", "on", null'
+    assert raised.value.message == 'way: "back" is not one of "left", "right", "on", null'

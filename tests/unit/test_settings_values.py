@@ -40,10 +40,12 @@ def test_an_invalid_port_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, tex
         ports(Env(), NAME, 8000)
 
 
-@pytest.mark.parametrize(("text", "named"), [("", ()), ("80, 8443,", (80, 8443)), (None, (8000,))])
+@pytest.mark.parametrize(
+    ("text", "expected"), [("", ()), ("80, 8443,", (80, 8443)), (None, (8000,))]
+)
 def test_ports_are_separated_by_commas(
-    monkeypatch: pytest.MonkeyPatch, text: str | None, named: tuple[int, ...]
+    monkeypatch: pytest.MonkeyPatch, text: str | None, expected: tuple[int, ...]
 ) -> None:
     if text is not None:
         monkeypatch.setenv(NAME, text)
-    assert ports(Env(), NAME, 8000) == named
+    assert ports(Env(), NAME, 8000) == expected

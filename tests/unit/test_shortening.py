@@ -14,7 +14,7 @@ from runs.task_templates.registry import list_templates
 from runs.task_templates.truncation import answer_schema, shorten, shorten_result
 
 BUDGET = 4096
-PIECES = {
+MANY_TYPES = {
     "type": "object",
     "properties": {
         "kind": {"enum": ["page of a kind that has a long name " * 4]},
@@ -37,14 +37,14 @@ PIECES = {
     },
 }
 SCHEMAS: dict[str, dict[str, Any]] = {
-    "pieces": PIECES,
-    **{each.template_id: dict(each.result_schema) for each in list_templates()},
+    "pieces": MANY_TYPES,
+    **{item.template_id: dict(item.result_schema) for item in list_templates()},
 }
 # Long texts are created by repetition: hypothesis itself generates short ones.
 LONG = st.builds(lambda text, times: text * times, st.text(), st.sampled_from([0, 1, 40, 3000]))
 ANY = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | LONG,
-    lambda inside: st.lists(inside, max_size=8) | st.dictionaries(LONG, inside, max_size=8),
+    lambda inner: st.lists(inner, max_size=8) | st.dictionaries(LONG, inner, max_size=8),
     max_leaves=20,
 )
 
@@ -61,7 +61,7 @@ def values_of(schema: Any, root: dict[str, Any]) -> st.SearchStrategy[Any]:
         return st.from_regex(schema["pattern"].replace("$", r"\Z"), fullmatch=True)
     branches = schema.get("anyOf")
     if branches:
-        return st.one_of(*(values_of(each, root) for each in branches))
+        return st.one_of(*(values_of(item, root) for item in branches))
     types = schema.get("type", "object")
     names = [types] if isinstance(types, str) else types
     return st.one_of(*(_of_type(name, schema, root) for name in names))
@@ -69,20 +69,20 @@ def values_of(schema: Any, root: dict[str, Any]) -> st.SearchStrategy[Any]:
 
 def _of_type(name: str, schema: Any, root: dict[str, Any]) -> st.SearchStrategy[Any]:
     if name == "object" and "properties" in schema:
-        known = {key: values_of(each, root) for key, each in schema["properties"].items()}
-        must = {key: known.pop(key) for key in schema.get("required", ()) if key in known}
-        return st.fixed_dictionaries(must, optional=known)
+        optional = {key: values_of(item, root) for key, item in schema["properties"].items()}
+        required = {key: optional.pop(key) for key in schema.get("required", ()) if key in optional}
+        return st.fixed_dictionaries(required, optional=optional)
     if name == "object":
-        inside = schema.get("additionalProperties", True)
-        values = values_of(inside, root) if isinstance(inside, dict) else ANY
+        inner = schema.get("additionalProperties", True)
+        values = values_of(inner, root) if isinstance(inner, dict) else ANY
         return st.dictionaries(LONG, values, max_size=30)
     if name == "array":
         items = st.lists(values_of(schema.get("items", {}), root), max_size=30)
-        least = schema.get("minItems", 0)
-        return items.map(lambda made: made * 40).filter(lambda made: len(made) >= least)
+        minimum = schema.get("minItems", 0)
+        return items.map(lambda drawn: drawn * 40).filter(lambda drawn: len(drawn) >= minimum)
     if name == "string":
-        least = schema.get("minLength", 0)
-        return LONG.filter(lambda text: len(text) >= least)
+        minimum = schema.get("minLength", 0)
+        return LONG.filter(lambda text: len(text) >= minimum)
     plain = {"integer": st.integers(0, 2**53), "number": st.floats(0, 1), "boolean": st.booleans()}
     return plain.get(name, st.none())
 
@@ -94,7 +94,7 @@ def test_a_shortened_result_is_below_the_budget_and_still_valid(
     name: str, data: st.DataObject
 ) -> None:
     schema = SCHEMAS[name]
-    value = data.draw(values_of(schema, schema).filter(lambda made: isinstance(made, dict)))
+    value = data.draw(values_of(schema, schema).filter(lambda drawn: isinstance(drawn, dict)))
     short = shorten(value, BUDGET, schema)
     assert compile_schema(schema).is_valid(value)
     assert compile_schema(schema).is_valid(short)

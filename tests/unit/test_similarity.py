@@ -9,7 +9,7 @@ from decisions.chat.history.similarity import estimate, near_ones, signature, si
 DELETE = "Delete all rows of the orders table"
 
 
-def apart(one: str, other: str) -> int:
+def differing_bits(one: str, other: str) -> int:
     first, second = (int.from_bytes(signature(text), "little") for text in (one, other))
     return (first ^ second).bit_count()
 
@@ -36,7 +36,9 @@ def test_chinese_is_compared_by_its_characters() -> None:
 
 @pytest.mark.parametrize("other", [DELETE, f"{DELETE} now", "Delete the rows", "Buy milk"])
 def test_a_signature_estimates_the_similarity(other: str) -> None:
-    assert estimate(apart(DELETE, other)) == pytest.approx(similarity(DELETE, other), abs=0.12)
+    assert estimate(differing_bits(DELETE, other)) == pytest.approx(
+        similarity(DELETE, other), abs=0.12
+    )
 
 
 def test_the_most_similar_messages_come_first_and_unrelated_ones_are_left_out() -> None:

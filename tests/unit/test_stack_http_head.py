@@ -29,7 +29,7 @@ async def _echo(scope: dict[str, Any], receive: Any, send: Any) -> None:
 
 
 @asynccontextmanager
-async def _served() -> AsyncIterator[int]:
+async def _serve() -> AsyncIterator[int]:
     config = uvicorn.Config(
         _echo, port=0, http=BoundedHeadProtocol, lifespan="off", log_config=None, access_log=False
     )
@@ -42,9 +42,9 @@ async def _served() -> AsyncIterator[int]:
     await task
 
 
-def _ask(*chunks: bytes, pause_s: float = 0) -> bytes:
-    async def talk() -> bytes:
-        async with _served() as port:
+def _send(*chunks: bytes, pause_s: float = 0) -> bytes:
+    async def exchange() -> bytes:
+        async with _serve() as port:
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             try:
                 for chunk in chunks:
@@ -57,7 +57,7 @@ def _ask(*chunks: bytes, pause_s: float = 0) -> bytes:
             finally:
                 writer.close()
 
-    return asyncio.run(talk())
+    return asyncio.run(exchange())
 
 
 def _head(size: int) -> bytes:
@@ -67,11 +67,11 @@ def _head(size: int) -> bytes:
 
 
 def test_a_head_of_the_largest_size_is_accepted() -> None:
-    assert _ask(_head(HEAD_MAX_BYTES)).startswith(b"HTTP/1.1 200")
+    assert _send(_head(HEAD_MAX_BYTES)).startswith(b"HTTP/1.1 200")
 
 
 def test_one_byte_more_is_refused_in_the_common_error_shape() -> None:
-    answer = _ask(_head(HEAD_MAX_BYTES + 1))
+    answer = _send(_head(HEAD_MAX_BYTES + 1))
     assert answer.startswith(b"HTTP/1.1 431")
     assert b"connection: close" in answer
     problem = json.loads(answer.partition(b"\r\n\r\n")[2])
@@ -81,7 +81,7 @@ def test_one_byte_more_is_refused_in_the_common_error_shape() -> None:
 
 def test_an_endless_head_is_refused_before_its_end() -> None:
     chunks = [b"GET / HTTP/1.1\r\na: "] + [b"b" * 20_000] * 6
-    assert _ask(*chunks, pause_s=0.02).startswith(b"HTTP/1.1 431")
+    assert _send(*chunks, pause_s=0.02).startswith(b"HTTP/1.1 431")
 
 
 @pytest.mark.parametrize("count", [5000, 20_000])
@@ -89,15 +89,15 @@ def test_many_small_headers_count_together(count: int) -> None:
     head = b"GET / HTTP/1.1\r\n" + b"".join(b"a%d: b\r\n" % n for n in range(count)) + b"\r\n"
     size = sum(len(b"a%d" % n) + 1 + 4 for n in range(count)) + 1
     expected = b"HTTP/1.1 431" if size > HEAD_MAX_BYTES else b"HTTP/1.1 200"
-    assert _ask(head).startswith(expected)
+    assert _send(head).startswith(expected)
 
 
 def test_a_body_does_not_count_as_head() -> None:
     head = b"POST / HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 300000\r\n\r\n"
-    assert _ask(head + b"c" * 300_000).endswith(b"300000")
+    assert _send(head + b"c" * 300_000).endswith(b"300000")
 
 
 def test_requests_on_one_connection_are_counted_one_by_one() -> None:
     large = _head(HEAD_MAX_BYTES - 1000)
     last = b"GET / HTTP/1.1\r\nconnection: close\r\n\r\n"
-    assert _ask(large, large, last, pause_s=0.1).count(b"HTTP/1.1 200") == 3
+    assert _send(large, large, last, pause_s=0.1).count(b"HTTP/1.1 200") == 3

@@ -16,10 +16,10 @@ def _never() -> None:
 
 
 def test_an_unused_stack_without_work_ends(tmp_path: Path) -> None:
-    said: list[str] = []
+    reports: list[str] = []
     rule = IdleRule(HomePaths(tmp_path), idle_s=0, has_active_runs=lambda: False)
-    assert rule.should_stop(lambda: said.append("ending"))
-    assert said == ["ending"]
+    assert rule.should_stop(lambda: reports.append("ending"))
+    assert reports == ["ending"]
 
 
 def test_a_stack_with_a_member_stays(tmp_path: Path) -> None:
@@ -39,19 +39,19 @@ def test_a_stack_stays_for_the_given_time(tmp_path: Path) -> None:
 
 
 def test_a_stack_with_web_callers_stays(tmp_path: Path) -> None:
-    at = HomePaths(tmp_path)
-    rule = IdleRule(at, idle_s=30, has_active_runs=lambda: False)
+    paths = HomePaths(tmp_path)
+    rule = IdleRule(paths, idle_s=30, has_active_runs=lambda: False)
     rule._used_at -= 60  # there was no member for a minute
-    WebActivity(at).record()
+    WebActivity(paths).record()
     assert not rule.should_stop(_never)
     an_hour_ago = time.time() - 3600
-    os.utime(at.members_lock, (an_hour_ago, an_hour_ago))
+    os.utime(paths.members_lock, (an_hour_ago, an_hour_ago))
     assert rule.should_stop(lambda: None)
 
 
 def test_no_process_becomes_a_member_between_the_decision_and_its_notice(tmp_path: Path) -> None:
-    at = HomePaths(tmp_path)
+    paths = HomePaths(tmp_path)
     free_meanwhile: list[int | None] = []
-    rule = IdleRule(at, idle_s=0, has_active_runs=lambda: False)
-    assert rule.should_stop(lambda: free_meanwhile.append(try_lock(at.members_lock)))
+    rule = IdleRule(paths, idle_s=0, has_active_runs=lambda: False)
+    assert rule.should_stop(lambda: free_meanwhile.append(try_lock(paths.members_lock)))
     assert free_meanwhile == [None]

@@ -19,7 +19,7 @@ from runs.installation.home.paths import HomePaths
 from runs.installation.home.state import StackInfo, is_up, stack_info
 from tests.support.waiting import eventually
 
-GONE_WITHIN_S = 12.0
+END_TIMEOUT_S = 12.0
 Start = Callable[..., "Stack"]
 
 
@@ -27,7 +27,7 @@ class Stack:
     """A running stack whose parts are fakes."""
 
     def __init__(self, home: Path, *changes: str) -> None:
-        self.at = HomePaths(home)
+        self.paths = HomePaths(home)
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.support.stand_in_stack", str(home), *changes],
             stdout=subprocess.PIPE,
@@ -44,7 +44,7 @@ class Stack:
 
     @property
     def info(self) -> StackInfo:
-        info = stack_info(self.at)
+        info = stack_info(self.paths)
         assert info is not None
         return info
 
@@ -54,13 +54,13 @@ class Stack:
             return self.process.pid
         return next(part.pid or 0 for part in self.info.services if part.name == name)
 
-    def family(self) -> list[psutil.Process]:
+    def processes(self) -> list[psutil.Process]:
         """Return every process of the stack."""
         return psutil.Process(self.process.pid).children(recursive=True)
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
+def start_stack(tmp_path: Path) -> Iterator[Start]:
     stacks: list[Stack] = []
 
     def start_one(*changes: str) -> Stack:
@@ -74,8 +74,8 @@ def start(tmp_path: Path) -> Iterator[Start]:
         stack.process.communicate(timeout=20)
 
 
-def left_of(family: list[psutil.Process]) -> list[psutil.Process]:
-    return psutil.wait_procs(family, timeout=GONE_WITHIN_S)[1]
+def still_running(processes: list[psutil.Process]) -> list[psutil.Process]:
+    return psutil.wait_procs(processes, timeout=END_TIMEOUT_S)[1]
 
 
 @pytest.mark.parametrize(
@@ -90,25 +90,27 @@ def left_of(family: list[psutil.Process]) -> list[psutil.Process]:
     ],
     ids="+".join,
 )
-def test_no_process_remains_when_the_supervisor_is_killed(start: Start, killed: list[str]) -> None:
-    stack = start()
-    family = stack.family()
-    assert len(family) >= 8  # watcher, three parts, three guards, one child that left its group
+def test_no_process_remains_when_the_supervisor_is_killed(
+    start_stack: Start, killed: list[str]
+) -> None:
+    stack = start_stack()
+    processes = stack.processes()
+    assert len(processes) >= 8  # watcher, three parts, three guards, one child that left its group
     for pid in [stack.pid(name) for name in killed]:
         os.kill(pid, signal.SIGKILL)
-    assert left_of(family) == []
-    assert not is_up(stack.at)
+    assert still_running(processes) == []
+    assert not is_up(stack.paths)
 
 
-def test_a_killed_supervisor_leaves_no_state_behind(start: Start) -> None:
-    stack = start()
+def test_a_killed_supervisor_leaves_no_state_behind(start_stack: Start) -> None:
+    stack = start_stack()
     stack.process.kill()
-    assert eventually(lambda: not is_up(stack.at))
-    assert stack_info(stack.at) is None
+    assert eventually(lambda: not is_up(stack.paths))
+    assert stack_info(stack.paths) is None
 
 
-def test_a_killed_watcher_is_replaced_and_the_parts_keep_running(start: Start) -> None:
-    stack = start()
+def test_a_killed_watcher_is_replaced_and_the_parts_keep_running(start_stack: Start) -> None:
+    stack = start_stack()
     watcher, parts = stack.pid("watcher"), [part.pid for part in stack.info.services[:3]]
     os.kill(watcher, signal.SIGKILL)
     stack.read_until("watcher")
@@ -116,17 +118,17 @@ def test_a_killed_watcher_is_replaced_and_the_parts_keep_running(start: Start) -
     assert [part.pid for part in stack.info.services[:3]] == parts
 
 
-def test_a_replaced_watcher_knows_the_parts(start: Start) -> None:
-    stack = start()
+def test_a_replaced_watcher_knows_the_parts(start_stack: Start) -> None:
+    stack = start_stack()
     os.kill(stack.pid("watcher"), signal.SIGKILL)
     stack.read_until("watcher")
-    family = stack.family()
+    processes = stack.processes()
     stack.process.kill()
-    assert left_of(family) == []
+    assert still_running(processes) == []
 
 
-def test_a_killed_guard_is_replaced(start: Start) -> None:
-    stack = start()
+def test_a_killed_guard_is_replaced(start_stack: Start) -> None:
+    stack = start_stack()
     guards = _guards(stack)
     guards[0].kill()
     guards[0].wait(10)
@@ -134,7 +136,7 @@ def test_a_killed_guard_is_replaced(start: Start) -> None:
 
 
 def _guards(stack: Stack) -> list[psutil.Process]:
-    return [one for one in stack.family() if "guard" in _words(one)]
+    return [one for one in stack.processes() if "guard" in _words(one)]
 
 
 def _words(process: psutil.Process) -> list[str]:
@@ -144,20 +146,20 @@ def _words(process: psutil.Process) -> list[str]:
         return []
 
 
-def test_a_killed_part_is_restarted_without_its_old_children(start: Start) -> None:
-    stack = start()
+def test_a_killed_part_is_restarted_without_its_old_children(start_stack: Start) -> None:
+    stack = start_stack()
     worker = stack.pid("worker")
     orphans = psutil.Process(worker).children()
     os.kill(worker, signal.SIGKILL)
     assert "killed by SIGKILL" in stack.read_until("worker ")
     stack.read_until("again")
-    assert left_of(orphans) == []
+    assert still_running(orphans) == []
     assert stack.pid("worker") != worker
     assert eventually(lambda: stack.info.services[2].restarts == 1)
 
 
-def test_the_pause_before_a_restart_doubles(start: Start) -> None:
-    stack = start("web=sleep 0.3")
+def test_the_pause_before_a_restart_doubles(start_stack: Start) -> None:
+    stack = start_stack("web=sleep 0.3")
     pauses = [
         float(stack.read_until("starts again in").rpartition(" in ")[2].split()[0])
         for _ in range(3)
@@ -165,33 +167,33 @@ def test_the_pause_before_a_restart_doubles(start: Start) -> None:
     assert all(later == pytest.approx(2 * sooner) for sooner, later in pairwise(pauses))
 
 
-def test_an_unhealthy_part_is_restarted(start: Start) -> None:
-    stack = start()
-    web, sign = stack.pid("web"), stack.at.home / "web.unhealthy"
-    sign.touch()
+def test_an_unhealthy_part_is_restarted(start_stack: Start) -> None:
+    stack = start_stack()
+    web, unhealthy_file = stack.pid("web"), stack.paths.home / "web.unhealthy"
+    unhealthy_file.touch()
     assert "is unhealthy" in stack.read_until("web ")
-    sign.unlink()
+    unhealthy_file.unlink()
     assert eventually(lambda: stack.pid("web") != web)
 
 
-def test_an_unhealthy_part_that_ignores_its_stop_is_restarted_once(start: Start) -> None:
-    stack = start("web=trap '' TERM; while :; do sleep 0.1; done")
-    sign = stack.at.home / "web.unhealthy"
-    sign.touch()
+def test_an_unhealthy_part_that_ignores_its_stop_is_restarted_once(start_stack: Start) -> None:
+    stack = start_stack("web=trap '' TERM; while :; do sleep 0.1; done")
+    unhealthy_file = stack.paths.home / "web.unhealthy"
+    unhealthy_file.touch()
     stack.read_until("is unhealthy")
-    sign.unlink()
+    unhealthy_file.unlink()
     assert "did not end on SIGTERM" in stack.read_until("web ")
     assert "(again)" in stack.read_until("web ")
     assert stack.info.services[1].restarts == 1
 
 
-def test_a_stop_also_ends_processes_that_ignore_it_within_eight_seconds(start: Start) -> None:
-    stack = start("web=trap '' TERM; while :; do sleep 0.1; done")
-    family, began = stack.family(), time.monotonic()
+def test_a_stop_also_ends_processes_that_ignore_it_within_eight_seconds(start_stack: Start) -> None:
+    stack = start_stack("web=trap '' TERM; while :; do sleep 0.1; done")
+    processes, started = stack.processes(), time.monotonic()
     stack.process.terminate()
     assert stack.process.wait(20) == 0
-    assert time.monotonic() - began < 8.5
-    assert left_of(family) == []
+    assert time.monotonic() - started < 8.5
+    assert still_running(processes) == []
     assert stack.info.state == "stopped"
 
 
@@ -199,26 +201,28 @@ def test_the_log_of_a_part_that_does_not_start_is_quoted_and_no_process_remains(
     tmp_path: Path,
 ) -> None:
     stack = Stack(tmp_path, "web=echo no such module >&2; exit 7")
-    said, _ = stack.process.communicate(timeout=20)
+    output, _ = stack.process.communicate(timeout=20)
     assert stack.process.returncode == 1
-    assert "The web service did not start: it ended (exit 7)" in said
-    assert "no such module" in said
-    assert not is_up(stack.at)
+    assert "The web service did not start: it ended (exit 7)" in output
+    assert "no such module" in output
+    assert not is_up(stack.paths)
 
 
-def test_a_home_has_one_supervisor(start: Start) -> None:
-    stack = start()
-    second = Stack(stack.at.home)
+def test_a_home_has_one_supervisor(start_stack: Start) -> None:
+    stack = start_stack()
+    second = Stack(stack.paths.home)
     assert second.process.wait(20) == 4
     assert second.process.stdout
     second.process.stdout.close()
 
 
-def test_the_home_is_locked_until_every_process_of_a_killed_stack_has_ended(start: Start) -> None:
-    stack = start("worker=trap '' TERM; while :; do sleep 0.1; done")
-    family = stack.family()
+def test_the_home_is_locked_until_every_process_of_a_killed_stack_has_ended(
+    start_stack: Start,
+) -> None:
+    stack = start_stack("worker=trap '' TERM; while :; do sleep 0.1; done")
+    processes = stack.processes()
     os.kill(stack.pid("watcher"), signal.SIGKILL)
     stack.process.kill()
-    assert is_up(stack.at)
-    assert left_of(family) == []
-    assert not is_up(stack.at)
+    assert is_up(stack.paths)
+    assert still_running(processes) == []
+    assert not is_up(stack.paths)

@@ -25,8 +25,8 @@ def test_a_requested_port_that_is_taken_is_refused_with_a_hint() -> None:
 def test_without_a_requested_port_a_taken_port_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         monkeypatch.setattr(listen_module, "FIRST_PORT", other.getsockname()[1])
-        with listen(None) as ours:
-            assert ours.getsockname()[1] > other.getsockname()[1]
+        with listen(None) as listener:
+            assert listener.getsockname()[1] > other.getsockname()[1]
 
 
 def test_a_port_that_is_taken_on_every_address_counts_as_taken() -> None:
