@@ -18,7 +18,7 @@ from django.core.management import call_command
 from django.db import connection
 from pytest_django import DjangoDbBlocker
 
-from tests.faults.world import World, looking_at, opened
+from tests.faults.world import FaultInstallation, use_database, use_installation
 from tests.services import RedisServer, redis_server
 
 POSTGRESQL = os.environ.get("CONTINUITY_TEST_DATABASE") == "postgresql"
@@ -33,19 +33,19 @@ def redis() -> Iterator[RedisServer]:
 
 def _administer(statement: str) -> None:
     shared = settings.DATABASES["default"]
-    place = f"host={shared['HOST']} port={shared['PORT']} user={shared['USER']} dbname=postgres"
-    with psycopg.connect(place, autocommit=True) as line:
-        line.execute(statement.encode())
+    conninfo = f"host={shared['HOST']} port={shared['PORT']} user={shared['USER']} dbname=postgres"
+    with psycopg.connect(conninfo, autocommit=True) as server:
+        server.execute(statement.encode())
 
 
 @pytest.fixture(scope="session")
-def migrated(django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
+def migrated_database(django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
     """The name or path of a database that has every table and no row."""
     folder = Path(tempfile.mkdtemp(prefix="cty-faults-"))
     name = f"faults_{uuid4().hex[:8]}" if POSTGRESQL else str(folder / "migrated.sqlite3")
     if POSTGRESQL:
         _administer(f"CREATE DATABASE {name}")
-    with django_db_blocker.unblock(), looking_at(NAME=name):
+    with django_db_blocker.unblock(), use_database(NAME=name):
         call_command("migrate", verbosity=0)
     yield name
     shutil.rmtree(folder)
@@ -54,26 +54,26 @@ def migrated(django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
 
 
 @pytest.fixture
-def world(
-    migrated: str, redis: RedisServer, django_db_blocker: DjangoDbBlocker, tmp_path: Path
-) -> Iterator[World]:
+def installation(
+    migrated_database: str, redis: RedisServer, django_db_blocker: DjangoDbBlocker, tmp_path: Path
+) -> Iterator[FaultInstallation]:
     """A new installation; the fixture ends its processes after the test."""
-    home = Path(tempfile.mkdtemp(prefix="cty-world-"))
+    home = Path(tempfile.mkdtemp(prefix="cty-faults-"))
     database: dict[str, Any] = {"NAME": str(home / "continuity.sqlite3")}
     url = ""
     if POSTGRESQL:
-        database = {"NAME": f"{migrated}_{uuid4().hex[:8]}"}
-        _administer(f"CREATE DATABASE {database['NAME']} TEMPLATE {migrated}")
+        database = {"NAME": f"{migrated_database}_{uuid4().hex[:8]}"}
+        _administer(f"CREATE DATABASE {database['NAME']} TEMPLATE {migrated_database}")
         shared = settings.DATABASES["default"]
-        place = f"{shared['USER']}@{shared['HOST']}:{shared['PORT']}"
-        url = f"postgresql://{place}/{database['NAME']}"
+        address = f"{shared['USER']}@{shared['HOST']}:{shared['PORT']}"
+        url = f"postgresql://{address}/{database['NAME']}"
     else:
-        shutil.copyfile(migrated, database["NAME"])
+        shutil.copyfile(migrated_database, database["NAME"])
     if not redis.answers():
         redis.start()
-    with django_db_blocker.unblock(), looking_at(**database):
-        with opened(World(home, url, redis)) as made:
-            yield made
+    with django_db_blocker.unblock(), use_database(**database):
+        with use_installation(FaultInstallation(home, url, redis)) as new_installation:
+            yield new_installation
         connection.close()
     if POSTGRESQL:
         _administer(f"DROP DATABASE {database['NAME']} WITH (FORCE)")

@@ -21,20 +21,20 @@ ENDS = {f"run.{status}" for status in TERMINAL}
 
 def broken_invariants() -> list[str]:
     """Return each broken invariant as one sentence; empty when every invariant holds."""
-    found = [*_of_the_installation(), *_of_the_audit()]
+    found = [*_check_installation(), *_check_audit()]
     for run in Run.objects.all():
-        found += [f"{run.id}: {what}" for what in (*_of_a_run(run), *_of_its_steps(run))]
+        found += [f"{run.id}: {violation}" for violation in (*_check_run(run), *_check_steps(run))]
     return found
 
 
-def _of_the_installation() -> Iterator[str]:
+def _check_installation() -> Iterator[str]:
     taken = Slot.objects.filter(run_id__isnull=False)
     if taken.exists():
         yield f"I12 slots are taken: {list(taken.values_list('run_id', 'worker_id'))}"
     if Slot.objects.count() < settings.MAX_CONCURRENT_RUNS:
         yield "I5 a slot is missing"
     if OutboxEntry.objects.exists():
-        yield "I12 a doorbell is left"
+        yield "I12 an outbox entry is left"
     if Run.objects.filter(Q(lease_owner__isnull=False) | Q(pinned_worker__isnull=False)).exists():
         yield "I12 a lease is left"
     if RunSecret.objects.exists():
@@ -42,56 +42,62 @@ def _of_the_installation() -> Iterator[str]:
     for row in Artifact.objects.filter(expired_at__isnull=True):
         path = Path(settings.CONTINUITY_HOME) / "artifacts" / blob_path(row.sha256)
         if not path.exists() or hashlib.sha256(path.read_bytes()).hexdigest() != row.sha256:
-            yield f"an artifact's bytes are lost or not its own: {row.id}"
+            yield f"an artifact's bytes are lost or do not match: {row.id}"
 
 
-def _of_the_audit() -> Iterator[str]:
-    begun, over = Counter[str](), Counter[str]()
+def _check_audit() -> Iterator[str]:
+    started, ended = Counter[str](), Counter[str]()
     for entry in AuditEntry.objects.all():
         if not is_genuine(entry):
-            yield f"I9 an audit row is not ours: {entry.id}"
+            yield f"I9 an audit row has no valid signature: {entry.id}"
         if "callId" in entry.metadata:
-            counted = begun if entry.action == "tool.called" else over
+            counted = started if entry.action == "tool.called" else ended
             counted[entry.metadata["callId"]] += 1
-    if begun != over or any(times > 1 for times in begun.values()) or OpenCall.objects.exists():
-        yield f"I8 calls were told to begin {dict(begun)} and to end {dict(over)}"
+    if (
+        started != ended
+        or any(times > 1 for times in started.values())
+        or OpenCall.objects.exists()
+    ):
+        yield f"I8 calls are recorded as started {dict(started)} and as ended {dict(ended)}"
 
 
-def _of_a_run(run: Run) -> Iterator[str]:
+def _check_run(run: Run) -> Iterator[str]:
     if run.status not in TERMINAL or run.ended_at is None:
         yield f"I1 it has not ended: {run.status}"
     events = list(RunEvent.objects.filter(run=run).order_by("seq"))
     if [event.seq for event in events] != list(range(1, run.last_seq + 1)):
         yield "I11 its events have a gap"
-    ends = [event for event in events if event.type in ENDS]
-    if [event.type for event in ends] != [f"run.{run.status}"] or ends[-1:] != events[-1:]:
-        yield f"I2 its end was told {len(ends)} times, or something behind it"
+    end_events = [event for event in events if event.type in ENDS]
+    if [event.type for event in end_events] != [f"run.{run.status}"] or end_events[-1:] != events[
+        -1:
+    ]:
+        yield f"I2 its end was recorded {len(end_events)} times, or is not the last event"
     types = Counter(event.type for event in events)
     if types["run.queued"] != 1 or types["run.started"] > 1:
         yield f"I2 it was queued {types['run.queued']} times, started {types['run.started']} times"
     actions = Counter(
         AuditEntry.objects.filter(resource_id=run.id).values_list("action", flat=True)
     )
-    if actions["run.submitted"] != 1 or sum(actions[end] for end in ENDS) != 1:
+    if actions["run.submitted"] != 1 or sum(actions[status] for status in ENDS) != 1:
         yield f"I8 its audit rows are {dict(actions)}"
     if actions["run.started"] != types["run.started"]:
-        yield "I8 its start is not audited as it was told"
+        yield "I8 its audited start does not match its events"
     if run.updated_at < run.created_at or (run.ended_at and run.ended_at < run.created_at):
-        yield "I11 its times go back"
+        yield "I11 its timestamps decrease"
 
 
-def _of_its_steps(run: Run) -> Iterator[str]:
+def _check_steps(run: Run) -> Iterator[str]:
     steps = list(RunStep.objects.filter(run=run).order_by("index"))
-    over = sum(step.status in ("succeeded", "failed") for step in steps)
-    if run.done_steps != over or over > run.total_steps or len(steps) != run.total_steps:
-        yield f"I11 progress says {run.done_steps} of {run.total_steps}, the journal {over}"
+    ended = sum(step.status in ("succeeded", "failed") for step in steps)
+    if run.done_steps != ended or ended > run.total_steps or len(steps) != run.total_steps:
+        yield f"I11 progress says {run.done_steps} of {run.total_steps}, the journal {ended}"
     if len({step.effect_key for step in steps}) != len(steps):
         yield "I3 two steps have the same effect key"
     # A once step that waited for a person resumes after its completed calls, which adds one
     # start.
     if any(step.effect == "once" and step.attempts > 1 and not step.paused for step in steps):
-        yield "I3 a once step was begun twice"
+        yield "I3 a once step was started twice"
     if run.status in ("succeeded", "partial_success"):
-        left = [step.index for step in steps if step.status in ("pending", "started")]
-        if left:
-            yield f"I1 it ended with steps {left} undone"
+        unfinished = [step.index for step in steps if step.status in ("pending", "started")]
+        if unfinished:
+            yield f"I1 it ended with steps {unfinished} undone"

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from django.conf import settings
 
-_OURS = ("runs.", "artifacts.", "decisions.")
+_PACKAGES = ("runs.", "artifacts.", "decisions.")
 
 
-class Skewed(datetime):
+class SkewedDatetime(datetime):
     """A datetime class whose now() is shifted."""
 
     @classmethod
@@ -26,5 +26,5 @@ class Skewed(datetime):
 
 
 for _name, _module in list(sys.modules.items()):
-    if _name.startswith(_OURS) and getattr(_module, "datetime", None) is datetime:
-        _module.datetime = Skewed  # type: ignore[attr-defined]
+    if _name.startswith(_PACKAGES) and getattr(_module, "datetime", None) is datetime:
+        _module.datetime = SkewedDatetime  # type: ignore[attr-defined]

@@ -17,7 +17,7 @@ from decisions.identity.principals import local_principal
 from runners.targets.targets import TargetFields, allow_on_target, create_target_row
 from runs.models import Run, RunStep
 from runs.submission.services import submit_run
-from tests.faults.world import World
+from tests.faults.world import FaultInstallation
 from tests.support.browsing_model import BrowsingModel, serve_shop
 from tests.support.model_server import ModelRequest, ModelServer
 from tests.support.model_turns import Call, Turn, complete, write_call
@@ -36,27 +36,27 @@ TURNS = [
 ]
 
 
-def results(asked: ModelRequest) -> dict[str, dict[str, Any]]:
+def results_by_call_id(request: ModelRequest) -> dict[str, dict[str, Any]]:
     """Return the tool results that a model request contains, by call id."""
-    told = [one for one in asked.body["messages"] if one["role"] == "tool"]
-    return {one["tool_call_id"]: json.loads(one["content"]) for one in told}
+    messages = [message for message in request.body["messages"] if message["role"] == "tool"]
+    return {message["tool_call_id"]: json.loads(message["content"]) for message in messages}
 
 
-def says(first: Callable[[], object]) -> Callable[[ModelRequest], Turn]:
+def scripted_model(before_first_reply: Callable[[], object]) -> Callable[[ModelRequest], Turn]:
     """Return a model that chooses its reply by the tool results it has received; it calls `first`
     once, at its first request."""
-    once = threading.Event()
+    called = threading.Event()
 
-    def answer(asked: ModelRequest) -> Turn:
-        if not once.is_set():
-            once.set()
-            first()
-        return TURNS[len(results(asked))]
+    def answer(request: ModelRequest) -> Turn:
+        if not called.is_set():
+            called.set()
+            before_first_reply()
+        return TURNS[len(results_by_call_id(request))]
 
     return answer
 
 
-def go(world: World, folder: Path) -> str:
+def submit_goal(installation: FaultInstallation, folder: Path) -> str:
     """Submit a goal and return the run's id."""
     with override_settings(WORKSPACE=folder):
         return submit_run(
@@ -67,10 +67,12 @@ def go(world: World, folder: Path) -> str:
         ).run_id
 
 
-def start(world: World, model: ModelServer, folder: Path, **env: str) -> None:
+def start_workers(
+    installation: FaultInstallation, model: ModelServer, folder: Path, **env: str
+) -> None:
     """Start a scheduler and two workers that are configured with the model."""
-    world.start("scheduler")
-    world.workers(
+    installation.start("scheduler")
+    installation.workers(
         2,
         CONTINUITY_WORKSPACE=str(folder),
         CONTINUITY_WRITE_REQUIRES_DIFF="0",
@@ -80,91 +82,115 @@ def start(world: World, model: ModelServer, folder: Path, **env: str) -> None:
     )
 
 
-def check(world: World, run: Run) -> None:
+def check_resumed(installation: FaultInstallation, run: Run) -> None:
     assert run.status == "succeeded", run.error
     assert run.times_lost == 1
     assert (run.total_steps, run.done_steps) == (5, 5)
-    world.check()
+    installation.check_invariants()
 
 
 def test_a_lost_model_turn_is_requested_again(
-    world: World, model: ModelServer, tmp_path: Path
+    installation: FaultInstallation, model: ModelServer, tmp_path: Path
 ) -> None:
-    start(world, model, tmp_path)
-    model.answer = says(partial(world.arm, "step_over"))  # the reply was sent but not recorded
-    run = world.ended(go(world, tmp_path))
-    assert world.was_hit("step_over")
+    start_workers(installation, model, tmp_path)
+    # The reply was sent but not recorded.
+    model.answer = scripted_model(partial(installation.arm_failpoint, "step_over"))
+    run = installation.wait_for_end(submit_goal(installation, tmp_path))
+    assert installation.failpoint_was_hit("step_over")
     assert (tmp_path / "a.txt").read_text() == "1\n2\n"
     assert len(model.requests) == 4
-    check(world, run)
+    check_resumed(installation, run)
 
 
-@pytest.mark.parametrize("moment", ["before_call", "after_call"])
+@pytest.mark.parametrize("failpoint_name", ["before_call", "after_call"])
 def test_a_lost_call_is_not_repeated_and_the_model_is_informed(
-    world: World, model: ModelServer, tmp_path: Path, moment: str
+    installation: FaultInstallation, model: ModelServer, tmp_path: Path, failpoint_name: str
 ) -> None:
-    start(world, model, tmp_path)
-    model.answer = says(partial(world.arm, moment))
-    run = world.ended(go(world, tmp_path))
-    assert world.was_hit(moment)
-    lost = results(model.requests[1])["c1"]
+    start_workers(installation, model, tmp_path)
+    model.answer = scripted_model(partial(installation.arm_failpoint, failpoint_name))
+    run = installation.wait_for_end(submit_goal(installation, tmp_path))
+    assert installation.failpoint_was_hit(failpoint_name)
+    lost = results_by_call_id(model.requests[1])["c1"]
     assert (lost["ok"], lost["error"]["details"]["effect"]) == (False, "unknown")
-    assert (tmp_path / "a.txt").read_text() == ("1\n2\n" if moment == "after_call" else "2\n")
+    assert (tmp_path / "a.txt").read_text() == (
+        "1\n2\n" if failpoint_name == "after_call" else "2\n"
+    )
     assert len(model.requests) == 3
-    check(world, run)
+    check_resumed(installation, run)
 
 
-@pytest.mark.parametrize("moment", ["before_call", "after_call"])
+@pytest.mark.parametrize("failpoint_name", ["before_call", "after_call"])
 def test_a_lost_click_is_not_repeated_and_the_page_is_read_again(
-    world: World, model: ModelServer, tmp_path: Path, page_server: PageServer, moment: str
+    installation: FaultInstallation,
+    model: ModelServer,
+    tmp_path: Path,
+    page_server: PageServer,
+    failpoint_name: str,
 ) -> None:
-    start(world, model, tmp_path)
+    start_workers(installation, model, tmp_path)
     browsing, pressed = BrowsingModel(serve_shop(page_server)), threading.Event()
 
-    def answer(asked: ModelRequest) -> Turn:
-        turn = browsing(asked)
+    def answer(request: ModelRequest) -> Turn:
+        turn = browsing(request)
         if any(call.name == "browser_click" for call in turn.calls) and not pressed.is_set():
             pressed.set()
-            world.arm(moment)
+            installation.arm_failpoint(failpoint_name)
         return turn
 
     model.answer = answer
-    run = world.ended(go(world, tmp_path), 120)
-    assert world.was_hit(moment)
-    lost = [one for asked in model.requests for one in results(asked).values() if not one["ok"]]
+    run = installation.wait_for_end(submit_goal(installation, tmp_path), 120)
+    assert installation.failpoint_was_hit(failpoint_name)
+    lost = [
+        result
+        for request in model.requests
+        for result in results_by_call_id(request).values()
+        if not result["ok"]
+    ]
     assert lost[0]["error"]["details"]["effect"] == "unknown"
     assert lost[0]["page"]["newTab"]["url"] == page_server.url("/shop")
     assert lost[0]["page"]["result"]["screenshot"]["url"] == page_server.url("/shop")
-    (click, *later) = RunStep.objects.filter(run_id=run.id, name="browser_click").order_by("index")
+    (click, *next_clicks) = RunStep.objects.filter(run_id=run.id, name="browser_click").order_by(
+        "index"
+    )
     assert (click.status, click.attempts) == ("failed", 1)
-    assert [one.status for one in later] == ["succeeded"] * 2  # the model's own next clicks
+    assert [result.status for result in next_clicks] == [
+        "succeeded"
+    ] * 2  # the model's own next clicks
     assert run.status == "succeeded", run.error
     assert run.times_lost == 1
-    world.check()
+    installation.check_invariants()
 
 
-@pytest.mark.parametrize("moment", ["before_call", "after_call"])
+@pytest.mark.parametrize("failpoint_name", ["before_call", "after_call"])
 def test_a_lost_call_to_a_runner_is_never_sent_again(
-    world: World, model: ModelServer, tmp_path: Path, open_loopback: None, moment: str
+    installation: FaultInstallation,
+    model: ModelServer,
+    tmp_path: Path,
+    open_loopback: None,
+    failpoint_name: str,
 ) -> None:
-    me = local_principal()
+    principal = local_principal()
     with stub_runner(responding_with({"ok": True, "output": "hello"})) as runner:
-        says = TargetFields(
-            me.tenant_id, me.workspace_id, "hands", "docker-runner", endpoint=runner.url
+        fields = TargetFields(
+            principal.tenant_id,
+            principal.workspace_id,
+            "runner",
+            "docker-runner",
+            endpoint=runner.url,
         )
-        allow_on_target(create_target_row(says, actor="test"), ["bash.exec"], actor="test")
-        start(world, model, tmp_path, CONTINUITY_EGRESS_ALLOW="127.0.0.1")
+        allow_on_target(create_target_row(fields, actor="test"), ["bash.exec"], actor="test")
+        start_workers(installation, model, tmp_path, CONTINUITY_EGRESS_ALLOW="127.0.0.1")
 
-        def answer(asked: ModelRequest) -> Turn:
-            if results(asked):
+        def answer(request: ModelRequest) -> Turn:
+            if results_by_call_id(request):
                 return complete()
-            world.arm(moment)
+            installation.arm_failpoint(failpoint_name)
             return Turn("", [Call("bash_exec", {"cmd": "x"}, "b1")])
 
         model.answer = answer
-        run = world.ended(go(world, tmp_path))
-        assert world.was_hit(moment)
-        assert len(runner.requests) == (1 if moment == "after_call" else 0)
-    assert results(model.requests[1])["b1"]["error"]["details"]["effect"] == "unknown"
+        run = installation.wait_for_end(submit_goal(installation, tmp_path))
+        assert installation.failpoint_was_hit(failpoint_name)
+        assert len(runner.requests) == (1 if failpoint_name == "after_call" else 0)
+    assert results_by_call_id(model.requests[1])["b1"]["error"]["details"]["effect"] == "unknown"
     assert (run.status, run.times_lost) == ("succeeded", 1)
-    world.check()
+    installation.check_invariants()

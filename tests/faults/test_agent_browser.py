@@ -10,8 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.faults.test_agent import go, results, start
-from tests.faults.world import World
+from tests.faults.test_agent import results_by_call_id, start_workers, submit_goal
+from tests.faults.world import FaultInstallation
 from tests.support.browsing_model import BrowsingModel, serve_shop
 from tests.support.model_server import ModelRequest, ModelServer
 from tests.support.model_turns import Turn
@@ -30,29 +30,31 @@ def kill(*names: str) -> None:
 
 @pytest.mark.parametrize("names", [("chrom", "headless"), ("node",)], ids=["browser", "driver"])
 def test_a_click_on_a_killed_browser_is_reported_and_the_page_is_reopened(
-    world: World,
+    installation: FaultInstallation,
     model: ModelServer,
     tmp_path: Path,
     page_server: PageServer,
     names: tuple[str, ...],
 ) -> None:
-    start(world, model, tmp_path)
+    start_workers(installation, model, tmp_path)
     browsing, pressed = BrowsingModel(serve_shop(page_server)), threading.Event()
 
-    def answer(asked: ModelRequest) -> Turn:
-        turn = browsing(asked)
+    def answer(request: ModelRequest) -> Turn:
+        turn = browsing(request)
         if any(call.name == "browser_click" for call in turn.calls) and not pressed.is_set():
             pressed.set()
             kill(*names)
         return turn
 
     model.answer = answer
-    run = world.ended(go(world, tmp_path), 120)
-    (lost,) = [one for one in results(model.requests[-1]).values() if not one["ok"]]
+    run = installation.wait_for_end(submit_goal(installation, tmp_path), 120)
+    (lost,) = [
+        result for result in results_by_call_id(model.requests[-1]).values() if not result["ok"]
+    ]
     assert (lost["name"], lost["error"]["code"]) == ("browser_click", "TASK_TAB_CLOSED")
     assert lost["error"]["details"].get("effect", "none") == "none"
     assert lost["newTab"]["url"] == page_server.url("/shop")
     assert lost["page"]["result"]["screenshot"]["url"] == page_server.url("/shop")
     assert run.status == "succeeded", run.error
     assert run.times_lost == 0
-    world.check()
+    installation.check_invariants()

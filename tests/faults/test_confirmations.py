@@ -10,16 +10,16 @@ from decisions.authorization.confirmations import confirm
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.models import Confirmation, Decision
 from runs.models import Run
-from tests.faults.world import World
+from tests.faults.world import FaultInstallation
 
 
-def submitted(world: World, file: Path, *do: str) -> str:
+def submit_risky_run(installation: FaultInstallation, file: Path, *do: str) -> str:
     """Submit a run whose risky calls need a person's confirmation."""
     create_rule(RuleFields("confirm", tool="test_risk"), actor="test")
-    return world.submit(*do, template="test_calling", file=str(file), effect="once")
+    return installation.submit(*do, template="test_calling", file=str(file), effect="once")
 
 
-def waits(run_id: str) -> bool:
+def is_waiting(run_id: str) -> bool:
     return Run.objects.filter(id=run_id, ready=False, waiting_for__isnull=False).exists()
 
 
@@ -28,65 +28,69 @@ def approve(run_id: str) -> None:
     confirm(decision_id=number, by="admin:ann", how="admin")
 
 
-def test_a_waiting_run_resumes_after_every_process_was_killed(world: World, tmp_path: Path) -> None:
-    processes = [world.start("scheduler"), *world.workers(1)]
-    run_id = submitted(world, tmp_path / "notes", "note:a,risk:b", "note:c")
-    world.until(lambda: waits(run_id))
+def test_a_waiting_run_resumes_after_every_process_was_killed(
+    installation: FaultInstallation, tmp_path: Path
+) -> None:
+    processes = [installation.start("scheduler"), *installation.workers(1)]
+    run_id = submit_risky_run(installation, tmp_path / "notes", "note:a,risk:b", "note:c")
+    installation.wait_until(lambda: is_waiting(run_id))
     for process in processes:
         process.kill()
     approve(run_id)
-    world.start("scheduler")
-    world.workers(1)
-    assert world.ended(run_id).status == "succeeded"
+    installation.start("scheduler")
+    installation.workers(1)
+    assert installation.wait_for_end(run_id).status == "succeeded"
     assert (tmp_path / "notes").read_text() == "abc"
-    world.check()
+    installation.check_invariants()
 
 
-@pytest.mark.parametrize("moment", ["before_waiting", "after_waiting"])
+@pytest.mark.parametrize("failpoint_name", ["before_waiting", "after_waiting"])
 def test_a_worker_killed_while_it_requests_a_confirmation_requests_it_once_and_repeats_nothing(
-    world: World, tmp_path: Path, moment: str
+    installation: FaultInstallation, tmp_path: Path, failpoint_name: str
 ) -> None:
-    world.start("scheduler")
-    world.workers(2)
-    world.arm(moment)
-    run_id = submitted(world, tmp_path / "notes", "risk:b")
-    world.until(lambda: world.was_hit(moment))
-    world.until(lambda: waits(run_id) or Run.objects.get(id=run_id).ended_at)
-    assert Decision.objects.count() == (moment == "after_waiting" or waits(run_id))
-    if waits(run_id):
+    installation.start("scheduler")
+    installation.workers(2)
+    installation.arm_failpoint(failpoint_name)
+    run_id = submit_risky_run(installation, tmp_path / "notes", "risk:b")
+    installation.wait_until(lambda: installation.failpoint_was_hit(failpoint_name))
+    installation.wait_until(lambda: is_waiting(run_id) or Run.objects.get(id=run_id).ended_at)
+    assert Decision.objects.count() == (failpoint_name == "after_waiting" or is_waiting(run_id))
+    if is_waiting(run_id):
         approve(run_id)
-    run = world.ended(run_id)
+    run = installation.wait_for_end(run_id)
     # A worker that was lost in a once step before it recorded the request may already have acted.
-    assert run.status == ("failed" if moment == "before_waiting" else "succeeded")
-    assert (tmp_path / "notes").exists() == (moment == "after_waiting")
-    world.check()
+    assert run.status == ("failed" if failpoint_name == "before_waiting" else "succeeded")
+    assert (tmp_path / "notes").exists() == (failpoint_name == "after_waiting")
+    installation.check_invariants()
 
 
-def test_the_scheduler_ends_a_confirmation_without_an_answer(world: World, tmp_path: Path) -> None:
-    world.start("scheduler", CONTINUITY_CONFIRM_TTL_S="2")
-    world.workers(1, CONTINUITY_CONFIRM_TTL_S="2")
-    run_id = submitted(world, tmp_path / "notes", "risk:b")
-    run = world.ended(run_id)
+def test_the_scheduler_ends_a_confirmation_without_an_answer(
+    installation: FaultInstallation, tmp_path: Path
+) -> None:
+    installation.start("scheduler", CONTINUITY_CONFIRM_TTL_S="2")
+    installation.workers(1, CONTINUITY_CONFIRM_TTL_S="2")
+    run_id = submit_risky_run(installation, tmp_path / "notes", "risk:b")
+    run = installation.wait_for_end(run_id)
     assert ((run.error or {})["errorCode"], run.error["details"]["because"]) == (
         "POLICY_DENIED",
         "expired",
     )
     assert Confirmation.objects.get().status == "expired"
     assert not (tmp_path / "notes").exists()
-    world.check()
+    installation.check_invariants()
 
 
 def test_a_worker_killed_during_a_decision_loses_neither_run_nor_decision(
-    world: World, tmp_path: Path
+    installation: FaultInstallation, tmp_path: Path
 ) -> None:
-    world.start("scheduler")
-    [worker] = world.workers(1)
-    run_id = submitted(world, tmp_path / "notes", "risk:b")
-    world.until(lambda: waits(run_id))
-    world.arm("after_claim")
+    installation.start("scheduler")
+    [worker] = installation.workers(1)
+    run_id = submit_risky_run(installation, tmp_path / "notes", "risk:b")
+    installation.wait_until(lambda: is_waiting(run_id))
+    installation.arm_failpoint("after_claim")
     approve(run_id)
-    world.until(lambda: not worker.runs)
-    world.workers(1)
-    run = world.ended(run_id)
+    installation.wait_until(lambda: not worker.is_running)
+    installation.workers(1)
+    run = installation.wait_for_end(run_id)
     assert (run.status, (tmp_path / "notes").read_text()) == ("succeeded", "b")
-    world.check()
+    installation.check_invariants()

@@ -17,7 +17,7 @@ from pytest_django import DjangoDbBlocker
 
 from runs.models import Run, RunStep, Worker
 from tests.faults.conftest import POSTGRESQL
-from tests.faults.world import World, looking_at, opened
+from tests.faults.world import FaultInstallation, use_database, use_installation
 from tests.services import PostgresServer, RedisServer, postgres_server
 
 pytestmark = pytest.mark.skipif(not POSTGRESQL, reason="a server that can be restarted")
@@ -27,66 +27,68 @@ pytestmark = pytest.mark.skipif(not POSTGRESQL, reason="a server that can be res
 def postgres(django_db_blocker: DjangoDbBlocker) -> Iterator[PostgresServer]:
     """A separate PostgreSQL server that these tests may stop."""
     with postgres_server() as server:
-        with django_db_blocker.unblock(), looking_at(PORT=server.port, NAME="continuity"):
+        with django_db_blocker.unblock(), use_database(PORT=server.port, NAME="continuity"):
             call_command("migrate", verbosity=0)
         yield server
 
 
 @pytest.fixture
-def fleet(
+def installation(
     postgres: PostgresServer, redis: RedisServer, django_db_blocker: DjangoDbBlocker
-) -> Iterator[World]:
-    """A world on that PostgreSQL server: one scheduler, two workers."""
-    home = Path(tempfile.mkdtemp(prefix="cty-world-"))
-    with django_db_blocker.unblock(), looking_at(PORT=postgres.port, NAME="continuity"):
-        with opened(World(home, postgres.url, redis)) as made:
-            made.start("scheduler")
-            made.workers(2)
-            yield made
+) -> Iterator[FaultInstallation]:
+    """An installation on that PostgreSQL server: one scheduler, two workers."""
+    home = Path(tempfile.mkdtemp(prefix="cty-faults-"))
+    with django_db_blocker.unblock(), use_database(PORT=postgres.port, NAME="continuity"):
+        with use_installation(FaultInstallation(home, postgres.url, redis)) as new_installation:
+            new_installation.start("scheduler")
+            new_installation.workers(2)
+            yield new_installation
         call_command("flush", interactive=False, verbosity=0)
         connection.close()
 
 
-def test_a_restart_during_trivial_runs_loses_no_run(fleet: World, postgres: PostgresServer) -> None:
+def test_a_restart_during_trivial_runs_loses_no_run(
+    installation: FaultInstallation, postgres: PostgresServer
+) -> None:
     """Celery keeps its connections between tasks, so a worker has to detect the dead ones."""
-    ids = [fleet.submit() for _ in range(20)]
-    fleet.until(lambda: Run.objects.filter(status="succeeded").count() >= 5)
+    ids = [installation.submit() for _ in range(20)]
+    installation.wait_until(lambda: Run.objects.filter(status="succeeded").count() >= 5)
     connection.close()
     postgres.restart()
-    ids += [fleet.submit() for _ in range(10)]
-    runs = [fleet.ended(run_id) for run_id in ids]
+    ids += [installation.submit() for _ in range(10)]
+    runs = [installation.wait_for_end(run_id) for run_id in ids]
     assert {(run.status, run.times_lost) for run in runs} == {("succeeded", 0)}
-    fleet.check()
+    installation.check_invariants()
 
 
 def test_a_restart_during_long_runs_releases_and_resumes_them(
-    fleet: World, postgres: PostgresServer, tmp_path: Path
+    installation: FaultInstallation, postgres: PostgresServer, tmp_path: Path
 ) -> None:
-    ids = [fleet.submit(f"touch:{tmp_path / str(n)}", "sleep:1", "ok") for n in range(5)]
-    fleet.until(lambda: RunStep.objects.filter(index=1, status="started").count() == 5)
+    ids = [installation.submit(f"touch:{tmp_path / str(n)}", "sleep:1", "ok") for n in range(5)]
+    installation.wait_until(lambda: RunStep.objects.filter(index=1, status="started").count() == 5)
     before = set(Worker.objects.filter(lost_at__isnull=True).values_list("id", flat=True))
     connection.close()
     postgres.restart()
-    runs = [fleet.ended(run_id) for run_id in ids]
+    runs = [installation.wait_for_end(run_id) for run_id in ids]
     assert {run.status for run in runs} == {"succeeded"}
     assert all((tmp_path / str(n)).read_text() == "x" for n in range(5))
     alive = set(Worker.objects.filter(lost_at__isnull=True).values_list("id", flat=True))
     assert len(alive) == len(before) == 2
-    fleet.check()
+    installation.check_invariants()
 
 
 def test_workers_wait_for_a_server_that_is_unavailable_for_longer_than_the_lease(
-    fleet: World, postgres: PostgresServer
+    installation: FaultInstallation, postgres: PostgresServer
 ) -> None:
-    ids = [fleet.submit("ok", "sleep:2", "ok") for _ in range(3)]
-    fleet.until(lambda: RunStep.objects.filter(index=1, status="started").count() == 3)
+    ids = [installation.submit("ok", "sleep:2", "ok") for _ in range(3)]
+    installation.wait_until(lambda: RunStep.objects.filter(index=1, status="started").count() == 3)
     connection.close()
     postgres.stop()
     time.sleep(4)
-    assert all(process.runs for process in fleet.processes)
+    assert all(process.is_running for process in installation.processes)
     postgres.start()
-    assert {fleet.ended(run_id).status for run_id in ids} == {"succeeded"}
-    fleet.check()
+    assert {installation.wait_for_end(run_id).status for run_id in ids} == {"succeeded"}
+    installation.check_invariants()
 
 
 def _send_all(processes: list[psutil.Process], number: signal.Signals) -> None:
@@ -96,13 +98,13 @@ def _send_all(processes: list[psutil.Process], number: signal.Signals) -> None:
 
 
 def test_workers_stop_their_steps_before_the_lease_expires_when_the_server_hangs(
-    fleet: World, postgres: PostgresServer, tmp_path: Path
+    installation: FaultInstallation, postgres: PostgresServer, tmp_path: Path
 ) -> None:
     """No query fails and no query is answered, so only the worker's own clock shows that the lease
     expires."""
     mark = tmp_path / "mark"
-    run_id = fleet.submit("ok", "sleep:3.5", f"touch:{mark}")
-    fleet.until(lambda: RunStep.objects.filter(index=1, status="started").exists())
+    run_id = installation.submit("ok", "sleep:3.5", f"touch:{mark}")
+    installation.wait_until(lambda: RunStep.objects.filter(index=1, status="started").exists())
     connection.close()
     assert postgres._process is not None
     server = psutil.Process(postgres._process.pid)
@@ -110,8 +112,8 @@ def test_workers_stop_their_steps_before_the_lease_expires_when_the_server_hangs
     _send_all(stopped, signal.SIGSTOP)
     time.sleep(4)
     _send_all(stopped, signal.SIGCONT)
-    run = fleet.ended(run_id)
+    run = installation.wait_for_end(run_id)
     assert run.status == "succeeded"
     assert mark.read_text() == "x"
     assert RunStep.objects.get(run=run, index=1).attempts == 2  # the first was stopped in time
-    fleet.check()
+    installation.check_invariants()

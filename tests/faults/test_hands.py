@@ -15,7 +15,7 @@ from decisions.identity.principals import local_principal
 from runners.targets.targets import TargetFields, allow_on_target, create_target_row
 from runs.models import Run
 from runs.submission.services import cancel_run, submit_run
-from tests.faults.world import World
+from tests.faults.world import FaultInstallation
 from tests.integration.workers import error_of
 from tests.support.docker_runner_process import (
     RunnerProcess,
@@ -29,48 +29,48 @@ from tests.support.tcp_relay import Relay, relay_to
 pytest_plugins = ["tests.support.runner_fixtures"]
 pytestmark = pytest.mark.usefixtures("open_loopback")
 OPEN = {"CONTINUITY_EGRESS_ALLOW": "127.0.0.1"}
-LONG_MS = 180_000
+LONG_TIMEOUT_MS = 180_000
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """The folder that both runners use."""
-    (made := tmp_path / "hands").mkdir()
-    return made
+    (shared_folder := tmp_path / "shared").mkdir()
+    return shared_folder
 
 
 @pytest.fixture
-def hands(folder: Path) -> Iterator[list[RunnerProcess]]:
+def runners(folder: Path) -> Iterator[list[RunnerProcess]]:
     """Two runners."""
-    safest = ("--isolation", best_isolation(folder))
+    isolation = ("--isolation", best_isolation(folder))
     with ExitStack() as stack:
-        yield [stack.enter_context(start_docker_runner(folder, *safest)) for _ in range(2)]
+        yield [stack.enter_context(start_docker_runner(folder, *isolation)) for _ in range(2)]
 
 
 @pytest.fixture
-def wire(hands: list[RunnerProcess]) -> Iterator[Relay]:
+def proxy(runners: list[RunnerProcess]) -> Iterator[Relay]:
     """The address of a TCP proxy in front of a runner."""
-    with relay_to(*(one.port for one in hands)) as relay:
+    with relay_to(*(runner.port for runner in runners)) as relay:
         yield relay
 
 
-def target_at(wire: Relay, timeout_ms: int = LONG_MS) -> str:
+def create_runner_target(proxy: Relay, timeout_ms: int = LONG_TIMEOUT_MS) -> str:
     """Create a target for the runner at that address, with every tool allowed."""
-    me = local_principal()
-    says = TargetFields(
-        me.tenant_id,
-        me.workspace_id,
-        "hands",
+    principal = local_principal()
+    fields = TargetFields(
+        principal.tenant_id,
+        principal.workspace_id,
+        "runner",
         "docker-runner",
-        endpoint=wire.endpoint,
+        endpoint=proxy.endpoint,
         config={"timeoutMs": timeout_ms},
     )
-    target = create_target_row(says, actor="test")
+    target = create_target_row(fields, actor="test")
     allow_on_target(target, ["*"], actor="test")
     return target.id
 
 
-def hand_in(target_id: str, *lines: str) -> str:
+def submit_commands(target_id: str, *lines: str) -> str:
     """Submit a run of command lines; the run tries all of them."""
     calls = [{"name": "bash.exec", "args": {"cmd": line}, "targetId": target_id} for line in lines]
     return submit_run(
@@ -81,15 +81,15 @@ def hand_in(target_id: str, *lines: str) -> str:
     ).run_id
 
 
-def slept(world: World, folder: Path, nap: str) -> None:
+def wait_for_sleep(installation: FaultInstallation, folder: Path, sleep_command: str) -> None:
     """Wait until the sleep commands run, in the foreground and in the background."""
-    world.until(lambda: (folder / "begun").exists(), "the call did not begin")
-    world.until(lambda: len(processes_named(nap)) == 2)
+    installation.wait_until(lambda: (folder / "started").exists(), "the call did not start")
+    installation.wait_until(lambda: len(processes_named(sleep_command)) == 2)
 
 
-def napping(nap: str) -> str:
+def long_command(sleep_command: str) -> str:
     """Return a command line that takes ten minutes and leaves a background process."""
-    return f"echo x >> begun; ./{nap} 600 & ./{nap} 600"
+    return f"echo x >> started; ./{sleep_command} 600 & ./{sleep_command} 600"
 
 
 def first_failure(run: Run) -> dict[str, Any]:
@@ -105,67 +105,81 @@ def first_failure(run: Run) -> dict[str, Any]:
 
 
 def test_a_call_ends_at_its_deadline_and_leaves_no_process(
-    world: World, folder: Path, wire: Relay
+    installation: FaultInstallation, folder: Path, proxy: Relay
 ) -> None:
-    world.start("scheduler")
-    world.workers(1, **OPEN)
-    nap = link_sleep(folder)
-    run = world.ended(hand_in(target_at(wire, 5_000), napping(nap)))
+    installation.start("scheduler")
+    installation.workers(1, **OPEN)
+    sleep_command = link_sleep(folder)
+    run = installation.wait_for_end(
+        submit_commands(create_runner_target(proxy, 5_000), long_command(sleep_command))
+    )
     assert first_failure(run) == {"reason": "timeout", "effect": "unknown"}
-    world.until(lambda: not processes_named(nap), "something goes on at the runner")
-    assert (folder / "begun").read_text() == "x\n"
-    world.check()
+    installation.wait_until(
+        lambda: not processes_named(sleep_command), "a command still runs at the runner"
+    )
+    assert (folder / "started").read_text() == "x\n"
+    installation.check_invariants()
 
 
 def test_a_canceled_run_ends_its_call_at_the_runner(
-    world: World, folder: Path, wire: Relay
+    installation: FaultInstallation, folder: Path, proxy: Relay
 ) -> None:
-    world.start("scheduler")
-    world.workers(1, **OPEN)
-    nap = link_sleep(folder)
-    run_id = hand_in(target_at(wire), napping(nap))
-    slept(world, folder, nap)
+    installation.start("scheduler")
+    installation.workers(1, **OPEN)
+    sleep_command = link_sleep(folder)
+    run_id = submit_commands(create_runner_target(proxy), long_command(sleep_command))
+    wait_for_sleep(installation, folder, sleep_command)
     assert cancel_run(principal=local_principal(), run_id=run_id)["success"]
-    world.until(lambda: not processes_named(nap), "something goes on at the runner")
-    assert wire.count_received(b"bash.exec") == 1
-    world.check()
+    installation.wait_until(
+        lambda: not processes_named(sleep_command), "a command still runs at the runner"
+    )
+    assert proxy.count_received(b"bash.exec") == 1
+    installation.check_invariants()
 
 
 def test_a_killed_runner_fails_only_its_own_call(
-    world: World, folder: Path, hands: list[RunnerProcess], wire: Relay
+    installation: FaultInstallation, folder: Path, runners: list[RunnerProcess], proxy: Relay
 ) -> None:
-    world.start("scheduler")
-    world.workers(1, **OPEN)
-    nap = link_sleep(folder)
-    run_id = hand_in(target_at(wire), napping(nap), *(f"echo {number}" for number in range(8)))
-    slept(world, folder, nap)
-    (has_it,) = [one for one in hands if one.port == wire.chosen[-1]]
-    has_it.process.send_signal(signal.SIGKILL)
-    run = world.ended(run_id)
+    installation.start("scheduler")
+    installation.workers(1, **OPEN)
+    sleep_command = link_sleep(folder)
+    run_id = submit_commands(
+        create_runner_target(proxy),
+        long_command(sleep_command),
+        *(f"echo {number}" for number in range(8)),
+    )
+    wait_for_sleep(installation, folder, sleep_command)
+    (chosen,) = [runner for runner in runners if runner.port == proxy.chosen[-1]]
+    chosen.process.send_signal(signal.SIGKILL)
+    run = installation.wait_for_end(run_id)
     assert (run.status, first_failure(run)["effect"]) == ("partial_success", "unknown")
-    assert [one["output"]["stdout"] for one in (run.result or {})["results"][1:]] == [
+    assert [runner["output"]["stdout"] for runner in (run.result or {})["results"][1:]] == [
         f"{number}\n" for number in range(8)
     ]
-    assert (folder / "begun").read_text() == "x\n"
-    assert wire.count_received(b"bash.exec") == 9
-    world.until(lambda: not processes_named(nap), "something goes on at the runner")
-    world.check()
+    assert (folder / "started").read_text() == "x\n"
+    assert proxy.count_received(b"bash.exec") == 9
+    installation.wait_until(
+        lambda: not processes_named(sleep_command), "a command still runs at the runner"
+    )
+    installation.check_invariants()
 
 
 def test_a_call_whose_worker_is_killed_is_sent_once(
-    world: World, folder: Path, wire: Relay
+    installation: FaultInstallation, folder: Path, proxy: Relay
 ) -> None:
-    world.start("scheduler")
-    (worker,) = world.workers(1, **OPEN)
-    nap = link_sleep(folder)
-    run_id = hand_in(target_at(wire), napping(nap), "echo after")
-    slept(world, folder, nap)
+    installation.start("scheduler")
+    (worker,) = installation.workers(1, **OPEN)
+    sleep_command = link_sleep(folder)
+    run_id = submit_commands(create_runner_target(proxy), long_command(sleep_command), "echo after")
+    wait_for_sleep(installation, folder, sleep_command)
     worker.kill()
-    world.workers(1, **OPEN)
-    run = world.ended(run_id)
+    installation.workers(1, **OPEN)
+    run = installation.wait_for_end(run_id)
     assert run.status == "failed"
     assert error_of(run)["details"]["effect"] == "unknown"
-    assert (folder / "begun").read_text() == "x\n"
-    assert wire.count_received(b"bash.exec") == 1
-    world.until(lambda: not processes_named(nap), "something goes on at the runner")
-    world.check()
+    assert (folder / "started").read_text() == "x\n"
+    assert proxy.count_received(b"bash.exec") == 1
+    installation.wait_until(
+        lambda: not processes_named(sleep_command), "a command still runs at the runner"
+    )
+    installation.check_invariants()

@@ -13,26 +13,26 @@ from decisions.audit.checkpoints import list_heads
 from decisions.audit.record import AuditEvent, record_all
 from decisions.audit.verify import check_audit_log
 from decisions.models import AuditEntry, AuditSeal
-from tests.faults.world import World
+from tests.faults.world import FaultInstallation
 
 
 @contextmanager
-def writing() -> Iterator[None]:
+def write_audit_rows() -> Iterator[None]:
     """Write audit rows from another thread, without a pause."""
-    over = threading.Event()
+    stop = threading.Event()
 
     def write() -> None:
         number = 0
-        while not over.is_set():
+        while not stop.is_set():
             number += 1
-            about = f"run_{number}"
+            run_id = f"run_{number}"
             record_all(
                 [
-                    AuditEvent("run.started", "local", "run", about, "t", "w", {"n": n})
+                    AuditEvent("run.started", "local", "run", run_id, "t", "w", {"n": n})
                     for n in range(50)
                 ]
             )
-            over.wait(0.005)
+            stop.wait(0.005)
         connection.close()
 
     thread = threading.Thread(target=write, daemon=True)
@@ -40,7 +40,7 @@ def writing() -> Iterator[None]:
     try:
         yield
     finally:
-        over.set()
+        stop.set()
         thread.join(30)
 
 
@@ -48,14 +48,22 @@ def more_than(before: int) -> bool:
     return AuditSeal.objects.count() > before
 
 
-def test_sealers_killed_while_sealing_leave_one_complete_chain(world: World) -> None:
-    living = [world.start("scheduler"), world.start("scheduler")]
-    with writing():
+def test_sealers_killed_while_sealing_leave_one_complete_chain(
+    installation: FaultInstallation,
+) -> None:
+    schedulers = [installation.start("scheduler"), installation.start("scheduler")]
+    with write_audit_rows():
         for _ in range(4):
-            world.until(partial(more_than, AuditSeal.objects.count()), "nobody seals")
-            living.pop(0).kill()
-            living.append(world.start("scheduler"))
-    world.until(lambda: AuditSeal.objects.count() == AuditEntry.objects.count(), "rows are left")
+            installation.wait_until(
+                partial(more_than, AuditSeal.objects.count()), "no row was sealed"
+            )
+            schedulers.pop(0).kill()
+            schedulers.append(installation.start("scheduler"))
+    installation.wait_until(
+        lambda: AuditSeal.objects.count() == AuditEntry.objects.count(), "rows are left"
+    )
     report = check_audit_log()
     assert (report.faults, report.unsealed) == (0, 0), report.messages
-    world.until(lambda: list_heads()[-1].position == AuditSeal.objects.count(), "no checkpoint")
+    installation.wait_until(
+        lambda: list_heads()[-1].position == AuditSeal.objects.count(), "no checkpoint"
+    )

@@ -15,7 +15,7 @@ from runs.models import Run, RunSecret, RunStep
 from runs.sessions.services import close_session
 from runs.submission.services import submit_run
 from runs.submission.validation import SubmittedRun
-from tests.faults.world import World
+from tests.faults.world import FaultInstallation
 from tests.integration.workers import error_of
 from tests.support.login_fixtures import SELECTORS, WELCOME
 from tests.support.login_site import PASSWORD, USERNAME, login_site
@@ -44,7 +44,7 @@ def log_in(site: str, **inputs: Any) -> SubmittedRun:
     )
 
 
-def read_in(session_id: str, url: str) -> str:
+def submit_read(session_id: str, url: str) -> str:
     return submit_run(
         principal=local_principal(),
         template_id="batch_extract_pages",
@@ -58,94 +58,102 @@ def title_of(run: Run) -> str:
     return str(run.result["items"][0]["title"]) if run.result else str(run.error)
 
 
-def leaves_no_credentials(world: World) -> None:
+def check_no_credentials(installation: FaultInstallation) -> None:
     """Search rows, files and process output for credentials."""
-    files = b"\n".join(path.read_bytes() for path in Path(world.home).rglob("*") if path.is_file())
-    places: dict[str, str | bytes] = {"row": every_row(), "file": files}
-    assert find_secret(PASSWORD, places) == []
-    assert find_secret(USERNAME, places) == []
+    files = b"\n".join(
+        path.read_bytes() for path in Path(installation.home).rglob("*") if path.is_file()
+    )
+    sources: dict[str, str | bytes] = {"row": every_row(), "file": files}
+    assert find_secret(PASSWORD, sources) == []
+    assert find_secret(USERNAME, sources) == []
 
 
-def test_another_worker_restores_the_session_of_a_killed_worker(world: World, site: str) -> None:
-    world.start("scheduler")
-    (first,) = world.workers(1)
-    made = log_in(site)
-    assert world.ended(made.run_id).status == "succeeded"
+def test_another_worker_restores_the_session_of_a_killed_worker(
+    installation: FaultInstallation, site: str
+) -> None:
+    installation.start("scheduler")
+    (first,) = installation.workers(1)
+    login = log_in(site)
+    assert installation.wait_for_end(login.run_id).status == "succeeded"
     first.kill()
-    world.workers(1)
-    run = world.ended(read_in(made.session_id, f"{site}/members"))
+    installation.workers(1)
+    run = installation.wait_for_end(submit_read(login.session_id, f"{site}/members"))
     assert title_of(run) == "Members"
     assert "restored from its saved state" in run.warnings[0]
-    again = world.ended(read_in(made.session_id, f"{site}/members"))
+    again = installation.wait_for_end(submit_read(login.session_id, f"{site}/members"))
     assert (title_of(again), again.warnings) == ("Members", [])
-    leaves_no_credentials(world)
-    world.check()
+    check_no_credentials(installation)
+    installation.check_invariants()
 
 
-def test_the_worker_that_holds_a_session_gets_its_runs(world: World, site: str) -> None:
-    world.start("scheduler")
-    world.workers(2)
-    made = log_in(site)
-    world.ended(made.run_id)
+def test_the_worker_that_holds_a_session_gets_its_runs(
+    installation: FaultInstallation, site: str
+) -> None:
+    installation.start("scheduler")
+    installation.workers(2)
+    login = log_in(site)
+    installation.wait_for_end(login.run_id)
     holder = BrowserSession.objects.get().worker_id
     for _ in range(3):
-        run = world.ended(read_in(made.session_id, f"{site}/members"))
+        run = installation.wait_for_end(submit_read(login.session_id, f"{site}/members"))
         assert (title_of(run), run.warnings) == ("Members", [])
         assert RunStep.objects.get(run=run).owner == holder
-    close_session(principal=local_principal(), session_id=made.session_id)
-    world.check()
+    close_session(principal=local_principal(), session_id=login.session_id)
+    installation.check_invariants()
 
 
-def test_a_worker_that_receives_sigterm_releases_its_session(world: World, site: str) -> None:
-    world.start("scheduler")
-    (first,) = world.workers(1)
-    made = log_in(site)
-    world.ended(made.run_id)
-    world.workers(1)
-    slow = read_in(made.session_id, f"{site}/members?slow=5")
-    world.until(lambda: Run.objects.get(id=slow).status == "running")
+def test_a_worker_that_receives_sigterm_releases_its_session(
+    installation: FaultInstallation, site: str
+) -> None:
+    installation.start("scheduler")
+    (first,) = installation.workers(1)
+    login = log_in(site)
+    installation.wait_for_end(login.run_id)
+    installation.workers(1)
+    slow = submit_read(login.session_id, f"{site}/members?slow=5")
+    installation.wait_until(lambda: Run.objects.get(id=slow).status == "running")
     first.popen.terminate()
-    run = world.ended(slow)
+    run = installation.wait_for_end(slow)
     assert title_of(run) == "Members"
     assert "restored from its saved state" in run.warnings[0]
-    world.check()
+    installation.check_invariants()
 
 
 @pytest.mark.parametrize("step", [1, 2])
 def test_a_worker_killed_while_it_fills_in_a_form_leaves_no_credentials(
-    world: World, site: str, step: int
+    installation: FaultInstallation, site: str, step: int
 ) -> None:
-    world.start("scheduler")
-    world.workers(1)
+    installation.start("scheduler")
+    installation.workers(1)
     waiting = {
         "mode": "selector",
         "usernameSelector": "#u, #never" if step == 2 else "#never",
         "passwordSelector": "#never",
     }
-    made = log_in(site, fields=waiting)
-    at_step = RunStep.objects.filter(run_id=made.run_id, index=step, status="started")
-    world.until(at_step.exists)
-    leaves_no_credentials(world)
-    world.processes[-1].kill()
-    world.workers(1)
-    run = world.ended(made.run_id)
+    login = log_in(site, fields=waiting)
+    at_step = RunStep.objects.filter(run_id=login.run_id, index=step, status="started")
+    installation.wait_until(at_step.exists)
+    check_no_credentials(installation)
+    installation.processes[-1].kill()
+    installation.workers(1)
+    run = installation.wait_for_end(login.run_id)
     assert error_of(run)["errorCode"] == "TPL_LOGIN_FIELD_NOT_FOUND"
     assert run.times_lost == 1
     assert not RunSecret.objects.exists()
-    leaves_no_credentials(world)
-    world.check()
+    check_no_credentials(installation)
+    installation.check_invariants()
 
 
 def test_a_login_succeeds_after_its_worker_is_killed_before_it_sends_the_form(
-    world: World, site: str
+    installation: FaultInstallation, site: str
 ) -> None:
-    world.start("scheduler")
-    world.workers(2)
-    world.arm("step_over")
-    made = log_in(site)
-    run = world.ended(made.run_id)
-    assert world.was_hit("step_over")
+    installation.start("scheduler")
+    installation.workers(2)
+    installation.arm_failpoint("step_over")
+    login = log_in(site)
+    run = installation.wait_for_end(login.run_id)
+    assert installation.failpoint_was_hit("step_over")
     assert (run.status, run.times_lost) == ("succeeded", 1), run.error
     assert not RunSecret.objects.exists()
-    leaves_no_credentials(world)
-    world.check()
+    check_no_credentials(installation)
+    installation.check_invariants()

@@ -11,7 +11,7 @@ from decisions.identity.principals import local_principal
 from runs.conversations.services import create_task, resume_task, take_over_task
 from runs.live.no_page import GIVE_BACK, LOST, no_page_reason
 from runs.models import Run, Task
-from tests.faults.world import World
+from tests.faults.world import FaultInstallation
 from tests.support.agent_goals import tool_results
 from tests.support.browsing_model import serve_shop
 from tests.support.model_server import ModelRequest, ModelServer
@@ -22,17 +22,17 @@ pytest_plugins = ["tests.support.model_fixtures", "tests.support.browser_fixture
 
 
 def test_a_page_lost_with_its_worker_is_reported_and_opened_again(
-    world: World, model: ModelServer, tmp_path: Path, page_server: PageServer
+    installation: FaultInstallation, model: ModelServer, tmp_path: Path, page_server: PageServer
 ) -> None:
     url = serve_shop(page_server)
 
-    def answer(asked: ModelRequest) -> Turn:
-        told = tool_results(asked)
-        if not told:
+    def answer(request: ModelRequest) -> Turn:
+        results = tool_results(request)
+        if not results:
             return Turn("", [Call("task_start", {"url": url}, "open")])
-        if len(told) > 1:
+        if len(results) > 1:
             return complete("Seen.")
-        tab = told[0]["result"]["tabId"]
+        tab = results[0]["result"]["tabId"]
         return Turn("", [Call("browser_dom_index", {"tabId": tab}, "index")], stall_at=0)
 
     model.answer = answer
@@ -41,25 +41,30 @@ def test_a_page_lost_with_its_worker_is_reported_and_opened_again(
         "CONTINUITY_LLM_MODEL": "scripted",
         "CONTINUITY_LLM_BASE_URL": f"{model.url}/v1",
     }
-    world.start("scheduler")
-    (worker,) = world.workers(1, **env)
-    me = local_principal()
+    installation.start("scheduler")
+    (worker,) = installation.workers(1, **env)
+    principal = local_principal()
     with override_settings(WORKSPACE=tmp_path):
-        task_id = create_task(principal=me, message="Look.")[0]["taskId"]
-    world.until(lambda: len(model.requests) == 2)  # the model is thinking, and the run has a page
-    take_over_task(principal=me, task_id=task_id)
+        task_id = create_task(principal=principal, message="Look.")[0]["taskId"]
+    # The model is thinking, and the run has a page.
+    installation.wait_until(lambda: len(model.requests) == 2)
+    take_over_task(principal=principal, task_id=task_id)
     model.resume.set()
-    world.until(lambda: Run.objects.get(task_id=task_id).pinned_worker, "it does not wait")
+    installation.wait_until(
+        lambda: Run.objects.get(task_id=task_id).pinned_worker, "the run is not suspended"
+    )
     worker.kill()
-    world.workers(1, **env)
-    told = f"{LOST} {GIVE_BACK}"
-    world.until(lambda: no_page_reason(task_id) == told, "nobody says that the page is lost")
+    installation.workers(1, **env)
+    reason = f"{LOST} {GIVE_BACK}"
+    installation.wait_until(
+        lambda: no_page_reason(task_id) == reason, "the lost page is not reported"
+    )
     assert Task.objects.get(id=task_id).status == "takeover"
-    resume_task(principal=me, task_id=task_id)
-    run = world.ended(Run.objects.get(task_id=task_id).id)
+    resume_task(principal=principal, task_id=task_id)
+    run = installation.wait_for_end(Run.objects.get(task_id=task_id).id)
     assert run.status == "succeeded", run.error
     assert Task.objects.get(id=task_id).status == "ongoing"
     (_, index) = tool_results(model.requests[-1])
     assert index["error"]["code"] == "PERSON_HAD_PAGE"
     assert index["page"]["newTab"]["url"] == url
-    world.check()
+    installation.check_invariants()

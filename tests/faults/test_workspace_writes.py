@@ -18,52 +18,52 @@ from runners.workspace.workspace import ProjectWorkspace
 from runners.workspace.writing.crash_recovery import sweep_state
 from runners.workspace.writing.snapshots import list_snapshots, read_snapshot
 from runners.workspace.writing.write_text import preview_text, write_text
-from tests.faults.writer import SIZE, content_of, workspace
+from tests.faults.writer import SIZE, content_of, make_workspace
 from tests.support.workspace_calls import files_in
 
 REPOSITORY = Path(__file__).parent.parent.parent
 KILLS = 10
-RACER = """
+CONCURRENT_WRITER = """
 import sys
 from pathlib import Path
 from runners.workspace.errors import WorkspaceFailed
 from runners.workspace.writing.write_text import write_text
-from tests.faults.writer import workspace
-here = workspace(Path(sys.argv[1]), Path(sys.argv[2]))
+from tests.faults.writer import make_workspace
+workspace = make_workspace(Path(sys.argv[1]), Path(sys.argv[2]))
 sys.stdout.write("ready\\n"); sys.stdout.flush(); sys.stdin.readline()
 try:
     key = sys.argv[3] or None
-    done = write_text(here, "a.txt", "new", require_preview=True, idempotency_key=key)
+    done = write_text(workspace, "a.txt", "new", require_preview=True, idempotency_key=key)
     sys.stdout.write(done.snapshot_id)
 except WorkspaceFailed as failed:
     sys.stdout.write(failed.code)
 """
-FULL = """
+WRITER_WITH_LIMIT = """
 import resource, signal, sys
 from pathlib import Path
 from runners.workspace.errors import WorkspaceFailed
 from runners.workspace.writing.write_text import write_text
-from tests.faults.writer import workspace
+from tests.faults.writer import make_workspace
 if sys.argv[3]:
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), int(sys.argv[3])))
-here = workspace(Path(sys.argv[1]), Path(sys.argv[2]))
+workspace = make_workspace(Path(sys.argv[1]), Path(sys.argv[2]))
 for path in sys.argv[4:]:
     try:
-        write_text(here, path, "x" * 200_000, idempotency_key="k")
+        write_text(workspace, path, "x" * 200_000, idempotency_key="k")
     except WorkspaceFailed as failed:
         sys.stdout.write(f"{failed.code} {failed.message}\\n")
 """
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> ProjectWorkspace:
+def workspace(tmp_path: Path) -> ProjectWorkspace:
     """A workspace in a separate folder."""
     (tmp_path / "root").mkdir()
-    return workspace(tmp_path / "root", tmp_path / "state")
+    return make_workspace(tmp_path / "root", tmp_path / "state")
 
 
-def started(*args: str) -> subprocess.Popen[str]:
+def start_python(*args: str) -> subprocess.Popen[str]:
     """Start one of our Python modules as a process."""
     return subprocess.Popen(
         [sys.executable, *args],
@@ -75,73 +75,79 @@ def started(*args: str) -> subprocess.Popen[str]:
     )
 
 
-def places(here: ProjectWorkspace) -> tuple[str, str]:
+def folder_arguments(workspace: ProjectWorkspace) -> tuple[str, str]:
     """Return a workspace's folders as command-line arguments."""
-    return str(here.root), str(here.state)
+    return str(workspace.root), str(workspace.state)
 
 
-def notes_of(here: ProjectWorkspace) -> int:
+def count_write_notes(workspace: ProjectWorkspace) -> int:
     """Return how many write notes (records of unfinished writes) exist."""
-    return sum(path.stat().st_size > 0 for path in (here.state / "locks").iterdir())
+    return sum(path.stat().st_size > 0 for path in (workspace.state / "locks").iterdir())
 
 
-def assert_whole(here: ProjectWorkspace) -> None:
+def assert_whole(workspace: ProjectWorkspace) -> None:
     """Assert that the file and every snapshot are complete and that no other file remains."""
-    sweep_state(here.state)
-    text = (here.root / "deep/a.txt").read_text()
+    sweep_state(workspace.state)
+    text = (workspace.root / "deep/a.txt").read_text()
     assert text == text[:1] * SIZE
-    assert files_in(here.root) == ["deep/a.txt"]
-    for one in list_snapshots(here.state):
-        was = read_snapshot(here.state, one.id)[1]
-        assert was in ("", was[:1] * SIZE)
-    assert notes_of(here) == 0
+    assert files_in(workspace.root) == ["deep/a.txt"]
+    for snapshot in list_snapshots(workspace.state):
+        content = read_snapshot(workspace.state, snapshot.id)[1]
+        assert content in ("", content[:1] * SIZE)
+    assert count_write_notes(workspace) == 0
 
 
 @pytest.mark.slow
 def test_a_writer_killed_at_any_moment_leaves_the_old_or_the_new_file(
-    here: ProjectWorkspace,
+    workspace: ProjectWorkspace,
 ) -> None:
-    chance, midway = random.Random(5), 0
+    generator, interrupted = random.Random(5), 0
     for _ in range(KILLS):
-        writer = started("-m", "tests.faults.writer", *places(here))
+        writer = start_python("-m", "tests.faults.writer", *folder_arguments(workspace))
         assert writer.stdout is not None
         assert writer.stdout.read(1) == "."
-        time.sleep(chance.random() * 0.05)
+        time.sleep(generator.random() * 0.05)
         writer.kill()
         writer.communicate()
-        midway += notes_of(here)
-        assert_whole(here)
-        before = (here.root / "deep/a.txt").read_text()
-        preview_text(here, "deep/a.txt", content_of(0))
-        done = write_text(here, "deep/a.txt", content_of(0), require_preview=True)
-        assert read_snapshot(here.state, done.snapshot_id)[1] == before
-    assert midway, "no kill came in the middle of a write"
-    for path in (here.state / "snapshots").iterdir():  # an hour later
+        interrupted += count_write_notes(workspace)
+        assert_whole(workspace)
+        before = (workspace.root / "deep/a.txt").read_text()
+        preview_text(workspace, "deep/a.txt", content_of(0))
+        done = write_text(workspace, "deep/a.txt", content_of(0), require_preview=True)
+        assert read_snapshot(workspace.state, done.snapshot_id)[1] == before
+    assert interrupted, "no kill came in the middle of a write"
+    for path in (workspace.state / "snapshots").iterdir():  # an hour later
         os.utime(path, (0, time.time() - 3700))
-    os.utime(here.state / "swept", (0, 0))
-    sweep_state(here.state)
-    assert len(files_in(here.state / "snapshots")) == 2 * len(list_snapshots(here.state)) == 6
+    os.utime(workspace.state / "swept", (0, 0))
+    sweep_state(workspace.state)
+    assert (
+        len(files_in(workspace.state / "snapshots"))
+        == 2 * len(list_snapshots(workspace.state))
+        == 6
+    )
 
 
 @pytest.mark.parametrize("key", ["", "k"])
 def test_of_two_identical_concurrent_writes_one_is_executed(
-    here: ProjectWorkspace, key: str
+    workspace: ProjectWorkspace, key: str
 ) -> None:
-    (here.root / "a.txt").write_text("old")
-    preview_text(here, "a.txt", "new")
-    racers = [started("-c", RACER, *places(here), key) for _ in range(4)]
-    for racer in racers:
-        assert racer.stdout is not None
-        assert racer.stdout.readline() == "ready\n"
-    for racer in racers:
-        assert racer.stdin is not None
-        racer.stdin.write("\n")
-        racer.stdin.flush()
-    answers = [racer.communicate(timeout=60)[0] for racer in racers]
-    [snapshot] = list_snapshots(here.state)
+    (workspace.root / "a.txt").write_text("old")
+    preview_text(workspace, "a.txt", "new")
+    writers = [
+        start_python("-c", CONCURRENT_WRITER, *folder_arguments(workspace), key) for _ in range(4)
+    ]
+    for writer in writers:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "ready\n"
+    for writer in writers:
+        assert writer.stdin is not None
+        writer.stdin.write("\n")
+        writer.stdin.flush()
+    answers = [writer.communicate(timeout=60)[0] for writer in writers]
+    [snapshot] = list_snapshots(workspace.state)
     others = [snapshot.id] * 3 if key else ["E_CONFLICT"] * 3
     assert sorted(answers) == sorted([snapshot.id, *others])
-    assert (here.root / "a.txt").read_text() == "new"
+    assert (workspace.root / "a.txt").read_text() == "new"
 
 
 @contextlib.contextmanager
@@ -149,11 +155,11 @@ def small_disk(folder: Path) -> Iterator[bool]:
     """Mount a file system of 256 KiB there if this process may; return whether it is mounted."""
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)]
-    is_there = os.geteuid() == 0 and subprocess.run(mount, capture_output=True).returncode == 0
+    is_mounted = os.geteuid() == 0 and subprocess.run(mount, capture_output=True).returncode == 0
     try:
-        yield is_there
+        yield is_mounted
     finally:
-        if is_there:
+        if is_mounted:
             subprocess.run(["umount", str(folder)], check=True)
 
 
@@ -163,23 +169,23 @@ def small_disk(folder: Path) -> Iterator[bool]:
 def test_on_a_full_disk_the_file_stays_and_the_failed_write_leaves_nothing(
     tmp_path: Path, full: str, paths: list[str]
 ) -> None:
-    with small_disk(tmp_path / "small") as is_small:
+    with small_disk(tmp_path / "small") as is_mounted:
         folders = {"root": tmp_path / "root", "state": tmp_path / "state"}
         folders[full] = tmp_path / "small" / full
         for folder in folders.values():
             folder.mkdir()
-        here = workspace(folders["root"], folders["state"])
+        workspace = make_workspace(folders["root"], folders["state"])
         old = "o" * 180_000
-        (here.root / "a.txt").write_text(old)
+        (workspace.root / "a.txt").write_text(old)
         if full == "state":  # room for the write's notes, but not for a snapshot
-            (here.state / "filler").write_bytes(b"f" * 200_000)
-        limit = "" if is_small else "100000"  # bytes a file, if it cannot mount a disk
-        writer = started("-c", FULL, *places(here), limit, *paths)
-        told, complaint = writer.communicate(timeout=60)
-        assert complaint == ""
-        assert [line[:5] for line in told.splitlines()] == ["E_IO "] * len(paths)
-        assert str(tmp_path) not in told
-        assert (here.root / "a.txt").read_text() == old
-        assert [path.name for path in here.root.iterdir()] == ["a.txt"]
-        assert list_snapshots(here.state) == []
-        assert not any(files_in(here.state / name) for name in ("snapshots", "keys"))
+            (workspace.state / "filler").write_bytes(b"f" * 200_000)
+        limit = "" if is_mounted else "100000"  # bytes a file, if it cannot mount a disk
+        writer = start_python("-c", WRITER_WITH_LIMIT, *folder_arguments(workspace), limit, *paths)
+        output, errors = writer.communicate(timeout=60)
+        assert errors == ""
+        assert [line[:5] for line in output.splitlines()] == ["E_IO "] * len(paths)
+        assert str(tmp_path) not in output
+        assert (workspace.root / "a.txt").read_text() == old
+        assert [path.name for path in workspace.root.iterdir()] == ["a.txt"]
+        assert list_snapshots(workspace.state) == []
+        assert not any(files_in(workspace.state / name) for name in ("snapshots", "keys"))

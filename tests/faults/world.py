@@ -30,20 +30,20 @@ from tests.integration.odd_template import Odd
 from tests.services import RedisServer
 
 ROOT = Path(__file__).parent.parent.parent
-QUICK = {
+SHORT_INTERVALS = {
     "CONTINUITY_LEASE_BEAT_S": "0.3",
     "CONTINUITY_LEASE_LOST_S": "2",
     "CONTINUITY_LEASE_GIVE_UP_S": "1.5",
     "CONTINUITY_SWEEP_AFTER_S": "1",
 }
-PATIENCE_S = 60.0
-_bell: list[Celery] = []
+TIMEOUT_S = 60.0
+_celery_apps: list[Celery] = []
 
 
-def ring(queue: str, run_id: str) -> None:
-    """Send a wake-up as config.celery does, through the broker of the world that is open."""
+def send_wakeup(queue: str, run_id: str) -> None:
+    """Send a wake-up as config.celery does, through the broker of the installation in use."""
     if wakeup_dedup.should_send(queue):
-        _bell[-1].send_task("runs.work", kwargs={"run_id": run_id}, queue=queue, retry=False)
+        _celery_apps[-1].send_task("runs.work", kwargs={"run_id": run_id}, queue=queue, retry=False)
 
 
 class Process:
@@ -63,13 +63,13 @@ class Process:
             )
         self.pid = self.popen.pid
 
-    def send(self, number: signal.Signals) -> None:
+    def send_signal(self, number: signal.Signals) -> None:
         """Send a signal to this process only, as `kill` does."""
         self.popen.send_signal(number)
 
     def kill(self) -> None:
         """Kill it with SIGKILL."""
-        self.send(signal.SIGKILL)
+        self.send_signal(signal.SIGKILL)
         self.popen.wait(20)
 
     def wait(self, seconds: float) -> int:
@@ -77,7 +77,7 @@ class Process:
         return self.popen.wait(seconds)
 
     @property
-    def runs(self) -> bool:
+    def is_running(self) -> bool:
         """Return whether it still runs."""
         return self.popen.poll() is None
 
@@ -85,14 +85,14 @@ class Process:
         """Pause it, but not within a transaction: on SQLite that would block every other
         process."""
         while True:
-            self.send(signal.SIGSTOP)
+            self.send_signal(signal.SIGSTOP)
             try:
                 with connection.cursor() as cursor:
                     if connection.vendor == "sqlite":
                         cursor.execute("PRAGMA busy_timeout = 300")
-                    Worker.objects.filter(id="nobody").update(host="nowhere")
+                    Worker.objects.filter(id="unregistered").update(host="nowhere")
             except OperationalError:
-                self.send(signal.SIGCONT)
+                self.send_signal(signal.SIGCONT)
                 time.sleep(0.1)
             else:
                 break
@@ -104,16 +104,18 @@ class Process:
         return psutil.Process(self.pid).children(recursive=True)
 
 
-class World:
+class FaultInstallation:
     """Everything that a fault test breaks, with methods to inspect what remains."""
 
     def __init__(self, home: Path, database_url: str, redis: RedisServer, **env: str) -> None:
         self.home, self.redis = home, redis
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("CONT")}
-        kept.pop("DATABASE_URL", None)
+        inherited = {
+            name: value for name, value in os.environ.items() if not name.startswith("CONT")
+        }
+        inherited.pop("DATABASE_URL", None)
         self.env = {
-            **kept,
-            **QUICK,
+            **inherited,
+            **SHORT_INTERVALS,
             "CONTINUITY_HOME": str(home),
             "REDIS_URL": redis.url,
             "CONTINUITY_SECRET_KEYS": ",".join(settings.CONTINUITY_SECRET_KEYS),
@@ -138,24 +140,24 @@ class World:
 
     def workers(self, number: int, **env: str) -> list[Process]:
         """Start workers and wait until all of them are registered."""
-        made = [self.start("worker", **env) for _ in range(number)]
-        self.until(lambda: all(map(self.worker_of, made)), "a worker did not come up")
-        return made
+        processes = [self.start("worker", **env) for _ in range(number)]
+        self.wait_until(lambda: all(map(self.worker_of, processes)), "a worker did not come up")
+        return processes
 
     def worker_of(self, process: Process) -> Worker | None:
         """Return the row under which a worker process is registered now."""
-        assert process.runs, process.log.read_text()[-3000:]
-        living = Worker.objects.filter(lost_at__isnull=True)
-        return living.filter(process__contains=f":{process.pid}:").first()
+        assert process.is_running, process.log.read_text()[-3000:]
+        live_workers = Worker.objects.filter(lost_at__isnull=True)
+        return live_workers.filter(process__contains=f":{process.pid}:").first()
 
-    def arm(self, name: str, action: str = "kill") -> Path:
-        """Arm a failpoint in every process of this world."""
+    def arm_failpoint(self, name: str, action: str = "kill") -> Path:
+        """Arm a failpoint in every process of this installation."""
         folder = self.home / "failpoints"
         folder.mkdir(exist_ok=True)
         (folder / name).write_text(action)
         return folder / name
 
-    def was_hit(self, name: str) -> bool:
+    def failpoint_was_hit(self, name: str) -> bool:
         """Return whether an armed failpoint was reached."""
         return (self.home / "failpoints" / f"{name}.hit").exists()
 
@@ -171,34 +173,38 @@ class World:
             options={"mode": "async", **options},
         ).run_id
 
-    def until(
-        self, true: Callable[[], object], why: str = "", seconds: float = PATIENCE_S
+    def wait_until(
+        self, condition: Callable[[], object], message: str = "", seconds: float = TIMEOUT_S
     ) -> float:
-        """Wait until the condition is true and return how long that took; fail with `why` if it
+        """Wait until the condition is true and return how long that took; fail with `message` if it
         never is."""
-        began = time.monotonic()
-        while not true():
-            late = time.monotonic() - began > seconds
-            assert not late, f"{why or 'it never came true'}\n{self.said()}"
+        start_time = time.monotonic()
+        while not condition():
+            timed_out = time.monotonic() - start_time > seconds
+            assert not timed_out, f"{message or 'it never came true'}\n{self.logs()}"
             time.sleep(0.05)
-        return time.monotonic() - began
+        return time.monotonic() - start_time
 
-    def ended(self, run_id: str, seconds: float = PATIENCE_S) -> Run:
+    def wait_for_end(self, run_id: str, seconds: float = TIMEOUT_S) -> Run:
         """Wait for the end of a run and return the run."""
-        self.until(lambda: Run.objects.get(id=run_id).ended_at, f"{run_id} did not end", seconds)
+        self.wait_until(
+            lambda: Run.objects.get(id=run_id).ended_at, f"{run_id} did not end", seconds
+        )
         return Run.objects.get(id=run_id)
 
-    def check(self) -> None:
+    def check_invariants(self) -> None:
         """Check that a new run succeeds, that every run has ended and that every invariant
         holds."""
-        assert self.ended(self.submit()).status == "succeeded"
-        self.until(lambda: not Run.objects.filter(ended_at__isnull=True).exists(), "runs are left")
-        end = time.monotonic() + 10  # slots of killed processes are freed a moment later
+        assert self.wait_for_end(self.submit()).status == "succeeded"
+        self.wait_until(
+            lambda: not Run.objects.filter(ended_at__isnull=True).exists(), "runs are left"
+        )
+        deadline = time.monotonic() + 10  # slots of killed processes are freed a moment later
         while broken := broken_invariants():
-            assert time.monotonic() < end, "\n".join([*broken[:20], self.said()])
+            assert time.monotonic() < deadline, "\n".join([*broken[:20], self.logs()])
             time.sleep(0.1)
 
-    def said(self) -> str:
+    def logs(self) -> str:
         """Return the end of the output of every process."""
         return "\n".join(f"--- {p.log.name}\n{p.log.read_text()[-1500:]}" for p in self.processes)
 
@@ -211,7 +217,7 @@ class World:
 
 
 @contextlib.contextmanager
-def looking_at(**database: Any) -> Iterator[None]:
+def use_database(**database: Any) -> Iterator[None]:
     """Let this process use another database of the same kind within the block."""
     shared = connections["default"].settings_dict
     before = {name: shared.get(name) for name in database}
@@ -225,25 +231,25 @@ def looking_at(**database: Any) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def opened(world: World) -> Iterator[World]:
-    """Point this process's own services at a world, and end the world's processes afterwards."""
-    app = Celery("faults", broker=world.redis.url, set_as_current=False)
+def use_installation(installation: FaultInstallation) -> Iterator[FaultInstallation]:
+    """Point this process's own services at an installation, and end its processes afterwards."""
+    app = Celery("faults", broker=installation.redis.url, set_as_current=False)
     options = {**settings.CELERY_BROKER_TRANSPORT_OPTIONS, "global_keyprefix": "faults:"}
     app.conf.broker_transport_options = options
-    _bell.append(app)
-    ours = {
-        "CONTINUITY_HOME": world.home,
-        "REDIS_URL": world.redis.url,
+    _celery_apps.append(app)
+    overrides = {
+        "CONTINUITY_HOME": installation.home,
+        "REDIS_URL": installation.redis.url,
         "SWEEP_AFTER_S": 1.0,
-        "CONTINUITY_NOTIFY_WORKERS": "tests.faults.world.ring",
+        "CONTINUITY_NOTIFY_WORKERS": "tests.faults.world.send_wakeup",
         "CELERY_BROKER_TRANSPORT_OPTIONS": options,
     }
-    with override_settings(**ours):
+    with override_settings(**overrides):
         ensure_slots()
         try:
-            yield world
+            yield installation
         finally:
-            world.close()
-            _bell.remove(app)
+            installation.close()
+            _celery_apps.remove(app)
             app.close()
-    shutil.rmtree(world.home, ignore_errors=True)
+    shutil.rmtree(installation.home, ignore_errors=True)

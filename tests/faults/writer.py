@@ -22,7 +22,7 @@ def content_of(number: int) -> str:
     return chr(ord("a") + number % 26) * SIZE
 
 
-def workspace(root: Path, state: Path) -> ProjectWorkspace:
+def make_workspace(root: Path, state: Path) -> ProjectWorkspace:
     """Return the workspace in which the process writes."""
     policy = WorkspacePolicy(snapshot_retention=3)
     return ProjectWorkspace("target_1", root, state, policy, "local")
@@ -30,11 +30,11 @@ def workspace(root: Path, state: Path) -> ProjectWorkspace:
 
 def main() -> None:
     """Write until killed; print a dot for each write that was answered."""
-    here = workspace(Path(sys.argv[1]), Path(sys.argv[2]))
+    workspace = make_workspace(Path(sys.argv[1]), Path(sys.argv[2]))
     for number in itertools.count(os.getpid()):
         content, key = content_of(number), f"{os.getpid()}-{number}"
-        preview_text(here, "deep/a.txt", content)
-        write_text(here, "deep/a.txt", content, require_preview=True, idempotency_key=key)
+        preview_text(workspace, "deep/a.txt", content)
+        write_text(workspace, "deep/a.txt", content, require_preview=True, idempotency_key=key)
         sys.stdout.write(".")
         sys.stdout.flush()
 
