@@ -22,16 +22,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
-OURS = HERE / "bad_inputs_runs.jsonl"
-CONTINUITY = HERE / "bad_inputs_continuity.jsonl"
-WORKSPACE = HERE / "bad_inputs_workspace.jsonl"
-HTTP = HERE / "bad_inputs_http.jsonl"
-AGENT = HERE / "bad_inputs_agent.jsonl"
-RUNNER = HERE / "bad_inputs_runner.jsonl"
-SHARED = HERE.parent.parent.parent / "shared" / "bad-inputs.jsonl"  # present on some machines only
-PLACES = {
-    OURS: "own",
+FOLDER = Path(__file__).parent
+RUNS = FOLDER / "bad_inputs_runs.jsonl"
+CONTINUITY = FOLDER / "bad_inputs_continuity.jsonl"
+WORKSPACE = FOLDER / "bad_inputs_workspace.jsonl"
+HTTP = FOLDER / "bad_inputs_http.jsonl"
+AGENT = FOLDER / "bad_inputs_agent.jsonl"
+RUNNER = FOLDER / "bad_inputs_runner.jsonl"
+# Present on some machines only.
+SHARED = FOLDER.parent.parent.parent / "shared" / "bad-inputs.jsonl"
+LABELS = {
+    RUNS: "runs",
     CONTINUITY: "continuity",
     WORKSPACE: "workspace",
     HTTP: "http",
@@ -50,10 +51,10 @@ class Row:
     input: Any
     expect_code: str
     why: str
-    place: str
+    source: str
 
     def __str__(self) -> str:
-        return f"{self.place} {self.expect_code} {self.why[:60]}"
+        return f"{self.source} {self.expect_code} {self.why[:60]}"
 
     @property
     def tool(self) -> str:
@@ -68,14 +69,14 @@ class Row:
 
 def rows(surface: str) -> list[Row]:
     """Return the project's rows for a surface, and the shared rows if that file is present."""
-    files = [path for path in PLACES if path.exists()]
+    files = [path for path in LABELS if path.exists()]
     return [row for path in files for row in _rows_of(path) if row.surface == surface]
 
 
 def _rows_of(path: Path) -> Iterator[Row]:
     for number, line in enumerate(path.read_text().splitlines(), 1):
-        place = f"{PLACES[path]}:{number}"
-        yield Row(**json.loads(line), place=place)
+        source = f"{LABELS[path]}:{number}"
+        yield Row(**json.loads(line), source=source)
 
 
 def encode(value: Any) -> bytes:
@@ -98,11 +99,11 @@ def _encode(value: Any) -> str:
 
 
 def _nested(argument: list[Any]) -> str:
-    opening, times = str(argument[0]), int(argument[1])
-    opening = '{"a":' if opening == "{" else opening
-    closing = {"[": "]", '{"a":': "}"}[opening]
-    inside = "" if opening == "[" else "1"
-    return opening * times + inside + closing * times
+    prefix, times = str(argument[0]), int(argument[1])
+    prefix = '{"a":' if prefix == "{" else prefix
+    suffix = {"[": "]", '{"a":': "}"}[prefix]
+    inside = "" if prefix == "[" else "1"
+    return prefix * times + inside + suffix * times
 
 
 def _schema_over(size: int) -> str:

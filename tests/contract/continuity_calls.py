@@ -14,7 +14,7 @@ from tests.contract.mcp_host import Host, error_in_s2
 from tests.support.rest import continuity_refusal
 
 Answer = tuple[str, dict[str, Any]]  # the error code or OK; the answer
-Ask = Callable[[str, Any], Answer]
+SendCall = Callable[[str, Any], Answer]
 USER = "/api/v1/user/{user_id}"
 # Call → method, path, names of the query parameters.
 CALLS: dict[str, tuple[str, str, tuple[str, ...]]] = {
@@ -28,47 +28,47 @@ CALLS: dict[str, tuple[str, str, tuple[str, ...]]] = {
 }
 
 
-def cannot_be_said_over_rest(tool: str, given: dict[str, Any]) -> str | None:
+def reason_not_sendable_over_rest(tool: str, arguments: dict[str, Any]) -> str | None:
     """Return why a call cannot be sent over HTTP, or None."""
     _, path, _ = CALLS[tool]
-    named = [given.get(n) for n in ("user_id", "decision_id") if f"{{{n}}}" in path]
+    named = [arguments.get(n) for n in ("user_id", "decision_id") if f"{{{n}}}" in path]
     if any(value is None or (isinstance(value, str) and "/" in value) for value in named):
-        return "what stands in a path is there, and has no slash"
-    if given.get("user_id") in (".", ".."):
-        return "clients take dots out of paths"
+        return "a path parameter is present and contains no slash"
+    if arguments.get("user_id") in (".", ".."):
+        return "clients remove dot segments from paths"
     return None
 
 
-def over_mcp(host: Host) -> Ask:
+def over_mcp(host: Host) -> SendCall:
     """Return a function that sends calls over MCP."""
 
-    def ask(tool: str, given: Any) -> Answer:
-        answer = host.call(tool, encode(given))
+    def send_call(tool: str, arguments: Any) -> Answer:
+        answer = host.call(tool, encode(arguments))
         if answer["result"]["isError"]:
             error = error_in_s2(answer)
             return error["code"], error
         return "OK", answer["result"]["structuredContent"]
 
-    return ask
+    return send_call
 
 
-def over_rest(api: httpx.Client) -> Ask:
+def over_rest(api: httpx.Client) -> SendCall:
     """Return a function that sends calls over REST."""
 
-    def ask(tool: str, given: Any) -> Answer:
-        response = api.request(**request_of(tool, given))
+    def send_call(tool: str, arguments: Any) -> Answer:
+        response = api.request(**request_of(tool, arguments))
         if response.is_success:
             return "OK", response.json()
         problem = continuity_refusal(response, response.status_code)
         return problem["code"], problem
 
-    return ask
+    return send_call
 
 
-def request_of(tool: str, given: dict[str, Any]) -> dict[str, Any]:
+def request_of(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
     """Return a call as the arguments of `httpx.Client.request`."""
     method, path, in_query = CALLS[tool]
-    rest, headers = dict(given), {}
+    rest, headers = dict(arguments), {}
     for name in ("user_id", "decision_id"):
         if f"{{{name}}}" in path:
             value = json.loads(encode(rest.pop(name)))

@@ -35,7 +35,7 @@ PAGES = {
         {{urls: 'stun:{host}'}}, {{urls: 'turn:{host}', username: 'u', credential: 'c'}}]}});
         p.createDataChannel('x'); p.createOffer().then((o) => p.setLocalDescription(o))</script>""",
 }
-NAMED = {
+NAMED_HOSTS = {
     "iframe_to_rfc1918": {"10.0.0.1", "127.0.0.1"},
     "websocket_to_loopback": {"127.0.0.1"},
 }
@@ -66,11 +66,11 @@ class FixturesSite:
     port: int
     forbidden: ForbiddenServer
 
-    def row_here(self, row: Row) -> Row:
+    def with_port(self, row: Row) -> Row:
         """Return the row with the site's port in its addresses."""
         (url,) = row.input["inputs"]["urls"]
-        here = url.replace(HOST, f"{HOST}:{self.port}")
-        return replace(row, input={**row.input, "inputs": {"urls": [here]}})
+        url_with_port = url.replace(HOST, f"{HOST}:{self.port}")
+        return replace(row, input={**row.input, "inputs": {"urls": [url_with_port]}})
 
     def check(self, row: Row, run: dict[str, Any]) -> None:
         """Check the result of a run of the row, and that the forbidden server got no request."""
@@ -87,14 +87,14 @@ class FixturesSite:
             assert hosts == [urlsplit(to).hostname]
         else:
             assert (run["status"], hosts) == ("succeeded", [])
-            told = " ".join(run.get("warnings", []))
+            warnings = " ".join(run.get("warnings", []))
             # A page that takes more than 3 s is read while it loads: it requests the rest later.
             unnamed = [
                 host
-                for host in NAMED.get(page, ())
-                if not re.search(f"requested {re.escape(host)},", told)
+                for host in NAMED_HOSTS.get(page, ())
+                if not re.search(f"requested {re.escape(host)},", warnings)
             ]
-            assert unnamed == [], told
+            assert unnamed == [], warnings
         assert self.forbidden.visits == 0
 
 
@@ -108,16 +108,16 @@ def fixtures_site(monkeypatch: pytest.MonkeyPatch) -> Iterator[FixturesSite]:
             server.add(f"/{name}", f"<title>{name}</title><p>text{body}")
         failed = threading.Event()
 
-        def note_failure(_: str) -> PageResponse:
+        def record_failure(_: str) -> PageResponse:
             failed.set()
             return PageResponse()
 
-        def after_failure(_: str) -> PageResponse:
+        def respond_after_failure(_: str) -> PageResponse:
             failed.wait(20)
             return PageResponse()
 
-        server.add("/socket_failed", note_failure)
-        server.add("/after_socket", after_failure)
+        server.add("/socket_failed", record_failure)
+        server.add("/after_socket", respond_after_failure)
         for name, (status, to) in REDIRECTS.items():
             location = {"Location": to.format(url=forbidden.url())}
             server.add(f"/{name}", PageResponse(status=status, headers=location))

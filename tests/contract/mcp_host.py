@@ -24,7 +24,7 @@ from mcp_server.stdio.streams import open_stdio_streams
 from runners.targets.runner_endpoint import close_connections
 from tests.support.rest import ERROR_KEYS
 
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 INITIALIZE: dict[str, Any] = {
     "protocolVersion": "2025-06-18",
     "capabilities": {},
@@ -50,7 +50,7 @@ class Host(ABC):
 
     def __init__(self) -> None:
         self._messages: queue.Queue[dict[str, Any]] = queue.Queue()
-        self._aside: dict[Any, dict[str, Any]] = {}
+        self._other_answers: dict[Any, dict[str, Any]] = {}
         self._last_id = 0
 
     @abstractmethod
@@ -63,22 +63,22 @@ class Host(ABC):
 
     def receive(self) -> dict[str, Any]:
         """Return the next message of the server."""
-        return self._messages.get(timeout=PATIENCE_S)
+        return self._messages.get(timeout=TIMEOUT_S)
 
-    def shake_hands(self) -> None:
+    def initialize(self) -> None:
         """Initialize the session, as a client of a revision with a handshake does."""
         self.request("initialize", INITIALIZE)
         self.send(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
 
     def answer_to(self, request_id: object) -> dict[str, Any]:
         """Return the answer to a request; store answers to other requests for later."""
-        while request_id not in self._aside:
+        while request_id not in self._other_answers:
             message = self.receive()
             if "method" not in message:
-                self._aside[message["id"]] = message
-        return self._aside.pop(request_id)
+                self._other_answers[message["id"]] = message
+        return self._other_answers.pop(request_id)
 
-    def begin(self, method: str, params: Mapping[str, Any] | bytes) -> int:
+    def start_request(self, method: str, params: Mapping[str, Any] | bytes) -> int:
         """Send a request, whose params may be raw JSON, and return its id."""
         self._last_id += 1
         raw = params if isinstance(params, bytes) else json.dumps(params).encode()
@@ -88,18 +88,18 @@ class Host(ABC):
 
     def request(self, method: str, params: Mapping[str, Any] | bytes) -> dict[str, Any]:
         """Send a request and return its answer."""
-        return self.answer_to(self.begin(method, params))
+        return self.answer_to(self.start_request(method, params))
 
-    def begin_call(self, tool: str, arguments: Mapping[str, Any] | bytes) -> int:
+    def start_call(self, tool: str, arguments: Mapping[str, Any] | bytes) -> int:
         """Call a tool, whose arguments may be raw JSON, and return the request's id."""
         raw = arguments if isinstance(arguments, bytes) else json.dumps(arguments).encode()
-        return self.begin(
+        return self.start_request(
             "tools/call", b'{"name":"' + tool.encode() + b'","arguments":' + raw + b"}"
         )
 
     def call(self, tool: str, arguments: Mapping[str, Any] | bytes) -> dict[str, Any]:
         """Call a tool and return the answer."""
-        return self.answer_to(self.begin_call(tool, arguments))
+        return self.answer_to(self.start_call(tool, arguments))
 
 
 class StdioHost(Host):
@@ -113,7 +113,7 @@ class StdioHost(Host):
         super().__init__()
         server_reads, self._to_server = os.pipe()
         self._from_server, server_writes = os.pipe()
-        self._ends = [server_reads, server_writes, self._to_server, self._from_server]
+        self._descriptors = [server_reads, server_writes, self._to_server, self._from_server]
         self.server = ContinuityServer(settings.CONTINUITY_MCP_TOOLSETS, transport)
         stdio = StdioDescriptors(server_reads, server_writes)
         self._threads = [
@@ -122,14 +122,14 @@ class StdioHost(Host):
         ]
         for thread in self._threads:
             thread.start()
-        self.shake_hands()
+        self.initialize()
 
     async def _serve(self, stdio: StdioDescriptors) -> None:
         async with open_stdio_streams(stdio, after_first_response=lambda: None) as (inbox, outbox):
             await self.server.run(inbox, outbox, self.server.stream_options())
         await close_connections()
         os.close(stdio.write_fd)
-        self._ends.remove(stdio.write_fd)
+        self._descriptors.remove(stdio.write_fd)
 
     def _listen(self) -> None:
         with os.fdopen(self._from_server, "rb", closefd=False) as lines:
@@ -139,11 +139,11 @@ class StdioHost(Host):
     def close(self) -> None:
         """Close the server's stdin and wait until it ends."""
         os.close(self._to_server)
-        self._ends.remove(self._to_server)
+        self._descriptors.remove(self._to_server)
         for thread in self._threads:
-            thread.join(PATIENCE_S)
+            thread.join(TIMEOUT_S)
             assert not thread.is_alive(), f"the {thread.name} thread did not end"
-        for fd in self._ends:
+        for fd in self._descriptors:
             os.close(fd)
 
     def send(self, line: bytes) -> None:
@@ -159,8 +159,8 @@ def structured(answer: Mapping[str, Any]) -> dict[str, Any]:
     assert result["isError"] is False, result
     (block,) = result["content"]
     assert json.loads(block["text"]) == result["structuredContent"]
-    told: dict[str, Any] = result["structuredContent"]
-    return told
+    content: dict[str, Any] = result["structuredContent"]
+    return content
 
 
 def error_of(answer: Mapping[str, Any]) -> dict[str, Any]:
@@ -180,9 +180,9 @@ def error_in_s2(answer: Mapping[str, Any]) -> dict[str, Any]:
 
 def error_in_s4(answer: Mapping[str, Any]) -> dict[str, Any]:
     """Return the error of a refused call of a workspace tool."""
-    told = _refusal(answer)
-    assert set(told) == {"error"}
-    error: dict[str, Any] = told["error"]
+    content = _refusal(answer)
+    assert set(content) == {"error"}
+    error: dict[str, Any] = content["error"]
     return error
 
 

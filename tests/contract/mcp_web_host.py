@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import httpx
 
 from decisions.identity.principals import authenticate
-from tests.contract.mcp_host import INITIALIZE, PATIENCE_S, Host
+from tests.contract.mcp_host import INITIALIZE, TIMEOUT_S, Host
 from tests.support.rest import NO_TLS, bearer
 
 HEADERS = {
@@ -36,13 +36,13 @@ class WebHost(Host):
         self.client = httpx.Client(
             base_url=address,
             headers={**HEADERS, **bearer(token)},
-            timeout=PATIENCE_S,
+            timeout=TIMEOUT_S,
             verify=NO_TLS,
             limits=httpx.Limits(max_connections=None),
         )
         self._threads: list[threading.Thread] = []
         self.open()
-        self.shake_hands()
+        self.initialize()
         # The transport requires the negotiated revision in every later request.
         self.client.headers["mcp-protocol-version"] = INITIALIZE["protocolVersion"]
 
@@ -53,16 +53,16 @@ class WebHost(Host):
         """Post one raw message."""
         self._start(self._post, line)
 
-    def _start(self, work: object, *args: object) -> None:
-        thread = threading.Thread(target=work, args=args, name="host")  # type: ignore[arg-type]
+    def _start(self, function: object, *args: object) -> None:
+        thread = threading.Thread(target=function, args=args, name="host")  # type: ignore[arg-type]
         self._threads.append(thread)
         thread.start()
 
     def _post(self, line: bytes) -> None:
         with self.client.stream("POST", self.path, content=line) as response:
-            label = response.headers.get("mcp-session-id")
-            if label:
-                self.client.headers["mcp-session-id"] = label
+            session_id = response.headers.get("mcp-session-id")
+            if session_id:
+                self.client.headers["mcp-session-id"] = session_id
             self._read(response)
 
     def _read(self, response: httpx.Response) -> None:
@@ -75,7 +75,7 @@ class WebHost(Host):
     def close(self) -> None:
         """Wait for the outstanding answers."""
         for thread in self._threads:
-            thread.join(PATIENCE_S)
+            thread.join(TIMEOUT_S)
             assert not thread.is_alive(), "a request was never answered"
         self.client.close()
 
@@ -87,7 +87,7 @@ class SseHost(WebHost):
         """Open the stream."""
         self._is_open = threading.Event()
         self._start(self._listen)
-        assert self._is_open.wait(PATIENCE_S)
+        assert self._is_open.wait(TIMEOUT_S)
 
     def _listen(self) -> None:
         with self.client.stream("GET", "/sse") as self._stream:

@@ -16,7 +16,7 @@ from tests.contract.surface import Answer, Surface
 from tests.support.login_site import PASSWORD, USERNAME
 from tests.support.page_server import PageServer, html
 
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 STEPS_BEFORE_WAITING = 3  # of search_extract: open, enter, submit
 FORM = "<title>Search</title><form action=/results><input type=search name=q></form>"
 # The same by script: a test can crash a renderer only while no other document is loading.
@@ -36,7 +36,7 @@ class Pages:
     server: PageServer
     members: str
 
-    def mend(self) -> None:
+    def repair(self) -> None:
         """Have the server that did not answer, answer from now on."""
         self.server.add("/results", "<title>Results</title><h1>Found</h1><p class=result>One.")
 
@@ -57,38 +57,38 @@ class PageCause:
     leaves_a_page: bool
 
 
-def _ended(surface: Surface, template_id: str, **inputs: Any) -> Answer:
+def _run_to_end(surface: Surface, template_id: str, **inputs: Any) -> Answer:
     options = {"mode": "sync", "timeoutMs": 100_000}
     return surface.call("run_task_template", templateId=template_id, inputs=inputs, options=options)
 
 
 def _no_such_element(surface: Surface, pages: Pages) -> Answer:
     url = pages.server.add("/bare", "<title>Bare</title><h1>Nothing to fill in</h1>")
-    return _ended(surface, "search_extract", startUrl=url, query="q", searchField=FIELD)
+    return _run_to_end(surface, "search_extract", startUrl=url, query="q", searchField=FIELD)
 
 
-def _searching(pages: Pages, form: str) -> dict[str, Any]:
+def _search_inputs(pages: Pages, form: str) -> dict[str, Any]:
     """Return the inputs of a search whose server accepts the request and does not answer."""
     pages.server.add("/results", html("", delay=3600.0))
-    waits = {"type": "selector", "value": ".result", "timeoutMs": 50_000}
+    condition = {"type": "selector", "value": ".result", "timeoutMs": 50_000}
     url = pages.server.add("/", form)
-    return {"startUrl": url, "query": "q", "searchField": FIELD, "waitForResults": waits}
+    return {"startUrl": url, "query": "q", "searchField": FIELD, "waitForResults": condition}
 
 
 def _hanging_server(surface: Surface, pages: Pages) -> Answer:
-    return _ended(surface, "search_extract", **_searching(pages, FORM))
+    return _run_to_end(surface, "search_extract", **_search_inputs(pages, FORM))
 
 
 def _crashed_renderer(surface: Surface, pages: Pages) -> Answer:
-    inputs = _searching(pages, SCRIPTED)
+    inputs = _search_inputs(pages, SCRIPTED)
     handle = surface.call(
         "run_task_template", templateId="search_extract", inputs=inputs, options={"mode": "async"}
     )
-    end = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while not pages.server.hits["/results"] or _done_steps(surface, handle) < STEPS_BEFORE_WAITING:
-        assert time.monotonic() < end, "the search was never sent"
+        assert time.monotonic() < deadline, "the search was never sent"
         time.sleep(0.05)
-    get_loop().submit(_crash_renderers()).result(PATIENCE_S)
+    get_loop().submit(_crash_renderers()).result(TIMEOUT_S)
     return surface.call("wait_task_run", runId=handle["runId"], waitMs=55_000)
 
 
@@ -100,16 +100,16 @@ def _done_steps(surface: Surface, handle: Answer) -> int:
 async def _crash_renderers() -> None:
     """Kill the browser's renderer processes, which its DevTools protocol lists."""
     browser = await get_runtime().browser()
-    line = await browser.new_browser_cdp_session()
-    for process in (await line.send("SystemInfo.getProcessInfo"))["processInfo"]:
+    devtools = await browser.new_browser_cdp_session()
+    for process in (await devtools.send("SystemInfo.getProcessInfo"))["processInfo"]:
         if process["type"] == "renderer":
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process["id"], signal.SIGKILL)
-    await line.detach()
+    await devtools.detach()
 
 
 def _no_login_field(surface: Surface, pages: Pages) -> Answer:
-    return _ended(
+    return _run_to_end(
         surface,
         "login_keep_session",
         startUrl=f"{pages.members}/login",

@@ -9,9 +9,9 @@ from urllib.parse import quote, urlencode
 
 import httpx
 
-from tests.contract.bad_inputs import HERE, Row, encode, raw_line, rows
+from tests.contract.bad_inputs import FOLDER, Row, encode, raw_line, rows
 
-OWN = HERE / "bad_inputs_rest.jsonl"
+REST_FILE = FOLDER / "bad_inputs_rest.jsonl"
 JSON = {"Content-Type": "application/json"}
 RUN = "/api/v1/runs/{runId}"
 # Call → method, path; fields that are not in the path go to the query, or to a POST's body.
@@ -31,20 +31,20 @@ CALLS = {
 
 def rest_rows(surface: str) -> list[Row]:
     """Return the project's rows for a REST surface, and the shared rows if present."""
-    own = enumerate(OWN.read_text().splitlines(), 1)
-    ours = [Row(**json.loads(line), place=f"rest:{number}") for number, line in own]
-    return [row for row in ours if row.surface == surface] + rows(surface)
+    numbered_lines = enumerate(REST_FILE.read_text().splitlines(), 1)
+    own_rows = [Row(**json.loads(line), source=f"rest:{number}") for number, line in numbered_lines]
+    return [row for row in own_rows if row.surface == surface] + rows(surface)
 
 
-def cannot_be_said(row: Row) -> str | None:
+def reason_not_sendable(row: Row) -> str | None:
     """Return why a row cannot be sent over HTTP, or None: paths and queries are text."""
     method, path = CALLS[row.tool]
     named = [name for name in ("runId", "artifactId") if f"{{{name}}}" in path]
     if not all(_fits_a_path(row.input.get(name)) for name in named):
-        return "an id in a path is text, is there, and has no slash"
+        return "an id in a path is text, is present, and contains no slash"
     query = [value for name, value in row.input.items() if name not in named]
     if method == "GET" and not all(map(_fits_a_query, query)):
-        return "a query knows no quoted numbers, no lists of one, no fractions of zero"
+        return "a query has no quoted numbers, lists of one, or fractions of zero"
     return None
 
 
@@ -60,10 +60,10 @@ def _fits_a_query(value: Any) -> bool:
     return not (isinstance(value, str) and value.isdigit())
 
 
-def request_of(tool: str, given: Any) -> dict[str, Any]:
+def request_of(tool: str, arguments: Any) -> dict[str, Any]:
     """Return a call as the arguments of `httpx.Client.request`."""
     method, path = CALLS[tool]
-    rest = dict(given)
+    rest = dict(arguments)
     for name in ("runId", "artifactId"):
         if f"{{{name}}}" in path:
             value = json.loads(encode(rest.pop(name)))
@@ -91,7 +91,7 @@ def send(client: httpx.Client, row: Row) -> httpx.Response:
     return client.request(**request_of(row.tool, row.input))
 
 
-def send_own(client: httpx.Client, row: Row) -> httpx.Response:
+def send_raw_request(client: httpx.Client, row: Row) -> httpx.Response:
     """Send the call of a project row that contains its own method and address."""
     method, _, url = row.call.partition(" ")
     content = row.input.get("body", "").encode() or None

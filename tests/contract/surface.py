@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 
-from tests.contract.mcp_host import PATIENCE_S, error_of, structured
+from tests.contract.mcp_host import TIMEOUT_S, error_of, structured
 from tests.contract.mcp_web_host import WebHost
 from tests.contract.rest_calls import request_of
 from tests.support.rest import NO_TLS, bearer, refusal
@@ -28,7 +28,7 @@ class Surface:
     def __init__(self, web: str, token: str, *, over: str) -> None:
         self._host = WebHost(web, token) if over == "mcp" else None
         self._client = httpx.Client(
-            base_url=web, headers=bearer(token), timeout=PATIENCE_S, verify=NO_TLS
+            base_url=web, headers=bearer(token), timeout=TIMEOUT_S, verify=NO_TLS
         )
 
     def call(self, tool: str, **arguments: Any) -> Answer:

@@ -29,7 +29,7 @@ WRITE = write_call("a.txt", "x\n")
 READ = Call("read_file", {"path": "game/scene/start.txt"}, "r")
 ROWS = rows("llm-stream")
 # What the model outputs for a row without a script: its turns, and the inputs of the run.
-SAYS: dict[str, tuple[list[Turn], dict[str, Any]]] = {
+OUTPUTS: dict[str, tuple[list[Turn], dict[str, Any]]] = {
     "mid tool_call": ([Turn("", [WRITE], cut_at=700)] * 2, {}),
     "duplicate": ([Turn("", [WRITE, WRITE]), complete()], {}),
     "endless": ([Turn("", [READ], pause_s=0.02)] * 1000, {"options": {"timeoutMs": 2000}}),
@@ -38,10 +38,10 @@ SAYS: dict[str, tuple[list[Turn], dict[str, Any]]] = {
 }
 
 
-def said_in(row: Row) -> tuple[list[Turn], dict[str, Any]]:
-    if (asked := row.input.get("tool_call")) is not None:
-        return [Turn("", [Call(asked["name"], asked.get("arguments", {}), "c")]), complete()], {}
-    (found,) = [said for mark, said in SAYS.items() if mark in str(row.input)]
+def output_of(row: Row) -> tuple[list[Turn], dict[str, Any]]:
+    if (call := row.input.get("tool_call")) is not None:
+        return [Turn("", [Call(call["name"], call.get("arguments", {}), "c")]), complete()], {}
+    (found,) = [output for text, output in OUTPUTS.items() if text in str(row.input)]
     return found
 
 
@@ -49,8 +49,8 @@ def code_of(run: Run, model: ModelServer) -> str:
     """Return the error code that ended the run, or that the model got for its last call."""
     if run.error:
         return str(run.error["details"].get("causeCode", run.error["errorCode"]))
-    told = tool_results(model.requests[-1])
-    return str(told[-1]["error"]["code"]) if told else "OK"
+    results = tool_results(model.requests[-1])
+    return str(results[-1]["error"]["code"]) if results else "OK"
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
@@ -65,9 +65,9 @@ def test_a_bad_model_output_gets_its_code_and_does_no_harm(
     policy = replace(agent_settings.WORKSPACE_POLICY, write_requires_diff=False)
     agent_settings.WORKSPACE_POLICY = policy
     agent_settings.LLM = replace(agent_settings.LLM, api_key=KEY, timeout_ms=3000)
-    script, asked = said_in(row)
+    script, arguments = output_of(row)
     model.script = list(script)
-    run_id = submit_goal(**asked)
+    run_id = submit_goal(**arguments)
     worker.work()
     run = Run.objects.get(id=run_id)
     assert code_of(run, model) == row.expect_code

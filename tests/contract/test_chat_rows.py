@@ -16,7 +16,7 @@ from decisions.identity.principals import Principal
 from decisions.models import Decision
 from decisions.validation.json_schema import compile_schema
 from tests.contract.bad_inputs import Row, rows
-from tests.contract.continuity_calls import Ask, over_mcp, over_rest
+from tests.contract.continuity_calls import SendCall, over_mcp, over_rest
 from tests.contract.mcp_host import Host
 from tests.integration.racing import at_once
 from tests.support.rest import continuity_refusal, json_of
@@ -60,13 +60,13 @@ ANSWER = {
 
 
 @pytest.fixture
-def rest(api: httpx.Client) -> Ask:
+def rest(api: httpx.Client) -> SendCall:
     """Send calls over REST."""
     return over_rest(api)
 
 
 @pytest.mark.parametrize("row", PLAIN, ids=str)
-def test_a_bad_input_gets_its_code_over_rest(rest: Ask, row: Row) -> None:
+def test_a_bad_input_gets_its_code_over_rest(rest: SendCall, row: Row) -> None:
     code, answer = rest(CHAT, row.input)
     assert code == row.expect_code, answer
     assert len(str(answer)) < 3000
@@ -109,18 +109,18 @@ def test_a_call_without_a_key_gets_the_error_message_of_the_contract(
     ids=str,
 )
 def test_input_that_the_schema_does_not_allow_is_a_validation_error(
-    rest: Ask, changed: dict[str, Any]
+    rest: SendCall, changed: dict[str, Any]
 ) -> None:
     assert rest(CHAT, {**RISKY, **changed})[0] == "validation_error"
 
 
-def test_a_message_of_64_kib_is_accepted_and_one_byte_more_is_refused(rest: Ask) -> None:
+def test_a_message_of_64_kib_is_accepted_and_one_byte_more_is_refused(rest: SendCall) -> None:
     fits = "é" * (32 * 1024)
     assert rest(CHAT, {**RISKY, "message": fits})[0] == "OK"
     assert rest(CHAT, {**RISKY, "message": fits + "x"})[0] == "validation_error"
 
 
-def test_the_answer_has_every_field_of_the_contract(rest: Ask) -> None:
+def test_the_answer_has_every_field_of_the_contract(rest: SendCall) -> None:
     _, answer = rest(CHAT, RISKY)
     assert answer.keys() == ANSWER
     assert answer["trace"].keys() >= TRACE
@@ -142,7 +142,7 @@ def test_the_answer_has_every_field_of_the_contract(rest: Ask) -> None:
     assert compile_schema(dict(CHAT_INPUT)).is_valid(RISKY)
 
 
-def test_a_clarifying_answer_names_only_the_missing_fields(rest: Ask) -> None:
+def test_a_clarifying_answer_names_only_the_missing_fields(rest: SendCall) -> None:
     call = {name: value for name, value in RISKY.items() if name != "slots"}
     _, answer = rest(CHAT, call)
     assert answer["trace"].keys() == {
@@ -157,7 +157,7 @@ def test_a_clarifying_answer_names_only_the_missing_fields(rest: Ask) -> None:
 
 
 def test_users_of_other_workspaces_and_unknown_users_get_the_same_answer(
-    rest: Ask, client_with: Callable[..., httpx.Client]
+    rest: SendCall, client_with: Callable[..., httpx.Client]
 ) -> None:
     assert rest(CHAT, RISKY)[0] == "OK"
     bound = over_rest(client_with(users=["bob"]))
@@ -175,16 +175,16 @@ def test_a_token_without_the_scope_is_refused_in_the_shape_of_the_contract(
 
 
 def test_the_key_is_bound_to_its_body_and_its_workspace(
-    rest: Ask, client_with: Callable[..., httpx.Client]
+    rest: SendCall, client_with: Callable[..., httpx.Client]
 ) -> None:
     first = rest(CHAT, RISKY)[1]
     code, problem = rest(CHAT, {**RISKY, "message": "Count them."})
     assert (code, set(problem)) == ("idempotency_conflict", {"code", "detail"})
-    elsewhere = over_rest(client_with(workspace="elsewhere"))
-    assert elsewhere(CHAT, RISKY)[1]["decision_id"] != first["decision_id"]
+    other_workspace = over_rest(client_with(workspace="elsewhere"))
+    assert other_workspace(CHAT, RISKY)[1]["decision_id"] != first["decision_id"]
 
 
-def test_twenty_concurrent_rest_calls_create_one_decision(rest: Ask) -> None:
+def test_twenty_concurrent_rest_calls_create_one_decision(rest: SendCall) -> None:
     answers = at_once([lambda: rest(CHAT, RISKY)] * 20)
     assert {code for code, _ in answers} == {"OK"}
     assert len({answer["decision_id"] for _, answer in answers}) == 1
@@ -194,20 +194,20 @@ def test_twenty_concurrent_rest_calls_create_one_decision(rest: Ask) -> None:
 def test_rest_and_mcp_return_the_same_answer_for_the_same_key(
     host: Host, api: httpx.Client, principal: Principal
 ) -> None:
-    over_the_wire = over_mcp(host)(CHAT, RISKY)[1]
-    again = json_of(api.post("/api/v1/chat", json=RISKY))
-    del over_the_wire["trace"]["high_risk_confirmation"]["confirm_token"]
-    assert again == over_the_wire
+    mcp_answer = over_mcp(host)(CHAT, RISKY)[1]
+    rest_answer = json_of(api.post("/api/v1/chat", json=RISKY))
+    del mcp_answer["trace"]["high_risk_confirmation"]["confirm_token"]
+    assert rest_answer == mcp_answer
 
 
-def test_a_risky_message_is_confirmed_and_gets_an_outcome(rest: Ask) -> None:
+def test_a_risky_message_is_confirmed_and_gets_an_outcome(rest: SendCall) -> None:
     answer = rest(CHAT, RISKY)[1]
     decision = {"decision_id": answer["decision_id"], "user_id": "alice"}
     report = {**decision, "outcome_status": "success", "outcome_note": "The table is empty."}
     assert rest("continuity_report_outcome", report)[0] == "decision_not_confirmed"
-    asked = answer["trace"]["high_risk_confirmation"]
+    confirmation = answer["trace"]["high_risk_confirmation"]
     confirmed = rest(
-        "continuity_confirm_decision", {**decision, "confirm_token": asked["confirm_token"]}
+        "continuity_confirm_decision", {**decision, "confirm_token": confirmation["confirm_token"]}
     )
     assert confirmed[0] == "OK"
     assert confirmed[1]["confirmed"] is True

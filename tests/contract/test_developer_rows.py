@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.contract.bad_inputs import HERE, Row, rows
+from tests.contract.bad_inputs import FOLDER, Row, rows
 from tests.support.page_server import PageResponse, PageServer, html, serve_pages
 from tests.support.tool_client import ToolClient
 
@@ -27,8 +27,8 @@ pytest_plugins = [
 ]
 
 SURFACE = "mcp+rest:developer-tools"
-OWN = enumerate((HERE / "bad_inputs_developer.jsonl").read_text().splitlines(), 1)
-ROWS = [Row(**json.loads(line), place=f"developer:{number}") for number, line in OWN]
+LINES = enumerate((FOLDER / "bad_inputs_developer.jsonl").read_text().splitlines(), 1)
+ROWS = [Row(**json.loads(line), source=f"developer:{number}") for number, line in LINES]
 ROWS += rows(SURFACE)
 SCRIPT = "touch ran; printf '<%s>\\n'"
 
@@ -51,25 +51,25 @@ def set_up(
     """Set up what a row's directives request and return the rest of its input."""
 
     def make(row: Row) -> dict[str, Any]:
-        given = dict(row.input)
-        told = {name: given.pop(name) for name in list(given) if name.startswith("$")}
+        arguments = dict(row.input)
+        directives = {name: arguments.pop(name) for name in list(arguments) if name.startswith("$")}
         addresses = {"hangs": local_server.url(""), "off": f"http://127.0.0.1:{closed_port}"}
-        terre = told.get("$terre", "off")
+        terre = directives.get("$terre", "off")
         settings.WORKSPACE_POLICY = replace(
             settings.WORKSPACE_POLICY,
-            developer=told.get("$mode") == "developer",
+            developer=directives.get("$mode") == "developer",
             command_timeout_ms=2500,
             browser_timeout_ms=2500,
             preview_url=addresses.get(terre, terre),
         )
-        script = told.get("$script", SCRIPT)
+        script = directives.get("$script", SCRIPT)
         scripts = {"scripts": dict.fromkeys(("dev", "build", "lint"), script)}
-        text = "{" if told.get("$package_json") == "broken" else json.dumps(scripts)
-        if told.get("$package_json") != "missing":
+        text = "{" if directives.get("$package_json") == "broken" else json.dumps(scripts)
+        if directives.get("$package_json") != "missing":
             (project / "package.json").write_text(text)
-        if str(given.get("url", "")).endswith("/redirect_out"):
-            given["url"] = local_server.url("/redirect_out")
-        return given
+        if str(arguments.get("url", "")).endswith("/redirect_out"):
+            arguments["url"] = local_server.url("/redirect_out")
+        return arguments
 
     return make
 
@@ -82,14 +82,16 @@ def test_each_row_gets_its_code(
     set_up: Callable[[Row], dict[str, Any]],
     background_worker: None,
 ) -> None:
-    code, told = tool_client.call(row.tool, set_up(row))
-    assert code == row.expect_code, told
+    code, answer = tool_client.call(row.tool, set_up(row))
+    assert code == row.expect_code, answer
     assert not (project / "leaked").exists()
     assert (project / "ran").exists() == (
         row.tool == "execute_command" and code == "OK" and "$script" not in row.input
     )
-    assert str(project) not in json.dumps(told)
-    assert [one for one in psutil.process_iter(["cwd"]) if one.info["cwd"] == str(project)] == []
+    assert str(project) not in json.dumps(answer)
+    assert [
+        process for process in psutil.process_iter(["cwd"]) if process.info["cwd"] == str(project)
+    ] == []
 
 
 def test_a_direct_call_finds_the_page_that_the_previous_call_opened(

@@ -11,22 +11,29 @@ import httpx
 import pytest
 import redis
 from django.conf import settings
-from websockets.exceptions import InvalidStatus
+from django.test import Client
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from decisions.identity.principals import Principal, create_token
+from decisions.models import Token
 from runs.conversations.services import take_over_task
 from runs.live.channel import WORKERS_CHANNEL, open_message, seal_message, viewers_channel
 from runs.websockets import live as websockets_live
 from tests.support.rest import json_of
 from tests.support.task_socket import Frame, TaskSocket, open_task_socket
 
-pytest_plugins = ["tests.support.rest_fixtures", "tests.support.task_fixtures"]
+pytest_plugins = [
+    "tests.support.rest_fixtures",
+    "tests.support.task_fixtures",
+    "tests.support.admin_fixtures",
+]
 Make = Callable[..., str]
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
+PING = {"type": "ping"}
 CLICK = {"kind": "mouse", "action": "down", "x": 10, "y": 20, "button": "left", "clicks": 1}
 
 
-class Worker:
+class WorkerConnection:
     """The worker's end of the connection."""
 
     def __init__(self, client: Any, channel: Any) -> None:
@@ -34,32 +41,32 @@ class Worker:
 
     def receive(self, kind: str) -> dict[str, Any]:
         """Return the next message of a type that is sent to workers."""
-        end = time.monotonic() + PATIENCE_S
-        while time.monotonic() < end:
-            got = self.channel.get_message(ignore_subscribe_messages=True, timeout=1)
-            message = open_message(got["data"]) if got else None
+        deadline = time.monotonic() + TIMEOUT_S
+        while time.monotonic() < deadline:
+            received = self.channel.get_message(ignore_subscribe_messages=True, timeout=1)
+            message = open_message(received["data"]) if received else None
             if message is not None and message["kind"] == kind:
                 return message
-        raise AssertionError(f"no {kind} was said")
+        raise AssertionError(f"no {kind} was received")
 
-    def says(self, task_id: str, **message: Any) -> None:
+    def send(self, task_id: str, **message: Any) -> None:
         """Send a message to the viewers of a task."""
         self.client.publish(viewers_channel(task_id), seal_message(message))
 
 
 @contextmanager
-def at_work() -> Iterator[Worker]:
+def connect_worker() -> Iterator[WorkerConnection]:
     client: Any = redis.Redis.from_url(settings.REDIS_URL)
     channel = client.pubsub()
     channel.subscribe(WORKERS_CHANNEL)
     try:
-        yield Worker(client, channel)
+        yield WorkerConnection(client, channel)
     finally:
         channel.close()
         client.close()
 
 
-def live(web: str, task_id: str, **options: Any) -> Any:
+def open_live_page(web: str, task_id: str, **options: Any) -> Any:
     return open_task_socket(web, f"{task_id}/live", **options)
 
 
@@ -73,12 +80,12 @@ def test_frames_reach_the_viewer_and_input_reaches_the_worker(
 ) -> None:
     task_id = make_task("say hi")
     take_over_task(principal=principal, task_id=task_id)
-    with at_work() as worker, live(web, task_id, token=token) as line:
+    with connect_worker() as worker, open_live_page(web, task_id, token=token) as task_socket:
         assert worker.receive("watch")["isNew"] is True
-        worker.says(task_id, type="live_frame", data="AAAA", width=1280, height=720)
-        frames = line.receive_until(lambda frame: frame["type"] == "live_frame")
+        worker.send(task_id, type="live_frame", data="AAAA", width=1280, height=720)
+        frames = task_socket.receive_until(lambda frame: frame["type"] == "live_frame")
         assert frames[-1]["data"] == "AAAA"
-        assert send(line, CLICK, {"kind": "text", "text": "你好"})["ok"] is True
+        assert send(task_socket, CLICK, {"kind": "text", "text": "你好"})["ok"] is True
         passed = worker.receive("input")
     assert passed["taskId"] == task_id
     assert passed["by"].startswith("token:")
@@ -88,8 +95,8 @@ def test_frames_reach_the_viewer_and_input_reaches_the_worker(
 def test_no_input_is_forwarded_while_the_agent_controls_the_page(
     web: str, token: str, make_task: Make
 ) -> None:
-    with live(web, make_task("say hi"), token=token) as line:
-        refused = send(line, CLICK)
+    with open_live_page(web, make_task("say hi"), token=token) as task_socket:
+        refused = send(task_socket, CLICK)
     assert (refused["ok"], refused["error"]["errorCode"]) == (False, "CONFLICT")
 
 
@@ -99,20 +106,20 @@ def test_a_caller_who_may_only_read_watches_and_cannot_act(
     task_id = make_task("say hi")
     take_over_task(principal=principal, task_id=task_id)
     reader = create_token(name="reader", scopes=frozenset({"tasks:read"}))
-    with live(web, task_id, token=reader) as line:
-        assert send(line, CLICK)["error"]["errorCode"] == "FORBIDDEN"
+    with open_live_page(web, task_id, token=reader) as task_socket:
+        assert send(task_socket, CLICK)["error"]["errorCode"] == "FORBIDDEN"
 
 
 def test_tickets_open_a_live_page_once(web: str, api: httpx.Client, make_task: Make) -> None:
     task_id = make_task("say hi")
     ticket = json_of(api.post(f"/api/v1/tasks/{task_id}/ticket"))["ticket"]
     auth = {"type": "auth", "ticket": ticket, "id": "a"}
-    with live(web, task_id) as line:
-        assert line.request(auth)["ok"] is True
-        assert line.request({"v": 1, "type": "ping", "id": "p"})["type"] == "pong"
-    with live(web, task_id) as line:
-        assert line.request(auth)["ok"] is False
-        assert line.close_code() == 4401
+    with open_live_page(web, task_id) as task_socket:
+        assert task_socket.request(auth)["ok"] is True
+        assert task_socket.request({"v": 1, "type": "ping", "id": "p"})["type"] == "pong"
+    with open_live_page(web, task_id) as task_socket:
+        assert task_socket.request(auth)["ok"] is False
+        assert task_socket.close_code() == 4401
 
 
 def test_another_workspaces_live_page_is_not_found_and_a_foreign_origin_is_refused(
@@ -120,9 +127,14 @@ def test_another_workspaces_live_page_is_not_found_and_a_foreign_origin_is_refus
 ) -> None:
     task_id = make_task("say hi")
     foreign = create_token(name="foreign", workspace="elsewhere")
-    with live(web, task_id, token=foreign) as line:
-        assert line.close_code() == 4404
-    with pytest.raises(InvalidStatus), live(web, task_id, token=token, origin="https://evil.test"):
+    with open_live_page(web, task_id, token=foreign) as task_socket:
+        with pytest.raises(ConnectionClosed):
+            task_socket.request(PING)
+        assert task_socket.close_code() == 4404
+    with (
+        pytest.raises(InvalidStatus),
+        open_live_page(web, task_id, token=token, origin="https://evil.test"),
+    ):
         pass
 
 
@@ -133,17 +145,17 @@ def test_two_viewers_watch_and_only_the_one_with_the_scope_acts(
     take_over_task(principal=principal, task_id=task_id)
     reader, new = create_token(name="reader", scopes=frozenset({"tasks:read"})), 0
     with (
-        at_work() as worker,
-        live(web, task_id, token=token) as one,
-        live(web, task_id, token=reader) as other,
+        connect_worker() as worker,
+        open_live_page(web, task_id, token=token) as controller,
+        open_live_page(web, task_id, token=reader) as reader_socket,
     ):
         while (new := new + worker.receive("watch")["isNew"]) < 2:
             pass
-        worker.says(task_id, type="live_frame", data="AAAA", width=1280, height=720)
-        for line in (one, other):
-            line.receive_until(lambda frame: frame["type"] == "live_frame")
-        assert send(other, CLICK)["error"]["errorCode"] == "FORBIDDEN"
-        assert send(one, CLICK)["ok"] is True
+        worker.send(task_id, type="live_frame", data="AAAA", width=1280, height=720)
+        for task_socket in (controller, reader_socket):
+            task_socket.receive_until(lambda frame: frame["type"] == "live_frame")
+        assert send(reader_socket, CLICK)["error"]["errorCode"] == "FORBIDDEN"
+        assert send(controller, CLICK)["ok"] is True
         assert worker.receive("input")["events"] == [CLICK]
 
 
@@ -151,11 +163,11 @@ def test_a_ticket_of_another_task_opens_no_live_page(
     web: str, token: str, api: httpx.Client, make_task: Make
 ) -> None:
     ticket = json_of(api.post(f"/api/v1/tasks/{make_task('say hi')}/ticket"))["ticket"]
-    with live(web, make_task("say hi")) as line:
-        assert line.request({"type": "auth", "ticket": ticket, "id": "a"})["ok"] is False
-        assert line.close_code() == 4401
-    with live(web, "task_none", token=token) as line:
-        assert line.close_code() == 4404
+    with open_live_page(web, make_task("say hi")) as task_socket:
+        assert task_socket.request({"type": "auth", "ticket": ticket, "id": "a"})["ok"] is False
+        assert task_socket.close_code() == 4401
+    with open_live_page(web, "task_none", token=token) as task_socket:
+        assert task_socket.close_code() == 4404
 
 
 @pytest.mark.parametrize(
@@ -181,19 +193,19 @@ def test_invalid_input_is_refused_without_repeating_the_typed_text(
 ) -> None:
     task_id = make_task("say hi")
     take_over_task(principal=principal, task_id=task_id)
-    with live(web, task_id, token=token) as line:
-        refused = send(line, *events)
+    with open_live_page(web, task_id, token=token) as task_socket:
+        refused = send(task_socket, *events)
         assert refused["error"]["errorCode"] == "INVALID_PARAMETER"
         assert "geheim" not in str(refused)
-        assert send(line, CLICK)["ok"] is True
+        assert send(task_socket, CLICK)["ok"] is True
 
 
 def test_the_viewer_gets_the_reason_why_no_page_is_open(
     web: str, token: str, make_task: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(websockets_live, "PATIENCE_S", 0.5)
-    with live(web, make_task("say hi"), token=token) as line:
-        frame = line.receive()
+    with open_live_page(web, make_task("say hi"), token=token) as task_socket:
+        frame = task_socket.receive()
     assert (frame["type"], frame["page"]) == ("live_state", False)
     assert frame["message"].startswith("No page is open")
 
@@ -202,3 +214,87 @@ def test_a_message_without_a_seal_is_ignored() -> None:
     assert open_message(b'{"type": "live_frame"}') is None
     assert open_message(seal_message({"type": "live_frame"})) == {"type": "live_frame"}
     assert b"live_frame" not in seal_message({"type": "live_frame"})
+
+
+def test_a_viewer_whose_token_is_revoked_cannot_act(
+    web: str, token: str, make_task: Make, principal: Principal
+) -> None:
+    task_id = make_task("say hi")
+    take_over_task(principal=principal, task_id=task_id)
+    with open_live_page(web, task_id, token=token) as task_socket:
+        assert send(task_socket, CLICK)["ok"] is True
+        Token.objects.update(revoked_at="2026-01-01T00:00:00Z")
+        assert send(task_socket, CLICK)["error"]["errorCode"] == "UNAUTHENTICATED"
+
+
+def test_a_viewer_whose_token_is_revoked_is_disconnected(
+    web: str, token: str, make_task: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(websockets_live, "CHECK_S", 0.0)
+    with open_live_page(web, make_task("say hi"), token=token) as task_socket:
+        assert task_socket.request(PING)["type"] == "pong"
+        Token.objects.update(revoked_at="2026-01-01T00:00:00Z")
+        with pytest.raises(ConnectionClosed):
+            task_socket.receive()
+        assert task_socket.close_code() == 4401
+
+
+def test_the_number_of_viewers_is_limited(
+    web: str, token: str, make_task: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(websockets_live, "VIEWERS_MAX", 0)
+    with open_live_page(web, make_task("say hi"), token=token) as task_socket:
+        with pytest.raises(ConnectionClosed):
+            task_socket.request(PING)
+        assert task_socket.close_code() == websockets_live.TOO_MANY
+
+
+def test_frames_of_a_fast_client_are_handled_at_a_limited_rate(
+    web: str, token: str, make_task: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(websockets_live, "PER_SECOND", 5)
+    with open_live_page(web, make_task("say hi"), token=token) as task_socket:
+        task_socket.request(PING)
+        started = time.monotonic()
+        for _ in range(4):
+            task_socket.request(PING)
+        assert time.monotonic() - started > 0.6
+
+
+def test_a_forged_message_is_not_forwarded_to_viewers(
+    web: str, token: str, make_task: Make
+) -> None:
+    task_id = make_task("say hi")
+    forged = b'{"type": "live_problem", "message": "forged"}'
+    with connect_worker() as worker, open_live_page(web, task_id, token=token) as task_socket:
+        worker.receive("watch")
+        worker.client.publish(viewers_channel(task_id), forged)
+        worker.send(task_id, type="live_problem", message="genuine")
+        frames = task_socket.receive_until(lambda frame: frame["type"] == "live_problem")
+    assert frames[-1]["message"] == "genuine"
+
+
+def test_typed_text_is_encrypted_in_redis(
+    web: str, token: str, make_task: Make, principal: Principal
+) -> None:
+    task_id = make_task("say hi")
+    take_over_task(principal=principal, task_id=task_id)
+    with connect_worker() as worker, open_live_page(web, task_id, token=token) as task_socket:
+        assert send(task_socket, {"kind": "text", "text": "geheim"})["ok"] is True
+        sealed = b""
+        while (open_message(sealed) or {}).get("kind") != "input":
+            published = worker.channel.get_message(ignore_subscribe_messages=True, timeout=1)
+            sealed = published["data"] if published else b""
+    assert b"geheim" not in sealed
+
+
+def test_the_ticket_of_a_user_who_may_only_view_cannot_act(
+    web: str, make_task: Make, principal: Principal, staff_client: Callable[..., Client]
+) -> None:
+    task_id = make_task("say hi")
+    take_over_task(principal=principal, task_id=task_id)
+    user = staff_client("runs.view_task")
+    ticket = user.post(f"/admin/runs/task/{task_id}/ticket/").json()["ticket"]
+    with open_live_page(web, task_id) as task_socket:
+        assert task_socket.request({"type": "auth", "ticket": ticket})["ok"] is True
+        assert send(task_socket, CLICK)["error"]["errorCode"] == "FORBIDDEN"

@@ -13,14 +13,14 @@ import pytest
 from decisions.identity.principals import Principal
 from runs.models import Run, RunSecret
 from tests.contract import rest_calls
-from tests.contract.bad_inputs import HERE, Row, encode, rows
+from tests.contract.bad_inputs import FOLDER, Row, encode, rows
 from tests.contract.mcp_host import PrincipalTransport, StdioHost, structured
 from tests.contract.test_mcp_bad_inputs import code_of as mcp_code_of
 from tests.support.rest import code_of, json_of
 
 pytest_plugins = ["tests.support.rest_fixtures", "tests.support.login_fixtures"]
-OWN = enumerate((HERE / "bad_inputs_login.jsonl").read_text().splitlines(), 1)
-ROWS = [Row(**json.loads(line), place=f"login:{number}") for number, line in OWN]
+LINES = enumerate((FOLDER / "bad_inputs_login.jsonl").read_text().splitlines(), 1)
+ROWS = [Row(**json.loads(line), source=f"login:{number}") for number, line in LINES]
 ROWS += [row for row in rows("mcp+rest:runs") if "login_keep_session" in str(row.input)]
 REMOTE = [row for row in ROWS if row.is_remote]
 ENDINGS = ("run:", "TPL_")  # the run ends with these codes; the other rows refuse the submission
@@ -28,7 +28,7 @@ FAILING = [row for row in ROWS if row.expect_code.startswith(ENDINGS)]
 REFUSED = [row for row in ROWS if row not in REMOTE + FAILING]
 
 
-def at(row: Row, site: str) -> Row:
+def with_site(row: Row, site: str) -> Row:
     """Return the row with the tests' site in place of fixtures.test."""
     text = json.dumps(row.input).replace("http://fixtures.test", site)
     return replace(row, input=json.loads(text))
@@ -72,7 +72,7 @@ def test_there_are_rows_of_every_kind() -> None:
 def test_a_bad_login_is_refused_before_anything_is_stored(
     call: Call, members_site: str, row: Row
 ) -> None:
-    code, _ = call(at(row, members_site))
+    code, _ = call(with_site(row, members_site))
     assert code == row.expect_code
     assert not Run.objects.exists()
     assert not RunSecret.objects.exists()
@@ -83,7 +83,7 @@ def test_a_bad_login_is_refused_before_anything_is_stored(
 def test_a_login_that_cannot_work_ends_with_its_code(
     call: Call, members_site: str, row: Row
 ) -> None:
-    _, run = call(at(row, members_site))
+    _, run = call(with_site(row, members_site))
     assert run["status"] == "failed"
     assert run["error"]["errorCode"] == row.expect_code.removeprefix("run:")
     assert run["error"]["recovery"]

@@ -30,11 +30,11 @@ from tests.contract.mcp_host import Host, error_of, structured
 pytest_plugins = ["tests.support.rest_fixtures"]
 
 # Rows that these tests cannot send over MCP, with the reason; they are listed, not skipped.
-ELSEWHERE = {
+LEFT_OUT = {
     "login_keep_session": "test_login_rows.py sends them",
     "$headers": "content encodings are HTTP's alone",
 }
-THINGS = (
+OBJECTS = (
     "run_ok",
     "run_canceled",
     "run_expired",
@@ -56,13 +56,13 @@ RUNS = rows("mcp+rest:runs")
 STDIO = rows("mcp:stdio")
 
 
-def reason_elsewhere(row: Row) -> str | None:
+def reason_left_out(row: Row) -> str | None:
     """Return why these tests do not send a row over MCP, or None."""
     text = str(row.input)
-    return next((reason for mark, reason in ELSEWHERE.items() if mark in text), None)
+    return next((reason for substring, reason in LEFT_OUT.items() if substring in text), None)
 
 
-HERE = [row for row in RUNS if reason_elsewhere(row) is None]
+SENT = [row for row in RUNS if reason_left_out(row) is None]
 
 
 def is_single(row: Row) -> bool:
@@ -72,19 +72,24 @@ def is_single(row: Row) -> bool:
 def waits(row: Row) -> bool:
     """Return whether the row's call waits for a run's end, so that it needs a worker."""
     options = row.input.get("options", {})
-    asks = row.tool == "run_task_template" and row.expect_code.partition(":")[0] in {"OK", "item"}
-    return asks and isinstance(options, dict) and options.get("mode") != "async"
+    submits = row.tool == "run_task_template" and row.expect_code.partition(":")[0] in {
+        "OK",
+        "item",
+    }
+    return submits and isinstance(options, dict) and options.get("mode") != "async"
 
 
-SINGLE = [row for row in HERE if is_single(row)]
-EGRESS = [row for row in HERE if is_about_egress(row)]
-REMOTE = [row for row in HERE if row.is_remote]
-HANDED_IN = [row for row in SINGLE if row not in EGRESS and row not in REMOTE]
-AT_ONCE = [row for row in HANDED_IN if not waits(row)]
-ABOUT_THINGS = [row for row in AT_ONCE if any(f"'{name}'" in str(row.input) for name in THINGS)]
-ABOUT_NOTHING = [row for row in AT_ONCE if row not in ABOUT_THINGS]
-WAITING = [row for row in HANDED_IN if waits(row)]
-SEVERAL = {row.place: row for row in HERE if not is_single(row)}
+SINGLE_CALL = [row for row in SENT if is_single(row)]
+EGRESS = [row for row in SENT if is_about_egress(row)]
+REMOTE = [row for row in SENT if row.is_remote]
+LOCAL = [row for row in SINGLE_CALL if row not in EGRESS and row not in REMOTE]
+NOT_WAITING = [row for row in LOCAL if not waits(row)]
+WITH_OBJECTS = [
+    row for row in NOT_WAITING if any(f"'{name}'" in str(row.input) for name in OBJECTS)
+]
+WITHOUT_OBJECTS = [row for row in NOT_WAITING if row not in WITH_OBJECTS]
+WAITING = [row for row in LOCAL if waits(row)]
+MULTI_CALL = {row.source: row for row in SENT if not is_single(row)}
 
 
 def code_of(answer: dict[str, Any]) -> str:
@@ -97,7 +102,7 @@ def code_of(answer: dict[str, Any]) -> str:
 
 
 @pytest.fixture
-def scenery(
+def existing_objects(
     principal: Principal,
     outsider: Principal,
     make_run: Callable[..., Run],
@@ -125,18 +130,18 @@ def scenery(
     named(id="art_expired").update(expired_at=now, expires_at=now)
     named(id="art_row_without_blob").update(sha256="0" * 64)
     named(id="art_of_other_user").update(workspace_id=outsider.workspace_id)
-    for name, place in (("sess_of_other_user", outsider), ("sess_closed", principal)):
+    for name, owner in (("sess_of_other_user", outsider), ("sess_closed", principal)):
         BrowserSession.objects.create(
             id=name,
-            tenant_id=place.tenant_id,
-            workspace_id=place.workspace_id,
+            tenant_id=owner.tenant_id,
+            workspace_id=owner.workspace_id,
             created_at=now,
             closed_at=now if name == "sess_closed" else None,
         )
 
 
 @pytest.fixture
-def living_host(host: Host) -> Iterator[Host]:
+def checked_host(host: Host) -> Iterator[Host]:
     """Connect a host, and check after the test that its server answers a valid call."""
     yield host
     assert structured(host.call("get_runtime_profile", {}))["maxUrls"] == 1000
@@ -157,34 +162,34 @@ def expected(row: Row) -> str:
 
 
 def test_every_row_is_run_or_has_its_reason() -> None:
-    run = len(AT_ONCE) + len(WAITING) + len(REMOTE) + len(EGRESS) + len(SEVERAL)
-    left = [row for row in RUNS if reason_elsewhere(row)]
-    assert run + len(left) == len(RUNS)
-    assert len(left) <= 4
+    sent = len(NOT_WAITING) + len(WAITING) + len(REMOTE) + len(EGRESS) + len(MULTI_CALL)
+    left_out = [row for row in RUNS if reason_left_out(row)]
+    assert sent + len(left_out) == len(RUNS)
+    assert len(left_out) <= 4
 
 
-@pytest.mark.parametrize("row", ABOUT_NOTHING, ids=str)
-def test_a_bad_input_gets_its_code(living_host: Host, row: Row) -> None:
-    answer = send(living_host, row)
+@pytest.mark.parametrize("row", WITHOUT_OBJECTS, ids=str)
+def test_a_bad_input_gets_its_code(checked_host: Host, row: Row) -> None:
+    answer = send(checked_host, row)
     assert code_of(answer) == expected(row)
     assert len(str(answer)) < 5000 or row.expect_code == "OK"
 
 
-@pytest.mark.usefixtures("scenery")
-@pytest.mark.parametrize("row", ABOUT_THINGS, ids=str)
-def test_a_call_about_an_existing_object_gets_its_code(living_host: Host, row: Row) -> None:
-    assert code_of(send(living_host, row)) == expected(row)
+@pytest.mark.usefixtures("existing_objects")
+@pytest.mark.parametrize("row", WITH_OBJECTS, ids=str)
+def test_a_call_about_an_existing_object_gets_its_code(checked_host: Host, row: Row) -> None:
+    assert code_of(send(checked_host, row)) == expected(row)
 
 
 @pytest.mark.usefixtures("background_worker")
 @pytest.mark.parametrize("row", WAITING, ids=str)
-def test_a_sync_run_ends_with_the_code_of_its_item(living_host: Host, row: Row) -> None:
-    run = structured(send(living_host, row))
+def test_a_sync_run_ends_with_the_code_of_its_item(checked_host: Host, row: Row) -> None:
+    run = structured(send(checked_host, row))
     assert run["status"] == "failed"
     if row.expect_code != "OK":
-        wanted = row.expect_code.removeprefix("item:")
-        assert run["error"]["errorCode"] == wanted
-        assert run["error"]["details"]["items"][0]["error"]["errorCode"] == wanted
+        expected_code = row.expect_code.removeprefix("item:")
+        assert run["error"]["errorCode"] == expected_code
+        assert run["error"]["details"]["items"][0]["error"]["errorCode"] == expected_code
 
 
 @pytest.mark.usefixtures("background_worker")
@@ -200,7 +205,7 @@ def test_a_remote_callers_page_cannot_reach_a_forbidden_address(
     fixtures_site: FixturesSite,  # noqa: F811
     row: Row,
 ) -> None:
-    run = structured(send(remote_host, fixtures_site.row_here(row)))
+    run = structured(send(remote_host, fixtures_site.with_port(row)))
     fixtures_site.check(row, run)
 
 
@@ -220,12 +225,12 @@ def test_a_websocket_that_is_refused_late_is_named_in_a_warning(
         return await judge(proxy, to)
 
     monkeypatch.setattr(EgressProxy, "_connect", judge_late)
-    run = structured(send(remote_host, fixtures_site.row_here(row)))
+    run = structured(send(remote_host, fixtures_site.with_port(row)))
     fixtures_site.check(row, run)
 
 
-def sequences(about: str) -> list[Row]:
-    return [row for row in SEVERAL.values() if about in str(row.input.get("$sequence"))]
+def sequences(directive: str) -> list[Row]:
+    return [row for row in MULTI_CALL.values() if directive in str(row.input.get("$sequence"))]
 
 
 def advance(milliseconds: int) -> None:
@@ -236,26 +241,28 @@ def advance(milliseconds: int) -> None:
         Run.objects.filter(id=run.id).update(created_at=run.created_at - age, ended_at=ended_at)
 
 
-def play(host: Host, steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def send_sequence(host: Host, steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Send the calls of a sequence and return their answers."""
-    told: list[dict[str, Any]] = []
+    answers: list[dict[str, Any]] = []
     for step in steps:
         if "$advance_ms" in step:
             advance(step["$advance_ms"])
         elif "$cancel_while" in step:
             if step["$cancel_while"] == "running":
                 Run.objects.update(status="running", started_at=datetime.now(UTC))
-            told.append(structured(host.call("cancel_task_run", {"runId": told[-1]["runId"]})))
+            answers.append(
+                structured(host.call("cancel_task_run", {"runId": answers[-1]["runId"]}))
+            )
         elif "$get" in step:
-            told.append(structured(host.call("get_task_run", {"runId": told[-1]["runId"]})))
+            answers.append(structured(host.call("get_task_run", {"runId": answers[-1]["runId"]})))
         else:
-            told.append(structured(host.call("run_task_template", encode(step))))
-    return told
+            answers.append(structured(host.call("run_task_template", encode(step))))
+    return answers
 
 
 @pytest.mark.parametrize("row", sequences("$cancel_while"), ids=str)
 def test_a_canceled_run_reports_who_canceled_it_and_when(host: Host, row: Row) -> None:
-    _, cancel, run = play(host, row.input["$sequence"])
+    _, cancel, run = send_sequence(host, row.input["$sequence"])
     assert cancel["success"] is True
     assert (run["status"], run["result"]) == ("canceled", None)
     assert run["error"]["errorCode"] == row.expect_code
@@ -266,42 +273,44 @@ def test_a_canceled_run_reports_who_canceled_it_and_when(host: Host, row: Row) -
 @pytest.mark.usefixtures("background_worker")
 @pytest.mark.parametrize("row", sequences("idempotencyKey"), ids=str)
 def test_a_repeated_key_returns_the_same_run_until_the_key_expires(host: Host, row: Row) -> None:
-    first, second = play(host, row.input["$sequence"])
-    is_over = "$advance_ms" in str(row.input)
+    first, second = send_sequence(host, row.input["$sequence"])
+    has_expired = "$advance_ms" in str(row.input)
     assert first["deduplicated"] is False
-    assert second["deduplicated"] is not is_over
-    assert (first["runId"] == second["runId"]) is not is_over
+    assert second["deduplicated"] is not has_expired
+    assert (first["runId"] == second["runId"]) is not has_expired
 
 
-def all_at_once(host: Host, row: Row) -> list[dict[str, Any]]:
+def send_concurrently(host: Host, row: Row) -> list[dict[str, Any]]:
     times, call = row.input["$parallel"]
-    ids = [host.begin_call(row.tool, encode(call)) for _ in range(times)]
+    ids = [host.start_call(row.tool, encode(call)) for _ in range(times)]
     return [structured(host.answer_to(request_id)) for request_id in ids]
 
 
 def parallel(tool: str) -> list[Row]:
-    return [row for row in SEVERAL.values() if "$parallel" in row.input and row.tool == tool]
+    return [row for row in MULTI_CALL.values() if "$parallel" in row.input and row.tool == tool]
 
 
 @pytest.mark.usefixtures("background_worker")
 @pytest.mark.parametrize("row", parallel("run_task_template"), ids=str)
 def test_concurrent_calls_with_one_key_create_one_run(host: Host, row: Row) -> None:
-    answers = all_at_once(host, row)
+    answers = send_concurrently(host, row)
     assert len({answer["runId"] for answer in answers}) == 1
     assert [answer["deduplicated"] for answer in answers].count(False) == 1
     assert Run.objects.count() == 1
 
 
-@pytest.mark.usefixtures("scenery")
+@pytest.mark.usefixtures("existing_objects")
 @pytest.mark.parametrize("row", parallel("cancel_task_run"), ids=str)
 def test_concurrent_cancels_cancel_a_run_once(host: Host, row: Row) -> None:
-    answers = all_at_once(host, row)
+    answers = send_concurrently(host, row)
     assert [answer["success"] for answer in answers].count(True) == 1
     assert AuditEntry.objects.filter(action="run.canceled", resource_id="run_running").count() == 1
 
 
 @pytest.mark.parametrize("row", [r for r in STDIO if "line" in r.input], ids=str)
-def test_a_bad_line_gets_an_error_and_the_server_keeps_running(living_host: Host, row: Row) -> None:
+def test_a_bad_line_gets_an_error_and_the_server_keeps_running(
+    checked_host: Host, row: Row
+) -> None:
     line = row.input["line"]
-    living_host.send(line.encode() if isinstance(line, str) else encode(line))
-    assert code_of(living_host.receive()) == row.expect_code
+    checked_host.send(line.encode() if isinstance(line, str) else encode(line))
+    assert code_of(checked_host.receive()) == row.expect_code

@@ -20,11 +20,11 @@ CALL: dict[str, Any] = {
 
 
 @pytest.fixture(autouse=True)
-def _asks(host: Host) -> None:
+def _require_confirmation(host: Host) -> None:
     create_rule(RuleFields("confirm", tool="run_task_template"), actor="t")
 
 
-def required(host: Host) -> int:
+def required_decision(host: Host) -> int:
     error = error_of(host.call("run_task_template", CALL))
     assert error["errorCode"] == "CONFIRMATION_REQUIRED"
     assert isinstance(error["details"]["expiresAt"], int)
@@ -33,8 +33,8 @@ def required(host: Host) -> int:
 
 
 def test_the_same_call_runs_after_a_person_has_confirmed_it(host: Host) -> None:
-    number = required(host)
-    assert required(host) == number
+    number = required_decision(host)
+    assert required_decision(host) == number
     assert not Run.objects.exists()
     confirm(decision_id=number, by="admin:ann", how="admin")
     answer = structured(host.call("run_task_template", CALL))
@@ -42,7 +42,7 @@ def test_the_same_call_runs_after_a_person_has_confirmed_it(host: Host) -> None:
 
 
 def test_a_call_that_a_person_refused_is_reported_as_refused(host: Host) -> None:
-    refuse(decision_id=required(host), by="admin:ann", how="admin")
+    refuse(decision_id=required_decision(host), by="admin:ann", how="admin")
     error = error_of(host.call("run_task_template", CALL))
     assert (error["errorCode"], error["details"]["because"]) == ("POLICY_DENIED", "refused")
     assert not Run.objects.exists()

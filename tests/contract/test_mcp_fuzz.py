@@ -81,7 +81,7 @@ def test_no_arguments_break_a_tool(host: Host, call: tuple[str, dict[str, Any]])
 
 
 # Valid calls of the Continuity API, into which the test puts odd values.
-RIGHT: dict[str, dict[str, Any]] = {
+VALID_CALLS: dict[str, dict[str, Any]] = {
     "continuity_chat": {"message": "Run the tests.", "idempotency_key": "k", "slots": {}},
     "continuity_confirm_decision": {"decision_id": 1, "confirm_token": "x"},
     "continuity_report_outcome": {
@@ -101,17 +101,17 @@ RIGHT: dict[str, dict[str, Any]] = {
 }
 
 
-def nearly_right(tool: str) -> st.SearchStrategy[tuple[str, dict[str, Any]]]:
+def nearly_valid(tool: str) -> st.SearchStrategy[tuple[str, dict[str, Any]]]:
     """Return a valid call in which one or two fields have arbitrary values."""
-    right = {"user_id": "alice", **RIGHT[tool]}
-    wrong = st.dictionaries(st.sampled_from(sorted(right)), ANYTHING, min_size=1, max_size=2)
-    return wrong.map(lambda fields: (tool, {**right, **fields}))
+    valid = {"user_id": "alice", **VALID_CALLS[tool]}
+    changes = st.dictionaries(st.sampled_from(sorted(valid)), ANYTHING, min_size=1, max_size=2)
+    return changes.map(lambda fields: (tool, {**valid, **fields}))
 
 
 @settings(
     max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(call=st.sampled_from(sorted(RIGHT)).flatmap(nearly_right))
+@given(call=st.sampled_from(sorted(VALID_CALLS)).flatmap(nearly_valid))
 def test_no_field_value_breaks_an_otherwise_valid_call(
     host: Host, call: tuple[str, dict[str, Any]]
 ) -> None:

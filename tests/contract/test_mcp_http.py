@@ -15,7 +15,7 @@ from decisions.errors import TooManyRequests
 from decisions.identity.principals import create_token
 from decisions.models import Token
 from decisions.validation.json_input import CALL_LIMIT
-from tests.contract.mcp_host import structured
+from tests.contract.mcp_host import INITIALIZE, structured
 from tests.contract.mcp_web_host import HEADERS, MODERN, MODERN_META, SseHost, WebHost
 from tests.support.rest import NO_TLS, bearer, refusal
 
@@ -34,7 +34,7 @@ def client(web: str, token: str) -> Iterator[httpx.Client]:
         yield client
 
 
-def called(client: httpx.Client, path: str, **headers: str) -> httpx.Response:
+def request_path(client: httpx.Client, path: str, **headers: str) -> httpx.Response:
     return client.request("GET" if path == "/sse" else "POST", path, headers=headers)
 
 
@@ -43,7 +43,7 @@ def called(client: httpx.Client, path: str, **headers: str) -> httpx.Response:
 
 @each_path
 def test_a_call_without_a_token_is_challenged(anonymous: httpx.Client, path: str) -> None:
-    response = called(anonymous, path)
+    response = request_path(anonymous, path)
     assert refusal(response, 401)["errorCode"] == "UNAUTHENTICATED"
     assert response.headers["www-authenticate"] == 'Bearer realm="continuity"'
 
@@ -51,14 +51,14 @@ def test_a_call_without_a_token_is_challenged(anonymous: httpx.Client, path: str
 @each_path
 @pytest.mark.parametrize("secret", ["cty_wrong", "x", "cty_" + "x" * 500])
 def test_a_wrong_token_is_reported_as_invalid(client: httpx.Client, path: str, secret: str) -> None:
-    response = called(client, path, Authorization=f"Bearer {secret}")
+    response = request_path(client, path, Authorization=f"Bearer {secret}")
     refusal(response, 401)
     assert 'error="invalid_token"' in response.headers["www-authenticate"]
 
 
 @each_path
 def test_a_foreign_host_is_refused(client: httpx.Client, path: str) -> None:
-    response = called(client, path, Host="rebound.example:8000")
+    response = request_path(client, path, Host="rebound.example:8000")
     assert "CONTINUITY_ALLOWED_HOSTS" in refusal(response, 421)["recovery"]
 
 
@@ -67,7 +67,7 @@ def test_a_foreign_host_is_refused(client: httpx.Client, path: str) -> None:
     "origin", ["https://evil.example", "null", "http://127.0.0.1.evil.example", "http://[", "x"]
 )
 def test_a_foreign_origin_is_refused(client: httpx.Client, path: str, origin: str) -> None:
-    response = called(client, path, Origin=origin)
+    response = request_path(client, path, Origin=origin)
     assert "CONTINUITY_TRUSTED_ORIGINS" in refusal(response, 403)["recovery"]
 
 
@@ -148,9 +148,9 @@ def test_another_content_type_or_encoding_is_refused(
 @pytest.mark.parametrize("revision", ["", "2025-06-18", MODERN])
 def test_a_body_over_the_limit_is_refused(client: httpx.Client, revision: str) -> None:
     headers = {"MCP-Protocol-Version": revision} if revision else {}
-    pieces = (b"[" * 1024 * 1024 for _ in range(CALL_LIMIT // 2**20 + 1))
+    chunks = (b"[" * 1024 * 1024 for _ in range(CALL_LIMIT // 2**20 + 1))
     refusal(client.post("/mcp", content=b"x" * (CALL_LIMIT + 1), headers=headers), 413)
-    refusal(client.post("/mcp", content=pieces, headers=headers), 413)
+    refusal(client.post("/mcp", content=chunks, headers=headers), 413)
 
 
 @pytest.mark.parametrize("revision", ["", "2025-06-18", MODERN])
@@ -192,13 +192,13 @@ def test_an_unknown_revision_is_refused_with_the_known_ones(client: httpx.Client
 
 
 def test_a_batch_is_answered_as_a_batch_if_the_revision_has_batches(client: httpx.Client) -> None:
-    note = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
-    batch = b"[" + b",".join([PING, note, PROFILE.replace(b":1,", b":2,"), b"5"]) + b"]"
+    notification = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
+    batch = b"[" + b",".join([PING, notification, PROFILE.replace(b":1,", b":2,"), b"5"]) + b"]"
     answers = client.post("/mcp", content=batch).json()
     assert [answer["id"] for answer in answers] == [1, 2, None]
     assert answers[1]["result"]["structuredContent"]["maxUrls"] == 1000
     assert answers[2]["error"]["code"] == -32600
-    assert client.post("/mcp", content=b"[" + note + b"]").status_code == 202
+    assert client.post("/mcp", content=b"[" + notification + b"]").status_code == 202
 
 
 def test_each_message_of_a_batch_counts_as_a_call(
@@ -206,9 +206,11 @@ def test_each_message_of_a_batch_counts_as_a_call(
 ) -> None:
     calls = count(1)
     monkeypatch.setattr(CallCounter, "exceeds", lambda *_, **__: next(calls) > 5)
-    note = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
+    notification = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
     pings = [PING.replace(b":1,", b":%d," % number) for number in range(1, 8)]
-    answers = client.post("/mcp", content=b"[" + b",".join([*pings, note, b"5"]) + b"]").json()
+    answers = client.post(
+        "/mcp", content=b"[" + b",".join([*pings, notification, b"5"]) + b"]"
+    ).json()
     assert [answer["id"] for answer in answers] == [*range(1, 8), None]
     assert [answer["id"] for answer in answers if "result" in answer] == [1, 2, 3, 4, 5]
     error = answers[5]["error"]
@@ -223,11 +225,19 @@ def test_a_batch_is_refused_if_the_revision_has_none(client: httpx.Client, revis
     assert (response.status_code, response.json()["error"]["code"]) == (400, -32600)
 
 
-@pytest.mark.parametrize("batch", [b"[]", b"[" + b",".join([PING] * 51) + b"]"])
+@pytest.mark.parametrize(
+    "batch", [b"[]", b"[" + b",".join([PING] * 51) + b"]"], ids=["empty", "51 messages"]
+)
 def test_an_empty_batch_and_a_batch_over_the_limit_are_refused(
     client: httpx.Client, batch: bytes
 ) -> None:
     assert client.post("/mcp", content=batch).json()["error"]["code"] == -32600
+
+
+def test_initialize_cannot_be_part_of_a_batch(client: httpx.Client) -> None:
+    call = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE}
+    (answer,) = client.post("/mcp", json=[call]).json()
+    assert (answer["id"], answer["error"]["code"]) == (1, -32600)
 
 
 # --- the SSE stream ------------------------------------------------------------------------------
@@ -252,7 +262,7 @@ def test_a_bad_message_for_a_stream_gets_an_error_and_the_stream_stays_open(
     host = SseHost(web, token)
     response = host.client.post(host.path, content=b"not json")
     assert (response.status_code, response.json()["error"]["code"]) == (400, -32700)
-    host.send(b'{"jsonrpc":"2.0","id":"mine","method":"ping","params":{"x":NaN}}')
-    assert host.answer_to("mine")["error"]["code"] == -32600
+    host.send(b'{"jsonrpc":"2.0","id":"bad","method":"ping","params":{"x":NaN}}')
+    assert host.answer_to("bad")["error"]["code"] == -32600
     assert host.request("ping", {})["result"] == {}
     host.close()

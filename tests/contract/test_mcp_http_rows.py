@@ -16,7 +16,7 @@ from tests.support.rest import bearer
 
 pytest_plugins = ["tests.support.rest_fixtures"]
 # An MCP message may have 8 MiB; the row is older than this limit.
-OUTDONE = {("POST /mcp", 1_048_577): "the limit is 8 MiB, and has a row of its own"}
+SUPERSEDED = {("POST /mcp", 1_048_577): "the limit is 8 MiB, and has a row of its own"}
 ADMIN = {
     "escaped in attribute": "test_admin_artifacts.py",
     "audit is read-only": "test_admin_access.py",
@@ -25,25 +25,29 @@ ADMIN = {
 }
 
 
-def is_outdone(row: Row) -> bool:
-    return (row.call, row.input.get("body_bytes")) in OUTDONE
+def is_superseded(row: Row) -> bool:
+    return (row.call, row.input.get("body_bytes")) in SUPERSEDED
 
 
-def message(given: Mapping[str, Any]) -> bytes:
-    if "body" in given:
-        return str(given["body"]).encode()
-    call: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": given.get("method", "ping")}
-    if "name" in given:
-        call["params"] = {"name": given["name"], "arguments": {}}
+def message(row_input: Mapping[str, Any]) -> bytes:
+    if "body" in row_input:
+        return str(row_input["body"]).encode()
+    call: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": row_input.get("method", "ping")}
+    if "name" in row_input:
+        call["params"] = {"name": row_input["name"], "arguments": {}}
     text = json.dumps(call).encode()
-    return text.ljust(int(given.get("body_bytes", 0)))
+    return text.ljust(int(row_input.get("body_bytes", 0)))
 
 
-@pytest.mark.parametrize("row", [row for row in rows("mcp:http") if not is_outdone(row)], ids=str)
+@pytest.mark.parametrize(
+    "row", [row for row in rows("mcp:http") if not is_superseded(row)], ids=str
+)
 def test_a_row_gets_its_code(web: str, token: str, row: Row) -> None:
-    named = {"host": "Host", "auth": "Authorization", "accept": "Accept"}
+    header_names = {"host": "Host", "auth": "Authorization", "accept": "Accept"}
     headers = {**HEADERS, **bearer(token)}
-    headers |= {named[name]: value for name, value in row.input.items() if name in named}
+    headers |= {
+        header_names[name]: value for name, value in row.input.items() if name in header_names
+    }
     if "session_id" in row.input:
         headers["Mcp-Session-Id"] = row.input["session_id"]
     answer = httpx.post(f"{web}/mcp", content=message(row.input), headers=headers, timeout=60)
@@ -51,10 +55,10 @@ def test_a_row_gets_its_code(web: str, token: str, row: Row) -> None:
     if kind == "HTTP":
         assert answer.status_code == int(code)
     else:
-        assert told(answer)["error"]["code"] == int(code)
+        assert answer_of(answer)["error"]["code"] == int(code)
 
 
-def told(answer: httpx.Response) -> Any:
+def answer_of(answer: httpx.Response) -> Any:
     events = [line for line in answer.text.splitlines() if line.startswith("data: {")]
     return json.loads(events[0].removeprefix("data: ") if events else answer.text)
 

@@ -15,36 +15,36 @@ from tests.contract.mcp_host import Host, structured
 pytest_plugins = ["tests.support.rest_fixtures"]
 
 
-def begin_with_token(host: Host, tool: str, **arguments: Any) -> int:
+def start_call_with_token(host: Host, tool: str, **arguments: Any) -> int:
     meta = {"progressToken": "token"}
-    return host.begin("tools/call", {"name": tool, "arguments": arguments, "_meta": meta})
+    return host.start_request("tools/call", {"name": tool, "arguments": arguments, "_meta": meta})
 
 
-def told_until_answered(host: Host, request_id: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def progress_and_answer(host: Host, request_id: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Return the progress notifications of a request, and its answer."""
-    told: list[dict[str, Any]] = []
+    notifications: list[dict[str, Any]] = []
     while True:
         message = host.receive()
         if message.get("id") == request_id:
-            return told, structured(message)
+            return notifications, structured(message)
         assert message["method"] == "notifications/progress"
         assert message["params"]["progressToken"] == "token"
-        told.append(message["params"])
+        notifications.append(message["params"])
 
 
 @pytest.mark.usefixtures("background_worker")
 def test_a_sync_run_reports_each_step_once(host: Host) -> None:
     job = {"do": ["sleep:0.3"] * 3}
-    request = begin_with_token(
+    request = start_call_with_token(
         host, "run_task_template", templateId="test_stepwise", inputs=job, options={"mode": "sync"}
     )
-    told, answer = told_until_answered(host, request)
-    values = [each["progress"] for each in told]
+    notifications, answer = progress_and_answer(host, request)
+    values = [each["progress"] for each in notifications]
     assert answer["status"] == "succeeded"
     assert len(values) > 1
     assert values == sorted(set(values))
-    assert {each["total"] for each in told} == {3}
-    assert told[-1]["message"].startswith("2 of 3 steps")
+    assert {each["total"] for each in notifications} == {3}
+    assert notifications[-1]["message"].startswith("2 of 3 steps")
 
 
 @pytest.mark.parametrize("tool", ["wait_task_run", "subscribe_task_run_events"])
@@ -53,20 +53,22 @@ def test_a_wait_without_progress_sends_keep_alive_notifications(
 ) -> None:
     monkeypatch.setattr(progress, "KEEP_ALIVE_S", 0.1)
     run = make_run(status="running", done_steps=2, total_steps=5)
-    told, _ = told_until_answered(host, begin_with_token(host, tool, runId=run.id, waitMs=700))
-    values = [each["progress"] for each in told]
+    notifications, _ = progress_and_answer(
+        host, start_call_with_token(host, tool, runId=run.id, waitMs=700)
+    )
+    values = [each["progress"] for each in notifications]
     assert values[0] == 2
     assert len(values) > 2
     assert values == sorted(set(values))
     assert values[-1] < 3
-    assert {each["total"] for each in told} == {5}
+    assert {each["total"] for each in notifications} == {5}
 
 
 def test_a_call_without_a_progress_token_gets_no_notification(
     host: Host, make_run: Callable[..., Run]
 ) -> None:
     run = make_run(status="running")
-    request = host.begin_call("wait_task_run", {"runId": run.id, "waitMs": 200})
+    request = host.start_call("wait_task_run", {"runId": run.id, "waitMs": 200})
     assert host.receive()["id"] == request
 
 
@@ -76,7 +78,7 @@ def test_a_canceled_call_is_not_answered_and_its_run_continues(host: Host) -> No
         "inputs": {"do": ["ok"]},
         "options": {"mode": "sync", "idempotencyKey": "taken back"},
     }
-    request = begin_with_token(host, "run_task_template", **job)
+    request = start_call_with_token(host, "run_task_template", **job)
     # The call waits, so the run is submitted.
     assert host.receive()["method"] == "notifications/progress"
     cancel = {"method": "notifications/cancelled", "params": {"requestId": request}}
@@ -87,6 +89,6 @@ def test_a_canceled_call_is_not_answered_and_its_run_continues(host: Host) -> No
 
 def test_calls_do_not_wait_for_each_other(host: Host, make_run: Callable[..., Run]) -> None:
     run = make_run(status="running")
-    slow = host.begin_call("wait_task_run", {"runId": run.id, "waitMs": 1500})
-    quick = host.begin_call("get_task_run", {"runId": run.id})
+    slow = host.start_call("wait_task_run", {"runId": run.id, "waitMs": 1500})
+    quick = host.start_call("get_task_run", {"runId": run.id})
     assert [host.receive()["id"], host.receive()["id"]] == [quick, slow]

@@ -25,7 +25,7 @@ def read(host: Host, uri: str) -> list[dict[str, Any]]:
     return contents
 
 
-def refused(host: Host, uri: str) -> tuple[int, str]:
+def read_error(host: Host, uri: str) -> tuple[int, str]:
     error = host.request("resources/read", {"uri": uri})["error"]
     assert set(error["data"]) - {"nextActions"} == ERROR_KEYS
     return error["code"], error["data"]["errorCode"]
@@ -35,12 +35,12 @@ def test_the_newest_runs_and_their_artifacts_are_listed(
     host: Host, make_run: Callable[..., Run], make_artifact: Callable[..., str]
 ) -> None:
     run = make_run(status="succeeded", result={"done": 1}, result_summary="1 done")
-    made = [make_artifact(b"x", run_id=run.id) for _ in range(5)]
+    artifact_ids = [make_artifact(b"x", run_id=run.id) for _ in range(5)]
     listed = host.request("resources/list", {})["result"]["resources"]
     assert listed[0]["uri"] == f"continuity://runs/{run.id}"
     assert (listed[0]["title"], listed[0]["description"]) == ("test_stepwise: succeeded", "1 done")
     artifacts = [each["uri"] for each in listed[1:]]
-    assert artifacts == [f"continuity://artifacts/{artifact}" for artifact in made[:3]]
+    assert artifacts == [f"continuity://artifacts/{artifact}" for artifact in artifact_ids[:3]]
     for each in listed:
         assert read(host, each["uri"])
 
@@ -63,12 +63,13 @@ def test_events_are_read_page_by_page(
         RunEvent.objects.create(
             run_id=run.id, seq=seq, type="tool.update", at=run.created_at, data={"t": "x" * 900}
         )
-    uri, seen = f"continuity://runs/{run.id}/events", []
+    uri, seqs = f"continuity://runs/{run.id}/events", []
     while uri:
         page, *more = read(host, uri)
-        seen += [event["seq"] for event in json.loads(page["text"])["events"]]
+        assert len(page["text"]) < 3000
+        seqs += [event["seq"] for event in json.loads(page["text"])["events"]]
         uri = more[0]["uri"] if more else ""
-    assert seen == [1, 2, 3, 4, 5]
+    assert seqs == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("mime_type", ["text/plain", "application/octet-stream"])
@@ -77,19 +78,21 @@ def test_a_large_artifact_is_read_chunk_by_chunk(
 ) -> None:
     monkeypatch.setattr(settings, "MCP_ANSWER_BYTES", 1000)
     data = "漢字😀".encode() * 400
-    uri, whole = f"continuity://artifacts/{make_artifact(data, mime_type=mime_type)}", b""
+    uri, content = f"continuity://artifacts/{make_artifact(data, mime_type=mime_type)}", b""
     while uri:
         chunk, *more = read(host, uri)
         text = chunk.get("text")
-        whole += text.encode() if text is not None else base64.b64decode(chunk["blob"])
+        part = text.encode() if text is not None else base64.b64decode(chunk["blob"])
+        assert len(part) <= 1000
+        content += part
         assert ("text" in chunk) is (mime_type == "text/plain")
         uri = more[0]["uri"] if more else ""
         assert not more or uri in more[0]["text"]
-    assert whole == data
+    assert content == data
 
 
 @pytest.mark.parametrize(
-    ("uri", "told"),
+    ("uri", "expected"),
     [
         ("continuity://runs/run_unknown", (-32002, "RUN_NOT_FOUND")),
         ("continuity://runs/run_unknown/events", (-32002, "RUN_NOT_FOUND")),
@@ -103,21 +106,23 @@ def test_a_large_artifact_is_read_chunk_by_chunk(
         ("", (-32602, "INVALID_PARAMETER")),
     ],
 )
-def test_a_bad_address_gets_its_code(host: Host, uri: str, told: tuple[int, str]) -> None:
-    assert refused(host, uri) == told
+def test_a_bad_address_gets_its_code(host: Host, uri: str, expected: tuple[int, str]) -> None:
+    assert read_error(host, uri) == expected
 
 
 def test_another_workspaces_resources_are_neither_listed_nor_readable(
     host: Host, outsider: Principal, make_run: Callable[..., Run]
 ) -> None:
     run = make_run(workspace_id=outsider.workspace_id)
-    assert refused(host, f"continuity://runs/{run.id}") == (-32002, "RUN_NOT_FOUND")
+    assert read_error(host, f"continuity://runs/{run.id}") == (-32002, "RUN_NOT_FOUND")
     assert host.request("resources/list", {})["result"]["resources"] == []
 
 
 def test_a_missing_scope_is_reported(principal: Principal) -> None:
-    nobody = Principal("token:x", principal.tenant_id, principal.workspace_id, frozenset(), "local")
-    host = StdioHost(PrincipalTransport(nobody))
+    without_scopes = Principal(
+        "token:x", principal.tenant_id, principal.workspace_id, frozenset(), "local"
+    )
+    host = StdioHost(PrincipalTransport(without_scopes))
     error = host.request("resources/list", {})["error"]
     host.close()
     assert error["data"]["details"] == {"scope": "runs:read"}

@@ -103,8 +103,8 @@ def test_a_run_past_its_timeout_ends_with_run_timeout(host: Host) -> None:
 def test_more_runs_than_slots_are_queued_and_then_executed(host: Host) -> None:
     handles = [run(host, "sleep:0.1", mode="async") for _ in range(8)]
     for handle in handles:
-        done = call(host, "wait_task_run", runId=handle["runId"], waitMs=30_000)
-        assert done["status"] == "succeeded"
+        ended = call(host, "wait_task_run", runId=handle["runId"], waitMs=30_000)
+        assert ended["status"] == "succeeded"
 
 
 def test_lists_are_newest_first_and_count_all_that_match(
@@ -129,9 +129,9 @@ def test_canceling_a_run_that_ended_changes_nothing(
     host: Host, make_run: Callable[..., Run]
 ) -> None:
     ended = make_run(status="succeeded")
-    told = call(host, "cancel_task_run", runId=ended.id)
-    assert (told["success"], told["status"]) == (False, "succeeded")
-    assert told["reason"]
+    answer = call(host, "cancel_task_run", runId=ended.id)
+    assert (answer["success"], answer["status"]) == (False, "succeeded")
+    assert answer["reason"]
     ended.refresh_from_db()
     assert ended.status == "succeeded"
 
@@ -210,18 +210,18 @@ def test_waiting_returns_at_once_for_a_run_that_waits_for_an_answer_and_it_accep
     host: Host, make_run: Callable[..., Run]
 ) -> None:
     question = {"type": "answer", "question": "Which one?"}
-    asking = make_run(status="running", ready=False, waiting_for=question)
-    shown = call(host, "wait_task_run", runId=asking.id, waitMs=50_000)
+    waiting_run = make_run(status="running", ready=False, waiting_for=question)
+    shown = call(host, "wait_task_run", runId=waiting_run.id, waitMs=50_000)
     assert shown["waitingFor"] == question
-    told = call(host, "answer_task_run", runId=asking.id, answer="the first")
-    assert told == {"success": True, "runId": asking.id, "status": "running"}
-    again = host.call("answer_task_run", {"runId": asking.id, "answer": "the second"})
+    answer = call(host, "answer_task_run", runId=waiting_run.id, answer="the first")
+    assert answer == {"success": True, "runId": waiting_run.id, "status": "running"}
+    again = host.call("answer_task_run", {"runId": waiting_run.id, "answer": "the second"})
     assert error_of(again)["errorCode"] == "INVALID_PARAMETER"
 
 
 def test_a_call_waits_for_events_and_returns_those_after_the_readers_seq(host: Host) -> None:
     handle = run(host, "ok", mode="async")
-    request = host.begin_call(
+    request = host.start_call(
         "subscribe_task_run_events", {"runId": handle["runId"], "after": 1, "waitMs": 30_000}
     )
     call(host, "cancel_task_run", runId=handle["runId"])

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from decisions.identity.principals import Principal
+from decisions.identity.principals import Principal, create_token
 from decisions.models import AuditEntry, Decision
 from decisions.validation.json_schema import compile_schema
 from runners.models import ExecutionTarget
@@ -35,8 +35,8 @@ MakeTarget = Callable[..., ExecutionTarget]
 @pytest.fixture
 def runner() -> Iterator[StubRunner]:
     """Start a runner that outputs hello in two parts."""
-    with stub_runner(responding_with(HELLO)) as made:
-        yield made
+    with stub_runner(responding_with(HELLO)) as stub:
+        yield stub
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def make_target(principal: Principal) -> MakeTarget:
     """Return a function that creates a target with tools: `make_target(url, BASH, allow=["*"])`."""
 
     def make(endpoint: str, *tools: Any, allow: tuple[str, ...] = (), **more: Any) -> Any:
-        says = TargetFields(
+        fields = TargetFields(
             principal.tenant_id,
             more.pop("workspace_id", principal.workspace_id),
             more.pop("name", "builder"),
@@ -53,7 +53,7 @@ def make_target(principal: Principal) -> MakeTarget:
             config={"tools": list(tools)},
             **more,
         )
-        target = create_target_row(says, actor="test")
+        target = create_target_row(fields, actor="test")
         allow_on_target(target, allow, actor="test")
         return target
 
@@ -85,8 +85,8 @@ def test_the_tool_list_stays_valid_for_hosts_whatever_a_runner_offers(
     host: Host, make_target: MakeTarget
 ) -> None:
     names = ["a.b", "a/b", "read_file", "工具", "x" * 128]
-    odd = [{"name": name, "description": "d" * 3000} for name in names]
-    make_target("http://127.0.0.1:1/", *odd, allow=("*",))
+    unusual_tools = [{"name": name, "description": "d" * 3000} for name in names]
+    make_target("http://127.0.0.1:1/", *unusual_tools, allow=("*",))
     target = ExecutionTarget.objects.get()
     rooted = {"type": "object", "oneOf": [{"required": ["a"]}], "properties": {"a b": {}}}
     target.catalogue = [{"name": "rooted", "description": "", "inputSchema": rooted}]
@@ -134,14 +134,18 @@ def test_updates_are_sent_as_progress_if_the_host_requests_it(
 ) -> None:
     make_target(runner.url, BASH, allow=("bash.exec",))
     params = {"name": "bash_exec", "arguments": {"cmd": "x"}, "_meta": {"progressToken": "p"}}
-    asked = host.begin("tools/call", params)
+    request_id = host.start_request("tools/call", params)
     messages = [host.receive()]
-    while messages[-1].get("id") != asked:
+    while messages[-1].get("id") != request_id:
         messages.append(host.receive())
-    told = [one["params"] for one in messages[:-1] if one["method"] == "notifications/progress"]
-    values = [one["progress"] for one in told]
+    updates = [
+        message["params"]
+        for message in messages[:-1]
+        if message["method"] == "notifications/progress"
+    ]
+    values = [message["progress"] for message in updates]
     assert values == sorted(set(values))
-    assert "".join(one["message"] for one in told[1:]) == "hello"
+    assert "".join(message["message"] for message in updates[1:]) == "hello"
 
 
 def test_a_large_output_is_truncated_and_stored_whole_in_an_artifact(
@@ -151,8 +155,8 @@ def test_a_large_output_is_truncated_and_stored_whole_in_an_artifact(
         make_target(runner.url, BASH, allow=("bash.exec",))
         answer = structured(host.call("bash_exec", {"cmd": "x"}))
     assert (answer["truncated"], len(answer["output"]) < 70_000) == (True, True)
-    kept = structured(host.call("get_artifact", {"artifactId": answer["artifactId"]}))
-    assert kept["totalSize"] > 200_000
+    artifact = structured(host.call("get_artifact", {"artifactId": answer["artifactId"]}))
+    assert artifact["totalSize"] > 200_000
 
 
 def test_a_runner_failure_is_returned_in_the_common_error_shape(
@@ -178,12 +182,12 @@ def test_a_call_requires_a_confirmation_if_policy_demands_one(
 def test_the_caller_chooses_the_runner_if_several_offer_a_tool(
     host: Host, make_target: MakeTarget, runner: StubRunner
 ) -> None:
-    own = {
+    tool = {
         "name": "deploy",
         "inputSchema": {"type": "object", "properties": {"targetId": {"type": "string"}}},
     }
-    first = make_target(runner.url, own, allow=("*",))
-    second = make_target(runner.url, own, allow=("*",), name="other")
+    first = make_target(runner.url, tool, allow=("*",))
+    second = make_target(runner.url, tool, allow=("*",), name="other")
     schema = listed(host)["deploy"]["inputSchema"]
     assert schema["required"] == ["continuityTarget"]
     assert set(schema["properties"]["continuityTarget"]["enum"]) == {first.id, second.id}
@@ -241,12 +245,23 @@ def test_the_trace_context_of_a_call_is_sent_to_the_runner(
     trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
     params = {"name": "bash_exec", "arguments": {"cmd": "x"}, "_meta": {"traceparent": trace}}
     structured(host.request("tools/call", params))
-    told = runner.requests[0].headers["traceparent"]
-    assert (told[:36], told != trace) == (trace[:36], True)
+    sent = runner.requests[0].headers["traceparent"]
+    assert (sent[:36], sent != trace) == (trace[:36], True)
 
 
 def test_no_list_notifications_are_announced_to_a_client_without_a_stream(host: Host) -> None:
     if not isinstance(host, WebHost) or isinstance(host, SseHost):
         return  # test_mcp_list_changes covers those
-    told = host.request("initialize", INITIALIZE)["result"]["capabilities"]
-    assert not told["tools"].get("listChanged")
+    capabilities = host.request("initialize", INITIALIZE)["result"]["capabilities"]
+    assert not capabilities["tools"].get("listChanged")
+
+
+def test_a_caller_without_the_scope_has_no_runner_tools(
+    web: str, principal: Principal, make_target: MakeTarget
+) -> None:
+    make_target("http://127.0.0.1:1/", BASH, allow=("bash.exec",))
+    scopes = frozenset({"runs:read", "tools:read"})
+    host = WebHost(web, create_token(name="reader", scopes=scopes, trust="local"))
+    assert listed(host) == {}
+    assert host.call("bash_exec", {"cmd": "x"})["error"]["code"] == -32602
+    host.close()

@@ -13,7 +13,7 @@ from tests.contract.mcp_host import Host
 
 pytest_plugins = ["tests.support.rest_fixtures"]
 
-SEEDS_TOOLS = {
+S0_TOOLS = {
     "list_task_templates",
     "run_task_template",
     "get_task_run",
@@ -25,7 +25,7 @@ SEEDS_TOOLS = {
     "wait_task_run",
     "answer_task_run",
 }
-OURS = {"read_page_content"}
+ADDED_TOOLS = {"read_page_content"}
 CONTINUITY = {
     "continuity_chat",
     "continuity_confirm_decision",
@@ -58,7 +58,7 @@ each_tool = pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
 
 
 def test_the_runtime_toolset_has_the_tools_of_s0_and_one_more() -> None:
-    assert {tool.name for tool in RUNTIME_TOOLS} == SEEDS_TOOLS | OURS
+    assert {tool.name for tool in RUNTIME_TOOLS} == S0_TOOLS | ADDED_TOOLS
 
 
 def test_the_continuity_toolset_has_the_seven_tools_of_s2() -> None:
@@ -89,12 +89,12 @@ def test_a_tool_has_a_title_and_a_short_description(tool: McpTool) -> None:
 
 def test_hints_distinguish_reading_from_changing_tools() -> None:
     reading = {tool.name for tool in TOOLS if tool.read_only}
-    assert {"run_task_template", "cancel_task_run", "answer_task_run"} == SEEDS_TOOLS - reading
+    assert {"run_task_template", "cancel_task_run", "answer_task_run"} == S0_TOOLS - reading
     assert {"continuity_get_state", "continuity_list_objects"} == CONTINUITY & reading
     assert not any(tool.destructive for tool in TOOLS if tool.read_only)
     assert {"run_task_template", "cancel_task_run"} == {t.name for t in TOOLS if t.destructive}
-    once = {"run_task_template", "answer_task_run"}
-    assert once == {tool.name for tool in RUNTIME_TOOLS if not tool.idempotent}
+    not_idempotent = {"run_task_template", "answer_task_run"}
+    assert not_idempotent == {tool.name for tool in RUNTIME_TOOLS if not tool.idempotent}
 
 
 def listed(host: Host) -> dict[str, dict[str, Any]]:
@@ -104,7 +104,7 @@ def listed(host: Host) -> dict[str, dict[str, Any]]:
 
 def test_the_list_over_mcp_has_schemas_and_hints(host: Host) -> None:
     tools = listed(host)
-    assert set(tools) == SEEDS_TOOLS | OURS | CONTINUITY | WORKSPACE
+    assert set(tools) == S0_TOOLS | ADDED_TOOLS | CONTINUITY | WORKSPACE
     cancel = tools["cancel_task_run"]
     assert cancel["inputSchema"]["required"] == ["runId"]
     assert cancel["outputSchema"]["properties"]["success"] == {"type": "boolean"}
@@ -118,8 +118,8 @@ def test_the_list_over_mcp_has_schemas_and_hints(host: Host) -> None:
 
 
 def test_the_whole_list_stays_small_for_a_model(host: Host) -> None:
-    said = sum(len(tool["description"]) for tool in listed(host).values())
-    assert said < 12_000
+    length = sum(len(tool["description"]) for tool in listed(host).values())
+    assert length < 12_000
 
 
 @pytest.mark.parametrize("names", [["nope"], ["runtime", "../runtime"], [""], []])

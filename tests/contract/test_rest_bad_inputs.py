@@ -22,18 +22,18 @@ from tests.contract.egress_rows import (
     is_about_egress,
 )
 from tests.contract.rest_calls import (
-    cannot_be_said,
+    reason_not_sendable,
     request_of,
     rest_rows,
     send,
-    send_own,
+    send_raw_request,
 )
-from tests.contract.test_mcp_bad_inputs import scenery  # noqa: F401  (a fixture)
+from tests.contract.test_mcp_bad_inputs import existing_objects  # noqa: F401  (a fixture)
 from tests.support.rest import code_of, json_of
 
 pytest_plugins = ["tests.support.rest_fixtures"]
-ELSEWHERE = {"login_keep_session": "test_login_rows.py sends them"}
-THINGS = ("run_ok", "run_canceled", "run_expired", "run_of", "run_running", "art_", "sess_")
+LEFT_OUT = {"login_keep_session": "test_login_rows.py sends them"}
+OBJECTS = ("run_ok", "run_canceled", "run_expired", "run_of", "run_running", "art_", "sess_")
 STATUS_OF = {
     "OK": {200, 202},
     "INVALID_PARAMETER": {400, 413, 416},
@@ -50,14 +50,14 @@ ALL = rows("mcp+rest:runs")
 def reason_left_out(row: Row) -> str | None:
     """Return why a row is not for REST or not sent by these tests; None for a row to run."""
     text = str(row.input)
-    elsewhere = next((reason for mark, reason in ELSEWHERE.items() if mark in text), None)
-    if elsewhere is not None:
-        return elsewhere
+    listed = next((reason for substring, reason in LEFT_OUT.items() if substring in text), None)
+    if listed is not None:
+        return listed
     several = {"$sequence", "$parallel", "$headers", "$raw_body", "$raw_hex"} & set(row.input)
-    return None if several else cannot_be_said(row)
+    return None if several else reason_not_sendable(row)
 
 
-HERE = [row for row in ALL if reason_left_out(row) is None]
+SENT = [row for row in ALL if reason_left_out(row) is None]
 
 
 def is_single(row: Row) -> bool:
@@ -67,23 +67,23 @@ def is_single(row: Row) -> bool:
 def waits(row: Row) -> bool:
     """Return whether the answer waits for the run's end, so that the test needs a worker."""
     options = row.input.get("options", {})
-    ends = row.expect_code.partition(":")[0] in {"OK", "item"}
+    ends_in_run = row.expect_code.partition(":")[0] in {"OK", "item"}
     return (
         row.tool == "run_task_template"
-        and ends
+        and ends_in_run
         and isinstance(options, dict)
         and options.get("mode") != "async"
     )
 
 
-EGRESS = [row for row in HERE if is_about_egress(row)]
-REMOTE = [row for row in HERE if row.is_remote]
-HANDED_IN = [row for row in HERE if not row.is_remote and not is_about_egress(row)]
-WAITING = [row for row in HANDED_IN if is_single(row) and waits(row)]
-AT_ONCE = [row for row in HANDED_IN if is_single(row) and not waits(row)]
-ABOUT_THINGS = [row for row in AT_ONCE if any(name in str(row.input) for name in THINGS)]
-ABOUT_NOTHING = [row for row in AT_ONCE if row not in ABOUT_THINGS]
-SEVERAL = [row for row in HERE if not is_single(row)]
+EGRESS = [row for row in SENT if is_about_egress(row)]
+REMOTE = [row for row in SENT if row.is_remote]
+LOCAL = [row for row in SENT if not row.is_remote and not is_about_egress(row)]
+WAITING = [row for row in LOCAL if is_single(row) and waits(row)]
+NOT_WAITING = [row for row in LOCAL if is_single(row) and not waits(row)]
+WITH_OBJECTS = [row for row in NOT_WAITING if any(name in str(row.input) for name in OBJECTS)]
+WITHOUT_OBJECTS = [row for row in NOT_WAITING if row not in WITH_OBJECTS]
+MULTI_CALL = [row for row in SENT if not is_single(row)]
 
 
 def check(response: httpx.Response, expected: str) -> None:
@@ -97,27 +97,27 @@ def check(response: httpx.Response, expected: str) -> None:
 
 
 def test_every_row_is_run_or_has_its_reason() -> None:
-    run = len(AT_ONCE) + len(WAITING) + len(REMOTE) + len(EGRESS) + len(SEVERAL)
-    left = [row for row in ALL if reason_left_out(row)]
-    assert run + len(left) == len(ALL)
-    assert len([row for row in left if row.place.startswith("shared")]) <= 8
+    sent = len(NOT_WAITING) + len(WAITING) + len(REMOTE) + len(EGRESS) + len(MULTI_CALL)
+    left_out = [row for row in ALL if reason_left_out(row)]
+    assert sent + len(left_out) == len(ALL)
+    assert len([row for row in left_out if row.source.startswith("shared")]) <= 8
 
 
-@pytest.mark.parametrize("row", ABOUT_NOTHING, ids=str)
+@pytest.mark.parametrize("row", WITHOUT_OBJECTS, ids=str)
 def test_a_bad_input_gets_its_code(api: httpx.Client, row: Row) -> None:
     check(send(api, row), row.expect_code)
 
 
-@pytest.mark.usefixtures("scenery")
-@pytest.mark.parametrize("row", ABOUT_THINGS, ids=str)
+@pytest.mark.usefixtures("existing_objects")
+@pytest.mark.parametrize("row", WITH_OBJECTS, ids=str)
 def test_a_call_about_an_existing_object_gets_its_code(api: httpx.Client, row: Row) -> None:
     check(send(api, row), row.expect_code)
 
 
-@pytest.mark.usefixtures("scenery")
+@pytest.mark.usefixtures("existing_objects")
 @pytest.mark.parametrize("row", rest_rows("rest:call"), ids=str)
 def test_a_call_that_only_http_can_express_gets_its_code(api: httpx.Client, row: Row) -> None:
-    check(send_own(api, row), row.expect_code)
+    check(send_raw_request(api, row), row.expect_code)
 
 
 @pytest.mark.usefixtures("background_worker")
@@ -126,9 +126,9 @@ def test_a_sync_run_ends_with_the_code_of_its_item(api: httpx.Client, row: Row) 
     run = json_of(send(api, row))
     assert run["status"] == "failed"
     if row.expect_code != "OK":
-        wanted = row.expect_code.removeprefix("item:")
-        assert run["error"]["errorCode"] == wanted
-        assert run["error"]["details"]["items"][0]["error"]["errorCode"] == wanted
+        expected_code = row.expect_code.removeprefix("item:")
+        assert run["error"]["errorCode"] == expected_code
+        assert run["error"]["details"]["items"][0]["error"]["errorCode"] == expected_code
 
 
 @pytest.mark.usefixtures("background_worker")
@@ -146,7 +146,7 @@ def test_a_remote_callers_page_cannot_reach_a_forbidden_address(
     fixtures_site: FixturesSite,  # noqa: F811
     row: Row,
 ) -> None:
-    answer = send(client_with(trust="remote"), fixtures_site.row_here(row))
+    answer = send(client_with(trust="remote"), fixtures_site.with_port(row))
     fixtures_site.check(row, json_of(answer))
 
 
@@ -156,7 +156,7 @@ def advance(milliseconds: int) -> None:
     Run.objects.update(created_at=F("created_at") - age, ended_at=F("ended_at") - age)
 
 
-def play(api: httpx.Client, steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def send_sequence(api: httpx.Client, steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Send the calls of a sequence and return their answers."""
     answers: list[dict[str, Any]] = []
     for step in steps:
@@ -176,13 +176,13 @@ def play(api: httpx.Client, steps: list[dict[str, Any]]) -> list[dict[str, Any]]
     return answers
 
 
-def sequences(about: str) -> list[Row]:
-    return [row for row in SEVERAL if about in str(row.input.get("$sequence"))]
+def sequences(directive: str) -> list[Row]:
+    return [row for row in MULTI_CALL if directive in str(row.input.get("$sequence"))]
 
 
 @pytest.mark.parametrize("row", sequences("$cancel_while"), ids=str)
 def test_a_canceled_run_reports_who_canceled_it_and_when(api: httpx.Client, row: Row) -> None:
-    _, cancel, run = play(api, row.input["$sequence"])
+    _, cancel, run = send_sequence(api, row.input["$sequence"])
     assert cancel["success"] is True
     assert (run["status"], run["result"]) == ("canceled", None)
     assert run["error"]["errorCode"] == row.expect_code
@@ -195,39 +195,39 @@ def test_a_canceled_run_reports_who_canceled_it_and_when(api: httpx.Client, row:
 def test_a_repeated_key_returns_the_same_run_until_the_key_expires(
     api: httpx.Client, row: Row
 ) -> None:
-    first, second = play(api, row.input["$sequence"])
-    is_over = "$advance_ms" in str(row.input)
+    first, second = send_sequence(api, row.input["$sequence"])
+    has_expired = "$advance_ms" in str(row.input)
     assert first["deduplicated"] is False
-    assert second["deduplicated"] is not is_over
-    assert (first["runId"] == second["runId"]) is not is_over
+    assert second["deduplicated"] is not has_expired
+    assert (first["runId"] == second["runId"]) is not has_expired
 
 
-def all_at_once(api: httpx.Client, row: Row) -> list[dict[str, Any]]:
-    times, given = row.input["$parallel"]
-    call = request_of(row.tool, given)
+def send_concurrently(api: httpx.Client, row: Row) -> list[dict[str, Any]]:
+    times, arguments = row.input["$parallel"]
+    call = request_of(row.tool, arguments)
     with ThreadPoolExecutor(times) as pool:
-        made = list(pool.map(lambda _: api.request(**call), range(times)))
-    assert all(response.is_success for response in made)
-    return [response.json() for response in made]
+        responses = list(pool.map(lambda _: api.request(**call), range(times)))
+    assert all(response.is_success for response in responses)
+    return [response.json() for response in responses]
 
 
 def parallel(tool: str) -> list[Row]:
-    return [row for row in SEVERAL if "$parallel" in row.input and row.tool == tool]
+    return [row for row in MULTI_CALL if "$parallel" in row.input and row.tool == tool]
 
 
 @pytest.mark.usefixtures("background_worker")
 @pytest.mark.parametrize("row", parallel("run_task_template"), ids=str)
 def test_concurrent_calls_with_one_key_create_one_run(api: httpx.Client, row: Row) -> None:
-    answers = all_at_once(api, row)
+    answers = send_concurrently(api, row)
     assert len({answer["runId"] for answer in answers}) == 1
     assert [answer["deduplicated"] for answer in answers].count(False) == 1
     assert Run.objects.count() == 1
 
 
-@pytest.mark.usefixtures("scenery")
+@pytest.mark.usefixtures("existing_objects")
 @pytest.mark.parametrize("row", parallel("cancel_task_run"), ids=str)
 def test_concurrent_cancels_cancel_a_run_once(api: httpx.Client, row: Row) -> None:
-    answers = all_at_once(api, row)
+    answers = send_concurrently(api, row)
     assert [answer["success"] for answer in answers].count(True) == 1
     assert AuditEntry.objects.filter(action="run.canceled", resource_id="run_running").count() == 1
 

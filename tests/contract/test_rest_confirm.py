@@ -18,11 +18,11 @@ from tests.support.rest import bearer
 pytest_plugins = ["tests.support.rest_fixtures"]
 INVALID = (400, "invalid_or_expired_confirm_token")
 MALFORMED = (400, "validation_error")
-Made = Callable[..., OpenedConfirmation]
+MakeConfirmation = Callable[..., OpenedConfirmation]
 
 
 @pytest.fixture
-def opened(principal: Principal) -> Made:
+def make_confirmation(principal: Principal) -> MakeConfirmation:
     """Return a function that creates a pending decision of alice: `opened(kind="step")`."""
 
     def make(**columns: Any) -> OpenedConfirmation:
@@ -49,42 +49,48 @@ def post(api: httpx.Client, number: Any, **body: Any) -> httpx.Response:
     return api.post(path(number), json={"user_id": "alice", **body})
 
 
-def told(answer: httpx.Response) -> tuple[int, str]:
+def status_and_code(answer: httpx.Response) -> tuple[int, str]:
     return answer.status_code, answer.json().get("code", "")
 
 
-def test_the_right_token_confirms_once(api: httpx.Client, opened: Made) -> None:
-    made = opened()
-    number = made.confirmation.decision_id
-    answer = post(api, number, confirm_token=made.clear_token)
+def test_the_right_token_confirms_once(
+    api: httpx.Client, make_confirmation: MakeConfirmation
+) -> None:
+    opened = make_confirmation()
+    number = opened.confirmation.decision_id
+    answer = post(api, number, confirm_token=opened.clear_token)
     assert answer.status_code == 200
     assert set(answer.json()) == {"ok", "decision_id", "user_id", "confirmed", "message"}
     assert (answer.json()["decision_id"], answer.json()["confirmed"]) == (number, True)
-    assert told(post(api, number, confirm_token=made.clear_token)) == INVALID
+    assert status_and_code(post(api, number, confirm_token=opened.clear_token)) == INVALID
 
 
-def test_one_of_fifty_concurrent_confirmations_succeeds(web: str, token: str, opened: Made) -> None:
-    made = opened()
+def test_one_of_fifty_concurrent_confirmations_succeeds(
+    web: str, token: str, make_confirmation: MakeConfirmation
+) -> None:
+    opened = make_confirmation()
 
     def go() -> int:
         with httpx.Client(base_url=web, headers=bearer(token), timeout=60) as client:
             return post(
-                client, made.confirmation.decision_id, confirm_token=made.clear_token
+                client, opened.confirmation.decision_id, confirm_token=opened.clear_token
             ).status_code
 
     assert sorted(at_once([go] * 50)) == [200] + [400] * 49
 
 
-def test_every_failure_gets_the_same_answer(api: httpx.Client, opened: Made) -> None:
-    made, harmless = opened(), opened(kind="step", tool="x")
-    number, token = made.confirmation.decision_id, made.clear_token
+def test_every_failure_gets_the_same_answer(
+    api: httpx.Client, make_confirmation: MakeConfirmation
+) -> None:
+    opened, tool_call = make_confirmation(), make_confirmation(kind="step", tool="x")
+    number, token = opened.confirmation.decision_id, opened.clear_token
     answers = [
         post(api, number, confirm_token="tökén"),
         post(api, 999_999, confirm_token=token),
-        post(api, harmless.confirmation.decision_id, confirm_token=token),
+        post(api, tool_call.confirmation.decision_id, confirm_token=token),
         api.post(path(number), json={"user_id": "bob", "confirm_token": token}),
     ]
-    assert {told(answer) for answer in answers} == {INVALID}
+    assert {status_and_code(answer) for answer in answers} == {INVALID}
     assert len({answer.text for answer in answers}) == 1
 
 
@@ -106,25 +112,29 @@ def test_every_failure_gets_the_same_answer(api: httpx.Client, opened: Made) -> 
 def test_malformed_input_is_a_validation_error(
     api: httpx.Client, number: Any, body: dict[str, Any]
 ) -> None:
-    assert told(post(api, number, **body)) == MALFORMED
+    assert status_and_code(post(api, number, **body)) == MALFORMED
 
 
-def test_an_agent_cannot_confirm_a_tool_call(api: httpx.Client, opened: Made) -> None:
-    number = opened(kind="step", tool="submit_form").confirmation.decision_id
-    assert told(post(api, number, confirm_token="x")) == INVALID
-    assert told(post(api, number)) == MALFORMED
+def test_an_agent_cannot_confirm_a_tool_call(
+    api: httpx.Client, make_confirmation: MakeConfirmation
+) -> None:
+    number = make_confirmation(kind="step", tool="submit_form").confirmation.decision_id
+    assert status_and_code(post(api, number, confirm_token="x")) == INVALID
+    assert status_and_code(post(api, number)) == MALFORMED
     assert Confirmation.objects.get().status == "waiting"
 
 
 def test_a_token_with_the_scope_confirms_a_tool_call_but_not_its_own(
-    web: str, opened: Made
+    web: str, make_confirmation: MakeConfirmation
 ) -> None:
     secret = create_token(name="ops", scopes=DEFAULT_SCOPES | {"confirm"})
-    number = opened(kind="step", tool="x", user_id=None).confirmation.decision_id
+    number = make_confirmation(kind="step", tool="x", user_id=None).confirmation.decision_id
     with httpx.Client(base_url=web, headers=bearer(secret), timeout=60) as ops:
         assert post(ops, number).status_code == 200
-        own = f"token:{Confirmation.objects.get().decided_by.removeprefix('token:')}"
-        mine = opened(kind="step", tool="x", principal_id=own).confirmation.decision_id
-        assert told(post(ops, mine)) == INVALID
-        assert told(post(ops, 999_999)) == INVALID
-    assert Confirmation.objects.get(decision_id=mine).status == "waiting"
+        principal_id = f"token:{Confirmation.objects.get().decided_by.removeprefix('token:')}"
+        own_decision = make_confirmation(
+            kind="step", tool="x", principal_id=principal_id
+        ).confirmation.decision_id
+        assert status_and_code(post(ops, own_decision)) == INVALID
+        assert status_and_code(post(ops, 999_999)) == INVALID
+    assert Confirmation.objects.get(decision_id=own_decision).status == "waiting"

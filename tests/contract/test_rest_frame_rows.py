@@ -30,7 +30,7 @@ PATHS = (
 Get = Callable[..., list[httpx.Response]]
 
 
-def about(name: str) -> Any:
+def rows_with(name: str) -> Any:
     """Parametrize over the rows that have this input."""
     found = [row for row in ANY if name in row.input]
     assert found
@@ -45,23 +45,23 @@ def check(response: httpx.Response, row: Row) -> None:
 
 
 def test_every_row_has_its_test() -> None:
-    told = {"auth", "host", "path", "header_bytes", "burst", "format", "ordering", "exception"}
-    assert {next(iter(row.input)) for row in ANY} == told
+    covered = {"auth", "host", "path", "header_bytes", "burst", "format", "ordering", "exception"}
+    assert {next(iter(row.input)) for row in ANY} == covered
 
 
-@about("auth")
+@rows_with("auth")
 @pytest.mark.parametrize("path", PATHS)
 def test_a_request_without_a_token_is_refused(anonymous: httpx.Client, path: str, row: Row) -> None:
     check(anonymous.get(path), row)
 
 
-@about("host")
+@rows_with("host")
 @pytest.mark.parametrize("path", [*PATHS, "/healthz", "/readyz", "/metrics", "/api/schema"])
 def test_a_foreign_host_name_is_refused(api: httpx.Client, path: str, row: Row) -> None:
     check(api.get(path, headers={"Host": row.input["host"]}), row)
 
 
-@about("path")
+@rows_with("path")
 def test_a_person_without_staff_rights_is_sent_to_the_login(
     web: str, principal: object, row: Row
 ) -> None:
@@ -73,13 +73,13 @@ def test_a_person_without_staff_rights_is_sent_to_the_login(
     assert response.headers["location"].startswith("/admin/login/")
 
 
-@about("header_bytes")
+@rows_with("header_bytes")
 @pytest.mark.parametrize("path", [*PATHS, "/healthz", "/admin/", "/static/x"])
 def test_headers_that_are_too_large_are_refused(api: httpx.Client, path: str, row: Row) -> None:
     check(api.get(path, headers={"X-Flood": "x" * row.input["header_bytes"]}), row)
 
 
-@about("burst")
+@rows_with("burst")
 def test_a_burst_of_requests_is_throttled(
     api: httpx.Client, row: Row, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,25 +87,25 @@ def test_a_burst_of_requests_is_throttled(
     monkeypatch.setattr(settings, "THROTTLE_PER_SECOND", 5)
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda _: api.get(PATHS[2]), range(row.input["burst"])))
-    late = [answer for answer in answers if answer.status_code != 404]
-    assert late
-    for answer in late:
+    throttled = [answer for answer in answers if answer.status_code != 404]
+    assert throttled
+    for answer in throttled:
         check(answer, row)
 
 
-@about("format")
+@rows_with("format")
 @pytest.mark.parametrize("path", PATHS)
 def test_another_format_is_refused(api: httpx.Client, path: str, row: Row) -> None:
     check(api.get(path, params={"format": row.input["format"]}), row)
 
 
-@about("ordering")
+@rows_with("ordering")
 @pytest.mark.parametrize("path", PATHS)
 def test_an_order_by_another_column_is_refused(api: httpx.Client, path: str, row: Row) -> None:
     check(api.get(path, params={"ordering": row.input["ordering"]}), row)
 
 
-@about("exception")
+@rows_with("exception")
 @pytest.mark.parametrize("path", ["/api/v1/runs/run_x", "/api/v1/runs/run_x/wait"])
 def test_a_defect_gets_its_code(
     api: httpx.Client, monkeypatch: pytest.MonkeyPatch, path: str, row: Row
@@ -127,12 +127,12 @@ def test_a_download_executes_no_content(
 ) -> None:
     kind, _, name = row.input["artifact"].partition(' "')
     is_named = kind == "filename"
-    made = make_artifact(
+    artifact_id = make_artifact(
         b"<script>alert(1)</script>",
         name=name.rstrip('"') if is_named else "page",
         mime_type="image/png" if is_named else kind.split()[0],
     )
-    response = api.get(f"/api/v1/artifacts/{made}/content")
+    response = api.get(f"/api/v1/artifacts/{artifact_id}/content")
     assert code_of(response) == row.expect_code
     assert response.headers["content-disposition"].startswith("attachment")
     assert response.headers["x-content-type-options"] == "nosniff"

@@ -73,13 +73,13 @@ SCOPED: dict[str, dict[str, str]] = {
 }
 OPEN = {
     "api/v1/artifacts/upload/<id:ticket>": "its ticket is the credential",
-    "": "leads to the admin",
-    "healthz": "says only that the process lives",
-    "readyz": "says only which part is away",
+    "": "redirects to the admin",
+    "healthz": "returns only that the process runs",
+    "readyz": "returns only which part is unavailable",
     "metrics": "for callers on this machine; others need a token with metrics:read",
     "api/schema": "the documentation",
     "api/docs": "the documentation",
-    "admin": "leads to the admin",
+    "admin": "redirects to the admin",
     "admin/once/<str:token>/": "its token is the credential",
     "confirm/<str:confirmation_id>/<str:signature>": "its signature is the credential",
 }
@@ -89,12 +89,12 @@ METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 
 def routes(resolver: URLResolver | None = None, prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yield every route and its view."""
-    for one in (resolver or get_resolver()).url_patterns:
-        route = prefix + str(one.pattern)
-        if isinstance(one, URLPattern):
-            yield route, one.callback
+    for pattern in (resolver or get_resolver()).url_patterns:
+        route = prefix + str(pattern.pattern)
+        if isinstance(pattern, URLPattern):
+            yield route, pattern.callback
         else:
-            yield from routes(one, route)
+            yield from routes(pattern, route)
 
 
 def view_class(view: Any) -> Any:
@@ -105,8 +105,8 @@ FOUND = dict(routes())
 
 
 def test_every_route_has_an_entry_and_every_entry_a_route() -> None:
-    ours = {route for route in FOUND if not route.startswith(STAFF) or route in OPEN}
-    assert ours == SCOPED.keys() | OPEN.keys()
+    routes = {route for route in FOUND if not route.startswith(STAFF) or route in OPEN}
+    assert routes == SCOPED.keys() | OPEN.keys()
 
 
 @pytest.mark.parametrize(("route", "scopes"), SCOPED.items(), ids=list(SCOPED))
@@ -119,7 +119,7 @@ def test_a_scoped_route_requires_exactly_these_scopes(route: str, scopes: dict[s
     assert set(scopes.values()) <= SCOPES
 
 
-MADE_UP = {
+EXAMPLE_IDS = {
     "runId": "run_x",
     "artifactId": "art_x",
     "sessionId": "sess_x",
@@ -134,8 +134,8 @@ MADE_UP = {
 
 
 def address(route: str) -> str:
-    for name, made_up in MADE_UP.items():
-        route = route.replace(f"<id:{name}>", made_up)
+    for name, example in EXAMPLE_IDS.items():
+        route = route.replace(f"<id:{name}>", example)
     return f"/{route}"
 
 

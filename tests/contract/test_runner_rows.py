@@ -30,30 +30,34 @@ pytestmark = pytest.mark.usefixtures("open_loopback")
 
 ROWS = rows("runner-response")
 SHORT_MS = 300  # for runners that never finish
-OUT_OF_REACH = ("refuse", "target_endpoint")  # in a row: no runner listens at the address
+UNREACHABLE = ("refuse", "target_endpoint")  # in a row: no runner listens at the address
 
 
-def answering(told: dict[str, Any]) -> Respond:
+def behavior_of(row_input: dict[str, Any]) -> Respond:
     """Return the behavior of the runner that a row describes."""
-    if "hang" in told:
-        return hang_after_head if told["hang"] == "after_headers" else RunnerConnection.hang
-    if "trickle_bytes_per_s" in told:
+    if "hang" in row_input:
+        return hang_after_head if row_input["hang"] == "after_headers" else RunnerConnection.hang
+    if "trickle_bytes_per_s" in row_input:
         return trickle
-    if "reset" in told:
+    if "reset" in row_input:
         return RunnerConnection.reset
-    if "garbage" in told:
+    if "garbage" in row_input:
         return garbage
-    return answering_in_full(told)
+    return full_response(row_input)
 
 
-def answering_in_full(told: dict[str, Any]) -> Respond:
+def full_response(row_input: dict[str, Any]) -> Respond:
     """Return the behavior of a runner that sends its whole answer."""
-    if "slow_ms" in told:
+    if "slow_ms" in row_input:
         return RunnerConnection.hang  # the call times out first, as the row requires
-    if "gzip_bomb" in told:
+    if "gzip_bomb" in row_input:
         return responding_with(gzip.compress(b"a" * 50_000_000), content_encoding="gzip")
-    raw = encode(told["body"]) if "body" in told else str(told.get("body_raw", "")).encode()
-    return responding_with(raw, told.get("status", 200))
+    raw = (
+        encode(row_input["body"])
+        if "body" in row_input
+        else str(row_input.get("body_raw", "")).encode()
+    )
+    return responding_with(raw, row_input.get("status", 200))
 
 
 def hang_after_head(connection: RunnerConnection) -> None:
@@ -73,11 +77,11 @@ def garbage(connection: RunnerConnection) -> None:
 
 
 @contextlib.contextmanager
-def runner_of(told: dict[str, Any], folder: Path) -> Iterator[StubRunner]:
+def start_runner_of(row_input: dict[str, Any], folder: Path) -> Iterator[StubRunner]:
     """Start the runner of a row, with a self-signed certificate if the row requires TLS."""
-    tls = self_signed(folder) if "tls" in told else None
-    do = responding_with({"ok": True, "output": "x"}) if tls else answering(told)
-    with stub_runner(do, tls) as runner:
+    tls = self_signed(folder) if "tls" in row_input else None
+    respond = responding_with({"ok": True, "output": "x"}) if tls else behavior_of(row_input)
+    with stub_runner(respond, tls) as runner:
         yield runner
 
 
@@ -89,16 +93,16 @@ def test_the_file_has_enough_rows() -> None:
 def test_a_runners_answer_ends_in_the_outcome_of_its_row(
     row: Row, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = row.input
-    endless = {"hang", "trickle_bytes_per_s", "slow_ms"} & told.keys()
-    if "target_timeoutMs" in told:  # the maximum timeout ends the call
+    row_input = row.input
+    endless = {"hang", "trickle_bytes_per_s", "slow_ms"} & row_input.keys()
+    if "target_timeoutMs" in row_input:  # the maximum timeout ends the call
         monkeypatch.setattr(request, "TIMEOUT_MAX_MS", SHORT_MS)
-    own_ms = SHORT_MS if endless else LONG_TIMEOUT_MS
-    with runner_of(told, tmp_path) as runner:
-        elsewhere = f"http://127.0.0.1:{free_port()}/" if "refuse" in told else None
-        endpoint = told.get("target_endpoint", elsewhere)
-        at = endpoint if set(OUT_OF_REACH) & told.keys() else runner.url
-        result = call(at, timeout_ms=told.get("target_timeoutMs", own_ms))
+    default_ms = SHORT_MS if endless else LONG_TIMEOUT_MS
+    with start_runner_of(row_input, tmp_path) as runner:
+        closed_url = f"http://127.0.0.1:{free_port()}/" if "refuse" in row_input else None
+        endpoint = row_input.get("target_endpoint", closed_url)
+        url = endpoint if set(UNREACHABLE) & row_input.keys() else runner.url
+        result = call(url, timeout_ms=row_input.get("target_timeoutMs", default_ms))
     assert (result.error or {"errorCode": "OK"})["errorCode"] == row.expect_code
     assert len(runner.requests) <= 1
     assert b"\\u0000" not in orjson.dumps(storable(result.output))  # PostgreSQL can store it

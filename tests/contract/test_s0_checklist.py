@@ -57,18 +57,18 @@ PROFILE_FIELDS = {
 @pytest.fixture(params=["mcp", "rest"])
 def surface(request: pytest.FixtureRequest, web: str, token: str) -> Iterator[Surface]:
     """Return a client of REST and of MCP in turn, for a caller of trust level local."""
-    made = Surface(web, token, over=request.param)
-    yield made
-    made.close()
+    client = Surface(web, token, over=request.param)
+    yield client
+    client.close()
 
 
 @pytest.mark.usefixtures("background_worker")
 def test_run_task_template_meets_the_contract_in_its_three_modes(surface: Surface) -> None:
-    sync, later, auto = (surface.run("ok", mode=mode) for mode in ("sync", "async", "auto"))
+    sync, handle, auto = (surface.run("ok", mode=mode) for mode in ("sync", "async", "auto"))
     assert set(sync) >= RUN_FIELDS | {"mode", "deduplicated"}
     assert (sync["status"], sync["mode"], sync["result"]) == ("succeeded", "sync", {"done": 1})
-    assert set(later) == {"runId", "sessionId", "status", "mode", "deduplicated"}
-    assert (later["status"] in {"queued", "running"}, later["mode"]) == (True, "async")
+    assert set(handle) == {"runId", "sessionId", "status", "mode", "deduplicated"}
+    assert (handle["status"] in {"queued", "running"}, handle["mode"]) == (True, "async")
     assert auto["mode"] in {"sync", "async"}
 
 
@@ -120,8 +120,8 @@ def test_the_same_idempotency_key_within_its_window_returns_the_same_run(surface
     first, second = (surface.run("ok", mode="async", idempotencyKey="k") for _ in range(2))
     assert first["runId"] == second["runId"]
     assert (first["deduplicated"], second["deduplicated"]) == (False, True)
-    over = datetime.now(UTC) - timedelta(minutes=31)
-    Run.objects.update(status="succeeded", ended_at=over, result={})
+    ended_at = datetime.now(UTC) - timedelta(minutes=31)
+    Run.objects.update(status="succeeded", ended_at=ended_at, result={})
     assert surface.run("ok", mode="async", idempotencyKey="k")["runId"] != first["runId"]
 
 
@@ -136,9 +136,9 @@ def test_get_artifact_returns_the_fields_of_a_chunk_and_handles_edge_cases(
     assert (rest["length"], rest["complete"]) == (300_000 - 262_144, True)
     end = surface.call("get_artifact", artifactId=name, offset=300_000)
     assert (end["data"], end["length"], end["complete"]) == ("", 0, True)
-    with pytest.raises(Refusal) as beyond:
+    with pytest.raises(Refusal) as refused:
         surface.call("get_artifact", artifactId=name, offset=300_001)
-    assert beyond.value.error["errorCode"] == "INVALID_PARAMETER"
+    assert refused.value.error["errorCode"] == "INVALID_PARAMETER"
 
 
 def test_get_runtime_profile_is_complete(surface: Surface) -> None:
@@ -169,17 +169,17 @@ def submit(**call: Any) -> Callable[[Surface], Answer]:
     return lambda surface: surface.call("run_task_template", **(inputs | call))
 
 
-def step(what: str, **options: Any) -> Callable[[Surface], Answer]:
+def step(instruction: str, **options: Any) -> Callable[[Surface], Answer]:
     """Return a case whose run has this one step."""
-    return lambda surface: surface.run(what, mode="sync", **options)
+    return lambda surface: surface.run(instruction, mode="sync", **options)
 
 
 def canceled(surface: Surface) -> Answer:
     """Cancel a run while its step is running, and return the run."""
-    run_id, seen = surface.run("sleep:5", mode="async")["runId"], 0
-    while not seen:
+    run_id, started = surface.run("sleep:5", mode="async")["runId"], 0
+    while not started:
         events = surface.call("subscribe_task_run_events", runId=run_id, waitMs=55_000)["events"]
-        seen = sum(event["type"] == "step.started" for event in events)
+        started = sum(event["type"] == "step.started" for event in events)
     surface.call("cancel_task_run", runId=run_id)
     return surface.call("get_task_run", runId=run_id)
 
@@ -255,11 +255,11 @@ def test_an_error_caused_by_a_page_reports_the_step_and_the_recovery(
     assert (error["step"]["name"], error["retryable"]) == (cause.step, cause.is_retryable)
     assert error["message"]
     assert error["recovery"]
-    picture = error["details"].get("screenshotArtifactId")
-    assert (picture is not None) is cause.leaves_a_page
-    if picture is not None:
-        assert surface.call("get_artifact", artifactId=picture)["mimeType"] == "image/jpeg"
-    pages.mend()
+    screenshot_id = error["details"].get("screenshotArtifactId")
+    assert (screenshot_id is not None) is cause.leaves_a_page
+    if screenshot_id is not None:
+        assert surface.call("get_artifact", artifactId=screenshot_id)["mimeType"] == "image/jpeg"
+    pages.repair()
     assert run["nextActions"]
     for action in run["nextActions"]:
         assert action["reason"]

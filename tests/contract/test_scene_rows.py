@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.bad_inputs import HERE, Row, encode, rows
+from tests.contract.bad_inputs import FOLDER, Row, encode, rows
 from tests.support.tool_client import ToolClient
 from tests.support.webgal_media import GAME
 from tests.support.workspace_calls import files_in
@@ -20,15 +20,15 @@ TOOLS = {"validate_script", "list_project_resources", "generate_character_profil
 
 def own_rows() -> Iterator[Row]:
     """Yield the project's rows for these tools."""
-    lines = (HERE / "bad_inputs_scenes.jsonl").read_text().splitlines()
+    lines = (FOLDER / "bad_inputs_scenes.jsonl").read_text().splitlines()
     for number, line in enumerate(lines, 1):
-        yield Row(**json.loads(line), place=f"scenes:{number}")
+        yield Row(**json.loads(line), source=f"scenes:{number}")
 
 
 def shared_rows() -> Iterator[Row]:
     """Yield the shared rows; test_workspace_rows.py has the files for the rows of its own list."""
     for row in rows("mcp+rest:workspace"):
-        if row.tool in TOOLS and not row.place.startswith("workspace:"):
+        if row.tool in TOOLS and not row.source.startswith("workspace:"):
             yield row
 
 
@@ -56,11 +56,11 @@ def test_a_bad_input_gets_its_code_and_nothing_is_written(
     tool_client: ToolClient, game: Path, row: Row
 ) -> None:
     before = files_in(game)
-    code, told = tool_client.call(row.tool, encode(row.input))
-    assert code == row.expect_code, told
+    code, answer = tool_client.call(row.tool, encode(row.input))
+    assert code == row.expect_code, answer
     if code == "OK":
-        assert told["valid"] is False
-        assert {one["kind"] for one in told["diagnostics"]} == {"syntax"}
+        assert answer["valid"] is False
+        assert {diagnostic["kind"] for diagnostic in answer["diagnostics"]} == {"syntax"}
     assert files_in(game) == before
 
 
@@ -71,9 +71,9 @@ def test_a_scene_is_written_validated_and_corrected(tool_client: ToolClient, gam
     }
     for dry_run in (True, False):
         assert tool_client.call("write_to_file", scene | {"dryRun": dry_run})[0] == "OK"
-    _, told = tool_client.call("validate_script", {"path": scene["path"]})
-    [wrong] = told["diagnostics"]
-    assert (told["valid"], wrong["kind"], "beach.png" in wrong["fixHint"]) == (
+    _, answer = tool_client.call("validate_script", {"path": scene["path"]})
+    [diagnostic] = answer["diagnostics"]
+    assert (answer["valid"], diagnostic["kind"], "beach.png" in diagnostic["fixHint"]) == (
         False,
         "resource",
         True,
@@ -90,14 +90,17 @@ def test_a_character_is_redefined_and_its_former_definition_is_stored(
     tool_client: ToolClient, game: Path
 ) -> None:
     for image in ("yukino.png", "yukino/smile.png"):
-        said = {"name": "雪乃", "imageFile": image}
-        assert tool_client.call("generate_character_profile", said) == ("OK", {"success": True})
-    _, told = tool_client.call("list_snapshots", {"path": "game/character/"})
-    [newest, _] = told["snapshots"]
-    _, was = tool_client.call("restore_snapshot", {"snapshotId": newest["id"]})
-    assert json.loads(was["content"])["image"] == "yukino.png"
+        arguments = {"name": "雪乃", "imageFile": image}
+        assert tool_client.call("generate_character_profile", arguments) == (
+            "OK",
+            {"success": True},
+        )
+    _, answer = tool_client.call("list_snapshots", {"path": "game/character/"})
+    [newest, _] = answer["snapshots"]
+    _, restored = tool_client.call("restore_snapshot", {"snapshotId": newest["id"]})
+    assert json.loads(restored["content"])["image"] == "yukino.png"
 
 
 def test_many_diagnostics_are_returned_completely(tool_client: ToolClient, game: Path) -> None:
-    _, told = tool_client.call("validate_script", {"content": "x\n" * 5000})
-    assert [one["line"] for one in told["diagnostics"]] == list(range(1, 5001))
+    _, answer = tool_client.call("validate_script", {"content": "x\n" * 5000})
+    assert [diagnostic["line"] for diagnostic in answer["diagnostics"]] == list(range(1, 5001))

@@ -22,31 +22,31 @@ pytest_plugins = [
 SELECTORS = {"mode": "selector", "usernameSelector": "#u", "passwordSelector": "#p"}
 WELCOME = {"type": "textIncludes", "value": "Log out", "timeoutMs": 30_000}
 THANKS = {"type": "textIncludes", "value": "Thank you", "timeoutMs": 30_000}
-Run = Callable[..., Answer]
+RunTemplate = Callable[..., Answer]
 
 
 @pytest.fixture(params=["mcp", "rest"])
 def surface(request: pytest.FixtureRequest, web: str, token: str) -> Iterator[Surface]:
     """Return a client of REST and of MCP in turn, for a caller of trust level local."""
-    made = Surface(web, token, over=request.param)
-    yield made
-    made.close()
+    client = Surface(web, token, over=request.param)
+    yield client
+    client.close()
 
 
 @pytest.fixture
-def run(surface: Surface, background_worker: None, close_browser: None) -> Run:
+def run_template(surface: Surface, background_worker: None, close_browser: None) -> RunTemplate:
     """Return a function that submits a run and waits until it ends:
     `run("paginated_extract", startUrl=…)`.
     """
 
     def make(template_id: str, session_id: str | None = None, **inputs: Any) -> Answer:
-        place = {"sessionId": session_id} if session_id else {}
+        session = {"sessionId": session_id} if session_id else {}
         handle = surface.call(
             "run_task_template",
             templateId=template_id,
             inputs=inputs,
             options={"mode": "async", "timeoutMs": 200_000},
-            **place,
+            **session,
         )
         ended = handle
         while ended["status"] in ("queued", "running"):
@@ -57,46 +57,56 @@ def run(surface: Surface, background_worker: None, close_browser: None) -> Run:
     return make
 
 
-def test_a_list_is_read_page_by_page(run: Run, site: Site) -> None:
+def test_a_list_is_read_page_by_page(run_template: RunTemplate, site: Site) -> None:
     pagination = {"next": by_text("next page"), "maxPages": 2}
-    result = run("paginated_extract", startUrl=site.url("/list"), pagination=pagination)
+    result = run_template("paginated_extract", startUrl=site.url("/list"), pagination=pagination)
     assert [page["title"] for page in result["pages"]] == ["List 1", "List 2"]
     assert result["stoppedReason"] == "max_pages"
 
 
-def test_a_form_is_submitted_once_and_its_answer_is_read(run: Run, site: Site) -> None:
+def test_a_form_is_submitted_once_and_its_answer_is_read(
+    run_template: RunTemplate, site: Site
+) -> None:
     fields = [{"name": "name", "value": "Ada 王", "locator": by_text("your name")}]
     contact = site.url("/contact")
-    result = run("submit_and_verify", startUrl=contact, fields=fields, successIndicator=THANKS)
+    result = run_template(
+        "submit_and_verify", startUrl=contact, fields=fields, successIndicator=THANKS
+    )
     assert (result["success"], result["indicatorMatched"]) == (True, True)
     ((path, sent),) = site.server.forms
     assert (path, sent["name"]) == ("/sent", "Ada 王")
 
 
-def test_pages_are_compared(run: Run, site: Site) -> None:
+def test_pages_are_compared(run_template: RunTemplate, site: Site) -> None:
     urls = [site.url("/article"), site.url("/sent")]
-    result = run("multi_tab_compare", urls=urls)
+    result = run_template("multi_tab_compare", urls=urls)
     assert result["summary"]["succeeded"] == 2
-    assert "title" in {one["field"] for one in result["diffs"]}
+    assert "title" in {diff["field"] for diff in result["diffs"]}
 
 
-def test_a_login_is_stored_for_the_next_run(run: Run, members_site: str) -> None:
-    login = {"username": USERNAME, "password": PASSWORD}
-    kept = run(
+def test_a_login_is_stored_for_the_next_run(run_template: RunTemplate, members_site: str) -> None:
+    credentials = {"username": USERNAME, "password": PASSWORD}
+    login = run_template(
         "login_keep_session",
         startUrl=f"{members_site}/login",
-        credentials=login,
+        credentials=credentials,
         fields=SELECTORS,
         successIndicator=WELCOME,
     )
-    assert (kept["success"], kept["loginState"]) == (True, "authenticated")
-    read = run("batch_extract_pages", session_id=kept["sessionId"], urls=[kept["finalUrl"]])
-    assert read["items"][0]["title"] == kept["title"]
+    assert (login["success"], login["loginState"]) == (True, "authenticated")
+    read = run_template(
+        "batch_extract_pages", session_id=login["sessionId"], urls=[login["finalUrl"]]
+    )
+    assert read["items"][0]["title"] == login["title"]
 
 
-def test_a_success_path_is_replayed(run: Run, site: Site, principal: Principal) -> None:
+def test_a_success_path_is_replayed(
+    run_template: RunTemplate, site: Site, principal: Principal
+) -> None:
     written = put_success_path(principal=principal, call={**SUCCESS_PATH, "user_id": "alice"})
     object_id = written["item"]["object_id"]
-    result = run("replay_success_path", objectId=object_id, slots={"url": site.url("/article")})
+    result = run_template(
+        "replay_success_path", objectId=object_id, slots={"url": site.url("/article")}
+    )
     assert (result["objectId"], result["version"]) == (object_id, 1)
     assert "Read me to the end" in str(result["results"][0]["output"])

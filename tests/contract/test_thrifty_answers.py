@@ -32,14 +32,16 @@ PAGES = {
 
 
 @pytest.fixture
-def kept(make_run: Callable[..., Run], make_artifact: Callable[..., str]) -> tuple[str, str]:
+def stored_result(
+    make_run: Callable[..., Run], make_artifact: Callable[..., str]
+) -> tuple[str, str]:
     """Create a run that ended with a large result, and the artifact with the whole result."""
     run = make_run(status="succeeded", template_id="batch_extract_pages", result=PAGES)
-    data, json = orjson.dumps(PAGES), "application/json"
-    return run.id, make_artifact(data, mime_type=json, kind="result", run_id=run.id)
+    content, mime_type = orjson.dumps(PAGES), "application/json"
+    return run.id, make_artifact(content, mime_type=mime_type, kind="result", run_id=run.id)
 
 
-def follow(host: Host, budget: int) -> list[dict[str, Any]]:
+def list_all_runs(host: Host, budget: int) -> list[dict[str, Any]]:
     """Page through all runs by nextCursor and assert that every answer is within the budget."""
     runs: list[dict[str, Any]] = []
     more = True
@@ -57,8 +59,8 @@ def test_a_page_of_runs_ends_within_the_budget_and_the_next_page_continues(
     host: Host, make_run: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(settings, "MCP_ANSWER_BYTES", 8192)
-    made = [make_run(result_summary="x" * 200).id for _ in range(40)]
-    assert sorted(run["runId"] for run in follow(host, 8192)) == sorted(made)
+    run_ids = [make_run(result_summary="x" * 200).id for _ in range(40)]
+    assert sorted(run["runId"] for run in list_all_runs(host, 8192)) == sorted(run_ids)
 
 
 def test_a_run_larger_than_the_budget_is_still_listed(
@@ -78,13 +80,13 @@ def test_rest_returns_as_many_runs_as_requested(
     assert len(json_of(api.get("/api/v1/runs"))["runs"]) == 2
 
 
-@pytest.mark.usefixtures("kept")
+@pytest.mark.usefixtures("stored_result")
 def test_a_list_has_the_start_of_a_result_and_the_id_of_the_whole(
-    host: Host, kept: tuple[str, str]
+    host: Host, stored_result: tuple[str, str]
 ) -> None:
     (run,) = structured(host.call("list_task_runs", {}))["runs"]
     assert len(orjson.dumps(run)) < 3000
-    assert (run["result"]["truncated"], run["result"]["artifactId"]) == (True, kept[1])
+    assert (run["result"]["truncated"], run["result"]["artifactId"]) == (True, stored_result[1])
     assert run["result"]["summary"] == PAGES["summary"]
 
 
@@ -97,14 +99,14 @@ def test_a_page_of_events_ends_within_the_budget_and_the_next_page_continues(
         RunEvent.objects.create(
             run_id=run.id, seq=seq, type="tool.update", at=run.created_at, data={"t": "x" * 1000}
         )
-    seen: list[int] = []
+    seqs: list[int] = []
     page: dict[str, Any] = {"lastSeq": 0, "terminal": False}
     while not page["terminal"]:
-        asked = {"runId": run.id, "after": page["lastSeq"], "limit": 1000}
-        page = structured(host.call("subscribe_task_run_events", asked))
+        arguments = {"runId": run.id, "after": page["lastSeq"], "limit": 1000}
+        page = structured(host.call("subscribe_task_run_events", arguments))
         assert len(orjson.dumps(page)) < 6000
-        seen += [event["seq"] for event in page["events"]]
-    assert seen == list(range(1, 31))
+        seqs += [event["seq"] for event in page["events"]]
+    assert seqs == list(range(1, 31))
 
 
 def test_the_list_of_templates_is_within_the_budget(host: Host) -> None:
@@ -114,61 +116,65 @@ def test_the_list_of_templates_is_within_the_budget(host: Host) -> None:
 
 @pytest.mark.parametrize("by", ["artifactId", "runId"])
 def test_parts_of_a_result_are_the_same_over_rest_and_mcp(
-    host: Host, api: httpx.Client, kept: tuple[str, str], by: str
+    host: Host, api: httpx.Client, stored_result: tuple[str, str], by: str
 ) -> None:
-    named = {by: kept[by == "artifactId"]}
-    floating = {"maxChars": 200.0, "sections": [0.0], "item": 1.0}
-    for wish in ({"outline": True}, {"grep": "pip"}, {"item": 1, "offset": 39_000}, floating):
-        answer = structured(host.call("read_page_content", named | wish))
-        assert answer == json_of(api.post("/api/v1/page-content", json=named | wish))
-        assert answer["artifactId"] == kept[1]
+    source = {by: stored_result[by == "artifactId"]}
+    with_floats = {"maxChars": 200.0, "sections": [0.0], "item": 1.0}
+    for part in ({"outline": True}, {"grep": "pip"}, {"item": 1, "offset": 39_000}, with_floats):
+        answer = structured(host.call("read_page_content", source | part))
+        assert answer == json_of(api.post("/api/v1/page-content", json=source | part))
+        assert answer["artifactId"] == stored_result[1]
 
 
-def test_the_largest_answer_stays_within_the_budget(host: Host, kept: tuple[str, str]) -> None:
-    answer = structured(host.call("read_page_content", {"runId": kept[0], "maxChars": 30_000}))
+def test_the_largest_answer_stays_within_the_budget(
+    host: Host, stored_result: tuple[str, str]
+) -> None:
+    answer = structured(
+        host.call("read_page_content", {"runId": stored_result[0], "maxChars": 30_000})
+    )
     assert answer["nextOffset"] > 29_000
     assert len(orjson.dumps(answer)) < settings.MCP_ANSWER_BYTES
 
 
-BAD = [
+INVALID = [
     ({}, "INVALID_PARAMETER"),
     ({"artifactId": "art_x", "runId": "run_x"}, "INVALID_PARAMETER"),
     ({"artifactId": "art_unknown"}, "ARTIFACT_NOT_FOUND"),
     ({"runId": "run_unknown"}, "RUN_NOT_FOUND"),
-    ({"artifactId": "$kept", "grep": "(?=x)"}, "INVALID_PARAMETER"),
-    ({"artifactId": "$kept", "grep": ""}, "INVALID_PARAMETER"),
-    ({"artifactId": "$kept", "grep": "x" * 501}, "INVALID_PARAMETER"),
-    ({"artifactId": "$kept", "item": 2}, "INVALID_PARAMETER"),
-    ({"artifactId": "$kept", "item": -1}, "INVALID_PARAMETER"),
-    ({"artifactId": "$kept", "sections": []}, "INVALID_PARAMETER"),
-    ({"artifactId": "$kept", "sections": [-1]}, "INVALID_PARAMETER"),
-    ({"artifactId": "$kept", "sections": [1.5]}, "INVALID_PARAMETER"),
-    ({"artifactId": "$kept", "maxChars": 30_001}, "INVALID_PARAMETER"),
-    ({"artifactId": "$kept", "offset": -1}, "INVALID_PARAMETER"),
-    ({"artifactId": "$kept", "further": 1}, "INVALID_PARAMETER"),
+    ({"artifactId": "$result", "grep": "(?=x)"}, "INVALID_PARAMETER"),
+    ({"artifactId": "$result", "grep": ""}, "INVALID_PARAMETER"),
+    ({"artifactId": "$result", "grep": "x" * 501}, "INVALID_PARAMETER"),
+    ({"artifactId": "$result", "item": 2}, "INVALID_PARAMETER"),
+    ({"artifactId": "$result", "item": -1}, "INVALID_PARAMETER"),
+    ({"artifactId": "$result", "sections": []}, "INVALID_PARAMETER"),
+    ({"artifactId": "$result", "sections": [-1]}, "INVALID_PARAMETER"),
+    ({"artifactId": "$result", "sections": [1.5]}, "INVALID_PARAMETER"),
+    ({"artifactId": "$result", "maxChars": 30_001}, "INVALID_PARAMETER"),
+    ({"artifactId": "$result", "offset": -1}, "INVALID_PARAMETER"),
+    ({"artifactId": "$result", "further": 1}, "INVALID_PARAMETER"),
     ({"artifactId": "$picture"}, "INVALID_PARAMETER"),
     ({"runId": "$empty"}, "INVALID_PARAMETER"),
 ]
 
 
-@pytest.mark.parametrize(("call", "code"), BAD, ids=str)
+@pytest.mark.parametrize(("call", "code"), INVALID, ids=str)
 def test_an_invalid_request_for_a_part_gets_its_code(
     host: Host,
     api: httpx.Client,
-    kept: tuple[str, str],
+    stored_result: tuple[str, str],
     make_run: Callable[..., Run],
     make_artifact: Callable[..., str],
     call: dict[str, Any],
     code: str,
 ) -> None:
-    things = {
-        "$kept": kept[1],
+    values = {
+        "$result": stored_result[1],
         "$picture": make_artifact(b"\xff", mime_type="image/png"),
         "$empty": make_run().id,
     }
-    asked = {name: things.get(str(value), value) for name, value in call.items()}
-    assert error_of(host.call("read_page_content", asked))["errorCode"] == code
-    response = api.post("/api/v1/page-content", json=asked)
+    arguments = {name: values.get(str(value), value) for name, value in call.items()}
+    assert error_of(host.call("read_page_content", arguments))["errorCode"] == code
+    response = api.post("/api/v1/page-content", json=arguments)
     assert refusal(response, response.status_code)["errorCode"] == code
 
 
@@ -185,16 +191,16 @@ def test_another_workspaces_result_is_not_found(
     host: Host, client_with: Callable[..., httpx.Client]
 ) -> None:
     foreign = client_with(workspace="elsewhere")
-    made = json_of(
+    handle = json_of(
         foreign.post("/api/v1/runs", json={**STEPWISE, "options": {"mode": "async"}}), 202
     )
-    answer = host.call("read_page_content", {"runId": made["runId"]})
+    answer = host.call("read_page_content", {"runId": handle["runId"]})
     assert error_of(answer)["errorCode"] == "RUN_NOT_FOUND"
 
 
 def test_reading_parts_requires_the_scope_of_artifacts(
-    kept: tuple[str, str], client_with: Callable[..., httpx.Client]
+    stored_result: tuple[str, str], client_with: Callable[..., httpx.Client]
 ) -> None:
     client = client_with(scopes=frozenset({"runs:read"}))
-    response = client.post("/api/v1/page-content", json={"artifactId": kept[1]})
+    response = client.post("/api/v1/page-content", json={"artifactId": stored_result[1]})
     assert refusal(response, 403)["details"] == {"scope": "artifacts:read"}

@@ -24,15 +24,15 @@ from tests.support.tool_client import ToolClient
 
 pytest_plugins = ["tests.support.rest_fixtures", "tests.support.workspace_fixtures"]
 
-HERE = {"E_INTERNAL", "E_IO", "E_LINT_FAIL", "E_PREVIEW_FAIL", "E_UNSUPPORTED"}
+CAUSED_HERE = {"E_INTERNAL", "E_IO", "E_LINT_FAIL", "E_PREVIEW_FAIL", "E_UNSUPPORTED"}
 
 
 def test_every_code_of_s4_has_a_cause_in_a_test() -> None:
     files = Path(__file__).parent.glob("bad_inputs_*.jsonl")  # a test runs the rows of each file
-    asked = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    rows = [json.loads(line) for file in files for line in file.read_text().splitlines()]
     surfaces = {"mcp+rest:workspace", "mcp+rest:developer-tools"}
-    in_rows = {row["expect_code"] for row in asked if row["surface"] in surfaces} - {"OK"}
-    assert in_rows | HERE == set(CODES) == set(STATUS)
+    caused_by_rows = {row["expect_code"] for row in rows if row["surface"] in surfaces} - {"OK"}
+    assert caused_by_rows | CAUSED_HERE == set(CODES) == set(STATUS)
     assert len(CODES) == 15
 
 

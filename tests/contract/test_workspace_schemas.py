@@ -42,7 +42,7 @@ WORKSPACE = {
 DEVELOPER = {"execute_command", "browser_action"}
 ALTERNATIVES = {"oneOf", "anyOf", "allOf"}
 TOOLS = {tool.name: tool for tool in load_toolsets(["workspace", "developer"]).values()}
-NOTHING_ASKED = {"type": "object", "properties": {}, "additionalProperties": False}
+NO_ARGUMENTS = {"type": "object", "properties": {}, "additionalProperties": False}
 each_tool = pytest.mark.parametrize("name", sorted(WORKSPACE | DEVELOPER))
 
 
@@ -67,11 +67,13 @@ def unnamed(schema: dict[str, Any]) -> dict[str, Any]:
 @each_tool
 def test_the_schemas_of_a_tool_are_those_of_s4(name: str) -> None:
     (tool,) = (tool for tool in list_tools("workspace") if tool.name == name)
-    asked = {
+    schema = {
         key: value for key, value in input_schema(tool).items() if key not in ("$id", "$schema")
     }
-    wanted = SCHEMAS.get(f"{name}.request", NOTHING_ASKED)
-    assert asked == {key: value for key, value in wanted.items() if key not in ("$id", "$schema")}
+    expected = SCHEMAS.get(f"{name}.request", NO_ARGUMENTS)
+    assert schema == {
+        key: value for key, value in expected.items() if key not in ("$id", "$schema")
+    }
     if f"{name}.response" in SCHEMAS:
         assert tool.response == SCHEMAS[f"{name}.response"]
 
@@ -79,18 +81,18 @@ def test_the_schemas_of_a_tool_are_those_of_s4(name: str) -> None:
 @pytest.mark.parametrize("name", ["ask_followup_question", "attempt_completion", "browser_action"])
 def test_answers_that_s4_defines_by_example_have_closed_schemas(name: str) -> None:
     validator = compile_schema(TOOLS[name].output_schema)
-    word = "ok" if name == "browser_action" else "ack"
-    assert validator.is_valid({word: True})
-    assert not validator.is_valid({word: True, "more": 1})
+    key = "ok" if name == "browser_action" else "ack"
+    assert validator.is_valid({key: True})
+    assert not validator.is_valid({key: True, "more": 1})
 
 
 @each_tool
 def test_mcp_schemas_omit_only_the_alternatives(name: str) -> None:
     shown = TOOLS[name].input_schema
-    wanted = SCHEMAS.get(f"{name}.request", NOTHING_ASKED)
+    expected = SCHEMAS.get(f"{name}.request", NO_ARGUMENTS)
     assert shown["additionalProperties"] is False
     assert not ALTERNATIVES & set(shown)
-    assert shown["properties"] == wanted["properties"]
+    assert shown["properties"] == expected["properties"]
 
 
 @each_tool
@@ -107,8 +109,8 @@ def test_rest_lists_the_same_schemas(api: httpx.Client) -> None:
     assert set(listed) >= WORKSPACE | DEVELOPER | {"read_page", "open_page"}
     for name in WORKSPACE | DEVELOPER:
         assert listed[name].get("outputSchema") == TOOLS[name].output_schema
-        wanted = SCHEMAS.get(f"{name}.request", NOTHING_ASKED)
-        assert listed[name]["inputSchema"]["properties"] == wanted["properties"]
+        expected = SCHEMAS.get(f"{name}.request", NO_ARGUMENTS)
+        assert listed[name]["inputSchema"]["properties"] == expected["properties"]
     assert listed["write_to_file"]["effect"] == "write"
     assert (listed["preview_scene"]["effect"], TOOLS["preview_scene"].read_only) == ("write", False)
     assert (listed["read_file"]["risk"], listed["read_page"]["effect"]) == ("low", "read")

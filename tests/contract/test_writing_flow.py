@@ -12,11 +12,11 @@ pytest_plugins = ["tests.support.rest_fixtures", "tests.support.workspace_fixtur
 START = "game/scene/start.txt"
 
 
-def ok(tool_client: ToolClient, tool: str, **args: Any) -> dict[str, Any]:
+def call_ok(tool_client: ToolClient, tool: str, **args: Any) -> dict[str, Any]:
     """Send a call, assert that it succeeds, and return its answer."""
-    code, told = tool_client.call(tool, args)
-    assert code == "OK", told
-    return told
+    code, answer = tool_client.call(tool, args)
+    assert code == "OK", answer
+    return answer
 
 
 def test_a_scene_is_previewed_written_refused_on_conflict_and_restored(
@@ -24,33 +24,38 @@ def test_a_scene_is_previewed_written_refused_on_conflict_and_restored(
 ) -> None:
     scene = project / START
     old, new = scene.read_text("utf-8"), "\ufeffchangeBg:none;\r\n雪乃: 海风真舒服呢;"
-    wish = {"path": START, "content": new}
+    arguments = {"path": START, "content": new}
 
-    shown = ok(tool_client, "write_to_file", **wish, dryRun=True)
+    shown = call_ok(tool_client, "write_to_file", **arguments, dryRun=True)
     assert (shown["applied"], apply_diff(old, shown["diff"]["hunks"])) == (False, new)
-    written = ok(tool_client, "write_to_file", **wish, dryRun=False, idempotencyKey="once")
+    written = call_ok(
+        tool_client, "write_to_file", **arguments, dryRun=False, idempotencyKey="once"
+    )
     assert scene.read_bytes() == new.encode()
     assert written["bytesWritten"] == len(new.encode())
-    assert ok(tool_client, "write_to_file", **wish, dryRun=False, idempotencyKey="once") == written
-
-    ok(tool_client, "write_to_file", path=START, content="mine", dryRun=True)
-    scene.write_text("theirs", "utf-8")
-    code, told = tool_client.call(
-        "write_to_file", {"path": START, "content": "mine", "dryRun": False}
+    assert (
+        call_ok(tool_client, "write_to_file", **arguments, dryRun=False, idempotencyKey="once")
+        == written
     )
-    assert (code, told["recoverable"]) == ("E_CONFLICT", True)
-    assert scene.read_text("utf-8") == "theirs"
 
-    [snapshot] = ok(tool_client, "list_snapshots", path="game/scene", limit=10)["snapshots"]
+    call_ok(tool_client, "write_to_file", path=START, content="agent", dryRun=True)
+    scene.write_text("person", "utf-8")
+    code, answer = tool_client.call(
+        "write_to_file", {"path": START, "content": "agent", "dryRun": False}
+    )
+    assert (code, answer["recoverable"]) == ("E_CONFLICT", True)
+    assert scene.read_text("utf-8") == "person"
+
+    [snapshot] = call_ok(tool_client, "list_snapshots", path="game/scene", limit=10)["snapshots"]
     assert (snapshot["id"], snapshot["path"]) == (written["snapshotId"], START)
-    was = ok(tool_client, "restore_snapshot", snapshotId=snapshot["id"])
-    assert was == {"path": START, "content": old}
-    ok(tool_client, "write_to_file", **was, dryRun=True)
-    ok(tool_client, "write_to_file", **was, dryRun=False)
+    restored = call_ok(tool_client, "restore_snapshot", snapshotId=snapshot["id"])
+    assert restored == {"path": START, "content": old}
+    call_ok(tool_client, "write_to_file", **restored, dryRun=True)
+    call_ok(tool_client, "write_to_file", **restored, dryRun=False)
     assert scene.read_text("utf-8") == old
 
 
 def test_words_are_replaced_and_counted(tool_client: ToolClient, project: Path) -> None:
     args = {"path": START, "find": "/changeBg:(\\w+)/", "replace": "changeBg:$1.png"}
-    assert ok(tool_client, "replace_in_file", **args) == {"count": 1}
+    assert call_ok(tool_client, "replace_in_file", **args) == {"count": 1}
     assert (project / START).read_text("utf-8") == "changeBg:none.png;\n"

@@ -20,7 +20,7 @@ SLOW_MS = 2_000
 
 
 @pytest.fixture
-def scenery(project: Path, tmp_path: Path) -> Path:
+def project_files(project: Path, tmp_path: Path) -> Path:
     """Return the project's folder with all files that rows refer to."""
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -60,14 +60,14 @@ def _break_a_snapshot(root: Path) -> None:
 
 def package(root: Path, **scripts: str) -> None:
     """Write the project's package.json."""
-    told = {"name": "game", "version": "1.0.0", "scripts": scripts}
-    (root / "package.json").write_text(json.dumps(told))
+    content = {"name": "game", "version": "1.0.0", "scripts": scripts}
+    (root / "package.json").write_text(json.dumps(content))
 
 
 def prepare(row_input: dict[str, Any], root: Path, settings: Any) -> dict[str, Any]:
     """Set up what a row's directives request, and return the remaining arguments."""
-    printing = f'{sys.executable} -c "import sys; print(sys.argv[1:])"'
-    package(root, lint=printing, build=row_input.get("$script", printing))
+    echo_script = f'{sys.executable} -c "import sys; print(sys.argv[1:])"'
+    package(root, lint=echo_script, build=row_input.get("$script", echo_script))
     if row_input.get("$package_json") == "missing":
         (root / "package.json").unlink()
     changes: dict[str, Any] = {"developer": "$mode" in row_input}
@@ -91,14 +91,14 @@ def preview(settings: Any) -> Iterator[PageServer]:
     with serve_pages() as server:
         server.add("/api/test", PageResponse(b"API Test OK", mime="text/html; charset=utf-8"))
         server.add("/preview", PLAYER)
-        away = {"Location": "https://example.com/"}
-        server.add("/redirect_out", PageResponse(status=302, headers=away))
+        headers = {"Location": "https://example.com/"}
+        server.add("/redirect_out", PageResponse(status=302, headers=headers))
         policy = replace(settings.WORKSPACE_POLICY, preview_url=server.url(""))
         settings.WORKSPACE_POLICY = policy
         yield server
 
 
-def hang(server: PageServer, settings: Any) -> None:
+def make_preview_hang(server: PageServer, settings: Any) -> None:
     """Have the preview never answer, with a short timeout for the tools."""
     server.add("/api/test", html("late", delay=3600.0))
     policy = replace(settings.WORKSPACE_POLICY, browser_timeout_ms=SLOW_MS)
