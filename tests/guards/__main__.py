@@ -9,15 +9,17 @@ test that passes are errors; the exit code is then 1.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import py_compile
 import queue
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,8 +31,15 @@ from tests.guards.guard import Guard, StalePatch
 from tests.services import PostgresServer, postgres_server, redis_server
 
 ROOT = Path(__file__).parent.parent.parent
+DATABASES = ("postgresql", "sqlite")
 PROCESSES = 3
-TIMEOUT_S = 100
+TIMEOUT_S = 60  # of a test
+LIMIT_S = 100  # of its process
+OPTIONS = (
+    *("-q", "-p", "tests.guards.plugin", "--reuse-db", "--timeout", str(TIMEOUT_S)),
+    # Modules that the fork server has imported; they hold no assertions of tests.
+    *("-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning"),
+)
 FIRST_WORKER = "gw0"  # of pytest-xdist; the others copy the database that it migrates
 
 
@@ -44,14 +53,28 @@ class Verdict:
     seconds: float
 
 
+@dataclass(frozen=True)
+class Slot:
+    """A copy of the tree with its fork server; its name is also that of its database."""
+
+    name: str
+    tree: Path
+    process: subprocess.Popen[str]
+
+
 @dataclass
 class Bench:
-    """The servers, and copies of the tree that are free."""
+    """The servers, and the slots that are free."""
 
     folder: Path
     postgres: PostgresServer
     redis_url: str
-    free: queue.Queue[int] = field(default_factory=queue.Queue)
+    free: queue.Queue[Slot] = field(default_factory=queue.Queue)
+
+    @property
+    def modules(self) -> Path:
+        """The file with the names of the modules that a fork server imports."""
+        return self.folder / "modules.json"
 
     def environment(self, database: str, slot: str, **more: str) -> dict[str, str]:
         """Return the environment of a test run with a home and a database of its own."""
@@ -101,94 +124,113 @@ def main(names: Sequence[str]) -> int:
         tempfile.TemporaryDirectory(prefix="cty-guards-", dir=fast_folder()) as folder,
         postgres_server() as postgres,
         redis_server() as redis,
+        contextlib.ExitStack() as stack,
     ):
         bench = Bench(Path(folder), postgres, redis.url)
-        say(f"{len(chosen)} guards. First their tests, unchanged:")
-        if broken := failing_unchanged(bench, chosen):
-            say("These tests fail with the protection in place:", *sorted(broken))
-            return 1
+        say(f"{len(chosen)} guards. First their tests, with all protections in place:")
+        broken = {name: failing_unchanged(bench, name, chosen) for name in DATABASES}
         for number in range(PROCESSES):
             copy_tree(bench.folder / f"tree{number}")
-            bench.free.put(number)
+            bench.free.put(stack.enter_context(fork_server(bench, number)))
+        say("Then each without its protection:")
         with ThreadPoolExecutor(PROCESSES) as pool:
-            runs = [(guard, database) for guard in chosen for database in guard.databases]
-            verdicts = list(pool.map(lambda run: tried(bench, *run), runs))
+            runs = [(guard, name) for guard in chosen for name in guard.databases]
+            verdicts = list(pool.map(lambda run: tried(bench, *run, broken[run[1]]), runs))
     return reported(verdicts, parts, time.monotonic() - began)
 
 
-def failing_unchanged(bench: Bench, guards: Iterable[Guard]) -> set[str]:
-    """Run every named test once in the tree as it is; return those that did not pass."""
-    failed: set[str] = set()
-    for database in ("postgresql", "sqlite"):
-        tests = sorted({guard.red for guard in guards if database in guard.databases})
-        if not tests:
-            continue
-        workers = ("-n", str(min(PROCESSES, len(tests))))
-        results = pytest(bench, ROOT, database, "continuity", tests, *workers, limit_s=900)
-        failed |= {f"{test} ({database})" for test in tests if results.get(test) != "passed"}
-        say(f"  {database}: {len(tests)} tests")
-    return failed
-
-
-def tried(bench: Bench, guard: Guard, database: str) -> Verdict:
-    """Run a guard's test without its protection."""
+def failing_unchanged(bench: Bench, database: str, guards: Iterable[Guard]) -> set[str]:
+    """Run the tests of a database once in the tree as it is; return those that did not pass."""
+    tests = sorted({guard.red for guard in guards if database in guard.databases})
+    if not tests:
+        return set()
     began = time.monotonic()
-    number = bench.free.get()
-    tree, slot = bench.folder / f"tree{number}", f"slot{number}"
+    results = bench.folder / "results"
+    results.touch()
+    arguments = ["-n", str(min(PROCESSES, len(tests))), *OPTIONS, *tests]
+    environment = bench.environment(
+        database,
+        "continuity",
+        CONTINUITY_TEST_GUARD_RESULTS=str(results),
+        CONTINUITY_TEST_GUARD_MODULES=str(bench.modules),
+    )
+    subprocess.run(
+        [sys.executable, "-m", "pytest", *arguments],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )
+    found = outcomes(results)
+    results.unlink()
+    say(f"  {database}: {len(tests)} tests, {time.monotonic() - began:.0f} s")
+    return {test for test in tests if found.get(test) != "passed"}
+
+
+@contextlib.contextmanager
+def fork_server(bench: Bench, number: int) -> Iterator[Slot]:
+    """Start the fork server of a copy of the tree."""
+    tree = bench.folder / f"tree{number}"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.guards.fork_server", str(bench.modules)],
+        cwd=tree,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        yield Slot(f"slot{number}", tree, process)
+        process.terminate()
+
+
+def tried(bench: Bench, guard: Guard, database: str, broken: set[str]) -> Verdict:
+    """Run a guard's test without its protection."""
+    if guard.red in broken:
+        return Verdict(guard, database, f"the test fails without a removal: {guard.red}", 0)
+    began = time.monotonic()
+    slot = bench.free.get()
     try:
         for patch in guard.patches:
-            patch.apply(tree)
-        bench.fresh_database(database, slot)
-        sql = {"CONTINUITY_TEST_GUARD_SQL": guard.statement(database)}
-        results = pytest(bench, tree, database, slot, [guard.red], limit_s=TIMEOUT_S, **sql)
-        outcome = results.get(guard.red, "did not run")
+            patch.apply(slot.tree)
+        bench.fresh_database(database, slot.name)
+        outcome = run_in(bench, slot, guard, database)
         error = "" if outcome == "failed" else f"the test {outcome}: {guard.red}"
-    except (StalePatch, SyntaxError, OSError, psycopg.Error) as problem:
+    except (StalePatch, py_compile.PyCompileError, OSError, psycopg.Error) as problem:
         error = str(problem)
     finally:
         for patch in guard.patches:
-            shutil.copy(ROOT / patch.file, tree / patch.file)
-        bench.free.put(number)
+            shutil.copy(ROOT / patch.file, slot.tree / patch.file)
+        bench.free.put(slot)
     verdict = Verdict(guard, database, error, time.monotonic() - began)
-    say(f"  {'NOT' if error else 'ok '} {guard.name} ({database}, {verdict.seconds:.0f} s) {error}")
+    if error:
+        say(f"  NOT NOTICED {guard.name} ({database}) {error}")
     return verdict
 
 
-def pytest(
-    bench: Bench,
-    root: Path,
-    database: str,
-    slot: str,
-    tests: Sequence[str],
-    *options: str,
-    limit_s: float,
-    **more: str,
-) -> dict[str, str]:
-    """Run tests and return the outcome of each that ran: passed, failed or could not be set up."""
-    results = bench.folder / f"{slot}-results"
+def run_in(bench: Bench, slot: Slot, guard: Guard, database: str) -> str:
+    """Run the guard's test in a slot and return its outcome."""
+    results = bench.folder / f"{slot.name}-results"
     results.unlink(missing_ok=True)
     results.touch()
     environment = bench.environment(
-        database, slot, CONTINUITY_TEST_GUARD_RESULTS=str(results), **more
+        database,
+        slot.name,
+        CONTINUITY_TEST_GUARD_RESULTS=str(results),
+        CONTINUITY_TEST_GUARD_SQL=guard.statement(database),
     )
-    command = [
-        *(sys.executable, "-m", "pytest", "-q", "-p", "tests.guards.plugin", "--reuse-db"),
-        *("--timeout", "60", *options, *tests),
-    ]
-    process = subprocess.Popen(
-        command,
-        cwd=root,
-        env=environment,
-        stdout=(bench.folder / f"{slot}-output").open("w"),
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
-    try:
-        process.wait(limit_s)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, 9)
-        process.wait()
-    return outcomes(results)
+    request = {
+        "arguments": [*OPTIONS, guard.red],
+        "environment": environment,
+        "output": str(bench.folder / f"{slot.name}-output"),
+        "limit_s": LIMIT_S,
+    }
+    assert slot.process.stdin is not None
+    assert slot.process.stdout is not None
+    slot.process.stdin.write(json.dumps(request) + "\n")
+    slot.process.stdin.flush()
+    slot.process.stdout.readline()
+    return outcomes(results).get(guard.red, "did not run")
 
 
 def outcomes(results: Path) -> dict[str, str]:

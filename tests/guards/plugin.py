@@ -1,31 +1,51 @@
 """The pytest plugin of a guard's test run: removes by SQL, and records each test's result.
 
-CONTINUITY_TEST_GUARD_SQL holds the statements; each result is a line of JSON in the file that
-CONTINUITY_TEST_GUARD_RESULTS names.
+CONTINUITY_TEST_GUARD_SQL holds the statements, empty for a removal in code; if it is not set, the
+tests run unchanged, in a database that they migrate. Each result is a line of JSON in the file that
+CONTINUITY_TEST_GUARD_RESULTS names. CONTINUITY_TEST_GUARD_MODULES names the file for the names of
+the third-party modules that the tests have imported.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+NOT_PRELOADED = ("pytest_", "_pytest", "xdist", "execnet", "_hypothesis")
+
+
+def pytest_configure() -> None:
+    """Use the test database that exists, without looking for migrations."""
+    if "CONTINUITY_TEST_GUARD_SQL" not in os.environ:
+        return
+    import django.test.utils
+    from django.db import connection
+
+    def use_existing(*_: Any, **__: Any) -> list[Any]:
+        connection.settings_dict["NAME"] = connection.creation._get_test_db_name()
+        return []
+
+    django.test.utils.setup_databases = use_existing
+
 
 @pytest.fixture(scope="session", autouse=True)
 def remove_by_sql(django_db_setup: None, django_db_blocker: Any) -> None:
     """Run the statements in the test database before the first test."""
-    statement = os.environ.get("CONTINUITY_TEST_GUARD_SQL")
-    if not statement:
+    statements = os.environ.get("CONTINUITY_TEST_GUARD_SQL")
+    if not statements:
         return
     from django.db import connection
 
     with django_db_blocker.unblock(), connection.cursor() as cursor:
-        for one in statement.split(";"):
-            if one.strip():
-                cursor.execute(one)
+        if connection.vendor == "sqlite":
+            cursor.executescript(statements)
+        else:
+            cursor.execute(statements)
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
@@ -34,3 +54,17 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         line = {"test": report.nodeid, "when": report.when, "outcome": report.outcome}
         with Path(os.environ["CONTINUITY_TEST_GUARD_RESULTS"]).open("a") as file:
             file.write(json.dumps(line) + "\n")
+
+
+def pytest_sessionfinish() -> None:
+    """Write the names of the third-party modules that are loaded."""
+    path = os.environ.get("CONTINUITY_TEST_GUARD_MODULES")
+    if not path or os.environ.get("PYTEST_XDIST_WORKER") != "gw0":
+        return
+    names = [
+        name
+        for name, module in list(sys.modules.items())
+        if "site-packages" in (getattr(module, "__file__", None) or "")
+        and not name.startswith(NOT_PRELOADED)
+    ]
+    Path(path).write_text(json.dumps(names))
