@@ -40,7 +40,7 @@ def main(root: str, uid: str, errno: str) -> None:
         for line in sys.stdin.read().splitlines():
             results[line] = _result(sandbox, line[2:], write=line[0] == "w")
         results["walk"] = " ".join(path for path, _ in sandbox.walk("."))
-    json.dump({"openat2": has_openat2(), "came": results}, sys.stdout)
+    json.dump({"openat2": has_openat2(), "results": results}, sys.stdout)
 
 
 if __name__ == "__main__":

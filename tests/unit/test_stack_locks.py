@@ -30,10 +30,10 @@ def test_a_released_lock_can_be_acquired_again(tmp_path: Path) -> None:
 def test_a_lock_is_held_as_long_as_a_process_that_inherited_it(tmp_path: Path) -> None:
     fd = try_lock(tmp_path / "lock")
     assert fd is not None
-    heir = subprocess.Popen(["cat"], stdin=subprocess.PIPE, pass_fds=[fd])
+    inheritor = subprocess.Popen(["cat"], stdin=subprocess.PIPE, pass_fds=[fd])
     os.close(fd)
     assert is_held(tmp_path / "lock")
-    heir.communicate()
+    inheritor.communicate()
     assert not is_held(tmp_path / "lock")
 
 
@@ -43,20 +43,20 @@ def test_a_missing_lock_file_is_not_locked_and_not_created(tmp_path: Path) -> No
 
 
 def test_many_processes_are_members_at_once_and_none_can_be_excluded(tmp_path: Path) -> None:
-    at = HomePaths(tmp_path)
-    with Membership(at), Membership(at):
-        assert try_lock(at.members_lock) is None
-    fd = try_lock(at.members_lock)
+    paths = HomePaths(tmp_path)
+    with Membership(paths), Membership(paths):
+        assert try_lock(paths.members_lock) is None
+    fd = try_lock(paths.members_lock)
     assert fd is not None
     os.close(fd)
 
 
-@pytest.mark.skipif(not Path("/proc/locks").exists(), reason="the system does not tell")
+@pytest.mark.skipif(not Path("/proc/locks").exists(), reason="the system does not list locks")
 def test_members_are_listed_by_their_processes(tmp_path: Path) -> None:
-    at = HomePaths(tmp_path)
-    with Membership(at):
-        assert member_pids(at.members_lock) == [os.getpid()]
-    assert member_pids(at.members_lock) == []
+    paths = HomePaths(tmp_path)
+    with Membership(paths):
+        assert member_pids(paths.members_lock) == [os.getpid()]
+    assert member_pids(paths.members_lock) == []
 
 
 def test_a_membership_ends_with_a_killed_process(tmp_path: Path) -> None:

@@ -54,9 +54,9 @@ def test_a_server_left_over_from_before_is_ended(
 
 
 def test_a_server_that_does_not_answer_is_not_ready(tmp_path: Path) -> None:
-    with socket.socket(socket.AF_UNIX) as mute:
-        mute.bind(str(tmp_path / "r.sock"))
-        mute.listen()
+    with socket.socket(socket.AF_UNIX) as silent_socket:
+        silent_socket.bind(str(tmp_path / "r.sock"))
+        silent_socket.listen()
         assert not redis_server.is_responding(tmp_path / "r.sock")
     assert not redis_server.is_responding(tmp_path / "r.sock")  # no server behind the file
     assert not redis_server.is_responding(tmp_path / "absent.sock")
@@ -64,9 +64,9 @@ def test_a_server_that_does_not_answer_is_not_ready(tmp_path: Path) -> None:
 
 def test_data_that_cannot_be_loaded_is_set_aside_once(tmp_path: Path) -> None:
     (tmp_path / "appendonlydir").mkdir()
-    aside = redis_server.move_unreadable_data(tmp_path)
-    assert aside is not None
-    assert aside.is_dir()
+    moved = redis_server.move_unreadable_data(tmp_path)
+    assert moved is not None
+    assert moved.is_dir()
     assert redis_server.move_unreadable_data(tmp_path) is None
 
 

@@ -55,29 +55,29 @@ def test_a_state_file_of_an_older_version_is_read(tmp_path: Path) -> None:
 
 
 def test_a_ready_stack_is_live_only_while_its_lock_is_held(tmp_path: Path) -> None:
-    at = HomePaths(tmp_path)
-    write_state(at, INFO)
-    assert live_info(at) is None
-    lock = try_lock(at.stack_lock)
-    assert live_info(at) == INFO
+    paths = HomePaths(tmp_path)
+    write_state(paths, INFO)
+    assert live_info(paths) is None
+    lock = try_lock(paths.stack_lock)
+    assert live_info(paths) == INFO
     os.close(lock or -1)
-    assert not is_up(at)
+    assert not is_up(paths)
 
 
 @pytest.mark.parametrize("state", ["starting", "stopping", "stopped"])
 def test_a_stack_that_starts_or_stops_is_not_live(tmp_path: Path, state: str) -> None:
-    at = HomePaths(tmp_path)
-    lock = try_lock(at.stack_lock)
-    write_state(at, replace(INFO, state=state))
-    assert live_info(at) is None
+    paths = HomePaths(tmp_path)
+    lock = try_lock(paths.stack_lock)
+    write_state(paths, replace(INFO, state=state))
+    assert live_info(paths) is None
     os.close(lock or -1)
 
 
 def test_another_process_with_the_supervisors_number_is_not_the_supervisor(tmp_path: Path) -> None:
-    at = HomePaths(tmp_path)
-    lock = try_lock(at.stack_lock)
-    write_state(at, replace(INFO, birth="12"))
-    assert live_info(at) is None
+    paths = HomePaths(tmp_path)
+    lock = try_lock(paths.stack_lock)
+    write_state(paths, replace(INFO, birth="12"))
+    assert live_info(paths) is None
     os.close(lock or -1)
 
 

@@ -16,14 +16,16 @@ from runs.models import Run
 RUN = Run(id="run_1", timeout_ms=4000)
 
 
-def told(error: Exception, *, left_s: float) -> dict[str, Any]:
+def recorded_error(error: Exception, *, remaining_s: float) -> dict[str, Any]:
     future: Future[Any] = Future()
     future.set_exception(error)
-    return dict(error_of(future, RUN, ends_at=time.monotonic() + left_s) or {})
+    return dict(error_of(future, RUN, ends_at=time.monotonic() + remaining_s) or {})
 
 
 def test_a_wait_that_the_runs_deadline_cut_short_is_the_runs_timeout() -> None:
-    error = told(NavigationTimeout("It did not come.", details={"url": "u"}), left_s=1.99)
+    error = recorded_error(
+        NavigationTimeout("It did not come.", details={"url": "u"}), remaining_s=1.99
+    )
     assert (error["errorCode"], error["details"], error["retryable"]) == (
         "RUN_TIMEOUT",
         {"url": "u"},
@@ -34,12 +36,12 @@ def test_a_wait_that_the_runs_deadline_cut_short_is_the_runs_timeout() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "left_s"), [(NavigationTimeout("late"), 600), (ElementNotFound("none"), 1)]
+    ("error", "remaining_s"), [(NavigationTimeout("late"), 600), (ElementNotFound("none"), 1)]
 )
-def test_any_other_failure_stays_the_pages_error(error: Any, left_s: float) -> None:
-    assert told(error, left_s=left_s)["errorCode"] == error.code
+def test_any_other_failure_stays_the_pages_error(error: Any, remaining_s: float) -> None:
+    assert recorded_error(error, remaining_s=remaining_s)["errorCode"] == error.code
 
 
 def test_only_the_run_has_a_recovery_hint() -> None:
     assert "nextActions" in SessionNotFound("gone").as_dict()
-    assert "nextActions" not in told(SessionNotFound("gone"), left_s=9)
+    assert "nextActions" not in recorded_error(SessionNotFound("gone"), remaining_s=9)

@@ -14,7 +14,7 @@ GOOD = {"type": "link", "label": "Next", "score": 0.9, "by": "text", "matched": 
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "warnings"),
     [
         ({}, []),
         ({"equals": 3}, ["3 elements fit as well as “Next”; the first was taken."]),
@@ -22,9 +22,9 @@ GOOD = {"type": "link", "label": "Next", "score": 0.9, "by": "text", "matched": 
     ],
 )
 def test_a_warning_is_reported_for_a_poor_match_and_for_one_of_several_equal_matches(
-    change: dict[str, Any], said: list[str]
+    change: dict[str, Any], warnings: list[str]
 ) -> None:
-    assert match_warnings({"match": GOOD | change}) == said
+    assert match_warnings({"match": GOOD | change}) == warnings
 
 
 def test_a_match_is_reported_in_its_own_fields_with_its_texts_cut() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from decisions.validation.json_input import check_value
 from decisions.validation.storable import MAX_DEPTH, storable, storable_text
 
-odd = st.recursive(
+any_values = st.recursive(
     st.none()
     | st.booleans()
     | st.integers()
@@ -28,7 +28,7 @@ odd = st.recursive(
     ),
     max_leaves=8,
 )
-plain = st.recursive(
+plain_json = st.recursive(
     st.none()
     | st.booleans()
     | st.integers(-(2**63) + 1, 2**63 - 1)
@@ -46,21 +46,21 @@ plain = st.recursive(
 )
 
 
-@given(odd)
+@given(any_values)
 def test_any_value_becomes_json_that_the_gate_accepts(value: Any) -> None:
-    made = storable(value)
-    check_value(made)
-    assert orjson.loads(orjson.dumps(made)) == made
-    json.dumps(made, allow_nan=False).encode()
+    result = storable(value)
+    check_value(result)
+    assert orjson.loads(orjson.dumps(result)) == result
+    json.dumps(result, allow_nan=False).encode()
 
 
-@given(plain)
+@given(plain_json)
 def test_plain_json_is_unchanged(value: Any) -> None:
     assert storable(value) == value
 
 
 @pytest.mark.parametrize(
-    ("value", "made"),
+    ("value", "expected"),
     [
         ({"a": math.nan, "b": [math.inf]}, {"a": None, "b": [None]}),
         ("a\0b", "a\ufffdb"),
@@ -71,8 +71,8 @@ def test_plain_json_is_unchanged(value: Any) -> None:
         ("\\u0000", "\\u0000"),
     ],
 )
-def test_characters_that_no_database_accepts_are_replaced(value: Any, made: Any) -> None:
-    assert storable(value) == made
+def test_characters_that_no_database_accepts_are_replaced(value: Any, expected: Any) -> None:
+    assert storable(value) == expected
 
 
 def test_endless_nesting_is_cut() -> None:

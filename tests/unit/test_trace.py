@@ -16,7 +16,7 @@ VALID = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "invalid",
     [
         None,
         5,
@@ -34,9 +34,9 @@ VALID = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
         "cc" + VALID[2:] + "-" + "a" * 999,
     ],
 )
-def test_an_invalid_traceparent_is_ignored(wrong: object) -> None:
-    assert parse_traceparent(wrong) is None
-    with use_traceparent(wrong):
+def test_an_invalid_traceparent_is_ignored(invalid: object) -> None:
+    assert parse_traceparent(invalid) is None
+    with use_traceparent(invalid):
         assert current_traceparent() is None
 
 

@@ -58,7 +58,10 @@ def test_the_seeds_own_example_is_valid(game: ProjectWorkspace) -> None:
 )
 def test_the_seeds_test_vectors(game: ProjectWorkspace, content: str, kind: str) -> None:
     answer = check(game, content=content)
-    assert (answer["valid"], [one["kind"] for one in answer["diagnostics"]]) == (False, [kind])
+    assert (answer["valid"], [diagnostic["kind"] for diagnostic in answer["diagnostics"]]) == (
+        False,
+        [kind],
+    )
 
 
 def test_style_warnings_alone_leave_a_script_valid(game: ProjectWorkspace) -> None:
@@ -67,8 +70,8 @@ def test_style_warnings_alone_leave_a_script_valid(game: ProjectWorkspace) -> No
 
 
 def test_diagnostics_are_chinese_unless_english_is_requested(tmp_path: Path) -> None:
-    told = diagnostics(sample_game(tmp_path, language="ZH"), "changeBg:beach.jpg")
-    assert [(one["message"], one["fixHint"]) for one in told] == [
+    found = diagnostics(sample_game(tmp_path, language="ZH"), "changeBg:beach.jpg")
+    assert [(diagnostic["message"], diagnostic["fixHint"]) for diagnostic in found] == [
         ("语句没有以英文分号“;”结尾", "在行尾加上“;”"),
         ("找不到背景“game/background/beach.jpg”", "最接近的文件：beach.png"),
     ]
@@ -143,9 +146,9 @@ def test_a_path_that_cannot_be_read_reports_the_reason(
 
 
 def test_a_missing_file_is_reported_with_a_hint(game: ProjectWorkspace) -> None:
-    with pytest.raises(PathNotFound) as failed:
+    with pytest.raises(PathNotFound) as raised:
         check(game, path="game/scene/none.txt")
-    error = failed.value.as_workspace_error()["error"]
+    error = raised.value.as_workspace_error()["error"]
     assert (error["code"], error["recoverable"]) == ("E_NOT_FOUND", True)
     assert (error["details"]["path"], "list_files" in error["hint"]) == (
         "game/scene/none.txt",
@@ -156,9 +159,9 @@ def test_a_missing_file_is_reported_with_a_hint(game: ProjectWorkspace) -> None:
 @pytest.mark.parametrize("data", [b"\xff\xfea\x00", b"\x80", b"a;\x00", "海".encode("gb18030")])
 def test_a_file_that_is_not_text_cannot_be_parsed(game: ProjectWorkspace, data: bytes) -> None:
     (game.root / "game/scene/odd.txt").write_bytes(data)
-    with pytest.raises(ParseFailed) as failed:
+    with pytest.raises(ParseFailed) as raised:
         check(game, path="game/scene/odd.txt")
-    assert failed.value.code == "E_PARSE_FAIL"
+    assert raised.value.code == "E_PARSE_FAIL"
 
 
 @pytest.mark.parametrize("content", ["\ud800", "a;\0"])
@@ -186,9 +189,9 @@ def test_a_workspace_may_set_a_smaller_limit(tmp_path: Path) -> None:
 
 def test_content_that_is_not_a_script_fails_as_a_whole(game: ProjectWorkspace) -> None:
     assert len(check(game, content="x\n" * MAX_DIAGNOSTICS)["diagnostics"]) == MAX_DIAGNOSTICS
-    with pytest.raises(LintFailed) as failed:
+    with pytest.raises(LintFailed) as raised:
         check(game, content="x\n" * (MAX_DIAGNOSTICS + 1))
-    assert failed.value.details == {"counted": {"syntax": MAX_DIAGNOSTICS + 1}, "firstLine": 1}
+    assert raised.value.details == {"counted": {"syntax": MAX_DIAGNOSTICS + 1}, "firstLine": 1}
 
 
 def test_style_warnings_over_the_limit_are_counted(game: ProjectWorkspace) -> None:
@@ -203,11 +206,11 @@ def test_without_a_workspace_the_tool_is_disabled() -> None:
 
 
 def test_the_tool_call_api_reports_bad_arguments_as_such(game: ProjectWorkspace) -> None:
-    async def keep(*_: Any, **__: Any) -> str:
+    async def save_artifact(*_: Any, **__: Any) -> str:
         return ""
 
     ctx = ToolContext(
-        "run_1", "local", time.monotonic() + 60, keep, lambda *_: None, workspace=game
+        "run_1", "local", time.monotonic() + 60, save_artifact, lambda *_: None, workspace=game
     )
     result = asyncio.run(invoke(ToolCall("validate_script", {"path": "a", "content": "b"}), ctx))
     assert (result.error or {})["errorCode"] == "E_BAD_ARGS"

@@ -17,7 +17,7 @@ OFFICIAL = json.loads(EXPECTED.read_text())
 
 def lines(text: str) -> list[tuple[int, int, str]]:
     """Return the lines of each statement, and its content."""
-    return [(one.line, one.last_line, one.content) for one in parse(text)]
+    return [(statement.line, statement.last_line, statement.content) for statement in parse(text)]
 
 
 def test_every_scene_of_the_corpus_has_its_expected_statements() -> None:
@@ -26,7 +26,9 @@ def test_every_scene_of_the_corpus_has_its_expected_statements() -> None:
 
 @pytest.mark.parametrize("name", sorted(SCENES))
 def test_a_scene_is_parsed_like_the_official_parser_does(name: str) -> None:
-    ours = [one for one in comparable(parse(SCENES[name])) if not is_placeholder(one)]
+    ours = [
+        statement for statement in comparable(parse(SCENES[name])) if not is_placeholder(statement)
+    ]
     assert ours == OFFICIAL[name]
 
 
@@ -40,7 +42,11 @@ def test_continuation_lines_belong_to_the_statement_above_them() -> None:
 
 
 def test_a_line_with_concat_starts_its_own_statement() -> None:
-    assert [one[:2] for one in lines("a;\n -concat;\n -next -concat;")] == [(1, 1), (2, 2), (3, 3)]
+    assert [statement[:2] for statement in lines("a;\n -concat;\n -next -concat;")] == [
+        (1, 1),
+        (2, 2),
+        (3, 3),
+    ]
 
 
 def test_a_backslash_at_the_end_joins_the_next_line() -> None:
@@ -52,7 +58,7 @@ def test_an_empty_line_before_a_continuation_is_not_a_statement() -> None:
 
 
 def test_a_statement_records_whether_a_semicolon_ends_it() -> None:
-    ended = [one.is_ended for one in parse("a;\nb\nc\\;\nd\n -e;\n；")]
+    ended = [statement.is_ended for statement in parse("a;\nb\nc\\;\nd\n -e;\n；")]
     assert ended == [True, False, False, True, False]
 
 
@@ -74,7 +80,7 @@ def test_a_statement_that_the_engine_drops_is_found(text: str, line: int | None)
 
 
 @pytest.mark.parametrize(
-    ("written", "value"),
+    ("text", "value"),
     [
         ("", 0.0),
         ("0", 0.0),
@@ -94,8 +100,8 @@ def test_a_statement_that_the_engine_drops_is_found(text: str, line: int | None)
         ("True", "True"),
     ],
 )
-def test_an_argument_has_the_same_value_as_in_the_engine(written: str, value: float | str) -> None:
-    assert parse(f"wait: -a={written};")[0].arguments == (("a", value),)
+def test_an_argument_has_the_same_value_as_in_the_engine(text: str, value: float | str) -> None:
+    assert parse(f"wait: -a={text};")[0].arguments == (("a", value),)
 
 
 def test_options_split_at_unescaped_bars_and_colons() -> None:
@@ -107,5 +113,9 @@ def test_options_split_at_unescaped_bars_and_colons() -> None:
 
 
 def test_the_word_before_the_colon_is_returned_with_and_without_its_blanks() -> None:
-    [one] = parse(" 雪乃\u3000:你好;")
-    assert (one.head, one.word, one.arguments) == (" 雪乃\u3000", "雪乃", (("speaker", one.head),))
+    [statement] = parse(" 雪乃\u3000:你好;")
+    assert (statement.head, statement.word, statement.arguments) == (
+        " 雪乃\u3000",
+        "雪乃",
+        (("speaker", statement.head),),
+    )

@@ -15,14 +15,14 @@ from runners.workspace.webgal.project import SCENES, Project, list_files_below
 from tests.support.webgal import sample_game
 from tests.support.workspace_calls import call_tool
 
-ASKED = [
+CALLS = [
     ("list_project_resources", {}),
     ("validate_script", {"content": "changeBg:nothing.png;"}),
     ("generate_character_profile", {"name": "x", "imageFile": "nothing.png"}),
 ]
 
 
-@pytest.mark.parametrize(("tool", "args"), ASKED)
+@pytest.mark.parametrize(("tool", "args"), CALLS)
 def test_a_game_with_too_many_files_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: str, args: dict[str, str]
 ) -> None:
@@ -31,7 +31,7 @@ def test_a_game_with_too_many_files_is_reported(
         call_tool(sample_game(tmp_path), tool, args)
 
 
-@pytest.mark.parametrize(("tool", "args"), ASKED)
+@pytest.mark.parametrize(("tool", "args"), CALLS)
 def test_a_call_past_its_deadline_reports_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: str, args: dict[str, str]
 ) -> None:
@@ -42,8 +42,8 @@ def test_a_call_past_its_deadline_reports_it(
 
 def test_the_other_scenes_are_read_only_until_the_deadline(tmp_path: Path) -> None:
     with Sandbox(sample_game(tmp_path).root, ()) as sandbox:
-        late = Project(sandbox, deadline=time.monotonic() + 3600)
-        assert late.files_in(SCENES) == set(list_files_below(sandbox, SCENES))
-        late._until = 0.0
+        opened = Project(sandbox, deadline=time.monotonic() + 3600)
+        assert opened.files_in(SCENES) == set(list_files_below(sandbox, SCENES))
+        opened._until = 0.0
         with pytest.raises(WorkspaceTimeout):
-            late.count_uses_in_other_scenes("yukino")
+            opened.count_uses_in_other_scenes("yukino")

@@ -10,29 +10,33 @@ from runners.workspace.webgal.nearest import MAX_COMPARED_LENGTH, closest, edit_
 SHORT = st.text(alphabet="abcé海", max_size=12)
 
 
-def table(one: str, other: str) -> int:
+def full_table_distance(first: str, second: str) -> int:
     """Compute the edit distance with the full table."""
-    row = list(range(len(other) + 1))
-    for i, a in enumerate(one, 1):
-        before, row[0] = row[0], i
-        for j, b in enumerate(other, 1):
-            before, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, before + (a != b))
+    row = list(range(len(second) + 1))
+    for i, a in enumerate(first, 1):
+        diagonal, row[0] = row[0], i
+        for j, b in enumerate(second, 1):
+            diagonal, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, diagonal + (a != b))
     return row[-1]
 
 
 @given(SHORT, SHORT)
-def test_distances_equal_those_of_the_full_table(one: str, other: str) -> None:
-    assert edit_distance(one, other) == edit_distance(other, one) == table(one, other)
+def test_distances_equal_those_of_the_full_table(first: str, second: str) -> None:
+    assert (
+        edit_distance(first, second)
+        == edit_distance(second, first)
+        == full_table_distance(first, second)
+    )
 
 
 @given(SHORT, st.lists(SHORT, max_size=6), st.integers(0, 12))
 def test_no_name_is_closer_than_the_nearest(name: str, others: list[str], at_most: int) -> None:
-    near = closest(name, fold_all(others), max_edits=at_most)
-    needed = [table(name, other) for other in others]
-    if near is None:
-        assert all(count > at_most for count in needed)
+    nearest = closest(name, fold_all(others), max_edits=at_most)
+    distances = [full_table_distance(name, second) for second in others]
+    if nearest is None:
+        assert all(count > at_most for count in distances)
     else:
-        assert (near[0] in others, near[1]) == (True, min(needed))
+        assert (nearest[0] in others, nearest[1]) == (True, min(distances))
 
 
 def test_case_and_composed_characters_make_no_difference() -> None:

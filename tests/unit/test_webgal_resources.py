@@ -85,7 +85,7 @@ def test_a_value_that_is_not_a_file_of_the_game_is_no_fault(
 
 
 @pytest.mark.parametrize(
-    ("statement", "kind", "path", "near"),
+    ("statement", "kind", "path", "nearest"),
     [
         ("changeBg:beach.jpg;", "background", "background/beach.jpg", "beach.png"),
         ("changeBg:Beach.png;", "background", "background/Beach.png", "beach.png"),
@@ -103,10 +103,10 @@ def test_a_value_that_is_not_a_file_of_the_game_is_no_fault(
     ],
 )
 def test_a_missing_file_is_reported_with_the_nearest_one(
-    game: ProjectWorkspace, statement: str, kind: str, path: str, near: str
+    game: ProjectWorkspace, statement: str, kind: str, path: str, nearest: str
 ) -> None:
-    told = (1, f"The {kind} “game/{path}” does not exist", f"The closest file: {near}")
-    assert diagnostics_of_kind(game, statement, "resource") == [told]
+    expected = (1, f"The {kind} “game/{path}” does not exist", f"The closest file: {nearest}")
+    assert diagnostics_of_kind(game, statement, "resource") == [expected]
 
 
 @pytest.mark.parametrize(

@@ -19,10 +19,10 @@ def game(tmp_path: Path) -> ProjectWorkspace:
 
 
 def test_a_statement_without_a_semicolon_is_a_syntax_error(game: ProjectWorkspace) -> None:
-    told = ("The statement does not end with “;”", "Put “;” at the end of the line")
+    expected = ("The statement does not end with “;”", "Put “;” at the end of the line")
     assert diagnostics_of_kind(game, "雪乃:你好\n:旁白\\;\nend;\n", "syntax") == [
-        (1, *told),
-        (2, *told),
+        (1, *expected),
+        (2, *expected),
     ]
 
 
@@ -65,7 +65,7 @@ def test_json_that_the_engine_accepts_is_no_fault(game: ProjectWorkspace, statem
 
 
 @pytest.mark.parametrize(
-    ("statement", "where", "at"),
+    ("statement", "context", "character"),
     [
         ("setTransform:{x:1};", "setTransform", 2),
         ('setTransform:{"x":1;', "setTransform", 7),
@@ -76,10 +76,10 @@ def test_json_that_the_engine_accepts_is_no_fault(game: ProjectWorkspace, statem
     ],
 )
 def test_broken_json_is_a_syntax_error(
-    game: ProjectWorkspace, statement: str, where: str, at: int
+    game: ProjectWorkspace, statement: str, context: str, character: int
 ) -> None:
     [(_, message, hint)] = diagnostics_of_kind(game, statement, "syntax")
-    assert message == f"“{where}” is not valid JSON (at character {at})"
+    assert message == f"“{context}” is not valid JSON (at character {character})"
     assert hint == "Check the quotes, commas and brackets"
 
 
@@ -94,12 +94,12 @@ def test_a_statement_that_the_engine_drops_is_reported(game: ProjectWorkspace) -
 
 
 def test_tabs_and_trailing_blanks_are_style_warnings(game: ProjectWorkspace) -> None:
-    told = [
+    expected = [
         (line, message)
         for line, message, _ in diagnostics_of_kind(game, "a;\n雪乃:\tb;\r\nc; \n\u3000\n", "style")
     ]
     trailing = "The line has trailing whitespace"
-    assert told == [(2, "The line contains a tab"), (3, trailing), (4, trailing)]
+    assert expected == [(2, "The line contains a tab"), (3, trailing), (4, trailing)]
 
 
 def test_a_line_that_continues_after_the_semicolon_is_reported(game: ProjectWorkspace) -> None:
@@ -112,8 +112,8 @@ def test_a_byte_order_mark_is_not_part_of_the_first_statement(game: ProjectWorks
 
 
 def test_diagnostics_are_in_the_order_of_lines(game: ProjectWorkspace) -> None:
-    told = diagnostics(game, "changeBg:a.png \nfrobnicate:x;\t\njumpLabel:b\n")
-    assert [(one["line"], one["kind"]) for one in told] == [
+    expected = diagnostics(game, "changeBg:a.png \nfrobnicate:x;\t\njumpLabel:b\n")
+    assert [(diagnostic["line"], diagnostic["kind"]) for diagnostic in expected] == [
         (1, "syntax"),
         (1, "resource"),
         (1, "style"),
@@ -128,18 +128,18 @@ def test_diagnostics_are_in_the_order_of_lines(game: ProjectWorkspace) -> None:
 def test_statements_of_known_commands_and_speakers_have_no_false_syntax_error(
     tmp_path: Path,
 ) -> None:
-    game, chance = sample_game(tmp_path), random.Random(7)
+    game, rng = sample_game(tmp_path), random.Random(7)
     heads = ["雪乃:", "Alice:", "{hero}:", ":", "", "say:", "intro:", "wait:", "bgm:", "if:"]
     words = ["你好", "a=1", "|", ":", "：", "；", "\\;", "none", "http://x", "{v}", "(", "1-2"]
     arguments = ["", "", " -next", " -v1.wav", " -a=-1", " -when=a>1", " -x={y}", "\n -next"]
     comments = ["", "", " 注释", "; 再注释", " a\\;b"]
     lines = [
-        chance.choice(heads)
+        rng.choice(heads)
         + "字"
-        + "".join(chance.choices(words, k=chance.randint(0, 5)))
-        + "".join(chance.choices(arguments, k=2))
+        + "".join(rng.choices(words, k=rng.randint(0, 5)))
+        + "".join(rng.choices(arguments, k=2))
         + ";"
-        + chance.choice(comments)
+        + rng.choice(comments)
         for _ in range(3000)
     ]
     assert diagnostics_of_kind(game, "\n".join(lines), "syntax") == []

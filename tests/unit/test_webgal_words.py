@@ -23,7 +23,7 @@ def test_every_command_is_known(game: ProjectWorkspace, command: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "meant"),
+    ("word", "command"),
     [
         ("changeBG", "changeBg"),
         ("changBg", "changeBg"),
@@ -40,11 +40,11 @@ def test_every_command_is_known(game: ProjectWorkspace, command: str) -> None:
     ],
 )
 def test_a_near_miss_is_unknown_however_often_it_occurs(
-    game: ProjectWorkspace, written: str, meant: str
+    game: ProjectWorkspace, word: str, command: str
 ) -> None:
-    told = (f"Unknown command “{written}”", f"Did you mean “{meant}”?")
-    assert diagnostics_of_kind(game, f"{written}:x;\n" * 3, "syntax") == [
-        (n, *told) for n in (1, 2, 3)
+    expected = (f"Unknown command “{word}”", f"Did you mean “{command}”?")
+    assert diagnostics_of_kind(game, f"{word}:x;\n" * 3, "syntax") == [
+        (n, *expected) for n in (1, 2, 3)
     ]
 
 
@@ -78,21 +78,19 @@ def test_a_speaker_named_in_an_argument_is_not_an_unknown_word(game: ProjectWork
     assert diagnostics(game, "say:hi -speaker=frobnicate;") == []
 
 
-@pytest.mark.parametrize("written", [" changeBg", "changeBg ", "\u3000changeBg", " end"])
-def test_blanks_around_a_command_make_it_a_speaker(game: ProjectWorkspace, written: str) -> None:
-    command = written.strip()
-    told = f"“{command}” has spaces around it, so the engine treats it as a speaker"
-    assert diagnostics_of_kind(game, f"{written}:;", "syntax") == [
-        (1, told, f"Write “{command}:” without spaces")
+@pytest.mark.parametrize("word", [" changeBg", "changeBg ", "\u3000changeBg", " end"])
+def test_blanks_around_a_command_make_it_a_speaker(game: ProjectWorkspace, word: str) -> None:
+    command = word.strip()
+    expected = f"“{command}” has spaces around it, so the engine treats it as a speaker"
+    assert diagnostics_of_kind(game, f"{word}:;", "syntax") == [
+        (1, expected, f"Write “{command}:” without spaces")
     ]
 
 
-@pytest.mark.parametrize("written", ["changeBg：beach.png", "intro：a:b", "bgm：none"])
-def test_a_full_width_colon_turns_a_command_into_speech(
-    game: ProjectWorkspace, written: str
-) -> None:
-    command = written.partition("：")[0]
-    [(line, _, hint)] = diagnostics_of_kind(game, f"{written};", "syntax")
+@pytest.mark.parametrize("word", ["changeBg：beach.png", "intro：a:b", "bgm：none"])
+def test_a_full_width_colon_turns_a_command_into_speech(game: ProjectWorkspace, word: str) -> None:
+    command = word.partition("：")[0]
+    [(line, _, hint)] = diagnostics_of_kind(game, f"{word};", "syntax")
     assert (line, hint) == (1, f"Write “{command}:”")
 
 
@@ -103,15 +101,15 @@ def test_a_full_width_colon_in_speech_is_no_fault(game: ProjectWorkspace) -> Non
 def test_a_single_mixed_case_word_close_to_a_command_is_unknown(
     game: ProjectWorkspace,
 ) -> None:
-    told = ("Unknown command “pixiInti”", "Did you mean “pixiInit”?")
+    expected = ("Unknown command “pixiInti”", "Did you mean “pixiInit”?")
     assert diagnostics_of_kind(
         game, "pixiInti;\npixiInit;\nEnd;\nand;\niPhone;\nwait;", "syntax"
-    ) == [(1, *told)]
+    ) == [(1, *expected)]
 
 
 def test_a_command_in_capitals_is_a_style_warning(game: ProjectWorkspace) -> None:
-    told = (1, "“ChangeBg” is treated as a speaker", "Did you mean “changeBg”?")
-    assert diagnostics_of_kind(game, "ChangeBg:x;", "style") == [told]
+    expected = (1, "“ChangeBg” is treated as a speaker", "Did you mean “changeBg”?")
+    assert diagnostics_of_kind(game, "ChangeBg:x;", "style") == [expected]
     assert diagnostics_of_kind(game, "ChangeBg:x;", "syntax") == []
 
 

@@ -28,14 +28,16 @@ def is_genuine() -> Callable[..., bool]:
 
 def test_the_snippet_accepts_our_webhooks_and_nothing_else(is_genuine: Callable[..., bool]) -> None:
     secret, body = new_secret(), b'{"type":"run.failed"}'
-    ours = headers(secret, message_id="msg_1", timestamp=int(time.time()), body=body)
-    assert is_genuine(ours, body, secret)
+    signed_headers = headers(secret, message_id="msg_1", timestamp=int(time.time()), body=body)
+    assert is_genuine(signed_headers, body, secret)
     assert is_genuine(
-        {**ours, "webhook-signature": f"v1,x {ours['webhook-signature']}"}, body, secret
+        {**signed_headers, "webhook-signature": f"v1,x {signed_headers['webhook-signature']}"},
+        body,
+        secret,
     )
-    assert not is_genuine(ours, body + b" ", secret)
-    assert not is_genuine(ours, body, new_secret())
-    assert not is_genuine({**ours, "webhook-id": "msg_2"}, body, secret)
+    assert not is_genuine(signed_headers, body + b" ", secret)
+    assert not is_genuine(signed_headers, body, new_secret())
+    assert not is_genuine({**signed_headers, "webhook-id": "msg_2"}, body, secret)
 
 
 def test_the_snippet_refuses_an_old_message(is_genuine: Callable[..., bool]) -> None:

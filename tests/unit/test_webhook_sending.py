@@ -26,15 +26,15 @@ def send(url: str, trust: TrustLevel = "local") -> WebhookResponse:
 
 
 @contextlib.contextmanager
-def answering(answer: Callable[[socket.socket], None]) -> Iterator[str]:
+def serve_once(answer: Callable[[socket.socket], None]) -> Iterator[str]:
     """A server that calls the function with the one connection that it accepts."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
             with contextlib.suppress(OSError):
-                line, _ = server.accept()
-                with line:
-                    answer(line)
+                connection, _ = server.accept()
+                with connection:
+                    answer(connection)
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
@@ -60,47 +60,47 @@ def test_a_redirect_is_not_followed(status: int) -> None:
 
 
 def test_informational_responses_are_skipped() -> None:
-    said = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n"
-    with answering(lambda line: line.sendall(said)) as url:
+    response = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n"
+    with serve_once(lambda connection: connection.sendall(response)) as url:
         assert send(url).status_code == 201
 
 
 @pytest.mark.parametrize(
-    "said",
+    "response",
     [b"", b"hello\r\n\r\n", b"HTTP/2 200\r\n\r\n", b"HTTP/1.1 999 No\r\n\r\n", b"\x00" * 99999],
     ids=["nothing", "no http", "another http", "no status", "no end"],
 )
-def test_a_response_that_is_not_http_is_reported(said: bytes) -> None:
-    with answering(lambda line: line.sendall(said)) as url:
+def test_a_response_that_is_not_http_is_reported(response: bytes) -> None:
+    with serve_once(lambda connection: connection.sendall(response)) as url:
         answer = send(url)
     assert (answer.status_code, "not HTTP" in answer.error) == (None, True)
 
 
 def test_an_endless_body_is_cut() -> None:
-    def flood(line: socket.socket) -> None:
-        line.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+    def flood(connection: socket.socket) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
         while True:
-            line.sendall(b"x" * 65536)
+            connection.sendall(b"x" * 65536)
 
-    began = time.monotonic()
-    with answering(flood) as url:
+    started = time.monotonic()
+    with serve_once(flood) as url:
         assert send(url).status_code == 200
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - started < 5
 
 
 @pytest.mark.parametrize("piece", [b"", b"H"], ids=["silent", "trickling"])
 def test_a_slow_response_times_out(piece: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transport, "TIMEOUT_S", 1.0)
 
-    def trickle(line: socket.socket) -> None:
+    def trickle(connection: socket.socket) -> None:
         for _ in range(100):
-            line.send(piece or b"")
+            connection.send(piece or b"")
             time.sleep(0.1)
 
-    began = time.monotonic()
-    with answering(trickle) as url:
+    started = time.monotonic()
+    with serve_once(trickle) as url:
         assert send(url).error == "no answer within 1 s"
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - started < 5
 
 
 def test_a_refused_connection_is_reported() -> None:
@@ -124,14 +124,16 @@ def test_a_remote_callers_webhook_reaches_no_private_address(name: str) -> None:
     assert "public" in send(name, "remote").error
 
 
-@pytest.mark.parametrize("inner", ["127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "fe80::1"])
+@pytest.mark.parametrize(
+    "private_address", ["127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "fe80::1"]
+)
 def test_a_public_name_with_a_private_address_is_refused(
-    inner: str, monkeypatch: pytest.MonkeyPatch
+    private_address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def lead_inside(*args: object, **kwargs: object) -> list[tuple[object, ...]]:
-        return [(0, 0, 0, "", ("93.184.216.34", 80)), (0, 0, 0, "", (inner, 80))]
+    async def resolve_inside(*args: object, **kwargs: object) -> list[tuple[object, ...]]:
+        return [(0, 0, 0, "", ("93.184.216.34", 80)), (0, 0, 0, "", (private_address, 80))]
 
-    monkeypatch.setattr(asyncio.BaseEventLoop, "getaddrinfo", lead_inside)
+    monkeypatch.setattr(asyncio.BaseEventLoop, "getaddrinfo", resolve_inside)
     answer = send("http://public.example/", "remote")
     assert answer == WebhookResponse(
         None, "The host name resolves to an address that is not allowed."

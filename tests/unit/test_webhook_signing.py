@@ -30,9 +30,9 @@ def test_every_part_is_signed() -> None:
 
 
 def test_headers_name_the_message_and_the_time() -> None:
-    told = headers(SECRET, message_id=MESSAGE, timestamp=AT, body=BODY)
-    assert (told["webhook-id"], told["webhook-timestamp"]) == (MESSAGE, str(AT))
-    assert told["webhook-signature"].startswith("v1,")
+    sent = headers(SECRET, message_id=MESSAGE, timestamp=AT, body=BODY)
+    assert (sent["webhook-id"], sent["webhook-timestamp"]) == (MESSAGE, str(AT))
+    assert sent["webhook-signature"].startswith("v1,")
 
 
 def test_secrets_are_random_and_long() -> None:

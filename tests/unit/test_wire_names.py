@@ -10,23 +10,23 @@ import pytest
 from mcp_server.protocol.progress import TEXT_MAX, TextProgress
 from runners.remote_tools.model_facing import fit_schema, wire_names
 
-ODD = ["bash.exec", "naïve tool", "a" * 128, "工具", "a/b", "mcp:x", ".", "_", "-"]
+TOOL_NAMES = ["bash.exec", "naïve tool", "a" * 128, "工具", "a/b", "mcp:x", ".", "_", "-"]
 
 
 def test_every_name_is_valid_for_hosts() -> None:
-    names = wire_names(ODD)
+    names = wire_names(TOOL_NAMES)
     assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", wire) for wire in names.values())
     assert names["bash.exec"] == "bash_exec"
-    assert len(set(names.values())) == len(ODD)
+    assert len(set(names.values())) == len(TOOL_NAMES)
 
 
 def test_names_that_would_be_equal_stay_distinct() -> None:
-    both = wire_names(["a.b", "a/b", "a_b", "c"])
-    assert both["a_b"] == "a_b"
-    assert both["c"] == "c"
-    assert re.fullmatch(r"a_b_[0-9a-f]{8}", both["a.b"])
-    assert len(set(both.values())) == 4
-    assert wire_names(["a/b", "a.b"])["a.b"] == both["a.b"]
+    names = wire_names(["a.b", "a/b", "a_b", "c"])
+    assert names["a_b"] == "a_b"
+    assert names["c"] == "c"
+    assert re.fullmatch(r"a_b_[0-9a-f]{8}", names["a.b"])
+    assert len(set(names.values())) == 4
+    assert wire_names(["a/b", "a.b"])["a.b"] == names["a.b"]
 
 
 def test_long_names_with_the_same_start_stay_distinct() -> None:
@@ -72,25 +72,25 @@ def test_schemas_that_hosts_refuse_at_the_root_are_not_published() -> None:
         "then": {},
         "else": {},
     }
-    shown = {"type": "object", "properties": {"a": {"oneOf": [{}]}}}
-    assert fit_schema(schema, at_most=10_000) == shown
+    expected = {"type": "object", "properties": {"a": {"oneOf": [{}]}}}
+    assert fit_schema(schema, at_most=10_000) == expected
     assert fit_schema(schema, at_most=20) == {"type": "object"}
 
 
 def test_pieces_that_arrive_during_a_delivery_are_delivered_together() -> None:
-    told: list[tuple[int, str]] = []
+    delivered: list[tuple[int, str]] = []
 
     async def progress(done: int, total: int, message: str) -> None:
         await asyncio.sleep(0)
-        told.append((done, message))
+        delivered.append((done, message))
 
-    async def add_pieces() -> None:
-        joined = TextProgress(progress)
-        joined.add("first ")
+    async def add_all() -> None:
+        text_progress = TextProgress(progress)
+        text_progress.add("first ")
         await asyncio.sleep(0)
         for piece in ("a", "b", "c" * TEXT_MAX):
-            joined.add(piece)
-        await joined.close()
+            text_progress.add(piece)
+        await text_progress.close()
 
-    asyncio.run(add_pieces())
-    assert told == [(1, "first "), (4, "c" * TEXT_MAX)]
+    asyncio.run(add_all())
+    assert delivered == [(1, "first "), (4, "c" * TEXT_MAX)]

@@ -21,19 +21,19 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
-    ("seconds", "told"),
+    ("seconds", "text"),
     [(0, "just now"), (5, "5 s ago"), (90, "1 min ago"), (7200, "2 h ago"), (-60, "in 1 min")],
 )
-def test_a_time_is_displayed_in_one_unit(seconds: int, told: str) -> None:
-    assert ago(NOW - timedelta(seconds=seconds), NOW) == told
+def test_a_time_is_displayed_in_one_unit(seconds: int, text: str) -> None:
+    assert ago(NOW - timedelta(seconds=seconds), NOW) == text
 
 
 @pytest.mark.parametrize(
-    ("milliseconds", "told"),
+    ("milliseconds", "text"),
     [(7, "7 ms"), (8300, "8.3 s"), (59_999, "1 min 00 s"), (125_000, "2 min 05 s")],
 )
-def test_a_duration_is_displayed_in_everyday_units(milliseconds: int, told: str) -> None:
-    assert duration(milliseconds) == told
+def test_a_duration_is_displayed_in_everyday_units(milliseconds: int, text: str) -> None:
+    assert duration(milliseconds) == text
 
 
 def test_a_size_has_a_suitable_unit() -> None:

@@ -28,9 +28,9 @@ def test_the_total_number_of_globs_is_limited() -> None:
 
 def test_names_and_patterns_are_matched_together() -> None:
     globs = ["a.b", "x*", "[0-9]", "d/?", "d/ef", "d/**/deep"]
-    wanted = ["a.b", "x", "xyz", "7", "d/q", "d/ef", "d/deep", "d/e/deep"]
-    others = ["a_b", "a.bc", "aa.b", "77", "y", "d/efg", "d/e/f", "a.b\n", "ef"]
-    assert [path for path in wanted + others if accepts(globs, path)] == wanted
+    matching = ["a.b", "x", "xyz", "7", "d/q", "d/ef", "d/deep", "d/e/deep"]
+    not_matching = ["a_b", "a.bc", "aa.b", "77", "y", "d/efg", "d/e/f", "a.b\n", "ef"]
+    assert [path for path in matching + not_matching if accepts(globs, path)] == matching
 
 
 def test_a_folder_is_entered_whether_or_not_its_name_matters() -> None:
@@ -38,9 +38,9 @@ def test_a_folder_is_entered_whether_or_not_its_name_matters() -> None:
         matched = Globs(globs)
         states = [matched.start, *(matched.advance(matched.start, name) for name in "ab")]
         for state in states:
-            each = [(name, matched.advance(state, name)) for name in ("a", "b", "c")]
+            advanced = [(name, matched.advance(state, name)) for name in ("a", "b", "c")]
             assert matched.matching_subfolders(state, ["a", "b", "c"]) == [
-                one for one in each if one[1]
+                pair for pair in advanced if pair[1]
             ]
     assert accepts(["*.txt", "*.t?t"], "a.txt")
     assert not accepts(["*.txt", "*md"], "a.txt.gz")
@@ -54,8 +54,8 @@ def test_the_deadline_also_ends_a_walk_inside_a_large_folder(
     for number in range(1500):
         path = tmp_path / str(number)
         path.touch() if kind == "files" else path.mkdir()
-    looks = iter([0.0, 0.0])  # once at the folder, once after its first thousand files
-    monkeypatch.setattr(time, "monotonic", lambda: next(looks, 9.0))
+    clock_values = iter([0.0, 0.0])  # once at the folder, once after its first thousand files
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock_values, 9.0))
     opened = os.open(tmp_path, os.O_RDONLY)
     try:
         with pytest.raises(WorkspaceTimeout):

@@ -22,34 +22,36 @@ FAILING: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("tool", "args"), FAILING)
-@pytest.mark.parametrize(("language", "begins"), [("EN", "Correct the"), ("ZH", "请按照工具")])
+@pytest.mark.parametrize(("language", "start"), [("EN", "Correct the"), ("ZH", "请按照工具")])
 def test_wrong_arguments_of_a_write_have_a_hint(
-    tmp_path: Path, tool: str, args: dict[str, Any], language: str, begins: str
+    tmp_path: Path, tool: str, args: dict[str, Any], language: str, start: str
 ) -> None:
-    here = workspace_at(tmp_path, language=language)
-    (here.root / "folder").mkdir()
-    (here.root / "a.txt").write_text("x")
-    with pytest.raises(WorkspaceFailed) as failed:
-        call_tool(here, tool, args)
-    assert (failed.value.code, (failed.value.hint or "")[: len(begins)]) == (
+    workspace = workspace_at(tmp_path, language=language)
+    (workspace.root / "folder").mkdir()
+    (workspace.root / "a.txt").write_text("x")
+    with pytest.raises(WorkspaceFailed) as raised:
+        call_tool(workspace, tool, args)
+    assert (raised.value.code, (raised.value.hint or "")[: len(start)]) == (
         "E_BAD_ARGS",
-        begins,
+        start,
     )
 
 
 def test_a_replacement_that_is_too_slow_has_a_hint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here = workspace_at(tmp_path)
-    (here.root / "a.txt").write_text("x")
-    at_once = time.monotonic
-    monkeypatch.setattr(replacement, "time", SimpleNamespace(monotonic=lambda: at_once() + 3600))
-    with pytest.raises(WorkspaceFailed) as failed:
+    workspace = workspace_at(tmp_path)
+    (workspace.root / "a.txt").write_text("x")
+    real_clock = time.monotonic
+    monkeypatch.setattr(replacement, "time", SimpleNamespace(monotonic=lambda: real_clock() + 3600))
+    with pytest.raises(WorkspaceFailed) as raised:
         call_tool(
-            here, "replace_in_file", {"path": "a.txt", "find": "x", "replace": "y", "flags": ""}
+            workspace,
+            "replace_in_file",
+            {"path": "a.txt", "find": "x", "replace": "y", "flags": ""},
         )
-    assert failed.value.code == "E_TIMEOUT"
-    assert "more time" in (failed.value.hint or "")
+    assert raised.value.code == "E_TIMEOUT"
+    assert "more time" in (raised.value.hint or "")
 
 
 @pytest.mark.parametrize("path", ["../x", "game/scene/none.txt", "package.json"])
@@ -62,7 +64,7 @@ def test_a_path_that_is_not_a_scene_has_a_hint(tmp_path: Path, path: str) -> Non
 
 @pytest.mark.parametrize("regex", ["a)", "(", "[", "*"])
 def test_a_wrong_pattern_is_reported_as_the_caller_wrote_it(regex: str) -> None:
-    with pytest.raises(WorkspaceFailed) as failed:
+    with pytest.raises(WorkspaceFailed) as raised:
         line_pattern(regex)
-    assert "(?m)" not in failed.value.message
-    assert failed.value.message.endswith(f": {regex}")
+    assert "(?m)" not in raised.value.message
+    assert raised.value.message.endswith(f": {regex}")

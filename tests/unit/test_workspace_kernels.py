@@ -17,7 +17,7 @@ from runners.workspace.files.safe_open import has_openat2
 
 REPOSITORY = Path(__file__).parent.parent.parent
 NOBODY = 65534
-ASKED = [
+OPERATIONS = [
     "r a/b.txt",
     "r link/passwd",
     "r a/link.txt",
@@ -45,7 +45,7 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-def tried(root: Path, *asked: str, uid: int = 0, code: int = 0) -> dict[str, Any]:
+def run_sandbox(root: Path, *operations: str, uid: int = 0, code: int = 0) -> dict[str, Any]:
     command = [
         sys.executable,
         "-m",
@@ -54,19 +54,24 @@ def tried(root: Path, *asked: str, uid: int = 0, code: int = 0) -> dict[str, Any
         str(uid),
         str(code),
     ]
-    done = subprocess.run(
-        command, cwd=REPOSITORY, input="\n".join(asked), capture_output=True, text=True, check=False
+    completed = subprocess.run(
+        command,
+        cwd=REPOSITORY,
+        input="\n".join(operations),
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    assert done.returncode == 0, done.stderr
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    assert completed.returncode == 0, completed.stderr
+    output: dict[str, Any] = json.loads(completed.stdout)
+    return output
 
 
 @pytest.mark.parametrize("code", [0, errno.ENOSYS, errno.EPERM])
 def test_reads_and_writes_are_the_same_on_every_kernel(root: Path, code: int) -> None:
-    told = tried(root, *ASKED, code=code)
-    assert told["openat2"] is (has_openat2() if code == 0 else False)
-    assert told["came"] == {
+    output = run_sandbox(root, *OPERATIONS, code=code)
+    assert output["openat2"] is (has_openat2() if code == 0 else False)
+    assert output["results"] == {
         "r a/b.txt": "inside",
         "r link/passwd": "E_DENY_PATH",
         "r a/link.txt": "E_DENY_PATH",
@@ -85,16 +90,16 @@ def test_reads_and_writes_are_the_same_on_every_kernel(root: Path, code: int) ->
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
 @pytest.mark.parametrize("code", [0, errno.ENOSYS])
 def test_another_user_is_limited_by_the_file_permissions(root: Path, code: int) -> None:
-    for above in (root, *root.parents):
-        if above.stat().st_uid == 0 and not above.stat().st_mode & 1:
-            above.chmod(0o755)  # pytest makes its folders private to their owner
+    for folder in (root, *root.parents):
+        if folder.stat().st_uid == 0 and not folder.stat().st_mode & 1:
+            folder.chmod(0o755)  # pytest makes its folders private to their owner
     os.chown(root / "a", NOBODY, NOBODY)
     (root / "secret.txt").write_text("secret")
     (root / "secret.txt").chmod(0o600)
     (root / "shut").mkdir(mode=0o700)
     (root / "a/mine.txt").write_text("mine")
     os.chown(root / "a/mine.txt", NOBODY, NOBODY)
-    asked = [
+    operations = [
         "r secret.txt",
         "r shut/x.txt",
         "w new.txt",
@@ -102,7 +107,7 @@ def test_another_user_is_limited_by_the_file_permissions(root: Path, code: int) 
         "w a/mine.txt",
         "w a/new.txt",
     ]
-    assert tried(root, *asked, uid=NOBODY, code=code)["came"] == {
+    assert run_sandbox(root, *operations, uid=NOBODY, code=code)["results"] == {
         "r secret.txt": "E_IO",
         "r shut/x.txt": "E_IO",
         "w new.txt": "E_IO",
@@ -115,17 +120,17 @@ def test_another_user_is_limited_by_the_file_permissions(root: Path, code: int) 
 
 def test_an_unreadable_file_is_an_io_error_for_a_user_without_privileges(root: Path) -> None:
     (root / "a/b.txt").chmod(0)
-    came = tried(root, "r a/b.txt")["came"]["r a/b.txt"]
-    assert came == ("inside" if os.getuid() == 0 else "E_IO")
+    result = run_sandbox(root, "r a/b.txt")["results"]["r a/b.txt"]
+    assert result == ("inside" if os.getuid() == 0 else "E_IO")
 
 
 def test_openat2_is_not_called_outside_linux(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[object] = []
-    monkeypatch.setattr(safe_open, "_openat2", lambda *how: asked.append(how))
+    calls: list[object] = []
+    monkeypatch.setattr(safe_open, "_openat2", lambda *how: calls.append(how))
     monkeypatch.setattr(sys, "platform", "darwin")
     has_openat2.cache_clear()
     try:
-        assert (has_openat2(), asked) == (False, [])
+        assert (has_openat2(), calls) == (False, [])
     finally:
         has_openat2.cache_clear()
 
@@ -138,7 +143,7 @@ def test_without_o_path_no_pipe_blocks(root: Path) -> None:
     )
     command = [sys.executable, "-c", script]
     paths = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    done = subprocess.run(
+    completed = subprocess.run(
         command, cwd=root, env=paths, capture_output=True, text=True, check=False, timeout=60
     )
-    assert "PathDenied: pipe is not a regular file" in done.stderr
+    assert "PathDenied: pipe is not a regular file" in completed.stderr

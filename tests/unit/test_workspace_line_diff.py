@@ -29,16 +29,16 @@ def test_a_diff_can_be_applied_and_reverted(old: str, new: str) -> None:
 
 @given(old=TEXTS, seed=st.integers(0, 10_000))
 def test_hunks_of_an_edited_text_are_in_order_and_do_not_touch(old: str, seed: int) -> None:
-    chance, lines = random.Random(seed), old.split("\n")
-    for _ in range(chance.randint(0, 5)):
-        at = chance.randint(0, len(lines))
-        lines[at : at + chance.randint(0, 2)] = chance.choice([[], ["x"], ["a", "\r"], [""]])
+    rng, lines = random.Random(seed), old.split("\n")
+    for _ in range(rng.randint(0, 5)):
+        at = rng.randint(0, len(lines))
+        lines[at : at + rng.randint(0, 2)] = rng.choice([[], ["x"], ["a", "\r"], [""]])
     new = "\n".join(lines)
     hunks = diff_lines(old, new)
     assert (apply_diff(old, hunks), undo_diff(new, hunks)) == (new, old)
-    for one, following in pairwise(hunks):
-        same_old = following["startOld"] - one["startOld"] - one["lenOld"]
-        assert same_old == following["startNew"] - one["startNew"] - one["lenNew"] > 0
+    for previous, following in pairwise(hunks):
+        same_old = following["startOld"] - previous["startOld"] - previous["lenOld"]
+        assert same_old == following["startNew"] - previous["startNew"] - previous["lenNew"] > 0
 
 
 def test_hunks_have_the_format_of_the_seed() -> None:
@@ -71,47 +71,47 @@ def test_hunks_have_the_format_of_the_seed() -> None:
 def test_small_changes_are_at_the_expected_lines(
     old: str, new: str, hunk: tuple[int, int, int, int]
 ) -> None:
-    [told] = diff_lines(old, new)
-    assert (told["startOld"], told["lenOld"], told["startNew"], told["lenNew"]) == hunk
+    [found] = diff_lines(old, new)
+    assert (found["startOld"], found["lenOld"], found["startNew"], found["lenNew"]) == hunk
 
 
 def test_a_diff_of_another_text_is_not_applied() -> None:
     hunks = diff_lines("a\nb\nc", "a\nx\nc")
-    for wrong in ("a\nB\nc", "a", "b\nc\na\n"):
+    for other_text in ("a\nB\nc", "a", "b\nc\na\n"):
         with pytest.raises(ValueError, match="differs from the diff"):
-            apply_diff(wrong, hunks)
+            apply_diff(other_text, hunks)
         with pytest.raises(ValueError, match="differs from the diff"):
-            undo_diff(wrong, hunks)
+            undo_diff(other_text, hunks)
 
 
-def edited(lines: list[str], edits: int, chance: random.Random) -> list[str]:
+def edit(lines: list[str], edits: int, rng: random.Random) -> list[str]:
     """Return the lines with this many of them changed, removed or added."""
-    made = list(lines)
+    result = list(lines)
     for number in range(edits):
-        at = chance.randint(0, len(made))
-        made[at : at + chance.randint(0, 1)] = chance.choice([[], [f"new {number}"]])
-    return made
+        at = rng.randint(0, len(result))
+        result[at : at + rng.randint(0, 1)] = rng.choice([[], [f"new {number}"]])
+    return result
 
 
 @pytest.mark.parametrize("different", [3, 40, 100_000])
 def test_the_diff_is_about_as_small_as_the_edit(different: int) -> None:
-    chance = random.Random(different)
-    old = [f"line {chance.randrange(different)}" for _ in range(4000)]
-    hunks = diff_lines("\n".join(old), "\n".join(edited(old, 200, chance)))
-    assert sum(one["lenOld"] + one["lenNew"] for one in hunks) <= 2 * 200
+    rng = random.Random(different)
+    old = [f"line {rng.randrange(different)}" for _ in range(4000)]
+    hunks = diff_lines("\n".join(old), "\n".join(edit(old, 200, rng)))
+    assert sum(each["lenOld"] + each["lenNew"] for each in hunks) <= 2 * 200
 
 
 def test_the_diff_is_no_larger_than_the_slow_algorithms() -> None:
-    chance = random.Random(7)
+    rng = random.Random(7)
     for _ in range(200):
-        old = [chance.choice("abcde") for _ in range(chance.randint(1, 20))]
-        new = edited(old, chance.randint(1, 6), chance)
+        old = [rng.choice("abcde") for _ in range(rng.randint(1, 20))]
+        new = edit(old, rng.randint(1, 6), rng)
         ours = sum(h["lenOld"] + h["lenNew"] for h in diff_lines("\n".join(old), "\n".join(new)))
         slow = difflib.SequenceMatcher(None, old, new or [""], autojunk=False).get_opcodes()
         assert ours <= sum(i2 - i1 + j2 - j1 for tag, i1, i2, j1, j2 in slow if tag != "equal")
 
 
-NASTY = {
+DIFFICULT_TEXTS = {
     "all alike": (["x"] * 30_000, ["x"] * 29_000),
     "alternating": (["a", "b"] * 15_000, ["b", "a", "a"] * 10_000),
     "upside down": ([str(n) for n in range(30_000)], [str(n) for n in range(30_000, 0, -1)]),
@@ -123,10 +123,10 @@ NASTY = {
 }
 
 
-@pytest.mark.parametrize("name", NASTY)
+@pytest.mark.parametrize("name", DIFFICULT_TEXTS)
 def test_difficult_texts_take_bounded_work(name: str) -> None:
     # Each of these takes difflib minutes or hours: the time limit of the test suite is the
     # assertion.
-    old, new = ("\n".join(lines) for lines in NASTY[name])
+    old, new = ("\n".join(lines) for lines in DIFFICULT_TEXTS[name])
     hunks = diff_lines(old, new)
     assert (apply_diff(old, hunks), undo_diff(new, hunks)) == (new, old)

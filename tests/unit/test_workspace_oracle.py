@@ -39,7 +39,7 @@ LINKS = {
     "game/scene/self": ".",
     "to_git": ".git",
 }
-PIECES = [
+PATH_PARTS = [
     "..",
     ".",
     "",
@@ -91,25 +91,25 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-def mutated(chance: random.Random) -> str:
+def mutate(rng: random.Random) -> str:
     """Return a path with a few mutations."""
-    parts = chance.choice(FILES + HIDDEN + list(LINKS)).split("/")
-    if chance.random() < 0.1:  # a longer spelling of the same file
-        for _ in range(chance.randrange(12)):
-            parts.insert(chance.randrange(1, len(parts) + 1), chance.choice([".", ""]))
+    parts = rng.choice(FILES + HIDDEN + list(LINKS)).split("/")
+    if rng.random() < 0.1:  # a longer spelling of the same file
+        for _ in range(rng.randrange(12)):
+            parts.insert(rng.randrange(1, len(parts) + 1), rng.choice([".", ""]))
         return "/".join(parts)
-    for _ in range(chance.randrange(4)):
-        at = chance.randrange(len(parts) + 1)
-        parts[at : at + chance.randrange(2)] = [chance.choice(PIECES)]
+    for _ in range(rng.randrange(4)):
+        at = rng.randrange(len(parts) + 1)
+        parts[at : at + rng.randrange(2)] = [rng.choice(PATH_PARTS)]
     path = "/".join(parts)
-    if path and chance.random() < 0.3:
-        at = chance.randrange(len(path))
-        path = path[:at] + chance.choice(LETTERS) + path[at + chance.randrange(2) :]
-    return path.swapcase() if chance.random() < 0.05 else path
+    if path and rng.random() < 0.3:
+        at = rng.randrange(len(path))
+        path = path[:at] + rng.choice(LETTERS) + path[at + rng.randrange(2) :]
+    return path.swapcase() if rng.random() < 0.05 else path
 
 
-def oracle(root: Path, paths: list[str]) -> list[str | None]:
-    done = subprocess.run(
+def kernel_results(root: Path, paths: list[str]) -> list[str | None]:
+    completed = subprocess.run(
         [sys.executable, "-m", "tests.support.chroot_oracle", str(root)],
         cwd=REPOSITORY,
         input=json.dumps(paths),
@@ -117,13 +117,13 @@ def oracle(root: Path, paths: list[str]) -> list[str | None]:
         text=True,
         check=True,
     )
-    told: list[str | None] = json.loads(done.stdout)
-    return told
+    resolved: list[str | None] = json.loads(completed.stdout)
+    return resolved
 
 
-def came_of(box: Sandbox, path: str) -> str:
+def sandbox_result(sandbox: Sandbox, path: str) -> str:
     try:
-        return box.read(path, limit=1000).decode()
+        return sandbox.read(path, limit=1000).decode()
     except WorkspaceFailed as failed:
         return failed.code
 
@@ -133,29 +133,29 @@ def came_of(box: Sandbox, path: str) -> str:
 def test_no_mutated_path_reads_what_it_does_not_name(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chance = random.Random(5)
+    rng = random.Random(5)
     found: dict[str, None] = {}
     while len(found) < PATHS:
-        found[mutated(chance)] = None
+        found[mutate(rng)] = None
     paths = list(found)
     read = 0
-    with Sandbox(root, {".git", ".env", "node_modules"}) as box:
-        came = [came_of(box, path) for path in paths]
+    with Sandbox(root, {".git", ".env", "node_modules"}) as sandbox:
+        results = [sandbox_result(sandbox, path) for path in paths]
         monkeypatch.setattr(safe_open, "has_openat2", lambda: False)
-        for path, one in list(zip(paths, came, strict=True))[::4]:
-            assert came_of(box, path) == one, path
-    assert set(came) - {f"/{name}" for name in FILES} == {
+        for path, result in list(zip(paths, results, strict=True))[::4]:
+            assert sandbox_result(sandbox, path) == result, path
+    assert set(results) - {f"/{name}" for name in FILES} == {
         "E_DENY_PATH",
         "E_NOT_FOUND",
         "E_BAD_ARGS",
     }
-    for path, one, meant in zip(paths, came, oracle(root, paths), strict=True):
-        words = "/" + "/".join(part for part in path.split("/") if part not in {"", "."})
-        if one.startswith("/"):
+    for path, result, kernel_path in zip(paths, results, kernel_results(root, paths), strict=True):
+        normalized = "/" + "/".join(part for part in path.split("/") if part not in {"", "."})
+        if result.startswith("/"):
             read += 1
             # No link, no forbidden name, nothing from outside: an ordinary file of this name.
-            assert one == meant == words, path
-            assert one[1:] in FILES, path
-        elif meant == words and words[1:] in FILES:
+            assert result == kernel_path == normalized, path
+            assert result[1:] in FILES, path
+        elif kernel_path == normalized and normalized[1:] in FILES:
             assert path.startswith("/") or path.endswith(("/", "/.")), path
     assert read > 300

@@ -20,8 +20,8 @@ NAME = "continuity.workspace.json"
 BASE = WorkspacePolicy(allowed_commands=("dev", "build"), write_requires_diff=False)
 
 
-def told(folder: Path, policies: Any, **more: Any) -> WorkspacePolicy:
-    (folder / NAME).write_text(json.dumps({"policies": policies, **more}))
+def policy_from(folder: Path, policies: Any, **fields: Any) -> WorkspacePolicy:
+    (folder / NAME).write_text(json.dumps({"policies": policies, **fields}))
     return effective_policy(BASE, folder)
 
 
@@ -32,7 +32,7 @@ def test_without_the_file_the_settings_apply_and_our_data_stays_closed(tmp_path:
 
 
 def test_the_seeds_example_is_accepted(tmp_path: Path) -> None:
-    policy = told(
+    policy = policy_from(
         tmp_path,
         {
             "sandboxRoot": "${projectRoot}",
@@ -51,12 +51,14 @@ def test_the_seeds_example_is_accepted(tmp_path: Path) -> None:
 
 
 def test_a_later_version_with_the_same_rules_is_accepted(tmp_path: Path) -> None:
-    assert told(tmp_path, {"maxReadBytes": 10}, contractVersion="1.0.12").max_read_bytes == 10
+    assert (
+        policy_from(tmp_path, {"maxReadBytes": 10}, contractVersion="1.0.12").max_read_bytes == 10
+    )
 
 
 def test_each_rule_restricts(tmp_path: Path) -> None:
     policies = {"forbiddenDirs": ["secret"], "maxReadBytes": 10, "batchMaxLines": 5}
-    policy = told(
+    policy = policy_from(
         tmp_path, {**policies, "allowedCommands": [], "browserAllowedHosts": ["localhost"]}
     )
     assert "secret" in policy.forbidden
@@ -82,7 +84,7 @@ def test_each_rule_restricts(tmp_path: Path) -> None:
 def test_no_rule_of_the_file_extends_the_settings(
     tmp_path_factory: pytest.TempPathFactory, policies: dict[str, Any]
 ) -> None:
-    policy = told(tmp_path_factory.mktemp("root"), policies)
+    policy = policy_from(tmp_path_factory.mktemp("root"), policies)
     assert set(policy.forbidden) >= set(BASE.forbidden)
     assert set(policy.allowed_commands) <= set(BASE.allowed_commands)
     assert set(policy.allowed_hosts) <= set(BASE.allowed_hosts)
@@ -94,7 +96,7 @@ def test_no_rule_of_the_file_extends_the_settings(
 
 
 @pytest.mark.parametrize(
-    "said",
+    "text",
     [
         "",
         "{",
@@ -125,9 +127,9 @@ def test_no_rule_of_the_file_extends_the_settings(
     ],
 )
 def test_an_invalid_file_disables_the_tools_and_the_reason_is_reported(
-    tmp_path: Path, said: str
+    tmp_path: Path, text: str
 ) -> None:
-    (tmp_path / NAME).write_text(said)
+    (tmp_path / NAME).write_text(text)
     with pytest.raises(PolicyViolation) as caught:
         effective_policy(BASE, tmp_path)
     assert NAME in caught.value.message

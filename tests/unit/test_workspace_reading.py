@@ -40,9 +40,9 @@ def project(tmp_path: Path) -> Any:
     return workspace
 
 
-def entries(workspace: Any, path: str, **more: Any) -> list[str]:
-    told: list[str] = call_tool(workspace, "list_files", {"path": path, **more})["entries"]
-    return told
+def entries(workspace: Any, path: str, **options: Any) -> list[str]:
+    listed: list[str] = call_tool(workspace, "list_files", {"path": path, **options})["entries"]
+    return listed
 
 
 def test_the_seeds_example_gets_the_seeds_answer(project: Any) -> None:
@@ -201,13 +201,13 @@ def test_the_schemas_equal_those_of_the_seed() -> None:
     for name in ("list_files", "read_file", "search_files"):
         tool = get_tool(name)
         assert tool is not None
-        for kind, ours in (("request", tool.request), ("response", tool.response)):
-            at = re_block(seed, f"{name}.{kind}")
-            assert json.loads(at) == ours
+        for kind, schema in (("request", tool.request), ("response", tool.response)):
+            at = schema_block(seed, f"{name}.{kind}")
+            assert json.loads(at) == schema
 
 
-def re_block(seed: str, name: str) -> str:
+def schema_block(seed: str, name: str) -> str:
     """Return the JSON block of the seed that contains a schema's name."""
     at = seed.index(f'"{name}"')
-    begin = seed.rindex("```json", 0, at) + len("```json")
-    return seed[begin : seed.index("```", at)]
+    start = seed.rindex("```json", 0, at) + len("```json")
+    return seed[start : seed.index("```", at)]

@@ -17,11 +17,13 @@ from tests.support.workspace_calls import call_tool, workspace_at
 TEXT = "hello a.b\naxb Hello\nhello\r\n海 $1 /hello/"
 
 
-def replaced(text: str, find: str, replace: str, flags: str | None = None, **limits: Any) -> Any:
+def replace_text(
+    text: str, find: str, replace: str, flags: str | None = None, **limits: Any
+) -> Any:
     """Return (text, count) after a replacement."""
     limits = {"size_limit": 10**6, "deadline": time.monotonic() + 60, **limits}
-    done = replace_all(text, find=find, replace=replace, flags=flags, **limits)
-    return done.text, done.count
+    result = replace_all(text, find=find, replace=replace, flags=flags, **limits)
+    return result.text, result.count
 
 
 @pytest.mark.parametrize(
@@ -48,12 +50,12 @@ def replaced(text: str, find: str, replace: str, flags: str | None = None, **lim
     ],
 )
 def test_the_find_text_is_literal_or_a_pattern(find: str, flags: str | None, count: int) -> None:
-    text, found = replaced(TEXT, find, "_", flags)
+    text, found = replace_text(TEXT, find, "_", flags)
     assert (found, text.count("_")) == (count, count)
 
 
 @pytest.mark.parametrize(
-    ("replace", "made"),
+    ("replace", "inserted"),
     [
         ("$2$1", "ba"),
         ("$&$&", "abab"),
@@ -66,19 +68,19 @@ def test_the_find_text_is_literal_or_a_pattern(find: str, flags: str | None, cou
         ("$ 1", "$ 1"),
     ],
 )
-def test_the_replacement_is_inserted(replace: str, made: str) -> None:
-    assert replaced("-ab-", "(a)(?P<second>b)", replace, "") == (f"-{made}-", 1)
+def test_the_replacement_is_inserted(replace: str, inserted: str) -> None:
+    assert replace_text("-ab-", "(a)(?P<second>b)", replace, "") == (f"-{inserted}-", 1)
 
 
 def test_a_literal_inserts_the_replacement_unchanged() -> None:
-    assert replaced("a-a", "a", "$&$1$$\\1") == ("$&$1$$\\1-$&$1$$\\1", 2)
+    assert replace_text("a-a", "a", "$&$1$$\\1") == ("$&$1$$\\1-$&$1$$\\1", 2)
 
 
 def test_an_unmatched_group_is_empty_and_empty_matches_are_found() -> None:
-    assert replaced("b", "(a)?b", "<$1>", "") == ("<>", 1)
-    assert replaced("海b", "x*", "-", "") == ("-海-b-", 3)
-    assert replaced("a\nb", "(?m)^", "> ") == ("> a\n> b", 2)
-    assert replaced("abxc", "x*", "-", "") == ("-a-b--c-", 5)
+    assert replace_text("b", "(a)?b", "<$1>", "") == ("<>", 1)
+    assert replace_text("海b", "x*", "-", "") == ("-海-b-", 3)
+    assert replace_text("a\nb", "(?m)^", "> ") == ("> a\n> b", 2)
+    assert replace_text("abxc", "x*", "-", "") == ("-a-b--c-", 5)
 
 
 @pytest.mark.parametrize(
@@ -102,45 +104,47 @@ def test_an_invalid_replacement_is_reported(
     find: str, replace: str, flags: str | None, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(BadArguments):
-        replaced("abc", find, replace, flags)
+        replace_text("abc", find, replace, flags)
     assert capfd.readouterr().err == ""
 
 
 def test_a_result_over_the_size_limit_is_never_created() -> None:
     for find, flags in (("x", None), ("x", "")):
         with pytest.raises(TooLarge):
-            replaced("x" * 1000, find, "$&" * 1_000_000, flags)
+            replace_text("x" * 1000, find, "$&" * 1_000_000, flags)
 
 
 def test_matches_that_each_scan_the_rest_of_the_text_end_at_the_deadline() -> None:
     with pytest.raises(WorkspaceTimeout):
-        replaced("x" * 2_000_000, "(?s)x(.*z)?", "y", "", deadline=time.monotonic() + 0.3)
+        replace_text("x" * 2_000_000, "(?s)x(.*z)?", "y", "", deadline=time.monotonic() + 0.3)
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> ProjectWorkspace:
+def workspace(tmp_path: Path) -> ProjectWorkspace:
     """A workspace with a file."""
-    made = workspace_at(tmp_path)
-    (made.root / "a.txt").write_bytes(b"one two\r\none\n")
-    return made
+    created = workspace_at(tmp_path)
+    (created.root / "a.txt").write_bytes(b"one two\r\none\n")
+    return created
 
 
 def test_the_file_is_changed_without_a_preview_and_a_snapshot_is_stored(
-    here: ProjectWorkspace,
+    workspace: ProjectWorkspace,
 ) -> None:
-    answer = call_tool(here, "replace_in_file", {"path": "a.txt", "find": "one", "replace": "1"})
-    [snapshot] = list_snapshots(here.state)
+    answer = call_tool(
+        workspace, "replace_in_file", {"path": "a.txt", "find": "one", "replace": "1"}
+    )
+    [snapshot] = list_snapshots(workspace.state)
     assert answer == {"count": 2}
-    assert (here.root / "a.txt").read_bytes() == b"1 two\r\n1\n"
-    assert read_snapshot(here.state, snapshot.id)[1] == "one two\r\none\n"
+    assert (workspace.root / "a.txt").read_bytes() == b"1 two\r\n1\n"
+    assert read_snapshot(workspace.state, snapshot.id)[1] == "one two\r\none\n"
 
 
-def test_without_a_match_nothing_is_written(here: ProjectWorkspace) -> None:
-    before = (here.root / "a.txt").stat()
+def test_without_a_match_nothing_is_written(workspace: ProjectWorkspace) -> None:
+    before = (workspace.root / "a.txt").stat()
     args = {"path": "a.txt", "find": "three", "replace": "3"}
-    assert call_tool(here, "replace_in_file", args) == {"count": 0}
-    assert (here.root / "a.txt").stat().st_ino == before.st_ino
-    assert list_snapshots(here.state) == []
+    assert call_tool(workspace, "replace_in_file", args) == {"count": 0}
+    assert (workspace.root / "a.txt").stat().st_ino == before.st_ino
+    assert list_snapshots(workspace.state) == []
 
 
 @pytest.mark.parametrize(
@@ -156,9 +160,9 @@ def test_without_a_match_nothing_is_written(here: ProjectWorkspace) -> None:
 def test_a_replacement_that_cannot_be_written_changes_nothing(
     tmp_path: Path, path: str, replace: str, refusal: type[Exception]
 ) -> None:
-    here = workspace_at(tmp_path, max_read_bytes=100)
-    (here.root / "a.txt").write_text("one one")
+    workspace = workspace_at(tmp_path, max_read_bytes=100)
+    (workspace.root / "a.txt").write_text("one one")
     with pytest.raises(refusal):
-        call_tool(here, "replace_in_file", {"path": path, "find": "one", "replace": replace})
-    assert (here.root / "a.txt").read_text() == "one one"
-    assert list_snapshots(here.state) == []
+        call_tool(workspace, "replace_in_file", {"path": path, "find": "one", "replace": replace})
+    assert (workspace.root / "a.txt").read_text() == "one one"
+    assert list_snapshots(workspace.state) == []

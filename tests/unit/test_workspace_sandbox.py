@@ -28,136 +28,142 @@ LIMIT = 1000
 
 
 @pytest.fixture(params=["at once", "step by step"])
-def box(
+def sandbox(
     tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Sandbox]:
     """A sandbox on an empty root, on a kernel with openat2 and on a kernel without."""
     if request.param == "step by step":
         monkeypatch.setattr(safe_open, "has_openat2", lambda: False)
     (tmp_path / "root").mkdir()
-    with Sandbox(tmp_path / "root", {".git", "node_modules", ".env"}) as box:
-        yield box
+    with Sandbox(tmp_path / "root", {".git", "node_modules", ".env"}) as sandbox:
+        yield sandbox
 
 
 @pytest.fixture
-def root(tmp_path: Path, box: Sandbox) -> Path:
+def root(tmp_path: Path, sandbox: Sandbox) -> Path:
     return tmp_path / "root"
 
 
-def test_a_file_that_is_not_regular_is_denied_without_blocking(box: Sandbox, root: Path) -> None:
+def test_a_file_that_is_not_regular_is_denied_without_blocking(
+    sandbox: Sandbox, root: Path
+) -> None:
     os.mkfifo(root / "pipe")
     (root / "loop").symlink_to("loop")
     (root / "to_file").symlink_to("file")
     (root / "file").write_text("x")
     with socket.socket(socket.AF_UNIX) as server:
-        server.bind(f"/proc/self/fd/{box._root}/socket")
+        server.bind(f"/proc/self/fd/{sandbox._root}/socket")
     for name in ("pipe", "socket", "loop", "to_file"):
         with pytest.raises(PathDenied):
-            box.read(name, limit=LIMIT)
+            sandbox.read(name, limit=LIMIT)
         with pytest.raises(PathDenied):
-            box.replace(name, b"x")
+            sandbox.replace(name, b"x")
         with pytest.raises(PathDenied):
-            box.exists(name)
+            sandbox.exists(name)
     assert sorted(p.name for p in root.iterdir()) == ["file", "loop", "pipe", "socket", "to_file"]
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root makes devices")
-def test_a_device_is_denied(box: Sandbox, root: Path) -> None:
+def test_a_device_is_denied(sandbox: Sandbox, root: Path) -> None:
     try:
         os.mknod(root / "zero", stat.S_IFCHR | 0o666, os.makedev(1, 5))
     except PermissionError:
         pytest.skip("no devices can be made here")
     with pytest.raises(PathDenied):
-        box.read("zero", limit=LIMIT)
-    assert list(box.walk(".")) == []
+        sandbox.read("zero", limit=LIMIT)
+    assert list(sandbox.walk(".")) == []
 
 
-def test_checking_a_pipe_does_not_wake_its_reader(box: Sandbox, root: Path) -> None:
+def test_checking_a_pipe_does_not_wake_its_reader(sandbox: Sandbox, root: Path) -> None:
     os.mkfifo(root / "pipe")
     pid = os.posix_spawn("/bin/sh", ["sh", "-c", f"echo x > {root}/pipe"], os.environ)
     try:
         with pytest.raises(PathDenied):
-            box.read("pipe", limit=LIMIT)
+            sandbox.read("pipe", limit=LIMIT)
         assert os.waitpid(pid, os.WNOHANG) == (0, 0)  # the pipe still waits for a reader
     finally:
         os.kill(pid, 9)
         os.waitpid(pid, 0)
 
 
-def test_a_folder_is_not_a_file_and_a_file_is_not_a_folder(box: Sandbox, root: Path) -> None:
+def test_a_folder_is_not_a_file_and_a_file_is_not_a_folder(sandbox: Sandbox, root: Path) -> None:
     (root / "folder").mkdir()
     (root / "file").write_text("x")
     for path in ("folder", "file/", ".", "folder/.", "new/"):
         with pytest.raises(BadArguments):
-            box.read(path, limit=LIMIT)
+            sandbox.read(path, limit=LIMIT)
         with pytest.raises(BadArguments):
-            box.replace(path, b"x")
+            sandbox.replace(path, b"x")
     with pytest.raises(BadArguments):
-        box.list_dir("file")
+        sandbox.list_dir("file")
     with pytest.raises(PathNotFound):
-        box.read("file/below", limit=LIMIT)
+        sandbox.read("file/below", limit=LIMIT)
 
 
-def test_a_file_at_the_limit_is_read_and_one_byte_more_is_not(box: Sandbox, root: Path) -> None:
+def test_a_file_at_the_limit_is_read_and_one_byte_more_is_not(sandbox: Sandbox, root: Path) -> None:
     (root / "full").write_bytes(b"x" * LIMIT)
-    assert len(box.read("full", limit=LIMIT)) == LIMIT
+    assert len(sandbox.read("full", limit=LIMIT)) == LIMIT
     with pytest.raises(TooLarge):
-        box.read("full", limit=LIMIT - 1)
+        sandbox.read("full", limit=LIMIT - 1)
 
 
-def test_a_file_with_a_second_hard_link_is_read_but_not_written(box: Sandbox, root: Path) -> None:
+def test_a_file_with_a_second_hard_link_is_read_but_not_written(
+    sandbox: Sandbox, root: Path
+) -> None:
     (root.parent / "outside").write_text("outside")
     os.link(root.parent / "outside", root / "inside")
-    assert box.read("inside", limit=LIMIT) == b"outside"
+    assert sandbox.read("inside", limit=LIMIT) == b"outside"
     with pytest.raises(PathDenied, match="hard link"):
-        box.replace("inside", b"new")
+        sandbox.replace("inside", b"new")
     assert (root.parent / "outside").read_text() == "outside"
 
 
 def test_a_write_keeps_the_mode_and_a_new_file_gets_the_default_mode(
-    box: Sandbox, root: Path
+    sandbox: Sandbox, root: Path
 ) -> None:
     (root / "run.sh").write_text("old")
     (root / "run.sh").chmod(0o750)
-    box.replace("run.sh", b"new")
+    sandbox.replace("run.sh", b"new")
     assert stat.S_IMODE((root / "run.sh").stat().st_mode) == 0o750
-    box.replace("plain", b"x")
+    sandbox.replace("plain", b"x")
     (root / "usual").write_text("x")
     assert (root / "plain").stat().st_mode == (root / "usual").stat().st_mode
 
 
-def test_a_write_whose_expected_content_differs_changes_nothing(box: Sandbox, root: Path) -> None:
+def test_a_write_whose_expected_content_differs_changes_nothing(
+    sandbox: Sandbox, root: Path
+) -> None:
     (root / "f").write_bytes(b"now")
     for expected in (None, b"", b"no", b"nowhere", b"now "):
         with pytest.raises(WriteConflict):
-            box.replace("f", b"new", expect=expected)
+            sandbox.replace("f", b"new", expect=expected)
     with pytest.raises(WriteConflict):
-        box.replace("gone", b"new", expect=b"")
+        sandbox.replace("gone", b"new", expect=b"")
     assert [p.name for p in root.iterdir()] == ["f"]
-    box.replace("f", b"new", expect=b"now")
-    box.replace("g/h", b"new", expect=None)
+    sandbox.replace("f", b"new", expect=b"now")
+    sandbox.replace("g/h", b"new", expect=None)
     assert (root / "f").read_bytes() == (root / "g/h").read_bytes() == b"new"
 
 
 def test_a_full_disk_leaves_the_old_file(
-    box: Sandbox, root: Path, monkeypatch: pytest.MonkeyPatch
+    sandbox: Sandbox, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (root / "f").write_bytes(b"old")
 
-    def full(*_: object) -> int:
+    def fail_with_full_disk(*_: object) -> int:
         raise OSError(errno.ENOSPC, "full")
 
-    monkeypatch.setattr("runners.workspace.files.atomic_replace.os.fsync", full)
+    monkeypatch.setattr("runners.workspace.files.atomic_replace.os.fsync", fail_with_full_disk)
     for path in ("f", "new/folder/g"):
         with pytest.raises(DiskFailed):
-            box.replace(path, b"new")
+            sandbox.replace(path, b"new")
     assert [p.name for p in root.iterdir()] == ["f"]
     assert (root / "f").read_bytes() == b"old"
 
 
-def test_the_policy_file_is_read_and_never_written(box: Sandbox, root: Path) -> None:
+def test_the_policy_file_is_read_and_never_written(sandbox: Sandbox, root: Path) -> None:
     (root / "continuity.workspace.json").write_text("{}")
-    assert box.read("continuity.workspace.json", limit=LIMIT) == b"{}"
+    assert sandbox.read("continuity.workspace.json", limit=LIMIT) == b"{}"
     for path in (
         "continuity.workspace.json",
         "./CONTINUITY.workspace.json",
@@ -166,24 +172,26 @@ def test_the_policy_file_is_read_and_never_written(box: Sandbox, root: Path) -> 
         "be/low/Continuity.Workspace.JSON:x",
     ):
         with pytest.raises(PathDenied):
-            box.replace(path, b"x")
-    assert [one.name for one in root.iterdir()] == ["continuity.workspace.json"]
+            sandbox.replace(path, b"x")
+    assert [path.name for path in root.iterdir()] == ["continuity.workspace.json"]
 
 
-def test_leftovers_of_a_killed_write_are_hidden_and_removed_later(box: Sandbox, root: Path) -> None:
-    old, young = (root / f".continuity-{digit * 16}.tmp" for digit in "01")
+def test_leftovers_of_a_killed_write_are_hidden_and_removed_later(
+    sandbox: Sandbox, root: Path
+) -> None:
+    old, recent = (root / f".continuity-{digit * 16}.tmp" for digit in "01")
     old.write_text("x")
-    young.write_text("x")
+    recent.write_text("x")
     long_ago = time.time() - 7200
     os.utime(old, (long_ago, long_ago))
-    assert list(box.walk(".")) == []
+    assert list(sandbox.walk(".")) == []
     with pytest.raises(PathDenied):
-        box.read(young.name, limit=LIMIT)
-    box.replace("f", b"x")
-    assert sorted(p.name for p in root.iterdir()) == [young.name, "f"]
+        sandbox.read(recent.name, limit=LIMIT)
+    sandbox.replace("f", b"x")
+    assert sorted(p.name for p in root.iterdir()) == [recent.name, "f"]
 
 
-def test_a_walk_is_sorted_and_enters_nothing_forbidden(box: Sandbox, root: Path) -> None:
+def test_a_walk_is_sorted_and_enters_nothing_forbidden(sandbox: Sandbox, root: Path) -> None:
     for name in (
         "b/c/d.txt",
         "b.txt",
@@ -198,11 +206,11 @@ def test_a_walk_is_sorted_and_enters_nothing_forbidden(box: Sandbox, root: Path)
     (root / "link").symlink_to("b")
     (root / "b/up").symlink_to("..")
     (root / os.fsdecode(b"bad\xff")).mkdir()
-    found = [path for path, _ in box.walk(".")]
+    found = [path for path, _ in sandbox.walk(".")]
     assert found == ["B", "B/y", "b", "b-a", "b-a/x", "b.txt", "b/c", "b/c/d.txt"]
-    assert [(e.name, e.is_dir()) for e in box.list_dir("b")] == [("c", True)]
+    assert [(e.name, e.is_dir()) for e in sandbox.list_dir("b")] == [("c", True)]
     with pytest.raises(PathDenied):
-        box.list_dir("link")
+        sandbox.list_dir("link")
 
 
 def test_text_keeps_its_bom_and_line_ends_and_binary_is_not_text() -> None:
@@ -218,14 +226,18 @@ def test_a_missing_root_is_reported_without_its_path(tmp_path: Path) -> None:
     assert str(tmp_path) not in caught.value.message + str(caught.value.details)
 
 
-def test_every_descriptor_is_closed(box: Sandbox, root: Path) -> None:
+def test_every_descriptor_is_closed(sandbox: Sandbox, root: Path) -> None:
     (root / "a").mkdir()
     (root / "link").symlink_to("a")
     before = len(list(Path("/proc/self/fd").iterdir()))
     for path in ("a/f", "link/f", "a", "a/f/g", "../x"):
-        for act in (lambda p: box.replace(p, b"x"), lambda p: box.read(p, limit=1), box.list_dir):
+        for operation in (
+            lambda p: sandbox.replace(p, b"x"),
+            lambda p: sandbox.read(p, limit=1),
+            sandbox.list_dir,
+        ):
             try:
-                act(path)
+                operation(path)
             except (PathDenied, BadArguments, PathNotFound, DiskFailed):
                 continue
     assert len(list(Path("/proc/self/fd").iterdir())) == before

@@ -19,7 +19,7 @@ from runners.workspace.search.patterns import line_pattern
 
 needs_ripgrep = pytest.mark.skipif(shutil.which("rg") is None, reason="ripgrep is not installed")
 LONG = b"x" * 70_000  # longer than ripgrep's read buffer
-PIECES = [
+FRAGMENTS = [
     b"word",
     b"WORD",
     b" ",
@@ -86,7 +86,7 @@ REGEXES = [
 ]
 
 
-def found(root: Path, regex: str) -> list[Match]:
+def search_matches(root: Path, regex: str) -> list[Match]:
     search = file_search.SearchQuery(
         ".", line_pattern(regex), None, 10_000, 1_000_000, time.monotonic() + 60
     )
@@ -100,20 +100,20 @@ def put_texts(root: Path, texts: list[bytes]) -> None:
         (root / f"{number:02}").write_bytes(text)
 
 
-def same_with_and_without(root: Path, regex: str, patch: pytest.MonkeyPatch) -> None:
+def check_same_without_ripgrep(root: Path, regex: str, patch: pytest.MonkeyPatch) -> None:
     """Compare both engines, where ripgrep searches all files but the first."""
     patch.setattr(file_search, "_FIRST_FILES", 1)
     patch.setattr(file_search, "_MAX_SORTED_WALK", 0)
-    with_it = found(root, regex)
-    with pytest.MonkeyPatch.context() as without:
-        without.setattr(ripgrep, "find_ripgrep", lambda: None)
-        assert with_it == found(root, regex), regex
+    with_ripgrep = search_matches(root, regex)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(ripgrep, "find_ripgrep", lambda: None)
+        assert with_ripgrep == search_matches(root, regex), regex
 
 
 @needs_ripgrep
 @settings(max_examples=150, deadline=None)
 @given(
-    st.lists(st.lists(st.sampled_from(PIECES), max_size=6).map(b"".join), max_size=4),
+    st.lists(st.lists(st.sampled_from(FRAGMENTS), max_size=6).map(b"".join), max_size=4),
     st.sampled_from([regex for regex in REGEXES if regex]),
 )
 def test_any_text_gives_the_same_with_ripgrep_and_without(
@@ -122,7 +122,7 @@ def test_any_text_gives_the_same_with_ripgrep_and_without(
     root = tmp_path_factory.mktemp("texts")
     put_texts(root, texts)
     with pytest.MonkeyPatch.context() as patch:
-        same_with_and_without(root, regex, patch)
+        check_same_without_ripgrep(root, regex, patch)
 
 
 @needs_ripgrep
@@ -131,13 +131,13 @@ def test_every_piece_gives_the_same_for_every_expression(
 ) -> None:
     texts = [
         before + piece + after
-        for piece in PIECES
+        for piece in FRAGMENTS
         for before in (b"", b"a\n", b"word ")
         for after in (b"", b"\n", b"word\r\n", b"\nword")
     ]
-    put_texts(tmp_path, [*texts, *([b"word\n" * many for many in (19, 20, 21, 500)])])
+    put_texts(tmp_path, [*texts, *([b"word\n" * count for count in (19, 20, 21, 500)])])
     for regex in filter(None, REGEXES):
-        same_with_and_without(tmp_path, regex, monkeypatch)
+        check_same_without_ripgrep(tmp_path, regex, monkeypatch)
 
 
 @needs_ripgrep
@@ -145,8 +145,8 @@ def test_a_file_that_is_binary_near_its_end_hides_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put_texts(tmp_path, [b"word\n\0", b"word\n", b"word\n" + LONG + b"\0", b"word\n"])
-    same_with_and_without(tmp_path, "word", monkeypatch)
-    assert [path for path, *_ in found(tmp_path, "word")] == ["01", "03"]
+    check_same_without_ripgrep(tmp_path, "word", monkeypatch)
+    assert [path for path, *_ in search_matches(tmp_path, "word")] == ["01", "03"]
 
 
 @needs_ripgrep
@@ -156,18 +156,24 @@ def test_a_name_with_a_line_break_is_searched_like_any_other(
     put_texts(tmp_path, [b"word"])
     (tmp_path / "a\nb").mkdir()
     (tmp_path / "a\nb/c\n").write_text("word")
-    same_with_and_without(tmp_path, "word", monkeypatch)
-    assert [path for path, *_ in found(tmp_path, "word")] == ["00", "a\nb/c\n"]
+    check_same_without_ripgrep(tmp_path, "word", monkeypatch)
+    assert [path for path, *_ in search_matches(tmp_path, "word")] == ["00", "a\nb/c\n"]
 
 
-@pytest.mark.parametrize("bad", [b"\xed\xa0\x80", b"\xe0\x80\x80", b"\xf4\xbf\xbf\xbf", b"\xff"])
-def test_invalid_bytes_match_nothing(bad: bytes) -> None:
+@pytest.mark.parametrize(
+    "invalid", [b"\xed\xa0\x80", b"\xe0\x80\x80", b"\xf4\xbf\xbf\xbf", b"\xff"]
+)
+def test_invalid_bytes_match_nothing(invalid: bytes) -> None:
     for regex in ("^.$", "^[^x]$", r"^\W+$", "[\x80-\U0010ffff]", r"\A.\z"):
-        assert matches_in("a", bad + b"\n" + bad, line_pattern(regex), 9) == [], regex
-    assert [one.line for one in matches_in("a", bad + b"ab\n", line_pattern("a.$"), 9)] == [1]
+        assert matches_in("a", invalid + b"\n" + invalid, line_pattern(regex), 9) == [], regex
+    assert [match.line for match in matches_in("a", invalid + b"ab\n", line_pattern("a.$"), 9)] == [
+        1
+    ]
 
 
-@given(st.lists(st.sampled_from(PIECES[:-1]), max_size=6).map(b"".join), st.sampled_from(REGEXES))
+@given(
+    st.lists(st.sampled_from(FRAGMENTS[:-1]), max_size=6).map(b"".join), st.sampled_from(REGEXES)
+)
 def test_a_text_without_the_required_parts_of_a_match_has_no_match(text: bytes, regex: str) -> None:
     try:
         pattern = line_pattern(regex)
@@ -179,7 +185,7 @@ def test_a_text_without_the_required_parts_of_a_match_has_no_match(text: bytes, 
 
 
 def test_only_parts_of_every_match_are_required() -> None:
-    for regex, needed in [
+    for regex, required in [
         (r"needle_\d+ = fooBar", "nedl_ =foBar"),
         ("海风.{1,4}呢", "海风呢"),
         ("a(bc|d)e", "ae"),
@@ -202,26 +208,31 @@ def test_only_parts_of_every_match_are_required() -> None:
         ("(?-s)a", ""),
         ("()a", "a"),
     ]:
-        assert set(line_pattern(regex).required_bytes) == set(needed.encode()), regex
+        assert set(line_pattern(regex).required_bytes) == set(required.encode()), regex
 
 
 @given(st.lists(st.sampled_from([b"needle_1", b"_", b"n", b"needle_ = x"]), max_size=20))
 def test_a_text_has_the_required_bytes_only_if_it_has_all_of_them(texts: list[bytes]) -> None:
-    needed = RequiredBytes(line_pattern(r"needle_\d"))
+    required = RequiredBytes(line_pattern(r"needle_\d"))
     for text in texts:
-        assert needed.all_in(text) == (not set(b"needle_") - set(text))
+        assert required.all_in(text) == (not set(b"needle_") - set(text))
 
 
 @given(
     st.lists(st.sampled_from(["word", "", "x word", "海风"]), max_size=5), st.booleans(), st.data()
 )
 def test_reported_lines_are_matched_as_in_the_whole_text(
-    lines: list[str], execute_run: bool, data: st.DataObject
+    lines: list[str], has_final_newline: bool, data: st.DataObject
 ) -> None:
-    text = "\n".join(lines).encode() + (b"\n" if execute_run else b"")
-    begins = [0, *(one.end() for one in re.finditer(b"\n", text) if one.end() < len(text))]
-    told = sorted(data.draw(st.sets(st.sampled_from(begins), min_size=1)))
+    text = "\n".join(lines).encode() + (b"\n" if has_final_newline else b"")
+    line_starts = [
+        0,
+        *(match.end() for match in re.finditer(b"\n", text) if match.end() < len(text)),
+    ]
+    reported = sorted(data.draw(st.sets(st.sampled_from(line_starts), min_size=1)))
     for regex in ("word", "^$", "^.", "海"):
-        whole = matches_in("a", text, line_pattern(regex), 99)
-        kept = [one for one in whole if not text or begins[one.line - 1] in told]
-        assert matches_at("a", text, line_pattern(regex), told, 99) == kept
+        all_matches = matches_in("a", text, line_pattern(regex), 99)
+        expected = [
+            match for match in all_matches if not text or line_starts[match.line - 1] in reported
+        ]
+        assert matches_at("a", text, line_pattern(regex), reported, 99) == expected

@@ -16,57 +16,57 @@ from runners.workspace.search import file_search, ripgrep
 from runners.workspace.search.patterns import line_pattern
 
 
-def put(root: Path, path: str, data: str) -> None:
+def write_file(root: Path, path: str, data: str) -> None:
     file = root / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(data)
 
 
-def found(root: Path, regex: str, at_most: int = 99) -> list[tuple[str, int]]:
+def search_matches(root: Path, regex: str, max_matches: int = 99) -> list[tuple[str, int]]:
     search = file_search.SearchQuery(
-        ".", line_pattern(regex), None, at_most, 9999, time.monotonic() + 60
+        ".", line_pattern(regex), None, max_matches, 9999, time.monotonic() + 60
     )
     with Sandbox(root, (".git",)) as box:
         return [(match.path, match.line) for match in file_search.search_below(box, search)]
 
 
 @pytest.fixture
-def false_ripgrep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def fake_ripgrep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A fake ripgrep, and a tree of files next to it."""
     monkeypatch.setattr(file_search, "_FIRST_FILES", 1)
-    put(tmp_path, "tree/!", "none")
-    put(tmp_path, "tree/b", "word")
-    put(tmp_path, "tree/c", "word")
+    write_file(tmp_path, "tree/!", "none")
+    write_file(tmp_path, "tree/b", "word")
+    write_file(tmp_path, "tree/c", "word")
     program = tmp_path / "rg"
     program.touch(0o755)
     monkeypatch.setattr(ripgrep, "find_ripgrep", lambda: str(program))
     return program
 
 
-@pytest.mark.parametrize("said", ["echo wrong >&2; exit 2", "kill -9 $$", "exit 3"])
+@pytest.mark.parametrize("last_lines", ["echo wrong >&2; exit 2", "kill -9 $$", "exit 3"])
 def test_a_ripgrep_that_fails_halfway_does_not_change_the_result(
-    false_ripgrep: Path, said: str
+    fake_ripgrep: Path, last_lines: str
 ) -> None:
     names = [f"b{number:03}" for number in range(600)]
     for name in names:
-        put(false_ripgrep.parent / "tree", name, "word")
-    told = "".join(f"./{name}\\0000:x\\n" for name in names[:500])
-    false_ripgrep.write_text(f"#!/bin/sh\nprintf '{told}'\n{said}\n")
-    whole = [("b", 1), *((name, 1) for name in names), ("c", 1)]
-    assert found(false_ripgrep.parent / "tree", "word", at_most=999) == whole
+        write_file(fake_ripgrep.parent / "tree", name, "word")
+    reported = "".join(f"./{name}\\0000:x\\n" for name in names[:500])
+    fake_ripgrep.write_text(f"#!/bin/sh\nprintf '{reported}'\n{last_lines}\n")
+    expected = [("b", 1), *((name, 1) for name in names), ("c", 1)]
+    assert search_matches(fake_ripgrep.parent / "tree", "word", max_matches=999) == expected
 
 
 @pytest.mark.parametrize("at_once", [True, False])
 def test_the_output_of_ripgrep_is_checked_again(
-    false_ripgrep: Path, at_once: bool, monkeypatch: pytest.MonkeyPatch
+    fake_ripgrep: Path, at_once: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not at_once:
         monkeypatch.setattr(safe_open, "has_openat2", lambda: False)
-    tree = false_ripgrep.parent / "tree"
-    put(tree, "d/.git/x", "word")
+    tree = fake_ripgrep.parent / "tree"
+    write_file(tree, "d/.git/x", "word")
     (tree / "link").symlink_to("b")
     os.mkfifo(tree / "pipe")
-    told = [
+    reported = [
         "./c",
         "./d/.git/x",
         "./link",
@@ -77,13 +77,13 @@ def test_the_output_of_ripgrep_is_checked_again(
         "./a",
         "./",
     ]
-    names = "".join(f"{name}\\0000:x\\n" for name in told)
-    false_ripgrep.write_text(f"#!/bin/sh\nprintf '{names}'\n")
-    assert found(tree, "word|root|printf") == [("c", 1)]
+    names = "".join(f"{name}\\0000:x\\n" for name in reported)
+    fake_ripgrep.write_text(f"#!/bin/sh\nprintf '{names}'\n")
+    assert search_matches(tree, "word|root|printf") == [("c", 1)]
 
 
 @pytest.mark.parametrize(
-    ("said", "searched"),
+    ("output", "searched_files"),
     [
         ("./b\\0000:x\\n", ["b"]),
         ("./b\\0000:x\\n./b: WARNING: stopped searching binary file after match (x)\\n", ["b"]),
@@ -98,30 +98,30 @@ def test_the_output_of_ripgrep_is_checked_again(
     ],
 )
 def test_the_output_of_ripgrep_is_read_completely_or_ignored(
-    false_ripgrep: Path, said: str, searched: list[str]
+    fake_ripgrep: Path, output: str, searched_files: list[str]
 ) -> None:
-    tree = false_ripgrep.parent / "tree"
+    tree = fake_ripgrep.parent / "tree"
     for name in ("b", "c"):
-        put(tree, name, "word\n")
-    (false_ripgrep.parent / "said").write_bytes(said.encode().decode("unicode_escape").encode())
-    false_ripgrep.write_text('#!/bin/sh\nexec cat "${0%rg}said"\n')
-    assert found(tree, "word|^$") == [(name, 1) for name in searched]
+        write_file(tree, name, "word\n")
+    (fake_ripgrep.parent / "output").write_bytes(output.encode().decode("unicode_escape").encode())
+    fake_ripgrep.write_text('#!/bin/sh\nexec cat "${0%rg}output"\n')
+    assert search_matches(tree, "word|^$") == [(name, 1) for name in searched_files]
 
 
 def test_a_file_with_more_lines_than_ripgrep_reports_is_searched_completely(
-    false_ripgrep: Path,
+    fake_ripgrep: Path,
 ) -> None:
-    tree = false_ripgrep.parent / "tree"
-    put(tree, "b", "word\n" * 100)
-    told = "".join(f"./b\\000{5 * line}:x\\n" for line in range(20))
-    false_ripgrep.write_text(f"#!/bin/sh\nprintf '{told}'\n")
-    assert found(tree, "word", at_most=999) == [("b", line) for line in range(1, 101)]
-    assert found(tree, "word", at_most=30) == [("b", line) for line in range(1, 31)]
+    tree = fake_ripgrep.parent / "tree"
+    write_file(tree, "b", "word\n" * 100)
+    reported = "".join(f"./b\\000{5 * line}:x\\n" for line in range(20))
+    fake_ripgrep.write_text(f"#!/bin/sh\nprintf '{reported}'\n")
+    assert search_matches(tree, "word", max_matches=999) == [("b", line) for line in range(1, 101)]
+    assert search_matches(tree, "word", max_matches=30) == [("b", line) for line in range(1, 31)]
 
 
-def test_a_ripgrep_that_does_not_end_is_killed(false_ripgrep: Path, tmp_path: Path) -> None:
+def test_a_ripgrep_that_does_not_end_is_killed(fake_ripgrep: Path, tmp_path: Path) -> None:
     process = tmp_path / "pid"
-    false_ripgrep.write_text(f"#!/bin/sh\necho $$ > {process}\nexec sleep 600\n")
+    fake_ripgrep.write_text(f"#!/bin/sh\necho $$ > {process}\nexec sleep 600\n")
     search = file_search.SearchQuery(".", line_pattern("word"), None, 9, 99, time.monotonic() + 2)
     with Sandbox(tmp_path / "tree", ()) as box, pytest.raises(WorkspaceTimeout):
         file_search.search_below(box, search)

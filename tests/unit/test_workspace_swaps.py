@@ -38,7 +38,7 @@ def root(tmp_path: Path) -> Path:
 
 
 @contextlib.contextmanager
-def swapping(root: Path) -> Iterator[Callable[[], int]]:
+def swap_links(root: Path) -> Iterator[Callable[[], int]]:
     """Swap within the block; yield a function that stops it and returns the number of swaps."""
     command = [sys.executable, "-m", "tests.support.link_swapper", str(root)]
     names = ["d", "d_link", "f.txt", "f_link"]
@@ -48,45 +48,45 @@ def swapping(root: Path) -> Iterator[Callable[[], int]]:
         yield lambda: int(swapper.communicate()[0])
 
 
-def came_of(act: Callable[[], object]) -> str:
+def result_of(operation: Callable[[], object]) -> str:
     """Return the content that was read, "done", or the code of the failure."""
     try:
-        told = act()
+        returned = operation()
     except WorkspaceFailed as failed:
         return failed.code
-    return told.decode() if isinstance(told, bytes) else "done"
+    return returned.decode() if isinstance(returned, bytes) else "done"
 
 
-def search(box: Sandbox) -> bytes:
+def search(sandbox: Sandbox) -> bytes:
     """Return the previews of a search in the files, one after the other."""
-    wanted = file_search.SearchQuery(
+    query = file_search.SearchQuery(
         ".", line_pattern("side|SIDE"), None, 100, 1000, time.monotonic() + 60
     )
-    shown = {match.preview for match in file_search.search_below(box, wanted)}
-    assert shown <= {"inside"}
+    previews = {match.preview for match in file_search.search_below(sandbox, query)}
+    assert previews <= {"inside"}
     return b""
 
 
-@pytest.mark.parametrize("way", ["at once", "step by step"])
+@pytest.mark.parametrize("resolution", ["at once", "step by step"])
 def test_no_byte_crosses_a_swapped_link(
-    root: Path, way: str, monkeypatch: pytest.MonkeyPatch
+    root: Path, resolution: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(file_search, "_FIRST_FILES", 1)  # ripgrep searches the others
     monkeypatch.setattr(file_search, "_DENSE_RATIO", 2.0)
-    if way == "step by step":
+    if resolution == "step by step":
         monkeypatch.setattr(safe_open, "has_openat2", lambda: False)
     read: Counter[str] = Counter()
     wrote: Counter[str] = Counter()
-    with Sandbox(root, ()) as box, swapping(root) as stop:
+    with Sandbox(root, ()) as sandbox, swap_links(root) as stop:
         end = time.monotonic() + 60
         while time.monotonic() < end and min(read["inside"], read["E_DENY_PATH"]) < 1000:
             for _ in range(50):
                 for name in ("d/x.txt", "f.txt", "d_link/x.txt", "f_link"):
-                    read[came_of(partial(box.read, name, limit=100))] += 1
+                    read[result_of(partial(sandbox.read, name, limit=100))] += 1
             for name in ("d/x.txt", "f.txt", "d/new/y.txt"):
-                wrote[came_of(partial(box.replace, name, b"inside"))] += 1
-            read[came_of(partial(search, box))] += 1
-            assert not any("x.txt/" in path for path, _ in box.walk("."))
+                wrote[result_of(partial(sandbox.replace, name, b"inside"))] += 1
+            read[result_of(partial(search, sandbox))] += 1
+            assert not any("x.txt/" in path for path, _ in sandbox.walk("."))
         swaps = stop()
     assert swaps > SWAPS
     assert set(read) <= {"inside", "E_DENY_PATH", "E_NOT_FOUND", "E_BAD_ARGS", ""}, read
