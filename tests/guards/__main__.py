@@ -99,8 +99,8 @@ class Bench:
             home = self.folder / slot / "main"
             shutil.rmtree(home, ignore_errors=True)
             home.mkdir(parents=True)
-            for file in (self.folder / "continuity" / FIRST_WORKER).glob("test.sqlite3*"):
-                shutil.copy(file, home)
+            for file in (self.folder / "continuity" / FIRST_WORKER).glob("*.sqlite3*"):
+                shutil.copy(file, home / file.name.replace(f"_{FIRST_WORKER}", ""))
             return
         url = self.postgres.url.rpartition("/")[0] + "/postgres"
         with psycopg.connect(url, autocommit=True) as connection:

@@ -19,18 +19,21 @@ import pytest
 NOT_PRELOADED = ("pytest_", "_pytest", "xdist", "execnet", "_hypothesis")
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_configure() -> None:
-    """Use the test database that exists, without looking for migrations."""
+    """Use the test database that exists, without migrations; one test alone leaves its rows."""
     if "CONTINUITY_TEST_GUARD_SQL" not in os.environ:
         return
     import django.test.utils
     from django.db import connection
+    from django.test import TransactionTestCase
 
     def use_existing(*_: Any, **__: Any) -> list[Any]:
         connection.settings_dict["NAME"] = connection.creation._get_test_db_name()
         return []
 
     django.test.utils.setup_databases = use_existing
+    TransactionTestCase._fixture_teardown = lambda _: None  # type: ignore[attr-defined]
 
 
 @pytest.fixture(scope="session", autouse=True)
