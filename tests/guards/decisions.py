@@ -1,0 +1,2193 @@
+"""Guards of `decisions` and `config`: authorization, the audit log, secrets, identity, validation,
+the REST frame, the Continuity API, admin pages, settings and database constraints.
+"""
+
+from __future__ import annotations
+
+from tests.guards.guard import Guard, Patch, Sql
+
+_TESTS = "tests/integration"
+_CONTRACT = "tests/contract"
+_UNIT = "tests/unit"
+
+_POLICY = "decisions/authorization/policy.py"
+_RULES = "decisions/authorization/policy_rules.py"
+_AUTHORIZE = "decisions/authorization/authorize.py"
+_CONFIRMATIONS = "decisions/authorization/confirmations.py"
+_BY_TOKEN = "decisions/authorization/confirm_by_token.py"
+_LINK_PAGE = "decisions/views/confirmation_page.py"
+_RECORD = "decisions/audit/record.py"
+_VERIFY = "decisions/audit/verify.py"
+_SEALER = "decisions/audit/sealer.py"
+_CHECKPOINTS = "decisions/audit/checkpoints.py"
+_QUERY = "decisions/audit/query.py"
+_BUNDLE = "decisions/audit/bundle.py"
+_VERIFY_BUNDLE = "decisions/audit/verify_bundle.py"
+_PRINCIPALS = "decisions/identity/principals.py"
+_TOKENS = "decisions/identity/tokens.py"
+_LOGIN = "decisions/identity/one_time_login.py"
+_KEYS = "decisions/security/keys.py"
+_JSON = "decisions/validation/json_input.py"
+_DRF = "decisions/api/drf.py"
+_VIEW = "decisions/api/view.py"
+_ERRORS = "config/api_errors.py"
+_SETTINGS = "config/settings.py"
+_OBJECTS = "decisions/continuity/objects.py"
+_OUTCOMES = "decisions/continuity/outcomes.py"
+_STATE = "decisions/continuity/state.py"
+_OWNER = "decisions/continuity/owner.py"
+_CHAT = "decisions/chat/services.py"
+_ANSWERS = "decisions/chat/answers.py"
+_CONVERSATION = "decisions/chat/conversation.py"
+_CHANGES = "decisions/chat/concurrent_changes.py"
+_FORMATTING = "decisions/presentation/formatting.py"
+
+_SUBMITS = f"{_TESTS}/test_policy_of_submits.py"
+_RULE_CHANGES = f"{_SUBMITS}::test_a_new_changed_or_retired_rule_applies_to_the_next_submit"
+_RUNNER_DEFAULTS = (
+    f"{_TESTS}/test_runner_calls.py::test_a_direct_call_without_a_matching_rule_is_denied"
+)
+
+_RULE_ORDER = (
+    Guard(
+        "policy-deny-wins",
+        "A rule that denies a call wins over a narrower rule that allows it",
+        Patch(
+            _POLICY,
+            old='key=lambda rule: (rule.verdict.decision == "deny", rule.rank)',
+            new="key=lambda rule: rule.rank",
+        ),
+        red=f"{_SUBMITS}::test_a_deny_rule_refuses_a_submit_that_a_narrower_rule_allows",
+    ),
+    Guard(
+        "policy-narrowest-scope",
+        "Of two rules that do not deny, the one with the narrower scope wins",
+        Patch(_POLICY, old="rank = (_BREADTH[row.scope], row.tool", new="rank = (0, row.tool"),
+        red=f"{_SUBMITS}::test_the_rule_with_the_narrowest_scope_decides_on_a_submit",
+    ),
+    Guard(
+        "policy-narrowest-match",
+        "Of two rules with one scope, the one about the call's tool and target wins",
+        Patch(
+            _POLICY,
+            old='rank = (_BREADTH[row.scope], row.tool != ANY_TOOL, row.target_id != "")',
+            new="rank = (_BREADTH[row.scope], False, False)",
+        ),
+        red=f"{_SUBMITS}::test_the_rule_about_the_template_decides_on_a_submit",
+    ),
+    Guard(
+        "policy-scope-of-rules",
+        "A rule of one workspace does not apply to calls of another",
+        Patch(
+            _POLICY,
+            old="if rule.scope_id in self.callers and rule.target_id in targets",
+            new="if rule.target_id in targets",
+        ),
+        red=f"{_SUBMITS}::test_a_rule_of_another_workspace_does_not_apply_to_a_submit",
+    ),
+    Guard(
+        "policy-target-of-rules",
+        "A rule about one target does not apply to calls on another",
+        Patch(
+            _POLICY,
+            old="if rule.scope_id in self.callers and rule.target_id in targets",
+            new="if rule.scope_id in self.callers",
+        ),
+        red=f"{_SUBMITS}::test_a_rule_about_another_template_does_not_apply_to_a_submit",
+    ),
+    Guard(
+        "policy-high-risk-tools",
+        "Without a rule, a high-risk tool needs a confirmation",
+        Patch(_POLICY, old="if tool in HIGH_RISK:", new="if False:"),
+        red=_RUNNER_DEFAULTS,
+    ),
+    Guard(
+        "policy-tools-of-targets",
+        "Without a rule, a tool of an execution target is denied",
+        Patch(
+            _POLICY,
+            old="if target_id is not None and target_id.startswith(TARGET_PREFIX):",
+            new="if False:",
+        ),
+        red=_RUNNER_DEFAULTS,
+    ),
+    Guard(
+        "policy-rules-are-read-again",
+        "A process reads the rules again when they have changed",
+        Patch(_POLICY, old="if cached.stamp != stamp:", new="if cached.stamp is None:"),
+        red=_RULE_CHANGES,
+    ),
+    Guard(
+        "policy-new-rule",
+        "A new rule applies from the next call on",
+        Patch(
+            _RULES,
+            old='_record("policy_rule.created", actor, rule, owner)\n        _renew_stamp()',
+            new='_record("policy_rule.created", actor, rule, owner)',
+        ),
+        red=_RULE_CHANGES,
+    ),
+    Guard(
+        "policy-changed-rule",
+        "A changed rule applies from the next call on",
+        Patch(
+            _RULES,
+            old="before=_as_dict(old))\n        _renew_stamp()",
+            new="before=_as_dict(old))",
+        ),
+        red=_RULE_CHANGES,
+    ),
+    Guard(
+        "policy-retired-rule",
+        "A retired rule does not apply to the next call",
+        Patch(
+            _RULES,
+            old='or ("", ""))\n        _renew_stamp()',
+            new='or ("", ""))',
+        ),
+        red=_RULE_CHANGES,
+    ),
+    Guard(
+        "policy-cached-in-workers",
+        "A worker makes no call by cached rules that have changed since",
+        Patch(
+            _POLICY,
+            old='Precondition(f"({_STAMP}) IS NOT DISTINCT FROM %s", (self.stamp,))',
+            new='Precondition("TRUE", ())',
+        ),
+        red=f"{_TESTS}/test_calls_by_heart.py::test_a_new_deny_rule_applies_to_the_next_call",
+    ),
+)
+
+_DIRECT = f"{_TESTS}/test_direct_calls.py"
+_DENIED = f"{_TESTS}/test_policy_at_doors.py::test_a_denied_call_changes_nothing"
+_CONFIRMED_ONCE = f"{_TESTS}/test_policy_at_doors.py::test_a_confirmed_call_is_performed_once"
+_RIGHTS = f"{_TESTS}/test_confirmation_rights.py"
+_USED_MEANWHILE = f"{_RIGHTS}::test_an_approval_that_another_call_uses_first_is_not_used_again"
+
+_CALLS = (
+    Guard(
+        "denied-call",
+        "A call that policy denies is not made",
+        Patch(_AUTHORIZE, old='if authorization.decision == "deny":', new="if False:"),
+        red=f"{_DIRECT}::test_a_denied_call_is_refused_and_audited",
+    ),
+    Guard(
+        "unconfirmed-call",
+        "A call that waits for a confirmation is not made (its admission refuses it, and an"
+        " approval that is not confirmed cannot be used)",
+        (
+            Patch(
+                _AUTHORIZE,
+                old='if authorization.decision == "confirm" and authorization.confirmation is not'
+                " None:",
+                new="if False:",
+            ),
+            Patch(
+                _AUTHORIZE,
+                old="if approval is not None and not confirmations.mark_used(approval):",
+                new="if False:",
+            ),
+        ),
+        red=f"{_DIRECT}::test_the_call_does_not_run_and_creates_one_confirmation",
+    ),
+    Guard(
+        "approval-is-marked-as-used",
+        "A call that uses an approval which another call used is not made",
+        Patch(
+            _AUTHORIZE,
+            old="if approval is not None and not confirmations.mark_used(approval):",
+            new="if False:",
+        ),
+        red=_USED_MEANWHILE,
+    ),
+    Guard(
+        "approval-is-used-once",
+        "An approval that was used cannot be used again",
+        Patch(
+            _CONFIRMATIONS,
+            old="pk=confirmation.pk, status=ConfirmationStatus.CONFIRMED, used_at__isnull=True",
+            new="pk=confirmation.pk, status=ConfirmationStatus.CONFIRMED",
+        ),
+        red=_USED_MEANWHILE,
+    ),
+    Guard(
+        "approval-arguments",
+        "An approval of a direct call does not permit other arguments (the identity of the call and"
+        " the digest of the decision both test it)",
+        (
+            Patch(
+                _AUTHORIZE,
+                old='tuple(_digests("call", *caller, one)[age] for age, one in'
+                " enumerate(self.digests))",
+                new='_digests("call", *caller)',
+            ),
+            Patch(
+                _AUTHORIZE,
+                old="if confirmation.decision.subject_digest not in call.digests:",
+                new="if False:",
+            ),
+        ),
+        red=f"{_DIRECT}::test_different_arguments_need_a_confirmation_of_their_own",
+    ),
+    Guard(
+        "approval-arguments-of-steps",
+        "An approval of a step's call does not permit other arguments",
+        Patch(
+            _AUTHORIZE,
+            old="if confirmation.decision.subject_digest not in call.digests:",
+            new="if False:",
+        ),
+        red=f"{_TESTS}/test_waiting_answers.py::test_changed_arguments_invalidate_the_approval",
+    ),
+    Guard(
+        "approval-caller",
+        "An approval does not count for another caller",
+        Patch(
+            _AUTHORIZE,
+            old="caller = self.principal_id, self.workspace_id, self.key",
+            new='caller = "", self.workspace_id, self.key',
+        ),
+        red=f"{_DIRECT}::test_an_approval_does_not_count_for_another_caller",
+    ),
+    Guard(
+        "approval-key",
+        "An approval does not count for the same call under another idempotency key",
+        Patch(
+            _AUTHORIZE,
+            old="caller = self.principal_id, self.workspace_id, self.key",
+            new='caller = self.principal_id, self.workspace_id, ""',
+        ),
+        red=f"{_TESTS}/test_tool_calls.py::"
+        "test_over_rest_a_waiting_call_answers_202_and_its_key_identifies_it",
+    ),
+    Guard(
+        "approval-lapses",
+        "An approval that the caller did not use in time needs a new confirmation",
+        Patch(
+            _AUTHORIZE,
+            old="if authorization.confirmation is not None and"
+            " _has_lapsed(authorization.confirmation):",
+            new="if False:",
+        ),
+        red=f"{_DIRECT}::test_an_unused_approval_expires_and_needs_a_new_confirmation",
+    ),
+    Guard(
+        "approval-without-a-key",
+        "Without an idempotency key, a used approval does not count for the next call",
+        Patch(_AUTHORIZE, old="if not is_spent:", new="if True:"),
+        red=f"{_DIRECT}::test_without_a_key_an_approval_is_valid_for_one_call",
+    ),
+    Guard(
+        "refused-call",
+        "A call that a person refused stays refused",
+        Patch(
+            _AUTHORIZE,
+            old="denied = confirmation.status in _NEGATIVE",
+            new="denied = False",
+        ),
+        red=f"{_DIRECT}::test_a_refused_call_stays_refused",
+    ),
+    Guard(
+        "refused-call-without-its-rule",
+        "A person's refusal holds after the rule was retired",
+        Patch(
+            _AUTHORIZE,
+            old="refused = confirmation if confirmation.status == ConfirmationStatus.REFUSED else"
+            " None",
+            new="refused = None",
+        ),
+        red=f"{_TESTS}/test_waiting_answers.py::test_a_refusal_holds_after_its_rule_is_retired",
+    ),
+    Guard(
+        "shown-arguments-are-masked",
+        "The arguments that a confirming person sees contain no secret",
+        Patch(_AUTHORIZE, old="storable(redact_value(dict(args)))", new="storable(dict(args))"),
+        red=f"{_RIGHTS}::test_the_arguments_of_a_decision_contain_no_secret",
+    ),
+    Guard(
+        "policy-of-chat",
+        "Policy is evaluated before a chat message is decided on",
+        Patch(
+            _CHAT,
+            old="""approval = admit_call(
+        tool_call_request(principal, "continuity_chat", call, key=call["idempotency_key"])
+    )""",
+            new="approval = None",
+        ),
+        red=f"{_DENIED}[POST chat]",
+    ),
+    Guard(
+        "policy-of-objects",
+        "Policy is evaluated before a Shell or a success path is written",
+        Patch(_OBJECTS, old="approval = admit_call(use)", new="approval = None"),
+        red=f"{_DENIED}[POST user/alice/objects/shell]",
+    ),
+    Guard(
+        "policy-of-outcomes",
+        "Policy is evaluated before an outcome is recorded",
+        Patch(_OUTCOMES, old="approval = admit_call(use)", new="approval = None"),
+        red=f"{_DENIED}[POST decision/{{decided}}/outcome?user_id=alice]",
+    ),
+    Guard(
+        "policy-of-confirmations",
+        "Policy is evaluated before an agent confirms with a token",
+        Patch(
+            _BY_TOKEN,
+            old='    _admit(tool_call_request(principal, "continuity_confirm_decision", about))\n',
+            new="",
+        ),
+        red=f"{_TESTS}/test_policy_at_doors.py::test_no_rule_prevents_people_from_confirming[deny]",
+    ),
+    Guard(
+        "approval-of-chat-is-used",
+        "A chat message uses the approval that permits it",
+        Patch(_CHAT, old="        use_approval(approval)\n", new=""),
+        red=f"{_CONFIRMED_ONCE}[continuity_chat]",
+    ),
+    Guard(
+        "approval-of-an-object-is-used",
+        "A write of an object uses the approval that permits it",
+        Patch(_OBJECTS, old="                use_approval(approval)\n", new=""),
+        red=f"{_CONFIRMED_ONCE}[continuity_put_shell]",
+    ),
+    Guard(
+        "approval-of-an-outcome-is-used",
+        "A report of an outcome uses the approval that permits it",
+        Patch(_OUTCOMES, old="    use_approval(approval)\n", new=""),
+        red=f"{_CONFIRMED_ONCE}[continuity_report_outcome]",
+    ),
+)
+
+_CONFIRMS = f"{_TESTS}/test_confirmations.py"
+_REST_CONFIRM = f"{_CONTRACT}/test_rest_confirm.py"
+_PAGES = f"{_TESTS}/test_confirm_doors.py"
+_SCOPE_LIMITS = f"{_RIGHTS}::test_the_scope_confirm_is_limited_to_the_workspace_and_its_users"
+_WRONG_TOKEN = """    if not mac_matches(
+        DIGEST_PURPOSE, token_message(confirmation.decision, token), confirmation.token_digest
+    ):"""
+
+_DECIDING = (
+    Guard(
+        "confirmation-is-decided-once",
+        "A decision that a person refused cannot be confirmed afterwards",
+        Patch(
+            _CONFIRMATIONS,
+            old="pk=confirmation.pk, status=ConfirmationStatus.WAITING, expires_at__gt=now",
+            new="pk=confirmation.pk, expires_at__gt=now",
+        ),
+        red=f"{_CONFIRMS}::test_a_person_confirms_or_refuses_once",
+    ),
+    Guard(
+        "confirmation-expires",
+        "A decision cannot be confirmed after its time",
+        Patch(
+            _CONFIRMATIONS,
+            old="pk=confirmation.pk, status=ConfirmationStatus.WAITING, expires_at__gt=now",
+            new="pk=confirmation.pk, status=ConfirmationStatus.WAITING",
+        ),
+        red=f"{_PAGES}::test_an_expired_link_shows_that_it_has_expired",
+    ),
+    Guard(
+        "confirmation-expires-when-due",
+        "A confirmation does not expire before its time (the selection and the update both test"
+        " it)",
+        (
+            Patch(
+                _CONFIRMATIONS,
+                old="    status=ConfirmationStatus.WAITING, expires_at__lte=now\n    )\n    for",
+                new="    status=ConfirmationStatus.WAITING\n    )\n    for",
+            ),
+            Patch(
+                _CONFIRMATIONS,
+                old="pk=confirmation.pk, status=ConfirmationStatus.WAITING, expires_at__lte=now",
+                new="pk=confirmation.pk, status=ConfirmationStatus.WAITING",
+            ),
+        ),
+        red=f"{_CONFIRMS}::test_an_undecided_confirmation_expires",
+    ),
+    Guard(
+        "confirmation-of-own-request",
+        "A credential cannot confirm its own request",
+        Patch(
+            _CONFIRMATIONS,
+            old='own = by == confirmation.decision.principal_id and how == "api"',
+            new="own = False",
+        ),
+        red=f"{_REST_CONFIRM}::test_a_token_with_the_scope_confirms_a_tool_call_but_not_its_own",
+    ),
+    Guard(
+        "confirmation-of-tool-calls",
+        "An agent gets no token with which it could confirm its own tool call",
+        Patch(
+            _CONFIRMATIONS,
+            old="Delivery.OUT_OF_BAND if is_tool_call else delivery or settings.CONFIRM_DELIVERY",
+            new="delivery or settings.CONFIRM_DELIVERY",
+        ),
+        red=f"{_CONFIRMS}::test_a_tool_call_never_has_a_token[tool]",
+    ),
+    Guard(
+        "confirm-token-subject",
+        "A token does not confirm a decision that changed since",
+        Patch(
+            _CONFIRMATIONS,
+            old="[decision.pk, decision.user_id, decision.subject_digest, token]",
+            new="[decision.pk, decision.user_id, token]",
+        ),
+        red=f"{_CONFIRMS}::test_a_token_is_invalid_after_its_decision_changed",
+    ),
+    Guard(
+        "confirm-token-user",
+        "A token confirms for the user of its decision alone",
+        Patch(_BY_TOKEN, old="        decision__user_id=user_id,\n", new=""),
+        red=f"{_REST_CONFIRM}::test_every_failure_gets_the_same_answer",
+    ),
+    Guard(
+        "confirm-token-workspace",
+        "A token confirms in the workspace of its decision alone",
+        Patch(_BY_TOKEN, old="        decision__workspace_id=principal.workspace_id,\n", new=""),
+        red=f"{_CONFIRMS}::test_another_workspace_cannot_confirm",
+    ),
+    Guard(
+        "confirm-token-users-of-the-credential",
+        "A credential confirms with a token only for users that it may act for",
+        Patch(
+            _BY_TOKEN,
+            old="if not principal.may_act_for(user_id):\n        return None",
+            new="if False:\n        return None",
+        ),
+        red=f"{_CONFIRMS}::test_a_token_is_valid_for_its_own_user_alone",
+    ),
+    Guard(
+        "confirm-token-wrong",
+        "A wrong token confirms nothing",
+        Patch(_BY_TOKEN, old=_WRONG_TOKEN, new="    if False:"),
+        red=f"{_REST_CONFIRM}::test_every_failure_gets_the_same_answer",
+    ),
+    Guard(
+        "confirm-token-wrong-tries",
+        "Five wrong tries invalidate a token",
+        Patch(_BY_TOKEN, old="if confirmation.wrong_tries >= WRONG_TRIES:", new="if False:"),
+        red=f"{_CONFIRMS}::test_five_wrong_tries_invalidate_the_token",
+    ),
+    Guard(
+        "confirm-token-concurrent-tries",
+        "Concurrent wrong tries are all counted",
+        Patch(
+            _BY_TOKEN,
+            old='Confirmation.objects.select_for_update(of=("self",)).select_related("decision")',
+            new='Confirmation.objects.select_related("decision")',
+        ),
+        red=f"{_CONFIRMS}::test_concurrent_wrong_tries_are_all_counted",
+    ),
+    Guard(
+        "confirm-token-tries-are-audited",
+        "A failed try to confirm is audited",
+        Patch(
+            _BY_TOKEN,
+            old='_record_try(principal, decision_id, how="token", failed=failure, **about)',
+            new="del about",
+        ),
+        red=f"{_CONFIRMS}::test_a_wrong_token_confirms_nothing",
+    ),
+    Guard(
+        "confirm-scope",
+        "Without a token, a credential needs the scope confirm",
+        Patch(_BY_TOKEN, old="elif CONFIRM not in principal.scopes:", new="elif False:"),
+        red=f"{_REST_CONFIRM}::test_an_agent_cannot_confirm_a_tool_call",
+    ),
+    Guard(
+        "confirm-scope-workspace",
+        "The scope confirm is limited to the workspace of the credential",
+        Patch(
+            _BY_TOKEN,
+            old="filter(pk=decision_id, workspace_id=principal.workspace_id)",
+            new="filter(pk=decision_id)",
+        ),
+        red=f"{_SCOPE_LIMITS}[workspace]",
+    ),
+    Guard(
+        "confirm-scope-user",
+        "The scope confirm confirms for the user of the decision alone",
+        Patch(
+            _BY_TOKEN,
+            old="theirs = decision is not None and decision.user_id in (None, user_id)",
+            new="theirs = decision is not None",
+        ),
+        red=f"{_SCOPE_LIMITS}[user]",
+    ),
+    Guard(
+        "confirm-scope-users-of-the-credential",
+        "The scope confirm is limited to the users that the credential may act for",
+        Patch(
+            _BY_TOKEN,
+            old="if not theirs or not principal.may_act_for(user_id):",
+            new="if not theirs:",
+        ),
+        red=f"{_SCOPE_LIMITS}[users of the credential]",
+    ),
+    Guard(
+        "link-signature",
+        "A confirmation link with a wrong signature shows and decides nothing",
+        Patch(_LINK_PAGE, old="if not is_signed(confirmation_id, signature):", new="if False:"),
+        red=f"{_PAGES}::test_a_link_with_a_wrong_signature_decides_nothing",
+    ),
+    Guard(
+        "link-tries-are-limited",
+        "Wrong signatures add a limited number of audit rows",
+        Patch(_LINK_PAGE, old="if recorded < TRIES_RECORDED:", new="if True:"),
+        red=f"{_PAGES}::test_wrong_signatures_add_a_limited_number_of_audit_entries",
+    ),
+    Guard(
+        "link-hides-decided-calls",
+        "A confirmation link shows the call only while its decision waits",
+        Patch(
+            "decisions/templates/decisions/confirm_link.html",
+            old="      {% if waits %}\n      {% if decision.tool %}",
+            new="      {% if True %}\n      {% if decision.tool %}",
+        ),
+        red=f"{_PAGES}::test_a_link_shows_the_call_only_while_its_decision_waits[confirm]",
+    ),
+    Guard(
+        "link-content-security-policy",
+        "The page of a confirmation link runs no script and is not framed",
+        Patch(_LINK_PAGE, old='response["Content-Security-Policy"] = (', new="_ = ("),
+        red=f"{_TESTS}/test_page_headers.py::"
+        "test_the_page_of_a_confirmation_link_runs_no_script_and_is_not_framed",
+    ),
+    Guard(
+        "shown-text-has-no-invisible-characters",
+        "What a person confirms is shown with its invisible characters escaped",
+        Patch(
+            _FORMATTING,
+            old='return "".join(char if char == "\\n" or _is_visible(char) else _escape(char) for'
+            " char in text)",
+            new="return text",
+        ),
+        red=f"{_RIGHTS}::test_invisible_characters_of_a_message_are_shown_as_escapes[link]",
+    ),
+    Guard(
+        "inbox-permission",
+        "An operator without the permission decides nothing in the inbox",
+        Patch(
+            "decisions/admin/decisions.py",
+            old="if not self.has_decide_permission(request):",
+            new="if False:",
+        ),
+        red=f"{_PAGES}::test_a_user_with_view_permission_cannot_decide",
+    ),
+    Guard(
+        "inbox-post",
+        "A GET decides nothing in the inbox",
+        Patch("decisions/admin/decisions.py", old='if request.method != "POST":', new="if False:"),
+        red=f"{_PAGES}::test_a_get_of_an_inbox_action_does_nothing",
+    ),
+    Guard(
+        "inbox-audit",
+        "A person's decision is audited",
+        Patch(
+            _CONFIRMATIONS,
+            old='    _record(confirmation, f"confirmation.{status}", by, how=how)\n',
+            new="",
+        ),
+        red=f"{_PAGES}::test_a_run_resumes_when_a_person_confirms_it_in_the_inbox",
+    ),
+)
+
+_AUDIT = f"{_TESTS}/test_audit.py"
+_SEALING = f"{_TESTS}/test_sealer.py"
+_CHECK = f"{_TESTS}/test_audit_check.py"
+_FORGED = f"{_CHECK}::test_a_row_with_a_wrong_mac_is_never_sealed"
+
+
+def _append_only(table: str, prefix: str, function: str, event: str) -> Sql:
+    """Return the removal of a table's protection from one kind of change.
+
+    On PostgreSQL one trigger protects from both kinds; it is created again for the other one.
+    """
+    other = "DELETE" if event == "update" else "UPDATE"
+    drop = f"DROP TRIGGER {prefix}_no_change ON decisions_{table}"
+    create = (
+        f"CREATE TRIGGER {prefix}_no_change BEFORE {other} ON decisions_{table}"
+        f" FOR EACH ROW EXECUTE FUNCTION {function}()"
+    )
+    return Sql(f"{drop}; {create}", sqlite=f"DROP TRIGGER {prefix}_no_{event}")
+
+
+_AUDIT_LOG = (
+    Guard(
+        "audit-no-update",
+        "The database refuses to change an audit row",
+        _append_only("auditentry", "audit", "audit_append_only", "update"),
+        red=f"{_AUDIT}::test_the_database_rejects_an_update",
+    ),
+    Guard(
+        "audit-no-delete",
+        "The database refuses to delete an audit row",
+        _append_only("auditentry", "audit", "audit_append_only", "delete"),
+        red=f"{_AUDIT}::test_the_database_rejects_a_delete",
+    ),
+    Guard(
+        "audit-no-truncate",
+        "The database refuses to truncate the audit log",
+        Sql("DROP TRIGGER audit_no_truncate ON decisions_auditentry"),
+        red=f"{_AUDIT}::test_the_database_rejects_a_truncate",
+    ),
+    Guard(
+        "audit-no-replace",
+        "SQLite refuses to replace an audit row",
+        Sql(sqlite="DROP TRIGGER audit_no_replace"),
+        red=f"{_AUDIT}::test_the_database_rejects_a_second_row_with_the_same_id",
+    ),
+    Guard(
+        "seals-no-update",
+        "The database refuses to change a seal",
+        _append_only("auditseal", "seals", "audit_seals_append_only", "update"),
+        red="tests/integration/test_sealer.py::test_the_database_refuses_to_change_a_seal"
+        "[UPDATE decisions_auditseal SET hash = 'x']",
+    ),
+    Guard(
+        "seals-no-delete",
+        "The database refuses to delete a seal",
+        _append_only("auditseal", "seals", "audit_seals_append_only", "delete"),
+        red="tests/integration/test_sealer.py::test_the_database_refuses_to_change_a_seal"
+        "[DELETE FROM decisions_auditseal]",
+    ),
+    Guard(
+        "seals-no-truncate",
+        "The database refuses to truncate the seals",
+        Sql("DROP TRIGGER seals_no_truncate ON decisions_auditseal"),
+        red=f"{_SEALING}::test_the_database_refuses_to_truncate_the_seals",
+    ),
+    Guard(
+        "seals-no-replace",
+        "SQLite refuses to replace a seal",
+        Sql(sqlite="DROP TRIGGER seals_no_replace"),
+        red=f"{_SEALING}::test_the_database_refuses_to_replace_a_seal",
+    ),
+    Guard(
+        "audit-edited-row",
+        "verify_audit finds a sealed row that was edited",
+        Patch(_VERIFY, old="elif not is_genuine_row(row):", new="elif False:"),
+        red=f"{_CHECK}::test_an_edited_row_is_found[actor = 'x']",
+    ),
+    Guard(
+        "audit-time-is-in-the-mac",
+        "The MAC of an audit row covers its time",
+        Patch(
+            _RECORD,
+            old="[*columns, _as_stored(metadata), created_at]",
+            new='[*columns, _as_stored(metadata), created_at and ""]',
+        ),
+        red=f"{_CHECK}::test_an_edited_row_is_found[created_at = '2020-01-01 00:00:00+00:00']",
+    ),
+    Guard(
+        "audit-replaced-row",
+        "verify_audit finds a genuine row in the place of another",
+        Patch(_VERIFY, old="elif row.mac != link.mac:", new="elif False:"),
+        red=f"{_CHECK}::test_a_row_edited_by_a_writer_with_the_key_is_found",
+    ),
+    Guard(
+        "audit-removed-row",
+        "verify_audit finds that a sealed row was removed",
+        Patch(
+            _VERIFY,
+            old='report.add(f"{_where(link)}: the row was removed")',
+            new="pass",
+        ),
+        red=f"{_CHECK}::test_a_removed_row_is_found",
+    ),
+    Guard(
+        "audit-forged-row",
+        "verify_audit finds a row that was inserted without the key",
+        Patch(
+            _VERIFY,
+            old="        if not is_genuine_row(row):\n",
+            new="        if False:\n",
+        ),
+        red=_FORGED,
+    ),
+    Guard(
+        "audit-copied-row",
+        "verify_audit finds a copy of a row that is not sealed",
+        Patch(_VERIFY, old="elif has_twin or row.mac in seen:", new="elif False:"),
+        red=f"{_CHECK}::test_a_copy_of_a_genuine_row_is_found_and_never_sealed",
+    ),
+    Guard(
+        "audit-sealed-copy",
+        "verify_audit finds a copy of a row that was sealed",
+        Patch(
+            _VERIFY,
+            old="for _, first, second in cursor.fetchall():",
+            new="for _, first, second in ():",
+        ),
+        red=f"{_CHECK}::test_a_copy_of_a_row_with_a_genuine_seal_is_found",
+    ),
+    Guard(
+        "seal-mac",
+        "verify_audit finds a seal that was edited",
+        Patch(_VERIFY, old="if not is_our_link(*link):", new="if False:"),
+        red=f"{_CHECK}::test_an_edited_seal_is_found[hash]",
+    ),
+    Guard(
+        "seal-chain",
+        "verify_audit finds a genuine seal that does not follow the one before",
+        Patch(
+            _VERIFY,
+            old="if before is not None and link.prev != before.hash:",
+            new="if False:",
+        ),
+        red=f"{_CHECK}::test_seals_of_two_genuine_chains_are_found",
+    ),
+    Guard(
+        "seal-gap",
+        "verify_audit finds that a seal was removed",
+        Patch(_VERIFY, old="if link.position != position + 1:", new="if False:"),
+        red=f"{_CHECK}::test_a_row_removed_with_its_seal_is_found",
+    ),
+    Guard(
+        "seal-outside",
+        "verify_audit finds a seal before the first position",
+        Patch(
+            _VERIFY,
+            old="if (outside := cursor.fetchone()[0]) is not None:",
+            new="if (outside := None) is not None:",
+        ),
+        red=f"{_CHECK}::test_a_seal_before_the_first_position_is_found",
+    ),
+    Guard(
+        "checkpoint-differs",
+        "verify_audit finds that the chain differs from a checkpoint",
+        Patch(
+            _VERIFY,
+            old="if link.position in checkpoints and checkpoints[link.position] != {link.hash}:",
+            new="if False:",
+        ),
+        red=f"{_CHECK}::test_a_truncated_end_stays_found_when_the_sealer_continues",
+    ),
+    Guard(
+        "checkpoint-beyond-the-chain",
+        "verify_audit finds by a checkpoint that the end of the chain was removed",
+        Patch(
+            _VERIFY,
+            old="for lost in sorted({head.position for head in saved if head.position > last}):",
+            new="for lost in ():",
+        ),
+        red=f"{_CHECK}::test_a_removed_log_is_found",
+    ),
+    Guard(
+        "checkpoint-is-kept",
+        "A checkpoint that the chain lost is kept when sealing continues",
+        Patch(_CHECKPOINTS, old="            _append(folder, saved)\n", new=""),
+        red=f"{_CHECK}::test_a_checkpoint_that_the_chain_lost_is_kept_when_sealing_continues",
+    ),
+    Guard(
+        "checkpoint-is-saved",
+        "The newest head of the chain is saved outside of the database",
+        Patch(_SEALER, old="            self._save_head(head)\n", new=""),
+        red=f"{_SEALING}::test_the_newest_head_is_stored_outside_the_database",
+    ),
+    Guard(
+        "sealer-refuses-forged-rows",
+        "A row that was written without the key is never sealed",
+        Patch(
+            _SEALER,
+            old="if entry.mac not in sealed and is_genuine(entry):",
+            new="if entry.mac not in sealed:",
+        ),
+        red=_FORGED,
+    ),
+    Guard(
+        "sealer-passes-over-copies",
+        "A copy of a sealed row does not stop the sealer",
+        Patch(
+            _SEALER,
+            old="if entry.mac not in sealed and is_genuine(entry):",
+            new="if is_genuine(entry):",
+        ),
+        red=f"{_CHECK}::test_a_copy_of_a_genuine_row_is_found_and_never_sealed",
+    ),
+    Guard(
+        "sealer-waits-for-late-commits",
+        "A row that is committed late is sealed too",
+        Patch(_SEALER, old="if self._pending.writers & writers:", new="if False:"),
+        red=f"{_SEALING}::test_a_row_that_commits_late_is_sealed_late",
+    ),
+    Guard(
+        "sealer-lock",
+        "Of several sealers, one works at a time",
+        Patch(_SEALER, old="yield bool(cursor.fetchone()[0])", new="yield True"),
+        red=f"{_SEALING}::test_concurrent_sealers_create_one_chain",
+    ),
+    Guard(
+        "audit-query-workspace",
+        "A credential reads the audit rows of its workspace alone",
+        Patch(
+            _QUERY,
+            old="tenant_id=principal.tenant_id, workspace_id=principal.workspace_id",
+            new="tenant_id=principal.tenant_id",
+        ),
+        red=f"{_TESTS}/test_audit_query.py::test_rows_of_another_workspace_are_not_returned",
+    ),
+    Guard(
+        "audit-query-users",
+        "A credential of some users reads no audit rows about others",
+        Patch(_QUERY, old="if principal.acts_for is not None:", new="if False:"),
+        red=f"{_TESTS}/test_audit_query.py::"
+        "test_a_token_with_users_reads_the_rows_of_its_users_and_its_own",
+    ),
+    Guard(
+        "audit-query-scope",
+        "Reading the audit log needs the scope audit:read (the view and the service both test it)",
+        (
+            Patch(
+                "decisions/views/audit.py",
+                old='scopes = {"GET": "audit:read"}',
+                new='scopes = {"GET": "runs:read"}',
+            ),
+            Patch(_QUERY, old='    principal.require("audit:read")\n', new=""),
+        ),
+        red=f"{_TESTS}/test_audit_query.py::test_a_token_without_the_scope_is_rejected",
+    ),
+)
+
+_BUNDLES = f"{_TESTS}/test_bundles.py"
+_TAMPERED = f"{_BUNDLES}::test_a_line_that_was_tampered_with_is_named"
+
+_EVIDENCE = (
+    Guard(
+        "bundle-line-proof",
+        "A changed line of a bundle is found",
+        Patch(_BUNDLE, old="if not is_intact:", new="if False:"),
+        red=f"{_TAMPERED}[<lambda>-3-changed]",
+    ),
+    Guard(
+        "bundle-end",
+        "A truncated bundle is found",
+        Patch(_BUNDLE, old="if not ended:", new="if False:"),
+        red=f"{_TAMPERED}[<lambda>-None-the end is missing]",
+    ),
+    Guard(
+        "bundle-audit-row",
+        "A bundle shows that an audit row was edited before the export",
+        Patch(
+            _VERIFY_BUNDLE,
+            old='if not is_mac_of(written, str(record["mac"])):',
+            new="if False:",
+        ),
+        red=f"{_BUNDLES}::test_evidence_shows_an_audit_row_that_was_edited",
+    ),
+    Guard(
+        "bundle-seal",
+        "A bundle shows that a seal was edited before the export",
+        Patch(
+            _VERIFY_BUNDLE,
+            old='if not is_our_link(link.position, record["id"], record["mac"], seal["prev"],'
+            " link.hash):",
+            new="if False:",
+        ),
+        red=f"{_BUNDLES}::test_evidence_shows_a_seal_that_was_edited",
+    ),
+    Guard(
+        "bundle-chain",
+        "A bundle shows that two seals are of different chains",
+        Patch(
+            _VERIFY_BUNDLE,
+            old='if last and link.position == last.position + 1 and seal["prev"] != last.hash:',
+            new="if False:",
+        ),
+        red=f"{_BUNDLES}::test_evidence_shows_a_seal_of_another_chain",
+    ),
+    Guard(
+        "bundle-events",
+        "A bundle shows that an event was removed before the export",
+        Patch(_VERIFY_BUNDLE, old='if record["seq"] != self._seq:', new="if False:"),
+        red=f"{_BUNDLES}::test_evidence_shows_a_missing_event",
+    ),
+    Guard(
+        "bundle-artifacts",
+        "A bundle shows that the bytes of an artifact were changed",
+        Patch(
+            _VERIFY_BUNDLE,
+            old='if is_complete and self.digest.hexdigest() == self.artifact.get("sha256"):',
+            new="if is_complete:",
+        ),
+        red=f"{_BUNDLES}::test_evidence_shows_changed_bytes_of_an_artifact",
+    ),
+    Guard(
+        "audit-export-is-audited",
+        "An export of the audit log is audited",
+        Patch(
+            _QUERY,
+            old='    record(AuditEvent("audit.exported", actor, "audit", "log", *owner, {"filters":'
+            " filters}))\n",
+            new="",
+        ),
+        red=f"{_TESTS}/test_admin_audit.py::test_the_filtered_rows_are_exported_with_their_chain",
+    ),
+)
+
+_ACCESS = f"{_TESTS}/test_rest_access.py"
+_REFUSALS = f"{_TESTS}/test_refusals_at_doors.py"
+_SECRET_PATH = f"{_REFUSALS}::test_a_path_that_looks_like_a_secret_is_not_stored"
+_NUL_PATH = f"{_REFUSALS}::test_a_nul_in_a_path_is_recorded_as_a_replacement_character"
+
+_SECURITY = (
+    Guard(
+        "log-redaction",
+        "The log contains no secret",
+        Patch(_SETTINGS, old='            "filters": ["redact"],\n', new=""),
+        red=f"{_UNIT}/test_logs.py::test_the_log_of_the_settings_redacts_secrets",
+    ),
+    Guard(
+        "audit-redacts-paths",
+        "The audit row about an unknown token contains no secret from the path",
+        Patch(_DRF, old="redact(request.path[:128])", new="request.path[:128]"),
+        red=_SECRET_PATH,
+    ),
+    Guard(
+        "audit-redacts-names",
+        "The audit row about a refused call contains no secret from the path",
+        Patch(_DRF, old="redact(str(path[part])[:64])", new="str(path[part])[:64]"),
+        red=_SECRET_PATH,
+    ),
+    Guard(
+        "audit-storable-paths",
+        "A path with a NUL can be audited",
+        Patch(
+            _DRF,
+            old="storable_text(redact(request.path[:128]))",
+            new="redact(request.path[:128])",
+        ),
+        red=_NUL_PATH,
+    ),
+    Guard(
+        "audit-storable-names",
+        "A name with a NUL can be audited",
+        Patch(
+            _DRF,
+            old="storable_text(redact(str(path[part])[:64]))",
+            new="redact(str(path[part])[:64])",
+        ),
+        red=_NUL_PATH,
+    ),
+    Guard(
+        "chat-redacts-messages",
+        "A secret in a chat message is not stored",
+        Patch(_CONVERSATION, old='redact(call["message"])', new='call["message"]'),
+        red=f"{_TESTS}/test_chat.py::test_no_row_contains_a_secret_or_the_token",
+    ),
+    Guard(
+        "chat-redacts-slots",
+        "A secret in a slot of a chat message is not stored",
+        Patch(_CONVERSATION, old="redact(str(value))", new="str(value)"),
+        red=f"{_TESTS}/test_chat.py::test_a_secret_in_a_slot_is_not_stored",
+    ),
+    Guard(
+        "chat-stores-no-confirm-token",
+        "A repeated chat call does not get the confirm token",
+        Patch(_CHAT, old="reply.without_token(),", new="reply.as_dict(),"),
+        red=f"{_TESTS}/test_chat_answers.py::"
+        "test_a_repeated_key_and_body_returns_the_same_answer_without_the_token",
+    ),
+    Guard(
+        "encryption-at-rest",
+        "Secret inputs are stored encrypted",
+        (
+            Patch(_KEYS, old="return _fernet().encrypt(plain)", new="return plain"),
+            Patch(_KEYS, old="return _fernet().decrypt(sealed)", new="return bytes(sealed)"),
+        ),
+        red=f"{_TESTS}/test_secret_inputs.py::"
+        "test_secrets_are_removed_from_the_inputs_and_encrypted",
+    ),
+    Guard(
+        "token-digest",
+        "A bearer token is stored as a keyed digest only",
+        (
+            Patch(_PRINCIPALS, old="digest=mac(_PURPOSE, secret.encode()),", new="digest=secret,"),
+            Patch(
+                _PRINCIPALS,
+                old="digests = macs(_PURPOSE, secret.encode())",
+                new="digests = (secret,)",
+            ),
+        ),
+        red=f"{_TESTS}/test_principals.py::test_only_a_keyed_digest_of_a_token_is_stored",
+    ),
+    Guard(
+        "login-link-digest",
+        "A one-time login link is stored as a keyed digest only",
+        (
+            Patch(_LOGIN, old="digest=mac(_PURPOSE, token.encode()),", new="digest=token,"),
+            Patch(_LOGIN, old="digest__in=macs(_PURPOSE, token.encode())", new="digest=token"),
+        ),
+        red=f"{_TESTS}/test_one_time_login.py::test_the_token_is_not_stored_in_the_database",
+    ),
+    Guard(
+        "confirm-token-digest",
+        "A confirm token is stored as a keyed digest only",
+        (
+            Patch(
+                _CONFIRMATIONS,
+                old="token_digest=None if token is None else mac(DIGEST_PURPOSE,"
+                " token_message(decision, token)),",
+                new="token_digest=token,",
+            ),
+            Patch(_BY_TOKEN, old=_WRONG_TOKEN, new="    if token != confirmation.token_digest:"),
+        ),
+        red=f"{_CONFIRMS}::test_the_token_itself_is_not_stored",
+    ),
+    Guard(
+        "local-trust",
+        "A token's trust level local does not count for a call that is not local",
+        Patch(
+            _DRF,
+            old='return principal if is_local_call(request) else principal.with_trust("remote")',
+            new="return principal",
+        ),
+        red=f"{_ACCESS}::test_a_local_token_behind_a_proxy_is_treated_as_remote[headers0]",
+    ),
+)
+
+_PRINCIPAL_TESTS = f"{_TESTS}/test_principals.py"
+_ONCE = f"{_TESTS}/test_one_time_login.py"
+_LOGIN_AUDIT = f"{_ONCE}::test_creation_use_and_refusal_of_a_link_are_audited"
+
+_IDENTITY = (
+    Guard(
+        "token-revoked-on-long-connections",
+        "A ticket of a revoked token is refused",
+        Patch(
+            _PRINCIPALS,
+            old="filter(id=name, revoked_at__isnull=True).exists()",
+            new="filter(id=name).exists()",
+        ),
+        red=f"{_CONTRACT}/test_task_readers.py::test_a_ticket_is_invalid_once_its_token_is_revoked",
+    ),
+    Guard(
+        "login-deactivated-on-long-connections",
+        "A ticket of a deactivated operator is refused",
+        Patch(
+            _PRINCIPALS,
+            old="logins.filter(username=name, is_active=True).exists()",
+            new="logins.filter(username=name).exists()",
+        ),
+        red=f"{_CONTRACT}/test_task_readers.py::"
+        "test_an_admin_ticket_is_invalid_once_the_user_is_deactivated",
+    ),
+    Guard(
+        "token-trust",
+        "A token without the trust level local is remote, also on this machine",
+        Patch(
+            _PRINCIPALS,
+            old='trust="local" if trust == "local" else "remote",',
+            new='trust="local",',
+        ),
+        red=f"{_ACCESS}::test_a_remote_token_stays_remote_on_this_machine",
+    ),
+    Guard(
+        "token-default-scopes",
+        "A new token cannot confirm unless it is given the scope",
+        Patch(
+            _PRINCIPALS,
+            old='DEFAULT_SCOPES = SCOPES - {"targets:admin", "confirm", "metrics:read"}',
+            new="DEFAULT_SCOPES = SCOPES",
+        ),
+        red=f"{_REST_CONFIRM}::test_an_agent_cannot_confirm_a_tool_call",
+    ),
+    Guard(
+        "token-of-users-reads-no-audit-log",
+        "A new token of some users cannot read the audit log unless it is given the scope",
+        Patch(
+            _PRINCIPALS,
+            old="return DEFAULT_SCOPES - _AUDIT_SCOPES if acts_for else DEFAULT_SCOPES",
+            new="return DEFAULT_SCOPES",
+        ),
+        red=f"{_PRINCIPAL_TESTS}::test_a_token_that_names_users_needs_an_explicit_audit_scope",
+    ),
+    Guard(
+        "token-unknown-scopes",
+        "A token with an unknown scope is not created",
+        Patch(_PRINCIPALS, old="    if unknown:\n", new="    if False:\n"),
+        red=f"{_PRINCIPAL_TESTS}::test_unknown_scopes_are_refused_by_name",
+    ),
+    Guard(
+        "user-id-characters",
+        "A user id has no character that separates the parts of a path",
+        Patch(
+            _PRINCIPALS,
+            old="if not fits or not user_id.isprintable():",
+            new="if not user_id.isprintable():",
+        ),
+        red=f"{_PRINCIPAL_TESTS}::test_an_invalid_user_id_creates_no_token[a/b]",
+    ),
+    Guard(
+        "user-id-is-visible",
+        "A user id has no invisible character",
+        Patch(
+            _PRINCIPALS,
+            old="if not fits or not user_id.isprintable():",
+            new="if not fits:",
+        ),
+        red=f"{_PRINCIPAL_TESTS}::test_an_invalid_user_id_creates_no_token[\\u202ea]",
+    ),
+    Guard(
+        "token-creation-is-audited",
+        "The creation of a token is audited",
+        Patch(
+            _PRINCIPALS,
+            old='        record(AuditEvent("token.created", actor, "token", token.id, *owner_ids,'
+            " details))\n",
+            new="",
+        ),
+        red=f"{_TESTS}/test_admin_tokens.py::test_a_token_is_displayed_once_and_works",
+    ),
+    Guard(
+        "token-revocation-is-audited",
+        "The revocation of a token is audited",
+        Patch(
+            _TOKENS,
+            old='        record(AuditEvent("token.revoked", actor, "token", token.id, *owner,'
+            ' {"name": token.name}))\n',
+            new="",
+        ),
+        red=f"{_TESTS}/test_admin_tokens.py::test_revoking_twice_is_one_audit_event",
+    ),
+    Guard(
+        "token-is-revoked-once",
+        "A second revocation changes nothing",
+        Patch(
+            _TOKENS,
+            old="fresh = Token.objects.filter(id=token_id, revoked_at__isnull=True)",
+            new="fresh = Token.objects.filter(id=token_id)",
+        ),
+        red=f"{_TESTS}/test_admin_tokens.py::test_revoking_twice_is_one_audit_event",
+    ),
+    Guard(
+        "revoked-token-gets-no-users",
+        "The users of a revoked token cannot be changed",
+        Patch(
+            _TOKENS,
+            old="locked.filter(id=token_id, revoked_at__isnull=True).first()",
+            new="locked.filter(id=token_id).first()",
+        ),
+        red=f"{_TESTS}/test_admin_tokens.py::test_a_revoked_token_accepts_no_users",
+    ),
+    Guard(
+        "scope-is-required",
+        "A service refuses a credential that lacks the scope",
+        Patch(_PRINCIPALS, old="if scope not in self.scopes:", new="if False:"),
+        red=f"{_TESTS}/test_user_objects.py::test_a_reader_cannot_write",
+    ),
+    Guard(
+        "scope-of-a-forgetful-view",
+        "A view that names no scope refuses every token",
+        Patch(
+            _DRF,
+            old='scopes.get(method, "none that exists")',
+            new='scopes.get(method, "runs:read")',
+        ),
+        red=f"{_TESTS}/test_view_without_scopes.py::test_a_view_without_scopes_refuses_every_token",
+    ),
+    Guard(
+        "unknown-tokens-write-few-rows",
+        "Calls with unknown tokens write a limited number of audit rows",
+        Patch(
+            "decisions/api/throttle.py",
+            old="if self._rows >= ROWS_PER_MINUTE:",
+            new="if False:",
+        ),
+        red=f"{_REFUSALS}::test_many_invalid_tokens_write_a_few_events_without_the_token"
+        "[/api/v1/runs]",
+    ),
+    Guard(
+        "refusals-are-audited",
+        "A right that only the service tests is audited too when it is missing",
+        Patch(
+            _VIEW,
+            old="return is_access_refusal(refusal, reads=reads) and isinstance(self.request.auth,"
+            " Principal)",
+            new="return False",
+        ),
+        red=f"{_REFUSALS}::test_a_missing_scope_that_only_the_service_checks_is_audited",
+    ),
+    Guard(
+        "login-link-works-once",
+        "A one-time login link works once (the test before and the update both require it)",
+        (
+            Patch(
+                _LOGIN,
+                old="return link.used_at is not None or link.expires_at <= datetime.now(UTC)",
+                new="return link.expires_at <= datetime.now(UTC)",
+            ),
+            Patch(_LOGIN, old="used_at__isnull=True, expires_at__gt=now", new="expires_at__gt=now"),
+        ),
+        red=f"{_ONCE}::test_a_link_works_once",
+    ),
+    Guard(
+        "login-link-signs-one-in",
+        "Of several concurrent visitors of a one-time login link, one is signed in",
+        Patch(_LOGIN, old="used_at__isnull=True, expires_at__gt=now", new="expires_at__gt=now"),
+        red=f"{_ONCE}::test_of_several_concurrent_posts_one_is_signed_in",
+    ),
+    Guard(
+        "login-link-expires",
+        "A one-time login link expires (the test before and the update both require it)",
+        (
+            Patch(
+                _LOGIN,
+                old="return link.used_at is not None or link.expires_at <= datetime.now(UTC)",
+                new="return link.used_at is not None",
+            ),
+            Patch(
+                _LOGIN,
+                old="used_at__isnull=True, expires_at__gt=now",
+                new="used_at__isnull=True",
+            ),
+        ),
+        red=f"{_ONCE}::test_a_link_expires_after_a_quarter_of_an_hour",
+    ),
+    Guard(
+        "login-link-is-used-by-post",
+        "A GET does not use up a one-time login link",
+        Patch(_LOGIN, old='if request.method == "GET":', new="if False:"),
+        red=f"{_ONCE}::test_a_get_does_not_use_up_a_link",
+    ),
+    Guard(
+        "login-link-of-an-inactive-account",
+        "A one-time login link does not sign in an inactive account",
+        Patch(_LOGIN, old="if not (user.is_active and user.is_staff):", new="if False:"),
+        red=f"{_ONCE}::test_a_link_does_not_sign_in_an_inactive_account",
+    ),
+    Guard(
+        "login-links-are-off",
+        "Where one-time logins are off, no link is created",
+        Patch(
+            _LOGIN,
+            old="    if not one_time_login_allowed():\n",
+            new="    if False:\n",
+        ),
+        red=f"{_ONCE}::test_without_one_time_login_links_are_neither_created_nor_accepted",
+    ),
+    Guard(
+        "login-links-are-not-accepted",
+        "Where one-time logins are off, no link is accepted",
+        Patch(
+            _LOGIN,
+            old="if not one_time_login_allowed() or link is None or _is_spent(link):",
+            new="if link is None or _is_spent(link):",
+        ),
+        red=f"{_ONCE}::test_without_one_time_login_links_are_neither_created_nor_accepted",
+    ),
+    Guard(
+        "login-link-content-security-policy",
+        "The page of a one-time login link has a strict Content-Security-Policy",
+        Patch(_LOGIN, old='response["Content-Security-Policy"] = (', new="_ = ("),
+        red=f"{_ONCE}::test_the_page_has_a_strict_content_security_policy",
+    ),
+    Guard(
+        "login-link-is-not-cached",
+        "The page of a one-time login link is not cached",
+        Patch(_LOGIN, old="@never_cache\n", new=""),
+        red=f"{_ONCE}::test_the_page_has_a_strict_content_security_policy",
+    ),
+    Guard(
+        "login-link-refusals-are-audited",
+        "A one-time login link that is refused is audited",
+        Patch(
+            _LOGIN,
+            old='        record(_audit_event("login_link.refused", "anonymous", link,'
+            " reason=reason))\n",
+            new="        del reason\n",
+        ),
+        red=_LOGIN_AUDIT,
+    ),
+    Guard(
+        "sign-in-is-audited",
+        "A sign-in is audited",
+        Patch(
+            "decisions/admin/sign_in.py",
+            old='@receiver(user_logged_in, dispatch_uid="continuity_signed_in")\n',
+            new="",
+        ),
+        red=_LOGIN_AUDIT,
+    ),
+    Guard(
+        "failed-sign-in-is-audited",
+        "A failed sign-in is audited",
+        Patch(
+            "decisions/admin/sign_in.py",
+            old='@receiver(user_login_failed, dispatch_uid="continuity_sign_in_failed")\n',
+            new="",
+        ),
+        red=f"{_ONCE}::test_a_failed_sign_in_is_audited_without_the_typed_name",
+    ),
+)
+
+_LIMITS = f"{_CONTRACT}/test_json_limits.py::test_a_value_outside_the_limits_is_refused"
+
+_VALIDATION = (
+    Guard(
+        "json-field-names",
+        "Field names of a body are checked as its texts are",
+        Patch(_JSON, old="return [*item.keys(), *item.values()]", new="return [*item.values()]"),
+        red=f"{_LIMITS}[a NUL in a field name]",
+    ),
+    Guard(
+        "json-endless-nesting",
+        "A body that is nested without end is an error of the caller",
+        Patch(_JSON, old="except RecursionError:", new="except KeyError:"),
+        red=f"{_LIMITS}[endless nesting]",
+    ),
+    Guard(
+        "object-size",
+        "An object of more than 256 KiB is refused",
+        Patch(_OBJECTS, old="if len(orjson.dumps(payload)) > MAX_PAYLOAD:", new="if False:"),
+        red=f"{_TESTS}/test_user_objects.py::test_an_object_that_is_too_large_is_refused",
+    ),
+    Guard(
+        "message-size",
+        "A chat message of more than 64 KiB in UTF-8 is refused",
+        Patch(_CHAT, old="if size > MESSAGE_BYTES:", new="if False:"),
+        red=f"{_CONTRACT}/test_chat_rows.py::"
+        "test_a_message_of_64_kib_is_accepted_and_one_byte_more_is_refused",
+    ),
+)
+
+_FAILURES = f"{_TESTS}/test_rest_failures.py"
+_HEADERS = f"{_TESTS}/test_page_headers.py"
+
+_RESPONSES = (
+    Guard(
+        "error-hides-database",
+        "The response to an error of the database does not contain its text",
+        Patch(
+            _ERRORS,
+            old='StorageUnavailable("The database is unavailable.",',
+            new="StorageUnavailable(str(error),",
+        ),
+        red=f"{_FAILURES}::test_an_unavailable_database_answers_a_retryable_error",
+    ),
+    Guard(
+        "readiness-hides-addresses",
+        "The readiness route does not contain the text of an error",
+        Patch(
+            "config/health.py",
+            old='"reason": f"{type(error).__name__}. {hint}"',
+            new='"reason": f"{error}. {hint}"',
+        ),
+        red=f"{_TESTS}/test_rest_health.py::"
+        "test_an_unavailable_redis_is_reported_without_its_address",
+    ),
+    Guard(
+        "page-nosniff",
+        "A browser does not guess the media type of a page",
+        Patch(
+            _SETTINGS,
+            old='    "django.middleware.security.SecurityMiddleware",\n',
+            new="",
+        ),
+        red=f"{_HEADERS}::test_an_admin_page_is_neither_framed_nor_sniffed",
+    ),
+    Guard(
+        "page-frames",
+        "No other site shows a page in a frame",
+        Patch(
+            _SETTINGS,
+            old='    "django.middleware.clickjacking.XFrameOptionsMiddleware",\n',
+            new="",
+        ),
+        red=f"{_HEADERS}::test_an_admin_page_is_neither_framed_nor_sniffed",
+    ),
+    Guard(
+        "session-cookie-scripts",
+        "No script reads the session cookie",
+        Patch(
+            _SETTINGS,
+            old="SESSION_COOKIE_HTTPONLY = True",
+            new="SESSION_COOKIE_HTTPONLY = False",
+        ),
+        red=f"{_HEADERS}::test_no_script_reads_the_session_cookie_and_no_other_site_sends_it",
+    ),
+    Guard(
+        "session-cookie-sites",
+        "No form of another site sends the session cookie",
+        Patch(
+            _SETTINGS,
+            old='SESSION_COOKIE_SAMESITE = "Lax"',
+            new='SESSION_COOKIE_SAMESITE = "None"',
+        ),
+        red=f"{_HEADERS}::test_no_script_reads_the_session_cookie_and_no_other_site_sends_it",
+    ),
+)
+
+_DEFAULTS = f"{_UNIT}/test_settings_defaults.py"
+
+_CONFIGURATION = (
+    Guard(
+        "secret-keys-are-long",
+        "A shared installation does not start with a short secret key",
+        Patch(
+            _SETTINGS,
+            old="if not CONTINUITY_SECRET_KEYS or min(map(len, CONTINUITY_SECRET_KEYS)) < 32:",
+            new="if not CONTINUITY_SECRET_KEYS:",
+        ),
+        red=f"{_DEFAULTS}::test_a_shared_database_needs_strong_keys[short]",
+    ),
+    Guard(
+        "secret-keys-are-private",
+        "Only the owner reads the home of a new installation, which has its keys",
+        Patch(
+            "config/home.py",
+            old="continuity_home.mkdir(mode=0o700, parents=True, exist_ok=True)",
+            new="continuity_home.mkdir(parents=True, exist_ok=True)",
+        ),
+        red=f"{_DEFAULTS}::test_only_the_owner_reads_the_keys_of_a_new_installation",
+    ),
+    Guard(
+        "one-time-logins-default",
+        "One-time logins are off where the database is shared",
+        Patch(
+            _SETTINGS,
+            old='env.bool("CONTINUITY_ONE_TIME_LOGIN", EMBEDDED)',
+            new='env.bool("CONTINUITY_ONE_TIME_LOGIN", True)',
+        ),
+        red=f"{_DEFAULTS}::test_one_time_logins_are_off_with_a_shared_database",
+    ),
+    Guard(
+        "debug-default",
+        "Debugging is off by default",
+        Patch(
+            _SETTINGS,
+            old='env.bool("CONTINUITY_DEBUG", False)',
+            new='env.bool("CONTINUITY_DEBUG", True)',
+        ),
+        red=f"{_DEFAULTS}::test_by_default_debugging_is_off_and_only_local_names_are_served",
+    ),
+    Guard(
+        "hosts-default",
+        "Only the names of this machine are served by default",
+        Patch(_SETTINGS, old='default=["127.0.0.1", "localhost", "[::1]"]', new='default=["*"]'),
+        red=f"{_DEFAULTS}::test_by_default_debugging_is_off_and_only_local_names_are_served",
+    ),
+    Guard(
+        "model-address-without-credentials",
+        "The address of the model's server has no credentials, which pages and logs would show",
+        Patch(
+            "config/llm.py",
+            old="if parts.username or parts.password or parts.query:",
+            new="if parts.query:",
+        ),
+        red=f"{_UNIT}/test_llm_settings.py::test_an_invalid_base_url_is_refused_without_being"
+        "_repeated[http://me:pass@host/v1]",
+    ),
+)
+
+_USER_STATE = f"{_TESTS}/test_user_state.py"
+_USER_OBJECTS = f"{_TESTS}/test_user_objects.py"
+_OUTCOME_TESTS = f"{_TESTS}/test_outcomes.py"
+_FOREIGN_OUTCOMES = f"{_OUTCOME_TESTS}::test_unknown_and_foreign_decisions_get_the_same_error"
+_FOREIGN_PATHS = (
+    f"{_TESTS}/test_browser_replay_success_path.py::"
+    "test_unknown_foreign_and_other_objects_read_the_same"
+)
+
+_CONTINUITY = (
+    Guard(
+        "owner-scope",
+        "Reading a user's state needs the scope",
+        Patch(_OWNER, old="    principal.require(scope)\n", new=""),
+        red=f"{_USER_STATE}::test_reading_needs_the_scope",
+    ),
+    Guard(
+        "owner-user",
+        "A credential reads no user that it may not act for",
+        Patch(_OWNER, old="    require_user(principal, user_id)\n    return", new="    return"),
+        red=f"{_USER_STATE}::"
+        "test_reading_another_user_is_refused_the_same_whether_it_exists_or_not[bob]",
+    ),
+    Guard(
+        "users-of-a-credential",
+        "A credential of some users sends no message for another",
+        Patch(
+            _PRINCIPALS,
+            old="return self.acts_for is None or user_id in self.acts_for",
+            new="return True",
+        ),
+        red=f"{_TESTS}/test_chat.py::"
+        "test_a_credential_acts_only_for_its_users_and_refusals_are_audited",
+    ),
+    Guard(
+        "state-workspace",
+        "The state of a user is not that of the same user id in another workspace",
+        Patch(
+            _STATE,
+            old="AxisValue.objects.filter(workspace_id=owner.workspace_id, user_id=owner.user_id)",
+            new="AxisValue.objects.filter(user_id=owner.user_id)",
+        ),
+        red=f"{_USER_STATE}::test_the_same_user_id_in_two_workspaces_is_two_users",
+    ),
+    Guard(
+        "state-user",
+        "The state of one user is not that of another",
+        Patch(
+            _STATE,
+            old="AxisValue.objects.filter(workspace_id=owner.workspace_id, user_id=owner.user_id)",
+            new="AxisValue.objects.filter(workspace_id=owner.workspace_id)",
+        ),
+        red=f"{_USER_STATE}::test_the_state_of_one_user_is_not_that_of_another",
+    ),
+    Guard(
+        "state-range",
+        "A value of the state stays within 0 and 1",
+        Patch(
+            _STATE,
+            old="round(min(ceiling, max(0.0, value)), _DIGITS)",
+            new="round(value, _DIGITS)",
+        ),
+        red=f"{_USER_STATE}::test_a_value_stays_within_0_and_1[1.0-1.0]",
+    ),
+    Guard(
+        "state-lock",
+        "Concurrent changes of a user's state are all counted",
+        Patch(_STATE, old="    owner.lock()\n    axes, now", new="    axes, now"),
+        red=f"{_USER_STATE}::test_concurrent_changes_are_all_counted",
+    ),
+    Guard(
+        "objects-workspace",
+        "The objects of a user are not those of the same user id in another workspace",
+        Patch(
+            _OBJECTS,
+            old="is_current=True, object__workspace_id=owner.workspace_id,"
+            " object__user_id=owner.user_id",
+            new="is_current=True, object__user_id=owner.user_id",
+        ),
+        red=f"{_USER_OBJECTS}::test_another_workspace_has_its_own_objects",
+    ),
+    Guard(
+        "objects-user",
+        "The objects of one user are not those of another",
+        Patch(
+            _OBJECTS,
+            old="is_current=True, object__workspace_id=owner.workspace_id,"
+            " object__user_id=owner.user_id",
+            new="is_current=True, object__workspace_id=owner.workspace_id",
+        ),
+        red=f"{_USER_OBJECTS}::test_a_list_has_the_objects_of_the_user_newest_first_up_to_a_limit",
+    ),
+    Guard(
+        "success-path-workspace",
+        "A run replays no success path of another workspace",
+        Patch(
+            _OBJECTS,
+            old="found = found.filter(object__workspace_id=principal.workspace_id)",
+            new="found = found.all()",
+        ),
+        red=_FOREIGN_PATHS,
+    ),
+    Guard(
+        "success-path-user",
+        "A run replays no success path of a user that its caller may not act for",
+        Patch(
+            _OBJECTS,
+            old="if path is None or (principal and not"
+            " principal.may_act_for(path.object.user_id)):",
+            new="if path is None:",
+        ),
+        red=_FOREIGN_PATHS,
+    ),
+    Guard(
+        "object-version",
+        "A write that names another version than the current one changes nothing",
+        Patch(_OBJECTS, old="    _check_version(writing.if_match, current)\n", new=""),
+        red=f"{_USER_OBJECTS}::test_a_write_that_names_another_version_changes_nothing[stale]",
+    ),
+    Guard(
+        "object-first-version",
+        "A first write cannot name a current version",
+        Patch(
+            _OBJECTS,
+            old="    if current is None:\n        raise VersionConflict",
+            new="    if current is None:\n        return\n        raise VersionConflict",
+        ),
+        red=f"{_USER_OBJECTS}::test_a_first_write_cannot_require_an_existing_version",
+    ),
+    Guard(
+        "object-key",
+        "A call that is repeated with its key writes once",
+        Patch(_OBJECTS, old="    if writing.key is None:\n", new="    if True:\n"),
+        red=f"{_USER_OBJECTS}::test_a_repeated_key_writes_once_and_returns_the_same_answer",
+    ),
+    Guard(
+        "object-key-of-another-write",
+        "A key that was used for another write is refused",
+        Patch(
+            _OBJECTS,
+            old="if found is not None and found.call_digest != writing.digest:",
+            new="if False:",
+        ),
+        red=f"{_USER_OBJECTS}::test_a_key_reused_for_a_different_write_is_a_conflict",
+    ),
+    Guard(
+        "object-key-user",
+        "A key of one user is not that of another",
+        Patch(
+            _OBJECTS,
+            old="            object__user_id=writing.owner.user_id,\n",
+            new="",
+        ),
+        red=f"{_USER_OBJECTS}::test_a_key_reused_for_a_different_write_is_a_conflict",
+    ),
+    Guard(
+        "object-key-workspace",
+        "A key in one workspace is not that in another",
+        Patch(
+            _OBJECTS,
+            old="            object__workspace_id=writing.owner.workspace_id,\n",
+            new="",
+        ),
+        red=f"{_USER_OBJECTS}::test_the_same_key_in_another_workspace_is_another_write",
+    ),
+    Guard(
+        "object-lock",
+        "Concurrent writes of an object leave one current version",
+        Patch(_OBJECTS, old="            writing.owner.lock()\n", new=""),
+        red=f"{_USER_OBJECTS}::test_concurrent_writes_leave_one_current_version",
+    ),
+    Guard(
+        "object-write-is-audited",
+        "A write of an object is audited",
+        Patch(
+            _OBJECTS,
+            old='    record(AuditEvent("object.written", writing.by, "userobject", about.id,'
+            " *scope, details))\n",
+            new="",
+        ),
+        red=f"{_USER_OBJECTS}::test_a_write_and_a_refused_user_are_audited",
+    ),
+    Guard(
+        "shell-evidence",
+        "An inferred Shell needs its evidence",
+        Patch(
+            "decisions/continuity/success_paths.py",
+            old='if call["source"] == "inferred" and not evidence:',
+            new="if False:",
+        ),
+        red=f"{_USER_OBJECTS}::test_an_inferred_shell_needs_its_evidence[None]",
+    ),
+    Guard(
+        "success-path-slots",
+        "A success path defines every slot that it uses",
+        Patch(
+            "decisions/continuity/success_paths.py",
+            old="    if missing:\n",
+            new="    if False:\n",
+        ),
+        red=f"{_USER_OBJECTS}::test_an_incomplete_success_path_is_refused[changed0-url]",
+    ),
+    Guard(
+        "outcome-is-reported-once",
+        "A decision that has an outcome does not get another",
+        Patch(_OUTCOMES, old="if outcome.report_digest != digest:", new="if False:"),
+        red=f"{_OUTCOME_TESTS}::test_a_different_second_report_is_refused[other0]",
+    ),
+    Guard(
+        "outcome-user",
+        "The outcome of a decision is reported for its user alone",
+        Patch(
+            _OUTCOMES,
+            old='decision_id=call["decision_id"], workspace_id=owner.workspace_id,'
+            " user_id=owner.user_id",
+            new='decision_id=call["decision_id"], workspace_id=owner.workspace_id',
+        ),
+        red=_FOREIGN_OUTCOMES,
+    ),
+    Guard(
+        "outcome-workspace",
+        "The outcome of a decision is reported in its workspace alone",
+        Patch(
+            _OUTCOMES,
+            old='decision_id=call["decision_id"], workspace_id=owner.workspace_id,'
+            " user_id=owner.user_id",
+            new='decision_id=call["decision_id"], user_id=owner.user_id',
+        ),
+        red=_FOREIGN_OUTCOMES,
+    ),
+    Guard(
+        "outcome-needs-the-confirmation",
+        "The outcome of a high-risk decision is not recorded before a person confirmed it",
+        Patch(_OUTCOMES, old="    _require_confirmed(outcome.decision)\n", new=""),
+        red=f"{_OUTCOME_TESTS}::test_a_high_risk_decision_needs_confirmation_before_its_outcome",
+    ),
+    Guard(
+        "outcome-lock",
+        "Concurrent reports of one outcome are recorded once",
+        Patch(_OUTCOMES, old="    owner.lock()\n    outcome = (", new="    outcome = ("),
+        red=f"{_OUTCOME_TESTS}::test_concurrent_reports_add_evidence_once",
+    ),
+    Guard(
+        "reliability-after-a-high-risk-decision",
+        "Reliability is not raised within a week of a high-risk decision",
+        Patch(
+            "decisions/continuity/learning.py",
+            old='if Outcome.objects.filter(**own, layer="L4", opened_at__gt=since).exists():',
+            new="if False:",
+        ),
+        red=f"{_OUTCOME_TESTS}::test_reliability_is_frozen_for_a_week_after_an_l4_decision",
+    ),
+)
+
+_CHAT_TESTS = f"{_TESTS}/test_chat.py"
+_CHAT_KEYS = f"{_TESTS}/test_chat_answers.py"
+_DRAFTS = f"{_TESTS}/test_chat_drafts.py"
+_SEPARATION = f"{_TESTS}/test_chat_separation.py"
+
+
+def _apart(
+    name: str, promise: str, *patches: tuple[str, str, str, str], red: str
+) -> tuple[Guard, ...]:
+    """Return two guards: without the filter by workspace, and without the filter by user.
+
+    Each patch is a file, its text with both filters, the text without the one by workspace, and the
+    text without the one by user.
+    """
+    return tuple(
+        Guard(
+            f"{name}-{column}",
+            f"{promise} of another {column}",
+            tuple(
+                Patch(file, old=both, new=(of_user, of_workspace)[column == "user"])
+                for file, both, of_user, of_workspace in patches
+            ),
+            red=f"{_SEPARATION}::{red}[another {column}]",
+        )
+        for column in ("workspace", "user")
+    )
+
+
+_CHATS = (
+    Guard(
+        "gate-opens-a-confirmation",
+        "A risky message waits for a person",
+        Patch(
+            "decisions/chat/protocol.py",
+            old="opened = open_confirmation(decision) if evaluation.gate.hit else None",
+            new="opened = None",
+        ),
+        red=f"{_CHAT_TESTS}::test_a_risky_message_waits_for_a_person",
+    ),
+    Guard(
+        "decision-is-audited",
+        "A decision on a message is audited",
+        Patch(
+            "decisions/chat/protocol.py",
+            old='    _record(principal, decision, trace["trace_id"])\n',
+            new="",
+        ),
+        red=f"{_CHAT_TESTS}::test_a_decision_writes_one_row_of_each_kind",
+    ),
+    Guard(
+        "chat-key",
+        "A message that is repeated with its key is decided on once",
+        Patch(
+            _CHAT,
+            old="if is_used or now.conversation_at != turn.seen_at:",
+            new="if now.conversation_at != turn.seen_at:",
+        ),
+        red=f"{_CHAT_KEYS}::test_a_repeated_key_and_body_returns_the_same_answer_without_the_token",
+    ),
+    Guard(
+        "chat-key-of-another-message",
+        "A key that was used for another message is refused",
+        Patch(
+            _ANSWERS,
+            old="if row is not None and row.call_digest not in call.digests:",
+            new="if False:",
+        ),
+        red=f"{_CHAT_KEYS}::"
+        "test_the_same_key_with_another_body_is_a_conflict_and_audited[changed0]",
+    ),
+    Guard(
+        "chat-conversation-changed",
+        "A message is decided on with what was sent to its conversation meanwhile",
+        Patch(
+            _CHAT,
+            old="if is_used or now.conversation_at != turn.seen_at:",
+            new="if is_used:",
+        ),
+        red=f"{_DRAFTS}::test_a_message_is_evaluated_again_after_another_one_in_its_known_session",
+    ),
+    Guard(
+        "chat-newer-events",
+        "A message is compared with high-risk events that were recorded meanwhile",
+        Patch(_CHAT, old="if now.last_event_id != draft.last_event_id:", new="if False:"),
+        red=f"{_DRAFTS}::test_an_l4_event_of_another_session_recorded_meanwhile_counts[0]",
+    ),
+    Guard(
+        "chat-newer-events-user",
+        "A message is not compared with events of another user that were recorded meanwhile",
+        Patch(
+            "decisions/chat/history/retrieval.py",
+            old="workspace_id=owner.workspace_id, user_id=owner.user_id, pk__gt=past.last_event_id",
+            new="workspace_id=owner.workspace_id, pk__gt=past.last_event_id",
+        ),
+        red=f"{_DRAFTS}::test_an_l4_event_of_another_user_recorded_meanwhile_does_not_count",
+    ),
+    Guard(
+        "chat-lock",
+        "Concurrent calls with one key make one decision",
+        Patch(
+            _CHAT,
+            old="        owner.lock()  # one message of a user at a time\n",
+            new="",
+        ),
+        red=f"{_CHAT_KEYS}::test_twenty_concurrent_calls_with_one_key_make_one_decision",
+    ),
+    *_apart(
+        "chat-session",
+        "A message does not continue a conversation",
+        (
+            _CONVERSATION,
+            "workspace_id=owner.workspace_id, user_id=owner.user_id, session_id=session_id",
+            "user_id=owner.user_id, session_id=session_id",
+            "workspace_id=owner.workspace_id, session_id=session_id",
+        ),
+        (
+            _CHANGES,
+            "WHERE workspace_id = %s AND user_id = %s AND session_id = %s",
+            "WHERE %s <> '' AND user_id = %s AND session_id = %s",
+            "WHERE workspace_id = %s AND %s <> '' AND session_id = %s",
+        ),
+        red="test_a_session_of_the_same_name_is_another_conversation",
+    ),
+    *_apart(
+        "chat-key",
+        "A key is not that",
+        (
+            _ANSWERS,
+            "workspace_id=call.owner.workspace_id, user_id=call.owner.user_id,"
+            " idempotency_key=call.key",
+            "user_id=call.owner.user_id, idempotency_key=call.key",
+            "workspace_id=call.owner.workspace_id, idempotency_key=call.key",
+        ),
+        (
+            _CHANGES,
+            "WHERE workspace_id = %s AND user_id = %s AND idempotency_key = %s",
+            "WHERE %s <> '' AND user_id = %s AND idempotency_key = %s",
+            "WHERE workspace_id = %s AND %s <> '' AND idempotency_key = %s",
+        ),
+        red="test_the_same_key_is_another_message",
+    ),
+    *_apart(
+        "chat-past",
+        "A message is not compared with events",
+        (
+            "decisions/chat/history/signatures.py",
+            "Event.objects.filter(workspace_id=owner.workspace_id, user_id=owner.user_id)",
+            "Event.objects.filter(user_id=owner.user_id)",
+            "Event.objects.filter(workspace_id=owner.workspace_id)",
+        ),
+        red="test_an_event_beside_is_not_compared",
+    ),
+    *_apart(
+        "chat-failures",
+        "The score of a message is not lowered by failures",
+        (
+            "decisions/chat/history/retrieval.py",
+            "            workspace_id=owner.workspace_id,\n            user_id=owner.user_id,\n",
+            "            user_id=owner.user_id,\n",
+            "            workspace_id=owner.workspace_id,\n",
+        ),
+        red="test_a_failure_beside_lowers_no_score",
+    ),
+)
+
+_ADMIN_ACCESS = (
+    f"{_TESTS}/test_admin_access.py::test_no_row_is_added_changed_or_deleted_by_a_superuser"
+)
+_READ_ONLY = "decisions/admin/read_only.py"
+_TOKEN_ADMIN = "decisions/admin/tokens.py"
+_TOKEN_RIGHTS = f"{_TESTS}/test_admin_tokens.py::test_both_actions_need_their_permission_and_a_post"
+_RULE_ADMIN = "decisions/admin/policy.py"
+_RULE_RIGHTS = f"{_PAGES}::test_a_user_with_view_permission_cannot_change_rules"
+_OPERATORS = f"{_TESTS}/test_admin_operators.py"
+_AUDIT_ADMIN = f"{_TESTS}/test_admin_audit.py"
+
+_ADMIN = (
+    *(
+        Guard(
+            f"admin-read-only-{verb}",
+            f"Not even a superuser can {verb} a row in the admin",
+            Patch(
+                _READ_ONLY,
+                old=f'"""Refuse to {verb} rows."""\n        return False',
+                new=f'"""Refuse to {verb} rows."""\n        return True',
+            ),
+            red=_ADMIN_ACCESS,
+        )
+        for verb in ("add", "change", "delete")
+    ),
+    Guard(
+        "admin-audit-export-permission",
+        "Exporting the audit log needs its permission",
+        Patch(
+            "decisions/admin/audit.py",
+            old="if not self.has_view_permission(request):",
+            new="if False:",
+        ),
+        red=f"{_AUDIT_ADMIN}::test_an_export_needs_the_permission_and_a_post",
+    ),
+    Guard(
+        "admin-audit-forged-row",
+        "The page of an audit row shows that its MAC is wrong",
+        Patch("decisions/admin/audit.py", old="if is_genuine(entry):", new="if True:"),
+        red=f"{_AUDIT_ADMIN}::test_an_entry_with_a_wrong_mac_is_reported",
+    ),
+    Guard(
+        "admin-redacts-json",
+        "JSON on an admin page contains no secret",
+        Patch(_FORMATTING, old="safe = redact(value)", new="safe = value"),
+        red=f"{_AUDIT_ADMIN}::test_metadata_is_escaped_and_without_secrets",
+    ),
+    Guard(
+        "admin-redacts-lines",
+        "A list of the admin contains no secret",
+        Patch(
+            _FORMATTING,
+            old='return shorten(redact(" · ".join(parts)), length)',
+            new='return shorten(" · ".join(parts), length)',
+        ),
+        red=f"{_AUDIT_ADMIN}::test_metadata_is_escaped_and_without_secrets",
+    ),
+    Guard(
+        "admin-creates-token",
+        "Creating a token in the admin needs its permission",
+        Patch(
+            "decisions/admin/secret_creation.py",
+            old="if not self.has_create_permission(request):",
+            new="if False:",
+        ),
+        red=_TOKEN_RIGHTS,
+    ),
+    Guard(
+        "admin-revokes-token",
+        "Revoking a token in the admin needs its permission",
+        Patch(
+            _TOKEN_ADMIN,
+            old="        if not self.has_revoke_permission(request):\n"
+            "            raise PermissionDenied\n        self._revoke",
+            new="        self._revoke",
+        ),
+        red=_TOKEN_RIGHTS,
+    ),
+    Guard(
+        "admin-changes-token",
+        "Changing the users of a token in the admin needs its permission",
+        Patch(
+            _TOKEN_ADMIN,
+            old="        if not self.has_revoke_permission(request):\n"
+            "            raise PermissionDenied\n        form =",
+            new="        form =",
+        ),
+        red=_TOKEN_RIGHTS,
+    ),
+    Guard(
+        "admin-creates-rule",
+        "Creating a policy rule in the admin needs its permission",
+        Patch(_RULE_ADMIN, old="if not self.has_create_permission(request):", new="if False:"),
+        red=_RULE_RIGHTS,
+    ),
+    Guard(
+        "admin-changes-rule",
+        "Changing a policy rule in the admin needs its permission",
+        Patch(
+            _RULE_ADMIN,
+            old="        if not self.has_operate_permission(request):\n"
+            "            raise PermissionDenied\n        rule =",
+            new="        rule =",
+        ),
+        red=_RULE_RIGHTS,
+    ),
+    Guard(
+        "admin-retires-rule",
+        "Retiring a policy rule in the admin needs its permission",
+        Patch(
+            _RULE_ADMIN,
+            old="        if not self.has_operate_permission(request):\n"
+            "            raise PermissionDenied\n        try:",
+            new="        try:",
+        ),
+        red=_RULE_RIGHTS,
+    ),
+    Guard(
+        "admin-creates-principal",
+        "Creating a tenant in the admin needs its permission",
+        Patch(
+            "decisions/admin/principals.py",
+            old='return request.user.has_perm(f"{self.opts.app_label}.{codename}")',
+            new="return bool(codename)",
+        ),
+        red=f"{_TESTS}/test_admin_principals.py::"
+        "test_creating_a_row_needs_its_permission[tenant-fields0]",
+    ),
+    Guard(
+        "admin-visible-names",
+        "The name of a tenant has no invisible characters",
+        Patch(
+            "decisions/admin/principals.py",
+            old='if not str(data.get("name", "")).isprintable():',
+            new="if False:",
+        ),
+        red=f"{_TESTS}/test_admin_principals.py::"
+        "test_an_invalid_or_duplicate_name_creates_nothing[a\\u202eb]",
+    ),
+    Guard(
+        "admin-bulk-deletion",
+        "Operators are not deleted in bulk, which would not be audited",
+        Patch(
+            "decisions/admin/operators.py",
+            old="    actions: Any = None  # Django's bulk delete would run outside of a"
+            " transaction\n",
+            new="",
+        ),
+        red=f"{_OPERATORS}::test_operators_are_not_deleted_in_bulk",
+    ),
+    Guard(
+        "admin-operator-is-audited",
+        "A change of an operator is audited",
+        Patch(
+            "decisions/admin/operators.py",
+            old='        record(_audit_event(request, "changed", obj, fields=fields))\n',
+            new="",
+        ),
+        red=f"{_OPERATORS}::"
+        "test_an_operator_is_added_changed_and_deleted_and_each_event_is_audited",
+    ),
+    Guard(
+        "admin-own-password-is-audited",
+        "A change of one's own password is audited",
+        Patch(
+            "decisions/admin/operators.py",
+            old='        record(_audit_event(request, "changed", cast(Account, request.user),'
+            ' fields=["Password"]))\n',
+            new="        pass\n",
+        ),
+        red=f"{_OPERATORS}::test_a_change_of_ones_own_password_is_audited_too",
+    ),
+    Guard(
+        "admin-rule-change-is-audited",
+        "A change of a policy rule is audited",
+        Patch(
+            _RULES,
+            old='        _record("policy_rule.changed", actor, rule, owner,'
+            " before=_as_dict(old))\n",
+            new="",
+        ),
+        red=f"{_TESTS}/test_policy.py::test_a_changed_rule_keeps_its_previous_version",
+    ),
+)
+
+_CONTRADICTION = f"{_TESTS}/test_decision_constraints.py::test_a_row_cannot_contradict_itself"
+_REPETITION = f"{_TESTS}/test_decision_constraints.py::test_a_row_cannot_repeat_another"
+# Constraint, table, and what the database refuses.
+_CHECKS = (
+    ("token_trust_level", "token", "a token with an unknown trust level"),
+    ("decision_kind_known", "decision", "a decision of an unknown kind"),
+    ("decision_mode_known", "decision", "a decision with an unknown mode"),
+    ("confirmation_status_known", "confirmation", "a confirmation with an unknown status"),
+    (
+        "confirmation_decided_iff_not_waiting",
+        "confirmation",
+        "a waiting confirmation with a time of its decision",
+    ),
+    (
+        "confirmation_out_of_band_has_no_token",
+        "confirmation",
+        "a confirmation out of band with a token",
+    ),
+    (
+        "confirmation_used_only_if_confirmed",
+        "confirmation",
+        "a confirmation that was used before it was confirmed",
+    ),
+    ("rule_verdict_known", "policyrule", "a policy rule with an unknown verdict"),
+    ("rule_scope_named", "policyrule", "a policy rule of a workspace that it does not name"),
+    ("axis_known", "axisvalue", "an unknown axis"),
+    ("axis_within_0_and_1", "axisvalue", "a value of an axis above 1"),
+    ("object_type_known", "userobject", "an object of an unknown type"),
+    ("object_levels_known", "objectversion", "an object with an unknown confidence"),
+    ("outcome_status_known", "outcome", "an outcome with an unknown status"),
+    (
+        "outcome_reported_iff_it_has_a_status",
+        "outcome",
+        "an outcome with a status and without a time of its report",
+    ),
+    ("event_layer_known", "event", "an event with an unknown layer"),
+)
+_UNIQUES = (
+    ("decisions_tenant_name_key", "tenant", "two tenants with one name"),
+    ("workspace_name_per_tenant", "workspace", "two workspaces of a tenant with one name"),
+    ("user_id_per_workspace", "user", "two users of a workspace with one id"),
+    ("decisions_token_digest_key", "token", "two tokens with one digest"),
+    ("decisions_loginlink_digest_key", "loginlink", "two login links with one digest"),
+    ("decisions_decision_deed_key_key", "decision", "two decisions on one tool call"),
+    (
+        "decisions_confirmation_decision_id_key",
+        "confirmation",
+        "two confirmations of one decision",
+    ),
+    ("decisions_outcome_decision_id_key", "outcome", "two outcomes of one decision"),
+    ("decisions_event_decision_id_key", "event", "two events of one decision"),
+    ("rule_version_once", "policyrule", "two policy rules with one key and version"),
+    ("axis_once_per_user", "axisvalue", "two values of one axis of a user"),
+    ("object_name_per_user", "userobject", "two objects of a user with one type and name"),
+    ("object_version_once", "objectversion", "two versions of an object with one number"),
+    ("conversation_per_user", "conversation", "two conversations of a user with one session"),
+    ("chat_key_per_user", "chatanswer", "two chat answers of a user with one key"),
+    ("decisions_auditseal_pkey", "auditseal", "two seals at one position"),
+    ("one_seal_per_entry", "auditseal", "two seals of one audit row"),
+    ("one_seal_per_mac", "auditseal", "two seals of one MAC"),
+)
+# Unique constraints with a condition are indexes, which SQLite can drop too.
+_INDEXES = (
+    ("rule_in_force_once", "two active policy rules with one scope, tool and target"),
+    ("object_one_current", "two current versions of an object"),
+)
+
+_CONSTRAINTS = (
+    *(
+        Guard(
+            f"constraint-{name.replace('_', '-')}",
+            f"The database refuses {refused}",
+            Sql(f"ALTER TABLE decisions_{table} DROP CONSTRAINT {name}"),
+            red=f"{test}[{name}]",
+        )
+        for test, constraints in ((_CONTRADICTION, _CHECKS), (_REPETITION, _UNIQUES))
+        for name, table, refused in constraints
+    ),
+    *(
+        Guard(
+            f"constraint-{name.replace('_', '-')}",
+            f"The database refuses {refused}",
+            Sql(f"DROP INDEX {name}", sqlite=f"DROP INDEX {name}"),
+            red=f"{_REPETITION}[{name}]",
+        )
+        for name, refused in _INDEXES
+    ),
+)
+
+GUARDS = (
+    *_RULE_ORDER,
+    *_CALLS,
+    *_DECIDING,
+    *_AUDIT_LOG,
+    *_EVIDENCE,
+    *_SECURITY,
+    *_IDENTITY,
+    *_VALIDATION,
+    *_RESPONSES,
+    *_CONFIGURATION,
+    *_CONTINUITY,
+    *_CHATS,
+    *_ADMIN,
+    *_CONSTRAINTS,
+)
