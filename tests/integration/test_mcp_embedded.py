@@ -48,23 +48,23 @@ def job(*do: str, **options: Any) -> dict[str, Any]:
 
 
 async def test_two_hosts_share_one_stack_and_restart_it_after_a_crash(env: dict[str, str]) -> None:
-    async with connected(env) as one, connected(env, mode="legacy") as two:
+    async with connected(env) as first_host, connected(env, mode="legacy") as second_host:
         runs: list[dict[str, Any]] = []
 
         async def run(client: Any) -> None:
             runs.append(await call(client, "run_task_template", **job("ok", mode="sync")))
 
-        async with anyio.create_task_group() as both:
-            both.start_soon(run, one)
-            both.start_soon(run, two)
+        async with anyio.create_task_group() as group:
+            group.start_soon(run, first_host)
+            group.start_soon(run, second_host)
         assert [run["status"] for run in runs] == ["succeeded", "succeeded"]
-        assert (await call(two, "list_task_runs"))["total"] == 2
+        assert (await call(second_host, "list_task_runs"))["total"] == 2
 
-        first = supervisor_of(env)
-        os.kill(first, signal.SIGKILL)
-        run_after = await call(one, "run_task_template", **job("ok", mode="sync"))
+        first_pid = supervisor_of(env)
+        os.kill(first_pid, signal.SIGKILL)
+        run_after = await call(first_host, "run_task_template", **job("ok", mode="sync"))
         assert run_after["status"] == "succeeded"
-        assert supervisor_of(env) != first
+        assert supervisor_of(env) != first_pid
 
 
 async def test_an_unusable_home_is_reported_and_tried_again(env: dict[str, str]) -> None:
@@ -83,5 +83,6 @@ async def test_an_unusable_home_is_reported_and_tried_again(env: dict[str, str])
 async def test_a_host_that_exits_at_once_is_not_delayed_by_the_start(env: dict[str, str]) -> None:
     async with connected(env) as client:
         await client.list_tools()
-        left = time.monotonic()
-    assert time.monotonic() - left < 2  # the client waits two seconds, then it kills the process
+        exit_time = time.monotonic()
+    # The client waits two seconds, then it kills the process.
+    assert time.monotonic() - exit_time < 2

@@ -26,30 +26,30 @@ from tests.contract.mcp_web_host import WebHost
 from tests.support.rest import bearer
 
 pytest_plugins = ["tests.support.rest_fixtures"]
-WAYS = ("auto", "legacy", "sse")
-each_way = pytest.mark.parametrize("way", WAYS)
+TRANSPORTS = ("auto", "legacy", "sse")
+each_transport = pytest.mark.parametrize("mode", TRANSPORTS)
 
 
 @asynccontextmanager
-async def connected(web: str, token: str, way: str) -> AsyncIterator[Client]:
+async def connected(web: str, token: str, mode: str) -> AsyncIterator[Client]:
     """Connect as a host does: by negotiation, with a handshake, or over the older SSE stream."""
-    if way == "sse":
+    if mode == "sse":
         transport = sse_client(f"{web}/sse", headers=bearer(token))
         async with Client(transport, mode="legacy", read_timeout_seconds=60) as client:
             yield client
         return
     async with httpx2.AsyncClient(headers=bearer(token), timeout=60) as http:
         transport = streamable_http_client(f"{web}/mcp", http_client=http)
-        async with Client(transport, mode=way, read_timeout_seconds=60) as client:
+        async with Client(transport, mode=mode, read_timeout_seconds=60) as client:
             yield client
 
 
-def with_client(web: str, token: str, way: str, work: Callable[[Client], Any]) -> Any:
+def with_client(web: str, token: str, mode: str, function: Callable[[Client], Any]) -> Any:
     """Run a function with a connected client."""
 
     async def go() -> Any:
-        async with connected(web, token, way) as client:
-            return await work(client)
+        async with connected(web, token, mode) as client:
+            return await function(client)
 
     return asyncio.run(go())
 
@@ -59,19 +59,19 @@ def background_worker(
     worker: WorkerProcess, in_background: Callable[[Callable[[], object]], threading.Thread]
 ) -> Iterator[None]:
     """Start a worker that claims submitted runs."""
-    over = threading.Event()
+    stop = threading.Event()
 
     def work() -> None:
-        while not over.wait(0.02):
+        while not stop.wait(0.02):
             worker.work()
 
     in_background(work)
     yield
-    over.set()
+    stop.set()
 
 
-@each_way
-def test_the_server_announces_its_name_and_its_tools(web: str, token: str, way: str) -> None:
+@each_transport
+def test_the_server_announces_its_name_and_its_tools(web: str, token: str, mode: str) -> None:
     async def work(client: Client) -> None:
         assert client.server_info is not None
         assert client.server_info.name == "continuity"
@@ -83,18 +83,18 @@ def test_the_server_announces_its_name_and_its_tools(web: str, token: str, way: 
         ]
         assert all(tool.output_schema for tool in listed)
 
-    with_client(web, token, way, work)
+    with_client(web, token, mode, work)
 
 
-@each_way
+@each_transport
 @pytest.mark.usefixtures("background_worker")
 def test_a_sync_run_reports_progress_and_is_readable_as_a_resource(
-    web: str, token: str, way: str
+    web: str, token: str, mode: str
 ) -> None:
-    told: list[float] = []
+    progress_values: list[float] = []
 
-    async def hear(progress: float, total: float | None, message: str | None) -> None:
-        told.append(progress)
+    async def record_progress(progress: float, total: float | None, message: str | None) -> None:
+        progress_values.append(progress)
 
     async def work(client: Client) -> None:
         call = {
@@ -102,7 +102,9 @@ def test_a_sync_run_reports_progress_and_is_readable_as_a_resource(
             "inputs": {"do": ["sleep:0.3"] * 3},
             "options": {"mode": "sync"},
         }
-        answer = await client.call_tool("run_task_template", call, progress_callback=hear)
+        answer = await client.call_tool(
+            "run_task_template", call, progress_callback=record_progress
+        )
         run = answer.structured_content
         assert run is not None
         assert (run["status"], run["result"]) == ("succeeded", {"done": 3})
@@ -111,40 +113,40 @@ def test_a_sync_run_reports_progress_and_is_readable_as_a_resource(
         listed = await client.list_resources()
         assert len(listed.resources) == 2
 
-    with_client(web, token, way, work)
-    assert len(told) > 1
-    assert told == sorted(set(told))
+    with_client(web, token, mode, work)
+    assert len(progress_values) > 1
+    assert progress_values == sorted(set(progress_values))
 
 
-@each_way
-def test_refusals_are_tool_errors_or_protocol_errors(web: str, token: str, way: str) -> None:
+@each_transport
+def test_refusals_are_tool_errors_or_protocol_errors(web: str, token: str, mode: str) -> None:
     async def work(client: Client) -> None:
         answer = await client.call_tool("get_task_run", {"runId": "run_unknown"})
         assert answer.is_error is True
         assert json.loads(answer.content[0].text)["errorCode"] == "RUN_NOT_FOUND"  # type: ignore[union-attr]
         with pytest.raises(MCPError) as refused:
             await client.read_resource("continuity://runs/run_unknown")
-        assert refused.value.error.code == (-32602 if way == "auto" else -32002)
+        assert refused.value.error.code == (-32602 if mode == "auto" else -32002)
         with pytest.raises(MCPError, match="Unknown tool"):
             await client.call_tool("no_such_tool", {})
 
-    with_client(web, token, way, work)
+    with_client(web, token, mode, work)
 
 
-@each_way
+@each_transport
 def test_a_client_can_make_another_call_after_a_timeout(
-    web: str, token: str, make_run: Callable[..., Run], way: str
+    web: str, token: str, make_run: Callable[..., Run], mode: str
 ) -> None:
-    asked = {"runId": make_run(status="running").id, "waitMs": 30_000}
+    arguments = {"runId": make_run(status="running").id, "waitMs": 30_000}
 
     async def work(client: Client) -> None:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.5):
-                await client.call_tool("wait_task_run", asked)
+                await client.call_tool("wait_task_run", arguments)
         profile = await client.call_tool("get_runtime_profile", {})
         assert profile.structured_content is not None
 
-    with_client(web, token, way, work)
+    with_client(web, token, mode, work)
 
 
 def test_stdio_and_http_return_the_same_results(
@@ -171,21 +173,24 @@ def test_stdio_and_http_return_the_same_results(
         ("get_task_run", {}),
         ("list_task_runs", {"limit": 0}),
     ]
-    local, remote = StdioHost(PrincipalTransport(principal)), WebHost(web, token)
+    stdio_host, http_host = StdioHost(PrincipalTransport(principal)), WebHost(web, token)
     for tool, arguments in calls:
-        here, there = local.call(tool, arguments), remote.call(tool, arguments)
-        assert here["result"] == there["result"], tool
+        over_stdio, over_http = stdio_host.call(tool, arguments), http_host.call(tool, arguments)
+        assert over_stdio["result"] == over_http["result"], tool
     nan = b'{"runId":NaN}'
-    here, there = local.call("get_task_run", nan), remote.call("get_task_run", nan)
-    assert here["result"] == there["result"]
-    local.close()
-    remote.close()
+    over_stdio, over_http = (
+        stdio_host.call("get_task_run", nan),
+        http_host.call("get_task_run", nan),
+    )
+    assert over_stdio["result"] == over_http["result"]
+    stdio_host.close()
+    http_host.close()
 
 
 def test_the_web_process_does_not_import_the_sdk_before_a_call() -> None:
     """The SDK takes longer to import than everything else together."""
-    check = "import sys, config.asgi; print([m for m in ('mcp', 'mcp_types') if m in sys.modules])"
-    done = subprocess.run(
-        [sys.executable, "-c", check], capture_output=True, text=True, timeout=60, check=True
+    code = "import sys, config.asgi; print([m for m in ('mcp', 'mcp_types') if m in sys.modules])"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
     )
-    assert done.stdout.strip() == "[]"
+    assert result.stdout.strip() == "[]"

@@ -89,21 +89,23 @@ async def whole_artifact(client: Client, artifact_id: str) -> Any:
 async def test_a_sync_run_returns_its_result_and_reports_progress(
     env: dict[str, str], mode: str
 ) -> None:
-    told: list[tuple[float, float | None]] = []
+    progress_values: list[tuple[float, float | None]] = []
 
-    async def note(progress: float, total: float | None, message: str | None) -> None:
-        told.append((progress, total))
+    async def record_progress(progress: float, total: float | None, message: str | None) -> None:
+        progress_values.append((progress, total))
 
     async with connected(env, mode=mode) as client:
         steps = job("sleep:0.4", "sleep:0.4", "sleep:0.4", mode="sync")
-        result = await client.call_tool("run_task_template", steps, progress_callback=note)
+        result = await client.call_tool(
+            "run_task_template", steps, progress_callback=record_progress
+        )
     assert isinstance(result, types.CallToolResult)
     assert result.structured_content["status"] == "succeeded"
     assert result.structured_content["deduplicated"] is False
-    steps_done = [done for done, _ in told]
+    steps_done = [done for done, _ in progress_values]
     assert len(steps_done) > 1
     assert steps_done == sorted(set(steps_done))
-    assert {total for _, total in told} == {3}
+    assert {total for _, total in progress_values} == {3}
 
 
 async def test_auto_mode_waits_for_a_small_run(env: dict[str, str]) -> None:
@@ -142,8 +144,8 @@ async def test_a_cancel_ends_a_wait_for_the_run(env: dict[str, str], mode: str) 
             call(client, "wait_task_run", runId=handle["runId"], waitMs=50_000)
         )
         await anyio.sleep(0.5)
-        told = await call(client, "cancel_task_run", runId=handle["runId"])
-        assert told == {"success": True, "runId": handle["runId"], "status": "canceled"}
+        answer = await call(client, "cancel_task_run", runId=handle["runId"])
+        assert answer == {"success": True, "runId": handle["runId"], "status": "canceled"}
         run = await asyncio.wait_for(wait, 5)
     assert (run["status"], run["error"]["errorCode"]) == ("canceled", "RUN_CANCELED")
 
@@ -180,19 +182,19 @@ async def test_a_run_continues_when_its_client_abandons_the_call(
     env: dict[str, str], mode: str
 ) -> None:
     key = f"given up {mode}"
-    asked = job("sleep:2", "ok", mode="sync", idempotencyKey=key)
+    arguments = job("sleep:2", "ok", mode="sync", idempotencyKey=key)
     async with (
         connected(env, mode=mode) as client,
         connected(env, mode=mode) as other,
         anyio.create_task_group() as calls,
     ):
         before = (await call(other, "list_task_runs"))["total"]
-        calls.start_soon(client.call_tool, "run_task_template", asked)
+        calls.start_soon(client.call_tool, "run_task_template", arguments)
         while (await call(other, "list_task_runs"))["total"] == before:
             await anyio.sleep(0.05)
         calls.cancel_scope.cancel()
     async with connected(env, mode=mode) as client:
-        run = await call(client, "run_task_template", **asked)
+        run = await call(client, "run_task_template", **arguments)
     assert (run["deduplicated"], run["status"]) == (True, "succeeded")
 
 

@@ -54,17 +54,21 @@ def test_the_metrics_count_runs_slots_workers_and_outbox_entries(
     assert (metric_value(found, "database_up"), metric_value(found, "redis_up")) == (1, 1)
 
 
-@pytest.mark.parametrize("folds", [False, True])
+@pytest.mark.parametrize("folds_between", [False, True])
 def test_ended_runs_stay_in_the_totals_after_they_expire(
-    scrape: Callable[[], Samples], submit: Submit, principal: Principal, settings: Any, folds: bool
+    scrape: Callable[[], Samples],
+    submit: Submit,
+    principal: Principal,
+    settings: Any,
+    folds_between: bool,
 ) -> None:
     settings.RUN_TTL_MS = -1000
     for _ in range(3):
         cancel_run(principal=principal, run_id=submit())
-        if folds:
+        if folds_between:
             fold_totals()
     hide_runs()
-    if folds:
+    if folds_between:
         fold_totals()
     found = scrape()
     assert runs_in_status(found, "canceled") == 0
@@ -122,8 +126,8 @@ def test_counting_a_long_queue_is_bounded(
 def test_undelivered_wakeups_have_an_age(
     scrape: Callable[[], Samples], principal: Principal
 ) -> None:
-    rung = datetime.now(UTC) - timedelta(seconds=300)
-    OutboxEntry.objects.create(run_id="run_x", queue="runs", rung_at=rung)
+    sent_at = datetime.now(UTC) - timedelta(seconds=300)
+    OutboxEntry.objects.create(run_id="run_x", queue="runs", rung_at=sent_at)
     assert 300 <= metric_value(scrape(), "outbox_oldest_seconds") < 900
 
 
@@ -170,10 +174,10 @@ def test_waiting_confirmations_are_counted_with_their_age(
 def test_an_unavailable_database_is_a_metric_and_not_an_error(
     scrape: Callable[[], Samples], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def away() -> None:
+    def raise_error() -> None:
         raise OperationalError("could not connect to 10.1.2.3 as admin")
 
-    monkeypatch.setattr(metrics, "read_installation_status", away)
+    monkeypatch.setattr(metrics, "read_installation_status", raise_error)
     found = scrape()
     assert (metric_value(found, "database_up"), metric_value(found, "redis_up")) == (0, 1)
 
@@ -195,9 +199,9 @@ def test_a_remote_caller_needs_a_token_with_the_scope(
         "UNAUTHENTICATED"
     )
     assert "metrics:read" not in DEFAULT_SCOPES
-    plain = client_with(scopes=DEFAULT_SCOPES).get("/metrics", headers=headers)
-    assert refusal(plain, 403)["details"]["scope"] == "metrics:read"
-    others = client_with(scopes=SCOPES - {"metrics:read"}).get("/metrics", headers=headers)
-    assert others.status_code == 403
+    default_scopes = client_with(scopes=DEFAULT_SCOPES).get("/metrics", headers=headers)
+    assert refusal(default_scopes, 403)["details"]["scope"] == "metrics:read"
+    other_scopes = client_with(scopes=SCOPES - {"metrics:read"}).get("/metrics", headers=headers)
+    assert other_scopes.status_code == 403
     collector = client_with(scopes=frozenset({"metrics:read"})).get("/metrics", headers=headers)
     assert "continuity_slots 5.0" in collector.text

@@ -97,8 +97,8 @@ def test_a_model_turn_is_counted_by_outcome_and_its_tokens_only_when_complete(
     with pytest.raises(asyncio.CancelledError), metrics.model_turn():
         raise asyncio.CancelledError
     found = scrape()
-    wanted = {"ok": 2, "unavailable": 1, "late": 1, "failed": 1, "interrupted": 1}
-    for outcome, number in wanted.items():
+    expected = {"ok": 2, "unavailable": 1, "late": 1, "failed": 1, "interrupted": 1}
+    for outcome, number in expected.items():
         assert metric_value(found, "model_turn_duration_seconds_count", outcome=outcome) == number
     assert metric_value(found, "model_tokens_total", what="input") == 200
     assert metric_value(found, "model_tokens_total", what="output") == 40
@@ -114,11 +114,11 @@ def test_gauges_count_live_workers_only(
 
 
 def test_counters_survive_an_outage_of_redis(scrape: Callable[[], Samples], settings: Any) -> None:
-    here, settings.REDIS_URL = settings.REDIS_URL, "redis://127.0.0.1:1/0"
+    redis_url, settings.REDIS_URL = settings.REDIS_URL, "redis://127.0.0.1:1/0"
     metrics.browser_launched(sandbox=True)
     found = scrape()
     assert (metric_value(found, "redis_up"), metric_value(found, "database_up")) == (0, 1)
-    settings.REDIS_URL = here
+    settings.REDIS_URL = redis_url
     publisher._redis._closed_until = 0.0
     assert metric_value(scrape(), "browser_launches_total", sandbox="on") == 1
 
@@ -149,7 +149,7 @@ def test_every_metric_of_the_dashboard_and_the_alert_rules_is_exported(
     metrics.browser_launched(sandbox=False)
     metrics.browser_crashed("page")
     count_model_turn()
-    told = {name for name, _ in scrape()}
-    asked = {name for text in expressions() for name in METRIC.findall(text)}
-    assert len(asked) > 20
-    assert asked <= told
+    exported = {name for name, _ in scrape()}
+    used = {name for text in expressions() for name in METRIC.findall(text)}
+    assert len(used) > 20
+    assert used <= exported

@@ -34,8 +34,8 @@ async def test_a_direct_call_over_stdio_is_counted_though_the_host_exits_at_once
         async with connected(env, "--toolsets", "targets") as client:
             await call(client, "echo", targetId="target_b", args={"text": "a"})
     with Redis.from_url(settings.REDIS_URL) as redis:
-        told = redis.hgetall(f"{env['CONTINUITY_REDIS_PREFIX']}figures")
-    assert isinstance(told, dict)
-    counted = {tuple(orjson.loads(series)): float(number) for series, number in told.items()}
+        stored = redis.hgetall(f"{env['CONTINUITY_REDIS_PREFIX']}figures")
+    assert isinstance(stored, dict)
+    counted = {tuple(orjson.loads(series)): float(number) for series, number in stored.items()}
     ok = [n for series, n in counted.items() if series[:2] == (RUNNER_CALLS.name, "ok")]
     assert 1 in ok

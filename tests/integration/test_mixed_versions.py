@@ -27,7 +27,7 @@ from tests.integration.workers import fresh, must_take, register, take
 ROOT = Path(__file__).parent.parent.parent
 MakeRun = Callable[..., Run]
 # The newest migrations before this rule; earlier ones were written before any release.
-BEFORE_THE_RULE = {"artifacts": "0003", "decisions": "0012", "runners": "0003", "runs": "0010"}
+LAST_EXEMPT = {"artifacts": "0003", "decisions": "0012", "runners": "0003", "runs": "0010"}
 
 
 @pytest.mark.parametrize(
@@ -59,15 +59,15 @@ def test_newer_code_claims_runs_that_older_code_left(
     register("w1")
     assert take("w1") is None
     monkeypatch.setattr(type(get_template("test_stepwise")), "version", "2.1.0")
-    held = take("w1")
-    assert held is not None
-    assert held.run == run
+    lease = take("w1")
+    assert lease is not None
+    assert lease.run == run
 
 
 def test_a_run_that_must_wait_blocks_no_other(make_run: MakeRun) -> None:
     make_run(template_version="2.0.0")
-    mine = make_run()
-    assert must_take("w1").run == mine
+    claimable = make_run()
+    assert must_take("w1").run == claimable
 
 
 def test_steps_of_a_shared_run_that_needs_newer_code_are_not_claimed(make_run: MakeRun) -> None:
@@ -94,32 +94,32 @@ def test_a_worker_claims_only_its_configured_templates(
         make_run(template_id=template_id)
     settings.WORKER_TEMPLATES = named
     register("w1")
-    found = [held.run.template_id for held in iter(lambda: take("w1"), None)]
+    found = [lease.run.template_id for lease in iter(lambda: take("w1"), None)]
     assert sorted(found) == sorted(taken)
 
 
 def test_a_wakeup_for_other_workers_is_redispatched(
     make_run: MakeRun, worker: WorkerProcess, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rung: list[str] = []
-    heard = threading.Event()
+    sent: list[str] = []
+    was_sent = threading.Event()
 
-    def ring(queue: str, run_id: str) -> bool:
-        rung.append(run_id)
-        heard.set()
+    def record_wakeup(queue: str, run_id: str) -> bool:
+        sent.append(run_id)
+        was_sent.set()
         return True
 
-    monkeypatch.setattr("runs.queue.redispatch.outbox.send_wakeup", ring)
+    monkeypatch.setattr("runs.queue.redispatch.outbox.send_wakeup", record_wakeup)
     settings.WORKER_TEMPLATES = ["-test_stepwise"]
     run = make_run()
     assert worker.work() == 0
-    assert heard.wait(60)
-    assert set(rung) == {run.id}
+    assert was_sent.wait(60)
+    assert set(sent) == {run.id}
 
 
 def test_a_worker_with_an_unknown_template_does_not_start() -> None:
     env = os.environ | {"CONTINUITY_WORKER_TEMPLATES": "call_tools,-of_next_year"}
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "manage.py", "worker"],
         cwd=ROOT,
         env=env,
@@ -128,29 +128,33 @@ def test_a_worker_with_an_unknown_template_does_not_start() -> None:
         timeout=120,
         check=False,
     )
-    assert done.returncode == 1
-    assert done.stderr.strip().endswith("names unknown templates: -of_next_year.")
+    assert result.returncode == 1
+    assert result.stderr.strip().endswith("names unknown templates: -of_next_year.")
 
 
 def test_migrations_are_compatible_with_older_code() -> None:
     """Code of the previous version writes rows while newer code runs: an added column has a default
     in the database itself, and nothing that older code uses is removed.
     """
-    seen = 0
-    for app, newest in BEFORE_THE_RULE.items():
+    checked = 0
+    for app, newest in LAST_EXEMPT.items():
         folder = Path(apps.get_app_config(app).path) / "migrations"
         for path in sorted(folder.glob("0*.py")):
             if path.name[:4] <= newest:
                 continue
-            seen += 1
+            checked += 1
             module = importlib.import_module(f"{app}.migrations.{path.stem}")
             operations = module.Migration.operations
-            new = {one.name_lower for one in operations if isinstance(one, migrations.CreateModel)}
+            new = {
+                operation.name_lower
+                for operation in operations
+                if isinstance(operation, migrations.CreateModel)
+            }
             for operation in operations:
                 if getattr(operation, "model_name_lower", None) in new:
                     continue  # a table that older code does not know
                 assert not breaks_older_code(operation), f"{path.name}: {operation.describe()}"
-    assert seen
+    assert checked
 
 
 def breaks_older_code(operation: Any) -> bool:

@@ -26,30 +26,32 @@ pytest_plugins = [
     "tests.support.agent_fixtures",
 ]
 KEY = 'sk-canary-&<7a1f0c>"93'  # its spelling differs in every encoding a text can have
-SAYS = f'{{"error": {{"message": "{KEY[:10]} no: {KEY.replace(chr(34), chr(92) + chr(34))}"}}}}'
+ERROR_BODY = (
+    f'{{"error": {{"message": "{KEY[:10]} no: {KEY.replace(chr(34), chr(92) + chr(34))}"}}}}'
+)
 
 
 def test_a_key_that_the_model_outputs_is_masked_in_every_form(
     model: ModelServer, submit_goal: Callable[..., str], worker: WorkerProcess, agent_settings: Any
 ) -> None:
     agent_settings.LLM = replace(agent_settings.LLM, api_key=KEY)
-    spoken = f"My key is {KEY}{KEY[:9]}. I say {KEY}"
-    asks = [Call("read_file", {"path": KEY}, "r2"), Call("read_result", {"artifactId": KEY}, "r3")]
-    model.script = [Turn(spoken, [READ, *asks], piece=5, pause_s=0.06), complete(spoken)]
-    with collect_logs() as said:
+    text = f"My key is {KEY}{KEY[:9]}. I say {KEY}"
+    calls = [Call("read_file", {"path": KEY}, "r2"), Call("read_result", {"artifactId": KEY}, "r3")]
+    model.script = [Turn(text, [READ, *calls], piece=5, pause_s=0.06), complete(text)]
+    with collect_logs() as log:
         run_id = submit_goal()
         worker.work()
     run = Run.objects.get(id=run_id)
     assert run.result["answer"] == f"My key is ***{KEY[:9]}. I say ***"
-    told = RunEvent.objects.filter(run_id=run_id, type="chatDelta").order_by("seq")
-    words = "".join(row.data["content"] for row in told)
+    events = RunEvent.objects.filter(run_id=run_id, type="chatDelta").order_by("seq")
+    words = "".join(row.data["content"] for row in events)
     assert words == f"My key is ***{KEY[:9]}. I say ***"
-    places: dict[str, str | bytes] = {
+    sources: dict[str, str | bytes] = {
         "a row": every_row(),
         "a file": every_file(),
-        "the log": "\n".join(said),
+        "the log": "\n".join(log),
     }
-    assert find_secret(KEY, places) == []
+    assert find_secret(KEY, sources) == []
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
@@ -62,30 +64,30 @@ def test_the_api_key_is_only_in_the_request(
 ) -> None:
     base = f"{model.url}/v1" if provider == "openai" else model.url
     agent_settings.LLM = replace(agent_settings.LLM, provider=provider, base_url=base, api_key=KEY)
-    bad = [Turn(status=status, body=SAYS) for status in (401, 404, 400)]
+    bad = [Turn(status=status, body=ERROR_BODY) for status in (401, 404, 400)]
     cut = Turn("", [READ], cut_at=400)
     scripts = [
         [Turn("I look.", [READ]), complete()],
         *([turn] for turn in bad),
         [cut, cut],
-        [Turn(status=503, body=SAYS, headers={"Retry-After": "3600"})],
+        [Turn(status=503, body=ERROR_BODY, headers={"Retry-After": "3600"})],
     ]
-    with collect_logs() as said:
+    with collect_logs() as log:
         runs = []
         for script in scripts:
             model.script = list(script)
             runs.append(submit_goal())
             worker.work()
-    ends = [Run.objects.get(id=run_id).status for run_id in runs]
-    assert ends == ["succeeded"] + ["failed"] * 5
-    assert all(asked.headers["authorization"] == f"Bearer {KEY}" for asked in model.requests)
-    assert any("chat/completions" in line or "/messages" in line for line in said)  # it does log
-    places: dict[str, str | bytes] = {
+    statuses = [Run.objects.get(id=run_id).status for run_id in runs]
+    assert statuses == ["succeeded"] + ["failed"] * 5
+    assert all(request.headers["authorization"] == f"Bearer {KEY}" for request in model.requests)
+    assert any("chat/completions" in line or "/messages" in line for line in log)  # it does log
+    sources: dict[str, str | bytes] = {
         "a row": every_row(),
         "a file": every_file(),
-        "the log": "\n".join(said),
+        "the log": "\n".join(log),
     }
-    assert find_secret(KEY, places) == []
+    assert find_secret(KEY, sources) == []
 
 
 def test_a_key_in_a_long_result_is_masked_in_its_artifact(

@@ -14,10 +14,10 @@ from runs.submission.services import cancel_run
 from runs.task_templates.outcomes import RESUBMIT_MAX_BYTES, next_actions
 
 Submit = Callable[..., str]
-LATE = {"errorCode": "RUN_TIMEOUT", "retryable": True}
+TIMED_OUT = {"errorCode": "RUN_TIMEOUT", "retryable": True}
 
 
-def offered(principal: Principal, run_id: str) -> list[str]:
+def next_tools(principal: Principal, run_id: str) -> list[str]:
     shown = get_run(principal=principal, run_id=run_id)
     return [action["tool"] for action in shown.get("nextActions", [])]
 
@@ -27,7 +27,7 @@ def test_a_canceled_run_without_effects_suggests_a_new_submit(
 ) -> None:
     run_id = submit("ok")
     cancel_run(principal=principal, run_id=run_id)
-    assert offered(principal, run_id) == ["run_task_template"]
+    assert next_tools(principal, run_id) == ["run_task_template"]
 
 
 def test_a_canceled_run_with_possible_effects_suggests_reading_its_events(
@@ -36,7 +36,7 @@ def test_a_canceled_run_with_possible_effects_suggests_reading_its_events(
     run = make_run(status="running")
     RunStep.objects.create(run=run, index=0, name="send", input={}, effect="once")
     cancel_run(principal=principal, run_id=run.id)
-    assert offered(principal, run.id) == ["subscribe_task_run_events"]
+    assert next_tools(principal, run.id) == ["subscribe_task_run_events"]
 
 
 def test_a_canceled_run_with_secrets_does_not_suggest_its_masked_inputs(
@@ -44,7 +44,7 @@ def test_a_canceled_run_with_secrets_does_not_suggest_its_masked_inputs(
 ) -> None:
     run = make_run(holds_secrets=True)
     cancel_run(principal=principal, run_id=run.id)
-    assert offered(principal, run.id) == ["subscribe_task_run_events"]
+    assert next_tools(principal, run.id) == ["subscribe_task_run_events"]
 
 
 @pytest.mark.parametrize(
@@ -55,13 +55,13 @@ def test_a_failed_run_without_a_suggestion_of_its_own_gets_one(
     make_run: Callable[..., Run], principal: Principal, status: str, tools: list[str]
 ) -> None:
     run = make_run(status=status)
-    assert offered(principal, run.id) == tools
+    assert next_tools(principal, run.id) == tools
 
 
 def test_large_inputs_are_not_repeated_in_the_suggestion() -> None:
     large = {"text": "x" * RESUBMIT_MAX_BYTES}
-    assert next_actions(LATE, template_id="t", inputs=large, again=True) == []
-    [small] = next_actions(LATE, template_id="t", inputs={"text": "x"}, again=True)
+    assert next_actions(TIMED_OUT, template_id="t", inputs=large, again=True) == []
+    [small] = next_actions(TIMED_OUT, template_id="t", inputs={"text": "x"}, again=True)
     assert small["args"]["inputs"] == {"text": "x"}
 
 

@@ -26,7 +26,7 @@ SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}, "require
 ECHO = {"name": "echo", "description": "Say it again.", "inputSchema": SCHEMA, "risk": "low"}
 
 
-def publishing(*tools: Any, status: int = 200) -> Respond:
+def respond_with_tools(*tools: Any, status: int = 200) -> Respond:
     """Answer `GET /tools` with these tools, and every other request with ok."""
 
     def answer(connection: RunnerConnection) -> None:
@@ -38,7 +38,7 @@ def publishing(*tools: Any, status: int = 200) -> Respond:
     return answer
 
 
-def shown(api: httpx.Client) -> dict[str, Any]:
+def listed_tools(api: httpx.Client) -> dict[str, Any]:
     """Return the runners' tools of GET /tools, by name."""
     tools = json_of(api.get("/api/v1/tools"))["tools"]
     return {tool["name"]: tool for tool in tools if tool["kind"] == "docker-runner"}
@@ -48,11 +48,11 @@ def test_a_probe_reads_the_tools_of_a_runner(
     make_runner: MakeRunner, client_with: Callable[..., httpx.Client]
 ) -> None:
     admin = client_with(scopes=DEFAULT_SCOPES | {"targets:admin"}, trust="local")
-    with stub_runner(publishing(ECHO, {"name": ""})) as runner:
+    with stub_runner(respond_with_tools(ECHO, {"name": ""})) as runner:
         target = make_runner(endpoint=runner.url, auth_token="t0ken")
         probed = json_of(admin.post(f"/api/v1/targets/{target.id}/probe"))
     assert (probed["tools"], probed["toolsError"]) == (["echo"], None)
-    assert [asked.line for asked in runner.requests] == [
+    assert [request.line for request in runner.requests] == [
         "GET /health HTTP/1.1",
         "GET /tools HTTP/1.1",
     ]
@@ -64,7 +64,7 @@ def test_published_tools_are_limited_and_checked(make_runner: MakeRunner) -> Non
     remote = {"type": "object", "properties": {"a": {"$ref": "https://example.com/schema"}}}
     tools = [{"name": "*"}, {"name": "odd", "inputSchema": remote}]
     tools += [{"name": f"tool{number}"} for number in range(300)]
-    with stub_runner(publishing(*tools)) as runner:
+    with stub_runner(respond_with_tools(*tools)) as runner:
         target = probe_target(make_runner(endpoint=runner.url), actor="test")
     stored = {offer["name"]: offer for offer in target.catalogue}
     assert stored["odd"]["inputSchema"] == {"type": "object"}
@@ -73,7 +73,7 @@ def test_published_tools_are_limited_and_checked(make_runner: MakeRunner) -> Non
 
 
 @pytest.mark.parametrize(
-    ("answer", "why"),
+    ("answer", "message"),
     [
         (lambda line: line.answer(b"", 500), "It answered 500"),
         (lambda line: line.answer(b"<html></html>"), "not valid JSON"),
@@ -84,24 +84,24 @@ def test_published_tools_are_limited_and_checked(make_runner: MakeRunner) -> Non
     ],
 )
 def test_a_failed_tool_listing_keeps_the_earlier_tools(
-    make_runner: MakeRunner, answer: Respond, why: str
+    make_runner: MakeRunner, answer: Respond, message: str
 ) -> None:
-    says_all_well = publishing(ECHO)
-    is_odd: list[bool] = []
+    respond_ok = respond_with_tools(ECHO)
+    has_failed: list[bool] = []
 
-    def odd(connection: RunnerConnection) -> None:
+    def respond(connection: RunnerConnection) -> None:
         about_tools = connection.request is not None and connection.request.line.startswith(
             "GET /tools "
         )
-        (answer if is_odd and about_tools else says_all_well)(connection)
+        (answer if has_failed and about_tools else respond_ok)(connection)
 
-    with stub_runner(odd) as runner:
+    with stub_runner(respond) as runner:
         target = probe_target(make_runner(endpoint=runner.url), actor="test")
-        is_odd.append(True)
+        has_failed.append(True)
         probe_target(target, actor="test")
     target.refresh_from_db()
     assert target.probe_error is None
-    assert why in str(target.catalogue_error)
+    assert message in str(target.catalogue_error)
     assert [offer["name"] for offer in target.catalogue] == ["echo"]
 
 
@@ -109,7 +109,7 @@ def test_a_failed_tool_listing_keeps_the_earlier_tools(
 def test_a_runner_without_a_tool_listing_publishes_no_tools(
     make_runner: MakeRunner, status: int
 ) -> None:
-    with stub_runner(publishing(ECHO, status=status)) as runner:
+    with stub_runner(respond_with_tools(ECHO, status=status)) as runner:
         target = probe_target(make_runner(endpoint=runner.url), actor="test")
     target.refresh_from_db()
     assert (target.catalogue, target.catalogue_error) == ([], None)
@@ -118,13 +118,13 @@ def test_a_runner_without_a_tool_listing_publishes_no_tools(
 def test_a_new_endpoint_discards_the_stored_tools(
     make_runner: MakeRunner, principal: Principal
 ) -> None:
-    with stub_runner(publishing(ECHO)) as runner:
+    with stub_runner(respond_with_tools(ECHO)) as runner:
         target = probe_target(make_runner(endpoint=runner.url), actor="test")
-    place = principal.tenant_id, principal.workspace_id
-    same = TargetFields(*place, "renamed", "docker-runner", endpoint=runner.url)
+    workspace = principal.tenant_id, principal.workspace_id
+    same = TargetFields(*workspace, "renamed", "docker-runner", endpoint=runner.url)
     assert change_target(target.id, same, actor="test").catalogue
-    away = f"http://127.0.0.1:{free_port()}/execute"
-    other = TargetFields(*place, "moved", "docker-runner", endpoint=away)
+    other_endpoint = f"http://127.0.0.1:{free_port()}/execute"
+    other = TargetFields(*workspace, "moved", "docker-runner", endpoint=other_endpoint)
     assert change_target(target.id, other, actor="test").catalogue == []
 
 
@@ -133,19 +133,25 @@ def test_the_list_of_tools_has_the_targets_of_each_tool_and_their_policy(
 ) -> None:
     first = make_runner(name="a", config={"tools": [ECHO]})
     second = make_runner(name="b", is_default=True, config={"tools": [ECHO, {"name": "ls"}]})
-    off = make_runner(name="c", enabled=False, config={"tools": [{"name": "bash.exec"}]})
+    disabled = make_runner(name="c", enabled=False, config={"tools": [{"name": "bash.exec"}]})
     allow_on_target(first, ["echo"], actor="test")
-    tools = shown(api)
+    tools = listed_tools(api)
     assert set(tools) == {"echo", "ls", "bash.exec"}
     echo = tools["echo"]
     assert (echo["inputSchema"], echo["effect"], echo["risk"]) == (SCHEMA, "external", "low")
-    assert [(on["targetId"], on["isDefault"], on["policy"]) for on in echo["targets"]] == [
+    assert [
+        (target["targetId"], target["isDefault"], target["policy"]) for target in echo["targets"]
+    ] == [
         (second.id, True, "deny"),
         (first.id, False, "allow"),
     ]
     assert tools["ls"]["risk"] == "high"
-    (on,) = tools["bash.exec"]["targets"]
-    assert (on["targetId"], on["enabled"], on["policy"]) == (off.id, False, "confirm")
+    (target,) = tools["bash.exec"]["targets"]
+    assert (target["targetId"], target["enabled"], target["policy"]) == (
+        disabled.id,
+        False,
+        "confirm",
+    )
 
 
 def test_a_tool_that_a_rule_allows_on_a_target_is_listed_there(
@@ -159,12 +165,12 @@ def test_a_tool_that_a_rule_allows_on_a_target_is_listed_there(
     create_rule(
         RuleFields("allow", "workspace", other.workspace_id or "", "x", "target_gone"), actor="test"
     )
-    tools = shown(api)
+    tools = listed_tools(api)
     assert {name: tool["inputSchema"] for name, tool in tools.items()} == {
         "deploy": {"type": "object"},
         "wipe": {"type": "object"},
     }
-    assert [on["policy"] for on in tools["wipe"]["targets"]] == ["confirm"]
+    assert [listed["policy"] for listed in tools["wipe"]["targets"]] == ["confirm"]
 
 
 def test_a_tool_with_two_different_schemas_is_listed_with_a_general_one(
@@ -172,7 +178,7 @@ def test_a_tool_with_two_different_schemas_is_listed_with_a_general_one(
 ) -> None:
     make_runner(name="a", config={"tools": [{**ECHO, "description": ""}]})
     make_runner(name="b", config={"tools": [{"name": "echo", "description": "Shout."}]})
-    echo = shown(api)["echo"]
+    echo = listed_tools(api)["echo"]
     assert (echo["inputSchema"], echo["description"]) == ({"type": "object"}, "Shout.")
     assert echo["risk"] == "high"
 
@@ -182,7 +188,7 @@ def test_tools_of_another_workspace_are_not_listed(
 ) -> None:
     make_runner(config={"tools": [ECHO]})
     make_runner(workspace_id=None, config={"tools": [{"name": "shared"}]})
-    assert shown(client_with(workspace="elsewhere", trust="local")).keys() == {"shared"}
+    assert listed_tools(client_with(workspace="elsewhere", trust="local")).keys() == {"shared"}
 
 
 def test_a_runners_tool_may_have_the_name_of_a_local_tool(

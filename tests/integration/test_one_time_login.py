@@ -104,8 +104,8 @@ def test_creation_use_and_refusal_of_a_link_are_audited() -> None:
     path = create_login_path()
     Client().post(path)
     Client().post(path)
-    told = AuditEntry.objects.filter(resource_type__in=["login_link", "operator"])
-    entries = list(told.order_by("id"))
+    rows = AuditEntry.objects.filter(resource_type__in=["login_link", "operator"])
+    entries = list(rows.order_by("id"))
     assert [entry.action for entry in entries] == [
         "login_link.created",
         "login_link.used",

@@ -47,40 +47,40 @@ time.sleep(600)
 CALLS = ("tool.called", "tool.succeeded", "tool.failed")
 
 
-def told() -> list[tuple[str, Any, Any]]:
+def audited_calls() -> list[tuple[str, Any, Any]]:
     """Return the audit events of calls, oldest first: action, code and effect."""
     rows = AuditEntry.objects.filter(action__in=CALLS).order_by("id")
     return [(row.action, row.metadata.get("code"), row.metadata.get("effect")) for row in rows]
 
 
-def cut(code: str) -> list[tuple[str, Any, Any]]:
+def aborted(code: str) -> list[tuple[str, Any, Any]]:
     """Return the audit events of a call that started and was interrupted."""
     return [("tool.called", None, None), ("tool.failed", code, "unknown")]
 
 
-def opening(about: str = "write_to_file") -> AuditEvent:
+def started_event(resource_id: str = "write_to_file") -> AuditEvent:
     return AuditEvent(
-        "tool.called", "local", "tool", about, "local", "local", {"argsDigest": "d" * 64}
+        "tool.called", "local", "tool", resource_id, "local", "local", {"argsDigest": "d" * 64}
     )
 
 
-def open_one(held: Lease) -> bool:
-    return in_flight_calls.start_run_call(f"call_{held.epoch}", opening(), held.run)
+def start_call(lease: Lease) -> bool:
+    return in_flight_calls.start_run_call(f"call_{lease.epoch}", started_event(), lease.run)
 
 
 @pytest.fixture
-def hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+def hanging_tools(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace every tool call by one that never ends."""
 
-    async def hang(call: ToolCall, ctx: ToolContext) -> ToolResult:
+    async def never_return(call: ToolCall, ctx: ToolContext) -> ToolResult:
         await asyncio.Event().wait()
         raise AssertionError
 
-    monkeypatch.setattr("runs.execution.step_context.invoke", hang)
+    monkeypatch.setattr("runs.execution.step_context.invoke", never_return)
 
 
 @pytest.fixture
-def submit_calls(principal: Principal, project: Path, hangs: None) -> Callable[..., str]:
+def submit_calls(principal: Principal, project: Path, hanging_tools: None) -> Callable[..., str]:
     """Submit a run with one call that never ends."""
 
     def make(**options: Any) -> str:
@@ -101,14 +101,14 @@ def test_a_cancel_ends_the_call_in_flight(
     in_background: Callable[..., Any],
 ) -> None:
     run_id = submit_calls()
-    working = in_background(worker.work)
+    thread = in_background(worker.work)
     wait_until(OpenCall.objects.exists)
     assert cancel_run(principal=principal, run_id=run_id)["success"]
-    assert told() == cut("RUN_CANCELED")
-    working.join(60)
-    assert (told(), OpenCall.objects.count()) == (cut("RUN_CANCELED"), 0)
-    begun, ended = (row.metadata["callId"] for row in AuditEntry.objects.filter(action__in=CALLS))
-    assert begun == ended
+    assert audited_calls() == aborted("RUN_CANCELED")
+    thread.join(60)
+    assert (audited_calls(), OpenCall.objects.count()) == (aborted("RUN_CANCELED"), 0)
+    started, ended = (row.metadata["callId"] for row in AuditEntry.objects.filter(action__in=CALLS))
+    assert started == ended
 
 
 def test_a_call_that_ended_before_the_cancel_is_audited_once(
@@ -122,7 +122,7 @@ def test_a_call_that_ended_before_the_cancel_is_audited_once(
     ).run_id
     worker.work()
     cancel_run(principal=principal, run_id=run_id)
-    assert [action for action, *_ in told()] == ["tool.called", "tool.succeeded"]
+    assert [action for action, *_ in audited_calls()] == ["tool.called", "tool.succeeded"]
     assert not OpenCall.objects.exists()
 
 
@@ -132,43 +132,43 @@ def test_the_timeout_of_a_run_ends_the_call_in_flight(
     run_id = submit_calls(timeoutMs=12_000)
     worker.work()
     assert error_of(fresh(run_id))["errorCode"] == "RUN_TIMEOUT"
-    assert (told(), OpenCall.objects.count()) == (cut("RUN_TIMEOUT"), 0)
+    assert (audited_calls(), OpenCall.objects.count()) == (aborted("RUN_TIMEOUT"), 0)
 
 
 def test_a_stopping_worker_ends_the_calls_it_interrupts(submit: Submit) -> None:
     submit()
-    held = must_take("w1")
-    assert open_one(held)
-    assert release_lease(held, reason="draining", active_ms=1)
-    assert (told(), OpenCall.objects.count()) == (cut("interrupted"), 0)
+    lease = must_take("w1")
+    assert start_call(lease)
+    assert release_lease(lease, reason="draining", active_ms=1)
+    assert (audited_calls(), OpenCall.objects.count()) == (aborted("interrupted"), 0)
 
 
 def test_the_calls_of_a_lost_worker_are_ended_and_it_starts_no_more(submit: Submit) -> None:
     run_id = submit()
-    held = must_take("w1")
-    assert open_one(held)
+    lease = must_take("w1")
+    assert start_call(lease)
     end_leases_of_worker("w1", beat=0, reason="test")
-    assert told() == cut("WORKER_LOST")
-    assert not in_flight_calls.start_run_call("call_late", opening(), held.run)
-    assert (told(), OpenCall.objects.count()) == (cut("WORKER_LOST"), 0)
+    assert audited_calls() == aborted("WORKER_LOST")
+    assert not in_flight_calls.start_run_call("call_late", started_event(), lease.run)
+    assert (audited_calls(), OpenCall.objects.count()) == (aborted("WORKER_LOST"), 0)
     assert fresh(run_id).status == "running"
 
 
 def test_the_third_loss_of_a_worker_ends_the_call_as_well(submit: Submit) -> None:
     run_id = submit()
     Run.objects.filter(id=run_id).update(times_lost=lease_expiry.MAX_TIMES_LOST - 1)
-    assert open_one(must_take("w1"))
+    assert start_call(must_take("w1"))
     end_leases_of_worker("w1", beat=0, reason="test")
     assert fresh(run_id).status == "failed"
-    assert (told(), OpenCall.objects.count()) == (cut("WORKER_LOST"), 0)
+    assert (audited_calls(), OpenCall.objects.count()) == (aborted("WORKER_LOST"), 0)
 
 
 def test_a_refused_transition_ends_no_call(submit: Submit) -> None:
     submit()
-    held = must_take("w1")
-    assert open_one(held)
-    assert not release_lease(replace(held, worker_id="w2"), reason="draining", active_ms=1)
-    assert (len(told()), OpenCall.objects.count()) == (1, 1)
+    lease = must_take("w1")
+    assert start_call(lease)
+    assert not release_lease(replace(lease, worker_id="w2"), reason="draining", active_ms=1)
+    assert (len(audited_calls()), OpenCall.objects.count()) == (1, 1)
 
 
 def test_a_worker_whose_run_was_canceled_starts_no_call(
@@ -179,13 +179,13 @@ def test_a_worker_whose_run_was_canceled_starts_no_call(
 ) -> None:
     run_id = submit_calls()
 
-    def cancel_first(*asked: Any, **known: Any) -> bool:
+    def cancel_first(*args: Any, **kwargs: Any) -> bool:
         cancel_run(principal=principal, run_id=run_id)
-        return in_flight_calls.start_run_call(*asked, **known)
+        return in_flight_calls.start_run_call(*args, **kwargs)
 
     monkeypatch.setattr("runs.execution.admission.start_run_call", cancel_first)
     worker.work()
-    assert (told(), fresh(run_id).status) == ([], "canceled")
+    assert (audited_calls(), fresh(run_id).status) == ([], "canceled")
 
 
 def test_a_cancel_concurrent_with_a_start_leaves_no_call_in_flight(
@@ -193,10 +193,12 @@ def test_a_cancel_concurrent_with_a_start_leaves_no_call_in_flight(
 ) -> None:
     for _ in range(5):
         run_id = submit()
-        held = must_take("w1")
-        at_once([partial(open_one, held), partial(cancel_run, principal=principal, run_id=run_id)])
+        lease = must_take("w1")
+        at_once(
+            [partial(start_call, lease), partial(cancel_run, principal=principal, run_id=run_id)]
+        )
         assert not OpenCall.objects.exists()
-        assert len(told()) % 2 == 0
+        assert len(audited_calls()) % 2 == 0
 
 
 @pytest.fixture
@@ -204,21 +206,21 @@ def ended_process() -> str:
     """Return the identity of a killed process of this machine."""
     child = subprocess.Popen([sys.executable, "-c", CHILD], stdout=subprocess.PIPE, text=True)
     assert child.stdout is not None
-    mark = child.stdout.readline().strip()
+    identity = child.stdout.readline().strip()
     child.kill()
     child.wait()
     child.stdout.close()
-    return mark
+    return identity
 
 
 @pytest.mark.usefixtures("db")
 def test_the_scheduler_ends_direct_calls_of_a_killed_process(ended_process: str) -> None:
     for name in ("dead", "alive"):
-        in_flight_calls.start_direct_call(f"call_{name}", opening())
-    in_flight_calls.start_direct_call("call_reads", opening("read_file"))
+        in_flight_calls.start_direct_call(f"call_{name}", started_event())
+    in_flight_calls.start_direct_call("call_reads", started_event("read_file"))
     OpenCall.objects.exclude(id="call_alive").update(process=ended_process)
     assert in_flight_calls.abort_stale_calls() == 2
-    assert told()[3:] == [
+    assert audited_calls()[3:] == [
         ("tool.failed", "interrupted", "unknown"),
         ("tool.failed", "interrupted", None),
     ]
@@ -228,53 +230,53 @@ def test_the_scheduler_ends_direct_calls_of_a_killed_process(ended_process: str)
 
 @pytest.mark.usefixtures("db")
 def test_a_direct_call_on_another_machine_is_aborted_after_an_hour() -> None:
-    in_flight_calls.start_direct_call("call_x", opening())
+    in_flight_calls.start_direct_call("call_x", started_event())
     OpenCall.objects.update(process="elsewhere:1:1:1")
     assert in_flight_calls.abort_stale_calls() == 0
     OpenCall.objects.update(opened_at=datetime.now(UTC) - timedelta(hours=2))
     assert in_flight_calls.abort_stale_calls() == 1
-    done = AuditEvent("tool.succeeded", "local", "tool", "write_to_file", "local", "local")
+    succeeded = AuditEvent("tool.succeeded", "local", "tool", "write_to_file", "local", "local")
     assert not in_flight_calls.finish_direct_call(
-        "call_x", done
+        "call_x", succeeded
     )  # the call ended after all, but too late
-    assert told() == cut("interrupted")
+    assert audited_calls() == aborted("interrupted")
 
 
 @pytest.mark.django_db(transaction=True)
 def test_concurrent_attempts_end_a_call_once(principal: Principal) -> None:
-    done = AuditEvent("tool.succeeded", "local", "tool", "write_to_file", "local", "local")
-    in_flight_calls.start_direct_call("call_x", opening())
+    succeeded = AuditEvent("tool.succeeded", "local", "tool", "write_to_file", "local", "local")
+    in_flight_calls.start_direct_call("call_x", started_event())
     OpenCall.objects.update(opened_at=datetime.now(UTC) - timedelta(hours=2))
     at_once(
         [
             in_flight_calls.abort_stale_calls,
-            partial(in_flight_calls.finish_direct_call, "call_x", done),
+            partial(in_flight_calls.finish_direct_call, "call_x", succeeded),
         ]
         * 4
     )
-    assert len(told()) == 2
+    assert len(audited_calls()) == 2
 
 
 def test_a_finished_direct_call_leaves_no_call_in_flight(
     project: Path, principal: Principal
 ) -> None:
-    async def both() -> None:
+    async def make_calls() -> None:
         await call_tool(principal=principal, request=DirectCallRequest("write_to_file", PREVIEW))
         await call_tool(principal=principal, request=DirectCallRequest("list_files", {"path": "."}))
 
-    asyncio.run(both())
-    assert [action for action, *_ in told()] == ["tool.called", "tool.succeeded"] * 2
+    asyncio.run(make_calls())
+    assert [action for action, *_ in audited_calls()] == ["tool.called", "tool.succeeded"] * 2
     assert not OpenCall.objects.exists()
 
 
 def test_the_scheduler_runs_the_check_of_stale_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     scheduler = Scheduler()
-    looked: list[object] = []
+    jobs: list[object] = []
 
-    def note(duty: object) -> None:
-        looked.append(duty)
+    def record_job(job: object) -> None:
+        jobs.append(job)
         scheduler.stopping.set()
 
-    monkeypatch.setattr(scheduler, "_run_job", note)
+    monkeypatch.setattr(scheduler, "_run_job", record_job)
     scheduler.run()
-    assert in_flight_calls.abort_stale_calls in looked
+    assert in_flight_calls.abort_stale_calls in jobs

@@ -15,23 +15,23 @@ from tests.integration.racing import at_once
 from tests.integration.workers import must_take
 
 Submit = Callable[..., str]
-rung: list[tuple[str, str]] = []
-down: list[bool] = []
+sent: list[tuple[str, str]] = []
+broker_down: list[bool] = []
 
 
-def bell(queue: str, run_id: str) -> None:
+def record_wakeup(queue: str, run_id: str) -> None:
     """Stand in for the broker: record the wake-up, or fail while it is down."""
-    if down:
+    if broker_down:
         raise ConnectionRefusedError
-    rung.append((queue, run_id))
+    sent.append((queue, run_id))
 
 
 @pytest.fixture(autouse=True)
 def broker(settings: Any) -> Iterator[None]:
-    settings.CONTINUITY_NOTIFY_WORKERS = "tests.integration.test_outbox.bell"
+    settings.CONTINUITY_NOTIFY_WORKERS = "tests.integration.test_outbox.record_wakeup"
     yield
-    rung.clear()
-    down.clear()
+    sent.clear()
+    broker_down.clear()
 
 
 def age(seconds: float) -> None:
@@ -47,10 +47,10 @@ def test_the_wakeup_of_an_unclaimed_run_is_resent_on_the_shared_queue(submit: Su
     run_id = submit()
     OutboxEntry.objects.update(queue="runs.w_dead")
     for _ in range(2):
-        rung.clear()
+        sent.clear()
         age(11)
         assert outbox.resend_wakeups() == 1
-        assert rung == [("runs", run_id)]
+        assert sent == [("runs", run_id)]
         assert outbox.resend_wakeups() == 0
 
 
@@ -68,12 +68,12 @@ def test_a_clock_that_jumped_back_suppresses_no_wakeup(submit: Submit) -> None:
 
 
 def test_wakeups_are_resent_at_the_next_sweep_when_the_broker_is_down(submit: Submit) -> None:
-    down.append(True)
+    broker_down.append(True)
     submit()
     submit()
     age(11)
     assert outbox.resend_wakeups() == 0
-    down.clear()
+    broker_down.clear()
     assert outbox.resend_wakeups() == 2
 
 
@@ -98,12 +98,12 @@ def test_concurrent_sweeps_resend_a_wakeup_for_every_run(submit: Submit) -> None
     ids = {submit() for _ in range(4)}
     age(11)
     at_once([outbox.resend_wakeups] * 3)
-    assert {run_id for _, run_id in rung} == ids
+    assert {run_id for _, run_id in sent} == ids
     assert OutboxEntry.objects.count() == 4
 
 
 def test_concurrent_puts_keep_one_outbox_entry(submit: Submit) -> None:
     submit()
-    held = must_take("w1")
-    at_once([partial(outbox.put, held.run)] * 4)
+    lease = must_take("w1")
+    at_once([partial(outbox.put, lease.run)] * 4)
     assert OutboxEntry.objects.count() == 1

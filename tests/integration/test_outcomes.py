@@ -27,16 +27,16 @@ from tests.integration.racing import at_once
 from tests.support.continuity import FORECAST, create_decision_with_outcome, owner_of
 
 STEPS = [{"tool": "read_page", "args": {"url": "${url}"}}]
-L4 = Forecast(impact={"asset": -0.9}, confidence=0.9, cost=4.0, layer="L4")
+L4_FORECAST = Forecast(impact={"asset": -0.9}, confidence=0.9, cost=4.0, layer="L4")
 
 
-def report(principal: Principal, decision_id: int, **said: Any) -> dict[str, Any]:
+def report(principal: Principal, decision_id: int, **fields: Any) -> dict[str, Any]:
     call = {
         "decision_id": decision_id,
         "user_id": "alice",
         "outcome_status": "success",
         "outcome_note": "done",
-        **said,
+        **fields,
     }
     return report_outcome(principal=principal, call=call)
 
@@ -57,15 +57,15 @@ def succeed(principal: Principal, times: int) -> None:
 
 def test_a_report_returns_the_specified_fields(principal: Principal) -> None:
     outcome = create_decision_with_outcome(principal)
-    told = report(
+    record = report(
         principal,
         outcome.decision_id,
         outcome_status="partial",
         system_caused=True,
         failure_type="context_loss",
     )
-    assert told.pop("created_at")
-    assert told == {
+    assert record.pop("created_at")
+    assert record == {
         "decision_id": outcome.decision_id,
         "outcome_id": outcome.id,
         "outcome_status": "partial",
@@ -139,7 +139,9 @@ def test_a_success_accepts_no_failure_type(principal: Principal) -> None:
 
 
 def test_a_high_risk_decision_needs_confirmation_before_its_outcome(principal: Principal) -> None:
-    decision_id = create_decision_with_outcome(principal, mode="confirm", forecast=L4).decision_id
+    decision_id = create_decision_with_outcome(
+        principal, mode="confirm", forecast=L4_FORECAST
+    ).decision_id
     with pytest.raises(DecisionNotConfirmed):
         report(principal, decision_id)
     assert AuditEntry.objects.get(action="outcome.refused").metadata["why"]
@@ -181,18 +183,18 @@ def test_a_partial_success_has_half_the_confidence(principal: Principal) -> None
 
 def test_the_actual_impact_counts_more_than_the_forecast(principal: Principal) -> None:
     decision_id = create_decision_with_outcome(principal).decision_id
-    seen = {"time": -0.7, "money": -0.2}
-    told = report(principal, decision_id, actual_impact_vector=seen, actual_cost=1.5)
-    assert told["impact_error"] == pytest.approx((0.3 + 0.2) / 6, abs=1e-6)
-    assert told["cost_error"] == pytest.approx(1.5 - FORECAST.cost)
+    impact = {"time": -0.7, "money": -0.2}
+    record = report(principal, decision_id, actual_impact_vector=impact, actual_cost=1.5)
+    assert record["impact_error"] == pytest.approx((0.3 + 0.2) / 6, abs=1e-6)
+    assert record["cost_error"] == pytest.approx(1.5 - FORECAST.cost)
     rows = Evidence.objects.order_by("axis").values_list("axis", "delta", "confidence")
     assert list(rows) == [("money", -0.2, 0.9), ("time", -0.7, 0.9)]
 
 
 def test_the_cost_of_the_actual_impact_is_computed_like_a_forecast(principal: Principal) -> None:
     decision_id = create_decision_with_outcome(principal).decision_id
-    told = report(principal, decision_id, actual_impact_vector={"time": -1.0})
-    assert told["cost_error"] == pytest.approx(0.5 - FORECAST.cost)
+    record = report(principal, decision_id, actual_impact_vector={"time": -1.0})
+    assert record["cost_error"] == pytest.approx(0.5 - FORECAST.cost)
     assert Outcome.objects.get().actual_cost == 0.5
 
 
@@ -203,18 +205,18 @@ def test_a_failure_lowers_only_reliability(principal: Principal) -> None:
 
 
 def test_a_system_caused_failure_does_not_lower_reliability(principal: Principal) -> None:
-    told = report(
+    record = report(
         principal,
         create_decision_with_outcome(principal).decision_id,
         outcome_status="failed",
         system_caused=True,
     )
-    assert told["failure_type"] == "system_error"
+    assert record["failure_type"] == "system_error"
     assert not Evidence.objects.exists()
 
 
 def test_a_failed_high_risk_decision_has_failure_type_high_risk(principal: Principal) -> None:
-    decision_id = create_decision_with_outcome(principal, forecast=L4).decision_id
+    decision_id = create_decision_with_outcome(principal, forecast=L4_FORECAST).decision_id
     assert report(principal, decision_id, outcome_status="failed")["failure_type"] == "high_risk"
 
 
@@ -247,10 +249,10 @@ def test_reliability_is_not_raised_past_its_ceiling(principal: Principal) -> Non
 
 
 def test_reliability_is_frozen_for_a_week_after_an_l4_decision(principal: Principal) -> None:
-    grave = create_decision_with_outcome(principal, forecast=L4)
+    high_risk = create_decision_with_outcome(principal, forecast=L4_FORECAST)
     succeed(principal, 5)
     assert reliability(principal) == 0.8
-    Outcome.objects.filter(pk=grave.pk).update(opened_at=F("opened_at") - timedelta(days=8))
+    Outcome.objects.filter(pk=high_risk.pk).update(opened_at=F("opened_at") - timedelta(days=8))
     succeed(principal, 1)
     assert reliability(principal) == 0.82
 
@@ -267,7 +269,7 @@ def test_a_success_with_a_procedure_proposes_a_valid_success_path(principal: Pri
 
 
 @pytest.mark.parametrize(
-    "said",
+    "fields",
     [
         {"outcome_status": "failed", "success_criteria": "x", "procedure": STEPS},
         {"procedure": STEPS},
@@ -275,10 +277,10 @@ def test_a_success_with_a_procedure_proposes_a_valid_success_path(principal: Pri
     ],
 )
 def test_a_failure_or_an_incomplete_report_proposes_no_success_path(
-    principal: Principal, said: dict[str, Any]
+    principal: Principal, fields: dict[str, Any]
 ) -> None:
     assert (
-        report(principal, create_decision_with_outcome(principal).decision_id, **said)[
+        report(principal, create_decision_with_outcome(principal).decision_id, **fields)[
             "proposed_success_path"
         ]
         is None

@@ -78,7 +78,7 @@ WRITES = (
     Write("run_task_template", "runs", submission(mode="async")),
     Write("run_task_template", "runs/{failedRun}/retry"),
     Write("cancel_task_run", "runs/{run}/cancel"),
-    Write("create_session", "sessions", {"name": "mine"}),
+    Write("create_session", "sessions", {"name": "new"}),
     Write("rename_session", "sessions/{session}", {"name": "other"}, "PATCH"),
     Write("clone_session", "sessions/{session}/clone"),
     Write("close_session", "sessions/{session}", method="DELETE"),
@@ -93,7 +93,7 @@ WRITES = (
     Write("replace_target", "targets/{target}", TARGET, "PUT"),
     Write("probe_target", "targets/{target}/probe"),
     Write("delete_target", "targets/{target}", method="DELETE"),
-    Write("create_task", "tasks", {"title": "mine"}),
+    Write("create_task", "tasks", {"title": "new"}),
     Write("run_task_template", "tasks/{task}/messages", {"content": "say hi"}),
     Write("take_over_task", "tasks/{task}/takeover"),
     Write("resume_task", "tasks/{takenTask}/resume"),
@@ -104,12 +104,12 @@ WRITES = (
     Write("continuity_put_success_path", "user/alice/objects/success-path", SUCCESS_PATH),
 )
 BY_TOOL = {write.tool: write for write in WRITES}
-ELSEWHERE = {  # routes that change nothing, and routes that a separate test covers
+NOT_IN_TABLE = {  # routes that change nothing, and routes that a separate test covers
     "page-content": "reads",
-    "tasks/{}/ticket": "opens what reads, or asks by itself",
-    "runs/{}/answer": "below",
-    "tools/{}/call": "test_call_tools",
-    "decision/{}/confirm": "below",
+    "tasks/{}/ticket": "opens reads only; writes over it are checked by policy",
+    "runs/{}/answer": "tested below",
+    "tools/{}/call": "test_tool_calls.py",
+    "decision/{}/confirm": "tested below",
     "artifacts/upload/{}": "the bytes of a start_artifact_upload",
 }
 
@@ -130,13 +130,13 @@ def facts(
 ) -> Mapping[str, str]:
     """Create the rows that the calls refer to, before any rule exists."""
     hook = create_webhook(principal=principal, url=URL)["webhookId"]
-    off = create_webhook(principal=principal, url=URL)["webhookId"]
-    disable_webhook(principal=principal, webhook_id=off)
-    now, told = datetime.now(UTC), make_run(status="succeeded")
+    disabled_hook = create_webhook(principal=principal, url=URL)["webhookId"]
+    disable_webhook(principal=principal, webhook_id=disabled_hook)
+    now, ended_run = datetime.now(UTC), make_run(status="succeeded")
     delivery = WebhookDelivery.objects.create(
         id="dlv_1",
         webhook_id=hook,
-        run_id=told.id,
+        run_id=ended_run.id,
         event="run.succeeded",
         created_at=now,
         settled_at=now,
@@ -145,15 +145,17 @@ def facts(
     )
     upload = api.post("/api/v1/artifacts/uploads", json=UPLOAD).json()
     assert httpx.put(upload["url"], content=BYTES, headers=upload["headers"]).is_success
-    place = principal.tenant_id, principal.workspace_id
-    target = create_target_row(TargetFields(*place, "runner", "docker-runner", ENDPOINT), actor="t")
-    mine = authenticate(api.headers["Authorization"].removeprefix("Bearer "))
+    workspace = principal.tenant_id, principal.workspace_id
+    target = create_target_row(
+        TargetFields(*workspace, "runner", "docker-runner", ENDPOINT), actor="t"
+    )
+    caller = authenticate(api.headers["Authorization"].removeprefix("Bearer "))
     return {
         "run": make_run().id,
         "failedRun": make_run(status="failed").id,
         "hook": hook,
-        "session": create_session(principal=mine)["sessionId"],
-        "offHook": off,
+        "session": create_session(principal=caller)["sessionId"],
+        "offHook": disabled_hook,
         "delivery": delivery.id,
         "upload": upload["uploadId"],
         "target": target.id,
@@ -163,7 +165,7 @@ def facts(
     }
 
 
-def written() -> list[int]:
+def count_rows() -> list[int]:
     """Count the rows of every kind that the calls write."""
     tables = (
         BrowserSession,
@@ -177,14 +179,14 @@ def written() -> list[int]:
         TaskMessage,
     )
     reported = Outcome.objects.filter(status__isnull=False)
-    deeds = AuditEntry.objects.exclude(action="policy.denied")
-    return [*(table.objects.count() for table in tables), reported.count(), deeds.count()]
+    audited = AuditEntry.objects.exclude(action="policy.denied")
+    return [*(table.objects.count() for table in tables), reported.count(), audited.count()]
 
 
-def names_of(pattern: Any) -> Iterator[tuple[str, type]]:
+def routes_of(pattern: Any) -> Iterator[tuple[str, type]]:
     for each in pattern.url_patterns:
         if hasattr(each, "url_patterns"):
-            for route, view in names_of(each):
+            for route, view in routes_of(each):
                 yield str(each.pattern) + route, view
         elif hasattr(each.callback, "view_class"):
             yield str(each.pattern), each.callback.view_class
@@ -196,12 +198,12 @@ def test_every_call_that_changes_something_is_in_the_table() -> None:
 
     found = {
         (blank(route).removeprefix("api/v1/"), method)
-        for route, view in names_of(get_resolver())
+        for route, view in routes_of(get_resolver())
         for method in ("POST", "PUT", "PATCH", "DELETE")
         if route.startswith("api/v1/") and hasattr(view, method.lower())
     }
     known = {(blank(write.route), write.method) for write in WRITES}
-    assert {call for call in found if call[0] not in ELSEWHERE} == known
+    assert {call for call in found if call[0] not in NOT_IN_TABLE} == known
 
 
 @pytest.mark.parametrize("write", WRITES, ids=lambda write: f"{write.method} {write.route}")
@@ -209,12 +211,12 @@ def test_a_denied_call_changes_nothing(
     write: Write, api: httpx.Client, facts: Mapping[str, str]
 ) -> None:
     create_rule(RuleFields("deny", tool="*", reason="closed"), actor="t")
-    before = written()
+    before = count_rows()
     answer = write.send(api, facts)
     assert answer.status_code == 403, answer.text
-    told = answer.json()
-    assert told.get("errorCode", told.get("code", "")).upper() == "POLICY_DENIED"
-    assert written() == before
+    body = answer.json()
+    assert body.get("errorCode", body.get("code", "")).upper() == "POLICY_DENIED"
+    assert count_rows() == before
     assert AuditEntry.objects.get(action="policy.denied").resource_id == write.tool
 
 
@@ -225,12 +227,12 @@ def test_a_confirmed_call_is_performed_once(
     create_rule(RuleFields("confirm", tool=tool), actor="t")
     write = BY_TOOL[tool]
     assert [write.send(api, facts).status_code for _ in range(2)] == [202, 202]
-    asked = Confirmation.objects.get(status=ConfirmationStatus.WAITING)
-    assert asked.decision.tool == tool
-    confirm(decision_id=asked.decision_id, by="admin:ann", how="admin")
+    confirmation = Confirmation.objects.get(status=ConfirmationStatus.WAITING)
+    assert confirmation.decision.tool == tool
+    confirm(decision_id=confirmation.decision_id, by="admin:ann", how="admin")
     assert write.send(api, facts).is_success
-    asked.refresh_from_db()
-    assert asked.used_at is not None
+    confirmation.refresh_from_db()
+    assert confirmation.used_at is not None
 
 
 def test_a_repeated_key_returns_the_first_answer_whatever_the_rules_are_now(
@@ -241,8 +243,8 @@ def test_a_repeated_key_returns_the_first_answer_whatever_the_rules_are_now(
         write = Write(tool, BY_TOOL[tool].route, {**BY_TOOL[tool].body, **keyed})
         create_rule(RuleFields("confirm", tool=tool), actor="t")
         assert write.send(api, facts).status_code == 202
-        asked = Confirmation.objects.get(status=ConfirmationStatus.WAITING)
-        confirm(decision_id=asked.decision_id, by="admin:ann", how="admin")
+        confirmation = Confirmation.objects.get(status=ConfirmationStatus.WAITING)
+        confirm(decision_id=confirmation.decision_id, by="admin:ann", how="admin")
         first = write.send(api, facts).json()
         second = write.send(api, facts)
         assert (second.status_code, second.json()) == (200, first)
@@ -291,7 +293,7 @@ def test_no_rule_prevents_people_from_confirming(
     call = {"user_id": "alice", "confirm_token": "x"}
     answer = api.post(f"/api/v1/decision/{decision.pk}/confirm", json=call)
     assert (answer.status_code, answer.json()["code"]) == (403, "policy_denied")
-    assert Decision.objects.count() == 1, "nobody is asked whether an answer may be given"
+    assert Decision.objects.count() == 1, "no confirmation may be required for an answer"
     confirm(decision_id=decision.pk, by="admin:ann", how="admin")
     assert Confirmation.objects.get(decision=decision).status == ConfirmationStatus.CONFIRMED
     assert decision.kind == DecisionKind.CHAT

@@ -32,7 +32,7 @@ server.serve_forever()
 
 
 @pytest.fixture
-def develops(game_with_browser: Project, closed_port: int) -> Callable[..., Project]:
+def make_dev_project(game_with_browser: Project, closed_port: int) -> Callable[..., Project]:
     """A project with a dev script and no other preview server."""
 
     def make(dev: str = f"{PYTHON} serve.py", **scripts: str) -> Project:
@@ -55,9 +55,9 @@ def servers_of(game: Project) -> list[psutil.Process]:
 
 
 def test_a_developer_can_preview_with_the_dev_script_of_the_project(
-    develops: Callable[..., Project],
+    make_dev_project: Callable[..., Project],
 ) -> None:
-    game = develops(predev="touch prepared")
+    game = make_dev_project(predev="touch prepared")
     first = game.output("preview_scene")
     assert "served by dev" in first["logs"][0]
     assert (game.root / "prepared").exists()
@@ -69,8 +69,8 @@ def test_a_developer_can_preview_with_the_dev_script_of_the_project(
     wait_until(lambda: not servers_of(game))
 
 
-def test_a_dev_server_that_died_is_restarted(develops: Callable[..., Project]) -> None:
-    game = develops()
+def test_a_dev_server_that_died_is_restarted(make_dev_project: Callable[..., Project]) -> None:
+    game = make_dev_project()
     game.output("preview_scene")
     for process in servers_of(game):
         process.kill()
@@ -79,9 +79,9 @@ def test_a_dev_server_that_died_is_restarted(develops: Callable[..., Project]) -
 
 
 def test_each_project_of_a_run_has_its_own_dev_server_and_page(
-    develops: Callable[..., Project], tmp_path: Path
+    make_dev_project: Callable[..., Project], tmp_path: Path
 ) -> None:
-    game = develops()
+    game = make_dev_project()
     other = replace(game, root=tmp_path / "other")
     other.write("serve.py", SERVE.replace("served by dev", "served by the other"))
     other.scripts(dev=f"{PYTHON} serve.py")
@@ -93,9 +93,9 @@ def test_each_project_of_a_run_has_its_own_dev_server_and_page(
 
 
 def test_a_page_opened_by_one_project_is_not_used_by_another(
-    develops: Callable[..., Project], tmp_path: Path
+    make_dev_project: Callable[..., Project], tmp_path: Path
 ) -> None:
-    game = develops()
+    game = make_dev_project()
     game.output("preview_scene")
     other = replace(game, root=tmp_path / "other")
     other.write("package.json", "{}")
@@ -104,7 +104,7 @@ def test_a_page_opened_by_one_project_is_not_used_by_another(
 
 
 @pytest.mark.parametrize(
-    ("dev", "wanted"),
+    ("dev", "expected"),
     [
         ("echo broken; exit 1", "E_PREVIEW_FAIL"),
         ("sleep 3600", "E_TIMEOUT"),
@@ -113,19 +113,19 @@ def test_a_page_opened_by_one_project_is_not_used_by_another(
     ],
 )
 def test_a_dev_script_that_serves_nothing_is_terminated(
-    develops: Callable[..., Project], dev: str, wanted: str
+    make_dev_project: Callable[..., Project], dev: str, expected: str
 ) -> None:
-    game = develops(dev)
+    game = make_dev_project(dev)
     game.policy["command_timeout_ms"] = 1500
-    assert game.code("preview_scene") == wanted
+    assert game.code("preview_scene") == expected
     assert servers_of(game) == []
 
 
 @pytest.mark.parametrize("policy", [{"developer": False}, {"allowed_commands": ("build",)}])
 def test_a_dev_script_is_not_started_for_other_callers(
-    develops: Callable[..., Project], policy: dict[str, Any]
+    make_dev_project: Callable[..., Project], policy: dict[str, Any]
 ) -> None:
-    game = develops("touch done")
+    game = make_dev_project("touch done")
     game.policy |= policy
     assert game.code("preview_scene") == "E_PREVIEW_FAIL"
     assert not (game.root / "done").exists()

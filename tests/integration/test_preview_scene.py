@@ -35,14 +35,14 @@ def terre(game_with_browser: Project, page_server: PageServer) -> PageServer:
 
 def preview(game: Project, **args: Any) -> dict[str, Any]:
     """Preview a scene and check that the result has the fields of the S2 seed."""
-    told = game.output("preview_scene", **args)
-    Draft202012Validator(dict(RESPONSE)).validate(told)
-    return told
+    result = game.output("preview_scene", **args)
+    Draft202012Validator(dict(RESPONSE)).validate(result)
+    return result
 
 
 def test_a_scene_is_displayed_in_the_preview(game_with_browser: Project, terre: PageServer) -> None:
-    told = preview(game_with_browser, scenePath=SCENE)
-    assert told["url"] == terre.url("/preview#scene=beach_date")
+    result = preview(game_with_browser, scenePath=SCENE)
+    assert result["url"] == terre.url("/preview#scene=beach_date")
     assert (terre.hits["/api/test"], terre.hits["/preview"]) == (1, 2)
 
 
@@ -90,13 +90,13 @@ def test_console_messages_and_the_line_of_the_first_error_are_returned(
         "<title>P</title>\n<script>\nconsole.log('loaded');\n"
         "console.warn('hunter2');\nnull.x;\n</script>",
     )
-    told = preview(game_with_browser)
+    result = preview(game_with_browser)
     address = terre.url("/preview")
-    assert told["logs"][0] == f"[log] loaded ({address}:3)"
-    assert told["logs"][1].startswith("[warning] *** (")
-    assert told["logs"][2].startswith("[error] Uncaught Cannot read properties of null")
+    assert result["logs"][0] == f"[log] loaded ({address}:3)"
+    assert result["logs"][1].startswith("[warning] *** (")
+    assert result["logs"][2].startswith("[error] Uncaught Cannot read properties of null")
     # an error of the page's own script has no line of a scene
-    assert "firstErrorLine" not in told
+    assert "firstErrorLine" not in result
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_console_messages_and_the_line_of_the_first_error_are_returned(
         ("start.txt:12 unknown command", 12),
         ("syntax error at line 7", 7),
         ("第 31 行缺少分号", 31),
-        ("nothing said", 99),
+        ("no line number", 99),
         ("no JSON at position 5 (line 1 column 6)", 99),
     ],
 )
@@ -121,9 +121,9 @@ def test_a_load_failure_is_an_error_without_a_line(
     game_with_browser: Project, terre: PageServer
 ) -> None:
     terre.add("/preview", "<title>P</title><img src=/none.webp>")
-    told = preview(game_with_browser)
-    assert "firstErrorLine" not in told
-    assert told["logs"] == [
+    result = preview(game_with_browser)
+    assert "firstErrorLine" not in result
+    assert result["logs"] == [
         "[error] Failed to load resource: the server responded with a status of 404 (Not Found)"
         f" ({terre.url('/none.webp')})"
     ]
@@ -206,25 +206,28 @@ def test_an_empty_preview_page_fails(
 
 
 @pytest.mark.parametrize(
-    "said", [b"220 mail.example ESMTP\r\n\r\n", b"\x16\x03\x01", b"HTTP/1.1 200", b"x" * 100_000]
+    "response_bytes",
+    [b"220 mail.example ESMTP\r\n\r\n", b"\x16\x03\x01", b"HTTP/1.1 200", b"x" * 100_000],
 )
-def test_a_port_that_does_not_speak_http_fails(game_with_browser: Project, said: bytes) -> None:
+def test_a_port_that_does_not_speak_http_fails(
+    game_with_browser: Project, response_bytes: bytes
+) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
-        threading.Thread(target=_answer, args=(server, said), daemon=True).start()
+        threading.Thread(target=_respond, args=(server, response_bytes), daemon=True).start()
         game_with_browser.policy = {"preview_url": f"http://127.0.0.1:{server.getsockname()[1]}"}
         assert game_with_browser.code("preview_scene") == "E_PREVIEW_FAIL"
 
 
-def _answer(server: socket.socket, said: bytes) -> None:
+def _respond(server: socket.socket, response_bytes: bytes) -> None:
     with closing(server.accept()[0]) as caller:
-        caller.sendall(said)
+        caller.sendall(response_bytes)
 
 
 def test_a_redirect_to_another_host_is_not_followed(
     game_with_browser: Project, terre: PageServer
 ) -> None:
-    gone = PageResponse(status=302, headers={"Location": "https://example.com/"})
-    terre.add("/preview", gone)
+    redirect = PageResponse(status=302, headers={"Location": "https://example.com/"})
+    terre.add("/preview", redirect)
     assert game_with_browser.code("preview_scene") == "E_POLICY_VIOLATION"
 
 
@@ -250,7 +253,7 @@ def test_a_preview_on_another_machine_is_refused_by_policy(
 
 
 @pytest.mark.parametrize(
-    ("path", "wanted"),
+    ("path", "expected"),
     [
         ("../x", "E_DENY_PATH"),
         ("/etc/passwd", "E_DENY_PATH"),
@@ -266,10 +269,10 @@ def test_a_preview_on_another_machine_is_refused_by_policy(
     ],
 )
 def test_an_invalid_scene_path_is_refused_before_any_request(
-    game_with_browser: Project, terre: PageServer, tmp_path: Path, path: str, wanted: str
+    game_with_browser: Project, terre: PageServer, tmp_path: Path, path: str, expected: str
 ) -> None:
     (game_with_browser.root / "link").symlink_to(tmp_path)
     game_with_browser.write("game/scene/folder.txt/x")
     game_with_browser.write("game/scene/.txt")
-    assert game_with_browser.code("preview_scene", scenePath=path) == wanted
+    assert game_with_browser.code("preview_scene", scenePath=path) == expected
     assert terre.hits["/api/test"] == 0

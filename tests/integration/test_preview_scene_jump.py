@@ -18,7 +18,7 @@ pytest_plugins = ["tests.support.browser_fixtures", "tests.support.project_fixtu
 
 SCENE = "game/scene/第一章/beach date.txt"
 # The engine's reaction to a jump: it fetches the scene and logs the lines that it executes.
-GOES = """
+ENGINE = """
 let scene = '';
 let run = async (name, sentence) => {
   const text = await (await fetch(encodeURI('/game/scene/' + name))).text();
@@ -28,41 +28,42 @@ let run = async (name, sentence) => {
 const socket = protocol => new WebSocket(`ws://${location.host}/api/webgalsync`, protocol);
 setTimeout(() => { scene = scene || 'start.txt'; }, 50);
 """
-EVERY_SECOND = """
-const line = socket([]);
-const say = told => line.send(JSON.stringify(told));
-line.onopen = () => { line.send('hello'); setInterval(tell, 100); };
+PERIODIC_SYNC = """
+const connection = socket([]);
+const send = message => connection.send(JSON.stringify(message));
+connection.onopen = () => { connection.send('hello'); setInterval(report, 100); };
 """
-BARE = (
-    EVERY_SECOND
+BARE_PROTOCOL = (
+    PERIODIC_SYNC
     + """
-const tell = () => say({command: 1, sceneMsg: {scene, sentence: 0}, message: 'sync'});
-line.onmessage = e => { const told = JSON.parse(e.data);
-  if (told.command === 0) run(told.sceneMsg.scene, told.sceneMsg.sentence); };
+const report = () => send({command: 1, sceneMsg: {scene, sentence: 0}, message: 'sync'});
+connection.onmessage = e => { const message = JSON.parse(e.data);
+  if (message.command === 0) run(message.sceneMsg.scene, message.sceneMsg.sentence); };
 """
 )
-IN_ENVELOPE = (
-    EVERY_SECOND
+ENVELOPE_PROTOCOL = (
+    PERIODIC_SYNC
     + """
-const tell = () => say({event: 'message', data: {command: 1, sceneMsg: {scene, sentence: 0}}});
-line.onmessage = e => { const told = JSON.parse(e.data).data;
-  if (told.command === 0) run(told.sceneMsg.scene, told.sceneMsg.sentence); };
+const report = () => send({event: 'message', data: {command: 1, sceneMsg: {scene, sentence: 0}}});
+connection.onmessage = e => { const message = JSON.parse(e.data).data;
+  if (message.command === 0) run(message.sceneMsg.scene, message.sceneMsg.sentence); };
 """
 )
 # The engine ignores commands before it is registered, and the stage is notified of changes.
-AS_REQUESTS = """
-const line = socket('webgal-editor-preview-sync.v1');
-const say = told => line.send(JSON.stringify(told));
-const tell = () => say({kind: 'event', type: 'stage.snapshot.updated',
+REQUEST_PROTOCOL = """
+const connection = socket('webgal-editor-preview-sync.v1');
+const send = message => connection.send(JSON.stringify(message));
+const report = () => send({kind: 'event', type: 'stage.snapshot.updated',
   payload: {sceneName: scene, sentenceId: 0, stageState: {}}});
 let registered = false;
-line.onopen = () => say({kind: 'request', type: 'session.register-preview', requestId: 'r1',
+connection.onopen = () => send({kind: 'request', type: 'session.register-preview', requestId: 'r1',
   payload: {}});
-line.onmessage = async e => { const told = JSON.parse(e.data);
-  if (told.kind === 'response' && told.requestId === 'r1') { registered = true; tell(); return; }
-  if (!registered || told.type !== 'preview.command.sync-scene') return;
-  say({kind: 'response', type: told.type, requestId: told.requestId, payload: {}});
-  await run(told.payload.sceneName, told.payload.sentenceId); tell(); };
+connection.onmessage = async e => { const message = JSON.parse(e.data);
+  if (message.kind === 'response' && message.requestId === 'r1') {
+    registered = true; report(); return; }
+  if (!registered || message.type !== 'preview.command.sync-scene') return;
+  send({kind: 'response', type: message.type, requestId: message.requestId, payload: {}});
+  await run(message.payload.sceneName, message.payload.sentenceId); report(); };
 """
 
 
@@ -80,19 +81,19 @@ def terre(
     return page_server
 
 
-def shows(terre: PageServer, script: str) -> None:
-    terre.add("/preview", f"<title>P</title><h1>Scene</h1><script>{GOES}{script}</script>")
+def serve_engine(terre: PageServer, script: str) -> None:
+    terre.add("/preview", f"<title>P</title><h1>Scene</h1><script>{ENGINE}{script}</script>")
 
 
 def logs(game: Project, **args: Any) -> list[str]:
     return [line.split(" (http")[0] for line in game.output("preview_scene", **args)["logs"]]
 
 
-@pytest.mark.parametrize("engine", [BARE, IN_ENVELOPE, AS_REQUESTS])
+@pytest.mark.parametrize("engine", [BARE_PROTOCOL, ENVELOPE_PROTOCOL, REQUEST_PROTOCOL])
 def test_an_engine_jumps_to_the_scene(
     game_with_browser: Project, terre: PageServer, engine: str
 ) -> None:
-    shows(terre, engine)
+    serve_engine(terre, engine)
     runs = logs(game_with_browser, scenePath=SCENE)
     assert set(runs) == {"[log] runs 1 of 第一章/beach date.txt: a line;"}
     assert set(logs(game_with_browser)) == {"[log] runs 1 of start.txt: a line;"}  # in the same tab
@@ -101,8 +102,9 @@ def test_an_engine_jumps_to_the_scene(
 def test_an_engine_whose_own_first_scene_loads_late_jumps_again(
     game_with_browser: Project, terre: PageServer
 ) -> None:
-    shows(
-        terre, "const goes = run; let n = 0; run = (...to) => n++ ? goes(...to) : 0;" + IN_ENVELOPE
+    serve_engine(
+        terre,
+        "const goes = run; let n = 0; run = (...to) => n++ ? goes(...to) : 0;" + ENVELOPE_PROTOCOL,
     )
     assert "[log] runs 1 of 第一章/beach date.txt: a line;" in logs(
         game_with_browser, scenePath=SCENE
@@ -110,7 +112,7 @@ def test_an_engine_whose_own_first_scene_loads_late_jumps_again(
 
 
 @pytest.mark.parametrize(
-    ("script", "said"),
+    ("script", "expected"),
     [
         ("", "did not connect as WebGAL's engine does"),
         ("socket([]).onopen = e => e.target.send('Terre is here')", "did not confirm in time"),
@@ -127,31 +129,31 @@ def test_a_page_that_does_not_confirm_the_scene_gets_a_warning(
     terre: PageServer,
     monkeypatch: pytest.MonkeyPatch,
     script: str,
-    said: str,
+    expected: str,
 ) -> None:
     monkeypatch.setattr(scene_jump, "ARRIVE_SECONDS", 1.0)
-    shows(terre, script)
-    [doubt] = logs(game_with_browser, scenePath=SCENE)
-    assert doubt.startswith("[warning] The page")
-    assert said in doubt
+    serve_engine(terre, script)
+    [warning] = logs(game_with_browser, scenePath=SCENE)
+    assert warning.startswith("[warning] The page")
+    assert expected in warning
 
 
 def test_the_start_scene_of_a_page_without_an_engine_gets_no_warning(
     game_with_browser: Project, terre: PageServer
 ) -> None:
-    shows(terre, "")
+    serve_engine(terre, "")
     assert logs(game_with_browser) == []
 
 
 def test_a_page_that_the_server_returns_for_any_path_gets_a_warning(
     game_with_browser: Project, terre: PageServer
 ) -> None:
-    shows(terre, "")
+    serve_engine(terre, "")
     terre.pages = AnyPage(terre.pages)
     assert logs(game_with_browser)[0].startswith(
         "[warning] The server returns this page for any path"
     )
-    shows(terre, IN_ENVELOPE)  # here the server does run the game
+    serve_engine(terre, ENVELOPE_PROTOCOL)  # here the server does run the game
     assert set(logs(game_with_browser)) == {"[log] runs 1 of start.txt: a line;"}
 
 
@@ -159,15 +161,15 @@ class AnyPage(dict[str, Any]):
     """Pages of a server that returns one page for every unknown path."""
 
     def get(self, path: str, default: Any = None) -> Any:
-        is_nowhere = re.fullmatch(r"/[0-9a-f]{16}", path)
-        return self["/preview"] if is_nowhere else super().get(path, default)
+        is_unknown = re.fullmatch(r"/[0-9a-f]{16}", path)
+        return self["/preview"] if is_unknown else super().get(path, default)
 
 
 def test_a_page_opened_later_connects_to_its_own_server(
     game_with_browser: Project, terre: PageServer
 ) -> None:
-    shows(terre, IN_ENVELOPE)
+    serve_engine(terre, ENVELOPE_PROTOCOL)
     logs(game_with_browser, scenePath=SCENE)
-    url = terre.add("/editor", f"<title>E</title><script>{GOES}socket([])</script>")
+    url = terre.add("/editor", f"<title>E</title><script>{ENGINE}socket([])</script>")
     game_with_browser.output("browser_action", action="open", url=url)
     wait_until(lambda: terre.hits["/api/webgalsync"] == 1)

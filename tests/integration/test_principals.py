@@ -27,8 +27,8 @@ def test_a_token_has_its_workspace_scopes_and_trust(principal: Principal) -> Non
         name="ci", workspace="elsewhere", users=["ann"], scopes=frozenset({"runs:read"})
     )
     caller = authenticate(secret)
-    place = Workspace.objects.get(name="elsewhere")
-    assert (caller.workspace_id, caller.tenant_id) == (place.id, place.tenant_id)
+    workspace = Workspace.objects.get(name="elsewhere")
+    assert (caller.workspace_id, caller.tenant_id) == (workspace.id, workspace.tenant_id)
     assert caller.scopes == {"runs:read"}
     assert (caller.trust, caller.user_id) == ("remote", "ann")
     assert caller.id == f"token:{Token.objects.get().id}"
@@ -36,7 +36,7 @@ def test_a_token_has_its_workspace_scopes_and_trust(principal: Principal) -> Non
 
 def test_a_token_that_names_users_acts_only_for_them(principal: Principal) -> None:
     caller = authenticate(create_token(name="ci", users=["ann", " bo ", "ann"]))
-    assert [caller.may_act_for(one) for one in ("ann", "bo", "cy", "", " bo ")] == [
+    assert [caller.may_act_for(user_id) for user_id in ("ann", "bo", "cy", "", " bo ")] == [
         True,
         True,
         False,
@@ -68,8 +68,8 @@ def test_an_invalid_user_id_creates_no_token(principal: Principal, user_id: str)
 
 
 def test_concurrent_requests_create_a_user_once(principal: Principal) -> None:
-    ask = partial(ensure_user, workspace_id=principal.workspace_id, user_id="ann")
-    assert len({user.id for user in at_once([ask] * 8)}) == 1
+    create = partial(ensure_user, workspace_id=principal.workspace_id, user_id="ann")
+    assert len({user.id for user in at_once([create] * 8)}) == 1
     assert User.objects.count() == 1
 
 
@@ -77,9 +77,9 @@ def test_only_a_keyed_digest_of_a_token_is_stored(principal: Principal) -> None:
     secret = create_token(name="ci")
     row = Token.objects.get()
     assert secret.startswith("cty_")
-    kept = " ".join(str(value) for value in Token.objects.values().get().values())
-    told = " ".join(str(row) for row in AuditEntry.objects.values())
-    assert secret not in kept + told
+    token_row = " ".join(str(value) for value in Token.objects.values().get().values())
+    audit_rows = " ".join(str(row) for row in AuditEntry.objects.values())
+    assert secret not in token_row + audit_rows
     assert len(row.digest) == 64
     assert throttle_key(secret) not in (secret, row.digest)
 
@@ -143,8 +143,8 @@ def test_a_token_that_names_users_needs_an_explicit_audit_scope(
 ) -> None:
     assert "audit:read" in authenticate(create_token(name="ci")).scopes
     assert "audit:read" not in authenticate(create_token(name="ci", users=["ann"])).scopes
-    meant = create_token(name="ci", users=["ann"], scopes=frozenset({"audit:read"}))
-    assert authenticate(meant).scopes == {"audit:read"}
+    with_audit_scope = create_token(name="ci", users=["ann"], scopes=frozenset({"audit:read"}))
+    assert authenticate(with_audit_scope).scopes == {"audit:read"}
 
 
 def test_a_missing_scope_is_named_in_the_error(principal: Principal) -> None:
@@ -154,7 +154,7 @@ def test_a_missing_scope_is_named_in_the_error(principal: Principal) -> None:
 
 
 def test_concurrent_requests_create_a_workspace_once(principal: Principal) -> None:
-    made = at_once([partial(ensure_workspace, "new", "tenant of its own")] * 8)
-    assert len({place.id for place in made}) == 1
+    workspaces = at_once([partial(ensure_workspace, "new", "tenant of its own")] * 8)
+    assert len({workspace.id for workspace in workspaces}) == 1
     assert Workspace.objects.filter(name="new").count() == 1
     assert Tenant.objects.filter(name="tenant of its own").count() == 1

@@ -46,16 +46,16 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    made = Clock()
-    monkeypatch.setattr(staleness, "time", SimpleNamespace(monotonic=made.monotonic))
-    return made
+    fake_clock = Clock()
+    monkeypatch.setattr(staleness, "time", SimpleNamespace(monotonic=fake_clock.monotonic))
+    return fake_clock
 
 
-def held_by(worker_id: str, submit: Submit) -> Lease:
+def claim_new_run(worker_id: str, submit: Submit) -> Lease:
     submit()
-    held = take(worker_id)
-    assert held is not None
-    return held
+    lease = take(worker_id)
+    assert lease is not None
+    return lease
 
 
 def slots_taken() -> int:
@@ -63,8 +63,8 @@ def slots_taken() -> int:
 
 
 def test_the_run_of_a_lost_worker_is_requeued_with_a_new_wakeup(submit: Submit) -> None:
-    held = held_by(register("w1"), submit)
-    assert end_leases_of_worker("w1", beat=0, reason="gone") == [held.run.id]
+    lease = claim_new_run(register("w1"), submit)
+    assert end_leases_of_worker("w1", beat=0, reason="gone") == [lease.run.id]
     run = Run.objects.get()
     assert (run.status, run.lease_owner, run.epoch, run.times_lost) == ("running", None, 2, 1)
     assert OutboxEntry.objects.filter(run_id=run.id).exists()
@@ -76,14 +76,14 @@ def test_the_run_of_a_lost_worker_is_requeued_with_a_new_wakeup(submit: Submit) 
 
 
 def test_a_worker_whose_heartbeat_advances_meanwhile_keeps_its_leases(submit: Submit) -> None:
-    held_by(register("w1"), submit)
+    claim_new_run(register("w1"), submit)
     Worker.objects.update(beat=F("beat") + 1)
     assert end_leases_of_worker("w1", beat=0, reason="looked dead") == []
     assert (Run.objects.get().lease_owner, slots_taken()) == ("w1", 1)
 
 
 def test_concurrent_reapers_end_the_leases_of_a_worker_once(submit: Submit) -> None:
-    held_by(register("w1"), submit)
+    claim_new_run(register("w1"), submit)
     lost = at_once([partial(end_leases_of_worker, "w1", beat=0, reason="gone")] * 4)
     assert sorted(map(len, lost)) == [0, 0, 0, 1]
     assert Run.objects.get().times_lost == 1
@@ -118,28 +118,28 @@ def test_a_run_pinned_to_the_lost_worker_is_announced_on_the_shared_queue(submit
 def test_a_released_pinned_run_is_announced_on_the_shared_queue(submit: Submit) -> None:
     submit()
     Run.objects.update(pinned_worker="w1")
-    held = take(register("w1"))
-    assert held
-    assert release_lease(held, reason="draining", active_ms=5)
+    lease = take(register("w1"))
+    assert lease
+    assert release_lease(lease, reason="draining", active_ms=5)
     assert OutboxEntry.objects.get().queue == "runs"
     assert take(register("w2"))
 
 
 def test_releasing_a_run_keeps_its_clock_and_costs_no_attempt(submit: Submit) -> None:
-    held = held_by(register("w1"), submit)
-    assert release_lease(held, reason="draining", active_ms=1234)
+    lease = claim_new_run(register("w1"), submit)
+    assert release_lease(lease, reason="draining", active_ms=1234)
     run = Run.objects.get()
     assert (run.active_ms, run.times_lost, run.lease_owner) == (1234, 0, None)
     assert slots_taken() == 0
-    assert not release_lease(held, reason="draining", active_ms=9999)
+    assert not release_lease(lease, reason="draining", active_ms=9999)
     assert Run.objects.get().active_ms == 1234
 
 
 def test_the_slot_of_a_canceled_run_is_freed_when_its_worker_is_lost(
     submit: Submit, principal: Principal
 ) -> None:
-    held = held_by(register("w1"), submit)
-    cancel_run(principal=principal, run_id=held.run.id)
+    lease = claim_new_run(register("w1"), submit)
+    cancel_run(principal=principal, run_id=lease.run.id)
     assert slots_taken() == 1  # the worker frees it after it has released the run
     end_leases_of_worker("w1", beat=0, reason="gone")
     assert slots_taken() == 0
@@ -150,21 +150,21 @@ def test_a_lease_claimed_by_a_lost_worker_is_ended(submit: Submit) -> None:
     """A paused worker may claim a run between its loss and its own detection of it."""
     register("w1")
     end_leases_of_worker("w1", beat=0, reason="paused")
-    held = held_by("w1", submit)
-    assert end_stray_leases() == [held.run.id]
+    lease = claim_new_run("w1", submit)
+    assert end_stray_leases() == [lease.run.id]
     assert end_stray_leases() == []
     run = Run.objects.get()
     assert (run.lease_owner, run.times_lost, slots_taken()) == (None, 1, 0)
 
 
 def test_the_reaper_also_ends_stray_leases(submit: Submit) -> None:
-    held_by("never registered", submit)
+    claim_new_run("never registered", submit)
     HeartbeatMonitor().end_expired_leases()
     assert Run.objects.get().lease_owner is None
 
 
 def test_leases_of_live_workers_are_not_stray(submit: Submit) -> None:
-    held_by(register("w1"), submit)
+    claim_new_run(register("w1"), submit)
     assert end_stray_leases() == []
     assert Run.objects.get().lease_owner == "w1"
 
@@ -173,7 +173,7 @@ def test_leases_of_live_workers_are_not_stray(submit: Submit) -> None:
 def test_a_worker_is_lost_when_its_heartbeat_stops_for_the_lease_duration(
     submit: Submit, clock: Clock
 ) -> None:
-    held_by(register("w1"), submit)
+    claim_new_run(register("w1"), submit)
     monitor = HeartbeatMonitor()
     for second in range(59):
         Worker.objects.update(beat=F("beat") + int(second == 29))
@@ -188,7 +188,7 @@ def test_a_worker_is_lost_when_its_heartbeat_stops_for_the_lease_duration(
 def test_time_without_a_heartbeat_check_counts_against_no_worker(
     submit: Submit, clock: Clock
 ) -> None:
-    held_by(register("w1"), submit)
+    claim_new_run(register("w1"), submit)
     monitor = HeartbeatMonitor()
     monitor.end_expired_leases()
     clock.now += 35  # the database was unavailable to the worker and the scheduler alike
@@ -200,7 +200,7 @@ def test_time_without_a_heartbeat_check_counts_against_no_worker(
 def test_a_reaper_that_just_started_gives_every_worker_the_full_lease(
     submit: Submit, clock: Clock
 ) -> None:
-    held_by(register("w1"), submit)
+    claim_new_run(register("w1"), submit)
     clock.now += 10_000
     HeartbeatMonitor().end_expired_leases()
     assert Run.objects.get().lease_owner == "w1"
@@ -208,9 +208,9 @@ def test_a_reaper_that_just_started_gives_every_worker_the_full_lease(
 
 def test_a_worker_whose_process_has_ended_is_lost_at_once(submit: Submit) -> None:
     process = subprocess.Popen(["sleep", "60"])
-    mark = _identity(process.pid)
-    assert mark
-    held_by(register("w1", process=mark), submit)
+    identity = _identity(process.pid)
+    assert identity
+    claim_new_run(register("w1", process=identity), submit)
     HeartbeatMonitor().end_expired_leases()
     assert Run.objects.get().lease_owner == "w1"
     process.kill()
@@ -220,25 +220,27 @@ def test_a_worker_whose_process_has_ended_is_lost_at_once(submit: Submit) -> Non
 
 
 def test_a_worker_on_another_machine_is_judged_by_its_heartbeat_only(submit: Submit) -> None:
-    held_by(register("w1", process="other-boot:4026531836:999999:1"), submit)
+    claim_new_run(register("w1", process="other-boot:4026531836:999999:1"), submit)
     HeartbeatMonitor().end_expired_leases()
     assert Run.objects.get().lease_owner == "w1"
 
 
 def test_stale_slots_are_freed_and_held_ones_are_not(submit: Submit, principal: Principal) -> None:
-    living, canceled = (held_by(worker, submit) for worker in (register("w1"), register("w2")))
+    running, canceled = (
+        claim_new_run(worker, submit) for worker in (register("w1"), register("w2"))
+    )
     cancel_run(principal=principal, run_id=canceled.run.id)
     Slot.objects.filter(number=4).update(run_id="run_of_nobody", worker_id="w1", epoch=3)
     Slot.objects.filter(number=3).update(run_id="run_of_a_ghost", worker_id="ghost", epoch=3)
     assert free_stale_slots() == 3
-    assert Slot.objects.get(run_id__isnull=False).run_id == living.run.id
+    assert Slot.objects.get(run_id__isnull=False).run_id == running.run.id
 
 
 def test_a_slot_release_racing_a_reaper_never_frees_the_slot_of_the_next_holder(
     submit: Submit,
 ) -> None:
     for n in range(5):
-        old = held_by(register(f"old{n}"), submit)
+        old = claim_new_run(register(f"old{n}"), submit)
         new = register(f"new{n}")
         at_once(
             [
@@ -247,11 +249,11 @@ def test_a_slot_release_racing_a_reaper_never_frees_the_slot_of_the_next_holder(
                 free_stale_slots,
             ]
         )
-        held = take(new)
-        assert held is not None
+        lease = take(new)
+        assert lease is not None
         assert not release_lease(old, reason="draining", active_ms=0)
         assert free_stale_slots() == 0
-        assert Slot.objects.get(run_id__isnull=False).epoch == held.epoch
+        assert Slot.objects.get(run_id__isnull=False).epoch == lease.epoch
         end_leases_of_worker(new, beat=0, reason="test over")
         Run.objects.all().delete()
 
@@ -259,10 +261,10 @@ def test_a_slot_release_racing_a_reaper_never_frees_the_slot_of_the_next_holder(
 def test_interrupted_steps_are_repeated_except_once_steps(submit: Submit) -> None:
     for effect, read in (("read", "pending"), ("at_least_once", "pending"), ("once", "started")):
         submit("ok", "ok", effect=effect)
-        held = take(register(f"w-{effect}"))
-        assert held
-        RunStep.objects.filter(run=held.run, index=0).update(status="started")
-        assert [step.status for step in read_journal(held.run)] == [read, "pending"]
+        lease = take(register(f"w-{effect}"))
+        assert lease
+        RunStep.objects.filter(run=lease.run, index=0).update(status="started")
+        assert [step.status for step in read_journal(lease.run)] == [read, "pending"]
 
 
 def test_concurrent_submits_and_losses_leave_no_run_behind(submit: Submit) -> None:
@@ -270,10 +272,10 @@ def test_concurrent_submits_and_losses_leave_no_run_behind(submit: Submit) -> No
 
     def claim_and_lose(n: int) -> None:
         worker = register(f"w{n}")
-        held = take(worker)
+        lease = take(worker)
         time.sleep(0.01 * (n % 3))
-        if n % 2 and held:
-            release_lease(held, reason="draining", active_ms=0)
+        if n % 2 and lease:
+            release_lease(lease, reason="draining", active_ms=0)
         end_leases_of_worker(worker, beat=0, reason="gone")
 
     for _ in range(4):

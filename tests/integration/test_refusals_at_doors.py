@@ -68,8 +68,8 @@ def test_over_mcp_a_missing_scope_is_audited(
 
 
 def test_a_resource_read_without_its_scope_is_audited(reader: StdioHost) -> None:
-    asked = {"uri": "continuity://artifacts/art_1"}
-    assert "error" in reader.request("resources/read", asked)
+    params = {"uri": "continuity://artifacts/art_1"}
+    assert "error" in reader.request("resources/read", params)
     (row,) = rows()
     assert (row.resource_id, row.metadata["scope"]) == ("resources/read", "artifacts:read")
 
@@ -135,19 +135,19 @@ def test_many_invalid_tokens_write_a_few_events_without_the_token(
     for number in range(12):
         bad = {"Authorization": f"Bearer cty_hunter2hunter2_{number}"}
         assert anonymous.post(path, headers=bad, json={}).status_code == 401
-    told = rows()
-    assert 1 <= len(told) <= 2 * ROWS_PER_MINUTE  # the minute may have ended meanwhile
-    assert {(row.actor, row.resource_id) for row in told} == {("unknown", path)}
-    assert "hunter2" not in str([row.metadata for row in told])
+    refusals = rows()
+    assert 1 <= len(refusals) <= 2 * ROWS_PER_MINUTE  # the minute may have ended meanwhile
+    assert {(row.actor, row.resource_id) for row in refusals} == {("unknown", path)}
+    assert "hunter2" not in str([row.metadata for row in refusals])
 
 
 def test_an_event_has_the_number_of_calls_it_stands_for(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr("decisions.api.throttle.time.monotonic", lambda: now[0])
-    few = RowLimiter()
-    assert [few.take() for _ in range(ROWS_PER_MINUTE + 4)] == [1] * ROWS_PER_MINUTE + [0] * 4
+    limiter = RowLimiter()
+    assert [limiter.take() for _ in range(ROWS_PER_MINUTE + 4)] == [1] * ROWS_PER_MINUTE + [0] * 4
     now[0] = 61.0
-    assert few.take() == 5
+    assert limiter.take() == 5
 
 
 def test_a_path_that_looks_like_a_secret_is_not_stored(

@@ -17,7 +17,7 @@ from tests.support.tool_client import APIS, ToolClient
 
 pytest_plugins = ["tests.support.rest_fixtures", "tests.support.workspace_fixtures"]
 
-SECRET = "hunter2-of-nobody"
+SECRET = "hunter2-secret"
 WRITE = {"path": "game/scene/new.txt", "content": SECRET, "dryRun": True}
 JSON = {"Content-Type": "application/json"}
 
@@ -25,17 +25,17 @@ JSON = {"Content-Type": "application/json"}
 @pytest.fixture
 def rows() -> Callable[[], list[AuditEntry]]:
     """Return the audit events since the test began, without the one of the token it created."""
-    begun = set(AuditEntry.objects.values_list("id", flat=True))
+    before = set(AuditEntry.objects.values_list("id", flat=True))
 
     def since() -> list[AuditEntry]:
-        new = AuditEntry.objects.exclude(id__in=begun).exclude(action="token.created")
+        new = AuditEntry.objects.exclude(id__in=before).exclude(action="token.created")
         assert SECRET not in str(list(new.values_list("resource_id", "metadata")))
         return list(new.order_by("id"))
 
     return since
 
 
-def told(row: AuditEntry) -> tuple[str, str, dict[str, Any]]:
+def row_content(row: AuditEntry) -> tuple[str, str, dict[str, Any]]:
     return row.action, row.resource_id, row.metadata
 
 
@@ -44,20 +44,20 @@ def test_a_missing_scope_is_audited(
     over: str, web: str, project: Path, rows: Callable[[], list[AuditEntry]]
 ) -> None:
     token = create_token(name="reader", trust="local", scopes=frozenset({"tools:read"}))
-    door = ToolClient(web, token, over=over)
-    assert door.call("write_to_file", WRITE)[0] == "E_POLICY_VIOLATION"
-    door.close()
+    tool_client = ToolClient(web, token, over=over)
+    assert tool_client.call("write_to_file", WRITE)[0] == "E_POLICY_VIOLATION"
+    tool_client.close()
     (row,) = rows()
-    why = {"tool": "write_to_file", "code": "E_POLICY_VIOLATION", "scope": "tools:write"}
-    assert told(row) == ("tool.refused", "write_to_file", why)
+    metadata = {"tool": "write_to_file", "code": "E_POLICY_VIOLATION", "scope": "tools:write"}
+    assert row_content(row) == ("tool.refused", "write_to_file", metadata)
     assert row.actor.startswith("token:")
 
 
 def test_a_token_without_any_tool_scope_is_audited_with_the_tool(
     client_with: Callable[..., httpx.Client], project: Path, rows: Callable[[], list[AuditEntry]]
 ) -> None:
-    nobody = client_with(scopes={"runs:write"})
-    answer = nobody.post("/api/v1/tools/write_to_file/call", json={"args": WRITE})
+    client = client_with(scopes={"runs:write"})
+    answer = client.post("/api/v1/tools/write_to_file/call", json={"args": WRITE})
     assert answer.status_code == 403
     (row,) = rows()
     assert (row.action, row.metadata["tool"]) == ("access.refused", "write_to_file")
@@ -72,8 +72,8 @@ def test_an_unknown_tool_is_audited(
         url = "/api/v1/tools/no_such_tool/call"
         assert tool_client.client.post(url, json={"args": WRITE}).status_code == 404
     (row,) = rows()
-    why = {"tool": "no_such_tool", "code": "TOOL_NOT_FOUND"}
-    assert told(row) == ("tool.refused", "no_such_tool", why)
+    metadata = {"tool": "no_such_tool", "code": "TOOL_NOT_FOUND"}
+    assert row_content(row) == ("tool.refused", "no_such_tool", metadata)
 
 
 def test_a_tool_name_that_looks_like_a_secret_is_not_stored(
@@ -87,15 +87,15 @@ def test_a_tool_name_that_looks_like_a_secret_is_not_stored(
 
 
 @pytest.mark.parametrize(
-    "args", [WRITE | {"dryRun": SECRET}, b'{"path":"a","path":"hunter2-of-nobody"}']
+    "args", [WRITE | {"dryRun": SECRET}, b'{"path":"a","path":"hunter2-secret"}']
 )
 def test_wrong_arguments_are_audited_without_their_values(
     tool_client: ToolClient, args: Any, rows: Callable[[], list[AuditEntry]]
 ) -> None:
     assert tool_client.call("write_to_file", args)[0] == "E_BAD_ARGS"
     (row,) = rows()
-    why = {"tool": "write_to_file", "code": "E_BAD_ARGS"}
-    assert told(row) == ("tool.refused", "write_to_file", why)
+    metadata = {"tool": "write_to_file", "code": "E_BAD_ARGS"}
+    assert row_content(row) == ("tool.refused", "write_to_file", metadata)
 
 
 @pytest.mark.parametrize("body", ["[1]", '{"args": [], "x": 1}', "{", '{"timeoutMs": 0}'])
@@ -105,7 +105,7 @@ def test_an_invalid_body_is_audited(
     answer = api.post("/api/v1/tools/write_to_file/call", content=body, headers=JSON)
     assert answer.status_code == 400
     (row,) = rows()
-    assert told(row)[2] == {"tool": "write_to_file", "code": "E_BAD_ARGS"}
+    assert row_content(row)[2] == {"tool": "write_to_file", "code": "E_BAD_ARGS"}
 
 
 def test_a_tool_that_this_trust_level_may_not_call_is_audited(
@@ -119,7 +119,7 @@ def test_a_tool_that_this_trust_level_may_not_call_is_audited(
     answer = remote.post(url, json={"args": {"scriptName": "lint"}})
     (row,) = rows()
     code = answer.json()["error"]["code"]
-    assert told(row) == (
+    assert row_content(row) == (
         "tool.refused",
         "execute_command",
         {"tool": "execute_command", "code": code},

@@ -42,25 +42,25 @@ def test_a_named_runner_precedes_the_workspace_default_and_that_the_tenant_defau
 def test_a_runner_of_another_workspace_is_not_found(
     outsider: Principal, make_runner: MakeRunner
 ) -> None:
-    theirs = make_runner(is_default=True)
-    for target_id in (theirs.id, "target_missing", None):
+    foreign = make_runner(is_default=True)
+    for target_id in (foreign.id, "target_missing", None):
         with pytest.raises(TargetNotFound):
             find_runner(Caller.of(outsider), target_id)
 
 
 def test_a_disabled_runner_is_denied(principal: Principal, make_runner: MakeRunner) -> None:
-    off = make_runner(enabled=False, is_default=True)
-    for target_id in (off.id, None):
+    disabled = make_runner(enabled=False, is_default=True)
+    for target_id in (disabled.id, None):
         with pytest.raises(PolicyDenied) as denied:
             find_runner(Caller.of(principal), target_id)
-        assert denied.value.details == {"targetId": off.id}
+        assert denied.value.details == {"targetId": disabled.id}
 
 
 def test_a_runner_is_called_with_its_own_token_and_timeout(
     principal: Principal, make_runner: MakeRunner
 ) -> None:
-    made = make_runner(auth_token="s3cret", config={"timeoutMs": 2_000})
-    runner = runner_of(ExecutionTarget.objects.get(id=made.id), Caller.of(principal))
+    target = make_runner(auth_token="s3cret", config={"timeoutMs": 2_000})
+    runner = runner_of(ExecutionTarget.objects.get(id=target.id), Caller.of(principal))
     assert (runner.auth_token, runner.timeout_ms) == ("s3cret", 2_000)
     assert (runner.endpoint, runner.workspace_id) == (ENDPOINT, principal.workspace_id)
 
@@ -77,21 +77,21 @@ def test_a_shared_runner_is_called_for_the_workspace_of_the_caller(
 def test_a_token_that_cannot_be_decrypted_fails_the_call(
     principal: Principal, make_runner: MakeRunner, settings: Any
 ) -> None:
-    made = make_runner(auth_token="s3cret")
-    settings.CONTINUITY_SECRET_KEYS = ["another key, of which nothing was told"]
+    target = make_runner(auth_token="s3cret")
+    settings.CONTINUITY_SECRET_KEYS = ["another key that encrypted nothing"]
     with pytest.raises(RunnerFailed, match="Set the token again"):
-        runner_of(made, Caller.of(principal))
+        runner_of(target, Caller.of(principal))
 
 
 def test_the_kind_of_a_target_cannot_change(
     principal: Principal, make_runner: MakeRunner, tmp_path: Any, settings: Any
 ) -> None:
     settings.WORKSPACE_ROOTS = (tmp_path,)
-    says = TargetFields(
+    fields = TargetFields(
         principal.tenant_id, principal.workspace_id, "a", config={"root": str(tmp_path)}
     )
     with pytest.raises(Exception, match="create a new target"):
-        change_target(make_runner().id, says, actor="test")
+        change_target(make_runner().id, fields, actor="test")
 
 
 def add(*arguments: str) -> tuple[str, str]:
@@ -101,7 +101,7 @@ def add(*arguments: str) -> tuple[str, str]:
     return out.getvalue(), err.getvalue()
 
 
-def decided(principal: Principal, tool: str, target_id: str) -> str:
+def verdict_of(principal: Principal, tool: str, target_id: str) -> str:
     return evaluate(
         principal_id=principal.id,
         tenant_id=principal.tenant_id,
@@ -128,23 +128,25 @@ def test_the_command_creates_a_target_and_its_rules(principal: Principal) -> Non
     target = find_runner(Caller.of(principal), "target_laptop")
     assert runner_of(target, Caller.of(principal)).auth_token == "s3cret"
     assert "s3cret" not in err + str([entry.metadata for entry in AuditEntry.objects.all()])
-    verdicts = {tool: decided(principal, tool, target.id) for tool in ("bash.exec", "echo", "rm")}
+    verdicts = {
+        tool: verdict_of(principal, tool, target.id) for tool in ("bash.exec", "echo", "rm")
+    }
     assert verdicts == {"bash.exec": "allow", "echo": "allow", "rm": "deny"}
-    assert decided(principal, "bash.exec", "target_other") == "confirm"
+    assert verdict_of(principal, "bash.exec", "target_other") == "confirm"
 
 
 def test_a_star_allows_every_tool_of_that_target_only(principal: Principal) -> None:
     add("--id", "target_a", "--endpoint", ENDPOINT, "--allow", "*")
-    assert {decided(principal, tool, "target_a") for tool in ("bash.exec", "any")} == {"allow"}
-    assert decided(principal, "any", "target_b") == "deny"
+    assert {verdict_of(principal, tool, "target_a") for tool in ("bash.exec", "any")} == {"allow"}
+    assert verdict_of(principal, "any", "target_b") == "deny"
 
 
 def test_repeating_the_command_creates_the_next_version_and_keeps_the_token(
     principal: Principal,
 ) -> None:
-    told = ("--id", "target_a", "--endpoint", ENDPOINT, "--allow", "echo")
-    add(*told, "--auth-token", "s3cret")
-    _, err = add(*told, "--name", "renamed")
+    arguments = ("--id", "target_a", "--endpoint", ENDPOINT, "--allow", "echo")
+    add(*arguments, "--auth-token", "s3cret")
+    _, err = add(*arguments, "--name", "renamed")
     target = find_runner(Caller.of(principal), "target_a")
     assert (target.version, target.name) == (2, "renamed")
     assert "version 2" in err
@@ -153,7 +155,7 @@ def test_repeating_the_command_creates_the_next_version_and_keeps_the_token(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "why"),
+    ("arguments", "message"),
     [
         (("--endpoint", "http://10.0.0.1/"), "CONTINUITY_EGRESS_ALLOW"),
         (("--config", "[1]"), "not a JSON object"),
@@ -165,9 +167,9 @@ def test_repeating_the_command_creates_the_next_version_and_keeps_the_token(
     ],
 )
 def test_an_invalid_target_is_refused_with_a_one_sentence_error(
-    principal: Principal, arguments: tuple[str, ...], why: str
+    principal: Principal, arguments: tuple[str, ...], message: str
 ) -> None:
-    with pytest.raises(CommandError, match=why):
+    with pytest.raises(CommandError, match=message):
         add(*arguments)
     assert not ExecutionTarget.objects.exists()
 
@@ -185,9 +187,9 @@ def test_a_runner_assigned_to_the_agent_precedes_the_defaults(
     caller = Caller.of(principal)
     make_runner(is_default=True)
     make_runner(config={"agents": ["token:other"]})
-    own = make_runner(workspace_id=None, config={"agents": ["token:other", principal.id]})
+    assigned = make_runner(workspace_id=None, config={"agents": ["token:other", principal.id]})
     named = make_runner()
-    assert find_runner(caller) == own
+    assert find_runner(caller) == assigned
     assert find_runner(caller, named.id) == named
 
 

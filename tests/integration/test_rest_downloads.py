@@ -43,8 +43,8 @@ def test_an_offset_at_the_end_is_empty_and_one_past_it_is_refused(
     artifact_id = make_artifact(b"abc")
     end = json_of(api.get(f"/api/v1/artifacts/{artifact_id}?offset=3"))
     assert (end["data"], end["length"], end["complete"]) == ("", 0, True)
-    beyond = refusal(api.get(f"/api/v1/artifacts/{artifact_id}?offset=4"), 400)
-    assert beyond["details"] == {"totalSize": 3}
+    refused = refusal(api.get(f"/api/v1/artifacts/{artifact_id}?offset=4"), 400)
+    assert refused["details"] == {"totalSize": 3}
 
 
 def test_a_download_has_the_stored_bytes_and_their_hash_as_etag(
@@ -77,14 +77,14 @@ def test_a_chinese_file_name_is_sent_encoded(
 
 
 @pytest.mark.parametrize(
-    ("asked", "start", "stop"),
+    ("range_", "start", "stop"),
     [("0-0", 0, 1), ("100-", 100, 10240), ("-7", 10233, 10240), ("10000-99999", 10000, 10240)],
 )
 def test_a_range_is_sent_as_partial_content(
-    api: httpx.Client, make_artifact: Callable[..., str], asked: str, start: int, stop: int
+    api: httpx.Client, make_artifact: Callable[..., str], range_: str, start: int, stop: int
 ) -> None:
     artifact_id = make_artifact(BYTES, mime_type="image/png")
-    response = api.get(content(artifact_id), headers={"Range": f"bytes={asked}"})
+    response = api.get(content(artifact_id), headers={"Range": f"bytes={range_}"})
     assert (response.status_code, response.content) == (206, BYTES[start:stop])
     assert response.headers["content-range"] == f"bytes {start}-{stop - 1}/10240"
     assert response.headers["content-length"] == str(stop - start)
@@ -101,13 +101,13 @@ def test_a_range_outside_the_content_is_refused_with_the_size(
 def test_conditional_requests_compare_the_etag(
     api: httpx.Client, make_artifact: Callable[..., str]
 ) -> None:
-    where = content(make_artifact(b"abc"))
-    etag = api.get(where).headers["etag"]
-    assert api.get(where, headers={"If-None-Match": f'"x", W/{etag}'}).status_code == 304
-    assert api.get(where, headers={"If-None-Match": '"x"'}).status_code == 200
-    part = {"Range": "bytes=0-0"}
-    assert api.get(where, headers={**part, "If-Range": etag}).status_code == 206
-    assert api.get(where, headers={**part, "If-Range": '"x"'}).content == b"abc"
+    content_path = content(make_artifact(b"abc"))
+    etag = api.get(content_path).headers["etag"]
+    assert api.get(content_path, headers={"If-None-Match": f'"x", W/{etag}'}).status_code == 304
+    assert api.get(content_path, headers={"If-None-Match": '"x"'}).status_code == 200
+    range_header = {"Range": "bytes=0-0"}
+    assert api.get(content_path, headers={**range_header, "If-Range": etag}).status_code == 206
+    assert api.get(content_path, headers={**range_header, "If-Range": '"x"'}).content == b"abc"
 
 
 def test_a_head_request_returns_all_headers_and_no_body(
@@ -132,7 +132,7 @@ def test_an_unreadable_artifact_answers_the_reason(
     make_artifact: Callable[..., str],
     path: str,
 ) -> None:
-    expired, lost, theirs = (make_artifact(b"x") for _ in range(3))
+    expired, lost, other_artifact = (make_artifact(b"x") for _ in range(3))
     Artifact.objects.filter(id=expired).update(expired_at=datetime.now(UTC))
     Artifact.objects.filter(id=lost).update(sha256="0" * 64)
     foreign = client_with(workspace="elsewhere")
@@ -140,7 +140,7 @@ def test_an_unreadable_artifact_answers_the_reason(
         (api, expired, 410, "ARTIFACT_EXPIRED"),
         (api, lost, 404, "ARTIFACT_NOT_FOUND"),
         (api, "art_missing", 404, "ARTIFACT_NOT_FOUND"),
-        (foreign, theirs, 404, "ARTIFACT_NOT_FOUND"),
+        (foreign, other_artifact, 404, "ARTIFACT_NOT_FOUND"),
     ):
         response = client.get(f"/api/v1/artifacts/{artifact_id}{path}")
         assert refusal(response, status)["errorCode"] == code
@@ -150,12 +150,12 @@ def test_a_large_artifact_is_never_read_into_memory_as_a_whole(
     api: httpx.Client, make_artifact: Callable[..., str]
 ) -> None:
     size = 24 * 1024 * 1024
-    where = content(make_artifact(os.urandom(size), mime_type="image/png"))
+    content_path = content(make_artifact(os.urandom(size), mime_type="image/png"))
     received = 0
     tracemalloc.start()
-    with api.stream("GET", where) as response:
-        for piece in response.iter_raw(chunk_size=65_536):
-            received += len(piece)
+    with api.stream("GET", content_path) as response:
+        for chunk in response.iter_raw(chunk_size=65_536):
+            received += len(chunk)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert received == size
@@ -173,9 +173,9 @@ def test_every_file_is_closed_after_its_download(
         make(self, file, span)
 
     monkeypatch.setattr(downloads.FileChunks, "__init__", watched)
-    where = content(make_artifact(b"x" * 3_000_000))
-    assert len(api.get(where).content) == 3_000_000
-    with api.stream("GET", where) as response:
+    content_path = content(make_artifact(b"x" * 3_000_000))
+    assert len(api.get(content_path).content) == 3_000_000
+    with api.stream("GET", content_path) as response:
         next(response.iter_raw(1024))  # and close the connection
     api.get("/api/v1/templates")
     assert len(opened) == 2

@@ -143,14 +143,14 @@ def test_a_head_request_for_a_stream_returns_at_once(
 def test_many_listeners_hold_no_thread_each_and_all_receive_the_end(
     api: httpx.Client, web: str, token: str, submit: Callable[..., str]
 ) -> None:
-    run_id, many = submit(), 40
+    run_id, count = submit(), 40
     api.get("/healthz")
     before = threading.active_count()
     with contextlib.ExitStack() as open_streams:
         client = open_streams.enter_context(
             httpx.Client(base_url=web, headers=api.headers, timeout=60)
         )
-        listening = [open_streams.enter_context(stream(client, run_id)) for _ in range(many)]
+        listening = [open_streams.enter_context(stream(client, run_id)) for _ in range(count)]
         for _, events in listening:
             assert next(events)["seq"] == 1
         # The database's few threads may have started meanwhile; a listener has none.
@@ -163,7 +163,7 @@ def test_many_listeners_hold_no_thread_each_and_all_receive_the_end(
 def test_the_listener_of_a_closed_connection_is_removed(
     api: httpx.Client, submit: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    left: list[str] = []
+    ended: list[str] = []
     lines = sse._lines
 
     async def watched(*args: Any) -> Any:
@@ -171,12 +171,12 @@ def test_the_listener_of_a_closed_connection_is_removed(
             async for line in lines(*args):
                 yield line
         finally:
-            left.append("gone")
+            ended.append("ended")
 
     monkeypatch.setattr(sse, "_lines", watched)
     with stream(api, submit()) as (_, events):
         next(events)
-    until = time.monotonic() + 10
-    while not left and time.monotonic() < until:
+    deadline = time.monotonic() + 10
+    while not ended and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert left == ["gone"]
+    assert ended == ["ended"]

@@ -33,7 +33,7 @@ def test_an_internal_error_answers_an_id_that_is_in_the_log(
     problem = refusal(response, 500)
     assert problem["errorCode"] == "EXECUTION_ERROR"
     assert "hunter2" not in response.text
-    (logged,) = [one for one in caplog.records if hasattr(one, "errorId")]
+    (logged,) = [record for record in caplog.records if hasattr(record, "errorId")]
     assert logged.errorId == problem["details"]["errorId"]
     assert logged.exc_info
     assert str(logged.exc_info[1]) == SECRET

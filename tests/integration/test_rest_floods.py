@@ -44,13 +44,15 @@ def test_a_body_over_one_mebibyte_is_refused(api: httpx.Client) -> None:
 
 
 def test_a_body_with_a_huge_content_length_is_not_read(web: str, token: str) -> None:
-    place = urlsplit(web)
-    with socket.create_connection((str(place.hostname), int(place.port or 0)), timeout=20) as line:
-        line.sendall(
+    server_address = urlsplit(web)
+    with socket.create_connection(
+        (str(server_address.hostname), int(server_address.port or 0)), timeout=20
+    ) as connection:
+        connection.sendall(
             b"POST /api/v1/runs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
             b"Authorization: Bearer %b\r\nContent-Length: 10000000000\r\n\r\n{" % token.encode()
         )
-        answer = b"".join(iter(lambda: line.recv(65_536), b""))
+        answer = b"".join(iter(lambda: connection.recv(65_536), b""))
     assert answer.startswith(b"HTTP/1.1 413 ")
     assert json.loads(answer.partition(b"\r\n\r\n")[2])["errorCode"] == "INVALID_PARAMETER"
 
@@ -102,11 +104,13 @@ def test_a_call_without_arguments_needs_no_body_and_no_type(api: httpx.Client, t
 
 
 def test_a_websocket_request_is_refused(web: str) -> None:
-    place = urlsplit(web)
-    with socket.create_connection((str(place.hostname), int(place.port or 0)), timeout=20) as line:
-        line.sendall(
+    server_address = urlsplit(web)
+    with socket.create_connection(
+        (str(server_address.hostname), int(server_address.port or 0)), timeout=20
+    ) as connection:
+        connection.sendall(
             b"GET /ws/nothing HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\n"
             b"Connection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
             b"Sec-WebSocket-Version: 13\r\n\r\n"
         )
-        assert line.recv(65_536).startswith(b"HTTP/1.1 403 ")
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 403 ")

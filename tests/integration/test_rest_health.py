@@ -27,10 +27,10 @@ def parts(response: httpx.Response, status: int) -> dict[str, Any]:
 def test_the_liveness_route_answers_without_checking_dependencies(
     anonymous: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def nobody(*args: object, **kwargs: object) -> None:
-        raise AssertionError("something was asked")
+    async def fail(*args: object, **kwargs: object) -> None:
+        raise AssertionError("a dependency was checked")
 
-    monkeypatch.setattr("decisions.api.view.in_thread", nobody)
+    monkeypatch.setattr("decisions.api.view.in_thread", fail)
     assert json_of(anonymous.get("/healthz")) == {"status": "ok"}
 
 
@@ -82,10 +82,10 @@ def test_a_hanging_check_times_out(
 def test_an_unavailable_database_is_reported(
     anonymous: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def away(*args: object) -> None:
+    async def raise_error(*args: object) -> None:
         raise OperationalError("could not connect to 10.1.2.3 as admin")
 
-    monkeypatch.setattr(health, "in_thread", away)
+    monkeypatch.setattr(health, "in_thread", raise_error)
     response = anonymous.get("/readyz")
     assert not parts(response, 503)["database"]["ok"]
     assert "10.1.2.3" not in response.text

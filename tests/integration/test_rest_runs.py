@@ -24,15 +24,15 @@ def background_worker(
     worker: WorkerProcess, in_background: Callable[[Callable[[], object]], threading.Thread]
 ) -> Iterator[None]:
     """A worker that executes the submitted runs."""
-    over = threading.Event()
+    stop = threading.Event()
 
     def work() -> None:
-        while not over.wait(0.02):
+        while not stop.wait(0.02):
             worker.work()
 
     in_background(work)
     yield
-    over.set()
+    stop.set()
 
 
 def test_an_async_submit_answers_202_with_the_handle_and_the_queue_position(
@@ -87,12 +87,12 @@ def test_a_run_has_the_fields_of_the_contract(
 def test_a_list_is_filtered_counted_and_paged(
     api: httpx.Client, make_run: Callable[..., Run]
 ) -> None:
-    made = [make_run(status=status).id for status in ("queued", "failed", "failed")]
+    run_ids = [make_run(status=status).id for status in ("queued", "failed", "failed")]
     failed = json_of(api.get("/api/v1/runs", params={"status": "failed", "limit": 1}))
-    assert [run["runId"] for run in failed["runs"]] == [made[2]]
+    assert [run["runId"] for run in failed["runs"]] == [run_ids[2]]
     assert (failed["total"], failed["hasMore"], failed["nextCursor"]) == (2, True, "1")
     rest = json_of(api.get("/api/v1/runs", params={"status": "failed", "offset": 1}))
-    assert ([run["runId"] for run in rest["runs"]], rest["total"]) == ([made[1]], 2)
+    assert ([run["runId"] for run in rest["runs"]], rest["total"]) == ([run_ids[1]], 2)
     other = json_of(api.get("/api/v1/runs", params={"templateId": "batch_extract_pages"}))
     assert (other["runs"], other["total"], other["hasMore"]) == ([], 0, False)
 
@@ -117,10 +117,10 @@ def test_a_run_of_another_workspace_is_not_found_by_any_call(
         ("POST", "/cancel"),
         ("POST", "/retry"),
     ):
-        theirs = refusal(foreign.request(method, f"/api/v1/runs/{run.id}{tail}"), 404)
+        existing = refusal(foreign.request(method, f"/api/v1/runs/{run.id}{tail}"), 404)
         missing = refusal(foreign.request(method, f"/api/v1/runs/run_missing{tail}"), 404)
-        assert theirs["errorCode"] == "RUN_NOT_FOUND"
-        assert theirs["message"].replace(run.id, "run_missing") == missing["message"]
+        assert existing["errorCode"] == "RUN_NOT_FOUND"
+        assert existing["message"].replace(run.id, "run_missing") == missing["message"]
     assert json_of(foreign.get("/api/v1/runs"))["total"] == 0
 
 
@@ -182,8 +182,8 @@ def test_a_run_that_has_not_ended_cannot_be_retried(
 
 def test_an_answer_resumes_a_suspended_run(api: httpx.Client, make_run: Callable[..., Run]) -> None:
     run = make_run(status="running", ready=False, waiting_for={"type": "answer", "question": "?"})
-    given = json_of(api.post(f"/api/v1/runs/{run.id}/answer", json={"answer": "yes"}))
-    assert given["success"] is True
+    answered = json_of(api.post(f"/api/v1/runs/{run.id}/answer", json={"answer": "yes"}))
+    assert answered["success"] is True
     assert Run.objects.get(id=run.id).ready
     assert "waitingFor" not in json_of(api.get(f"/api/v1/runs/{run.id}"))
     again = refusal(api.post(f"/api/v1/runs/{run.id}/answer", json={"answer": "yes"}), 400)
@@ -195,9 +195,9 @@ def test_artifacts_of_a_run_are_listed_with_the_whole_result_first(
 ) -> None:
     run = make_run(status="succeeded")
     page = make_artifact(b"page", run_id=run.id)
-    whole = make_artifact(b"{}", kind="result", mime_type="application/json", run_id=run.id)
+    result = make_artifact(b"{}", kind="result", mime_type="application/json", run_id=run.id)
     listed = json_of(api.get(f"/api/v1/runs/{run.id}/artifacts"))["artifacts"]
-    assert [one["artifactId"] for one in listed] == [whole, page]
+    assert [artifact["artifactId"] for artifact in listed] == [result, page]
     assert listed[0]["sizeBytes"] == 2
 
 
@@ -208,11 +208,11 @@ def test_artifacts_are_listed_after_their_run_has_expired(
     settings: Any,
 ) -> None:
     run = make_run(status="succeeded")
-    kept = make_artifact(b"kept", run_id=run.id)
+    artifact_id = make_artifact(b"bytes", run_id=run.id)
     settings.RUN_TTL_MS = 0
     refusal(api.get(f"/api/v1/runs/{run.id}"), 404)
     listed = json_of(api.get(f"/api/v1/runs/{run.id}/artifacts"))["artifacts"]
-    assert [one["artifactId"] for one in listed] == [kept]
+    assert [artifact["artifactId"] for artifact in listed] == [artifact_id]
     Artifact.objects.all().delete()
     refusal(api.get(f"/api/v1/runs/{run.id}/artifacts"), 404)
 

@@ -33,7 +33,7 @@ def admin(client_with: Callable[..., httpx.Client]) -> httpx.Client:
     return client_with(scopes=ADMIN, trust="local")
 
 
-def made(admin: httpx.Client, **more: Any) -> dict[str, Any]:
+def create_target(admin: httpx.Client, **more: Any) -> dict[str, Any]:
     return json_of(admin.post(TARGETS, json={**NEW, **more}), 201)
 
 
@@ -41,7 +41,7 @@ def test_a_created_target_is_returned_as_it_was_sent(
     admin: httpx.Client, api: httpx.Client
 ) -> None:
     config = {"timeoutMs": 60_000, "onUnreachable": "fallback_local", "region": "here"}
-    target = made(admin, config=config, isDefault=True)
+    target = create_target(admin, config=config, isDefault=True)
     assert re.fullmatch("target_[a-z0-9]{26}", target["targetId"])
     assert (target["kind"], target["endpoint"], target["config"]) == (
         "docker-runner",
@@ -57,42 +57,43 @@ def test_a_created_target_is_returned_as_it_was_sent(
 
 
 def test_a_token_is_accepted_and_never_returned(admin: httpx.Client, principal: Principal) -> None:
-    target = made(admin, authToken="s3cret-token-value")
+    target = create_target(admin, authToken="s3cret-token-value")
     assert target["hasAuthToken"] is True
     row = ExecutionTarget.objects.get()
-    kept = b"".join(str(value).encode() for value in vars(row).values())
-    assert b"s3cret" not in kept + bytes(row.sealed_auth_token or b"")
-    told_of = [entry.metadata for entry in AuditEntry.objects.filter(resource_type="target")]
+    stored = b"".join(str(value).encode() for value in vars(row).values())
+    assert b"s3cret" not in stored + bytes(row.sealed_auth_token or b"")
+    audited = [entry.metadata for entry in AuditEntry.objects.filter(resource_type="target")]
     answers = admin.get(TARGETS).text + admin.get(f"{TARGETS}/{row.id}").text
-    assert "s3cret" not in str(told_of) + answers
+    assert "s3cret" not in str(audited) + answers
 
 
 @pytest.mark.parametrize(
-    ("change", "kept"), [({}, True), ({"authToken": None}, False), ({"authToken": "new"}, True)]
+    ("change", "has_token"),
+    [({}, True), ({"authToken": None}, False), ({"authToken": "new"}, True)],
 )
 def test_a_token_is_unchanged_until_it_is_replaced(
-    admin: httpx.Client, change: dict[str, Any], kept: bool
+    admin: httpx.Client, change: dict[str, Any], has_token: bool
 ) -> None:
-    target = made(admin, authToken="first")
-    put = admin.put(f"{TARGETS}/{target['targetId']}", json={"name": "b", **change})
-    assert json_of(put)["hasAuthToken"] is kept
+    target = create_target(admin, authToken="first")
+    replaced = admin.put(f"{TARGETS}/{target['targetId']}", json={"name": "b", **change})
+    assert json_of(replaced)["hasAuthToken"] is has_token
 
 
 def test_every_change_raises_the_version_and_audits_the_previous_values(
     admin: httpx.Client,
 ) -> None:
-    target = made(admin)
-    place = f"{TARGETS}/{target['targetId']}"
-    again = json_of(admin.put(place, json={"name": "b", "endpoint": ENDPOINT, "version": 1}))
+    target = create_target(admin)
+    url = f"{TARGETS}/{target['targetId']}"
+    again = json_of(admin.put(url, json={"name": "b", "endpoint": ENDPOINT, "version": 1}))
     assert (again["version"], again["name"]) == (2, "b")
-    late = admin.put(place, json={"name": "c", "version": 1})
-    assert refusal(late, 409)["errorCode"] == "CONFLICT"
+    stale = admin.put(url, json={"name": "c", "version": 1})
+    assert refusal(stale, 409)["errorCode"] == "CONFLICT"
     entry = AuditEntry.objects.get(action="target.changed")
     assert (entry.metadata["version"], entry.metadata["before"]["name"]) == (2, "runner")
 
 
 def test_a_workspace_has_one_default_target_per_kind(admin: httpx.Client) -> None:
-    first = made(admin, isDefault=True)
+    first = create_target(admin, isDefault=True)
     second = admin.post(TARGETS, json={**NEW, "isDefault": True})
     assert refusal(second, 409)["details"] == {"targetId": first["targetId"]}
 
@@ -182,22 +183,22 @@ def test_writing_targets_needs_its_own_scope(api: httpx.Client, method: str, pat
 def test_a_target_of_another_workspace_is_not_found(
     admin: httpx.Client, client_with: Callable[..., httpx.Client], method: str, path: str
 ) -> None:
-    target_id = made(admin)["targetId"]
+    target_id = create_target(admin)["targetId"]
     stranger = client_with(scopes=ADMIN, workspace="elsewhere", trust="local")
-    body = {"name": "mine now"} if method == "PUT" else None
-    for asked in (target_id, "target_missing"):
-        answer = stranger.request(method, f"{TARGETS}/{asked}{path}", json=body)
+    body = {"name": "changed"} if method == "PUT" else None
+    for requested_id in (target_id, "target_missing"):
+        answer = stranger.request(method, f"{TARGETS}/{requested_id}{path}", json=body)
         problem = refusal(answer, 404)
         assert problem["errorCode"] == "TARGET_NOT_FOUND"
-        assert problem["message"].replace(asked, "") == "There is no target '' here."
+        assert problem["message"].replace(requested_id, "") == "There is no target '' here."
     assert ExecutionTarget.objects.get().name == "runner"
 
 
 def test_a_shared_target_of_another_tenant_is_not_found(admin: httpx.Client) -> None:
     tenant = Tenant.objects.create(name="another")
-    fields = TargetFields(tenant.id, None, "theirs", "docker-runner", endpoint=ENDPOINT)
-    theirs = create_target_row(fields, actor="test")
-    missing = refusal(admin.get(f"{TARGETS}/{theirs.id}"), 404)
+    fields = TargetFields(tenant.id, None, "foreign", "docker-runner", endpoint=ENDPOINT)
+    foreign = create_target_row(fields, actor="test")
+    missing = refusal(admin.get(f"{TARGETS}/{foreign.id}"), 404)
     assert missing["errorCode"] == "TARGET_NOT_FOUND"
     assert json_of(admin.get(TARGETS))["targets"] == []
 
@@ -205,33 +206,33 @@ def test_a_shared_target_of_another_tenant_is_not_found(admin: httpx.Client) -> 
 def test_a_shared_target_is_readable_and_not_writable(
     admin: httpx.Client, principal: Principal
 ) -> None:
-    says = TargetFields(principal.tenant_id, None, "shared", "docker-runner", endpoint=ENDPOINT)
-    shared = create_target_row(says, actor="test")
-    place = f"{TARGETS}/{shared.id}"
-    assert json_of(admin.get(place))["workspaceId"] is None
-    assert refusal(admin.put(place, json={"name": "mine"}), 403)["errorCode"] == "FORBIDDEN"
-    assert refusal(admin.delete(place), 403)["errorCode"] == "FORBIDDEN"
+    fields = TargetFields(principal.tenant_id, None, "shared", "docker-runner", endpoint=ENDPOINT)
+    shared = create_target_row(fields, actor="test")
+    url = f"{TARGETS}/{shared.id}"
+    assert json_of(admin.get(url))["workspaceId"] is None
+    assert refusal(admin.put(url, json={"name": "changed"}), 403)["errorCode"] == "FORBIDDEN"
+    assert refusal(admin.delete(url), 403)["errorCode"] == "FORBIDDEN"
 
 
 def test_deleting_a_target_deletes_its_rules(admin: httpx.Client, principal: Principal) -> None:
-    target_id = made(admin)["targetId"]
-    about = RuleFields("allow", "workspace", principal.workspace_id, "bash.exec", target_id)
-    kept = create_rule(RuleFields("deny", tool="bash.exec"), actor="test")
-    create_rule(about, actor="test")
+    target_id = create_target(admin)["targetId"]
+    target_rule = RuleFields("allow", "workspace", principal.workspace_id, "bash.exec", target_id)
+    other_rule = create_rule(RuleFields("deny", tool="bash.exec"), actor="test")
+    create_rule(target_rule, actor="test")
     assert json_of(admin.delete(f"{TARGETS}/{target_id}")) == {
         "success": True,
         "targetId": target_id,
     }
     assert refusal(admin.get(f"{TARGETS}/{target_id}"), 404)["errorCode"] == "TARGET_NOT_FOUND"
-    in_force = PolicyRule.objects.filter(retired_at__isnull=True)
-    assert [rule.key for rule in in_force] == [kept.key]
+    active = PolicyRule.objects.filter(retired_at__isnull=True)
+    assert [rule.key for rule in active] == [other_rule.key]
     assert AuditEntry.objects.filter(action="target.deleted", resource_id=target_id).exists()
 
 
 @pytest.mark.parametrize("status", [200, 401, 404, 500])
 def test_a_probe_succeeds_with_any_http_response(admin: httpx.Client, status: int) -> None:
     with stub_runner(responding_with({"ok": True}, status)) as runner:
-        target = made(admin, endpoint=runner.url, authToken="t0ken")
+        target = create_target(admin, endpoint=runner.url, authToken="t0ken")
         probed = json_of(admin.post(f"{TARGETS}/{target['targetId']}/probe"))
     assert runner.requests[0].line == "GET /health HTTP/1.1"
     assert runner.requests[0].headers["authorization"] == "Bearer t0ken"
@@ -242,13 +243,13 @@ def test_a_probe_succeeds_with_any_http_response(admin: httpx.Client, status: in
 
 def test_a_failed_probe_keeps_the_time_of_the_last_success(admin: httpx.Client) -> None:
     with stub_runner(responding_with({})) as runner:
-        place = f"{TARGETS}/{made(admin, endpoint=runner.url)['targetId']}"
-        seen = json_of(admin.post(f"{place}/probe"))["lastSeenAt"]
-    away = f"http://127.0.0.1:{free_port()}/execute"
-    json_of(admin.put(place, json={"name": "runner", "endpoint": away}))
-    probed = json_of(admin.post(f"{place}/probe"))
+        url = f"{TARGETS}/{create_target(admin, endpoint=runner.url)['targetId']}"
+        last_seen = json_of(admin.post(f"{url}/probe"))["lastSeenAt"]
+    closed_url = f"http://127.0.0.1:{free_port()}/execute"
+    json_of(admin.put(url, json={"name": "runner", "endpoint": closed_url}))
+    probed = json_of(admin.post(f"{url}/probe"))
     assert (probed["lastSeenAt"], probed["probeError"]) == (
-        seen,
+        last_seen,
         "No server accepts connections at the runner's address.",
     )
     entry = AuditEntry.objects.filter(action="target.probed").latest("id")
@@ -262,8 +263,8 @@ def test_only_runners_are_probed(
     (tmp_path / "game").mkdir()
     config = {"root": str(tmp_path / "game")}
     folder = admin.post(TARGETS, json={"kind": "workspace", "name": "game", "config": config})
-    place = f"{TARGETS}/{json_of(folder, 201)['targetId']}"
-    assert refusal(admin.post(f"{place}/probe"), 400)["errorCode"] == "INVALID_PARAMETER"
+    url = f"{TARGETS}/{json_of(folder, 201)['targetId']}"
+    assert refusal(admin.post(f"{url}/probe"), 400)["errorCode"] == "INVALID_PARAMETER"
 
 
 def test_the_path_of_a_folder_is_returned_to_local_callers_only(

@@ -20,25 +20,25 @@ URL = "https://example.com/hook"
 
 
 @pytest.fixture
-def made(api: httpx.Client) -> dict[str, Any]:
+def webhook(api: httpx.Client) -> dict[str, Any]:
     """The response to the request that creates a webhook."""
     return json_of(api.post(HOOKS, json={"url": URL, "name": "billing"}), 201)
 
 
 @pytest.fixture
-def delivery(api: httpx.Client, made: dict[str, Any]) -> str:
+def delivery(api: httpx.Client, webhook: dict[str, Any]) -> str:
     """The path of a delivery for a canceled run."""
     run_id = json_of(api.post("/api/v1/runs", json=submission()), 202)["runId"]
     api.post(f"/api/v1/runs/{run_id}/cancel")
-    [row] = json_of(api.get(f"{HOOKS}/{made['webhookId']}/deliveries"))["deliveries"]
+    [row] = json_of(api.get(f"{HOOKS}/{webhook['webhookId']}/deliveries"))["deliveries"]
     assert (row["runId"], row["type"], row["status"]) == (run_id, "run.canceled", "pending")
-    return f"{HOOKS}/{made['webhookId']}/deliveries/{row['deliveryId']}"
+    return f"{HOOKS}/{webhook['webhookId']}/deliveries/{row['deliveryId']}"
 
 
-def test_the_secret_is_returned_once(api: httpx.Client, made: dict[str, Any]) -> None:
-    assert made["secret"].startswith("whsec_")
-    shown = json_of(api.get(f"{HOOKS}/{made['webhookId']}"))
-    assert shown == {name: value for name, value in made.items() if name != "secret"}
+def test_the_secret_is_returned_once(api: httpx.Client, webhook: dict[str, Any]) -> None:
+    assert webhook["secret"].startswith("whsec_")
+    shown = json_of(api.get(f"{HOOKS}/{webhook['webhookId']}"))
+    assert shown == {name: value for name, value in webhook.items() if name != "secret"}
     assert json_of(api.get(HOOKS)) == {"webhooks": [shown]}
 
 
@@ -48,7 +48,7 @@ def test_the_secret_is_returned_once(api: httpx.Client, made: dict[str, Any]) ->
         {},
         {"url": ""},
         {"url": 5},
-        {"url": URL, "secret": "mine"},
+        {"url": URL, "secret": "chosen"},
         {"url": "x" * 2049},
         {"url": URL, "everyRun": "yes"},
         {"url": URL, "name": "a\nb"},
@@ -76,16 +76,16 @@ def test_a_remote_token_cannot_register_a_private_address(
 
 
 def test_a_webhook_of_another_workspace_is_not_found(
-    client_with: Callable[..., httpx.Client], made: dict[str, Any], delivery: str
+    client_with: Callable[..., httpx.Client], webhook: dict[str, Any], delivery: str
 ) -> None:
     other = client_with(workspace="elsewhere")
-    place = f"{HOOKS}/{made['webhookId']}"
+    url = f"{HOOKS}/{webhook['webhookId']}"
     for answer in (
-        other.get(place),
-        other.delete(place),
-        other.post(f"{place}/enable"),
-        other.post(f"{place}/disable"),
-        other.get(f"{place}/deliveries"),
+        other.get(url),
+        other.delete(url),
+        other.post(f"{url}/enable"),
+        other.post(f"{url}/disable"),
+        other.get(f"{url}/deliveries"),
         other.post(f"{delivery}/replay"),
         other.get(f"{HOOKS}/hook_missing"),
     ):
@@ -93,25 +93,29 @@ def test_a_webhook_of_another_workspace_is_not_found(
 
 
 def test_a_failed_delivery_is_listed_and_replayed(
-    api: httpx.Client, made: dict[str, Any], delivery: str
+    api: httpx.Client, webhook: dict[str, Any], delivery: str
 ) -> None:
     [claim] = claim_due_deliveries(limit=1)
     settle(claim, WebhookResponse(410, "answered 410"))
     assert refusal(api.post(f"{delivery}/replay"), 409)["errorCode"] == "CONFLICT"
-    assert json_of(api.post(f"{HOOKS}/{made['webhookId']}/enable"))["enabled"] is True
+    assert json_of(api.post(f"{HOOKS}/{webhook['webhookId']}/enable"))["enabled"] is True
     failed = {"status": "failed"}
-    [row] = json_of(api.get(f"{HOOKS}/{made['webhookId']}/deliveries", params=failed))["deliveries"]
+    [row] = json_of(api.get(f"{HOOKS}/{webhook['webhookId']}/deliveries", params=failed))[
+        "deliveries"
+    ]
     assert (row["statusCode"], row["nextTryAt"]) == (410, None)
     again = json_of(api.post(f"{delivery}/replay"))
     assert (again["status"], again["deliveryId"]) == ("pending", row["deliveryId"])
-    missing = api.post(f"{HOOKS}/{made['webhookId']}/deliveries/msg_missing/replay")
+    missing = api.post(f"{HOOKS}/{webhook['webhookId']}/deliveries/msg_missing/replay")
     assert refusal(missing, 404)["errorCode"] == "WEBHOOK_NOT_FOUND"
 
 
-def test_a_page_of_deliveries_has_a_maximum_size(api: httpx.Client, made: dict[str, Any]) -> None:
-    place = f"{HOOKS}/{made['webhookId']}/deliveries"
+def test_a_page_of_deliveries_has_a_maximum_size(
+    api: httpx.Client, webhook: dict[str, Any]
+) -> None:
+    url = f"{HOOKS}/{webhook['webhookId']}/deliveries"
     for query in ({"limit": 0}, {"limit": 201}, {"offset": -1}, {"status": "odd"}, {"x": "y"}):
-        assert refusal(api.get(place, params=query), 400)["errorCode"] == "INVALID_PARAMETER"
+        assert refusal(api.get(url, params=query), 400)["errorCode"] == "INVALID_PARAMETER"
 
 
 def test_a_submit_that_names_an_unknown_webhook_is_refused(api: httpx.Client) -> None:
@@ -120,7 +124,7 @@ def test_a_submit_that_names_an_unknown_webhook_is_refused(api: httpx.Client) ->
         assert refusal(answer, 400)["errorCode"] == "INVALID_PARAMETER"
 
 
-def test_a_deleted_webhook_is_not_found(api: httpx.Client, made: dict[str, Any]) -> None:
-    place = f"{HOOKS}/{made['webhookId']}"
-    assert json_of(api.delete(place)) == {"success": True, "webhookId": made["webhookId"]}
-    assert refusal(api.get(place), 404)
+def test_a_deleted_webhook_is_not_found(api: httpx.Client, webhook: dict[str, Any]) -> None:
+    url = f"{HOOKS}/{webhook['webhookId']}"
+    assert json_of(api.delete(url)) == {"success": True, "webhookId": webhook["webhookId"]}
+    assert refusal(api.get(url), 404)

@@ -34,9 +34,9 @@ def test_a_restored_installation_continues_from_the_backup(
     assert "is intact" in empty_installation.run("verify_audit")
     found = empty_installation.python(READ_BACK.format(run=run, artifact=artifact, token=token))
     assert found == ["FOUND", "succeeded", "b'kept", "bytes'", "local"]
-    told_by_audit = empty_installation.run("export_audit")
-    assert "installation.backed_up" in told_by_audit
-    assert "installation.restored" in told_by_audit
+    exported = empty_installation.run("export_audit")
+    assert "installation.backed_up" in exported
+    assert "installation.restored" in exported
 
 
 def test_existing_data_are_replaced_only_with_force(
@@ -44,15 +44,15 @@ def test_existing_data_are_replaced_only_with_force(
 ) -> None:
     count = "from runs.models import Run; print(*Run.objects.values_list('id', flat=True))"
     with copy_of(source_installation, tmp_path, servers, "other") as other:
-        mine = other.python(SUBMIT)[1]
+        run_id = other.python(SUBMIT)[1]
         assert "--force" in other.refused("restore", str(backup))
-        assert mine in other.python(count)
+        assert run_id in other.python(count)
         other.run("restore", str(backup), "--force")
-        assert mine not in other.python(count)
+        assert run_id not in other.python(count)
         assert "is intact" in other.run("verify_audit")
-        (aside,) = other.home.paths.home.glob("replaced-*")
-        assert (aside / "audit" / "head.json").exists()
-        assert (aside / "continuity.sqlite3").exists() is not ON_POSTGRESQL
+        (replaced,) = other.home.paths.home.glob("replaced-*")
+        assert (replaced / "audit" / "head.json").exists()
+        assert (replaced / "continuity.sqlite3").exists() is not ON_POSTGRESQL
 
 
 def test_a_failed_restore_leaves_the_existing_data(
@@ -62,8 +62,8 @@ def test_a_failed_restore_leaves_the_existing_data(
     database.write_bytes(b"no database" * 1000)
     manifest = json.loads((backup_copy / "manifest.json").read_text())
     size = database.stat().st_size
-    told = hashlib.sha256(database.read_bytes()).hexdigest()
-    manifest["files"][database.name] = [told, size]
+    digest = hashlib.sha256(database.read_bytes()).hexdigest()
+    manifest["files"][database.name] = [digest, size]
     (backup_copy / "manifest.json").write_text(json.dumps(manifest))
     with copy_of(source_installation, tmp_path, servers, "other") as other:
         other.refused("restore", str(backup_copy), "--force")
@@ -105,7 +105,8 @@ def test_a_backup_made_with_other_keys_is_refused_unless_the_loss_is_accepted(
         "restore", str(backup_without_keys), **other
     )
     empty_installation.run("restore", str(backup_without_keys), "--without-keys", **other)
-    code = f"from decisions.identity.principals import authenticate; authenticate({source_installation.created[2]!r})"
+    token = source_installation.created[2]
+    code = f"from decisions.identity.principals import authenticate; authenticate({token!r})"
     assert "NotAuthenticated" in empty_installation.home.run("shell", "-c", code, **other).stderr
     assert "NOT intact" in empty_installation.refused("verify_audit", **other)
 
@@ -113,27 +114,27 @@ def test_a_backup_made_with_other_keys_is_refused_unless_the_loss_is_accepted(
 def test_a_restore_works_when_the_old_keys_are_configured_beside_newer_ones(
     source_installation: Installation, empty_installation: Installation, backup_without_keys: Path
 ) -> None:
-    both = {"CONTINUITY_SECRET_KEYS": f"a-newer-key-{'n' * 40},{keys_of(source_installation)}"}
-    empty_installation.run("restore", str(backup_without_keys), **both)
-    assert "is intact" in empty_installation.run("verify_audit", **both)
+    both_keys = {"CONTINUITY_SECRET_KEYS": f"a-newer-key-{'n' * 40},{keys_of(source_installation)}"}
+    empty_installation.run("restore", str(backup_without_keys), **both_keys)
+    assert "is intact" in empty_installation.run("verify_audit", **both_keys)
 
 
 def test_a_database_in_use_is_not_replaced(empty_installation: Installation, backup: Path) -> None:
     empty_installation.run("restore", str(backup))
-    using = empty_installation.home.start("shell", "--no-imports", "-c", USE)
-    using.wait_for_line("USES")
-    said = empty_installation.refused("restore", str(backup), "--force")
-    assert ("connections use" if ON_POSTGRESQL else "A process uses") in said
+    process = empty_installation.home.start("shell", "--no-imports", "-c", USE)
+    process.wait_for_line("USES")
+    message = empty_installation.refused("restore", str(backup), "--force")
+    assert ("connections use" if ON_POSTGRESQL else "A process uses") in message
 
 
 def test_a_backup_of_the_other_database_or_of_a_newer_version_is_refused(
     empty_installation: Installation, backup_copy: Path
 ) -> None:
     manifest = backup_copy / "manifest.json"
-    told = json.loads(manifest.read_text())
+    content = json.loads(manifest.read_text())
     other = "sqlite" if ON_POSTGRESQL else "postgresql"
-    manifest.write_text(json.dumps(told | {"database": other}))
+    manifest.write_text(json.dumps(content | {"database": other}))
     assert "DATABASE_URL" in empty_installation.refused("restore", str(backup_copy))
-    newer = [*told["migrations"], "runs.9999_of_next_year"]
-    manifest.write_text(json.dumps(told | {"migrations": newer}))
+    newer = [*content["migrations"], "runs.9999_of_next_year"]
+    manifest.write_text(json.dumps(content | {"migrations": newer}))
     assert "newer version" in empty_installation.refused("restore", str(backup_copy))

@@ -25,14 +25,14 @@ MakeRun = Callable[..., Run]
 Submit = Callable[..., str]
 
 
-def ended(make_run: MakeRun, **ago: int) -> Run:
+def make_ended_run(make_run: MakeRun, **ago: int) -> Run:
     return make_run(status="succeeded", ended_at=datetime.now(UTC) - timedelta(**ago))
 
 
 def test_an_expired_run_is_not_found_by_the_api_before_the_scheduler_hides_it(
     make_run: MakeRun, principal: Principal
 ) -> None:
-    old, new = ended(make_run, minutes=31), ended(make_run, minutes=29)
+    old, new = make_ended_run(make_run, minutes=31), make_ended_run(make_run, minutes=29)
     assert [run["runId"] for run in list_runs(principal=principal)["runs"]] == [new.id]
     assert list_runs(principal=principal)["total"] == 1
     with pytest.raises(RunNotFound):
@@ -42,8 +42,8 @@ def test_an_expired_run_is_not_found_by_the_api_before_the_scheduler_hides_it(
 
 
 def test_hiding_happens_once_and_keeps_the_row_for_the_admin(make_run: MakeRun) -> None:
-    old = ended(make_run, minutes=31)
-    ended(make_run, minutes=29)
+    old = make_ended_run(make_run, minutes=31)
+    make_ended_run(make_run, minutes=29)
     make_run(status="running", created_at=datetime.now(UTC) - timedelta(days=9))
     assert (hide_runs(), hide_runs()) == (1, 0)
     assert fresh(old.id).hidden_at is not None
@@ -52,7 +52,7 @@ def test_hiding_happens_once_and_keeps_the_row_for_the_admin(make_run: MakeRun) 
 def test_a_hidden_run_stays_hidden_when_the_clock_is_set_back(
     make_run: MakeRun, principal: Principal
 ) -> None:
-    old = ended(make_run, minutes=31)
+    old = make_ended_run(make_run, minutes=31)
     hide_runs()
     Run.objects.update(ended_at=datetime.now(UTC))
     with pytest.raises(RunNotFound):
@@ -69,9 +69,9 @@ def test_after_its_retention_a_run_is_deleted_and_its_audit_events_are_kept(
     assert (delete_old_runs(), delete_old_runs()) == (1, 0)
     for model in (RunStep, RunEvent, RunKey):
         assert {row.run_id for row in model._default_manager.all()} == {new}
-    kept = AuditEntry.objects.filter(resource_id=old)
-    assert kept.count() == 2
-    assert all(is_genuine(entry) for entry in kept)
+    entries = AuditEntry.objects.filter(resource_id=old)
+    assert entries.count() == 2
+    assert all(is_genuine(entry) for entry in entries)
 
 
 @override_settings(RUN_RETENTION_DAYS=0)
@@ -86,15 +86,15 @@ def test_a_sync_run_that_is_queued_for_its_whole_timeout_fails(
 ) -> None:
     clock = SimpleNamespace(now=0.0)
     monkeypatch.setattr(staleness, "time", SimpleNamespace(monotonic=lambda: clock.now))
-    waits = submit(options={"mode": "sync", "timeoutMs": 5000})
-    patient = submit(options={"mode": "async", "timeoutMs": 5000})
+    sync_run = submit(options={"mode": "sync", "timeoutMs": 5000})
+    async_run = submit(options={"mode": "async", "timeoutMs": 5000})
     timeouts = QueueTimeouts()
     for seconds, status in ((0.0, "queued"), (4.9, "queued"), (5.0, "failed")):
         clock.now = seconds
         timeouts.fail_expired_runs()
-        assert fresh(waits).status == status
-    assert error_of(fresh(waits))["errorCode"] == "RUN_TIMEOUT"
-    assert fresh(patient).status == "queued"
+        assert fresh(sync_run).status == status
+    assert error_of(fresh(sync_run))["errorCode"] == "RUN_TIMEOUT"
+    assert fresh(async_run).status == "queued"
 
 
 def test_a_run_that_started_meanwhile_does_not_time_out_in_the_queue(submit: Submit) -> None:
@@ -108,33 +108,33 @@ def test_a_run_that_started_meanwhile_does_not_time_out_in_the_queue(submit: Sub
 def test_a_list_counts_every_match_and_pages_through_ties(
     make_run: MakeRun, principal: Principal, outsider: Principal
 ) -> None:
-    at = datetime.now(UTC)
-    ids = sorted((make_run(created_at=at).id for _ in range(7)), reverse=True)
+    created_at = datetime.now(UTC)
+    ids = sorted((make_run(created_at=created_at).id for _ in range(7)), reverse=True)
     make_run(status="running", lease_owner="w")
     make_run(workspace_id=outsider.workspace_id)
-    seen: list[str] = []
+    listed: list[str] = []
     cursor: str | None = "0"
     while cursor is not None:
         page = list_runs(principal=principal, status="queued", limit=3, offset=int(cursor))
         assert page["total"] == 7
-        seen += [run["runId"] for run in page["runs"]]
+        listed += [run["runId"] for run in page["runs"]]
         cursor = page["nextCursor"]
-    assert seen == ids
+    assert listed == ids
     assert list_runs(principal=principal, offset=2**53 - 1)["runs"] == []
 
 
 def test_a_list_takes_as_many_statements_for_fifty_runs_as_for_one(
     make_run: MakeRun, principal: Principal, django_assert_max_num_queries: Callable[..., object]
 ) -> None:
-    for many in (1, 50):
-        while Run.objects.count() < many:
+    for count in (1, 50):
+        while Run.objects.count() < count:
             make_run()
         with django_assert_max_num_queries(3):  # type: ignore[attr-defined]
-            assert len(list_runs(principal=principal)["runs"]) == many
+            assert len(list_runs(principal=principal)["runs"]) == count
 
 
 def test_a_hidden_run_is_kept_for_its_retention(make_run: MakeRun) -> None:
-    kept, _ = ended(make_run, days=29), ended(make_run, days=31)
+    recent, _ = make_ended_run(make_run, days=29), make_ended_run(make_run, days=31)
     assert delete_old_runs() == 1
-    assert fresh(kept.id).hidden_at is not None
+    assert fresh(recent.id).hidden_at is not None
     assert Run.objects.count() == 1

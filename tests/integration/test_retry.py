@@ -18,10 +18,10 @@ from runs.worker.worker import WorkerProcess
 from tests.integration.racing import at_once
 from tests.integration.workers import fresh
 
-Ended = Callable[[str], Run]
+ExecuteRun = Callable[[str], Run]
 
 
-def failed_run(submit_odd: Callable[..., str], execute_run: Ended, file: Path) -> Run:
+def failed_run(submit_odd: Callable[..., str], execute_run: ExecuteRun, file: Path) -> Run:
     """Execute a run whose first step writes a mark and whose second step fails."""
     return execute_run(
         submit_odd("mark one", "fail nul", "mark three", file=str(file), effect="once")
@@ -29,7 +29,7 @@ def failed_run(submit_odd: Callable[..., str], execute_run: Ended, file: Path) -
 
 
 def test_succeeded_steps_are_taken_over_and_not_repeated(
-    submit_odd: Callable[..., str], execute_run: Ended, principal: Principal, tmp_path: Path
+    submit_odd: Callable[..., str], execute_run: ExecuteRun, principal: Principal, tmp_path: Path
 ) -> None:
     old = failed_run(submit_odd, execute_run, tmp_path / "f")
     again = retry_run(principal=principal, run_id=old.id)
@@ -41,14 +41,14 @@ def test_succeeded_steps_are_taken_over_and_not_repeated(
 
 
 def test_a_second_retry_request_returns_the_same_run(
-    submit_odd: Callable[..., str], execute_run: Ended, principal: Principal, tmp_path: Path
+    submit_odd: Callable[..., str], execute_run: ExecuteRun, principal: Principal, tmp_path: Path
 ) -> None:
     old = failed_run(submit_odd, execute_run, tmp_path / "f")
-    made = at_once([partial(retry_run, principal=principal, run_id=old.id)] * 10)
-    assert len({one.run_id for one in made}) == 1
-    assert sum(not one.deduplicated for one in made) == 1
+    retries = at_once([partial(retry_run, principal=principal, run_id=old.id)] * 10)
+    assert len({retry.run_id for retry in retries}) == 1
+    assert sum(not retry.deduplicated for retry in retries) == 1
     assert Run.objects.count() == 2
-    assert RunEvent.objects.filter(run_id=made[0].run_id).count() == 1
+    assert RunEvent.objects.filter(run_id=retries[0].run_id).count() == 1
 
 
 def test_a_canceled_run_can_be_retried_and_completed(
@@ -84,22 +84,22 @@ def test_a_retry_by_an_operator_keeps_the_trust_of_the_remote_caller(
     make_run: Callable[..., Run], principal: Principal
 ) -> None:
     """Otherwise the second try would read a private address that the remote caller named."""
-    place = {"tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id}
+    workspace = {"tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id}
     run = make_run(
         status="failed",
         trust="remote",
         template_id="batch_extract_pages",
         inputs={"urls": ["http://127.0.0.1/"]},
     )
-    again = retry_run(principal=admin_principal("ann", **place), run_id=run.id)
+    again = retry_run(principal=admin_principal("ann", **workspace), run_id=run.id)
     assert fresh(again.run_id).trust == "remote"
     local = make_run(status="failed", trust="remote", template_id="test_local_only")
     with pytest.raises(TrustNotAllowed):
-        retry_run(principal=admin_principal("ann", **place), run_id=local.id)
+        retry_run(principal=admin_principal("ann", **workspace), run_id=local.id)
 
 
 def test_a_retry_can_be_retried(
-    submit_odd: Callable[..., str], execute_run: Ended, principal: Principal, tmp_path: Path
+    submit_odd: Callable[..., str], execute_run: ExecuteRun, principal: Principal, tmp_path: Path
 ) -> None:
     run_id = failed_run(submit_odd, execute_run, tmp_path / "f").id
     for _ in range(2):
@@ -110,7 +110,7 @@ def test_a_retry_can_be_retried(
 
 def test_a_retry_of_a_run_whose_steps_all_succeeded_ends_at_once(
     submit: Callable[..., str],
-    execute_run: Ended,
+    execute_run: ExecuteRun,
     principal: Principal,
     make_run: Callable[..., Run],
 ) -> None:

@@ -52,9 +52,9 @@ def drop_triggers() -> None:
             cursor.execute(f"DROP TRIGGER {name}{on}")
 
 
-@pytest.mark.parametrize("folds", [False, True])
+@pytest.mark.parametrize("folds_between", [False, True])
 def test_a_total_follows_a_run_through_its_status_changes(
-    submit: Submit, principal: Principal, folds: bool
+    submit: Submit, principal: Principal, folds_between: bool
 ) -> None:
     run_id = submit()
     for status, change in (
@@ -63,12 +63,12 @@ def test_a_total_follows_a_run_through_its_status_changes(
         ("canceled", lambda: cancel_run(principal=principal, run_id=run_id)),
     ):
         change()
-        if folds:
+        if folds_between:
             assert fold_totals() == 1
         for other in ("queued", "running", "canceled"):
             assert total(principal, status=other) == (other == status)
         assert total(principal) == 1
-    assert RunTotalChange.objects.count() == (0 if folds else 3)
+    assert RunTotalChange.objects.count() == (0 if folds_between else 3)
 
 
 @pytest.mark.parametrize("filters", FILTERS, ids=str)
@@ -78,13 +78,13 @@ def test_a_total_counts_only_matching_runs_of_its_workspace(
     for workspace_id in (principal.workspace_id, outsider.workspace_id):
         for status, template_id in (("succeeded", "a"), ("succeeded", "b"), ("running", "b")):
             make_run(status=status, template_id=template_id, workspace_id=workspace_id)
-    wanted = sum(
+    expected = sum(
         filters.items() <= {"status": status, "template_id": template_id}.items()
         for status, template_id in (("succeeded", "a"), ("succeeded", "b"), ("running", "b"))
     )
-    assert total(principal, **filters) == wanted
+    assert total(principal, **filters) == expected
     fold_totals()
-    assert total(principal, **filters) == wanted
+    assert total(principal, **filters) == expected
 
 
 def test_rolled_back_rows_are_not_counted(make_run: MakeRun, principal: Principal) -> None:
@@ -124,12 +124,12 @@ def test_progress_updates_write_no_total_change(make_run: MakeRun) -> None:
 def test_concurrent_writers_and_folders_lose_no_change(
     make_run: MakeRun, principal: Principal
 ) -> None:
-    def live() -> None:
+    def create_and_start_run() -> None:
         run = make_run()
         Run.objects.filter(id=run.id).update(status="running")
         assert total(principal) >= 1
 
-    calls: list[Callable[[], object]] = [partial(live) for _ in range(6)]
+    calls: list[Callable[[], object]] = [partial(create_and_start_run) for _ in range(6)]
     at_once([*calls, *[fold_totals] * 3])
     assert count_inconsistent_totals() == 0
     fold_totals()
@@ -167,8 +167,8 @@ def test_repair_corrects_totals_that_are_too_high_or_too_low(
     RunTotalChange.objects.create(workspace_id="gone", template_id="t", became="failed", number=7)
     RunTotalChange.objects.update(number=5)
     assert check_totals().verdict == "bad"
-    call_command("recount_runs", stdout=(told := io.StringIO()))
-    assert told.getvalue().startswith("2 totals were wrong")
+    call_command("recount_runs", stdout=(output := io.StringIO()))
+    assert output.getvalue().startswith("2 totals were wrong")
     assert (total(principal), count_inconsistent_totals(), repair_totals()) == (1, 0, 0)
 
 
@@ -187,10 +187,10 @@ def test_repair_counts_in_a_turkish_locale(
 def test_a_page_is_the_same_whichever_end_it_is_read_from(
     make_run: MakeRun, principal: Principal, offset: int, overdue: int
 ) -> None:
-    began = datetime.now(UTC)
-    ids = [make_run(created_at=began - timedelta(seconds=n)).id for n in range(10)]
+    newest = datetime.now(UTC)
+    ids = [make_run(created_at=newest - timedelta(seconds=n)).id for n in range(10)]
     for n in range(overdue):
-        ended_at = began - timedelta(hours=1)
+        ended_at = newest - timedelta(hours=1)
         make_run(status="failed", created_at=ended_at + timedelta(seconds=n), ended_at=ended_at)
     page = list_runs(principal=principal, limit=3, offset=offset)
     assert [run["runId"] for run in page["runs"]] == ids[offset : offset + 3]
@@ -203,15 +203,15 @@ def test_a_page_is_the_same_whichever_end_it_is_read_from(
 def test_every_filter_of_the_list_has_its_own_index(
     make_run: MakeRun, principal: Principal, filters: dict[str, Any]
 ) -> None:
-    one = make_run(status="succeeded")
-    columns = {field.attname: getattr(one, field.attname) for field in Run._meta.fields}
-    made = [Run(**columns) for _ in range(3000)]
-    for n, run in enumerate(made):
-        run.id, run.created_at = f"run_{n}", one.created_at - timedelta(seconds=n)
+    example = make_run(status="succeeded")
+    columns = {field.attname: getattr(example, field.attname) for field in Run._meta.fields}
+    runs = [Run(**columns) for _ in range(3000)]
+    for n, run in enumerate(runs):
+        run.id, run.created_at = f"run_{n}", example.created_at - timedelta(seconds=n)
         run.workspace_id = f"other{n % 8}" if n % 8 else principal.workspace_id
         run.template_id, run.status = "abcd"[n // 8 % 4], ("succeeded", "canceled")[n // 32 % 2]
         run.error = {"errorCode": "RUN_CANCELED"}
-    Run.objects.bulk_create(made)
+    Run.objects.bulk_create(runs)
     rows = Run.objects.filter(
         workspace_id=principal.workspace_id, hidden_at__isnull=True, **filters
     )
@@ -220,11 +220,15 @@ def test_every_filter_of_the_list_has_its_own_index(
         if connection.vendor == "postgresql":
             cursor.execute("SET LOCAL enable_sort = off")
         # In a table this small the planner may prefer the admin's; the list must not need them.
-        for of_all in ("newest_of_all", "ended_badly"):
-            cursor.execute(f"DROP INDEX run_{of_all}")
+        for admin_index in ("newest_of_all", "ended_badly"):
+            cursor.execute(f"DROP INDEX run_{admin_index}")
         plan = rows.order_by("-created_at", "-id").values("id")[:50].explain()
         transaction.set_rollback(True)
-    kept = {"": "run_seen", "status": "run_seen_by_status", "template_id": "run_seen_by_template"}
-    assert kept.get("".join(filters), "run_seen_by_both") in plan.split()
+    indexes = {
+        "": "run_seen",
+        "status": "run_seen_by_status",
+        "template_id": "run_seen_by_template",
+    }
+    assert indexes.get("".join(filters), "run_seen_by_both") in plan.split()
     assert "Sort" not in plan
     assert "TEMP B-TREE" not in plan

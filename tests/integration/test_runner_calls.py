@@ -31,8 +31,8 @@ HELLO = {"updates": ["hel", "lo"], "result": {"ok": True, "output": "hello"}}
 @pytest.fixture
 def runner() -> Iterator[StubRunner]:
     """A runner that sends "hello" in two chunks."""
-    with stub_runner(responding_with(HELLO)) as made:
-        yield made
+    with stub_runner(responding_with(HELLO)) as stub:
+        yield stub
 
 
 MakeTarget = Callable[..., ExecutionTarget]
@@ -43,7 +43,7 @@ def make_target(principal: Principal) -> MakeTarget:
     """Create a runner target on which these tools are allowed: `make_target(url, "echo")`."""
 
     def make(endpoint: str, *allowed: str, **more: Any) -> ExecutionTarget:
-        says = TargetFields(
+        fields = TargetFields(
             principal.tenant_id,
             principal.workspace_id,
             "runner",
@@ -52,28 +52,28 @@ def make_target(principal: Principal) -> MakeTarget:
             auth_token="s3cret",
             **more,
         )
-        target = create_target_row(says, actor="test")
+        target = create_target_row(fields, actor="test")
         allow_on_target(target, allowed, actor="test")
         return target
 
     return make
 
 
-def done(
-    idle_worker: WorkerProcess, principal: Principal, *calls: dict[str, Any], **more: Any
+def execute_calls(
+    idle_worker: WorkerProcess, principal: Principal, *calls: dict[str, Any], **inputs: Any
 ) -> Run:
     """Submit a run of these calls, let a worker execute it, and return the run."""
     submitted = submit_run(
         principal=principal,
         template_id="call_tools",
-        inputs={"calls": list(calls), **more},
+        inputs={"calls": list(calls), **inputs},
         options={"mode": "async"},
     )
     idle_worker.work()
     return Run.objects.get(id=submitted.run_id)
 
 
-def told_of(action: str) -> list[dict[str, Any]]:
+def metadata_of(action: str) -> list[dict[str, Any]]:
     return [entry.metadata for entry in AuditEntry.objects.filter(action=action).order_by("id")]
 
 
@@ -82,19 +82,21 @@ def test_a_run_calls_a_runner_and_publishes_its_progress(
 ) -> None:
     target = make_target(runner.url, "bash.exec")
     call = {"name": "bash.exec", "args": {"cmd": "printf hello"}, "targetId": target.id}
-    run = done(idle_worker, principal, call)
+    run = execute_calls(idle_worker, principal, call)
     assert (run.status, run.result["results"]) == (
         "succeeded",
         [{"name": "bash.exec", "ok": True, "output": "hello"}],
     )
-    asked = runner.requests[0].json
-    assert asked["ctx"]["runId"] == run.id
-    assert (asked["ctx"]["sessionId"], asked["ctx"]["runtimeMode"]) == (run.session_id, "local")
+    request = runner.requests[0].json
+    assert request["ctx"]["runId"] == run.id
+    assert (request["ctx"]["sessionId"], request["ctx"]["runtimeMode"]) == (run.session_id, "local")
     assert runner.requests[0].headers["authorization"] == "Bearer s3cret"
     events = RunEvent.objects.filter(run_id=run.id, type="tool.update").order_by("seq")
     assert "".join(event.data["delta"] for event in events) == "hello"
-    assert {event.data["toolCallId"] for event in events} == {asked["ctx"]["toolCallId"]}
-    assert [row["targetId"] for row in told_of("tool.called") + told_of("tool.succeeded")] == [
+    assert {event.data["toolCallId"] for event in events} == {request["ctx"]["toolCallId"]}
+    assert [
+        row["targetId"] for row in metadata_of("tool.called") + metadata_of("tool.succeeded")
+    ] == [
         target.id,
         target.id,
     ]
@@ -104,7 +106,7 @@ def test_a_denied_call_is_not_sent_to_the_runner(
     idle_worker: WorkerProcess, principal: Principal, runner: StubRunner, make_target: MakeTarget
 ) -> None:
     target = make_target(runner.url)
-    run = done(idle_worker, principal, {"name": "echo", "args": {}, "targetId": target.id})
+    run = execute_calls(idle_worker, principal, {"name": "echo", "args": {}, "targetId": target.id})
     assert (run.status, run.error["details"]["causeCode"]) == ("failed", "POLICY_DENIED")
     assert runner.requests == []
 
@@ -113,7 +115,9 @@ def test_a_high_risk_tool_waits_for_confirmation(
     idle_worker: WorkerProcess, principal: Principal, runner: StubRunner, make_target: MakeTarget
 ) -> None:
     target = make_target(runner.url)
-    run = done(idle_worker, principal, {"name": "bash.exec", "args": {}, "targetId": target.id})
+    run = execute_calls(
+        idle_worker, principal, {"name": "bash.exec", "args": {}, "targetId": target.id}
+    )
     assert (run.status, run.waiting_for is not None) == ("running", True)
     assert runner.requests == []
 
@@ -124,7 +128,9 @@ def test_a_failure_of_the_runner_fails_the_run_with_its_cause(
     error = {"code": "EXIT_1", "message": "it ended with 1", "retryable": True}
     with stub_runner(responding_with({"ok": False, "error": error})) as runner:
         target = make_target(runner.url, "echo")
-        run = done(idle_worker, principal, {"name": "echo", "args": {}, "targetId": target.id})
+        run = execute_calls(
+            idle_worker, principal, {"name": "echo", "args": {}, "targetId": target.id}
+        )
     details = run.error["details"]
     assert (run.status, details["causeCode"]) == ("failed", "TOOL_EXEC_FAILED")
     assert (details["reason"], details["runnerCode"]) == ("runner", "EXIT_1")
@@ -154,7 +160,9 @@ def test_a_call_whose_connection_breaks_is_not_repeated(
 ) -> None:
     with stub_runner(RunnerConnection.reset) as runner:
         target = make_target(runner.url, "echo")
-        run = done(idle_worker, principal, {"name": "echo", "args": {}, "targetId": target.id})
+        run = execute_calls(
+            idle_worker, principal, {"name": "echo", "args": {}, "targetId": target.id}
+        )
     assert (run.status, run.error["details"]["effect"]) == ("failed", "unknown")
     assert len(runner.requests) == 1
 
@@ -169,7 +177,9 @@ def test_the_gateway_ends_the_longest_call_before_its_step_times_out(
     monkeypatch.setattr(tool_steps, "TIMEOUT_MAX_MS", 500)
     with stub_runner(RunnerConnection.hang) as runner:
         target = make_target(runner.url, "echo", config={"timeoutMs": 600_000})
-        run = done(idle_worker, principal, {"name": "echo", "args": {}, "targetId": target.id})
+        run = execute_calls(
+            idle_worker, principal, {"name": "echo", "args": {}, "targetId": target.id}
+        )
     details = run.error["details"]
     assert (details["causeCode"], details["reason"]) == ("TOOL_EXEC_FAILED", "timeout")
 
@@ -179,7 +189,9 @@ def test_a_large_output_is_stored_whole_in_an_artifact(
 ) -> None:
     with stub_runner(responding_with({"ok": True, "output": "a" * 200_000})) as runner:
         target = make_target(runner.url, "echo")
-        run = done(idle_worker, principal, {"name": "echo", "args": {}, "targetId": target.id})
+        run = execute_calls(
+            idle_worker, principal, {"name": "echo", "args": {}, "targetId": target.id}
+        )
     (result,) = run.result["results"]
     assert (result["truncated"], len(result["output"]) < 70_000) == (True, True)
     assert result["artifactId"].startswith("art_")
@@ -189,7 +201,7 @@ def test_a_default_runner_performs_tools_that_are_not_built_in(
     idle_worker: WorkerProcess, principal: Principal, runner: StubRunner, make_target: MakeTarget
 ) -> None:
     target = make_target(runner.url, "*", is_default=True)
-    run = done(idle_worker, principal, {"name": "echo", "args": {"a": 1}})
+    run = execute_calls(idle_worker, principal, {"name": "echo", "args": {"a": 1}})
     assert run.status == "succeeded"
     step = RunStep.objects.get(run_id=run.id)
     assert (step.input["targetId"], step.effect) == (target.id, "once")
@@ -198,8 +210,8 @@ def test_a_default_runner_performs_tools_that_are_not_built_in(
 def test_a_tool_without_a_runner_is_refused_at_submission(
     principal: Principal, outsider: Principal, runner: StubRunner, make_target: MakeTarget
 ) -> None:
-    theirs = make_target(runner.url, "*")
-    for caller, target_id in ((principal, None), (principal, "target_x"), (outsider, theirs.id)):
+    target = make_target(runner.url, "*")
+    for caller, target_id in ((principal, None), (principal, "target_x"), (outsider, target.id)):
         call = {"name": "echo", "args": {}} | ({"targetId": target_id} if target_id else {})
         with pytest.raises(InvalidInput):
             submit_run(principal=caller, template_id="call_tools", inputs={"calls": [call]})
@@ -209,8 +221,8 @@ def test_a_tool_without_a_runner_is_refused_at_submission(
 def test_a_disabled_runner_is_denied_at_submission(
     principal: Principal, runner: StubRunner, make_target: MakeTarget
 ) -> None:
-    off = make_target(runner.url, "*", enabled=False)
-    call = {"name": "echo", "args": {}, "targetId": off.id}
+    disabled = make_target(runner.url, "*", enabled=False)
+    call = {"name": "echo", "args": {}, "targetId": disabled.id}
     with pytest.raises(PolicyDenied):
         submit_run(principal=principal, template_id="call_tools", inputs={"calls": [call]})
 
@@ -225,7 +237,7 @@ def test_a_direct_call_is_performed_by_a_runner(
     ctx = runner.requests[0].json["ctx"]
     assert ctx["runId"] == answer["callId"]
     assert ctx["sessionId"].startswith("sess_")
-    rows = told_of("tool.called") + told_of("tool.succeeded")
+    rows = metadata_of("tool.called") + metadata_of("tool.succeeded")
     assert [(row["callId"], row["targetId"]) for row in rows] == [(answer["callId"], target.id)] * 2
     assert all(row["argsDigest"] for row in rows)
 
@@ -256,10 +268,10 @@ def test_a_deny_rule_overrides_an_allow_rule(
 def test_a_direct_call_of_a_disabled_runner_is_denied_and_audited(
     api: httpx.Client, runner: StubRunner, make_target: MakeTarget
 ) -> None:
-    off = make_target(runner.url, "*", enabled=False)
-    answer = api.post("/api/v1/tools/echo/call", json={"targetId": off.id})
+    disabled = make_target(runner.url, "*", enabled=False)
+    answer = api.post("/api/v1/tools/echo/call", json={"targetId": disabled.id})
     assert refusal(answer, 403)["errorCode"] == "POLICY_DENIED"
-    assert told_of("tool.refused") == [{"tool": "echo", "code": "POLICY_DENIED"}]
+    assert metadata_of("tool.refused") == [{"tool": "echo", "code": "POLICY_DENIED"}]
 
 
 def test_a_failed_direct_call_reports_the_cause(api: httpx.Client, make_target: MakeTarget) -> None:
@@ -268,7 +280,7 @@ def test_a_failed_direct_call_reports_the_cause(api: httpx.Client, make_target: 
     problem = refusal(answer, 502)
     assert problem["errorCode"] == "TOOL_EXEC_FAILED"
     assert problem["details"] == {"reason": "connect", "effect": "none"}
-    assert told_of("tool.failed")[0]["code"] == "TOOL_EXEC_FAILED"
+    assert metadata_of("tool.failed")[0]["code"] == "TOOL_EXEC_FAILED"
 
 
 def test_a_direct_call_to_an_unknown_tool_or_target_is_not_found(
@@ -276,8 +288,8 @@ def test_a_direct_call_to_an_unknown_tool_or_target_is_not_found(
 ) -> None:
     unknown = api.post("/api/v1/tools/echo/call", json={})
     assert refusal(unknown, 404)["errorCode"] == "TOOL_NOT_FOUND"
-    elsewhere = api.post("/api/v1/tools/echo/call", json={"targetId": "target_x"})
-    assert refusal(elsewhere, 404)["errorCode"] == "TARGET_NOT_FOUND"
+    unknown_target = api.post("/api/v1/tools/echo/call", json={"targetId": "target_x"})
+    assert refusal(unknown_target, 404)["errorCode"] == "TARGET_NOT_FOUND"
 
 
 def test_a_large_output_of_a_direct_call_is_stored_whole_in_an_artifact(

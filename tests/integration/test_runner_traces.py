@@ -24,21 +24,21 @@ pytestmark = pytest.mark.usefixtures("open_loopback")
 @pytest.fixture
 def runner() -> Iterator[StubRunner]:
     """A runner that accepts every call."""
-    with stub_runner(responding_with({"ok": True, "output": 1})) as made:
-        yield made
+    with stub_runner(responding_with({"ok": True, "output": 1})) as stub:
+        yield stub
 
 
 @pytest.fixture
 def target(principal: Principal, runner: StubRunner) -> ExecutionTarget:
     """The runner's target, on which echo is allowed."""
-    place = principal.tenant_id, principal.workspace_id
-    says = TargetFields(*place, "runner", "docker-runner", endpoint=runner.url)
-    target = create_target_row(says, actor="test")
+    workspace = principal.tenant_id, principal.workspace_id
+    fields = TargetFields(*workspace, "runner", "docker-runner", endpoint=runner.url)
+    target = create_target_row(fields, actor="test")
     allow_on_target(target, ["echo"], actor="test")
     return target
 
 
-def done(idle_worker: WorkerProcess, principal: Principal, *calls: Any) -> str:
+def execute_calls(idle_worker: WorkerProcess, principal: Principal, *calls: Any) -> str:
     submitted = submit_run(
         principal=principal,
         template_id="call_tools",
@@ -53,7 +53,7 @@ TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 
 def traces(runner: StubRunner) -> list[str]:
-    return [asked.headers["traceparent"] for asked in runner.requests]
+    return [request.headers["traceparent"] for request in runner.requests]
 
 
 def test_a_run_continues_the_trace_of_its_request(
@@ -75,21 +75,26 @@ def test_a_run_continues_the_trace_of_its_request(
     assert "traceparent" not in str(json_of(api.get(f"/api/v1/runs/{run_id}")))
 
 
-@pytest.mark.parametrize("brought", [None, "00-1-2-3", TRACE.upper()])
+@pytest.mark.parametrize("received", [None, "00-1-2-3", TRACE.upper()])
 def test_a_run_without_a_trace_starts_one(
     idle_worker: WorkerProcess,
     principal: Principal,
     runner: StubRunner,
     target: ExecutionTarget,
-    brought: str | None,
+    received: str | None,
 ) -> None:
     call = {"name": "echo", "args": {}, "targetId": target.id}
-    with trace_context.use_traceparent(brought):
-        first = done(idle_worker, principal, call, call)
-    done(idle_worker, principal, call)
-    one, two, other = traces(runner)
-    assert one[:36] == two[:36] == trace_context.traceparent_for(first)[:36] != other[:36]
-    assert one != two
+    with trace_context.use_traceparent(received):
+        run_id = execute_calls(idle_worker, principal, call, call)
+    execute_calls(idle_worker, principal, call)
+    first_span, second_span, other_span = traces(runner)
+    assert (
+        first_span[:36]
+        == second_span[:36]
+        == trace_context.traceparent_for(run_id)[:36]
+        != other_span[:36]
+    )
+    assert first_span != second_span
 
 
 def test_a_direct_call_continues_the_trace_of_its_request(
@@ -97,5 +102,9 @@ def test_a_direct_call_continues_the_trace_of_its_request(
 ) -> None:
     for headers in ({"traceparent": TRACE}, {}):
         json_of(api.post("/api/v1/tools/echo/call", json={"targetId": target.id}, headers=headers))
-    brought, made = traces(runner)
-    assert (brought[:36], brought != TRACE, made[:36] != TRACE[:36]) == (TRACE[:36], True, True)
+    continued, started = traces(runner)
+    assert (continued[:36], continued != TRACE, started[:36] != TRACE[:36]) == (
+        TRACE[:36],
+        True,
+        True,
+    )

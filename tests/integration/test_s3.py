@@ -40,7 +40,7 @@ MakeArtifact = Callable[..., str]
 
 
 @pytest.fixture
-def everything_is_old(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_grace_period(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make everything written until now old enough for the collector."""
     monkeypatch.setattr(blobs, "GRACE_PERIOD", timedelta(seconds=-5))
 
@@ -97,19 +97,19 @@ def test_sequential_reads_fetch_growing_ranges(
     assert max(sizes) <= READ_AHEAD_MAX
 
 
-@pytest.mark.parametrize("at", [0, 5, 3999, 4000, 9000])
+@pytest.mark.parametrize("position", [0, 5, 3999, 4000, 9000])
 def test_any_read_returns_the_same_bytes_as_a_file(
-    bucket: Bucket, principal: Principal, make_artifact: MakeArtifact, at: int
+    bucket: Bucket, principal: Principal, make_artifact: MakeArtifact, position: int
 ) -> None:
     data = os.urandom(4000)
     _, file = open_content(principal=principal, artifact_id=make_artifact(data))
     with file:
         for size in (1, 10, 0, 5000):
-            file.seek(at)
-            assert file.read(size) == data[at : at + size]
-            assert file.read(3) == data[at + size : at + size + 3]
-        file.seek(at)
-        assert file.read() == data[at:]
+            file.seek(position)
+            assert file.read(size) == data[position : position + size]
+            assert file.read(3) == data[position + size : position + size + 3]
+        file.seek(position)
+        assert file.read() == data[position:]
 
 
 def test_missing_or_truncated_bytes_are_not_found(
@@ -127,13 +127,13 @@ def test_missing_or_truncated_bytes_are_not_found(
 
 
 def test_only_old_unreferenced_bytes_are_deleted(
-    bucket: Bucket, make_artifact: MakeArtifact, everything_is_old: None
+    bucket: Bucket, make_artifact: MakeArtifact, no_grace_period: None
 ) -> None:
-    gone, shared, stays = (make_artifact(data) for data in (b"gone", b"shared", b"shared"))
-    expire(gone)
+    unshared, shared, unexpired = (make_artifact(data) for data in (b"gone", b"shared", b"shared"))
+    expire(unshared)
     expire(shared)
     assert collect_blobs() == 1
-    assert bucket.keys() == ["kept/here/" + blob_path(Artifact.objects.get(id=stays).sha256)]
+    assert bucket.keys() == ["kept/here/" + blob_path(Artifact.objects.get(id=unexpired).sha256)]
 
 
 def test_recent_bytes_are_not_deleted(bucket: Bucket, make_artifact: MakeArtifact) -> None:
@@ -146,25 +146,25 @@ def test_a_writer_waits_for_a_collector_and_then_uploads_again(
     bucket: Bucket,
     principal: Principal,
     make_artifact: MakeArtifact,
-    everything_is_old: None,
+    no_grace_period: None,
     monkeypatch: pytest.MonkeyPatch,
     in_background: Callable[[Callable[[], object]], threading.Thread],
 ) -> None:
     """A writer stores the same bytes between the collector's check and its deletion."""
     expire(make_artifact(b"wanted again"))
-    genuine, made = bucket.storage.delete, list[str]()
+    delete_blob, artifact_ids = bucket.storage.delete, list[str]()
 
     def delete(name: str) -> None:
-        writer = in_background(lambda: made.append(make_artifact(b"wanted again")))
+        writer = in_background(lambda: artifact_ids.append(make_artifact(b"wanted again")))
         writer.join(0.5)
-        assert not made, "the writer did not wait"
-        genuine(name)
+        assert not artifact_ids, "the writer did not wait"
+        delete_blob(name)
 
     monkeypatch.setattr(bucket.storage, "delete", delete)
     collect_blobs()
-    while not made:
+    while not artifact_ids:
         threading.Event().wait(0.05)
-    assert read_chunk(principal=principal, artifact_id=made[0])["data"] == "wanted again"
+    assert read_chunk(principal=principal, artifact_id=artifact_ids[0])["data"] == "wanted again"
 
 
 def test_concurrent_writes_of_the_same_bytes_store_one_object(
@@ -190,15 +190,15 @@ def test_an_unavailable_storage_is_reported_without_secrets(
     bucket.storage._connections = threading.local()
     answer = refusal(api.get(f"/api/v1/artifacts/{artifact_id}"), 503)
     assert (answer["details"]["causeCode"], answer["retryable"]) == ("STORAGE", True)
-    ours = [record for record in caplog.records if record.name.split(".")[0] not in QUIET]
-    assert SECRET not in "".join(record.getMessage() + str(record.exc_info) for record in ours)
+    records = [record for record in caplog.records if record.name.split(".")[0] not in SILENCED]
+    assert SECRET not in "".join(record.getMessage() + str(record.exc_info) for record in records)
 
 
-QUIET = {"boto3", "botocore", "urllib3"}  # the settings suppress their debug levels in every log
+SILENCED = {"boto3", "botocore", "urllib3"}  # the settings suppress their debug levels in every log
 
 
 def test_libraries_that_log_requests_are_silenced(bucket: Bucket) -> None:
-    assert {logging.getLogger(name).getEffectiveLevel() for name in QUIET} == {logging.WARNING}
+    assert {logging.getLogger(name).getEffectiveLevel() for name in SILENCED} == {logging.WARNING}
 
 
 def test_a_run_whose_result_cannot_be_stored_fails_with_cause_storage(
@@ -235,7 +235,7 @@ def test_an_address_with_credentials_or_without_a_bucket_is_refused(
 
 
 def test_boto3_is_not_loaded_before_the_first_artifact() -> None:
-    look = (
+    code = (
         "import django, sys; django.setup(); import mcp_server.server, artifacts.services;"
         " print([name for name in sys.modules if name.startswith('boto')])"
     )
@@ -245,10 +245,10 @@ def test_boto3_is_not_loaded_before_the_first_artifact() -> None:
         "CONTINUITY_LEAN": "1",
         "DJANGO_SETTINGS_MODULE": "config.settings",
     }
-    done = subprocess.run(
-        [sys.executable, "-c", look], env=env, capture_output=True, text=True, check=True
+    result = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
     )
-    assert done.stdout.strip() == "[]"
+    assert result.stdout.strip() == "[]"
 
 
 @override_settings(MAX_CONCURRENT_RUNS=1)

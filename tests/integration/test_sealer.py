@@ -21,7 +21,7 @@ from decisions.models import AuditEntry, AuditSeal
 from tests.integration.racing import at_once
 from tests.support.waiting import wait_until
 
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 on_postgresql = pytest.mark.skipif(
     connection.vendor != "postgresql", reason="SQLite has one writer at a time"
 )
@@ -36,19 +36,19 @@ def fresh_checkpoints(principal: Principal) -> Iterator[Path]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def a_deed(about: str) -> AuditEvent:
-    return AuditEvent("run.started", "local", "run", about, "ten_1", "ws_1")
+def audit_event(resource_id: str) -> AuditEvent:
+    return AuditEvent("run.started", "local", "run", resource_id, "ten_1", "ws_1")
 
 
 def sealed() -> list[str]:
     """Return the resources of the sealed rows, in the order of the chain."""
-    about = dict(AuditEntry.objects.values_list("id", "resource_id"))
+    resource_ids = dict(AuditEntry.objects.values_list("id", "resource_id"))
     order = AuditSeal.objects.order_by("position").values_list("entry_id", flat=True)
-    return [about[entry_id] for entry_id in order]
+    return [resource_ids[entry_id] for entry_id in order]
 
 
 def test_rows_are_sealed_once_in_a_gap_free_chain() -> None:
-    record_all([a_deed(f"run_{number}") for number in range(2 * BATCH_SIZE + 7)])
+    record_all([audit_event(f"run_{number}") for number in range(2 * BATCH_SIZE + 7)])
     sealer = Sealer()
     assert sealer.seal_all() == 2 * BATCH_SIZE + 7
     assert sealer.seal_all() == 0
@@ -59,7 +59,7 @@ def test_rows_are_sealed_once_in_a_gap_free_chain() -> None:
 
 def test_the_newest_head_is_stored_outside_the_database() -> None:
     for number in range(3):
-        record(a_deed(f"run_{number}"))
+        record(audit_event(f"run_{number}"))
         Sealer().seal_all()
     assert list_heads()[-1] == head_of_chain()
     assert [head.position for head in list_heads()] == [1, 3]  # the first checkpoint and the newest
@@ -69,23 +69,23 @@ def test_the_newest_head_is_stored_outside_the_database() -> None:
 def test_a_row_that_commits_late_is_sealed_late(
     in_background: Callable[[Callable[[], object]], threading.Thread],
 ) -> None:
-    written, go_on = threading.Event(), threading.Event()
+    written, commit = threading.Event(), threading.Event()
 
     def write_slowly() -> None:
         with transaction.atomic():
-            record(a_deed("late"))
+            record(audit_event("late"))
             written.set()
-            assert go_on.wait(PATIENCE_S)
+            assert commit.wait(TIMEOUT_S)
 
     sealer = Sealer()
     slow = in_background(write_slowly)
-    assert written.wait(PATIENCE_S)
+    assert written.wait(TIMEOUT_S)
     for number in range(5):
-        record(a_deed(f"run_{number}"))
+        record(audit_event(f"run_{number}"))
         sealer.seal_all()
     assert sealed() == [f"run_{number}" for number in range(5)]
-    go_on.set()
-    slow.join(PATIENCE_S)
+    commit.set()
+    slow.join(TIMEOUT_S)
     sealer.seal_all()
     assert sealed()[-1] == "late"
     assert check_audit_log().faults == 0
@@ -95,9 +95,9 @@ def test_a_row_that_commits_late_is_sealed_late(
 def test_the_settled_position_passes_gaps_of_rolled_back_rows() -> None:
     sealer = Sealer()
     with transaction.atomic():
-        record(a_deed("undone"))
+        record(audit_event("undone"))
         transaction.set_rollback(True)
-    record(a_deed("done"))
+    record(audit_event("done"))
     for _ in range(3):
         sealer.seal_all()
     assert sealer._settled == AuditEntry.objects.get().id
@@ -105,7 +105,7 @@ def test_the_settled_position_passes_gaps_of_rolled_back_rows() -> None:
 
 
 def test_concurrent_sealers_create_one_chain() -> None:
-    record_all([a_deed(f"run_{number}") for number in range(300)])
+    record_all([audit_event(f"run_{number}") for number in range(300)])
     at_once([Sealer().seal_all for _ in range(8)])
     Sealer().seal_all()
     assert sealed() == [f"run_{number}" for number in range(300)]
@@ -113,9 +113,9 @@ def test_concurrent_sealers_create_one_chain() -> None:
 
 
 def test_a_sealer_that_starts_later_seals_the_remaining_rows() -> None:
-    record(a_deed("first"))
+    record(audit_event("first"))
     Sealer().seal_all()
-    record(a_deed("second"))
+    record(audit_event("second"))
     assert Sealer().seal_all() == 1
     assert sealed() == ["first", "second"]
 
@@ -125,7 +125,7 @@ def test_the_sealer_thread_seals_while_others_write() -> None:
     sealer.start()
     try:
         for number in range(20):
-            record(a_deed(f"run_{number}"))
+            record(audit_event(f"run_{number}"))
         wait_until(lambda: AuditSeal.objects.count() == 20)
     finally:
         sealer.stop()
@@ -135,7 +135,7 @@ def test_the_sealer_thread_seals_while_others_write() -> None:
 def test_an_unwritable_home_directory_does_not_stop_sealing(fresh_checkpoints: Path) -> None:
     fresh_checkpoints.write_text("in the way")
     sealer = Sealer()
-    record(a_deed("one"))
+    record(audit_event("one"))
     with pytest.raises(OSError, match="exists"):
         sealer.seal_all()
     assert sealed() == ["one"]
@@ -154,7 +154,7 @@ def test_an_unwritable_home_directory_does_not_stop_sealing(fresh_checkpoints: P
     ],
 )
 def test_the_database_refuses_to_change_a_seal(statement: str) -> None:
-    record(a_deed("one"))
+    record(audit_event("one"))
     Sealer().seal_all()
     with (
         pytest.raises(DatabaseError, match="append-only"),
@@ -167,7 +167,7 @@ def test_the_database_refuses_to_change_a_seal(statement: str) -> None:
 
 @on_postgresql
 def test_the_database_refuses_to_truncate_the_seals() -> None:
-    record(a_deed("one"))
+    record(audit_event("one"))
     Sealer().seal_all()
     with pytest.raises(DatabaseError, match="append-only"), transaction.atomic():
         connection.cursor().execute("TRUNCATE decisions_auditseal")
@@ -176,7 +176,7 @@ def test_the_database_refuses_to_truncate_the_seals() -> None:
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="REPLACE is SQLite's")
 def test_the_database_refuses_to_replace_a_seal() -> None:
-    record(a_deed("one"))
+    record(audit_event("one"))
     Sealer().seal_all()
     values = AuditSeal.objects.values_list("entry_id", "mac").get()
     for taken in ((1, 99, "x"), (9, values[0], "x"), (9, 99, values[1])):

@@ -54,8 +54,8 @@ def test_the_inputs_of_the_caller_are_not_modified() -> None:
 
 
 def test_the_end_of_a_run_deletes_its_secrets_in_the_same_commit(principal: Principal) -> None:
-    made = submit_login(principal)
-    cancel_run(principal=principal, run_id=made.run_id)
+    submitted = submit_login(principal)
+    cancel_run(principal=principal, run_id=submitted.run_id)
     assert not RunSecret.objects.exists()
 
 
@@ -78,13 +78,13 @@ def test_repeated_inputs_match_even_with_other_credentials(principal: Principal)
         options={"mode": "async", "idempotencyKey": "k"},
     )
     assert (again.run_id, again.inputs_match) == (first.run_id, True)
-    elsewhere = submit_run(
+    other_site = submit_run(
         principal=principal,
         template_id="login_keep_session",
         inputs={**INPUTS, "startUrl": "https://example.org/"},
         options={"mode": "async", "idempotencyKey": "k"},
     )
-    assert elsewhere.inputs_match is False
+    assert other_site.inputs_match is False
     assert RunSecret.objects.count() == 1
 
 

@@ -83,9 +83,9 @@ def test_one_of_many_concurrent_claims_gets_the_session(
     for _ in range(4):
         submit_in(session_id)
     workers = [register(f"w{number}") for number in range(4)]
-    held = [one for one in at_once([partial(take, worker) for worker in workers]) if one]
-    assert len(held) == 1
-    assert BrowserSession.objects.get().worker_id == held[0].worker_id
+    claimed = [lease for lease in at_once([partial(take, worker) for worker in workers]) if lease]
+    assert len(claimed) == 1
+    assert BrowserSession.objects.get().worker_id == claimed[0].worker_id
     assert Run.objects.filter(status="running").count() == 1
 
 
@@ -127,30 +127,30 @@ def test_a_session_in_use_is_not_released(submit_in: SubmitIn, session_id: str) 
     assert release_session(session_id, "w1") is True
 
 
-@pytest.mark.parametrize("how", ["unknown", "closed", "another's", "elsewhere"])
+@pytest.mark.parametrize("reason", ["unknown", "closed", "another's", "other workspace"])
 def test_only_an_open_session_of_the_caller_is_found(
-    submit_in: SubmitIn, session_id: str, principal: Principal, outsider: Principal, how: str
+    submit_in: SubmitIn, session_id: str, principal: Principal, outsider: Principal, reason: str
 ) -> None:
     caller = principal
-    if how == "closed":
+    if reason == "closed":
         sessions.close_session(principal=principal, session_id=session_id)
-    elif how == "another's":
+    elif reason == "another's":
         caller = replace(principal, id="token:tok_other")
-    elif how == "elsewhere":
+    elif reason == "other workspace":
         caller = outsider
-    wanted = "sess_unknown" if how == "unknown" else session_id
+    requested = "sess_unknown" if reason == "unknown" else session_id
     with pytest.raises(SessionNotFound, match="There is no open session"):
-        submit_in(wanted, caller=caller)
-    deeds: list[Callable[..., Any]] = [
+        submit_in(requested, caller=caller)
+    calls: list[Callable[..., Any]] = [
         sessions.get_session,
         sessions.close_session,
         sessions.clone_session,
-        partial(sessions.rename_session, name="mine"),
+        partial(sessions.rename_session, name="renamed"),
     ]
-    for deed in deeds:
+    for call in calls:
         with pytest.raises(NoSuchSession, match="There is no open session"):
-            deed(principal=caller, session_id=wanted)
-    assert sessions.list_sessions(principal=caller)["total"] == (1 if how == "unknown" else 0)
+            call(principal=caller, session_id=requested)
+    assert sessions.list_sessions(principal=caller)["total"] == (1 if reason == "unknown" else 0)
     assert not Run.objects.exists()
 
 
@@ -256,16 +256,16 @@ def test_a_clone_has_the_same_state_and_its_own_lifetime(
 
 
 def test_only_sessions_unused_for_long_expire(submit_in: SubmitIn, principal: Principal) -> None:
-    made = [sessions.create_session(principal=principal)["sessionId"] for _ in range(3)]
-    submit_in(made[1])
+    session_ids = [sessions.create_session(principal=principal)["sessionId"] for _ in range(3)]
+    submit_in(session_ids[1])
     long_ago = datetime.now(UTC) - timedelta(days=8)
-    BrowserSession.objects.filter(id__in=made[:2]).update(used_at=long_ago)
+    BrowserSession.objects.filter(id__in=session_ids[:2]).update(used_at=long_ago)
     assert sessions.expire_sessions() == 1
     assert sessions.expire_sessions() == 0
     assert set(
         BrowserSession.objects.filter(closed_at__isnull=False).values_list("id", flat=True)
-    ) == {made[0]}
-    assert AuditEntry.objects.get(action="session.expired").resource_id == made[0]
+    ) == {session_ids[0]}
+    assert AuditEntry.objects.get(action="session.expired").resource_id == session_ids[0]
 
 
 def test_closed_sessions_are_deleted_after_their_retention(
@@ -278,7 +278,7 @@ def test_closed_sessions_are_deleted_after_their_retention(
 
 
 @pytest.mark.parametrize(
-    ("cookies", "until"),
+    ("cookies", "expected"),
     [
         ([], None),
         ([("sessionid", -1, True)], None),
@@ -290,11 +290,13 @@ def test_closed_sessions_are_deleted_after_their_retention(
     ],
 )
 def test_logged_in_until_is_the_earliest_expiry_of_a_login_cookie(
-    cookies: list[tuple[str, float, bool]], until: int | None
+    cookies: list[tuple[str, float, bool]], expected: int | None
 ) -> None:
-    made = [{"name": name, "expires": ends, "httpOnly": kept} for name, ends, kept in cookies]
-    told = logged_in_until(made)
-    assert (None if told is None else told.timestamp()) == until
+    stored = [
+        {"name": name, "expires": ends, "httpOnly": http_only} for name, ends, http_only in cookies
+    ]
+    expiry = logged_in_until(stored)
+    assert (None if expiry is None else expiry.timestamp()) == expected
 
 
 def test_a_run_whose_session_was_taken_since_it_was_chosen_waits(

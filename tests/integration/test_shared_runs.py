@@ -27,20 +27,20 @@ Background = Callable[[Callable[[], object]], threading.Thread]
 
 
 @pytest.fixture
-def second(principal: Principal, settings: Any) -> Iterator[WorkerProcess]:
+def second_worker(principal: Principal, settings: Any) -> Iterator[WorkerProcess]:
     """A second worker."""
     settings.LEASE_BEAT_S, settings.SWEEP_AFTER_S = 0.1, 60
-    made = WorkerProcess("w2")
-    made.open()
-    yield made
-    made.close()
+    process = WorkerProcess("w2")
+    process.open()
+    yield process
+    process.close()
 
 
-def is_going(run_id: str) -> bool:
+def is_leased(run_id: str) -> bool:
     return fresh(run_id).lease_owner is not None
 
 
-def help_with(worker_id: str, count: int) -> tuple[Lease, list[RunStep]]:
+def take_steps_as(worker_id: str, count: int) -> tuple[Lease, list[RunStep]]:
     """Take steps as a helper that is lost afterwards."""
     share = work_sharing.find_shared_run(register(worker_id))
     assert share is not None
@@ -52,7 +52,7 @@ def help_with(worker_id: str, count: int) -> tuple[Lease, list[RunStep]]:
     return share, steps
 
 
-def lose(worker_id: str) -> None:
+def lose_worker(worker_id: str) -> None:
     Worker.objects.filter(id=worker_id).update(lost_at=datetime.now(UTC))
 
 
@@ -60,22 +60,24 @@ def check_events(run_id: str) -> None:
     """The events of a run are numbered without gaps, and each step ends once."""
     events = list(RunEvent.objects.filter(run_id=run_id).order_by("seq"))
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
-    over = [e.data["step"] for e in events if e.type in ("step.succeeded", "step.failed")]
-    assert len(over) == len(set(over))
+    ended_steps = [e.data["step"] for e in events if e.type in ("step.succeeded", "step.failed")]
+    assert len(ended_steps) == len(set(ended_steps))
 
 
 def test_two_workers_complete_one_run(
     submit: Submit,
     worker: WorkerProcess,
-    second: WorkerProcess,
+    second_worker: WorkerProcess,
     in_background: Background,
     tmp_path: Path,
 ) -> None:
-    marks = [f"touch:{tmp_path / str(n)}" for n in range(15)]
-    run_id = submit(*[step for mark in marks for step in (mark, "sleep:0.1")], shared=True)
+    instructions = [f"touch:{tmp_path / str(n)}" for n in range(15)]
+    run_id = submit(
+        *[step for instruction in instructions for step in (instruction, "sleep:0.1")], shared=True
+    )
     in_background(worker.work)
-    wait_until(lambda: is_going(run_id))
-    assert second.work() == 0
+    wait_until(lambda: is_leased(run_id))
+    assert second_worker.work() == 0
     wait_until(lambda: fresh(run_id).ended_at)
     run = fresh(run_id)
     assert (run.status, run.done_steps, run.times_lost) == ("succeeded", 30, 0)
@@ -90,20 +92,20 @@ def test_a_run_that_is_not_shared_stays_with_its_worker(
     submit: Submit, worker: WorkerProcess, in_background: Background
 ) -> None:
     run_id = submit(*["sleep:0.05"] * 5)
-    work = in_background(worker.work)
-    wait_until(lambda: is_going(run_id))
+    thread = in_background(worker.work)
+    wait_until(lambda: is_leased(run_id))
     assert work_sharing.find_shared_run("w2") is None
-    work.join(20)
+    thread.join(20)
     assert fresh(run_id).status == "succeeded"
 
 
 def test_a_worker_does_not_share_its_own_run_or_a_run_without_pending_steps(submit: Submit) -> None:
     submit("ok", shared=True)
-    held = must_take("w1")
+    lease = must_take("w1")
     assert work_sharing.find_shared_run("w1") is None
-    help_with("w2", 5)
+    take_steps_as("w2", 5)
     assert work_sharing.find_shared_run("w3") is None
-    assert held.run.shared
+    assert lease.run.shared
 
 
 def test_steps_of_a_lost_helper_are_repeated(
@@ -111,11 +113,11 @@ def test_steps_of_a_lost_helper_are_repeated(
 ) -> None:
     run_id = submit("sleep:3", "ok", "ok", shared=True)
     in_background(worker.work)
-    wait_until(lambda: is_going(run_id))
-    _, steps = help_with("w9", 1)
+    wait_until(lambda: is_leased(run_id))
+    _, steps = take_steps_as("w9", 1)
     wait_until(lambda: fresh(run_id).done_steps == 2)
     assert not fresh(run_id).ended_at  # the helper may still be executing them
-    lose("w9")
+    lose_worker("w9")
     assert work_sharing.release_steps_of_lost_helpers() == 1
     wait_until(lambda: fresh(run_id).ended_at)
     step = RunStep.objects.get(run_id=run_id, index=steps[0].index)
@@ -126,8 +128,8 @@ def test_steps_of_a_lost_helper_are_repeated(
 def test_a_late_write_of_a_lost_helper_is_refused(submit: Submit) -> None:
     run_id = submit("ok", "ok", shared=True)
     must_take("w1")
-    share, steps = help_with("w2", 1)
-    lose("w2")
+    share, steps = take_steps_as("w2", 1)
+    lose_worker("w2")
     work_sharing.release_steps_of_lost_helpers()
     before = fresh(run_id).last_seq
     with pytest.raises(LeaseLost), work_sharing.lock_run(share):
@@ -140,12 +142,12 @@ def test_a_step_that_loses_three_helpers_fails_and_the_others_succeed(
     submit: Submit, worker: WorkerProcess
 ) -> None:
     run_id = submit("ok", "ok", shared=True)
-    held = must_take("w1")
+    lease = must_take("w1")
     for name in ("w7", "w8", "w9"):
-        help_with(name, 1)
-        lose(name)
+        take_steps_as(name, 1)
+        lose_worker(name)
         assert work_sharing.release_steps_of_lost_helpers() == 1
-    release_lease(held, reason="test", active_ms=0)
+    release_lease(lease, reason="test", active_ms=0)
     worker.work()
     run = fresh(run_id)
     assert (run.status, run.done_steps) == ("partial_success", 2)
@@ -158,9 +160,9 @@ def test_a_new_lease_repeats_the_steps_of_helpers_and_refuses_their_writes(
     submit: Submit, worker: WorkerProcess
 ) -> None:
     run_id = submit("ok", "ok", shared=True)
-    held = must_take("w0")
-    share, _ = help_with("w2", 2)
-    release_lease(held, reason="test", active_ms=0)
+    lease = must_take("w0")
+    share, _ = take_steps_as("w2", 2)
+    release_lease(lease, reason="test", active_ms=0)
     worker.work()
     assert fresh(run_id).status == "succeeded"
     with pytest.raises(LeaseLost), work_sharing.lock_run(share):
@@ -170,44 +172,44 @@ def test_a_new_lease_repeats_the_steps_of_helpers_and_refuses_their_writes(
 def test_a_cancel_also_stops_the_helper(
     submit: Submit,
     worker: WorkerProcess,
-    second: WorkerProcess,
+    second_worker: WorkerProcess,
     in_background: Background,
     principal: Principal,
 ) -> None:
     run_id = submit(*["sleep:30"] * 4, shared=True)
     workers = [in_background(worker.work)]
-    wait_until(lambda: is_going(run_id))
-    workers.append(in_background(second.work))
+    wait_until(lambda: is_leased(run_id))
+    workers.append(in_background(second_worker.work))
     wait_until(lambda: RunStep.objects.filter(owner="w2", status="started").exists())
     cancel_run(principal=principal, run_id=run_id)
-    for work in workers:
-        work.join(5)
-        assert not work.is_alive()
+    for thread in workers:
+        thread.join(5)
+        assert not thread.is_alive()
     assert fresh(run_id).done_steps == 0
 
 
 def test_a_draining_helper_returns_its_steps(
-    submit: Submit, worker: WorkerProcess, second: WorkerProcess, in_background: Background
+    submit: Submit, worker: WorkerProcess, second_worker: WorkerProcess, in_background: Background
 ) -> None:
     run_id = submit("sleep:2", "sleep:30", "ok", shared=True, options={"timeoutMs": 60000})
     in_background(worker.work)
-    wait_until(lambda: is_going(run_id))
-    helping = in_background(second.work)
+    wait_until(lambda: is_leased(run_id))
+    thread = in_background(second_worker.work)
     wait_until(lambda: RunStep.objects.filter(owner="w2", status="started").exists())
-    second.drain()
-    helping.join(5)
+    second_worker.drain()
+    thread.join(5)
     assert not RunStep.objects.filter(owner="w2", status="started").exists()
     assert Run.objects.get(id=run_id).status == "running"
     worker.drain()
 
 
 def test_the_timeout_of_the_run_also_ends_the_steps_of_helpers(
-    submit: Submit, worker: WorkerProcess, second: WorkerProcess, in_background: Background
+    submit: Submit, worker: WorkerProcess, second_worker: WorkerProcess, in_background: Background
 ) -> None:
     run_id = submit(*["sleep:30"] * 3, shared=True, options={"timeoutMs": 3000})
     in_background(worker.work)
-    wait_until(lambda: is_going(run_id))
-    in_background(second.work)
+    wait_until(lambda: is_leased(run_id))
+    in_background(second_worker.work)
     wait_until(lambda: fresh(run_id).ended_at)
     run = fresh(run_id)
     assert (run.status, error_of(run)["errorCode"]) == ("failed", "RUN_TIMEOUT")
@@ -218,7 +220,7 @@ def test_the_timeout_of_the_run_also_ends_the_steps_of_helpers(
 def test_a_helper_cannot_write_to_a_canceled_run(submit: Submit, principal: Principal) -> None:
     run_id = submit("ok", "ok", shared=True)
     must_take("w1")
-    share, steps = help_with("w2", 1)
+    share, steps = take_steps_as("w2", 1)
     cancel_run(principal=principal, run_id=run_id)
     before = fresh(run_id).last_seq
     with pytest.raises(LeaseLost):
@@ -227,11 +229,11 @@ def test_a_helper_cannot_write_to_a_canceled_run(submit: Submit, principal: Prin
 
 
 def test_a_helper_cannot_write_a_step_that_another_worker_was_given(
-    submit: Submit, second: WorkerProcess, in_background: Background
+    submit: Submit, second_worker: WorkerProcess, in_background: Background
 ) -> None:
     run_id = submit("sleep:1", shared=True)
     must_take("w1")
-    helping = in_background(second.work)
+    helping = in_background(second_worker.work)
     wait_until(lambda: RunStep.objects.filter(owner="w2", status="started").exists())
     RunStep.objects.filter(run_id=run_id).update(owner="w9")
     helping.join(20)

@@ -89,9 +89,9 @@ def test_a_wakeup_that_no_worker_receives_is_unhealthy(
     monkeypatch: pytest.MonkeyPatch, socket_path: Path, settings: Any
 ) -> None:
     monkeypatch.setattr(liveness, "WAKEUP_TIMEOUT_S", 0.0)
-    bell = Celery(broker=f"redis+socket://{socket_path}?virtual_host=0")
-    bell.conf.broker_transport_options = settings.CELERY_BROKER_TRANSPORT_OPTIONS
-    bell.send_task("runs.work", kwargs={"run_id": "run_1"}, queue="runs", retry=False)
+    celery_app = Celery(broker=f"redis+socket://{socket_path}?virtual_host=0")
+    celery_app.conf.broker_transport_options = settings.CELERY_BROKER_TRANSPORT_OPTIONS
+    celery_app.send_task("runs.work", kwargs={"run_id": "run_1"}, queue="runs", retry=False)
     monkeypatch.setattr(liveness, "HEARTBEAT_TIMEOUT_S", 1000.0)
     watch = WorkerLiveness(WorkerProbe())
     assert watch.unhealthy_reason(1) is None

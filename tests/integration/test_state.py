@@ -14,21 +14,21 @@ from runs.lifecycle.changes import NewEvent, Transition
 from runs.lifecycle.state_machine import ALLOWED, InvalidTransition, move
 from runs.models import TERMINAL, OutboxEntry, Run, RunEvent, RunStatus
 
-LEGAL = {
+LEGAL_PAIRS = {
     *(("queued", to) for to in ("running", "failed", "canceled")),
     *(("running", to) for to in ("succeeded", "failed", "partial_success", "canceled")),
 }
-WHY = {"error": {"errorCode": "EXECUTION_ERROR", "message": "told by a test"}}
+ERROR = {"error": {"errorCode": "EXECUTION_ERROR", "message": "set by a test"}}
 MakeRun = Callable[..., Run]
 
 
 def values_for(to: RunStatus) -> dict[str, object]:
-    return {**WHY} if to in (RunStatus.FAILED, RunStatus.CANCELED) else {}
+    return {**ERROR} if to in (RunStatus.FAILED, RunStatus.CANCELED) else {}
 
 
 def test_a_run_changes_status_only_along_legal_pairs(make_run: MakeRun) -> None:
     for start, to in itertools.product(RunStatus, RunStatus):
-        run, is_legal = make_run(status=start), (start, to) in LEGAL
+        run, is_legal = make_run(status=start), (start, to) in LEGAL_PAIRS
         change = Transition(run, {"status": start}, values_for(to))
         if is_legal:
             move(change, to, actor="tester")
@@ -42,7 +42,7 @@ def test_a_run_changes_status_only_along_legal_pairs(make_run: MakeRun) -> None:
 
 
 def test_the_table_of_transitions_matches_the_spec() -> None:
-    assert {(start, to) for start, ends in ALLOWED.items() for to in ends} == LEGAL
+    assert {(start, to) for start, ends in ALLOWED.items() for to in ends} == LEGAL_PAIRS
 
 
 @pytest.mark.parametrize("to", sorted(TERMINAL))
@@ -70,8 +70,8 @@ def test_a_transition_records_its_event_last_and_audits_the_actor(make_run: Make
     run = make_run(status="running", last_seq=4)
     change = Transition(run, {"status": run.status}, events=[NewEvent("step.succeeded", {"n": 1})])
     move(change, RunStatus.SUCCEEDED, actor="worker:w", data={"summary": "done"})
-    told = RunEvent.objects.filter(run=run).order_by("seq").values_list("seq", "type", "data")
-    assert list(told) == [
+    recorded = RunEvent.objects.filter(run=run).order_by("seq").values_list("seq", "type", "data")
+    assert list(recorded) == [
         (5, "step.succeeded", {"n": 1}),
         (6, "run.succeeded", {"summary": "done"}),
     ]

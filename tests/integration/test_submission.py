@@ -28,17 +28,17 @@ from runs.queue import outbox
 from runs.submission.services import submit_run
 
 Submit = Callable[..., str]
-rung: list[tuple[str, str]] = []
+sent: list[tuple[str, str]] = []
 
 
-def note(queue: str, run_id: str) -> None:
+def record_wakeup(queue: str, run_id: str) -> None:
     """Stand in for the broker: record the wake-up, and that its run is committed."""
     assert not connection.in_atomic_block
     assert Run.objects.filter(id=run_id).exists()
-    rung.append((queue, run_id))
+    sent.append((queue, run_id))
 
 
-def no_broker(queue: str, run_id: str) -> None:
+def fail_to_send(queue: str, run_id: str) -> None:
     """Stand in for an unavailable broker."""
     raise ConnectionRefusedError
 
@@ -66,7 +66,7 @@ def test_the_idempotency_key_is_not_stored_in_the_options(submit: Submit) -> Non
     assert Run.objects.get(id=run_id).options == {"mode": "async", "timeoutMs": 5000}
 
 
-BREAKS = {
+TABLES = {
     "runs_run": "id IS NOT NULL",
     "runs_runstep": "id IS NOT NULL",
     "runs_runevent": "id IS NOT NULL",
@@ -77,12 +77,12 @@ BREAKS = {
 
 
 @pytest.fixture
-def broken() -> Any:
+def break_table_for_test() -> Any:
     """Make a table refuse every insert, with a trigger, for the rest of the test."""
-    made: list[str] = []
+    broken: list[str] = []
 
     def break_table(table: str) -> None:
-        made.append(table)
+        broken.append(table)
         with connection.cursor() as cursor:
             if connection.vendor == "sqlite":
                 cursor.execute(
@@ -101,16 +101,16 @@ def broken() -> Any:
 
     yield break_table
     with connection.cursor() as cursor:
-        for table in made:
-            on = f" ON {table}" if connection.vendor != "sqlite" else ""
-            cursor.execute(f"DROP TRIGGER broken_{table}{on}")
+        for table in broken:
+            on_table = f" ON {table}" if connection.vendor != "sqlite" else ""
+            cursor.execute(f"DROP TRIGGER broken_{table}{on_table}")
 
 
-@pytest.mark.parametrize("table", sorted(BREAKS))
+@pytest.mark.parametrize("table", sorted(TABLES))
 def test_a_failure_of_any_insert_leaves_no_rows(
-    submit: Submit, broken: Callable[[str], None], table: str
+    submit: Submit, break_table_for_test: Callable[[str], None], table: str
 ) -> None:
-    broken(table)
+    break_table_for_test(table)
     with pytest.raises(DatabaseError):
         submit(options={"idempotencyKey": "k"})
     for model in (Run, RunStep, RunEvent, OutboxEntry, RunKey):
@@ -118,15 +118,15 @@ def test_a_failure_of_any_insert_leaves_no_rows(
     assert not AuditEntry.objects.filter(action="run.submitted").exists()
 
 
-@override_settings(CONTINUITY_NOTIFY_WORKERS="tests.integration.test_submission.note")
+@override_settings(CONTINUITY_NOTIFY_WORKERS="tests.integration.test_submission.record_wakeup")
 @pytest.mark.parametrize("options", [{}, {"idempotencyKey": "k"}], ids=["plain", "keyed"])
 def test_one_wakeup_is_sent_after_the_commit(submit: Submit, options: dict[str, Any]) -> None:
-    rung.clear()
+    sent.clear()
     run_id = submit(options=options)
-    assert rung == [("runs", run_id)]
+    assert sent == [("runs", run_id)]
 
 
-@override_settings(CONTINUITY_NOTIFY_WORKERS="tests.integration.test_submission.no_broker")
+@override_settings(CONTINUITY_NOTIFY_WORKERS="tests.integration.test_submission.fail_to_send")
 def test_a_submit_succeeds_while_the_broker_is_unavailable(submit: Submit) -> None:
     run_id = submit()
     assert Run.objects.get(id=run_id).status == "queued"
@@ -152,7 +152,7 @@ REFUSED: list[tuple[dict[str, Any], type[Refused]]] = [
     ({"options": {"mode": "sync", "timeoutMs": 300_001}}, InvalidInput),
     ({"options": {"outputSchema": {"type": "nonsense"}}}, InvalidInput),
     ({"options": {"outputSchema": {"maximum": 10**30}}}, InvalidInput),
-    ({"options": {"outputSchema": {"$ref": "http://elsewhere/schema"}}}, InvalidInput),
+    ({"options": {"outputSchema": {"$ref": "http://other.test/schema"}}}, InvalidInput),
     ({"options": {"outputSchema": {"description": "x" * 70_000}}}, InvalidInput),
 ]
 
@@ -172,11 +172,11 @@ def test_a_refused_submit_leaves_no_run(principal: Principal, number: int) -> No
 def test_a_closed_session_or_one_of_another_workspace_is_not_found(
     principal: Principal, outsider: Principal
 ) -> None:
-    for name, place, closed in (("a", outsider, None), ("b", principal, "2026-01-01T00:00:00Z")):
+    for name, owner, closed in (("a", outsider, None), ("b", principal, "2026-01-01T00:00:00Z")):
         BrowserSession.objects.create(
             id=name,
-            tenant_id=place.tenant_id,
-            workspace_id=place.workspace_id,
+            tenant_id=owner.tenant_id,
+            workspace_id=owner.workspace_id,
             name=name,
             closed_at=closed,
         )
@@ -209,10 +209,10 @@ def test_a_submit_without_the_scope_is_refused(principal: Principal) -> None:
 def test_inputs_are_stored_as_sent_except_whole_floats_which_become_integers(
     principal: Principal,
 ) -> None:
-    made = submit_run(
+    submitted = submit_run(
         principal=principal, template_id="test_stepwise", inputs={"do": ["ok"], "concurrency": 3.0}
     )
-    assert Run.objects.get(id=made.run_id).inputs == {"do": ["ok"], "concurrency": 3}
+    assert Run.objects.get(id=submitted.run_id).inputs == {"do": ["ok"], "concurrency": 3}
 
 
 def test_auto_mode_waits_only_while_a_slot_is_free(principal: Principal) -> None:
@@ -224,13 +224,13 @@ def test_auto_mode_waits_only_while_a_slot_is_free(principal: Principal) -> None
 
 def test_each_mode_has_its_own_default_timeout(principal: Principal) -> None:
     for mode, timeout_ms in (("sync", 300_000), ("async", 600_000)):
-        made = submit_run(
+        submitted = submit_run(
             principal=principal,
             template_id="test_stepwise",
             inputs={"do": ["ok"]},
             options={"mode": mode},
         )
-        assert (made.mode, made.timeout_ms) == (mode, timeout_ms)
+        assert (submitted.mode, submitted.timeout_ms) == (mode, timeout_ms)
 
 
 def test_a_run_of_another_workspace_is_not_found(submit: Submit, outsider: Principal) -> None:
@@ -258,10 +258,10 @@ def test_invalid_inputs_are_answered_with_a_valid_example(principal: Principal) 
     with pytest.raises(InvalidInput) as found:
         submit_run(principal=principal, template_id="paginated_extract", inputs=wrong, options={})
     right = found.value.as_dict()["details"]["exampleInputs"]
-    made = submit_run(
+    submitted = submit_run(
         principal=principal, template_id="paginated_extract", inputs=right, options={}
     )
-    assert Run.objects.filter(id=made.run_id, status="queued").exists()
+    assert Run.objects.filter(id=submitted.run_id, status="queued").exists()
 
 
 def test_an_unknown_template_is_answered_with_the_existing_ones(principal: Principal) -> None:

@@ -25,8 +25,8 @@ from tests.support.confirmations import event_types
 from tests.support.waiting import wait_until
 
 pytest_plugins = ["tests.support.task_fixtures"]
-Make = Callable[..., str]
-Say = Callable[..., dict[str, Any]]
+MakeTask = Callable[..., str]
+SendMessage = Callable[..., dict[str, Any]]
 Background = Callable[[Callable[[], object]], Any]
 
 
@@ -41,10 +41,10 @@ def notes(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def taken(
+def taken_task_id(
     principal: Principal,
     worker: WorkerProcess,
-    make_task: Make,
+    make_task: MakeTask,
     notes: Path,
     tmp_path: Path,
     in_background: Background,
@@ -52,37 +52,39 @@ def taken(
     """A task that was taken over between two calls of its run, which is now suspended."""
     gate = tmp_path / "gate"
     task_id = make_task(f"note {notes} a; until {gate}; note {notes} b; say all noted")
-    working = in_background(worker.work)
+    thread = in_background(worker.work)
     wait_until(notes.exists)
     take_over_task(principal=principal, task_id=task_id)
     gate.touch()
-    working.join(30)
+    thread.join(30)
     return task_id
 
 
-def test_a_call_in_flight_ends_and_no_further_tool_is_called(taken: str, notes: Path) -> None:
+def test_a_call_in_flight_ends_and_no_further_tool_is_called(
+    taken_task_id: str, notes: Path
+) -> None:
     run = Run.objects.get()
     assert notes.read_text() == "a"
     assert (run.status, run.ready, run.lease_owner) == ("running", False, None)
     assert (run.waiting_for or {})["type"] == "takeover"
     assert not Slot.objects.filter(run_id__isnull=False).exists()
-    assert (status(taken), event_types(run)[-1]) == ("takeover", "run.waiting")
+    assert (status(taken_task_id), event_types(run)[-1]) == ("takeover", "run.waiting")
 
 
 def test_the_clock_of_the_run_stops_until_the_page_is_returned(
-    taken: str, principal: Principal, worker: WorkerProcess, notes: Path
+    taken_task_id: str, principal: Principal, worker: WorkerProcess, notes: Path
 ) -> None:
     before = Run.objects.get().active_ms
     worker.work()  # no run can be claimed
     assert Run.objects.get().active_ms == before
-    assert resume_task(principal=principal, task_id=taken)["status"] == "running"
+    assert resume_task(principal=principal, task_id=taken_task_id)["status"] == "running"
     worker.work()
     assert (notes.read_text(), Run.objects.get().status) == ("ab", "succeeded")
-    assert status(taken) == "completed"
+    assert status(taken_task_id) == "completed"
 
 
 def test_a_run_that_has_not_started_does_not_start_during_a_takeover(
-    principal: Principal, worker: WorkerProcess, make_task: Make
+    principal: Principal, worker: WorkerProcess, make_task: MakeTask
 ) -> None:
     task_id = make_task("say hi")
     take_over_task(principal=principal, task_id=task_id)
@@ -94,7 +96,7 @@ def test_a_run_that_has_not_started_does_not_start_during_a_takeover(
 
 
 def test_a_message_during_a_takeover_waits_until_the_page_is_returned(
-    principal: Principal, worker: WorkerProcess, make_task: Make, send_message: Say
+    principal: Principal, worker: WorkerProcess, make_task: MakeTask, send_message: SendMessage
 ) -> None:
     task_id = make_task()
     take_over_task(principal=principal, task_id=task_id)
@@ -109,19 +111,19 @@ def test_a_message_during_a_takeover_waits_until_the_page_is_returned(
 def test_a_run_that_ends_during_a_takeover_leaves_the_page_with_the_person(
     principal: Principal,
     worker: WorkerProcess,
-    make_task: Make,
-    send_message: Say,
+    make_task: MakeTask,
+    send_message: SendMessage,
     tmp_path: Path,
     in_background: Background,
 ) -> None:
     gate = tmp_path / "gate"
     task_id = make_task(f"use browser_click; until {gate}")
     second = send_message(task_id, "say hi")
-    working = in_background(worker.work)
+    thread = in_background(worker.work)
     wait_until(lambda: Task.objects.get().used_browser)
     take_over_task(principal=principal, task_id=task_id)
     gate.touch()
-    working.join(30)
+    thread.join(30)
     assert (Run.objects.filter(status="succeeded").count(), status(task_id)) == (1, "takeover")
     assert not Run.objects.get(id=second["runId"]).ready
     resume_task(principal=principal, task_id=task_id)
@@ -131,14 +133,14 @@ def test_a_run_that_ends_during_a_takeover_leaves_the_page_with_the_person(
 def test_a_page_returned_before_the_run_suspends_keeps_the_run_running(
     principal: Principal,
     worker: WorkerProcess,
-    make_task: Make,
+    make_task: MakeTask,
     notes: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     task_id = make_task(f"note {notes} a")
     task = Task.objects.filter(id=task_id)
 
-    def give_back_first(name: str) -> None:
+    def resume_before_waiting(name: str) -> None:
         if name == "before_waiting":  # a call was stopped and is about to be recorded
             resume_task(principal=principal, task_id=task_id)
         if name == "step_started" and not notes.exists() and Run.objects.get().epoch == 1:
@@ -146,7 +148,7 @@ def test_a_page_returned_before_the_run_suspends_keeps_the_run_running(
         hit(name)
 
     for module in ("engine", "suspension"):
-        monkeypatch.setattr(f"runs.execution.{module}.hit", give_back_first)
+        monkeypatch.setattr(f"runs.execution.{module}.hit", resume_before_waiting)
     worker.work()
     run = Run.objects.get()
     assert (notes.read_text(), run.status, run.epoch > 1) == ("a", "succeeded", True)
@@ -155,7 +157,7 @@ def test_a_page_returned_before_the_run_suspends_keeps_the_run_running(
 
 
 def test_a_second_takeover_changes_nothing_and_a_second_return_is_refused(
-    principal: Principal, make_task: Make
+    principal: Principal, make_task: MakeTask
 ) -> None:
     task_id = make_task()
     first = take_over_task(principal=principal, task_id=task_id)
@@ -165,42 +167,42 @@ def test_a_second_takeover_changes_nothing_and_a_second_return_is_refused(
         resume_task(principal=principal, task_id=task_id)
 
 
-def test_stop_ends_a_takeover(taken: str, principal: Principal) -> None:
-    assert stop_task(principal=principal, task_id=taken)["status"] == "completed"
+def test_stop_ends_a_takeover(taken_task_id: str, principal: Principal) -> None:
+    assert stop_task(principal=principal, task_id=taken_task_id)["status"] == "completed"
     assert Run.objects.get().status == "canceled"
 
 
-def later(minutes: int) -> None:
+def age_takeovers(minutes: int) -> None:
     Task.objects.update(taken_over_at=F("taken_over_at") - timedelta(minutes=minutes))
 
 
 def test_a_page_that_is_not_returned_fails_its_run_and_starts_the_next(
-    taken: str, send_message: Say, worker: WorkerProcess
+    taken_task_id: str, send_message: SendMessage, worker: WorkerProcess
 ) -> None:
-    second = send_message(taken, "say hi")
-    later(29)
+    second = send_message(taken_task_id, "say hi")
+    age_takeovers(29)
     assert end_takeovers() == 0
-    later(2)
+    age_takeovers(2)
     assert end_takeovers() == 1
     failed = Run.objects.get(status="failed")
     assert (failed.error or {})["errorCode"] == "RUN_TIMEOUT"
     assert Run.objects.get(id=second["runId"]).ready
     worker.work()
-    assert status(taken) == "completed"
+    assert status(taken_task_id) == "completed"
 
 
 def test_an_expired_takeover_of_an_idle_task_only_ends(
-    taken: str, principal: Principal, make_task: Make
+    taken_task_id: str, principal: Principal, make_task: MakeTask
 ) -> None:
     idle = make_task()
     take_over_task(principal=principal, task_id=idle)
-    later(31)
+    age_takeovers(31)
     assert end_takeovers() == 2
-    assert (status(taken), status(idle)) == ("error", "created")
-    assert TaskEvent.objects.filter(task_id=taken).latest("seq").data["status"] == "error"
+    assert (status(taken_task_id), status(idle)) == ("error", "created")
+    assert TaskEvent.objects.filter(task_id=taken_task_id).latest("seq").data["status"] == "error"
 
 
-def test_a_task_is_deleted_after_its_runs(worker: WorkerProcess, make_task: Make) -> None:
+def test_a_task_is_deleted_after_its_runs(worker: WorkerProcess, make_task: MakeTask) -> None:
     task_id = make_task("say hi")
     worker.work()
     fresh = make_task()
@@ -217,7 +219,7 @@ def test_a_task_is_deleted_after_its_runs(worker: WorkerProcess, make_task: Make
 def test_a_run_held_back_since_it_was_chosen_is_not_claimed(
     principal: Principal,
     worker: WorkerProcess,
-    make_task: Make,
+    make_task: MakeTask,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     task_id = make_task("say hi")

@@ -15,13 +15,13 @@ from runs.conversations.selectors import get_task, list_tasks
 from runs.conversations.services import add_message, stop_task
 
 pytest_plugins = ["tests.support.admin_fixtures", "tests.support.task_fixtures"]
-Make = Callable[..., str]
-Say = Callable[..., dict[str, Any]]
-Show = Callable[[str], object]
+MakeTask = Callable[..., str]
+SendMessage = Callable[..., dict[str, Any]]
+Read = Callable[[str], object]
 
 
 @pytest.fixture
-def shows(superuser_client: Client, principal: Principal, talk_template: None) -> dict[str, Show]:
+def reads(superuser_client: Client, principal: Principal, talk_template: None) -> dict[str, Read]:
     """Ways to read a task, or to add a message to it, by name."""
     return {
         "page": lambda task_id: superuser_client.get(f"/admin/runs/task/{task_id}/change/"),
@@ -31,9 +31,13 @@ def shows(superuser_client: Client, principal: Principal, talk_template: None) -
     }
 
 
-@pytest.mark.parametrize("what", ["page", "task", "list", "say"])
+@pytest.mark.parametrize("name", ["page", "task", "list", "say"])
 def test_a_long_conversation_takes_no_more_statements_than_a_short_one(
-    principal: Principal, make_task: Make, send_message: Say, shows: dict[str, Show], what: str
+    principal: Principal,
+    make_task: MakeTask,
+    send_message: SendMessage,
+    reads: dict[str, Read],
+    name: str,
 ) -> None:
     counts = []
     for messages in (2, 12):
@@ -42,8 +46,8 @@ def test_a_long_conversation_takes_no_more_statements_than_a_short_one(
             send_message(task_id, f"say {number}")
             if number % 2:
                 stop_task(principal=principal, task_id=task_id)
-        shows[what](task_id)
-        with CaptureQueriesContext(connection) as asked:
-            shows[what](task_id)
-        counts.append(len(asked))
+        reads[name](task_id)
+        with CaptureQueriesContext(connection) as queries:
+            reads[name](task_id)
+        counts.append(len(queries))
     assert counts[0] == counts[1]

@@ -26,12 +26,12 @@ from runs.submission.services import cancel_run, retry_run
 from runs.worker.worker import WorkerProcess
 
 pytest_plugins = ["tests.support.task_fixtures"]
-Make = Callable[..., str]
-Say = Callable[..., dict[str, Any]]
+MakeTask = Callable[..., str]
+SendMessage = Callable[..., dict[str, Any]]
 Background = Callable[[Callable[[], object]], Any]
 
 
-def types(task_id: str) -> list[str]:
+def event_types(task_id: str) -> list[str]:
     rows = TaskEvent.objects.filter(task_id=task_id).order_by("seq")
     seqs = list(rows.values_list("seq", flat=True))
     assert seqs == list(range(1, Task.objects.get(id=task_id).last_seq + 1))
@@ -42,47 +42,50 @@ def status(task_id: str) -> str:
     return Task.objects.get(id=task_id).status
 
 
-def talk(principal: Principal, task_id: str) -> list[tuple[str, str]]:
+def conversation(principal: Principal, task_id: str) -> list[tuple[str, str]]:
     shown = get_task(principal=principal, task_id=task_id)
-    return [(said["role"], said["content"]) for said in shown["messages"]]
+    return [(message["role"], message["content"]) for message in shown["messages"]]
 
 
-def test_an_event_number_and_its_event_commit_together_or_not_at_all(make_task: Make) -> None:
+def test_an_event_number_and_its_event_commit_together_or_not_at_all(make_task: MakeTask) -> None:
     task_id = make_task()
     with pytest.raises(TypeError):
         append_events(task_id, [NewEvent("chatDelta", {"content": object()})])
-    assert types(task_id) == []  # otherwise a reader waits forever for the missing number
+    assert event_types(task_id) == []  # otherwise a reader waits forever for the missing number
 
 
 def test_a_task_without_a_message_waits_for_its_first(
-    principal: Principal, make_task: Make
+    principal: Principal, make_task: MakeTask
 ) -> None:
     task_id = make_task()
-    assert (status(task_id), talk(principal, task_id)) == ("created", [])
+    assert (status(task_id), conversation(principal, task_id)) == ("created", [])
     assert not Run.objects.exists()
 
 
 def test_a_message_becomes_a_run_and_its_answer_becomes_a_message(
-    principal: Principal, worker: WorkerProcess, make_task: Make
+    principal: Principal, worker: WorkerProcess, make_task: MakeTask
 ) -> None:
     task_id = make_task("say it is done")
     assert status(task_id) == "running"
     worker.work()
     assert status(task_id) == "completed"
-    assert talk(principal, task_id) == [("user", "say it is done"), ("assistant", "it is done")]
+    assert conversation(principal, task_id) == [
+        ("user", "say it is done"),
+        ("assistant", "it is done"),
+    ]
     run = Run.objects.get()
     assert (run.task_id, run.inputs) == (task_id, {"goal": "say it is done", "taskId": task_id})
 
 
 def test_the_log_has_messages_run_events_and_status_updates(
-    worker: WorkerProcess, make_task: Make
+    worker: WorkerProcess, make_task: MakeTask
 ) -> None:
     task_id = make_task("say it; use browser_click; output 42")
     worker.work()
-    told = types(task_id)
-    assert told[:3] == ["message", "run.queued", "statusUpdate"]
-    left_out = ("step", "run.", "arti")
-    assert [one for one in told if one[:4] not in left_out][2:] == [
+    types = event_types(task_id)
+    assert types[:3] == ["message", "run.queued", "statusUpdate"]
+    run_types = ("step", "run.", "arti")
+    assert [type_ for type_ in types if type_[:4] not in run_types][2:] == [
         "chatDelta",
         "chatDelta",
         "toolUsed",
@@ -96,7 +99,7 @@ def test_the_log_has_messages_run_events_and_status_updates(
 
 
 @pytest.mark.parametrize(
-    ("message", "ends"),
+    ("message", "expected"),
     [
         ("say hi", "completed"),
         ("use browser_click", "ongoing"),
@@ -107,15 +110,15 @@ def test_the_log_has_messages_run_events_and_status_updates(
     ],
 )
 def test_the_outcome_of_a_run_sets_the_status_of_its_task(
-    worker: WorkerProcess, make_task: Make, message: str, ends: str
+    worker: WorkerProcess, make_task: MakeTask, message: str, expected: str
 ) -> None:
     task_id = make_task(message)
     worker.work()
-    assert status(task_id) == ends
+    assert status(task_id) == expected
 
 
 def test_browser_use_of_an_earlier_run_does_not_affect_the_next_status(
-    worker: WorkerProcess, make_task: Make, send_message: Say
+    worker: WorkerProcess, make_task: MakeTask, send_message: SendMessage
 ) -> None:
     task_id = make_task("use browser_click")
     worker.work()
@@ -125,7 +128,7 @@ def test_browser_use_of_an_earlier_run_does_not_affect_the_next_status(
 
 
 def test_a_second_message_waits_for_the_end_of_the_first_run(
-    worker: WorkerProcess, make_task: Make, send_message: Say, principal: Principal
+    worker: WorkerProcess, make_task: MakeTask, send_message: SendMessage, principal: Principal
 ) -> None:
     task_id = make_task("say one")
     second = send_message(task_id, "say two")
@@ -136,14 +139,18 @@ def test_a_second_message_waits_for_the_end_of_the_first_run(
     ended = Run.objects.order_by("ended_at").values_list("inputs__goal", flat=True)
     assert list(ended) == ["say one", "say two", "say three"]
     times = Run.objects.order_by("started_at").values_list("started_at", "ended_at")
-    in_order = [at for began_and_ended in times for at in began_and_ended if at is not None]
-    assert in_order == sorted(in_order)
-    assert [words for _, words in talk(principal, task_id)][3:] == ["one", "two", "three"]
+    timestamps = [at for start_and_end in times for at in start_and_end if at is not None]
+    assert timestamps == sorted(timestamps)
+    assert [content for _, content in conversation(principal, task_id)][3:] == [
+        "one",
+        "two",
+        "three",
+    ]
     assert status(task_id) == "completed"
 
 
 def test_a_failed_run_starts_the_run_of_the_next_message(
-    worker: WorkerProcess, make_task: Make, send_message: Say
+    worker: WorkerProcess, make_task: MakeTask, send_message: SendMessage
 ) -> None:
     task_id = make_task("fail")
     send_message(task_id, "say two")
@@ -154,7 +161,7 @@ def test_a_failed_run_starts_the_run_of_the_next_message(
     ]
 
 
-def test_a_message_can_refuse_to_wait(make_task: Make, send_message: Say) -> None:
+def test_a_message_can_refuse_to_wait(make_task: MakeTask, send_message: SendMessage) -> None:
     task_id = make_task("say one")
     with pytest.raises(TaskBusy):
         send_message(task_id, "say two", on_busy="refuse")
@@ -162,20 +169,20 @@ def test_a_message_can_refuse_to_wait(make_task: Make, send_message: Say) -> Non
 
 
 def test_a_message_can_interrupt_the_runs_before_it(
-    worker: WorkerProcess, make_task: Make, send_message: Say
+    worker: WorkerProcess, make_task: MakeTask, send_message: SendMessage
 ) -> None:
     task_id = make_task("say one")
     send_message(task_id, "say two")
-    told = send_message(task_id, "say three", on_busy="interrupt")
-    assert told["queued"] is False
-    ends = dict(Run.objects.values_list("inputs__goal", "status"))
-    assert ends == {"say one": "canceled", "say two": "canceled", "say three": "queued"}
+    sent = send_message(task_id, "say three", on_busy="interrupt")
+    assert sent["queued"] is False
+    statuses = dict(Run.objects.values_list("inputs__goal", "status"))
+    assert statuses == {"say one": "canceled", "say two": "canceled", "say three": "queued"}
     worker.work()
-    assert (Run.objects.get(id=told["runId"]).status, status(task_id)) == ("succeeded", "completed")
+    assert (Run.objects.get(id=sent["runId"]).status, status(task_id)) == ("succeeded", "completed")
 
 
 def test_a_repeated_key_returns_the_same_message_and_conflicts_with_another_text(
-    make_task: Make, send_message: Say
+    make_task: MakeTask, send_message: SendMessage
 ) -> None:
     task_id = make_task()
     first = send_message(task_id, "say one", key="k")
@@ -187,12 +194,12 @@ def test_a_repeated_key_returns_the_same_message_and_conflicts_with_another_text
     assert Run.objects.count() == 1
 
 
-def test_a_repeated_key_creates_one_task(make_task: Make) -> None:
+def test_a_repeated_key_creates_one_task(make_task: MakeTask) -> None:
     assert make_task("say one", key="k") == make_task("say one", key="k")
     assert (Task.objects.count(), Run.objects.count()) == (1, 1)
 
 
-def test_a_repeated_key_with_another_first_message_is_a_conflict(make_task: Make) -> None:
+def test_a_repeated_key_with_another_first_message_is_a_conflict(make_task: MakeTask) -> None:
     make_task("say one", key="k")
     make_task(key="silent")
     for key in ("k", "silent"):
@@ -202,7 +209,7 @@ def test_a_repeated_key_with_another_first_message_is_a_conflict(make_task: Make
 
 
 def test_stop_ends_the_running_run_and_the_queued_ones(
-    worker: WorkerProcess, principal: Principal, make_task: Make, send_message: Say
+    worker: WorkerProcess, principal: Principal, make_task: MakeTask, send_message: SendMessage
 ) -> None:
     task_id = make_task("say one")
     send_message(task_id, "say two")
@@ -215,7 +222,7 @@ def test_stop_ends_the_running_run_and_the_queued_ones(
 
 
 def test_a_canceled_run_starts_the_next_one(
-    principal: Principal, make_task: Make, send_message: Say
+    principal: Principal, make_task: MakeTask, send_message: SendMessage
 ) -> None:
     task_id = make_task("say one")
     second = send_message(task_id, "say two")
@@ -225,7 +232,7 @@ def test_a_canceled_run_starts_the_next_one(
 
 
 def test_a_run_of_a_task_cannot_be_retried_outside_the_task(
-    principal: Principal, worker: WorkerProcess, make_task: Make
+    principal: Principal, worker: WorkerProcess, make_task: MakeTask
 ) -> None:
     task_id = make_task("fail")
     worker.work()
@@ -234,7 +241,9 @@ def test_a_run_of_a_task_cannot_be_retried_outside_the_task(
     assert (refused.value.details, Run.objects.count()) == ({"taskId": task_id}, 1)
 
 
-def test_a_run_whose_start_was_missed_is_started_later(make_task: Make, send_message: Say) -> None:
+def test_a_run_whose_start_was_missed_is_started_later(
+    make_task: MakeTask, send_message: SendMessage
+) -> None:
     task_id = make_task("say one")
     second = send_message(task_id, "say two")
     assert start_waiting_runs() == 0  # the run before it has not ended
@@ -243,7 +252,7 @@ def test_a_run_whose_start_was_missed_is_started_later(make_task: Make, send_mes
     assert Run.objects.get(id=second["runId"]).ready
 
 
-def test_a_task_of_another_workspace_is_not_found(outsider: Principal, make_task: Make) -> None:
+def test_a_task_of_another_workspace_is_not_found(outsider: Principal, make_task: MakeTask) -> None:
     task_id = make_task("say one")
     calls: list[Callable[[], Any]] = [
         lambda: get_task(principal=outsider, task_id=task_id),
@@ -267,32 +276,32 @@ def test_a_message_that_the_template_refuses_leaves_no_rows(
 
 
 def test_a_run_reads_the_messages_before_it(
-    worker: WorkerProcess, make_task: Make, send_message: Say
+    worker: WorkerProcess, make_task: MakeTask, send_message: SendMessage
 ) -> None:
     task_id = make_task("say one")
     worker.work()
     second = send_message(task_id, "say two")
     send_message(task_id, "say three")
     before = messages_before(task_id=task_id, run_id=second["runId"])
-    assert [(one.role, one.content) for one in before] == [
+    assert [(message.role, message.content) for message in before] == [
         ("user", "say one"),
         ("assistant", "one"),
     ]
 
 
 def test_a_step_reads_the_messages_before_it(
-    worker: WorkerProcess, make_task: Make, send_message: Say
+    worker: WorkerProcess, make_task: MakeTask, send_message: SendMessage
 ) -> None:
     task_id = make_task("say one")
     send_message(task_id, "recall")
     worker.work()
-    told = TaskEvent.objects.filter(task_id=task_id, type="chatDelta").order_by("seq")
-    words = "".join(data["content"] for data in told.values_list("data", flat=True))
-    assert words == "one say one, one "  # the step's own words, then the earlier ones
+    deltas = TaskEvent.objects.filter(task_id=task_id, type="chatDelta").order_by("seq")
+    text = "".join(data["content"] for data in deltas.values_list("data", flat=True))
+    assert text == "one say one, one "  # the step's own words, then the earlier ones
 
 
 def test_actions_and_status_changes_of_a_task_are_audited(
-    worker: WorkerProcess, principal: Principal, make_task: Make
+    worker: WorkerProcess, principal: Principal, make_task: MakeTask
 ) -> None:
     task_id = make_task("say one")
     worker.work()
@@ -308,7 +317,7 @@ def test_actions_and_status_changes_of_a_task_are_audited(
 
 
 def test_a_message_of_a_remote_caller_makes_later_runs_remote(
-    remote: Principal, make_task: Make, send_message: Say
+    remote: Principal, make_task: MakeTask, send_message: SendMessage
 ) -> None:
     task_id = make_task("say one")
     add_message(principal=remote, task_id=task_id, content="say two")

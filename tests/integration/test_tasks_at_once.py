@@ -14,8 +14,8 @@ from runs.worker.worker import WorkerProcess
 from tests.integration.racing import at_once
 
 pytest_plugins = ["tests.support.task_fixtures"]
-Make = Callable[..., str]
-Say = Callable[..., dict[str, Any]]
+MakeTask = Callable[..., str]
+SendMessage = Callable[..., dict[str, Any]]
 Background = Callable[[Callable[[], object]], Any]
 
 
@@ -29,11 +29,11 @@ def status(task_id: str) -> str:
 
 
 def test_concurrent_messages_each_get_one_answer(
-    worker: WorkerProcess, make_task: Make, send_message: Say
+    worker: WorkerProcess, make_task: MakeTask, send_message: SendMessage
 ) -> None:
     task_id = make_task()
-    told = at_once([partial(send_message, task_id, f"say {n}") for n in range(8)])
-    assert [one["queued"] for one in told].count(False) == 1
+    sent = at_once([partial(send_message, task_id, f"say {n}") for n in range(8)])
+    assert [message["queued"] for message in sent].count(False) == 1
     assert sorted(TaskMessage.objects.values_list("number", flat=True)) == list(range(1, 9))
     worker.work()
     assert set(Run.objects.values_list("status", flat=True)) == {"succeeded"}
@@ -41,35 +41,35 @@ def test_concurrent_messages_each_get_one_answer(
 
 
 def test_concurrent_messages_with_one_key_are_one_message(
-    make_task: Make, send_message: Say
+    make_task: MakeTask, send_message: SendMessage
 ) -> None:
     task_id = make_task()
-    told = at_once([lambda: send_message(task_id, "say one", key="k")] * 8)
-    assert len({one["message"]["id"] for one in told}) == 1
-    assert [one["deduplicated"] for one in told].count(False) == 1
+    sent = at_once([lambda: send_message(task_id, "say one", key="k")] * 8)
+    assert len({message["message"]["id"] for message in sent}) == 1
+    assert [message["deduplicated"] for message in sent].count(False) == 1
     assert Run.objects.count() == 1
 
 
 def test_a_task_still_works_after_concurrent_messages_stops_and_takeovers(
     worker: WorkerProcess,
     principal: Principal,
-    make_task: Make,
-    send_message: Say,
+    make_task: MakeTask,
+    send_message: SendMessage,
     in_background: Background,
 ) -> None:
     task_id = make_task("say one")
     resume = partial(resume_task, principal=principal, task_id=task_id)
-    deeds: list[Callable[[], Any]] = [
+    calls: list[Callable[[], Any]] = [
         partial(send_message, task_id, "say two"),
         partial(send_message, task_id, "say three", on_busy="interrupt"),
         partial(stop_task, principal=principal, task_id=task_id),
         partial(take_over_task, principal=principal, task_id=task_id),
     ]
     for _ in range(3):
-        working = in_background(worker.work)
-        at_once(deeds)
+        thread = in_background(worker.work)
+        at_once(calls)
         resume() if status(task_id) == "takeover" else None
-        working.join(30)
+        thread.join(30)
     start_waiting_runs()
     send_message(task_id, "say last")
     worker.work()
@@ -79,7 +79,7 @@ def test_a_task_still_works_after_concurrent_messages_stops_and_takeovers(
     check_log(task_id)
 
 
-def test_concurrent_requests_with_one_key_create_one_task(make_task: Make) -> None:
+def test_concurrent_requests_with_one_key_create_one_task(make_task: MakeTask) -> None:
     task_ids = at_once([lambda: make_task("say one", key="k")] * 8)
     assert len(set(task_ids)) == 1
     assert (Task.objects.count(), Run.objects.count()) == (1, 1)

@@ -14,7 +14,7 @@ from decisions.identity.principals import Principal
 from decisions.infra.batches import BATCH_SIZE
 from decisions.models import ChatAnswer, Conversation
 
-MANY = 2 * BATCH_SIZE + 1
+ROWS = 2 * BATCH_SIZE + 1
 pytestmark = pytest.mark.usefixtures("principal")
 
 
@@ -31,18 +31,18 @@ def test_all_expired_answers_are_deleted_at_once_and_no_others() -> None:
             idempotency_key=str(number),
             created_at=old if number else young,
         )
-        for number in range(MANY + 1)
+        for number in range(ROWS + 1)
     )
-    assert (delete_expired_answers(), delete_expired_answers()) == (MANY, 0)
+    assert (delete_expired_answers(), delete_expired_answers()) == (ROWS, 0)
     assert ChatAnswer.objects.get().idempotency_key == "0"
 
 
 def test_all_abandoned_uploads_are_deleted_at_once_and_no_others(principal: Principal) -> None:
-    place = {"tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id}
+    workspace = {"tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id}
     ArtifactUpload.objects.bulk_create(
         ArtifactUpload(
             id=f"upl_{number}",
-            **place,
+            **workspace,
             principal_id="p",
             name="n",
             mime_type="a/b",
@@ -51,9 +51,9 @@ def test_all_abandoned_uploads_are_deleted_at_once_and_no_others(principal: Prin
             created_at=ago(hours=3),
             expires_at=ago(hours=2) if number else ago(minutes=5),
         )
-        for number in range(MANY + 1)
+        for number in range(ROWS + 1)
     )
-    assert (delete_old_uploads(), delete_old_uploads()) == (MANY, 0)
+    assert (delete_old_uploads(), delete_old_uploads()) == (ROWS, 0)
     assert ArtifactUpload.objects.get().id == "upl_0"
 
 
@@ -67,7 +67,7 @@ def test_idle_conversations_are_deleted_and_active_ones_are_not() -> None:
             created_at=ago(days=90),
             updated_at=ago(days=31 if number else 29),
         )
-        for number in range(MANY + 1)
+        for number in range(ROWS + 1)
     )
-    assert (delete_idle_conversations(), delete_idle_conversations()) == (MANY, 0)
+    assert (delete_idle_conversations(), delete_idle_conversations()) == (ROWS, 0)
     assert Conversation.objects.get().session_id == "0"

@@ -26,22 +26,22 @@ MakeArtifact = Callable[..., str]
 Submit = Callable[..., str]
 
 
-def let_pass(run_id: str, **time: float) -> None:
+def advance_time(run_id: str, **time: float) -> None:
     """Move the end of a run, and all timestamps that depend on it, back by this time."""
     run = Run.objects.get(id=run_id)
     assert run.ended_at is not None
-    passed = timedelta(**time)
-    Run.objects.filter(id=run_id).update(ended_at=run.ended_at - passed)
+    elapsed = timedelta(**time)
+    Run.objects.filter(id=run_id).update(ended_at=run.ended_at - elapsed)
     for row in Artifact.objects.filter(run_id=run_id):
         assert row.expires_at is not None
-        Artifact.objects.filter(id=row.id).update(expires_at=row.expires_at - passed)
+        Artifact.objects.filter(id=row.id).update(expires_at=row.expires_at - elapsed)
 
 
 @pytest.fixture
 def ended_run(submit: Submit, principal: Principal, make_artifact: MakeArtifact) -> str:
     """A run that was just canceled and has stored an artifact."""
     run_id = submit()
-    make_artifact(b"kept", run_id=run_id)
+    make_artifact(b"bytes", run_id=run_id)
     cancel_run(principal=principal, run_id=run_id)
     return run_id
 
@@ -50,11 +50,11 @@ def ended_run(submit: Submit, principal: Principal, make_artifact: MakeArtifact)
 def test_an_expired_run_is_unknown_to_every_api_call(
     api: httpx.Client, ended_run: str, hidden: bool
 ) -> None:
-    place = f"/api/v1/runs/{ended_run}"
-    let_pass(ended_run, minutes=29, seconds=50)
-    assert json_of(api.get(place))["status"] == "canceled"
+    url = f"/api/v1/runs/{ended_run}"
+    advance_time(ended_run, minutes=29, seconds=50)
+    assert json_of(api.get(url))["status"] == "canceled"
     assert json_of(api.get("/api/v1/runs"))["total"] == 1
-    let_pass(ended_run, seconds=10)
+    advance_time(ended_run, seconds=10)
     if hidden:
         assert hide_runs() == 1
     for method, path in (
@@ -66,7 +66,7 @@ def test_an_expired_run_is_unknown_to_every_api_call(
         ("POST", "/answer"),
     ):
         body = {"json": {"answer": "x"} if path == "/answer" else {}} if method == "POST" else {}
-        answer = refusal(api.request(method, place + path, **body), 404)  # type: ignore[arg-type]
+        answer = refusal(api.request(method, url + path, **body), 404)  # type: ignore[arg-type]
         assert answer["errorCode"] == "RUN_NOT_FOUND", path
     assert json_of(api.get("/api/v1/runs")) == {
         "runs": [],
@@ -80,11 +80,11 @@ def test_the_admin_displays_a_run_until_the_end_of_its_retention(
     superuser_client: Client, ended_run: str
 ) -> None:
     page = f"/admin/runs/run/{ended_run}/change/"
-    let_pass(ended_run, days=29, hours=23)
+    advance_time(ended_run, days=29, hours=23)
     assert (hide_runs(), delete_old_runs()) == (1, 0)
     assert superuser_client.get(page).status_code == 200
     assert ended_run in superuser_client.get("/admin/runs/run/").content.decode()
-    let_pass(ended_run, hours=1)
+    advance_time(ended_run, hours=1)
     assert delete_old_runs() == 1
     assert superuser_client.get(page).status_code == 404
 
@@ -92,7 +92,7 @@ def test_the_admin_displays_a_run_until_the_end_of_its_retention(
 def test_an_operator_can_retry_a_run_that_has_expired_for_the_api(
     superuser_client: Client, ended_run: str
 ) -> None:
-    let_pass(ended_run, days=2)
+    advance_time(ended_run, days=2)
     hide_runs()
     superuser_client.post(f"/admin/runs/run/{ended_run}/retry/")
     assert Run.objects.get(retry_of=ended_run).status == "queued"
@@ -104,9 +104,9 @@ def test_a_key_is_in_use_while_its_run_exists_and_free_afterwards(
     body = submission(idempotencyKey="k")
     first = json_of(api.post("/api/v1/runs", json=body), 202)["runId"]
     assert json_of(api.post(f"/api/v1/runs/{first}/cancel", json={}))["success"]
-    let_pass(first, minutes=29)
+    advance_time(first, minutes=29)
     assert json_of(api.post("/api/v1/runs", json=body))["runId"] == first
-    let_pass(first, minutes=1)
+    advance_time(first, minutes=1)
     second = json_of(api.post("/api/v1/runs", json=body), 202)
     assert second["runId"] != first
     assert not second["deduplicated"]
@@ -117,16 +117,21 @@ def test_an_artifact_is_readable_for_a_day_and_then_answers_expired(
     api: httpx.Client, ended_run: str, swept: bool
 ) -> None:
     row = Artifact.objects.get(run_id=ended_run)
-    let_pass(ended_run, hours=23, minutes=59)
-    assert json_of(api.get(f"/api/v1/artifacts/{row.id}"))["data"] == "kept"
-    let_pass(ended_run, minutes=1)
+    advance_time(ended_run, hours=23, minutes=59)
+    assert json_of(api.get(f"/api/v1/artifacts/{row.id}"))["data"] == "bytes"
+    advance_time(ended_run, minutes=1)
     if swept:
         assert expire_artifacts() == 1
     for path in ("", "/content"):
-        gone = refusal(api.get(f"/api/v1/artifacts/{row.id}{path}"), 410)
-        assert (gone["errorCode"], gone["details"]["runId"]) == ("ARTIFACT_EXPIRED", ended_run)
+        expired = refusal(api.get(f"/api/v1/artifacts/{row.id}{path}"), 410)
+        assert (expired["errorCode"], expired["details"]["runId"]) == (
+            "ARTIFACT_EXPIRED",
+            ended_run,
+        )
     listed = json_of(api.get(f"/api/v1/runs/{ended_run}/artifacts"))["artifacts"]
-    assert [(one["artifactId"], one["expired"]) for one in listed] == [(row.id, True)]
+    assert [(artifact["artifactId"], artifact["expired"]) for artifact in listed] == [
+        (row.id, True)
+    ]
 
 
 @override_settings(RUN_RETENTION_DAYS=1, ARTIFACT_TTL_MS=7 * 24 * 3600 * 1000)
@@ -134,12 +139,12 @@ def test_a_removed_run_leaves_tombstones_and_its_audit_events(
     api: httpx.Client, submit: Submit, principal: Principal, make_artifact: MakeArtifact
 ) -> None:
     run_id = submit()
-    artifact_id = make_artifact(b"kept longer than its run", run_id=run_id)
+    artifact_id = make_artifact(b"stored longer than its run", run_id=run_id)
     cancel_run(principal=principal, run_id=run_id)
-    let_pass(run_id, days=1)
+    advance_time(run_id, days=1)
     assert delete_old_runs() == 1
-    gone = refusal(api.get(f"/api/v1/artifacts/{artifact_id}"), 410)
-    assert gone["errorCode"] == "ARTIFACT_EXPIRED"
+    expired = refusal(api.get(f"/api/v1/artifacts/{artifact_id}"), 410)
+    assert expired["errorCode"] == "ARTIFACT_EXPIRED"
     assert AuditEntry.objects.get(action="artifact.expired").resource_id == artifact_id
     assert AuditEntry.objects.filter(resource_id=run_id).count() == 2
     assert not Run.objects.exists()

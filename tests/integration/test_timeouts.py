@@ -22,41 +22,43 @@ from tests.integration.workers import error_of, fresh
 from tests.support.step_template import Stepwise
 
 Submit = Callable[..., str]
-Ended = Callable[[str], Run]
+ExecuteRun = Callable[[str], Run]
 
 
 def test_a_run_that_times_out_fails_with_its_partial_results(
-    submit: Submit, execute_run: Ended, principal: Principal
+    submit: Submit, execute_run: ExecuteRun, principal: Principal
 ) -> None:
     run = execute_run(submit("ok", "sleep:60", "ok", options={"timeoutMs": 15_000}))
     assert (run.status, error_of(run)["errorCode"]) == ("failed", "RUN_TIMEOUT")
     assert error_of(run)["details"] == {"succeededSteps": 1, "totalSteps": 3}
     assert error_of(run)["step"]["step"] == 1
-    offered = run.next_actions[0]["args"]
-    assert offered["options"]["timeoutMs"] > 15_000
+    suggested = run.next_actions[0]["args"]
+    assert suggested["options"]["timeoutMs"] > 15_000
     assert submit_run(
         principal=principal,
-        template_id=offered["templateId"],
-        inputs=offered["inputs"],
-        options=offered["options"],
+        template_id=suggested["templateId"],
+        inputs=suggested["inputs"],
+        options=suggested["options"],
     )
     steps = RunStep.objects.filter(run=run).order_by("index")
     assert [step.status for step in steps] == ["succeeded", "failed", "pending"]
-    kept = Artifact.objects.get(run_id=run.id)
+    artifact = Artifact.objects.get(run_id=run.id)
     assert run.next_actions[-1]["tool"] == "read_page_content"
-    assert run.next_actions[-1]["args"]["artifactId"] == kept.id
-    whole = read_chunk(principal=principal, artifact_id=kept.id)
-    assert orjson.loads(whole["data"]) == {"done": 1}
+    assert run.next_actions[-1]["args"]["artifactId"] == artifact.id
+    content = read_chunk(principal=principal, artifact_id=artifact.id)
+    assert orjson.loads(content["data"]) == {"done": 1}
 
 
-def test_time_in_the_queue_does_not_count_in_async_mode(submit: Submit, execute_run: Ended) -> None:
+def test_time_in_the_queue_does_not_count_in_async_mode(
+    submit: Submit, execute_run: ExecuteRun
+) -> None:
     run_id = submit("ok", options={"timeoutMs": 2000})
     Run.objects.filter(id=run_id).update(created_at=datetime.now(UTC) - timedelta(hours=1))
     assert execute_run(run_id).status == "succeeded"
 
 
 def test_time_in_the_queue_counts_in_sync_mode_and_an_expired_run_starts_no_step(
-    submit_odd: Submit, execute_run: Ended, tmp_path: Path
+    submit_odd: Submit, execute_run: ExecuteRun, tmp_path: Path
 ) -> None:
     file = tmp_path / "f"
     run_id = submit_odd("mark x", file=str(file), options={"mode": "sync", "timeoutMs": 2000})
@@ -67,18 +69,18 @@ def test_time_in_the_queue_counts_in_sync_mode_and_an_expired_run_starts_no_step
     assert RunStep.objects.get(run=run).status == "pending"
 
 
-def test_the_clock_continues_from_the_last_lease(submit: Submit, execute_run: Ended) -> None:
+def test_the_clock_continues_from_the_last_lease(submit: Submit, execute_run: ExecuteRun) -> None:
     run_id = submit("sleep:600", options={"timeoutMs": 300_000})
     Run.objects.filter(id=run_id).update(active_ms=299_800)
-    began = time.monotonic()
+    start_time = time.monotonic()
     run = execute_run(run_id)
-    assert time.monotonic() - began < 150
+    assert time.monotonic() - start_time < 150
     assert error_of(run)["errorCode"] == "RUN_TIMEOUT"
     assert run.active_ms >= 300_000
 
 
 def test_a_run_whose_time_was_used_up_by_lost_workers_starts_no_step(
-    submit_odd: Submit, execute_run: Ended, tmp_path: Path
+    submit_odd: Submit, execute_run: ExecuteRun, tmp_path: Path
 ) -> None:
     file = tmp_path / "f"
     run_id = submit_odd("mark x", file=str(file), options={"timeoutMs": 1000})
@@ -88,7 +90,7 @@ def test_a_run_whose_time_was_used_up_by_lost_workers_starts_no_step(
 
 
 def test_a_step_has_its_own_timeout_and_the_run_continues(
-    submit: Submit, execute_run: Ended, monkeypatch: pytest.MonkeyPatch
+    submit: Submit, execute_run: ExecuteRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Stepwise, "step_timeout_ms", 200)
     monkeypatch.setattr(Stepwise, "step_retries", 0)
@@ -102,13 +104,13 @@ def test_a_step_that_ends_at_the_timeout_is_in_the_journal(
     submit: Submit, worker: WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_id = submit("ok", "ok", "sleep:30", options={"timeoutMs": 60_000}, concurrency=3)
-    take_up = engine.Execution._process
+    process_item = engine.Execution._process
 
-    def slowly(self: engine.Execution, item: object) -> None:
-        take_up(self, item)  # type: ignore[arg-type]
+    def process_and_expire(self: engine.Execution, item: object) -> None:
+        process_item(self, item)  # type: ignore[arg-type]
         self._deadline = time.monotonic()
 
-    monkeypatch.setattr(engine.Execution, "_process", slowly)
+    monkeypatch.setattr(engine.Execution, "_process", process_and_expire)
     worker.work()
     run = fresh(run_id)
     assert error_of(run)["errorCode"] == "RUN_TIMEOUT"
@@ -118,25 +120,25 @@ def test_a_step_that_ends_at_the_timeout_is_in_the_journal(
 
 
 def test_a_full_storage_does_not_hide_the_timeout(
-    submit: Submit, execute_run: Ended, monkeypatch: pytest.MonkeyPatch
+    submit: Submit, execute_run: ExecuteRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*args: object, **kwargs: object) -> None:
+    def raise_disk_full(*args: object, **kwargs: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(outcome, "store_blob", full)
+    monkeypatch.setattr(outcome, "store_blob", raise_disk_full)
     run = execute_run(submit("ok", "sleep:30", options={"timeoutMs": 500}))
     assert error_of(run)["errorCode"] == "RUN_TIMEOUT"
 
 
 def test_a_full_storage_at_the_end_fails_the_run_and_keeps_its_steps(
-    submit_odd: Submit, execute_run: Ended, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    submit_odd: Submit, execute_run: ExecuteRun, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The step succeeded, so a later retry does not repeat it."""
 
-    def full(*args: object, **kwargs: object) -> None:
+    def raise_disk_full(*args: object, **kwargs: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(outcome, "store_blob", full)
+    monkeypatch.setattr(outcome, "store_blob", raise_disk_full)
     run = execute_run(submit_odd("mark x", file=str(tmp_path / "f"), effect="once"))
     assert error_of(run)["errorCode"] == "EXECUTION_ERROR"
     assert error_of(run)["details"]["causeCode"] == "STORAGE"

@@ -42,8 +42,10 @@ def rule(verdict: str, tool: str) -> None:
 def test_a_call_is_audited_before_and_after(tool_client: ToolClient, project: Path) -> None:
     assert tool_client.call("write_to_file", PREVIEW)[0] == "OK"
     assert tool_client.call("write_to_file", WRITE)[0] == "OK"
-    begun, ended = audited("tool.called"), audited("tool.succeeded")
-    assert [one["callId"] for one in begun] == [one["callId"] for one in ended]
+    started, ended = audited("tool.called"), audited("tool.succeeded")
+    assert [metadata["callId"] for metadata in started] == [
+        metadata["callId"] for metadata in ended
+    ]
     assert (ended[1]["path"], ended[1]["snapshotId"][:5]) == (SCENE["path"], "snap_")
     assert ended[1]["targetId"] == ExecutionTarget.objects.get().id
     assert "a:b" not in str(AuditEntry.objects.values_list("metadata", flat=True))
@@ -107,16 +109,16 @@ def test_over_rest_a_waiting_call_answers_202_and_its_key_identifies_it(
     rule("confirm", "replace_in_file")
     args = {"path": "game/scene/start.txt", "find": "none", "replace": "x.png"}
     url = "/api/v1/tools/replace_in_file/call"
-    asked = api.post(url, json={"args": args, "idempotencyKey": "one"})
-    assert asked.status_code == 202
+    waiting = api.post(url, json={"args": args, "idempotencyKey": "one"})
+    assert waiting.status_code == 202
     other = api.post(url, json={"args": args, "idempotencyKey": "two"})
-    number = asked.json()["error"]["details"]["decisionId"]
+    number = waiting.json()["error"]["details"]["decisionId"]
     assert other.json()["error"]["details"]["decisionId"] != number
     confirm(decision_id=number, by="admin:ann", how="admin")
-    done = api.post(url, json={"args": args, "idempotencyKey": "one"})
-    assert (done.status_code, done.json()["output"]) == (200, {"count": 1})
+    performed = api.post(url, json={"args": args, "idempotencyKey": "one"})
+    assert (performed.status_code, performed.json()["output"]) == (200, {"count": 1})
     again = api.post(url, json={"args": args, "idempotencyKey": "one"})
-    assert (again.status_code, again.json()) == (200, done.json())
+    assert (again.status_code, again.json()) == (200, performed.json())
     assert audited("tool.refused") == []
     assert Decision.objects.count() == 2
 
@@ -168,11 +170,11 @@ def test_read_tools_need_the_read_scope_and_write_tools_the_write_scope(
     reader = client_with(scopes={"tools:read"})
     read = reader.post("/api/v1/tools/get_runtime_info/call", json={})
     assert read.status_code == 200
-    wrote = reader.post("/api/v1/tools/write_to_file/call", json={"args": PREVIEW})
-    assert (wrote.status_code, wrote.json()["error"]["details"]) == (403, {"scope": "tools:write"})
-    nobody = client_with(scopes={"runs:write"})
-    assert nobody.post("/api/v1/tools/get_runtime_info/call", json={}).status_code == 403
-    assert nobody.get("/api/v1/tools").status_code == 403
+    write = reader.post("/api/v1/tools/write_to_file/call", json={"args": PREVIEW})
+    assert (write.status_code, write.json()["error"]["details"]) == (403, {"scope": "tools:write"})
+    without_scopes = client_with(scopes={"runs:write"})
+    assert without_scopes.post("/api/v1/tools/get_runtime_info/call", json={}).status_code == 403
+    assert without_scopes.get("/api/v1/tools").status_code == 403
 
 
 def test_a_remote_caller_can_only_use_targets_of_its_workspace(
@@ -181,12 +183,12 @@ def test_a_remote_caller_can_only_use_targets_of_its_workspace(
     remote = client_with(trust="remote")
     info = remote.post("/api/v1/tools/get_runtime_info/call", json={}).json()["output"]
     assert info["projectRoot"] == project.name  # the response never contains a path of the server
-    elsewhere = client_with(trust="local", workspace="elsewhere")
+    other_workspace = client_with(trust="local", workspace="elsewhere")
     named = {"targetId": ExecutionTarget.objects.get().id}
-    answer = elsewhere.post("/api/v1/tools/get_runtime_info/call", json=named)
+    answer = other_workspace.post("/api/v1/tools/get_runtime_info/call", json=named)
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "E_NOT_FOUND")
     settings.WORKSPACE = tmp_path
-    answer = elsewhere.post("/api/v1/tools/get_runtime_info/call", json={})
+    answer = other_workspace.post("/api/v1/tools/get_runtime_info/call", json={})
     assert answer.json()["error"]["code"] == "E_TOOL_DISABLED"
 
 
@@ -195,7 +197,7 @@ def test_a_disabled_workspace_is_refused_before_a_confirmation_is_requested(
 ) -> None:
     rule("confirm", "write_to_file")
     target = ExecutionTarget.objects.get()
-    says = TargetFields(
+    fields = TargetFields(
         tenant_id=principal.tenant_id,
         workspace_id=principal.workspace_id,
         name="game",
@@ -203,7 +205,7 @@ def test_a_disabled_workspace_is_refused_before_a_confirmation_is_requested(
         enabled=False,
         config=target.config,
     )
-    change_target(target.id, says, actor="test")
+    change_target(target.id, fields, actor="test")
     assert tool_client.call("write_to_file", PREVIEW)[0] == "E_TOOL_DISABLED"
     assert not Decision.objects.exists()
 
@@ -213,14 +215,14 @@ def test_a_call_uses_the_target_that_it_names(
 ) -> None:
     other = project.parent / "other"
     other.mkdir()
-    says = TargetFields(
+    fields = TargetFields(
         tenant_id=principal.tenant_id,
         workspace_id=principal.workspace_id,
         name="other",
         config={"root": str(other)},
     )
-    made = create_target_row(says, actor="test")
-    call = {"args": {}, "targetId": made.id}
+    target = create_target_row(fields, actor="test")
+    call = {"args": {}, "targetId": target.id}
     output = api.post("/api/v1/tools/get_runtime_info/call", json=call).json()["output"]
     assert output["projectRoot"] == str(other)
 
@@ -269,8 +271,8 @@ def test_developer_mode_lists_the_scripts_and_pages_that_are_allowed(
 def test_runtime_info_does_not_list_tools_that_are_not_offered(web: str, settings: Any) -> None:
     settings.CONTINUITY_MCP_TOOLSETS = ["workspace"]
     token = create_token(name="door", trust="local", scopes=DEFAULT_SCOPES)
-    with closing(ToolClient(web, token, over="mcp")) as door:
-        _, info = door.call("get_runtime_info", {})
+    with closing(ToolClient(web, token, over="mcp")) as tool_client:
+        _, info = tool_client.call("get_runtime_info", {})
     assert {"execution", "browser", "execute_command"} & {*info, *info["tools"]} == set()
 
 

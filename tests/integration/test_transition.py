@@ -39,7 +39,7 @@ SETTINGS = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-TOUCHED = (Run, RunEvent, RunStep, RunSecret, Slot, OutboxEntry, WebhookDelivery)
+CHANGED_MODELS = (Run, RunEvent, RunStep, RunSecret, Slot, OutboxEntry, WebhookDelivery)
 Rows = dict[str, list[tuple[Any, ...]]]
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
@@ -158,10 +158,10 @@ def _appending(run: Run, row: RunStep, *, begins: bool) -> StepChange:
 
 def rows() -> Rows:
     """Return every row that a transition may change, without columns that differ in every write."""
-    own = {"id", "mac", "created_at"}
+    skipped_columns = {"id", "mac", "created_at"}
     found: Rows = {}
-    for model in (*TOUCHED, Artifact, AuditEntry):
-        skipped = own if model in (Artifact, AuditEntry, RunEvent, RunStep) else set()
+    for model in (*CHANGED_MODELS, Artifact, AuditEntry):
+        skipped = skipped_columns if model in (Artifact, AuditEntry, RunEvent, RunStep) else set()
         names = [f.attname for f in model._meta.concrete_fields if f.attname not in skipped]
         found[model.__name__] = sorted(model.objects.values_list(*names), key=repr)
     return found
@@ -177,13 +177,13 @@ def outcome(write: Callable[[], int | None]) -> tuple[object, Rows]:
             answer = None
         except DatabaseError as error:
             answer = type(error).__name__
-        left = rows()
+        rows_left = rows()
         assert all(is_genuine(entry) for entry in AuditEntry.objects.all())
         transaction.set_rollback(True)
-    return answer, left
+    return answer, rows_left
 
 
-def a_leased_run(make_run: MakeRun) -> Run:
+def make_leased_run(make_run: MakeRun) -> Run:
     """Create a running run with steps, events, a wake-up, webhooks and an artifact."""
     named = {"webhookId": "hook_named"}
     run = make_run(
@@ -210,7 +210,7 @@ def a_leased_run(make_run: MakeRun) -> Run:
         RunStep(run=run, index=n, name=f"s{n}", effect="read", effect_key=f"{n}") for n in range(4)
     )
     for seq in (1, 2):
-        RunEvent.objects.create(run=run, seq=seq, type="made", at=NOW)
+        RunEvent.objects.create(run=run, seq=seq, type="created", at=NOW)
     OutboxEntry.objects.create(run_id=run.id, queue="runs", rung_at=NOW)
     RunSecret.objects.create(run=run, sealed=b"sealed", last_step=1)
     Artifact.objects.create(
@@ -229,10 +229,10 @@ def a_leased_run(make_run: MakeRun) -> Run:
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="one statement is PostgreSQL's")
-@pytest.mark.parametrize("slots", ["free", "held", "none"])
+@pytest.mark.parametrize("slots", ["free", "taken", "none"])
 def test_both_implementations_leave_the_same_rows(make_run: MakeRun, slots: str) -> None:
-    run = a_leased_run(make_run)
-    if slots == "held":
+    run = make_leased_run(make_run)
+    if slots == "taken":
         Slot.objects.filter(number=1).update(run_id=run.id, worker_id="worker", epoch=1)
     elif slots == "none":
         for slot in Slot.objects.all():
@@ -240,16 +240,16 @@ def test_both_implementations_leave_the_same_rows(make_run: MakeRun, slots: str)
 
     @SETTINGS
     @given(transitions(run))
-    def forms_agree(change: Transition) -> None:
+    def check_change(change: Transition) -> None:
         by_orm = outcome(lambda: transition_module._apply(change, NOW))
         by_statement = outcome(lambda: transition_sql.apply(change, NOW))
         assert by_statement == by_orm
 
-    forms_agree()
+    check_change()
 
 
 @pytest.mark.parametrize(
-    "missed",
+    "guard",
     [
         {"status": "queued"},
         {"status": "running", "epoch": 0},
@@ -259,15 +259,15 @@ def test_both_implementations_leave_the_same_rows(make_run: MakeRun, slots: str)
     ],
 )
 def test_a_guard_that_does_not_match_changes_no_row(
-    make_run: MakeRun, missed: dict[str, Any]
+    make_run: MakeRun, guard: dict[str, Any]
 ) -> None:
-    run = a_leased_run(make_run)
+    run = make_leased_run(make_run)
     Slot.objects.filter(number=0).update(run_id=run.id, worker_id="worker", epoch=1)
     before = rows()
     blob = StoredBlob("art_new", "2" * 64, 1, "n", "text/plain", "file")
     change = Transition(
         run,
-        missed,
+        guard,
         {"active_ms": 5},
         events=[NewEvent("x")],
         blobs=[(blob, 0)],
@@ -284,7 +284,7 @@ def test_a_guard_that_does_not_match_changes_no_row(
 
 
 def test_a_lease_without_a_free_slot_changes_no_row(make_run: MakeRun) -> None:
-    run = a_leased_run(make_run)
+    run = make_leased_run(make_run)
     for slot in Slot.objects.all():
         Slot.objects.filter(number=slot.number).update(run_id=f"other{slot.number}")
     before = rows()

@@ -20,21 +20,21 @@ from tests.support.waiting import wait_until
 Submit = Callable[..., str]
 Background = Callable[[Callable[[], object]], object]
 QUEUE = wakeup_dedup.SHARED_QUEUE
-rung: list[str] = []
+sent: list[str] = []
 
 
-def bell(queue: str, run_id: str) -> None:
+def record_wakeup(queue: str, run_id: str) -> None:
     """Record a wake-up as config.celery sends it, without a broker."""
     if wakeup_dedup.should_send(queue):
-        rung.append(run_id)
+        sent.append(run_id)
 
 
 @pytest.fixture(autouse=True)
 def broker(settings: Any) -> Iterator[None]:
     wakeup_dedup.mark_received()
-    settings.CONTINUITY_NOTIFY_WORKERS = f"{__name__}.bell"
+    settings.CONTINUITY_NOTIFY_WORKERS = f"{__name__}.record_wakeup"
     yield
-    rung.clear()
+    sent.clear()
     wakeup_dedup.mark_received()
 
 
@@ -44,10 +44,10 @@ def test_no_second_wakeup_is_sent_while_one_is_in_flight(
     monkeypatch.setattr(wakeup_dedup, "MARK_MS", 60_000)
     first = submit()
     submit()
-    assert rung == [first]
+    assert sent == [first]
     wakeup_dedup.mark_received()
     third = submit()
-    assert rung == [first, third]
+    assert sent == [first, third]
 
 
 def test_an_undelivered_wakeup_blocks_others_only_for_a_short_time() -> None:
@@ -61,7 +61,7 @@ def test_a_wakeup_on_the_queue_of_a_worker_is_always_sent() -> None:
 
 
 def test_without_redis_every_wakeup_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wakeup_dedup, "_redis", SharedRedis("every run rings for itself"))
+    monkeypatch.setattr(wakeup_dedup, "_redis", SharedRedis("every wake-up is sent"))
     with override_settings(REDIS_URL="redis://127.0.0.1:1/0"):
         assert wakeup_dedup.should_send(QUEUE)
         assert wakeup_dedup.should_send(QUEUE)
@@ -72,10 +72,10 @@ def test_the_sweeper_sends_wakeups_even_while_one_is_in_flight(
 ) -> None:
     monkeypatch.setattr(wakeup_dedup, "MARK_MS", 60_000)
     runs = [submit(), submit()]
-    rung.clear()
+    sent.clear()
     with override_settings(SWEEP_AFTER_S=-1):
         outbox.resend_wakeups()
-    assert rung == runs
+    assert sent == runs
 
 
 def test_a_busy_worker_sends_a_wakeup_for_the_next_queued_run(
@@ -84,7 +84,7 @@ def test_a_busy_worker_sends_a_wakeup_for_the_next_queued_run(
     runs = [submit("sleep:600"), submit("sleep:600")]
     in_background(worker.work)
     wait_until(lambda: Run.objects.filter(id=runs[0], status="running").exists())
-    wait_until(lambda: runs[1] in rung)
+    wait_until(lambda: runs[1] in sent)
     assert Run.objects.get(id=runs[1]).status == "queued"
     worker.drain()
 
@@ -97,7 +97,7 @@ def test_a_worker_sends_no_wakeup_while_no_slot_is_free(
         in_background(worker.work)
         wait_until(lambda: Run.objects.filter(id=runs[0], status="running").exists())
         wakeup_dedup.mark_received()
-        rung.clear()
+        sent.clear()
         time.sleep(0.5)  # several polls
-        assert rung == []
+        assert sent == []
         worker.drain()

@@ -44,14 +44,14 @@ def storage(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def announced(data: bytes = DATA, **other: Any) -> dict[str, Any]:
+def announcement(data: bytes = DATA, **other: Any) -> dict[str, Any]:
     sha256 = hashlib.sha256(data).hexdigest()
-    whole = {"name": "a.csv", "mimeType": "text/csv", "sizeBytes": len(data), "sha256": sha256}
-    return {**whole, **other}
+    fields = {"name": "a.csv", "mimeType": "text/csv", "sizeBytes": len(data), "sha256": sha256}
+    return {**fields, **other}
 
 
 def start(api: httpx.Client, data: bytes = DATA, **other: Any) -> dict[str, Any]:
-    return json_of(api.post(UPLOADS, json=announced(data, **other)), 201)
+    return json_of(api.post(UPLOADS, json=announcement(data, **other)), 201)
 
 
 def send(upload: dict[str, Any], data: bytes = DATA) -> httpx.Response:
@@ -67,18 +67,18 @@ def test_an_announced_and_sent_upload_becomes_an_artifact(api: httpx.Client, sto
     upload = start(api)
     assert set(upload) == {"uploadId", "method", "url", "headers", "expiresAt"}
     assert send(upload).is_success
-    made = json_of(complete(api, upload))
-    assert (made["name"], made["mimeType"], made["runId"]) == ("a.csv", "text/csv", "")
-    assert json_of(api.get(f"/api/v1/artifacts/{made['artifactId']}"))["data"] == DATA.decode()
-    assert json_of(complete(api, upload)) == made
-    deeds = list(AuditEntry.objects.order_by("id").filter(resource_id=upload["uploadId"]))
-    assert [one.action for one in deeds] == ["artifact.upload_started", "artifact.uploaded"]
-    assert not blobs_at(staging_name(upload["uploadId"]))
+    artifact = json_of(complete(api, upload))
+    assert (artifact["name"], artifact["mimeType"], artifact["runId"]) == ("a.csv", "text/csv", "")
+    assert json_of(api.get(f"/api/v1/artifacts/{artifact['artifactId']}"))["data"] == DATA.decode()
+    assert json_of(complete(api, upload)) == artifact
+    entries = list(AuditEntry.objects.order_by("id").filter(resource_id=upload["uploadId"]))
+    assert [entry.action for entry in entries] == ["artifact.upload_started", "artifact.uploaded"]
+    assert not blob_exists(staging_name(upload["uploadId"]))
 
 
-def blobs_at(place: str) -> bool:
+def blob_exists(name: str) -> bool:
     try:
-        blobs.blob_storage().open(place).close()
+        blobs.blob_storage().open(name).close()
     except FileNotFoundError:
         return False
     return True
@@ -123,7 +123,7 @@ def test_the_upload_route_accepts_no_other_length_and_stores_nothing_of_it(
 ) -> None:
     upload = start(api)
     assert refusal(send(upload, sent), 400)["errorCode"] == "INVALID_PARAMETER"
-    assert not blobs_at(staging_name(upload["uploadId"]))
+    assert not blob_exists(staging_name(upload["uploadId"]))
     assert refusal(complete(api, upload), 409)
 
 
@@ -171,9 +171,9 @@ def test_a_completed_upload_accepts_no_more_bytes(api: httpx.Client) -> None:
 def test_concurrent_completions_return_the_same_artifact(api: httpx.Client, storage: str) -> None:
     upload = start(api)
     send(upload)
-    made = at_once([partial(complete, api, upload)] * 4)
-    assert {answer.status_code for answer in made} == {200}
-    assert len({answer.json()["artifactId"] for answer in made}) == 1
+    answers = at_once([partial(complete, api, upload)] * 4)
+    assert {answer.status_code for answer in answers} == {200}
+    assert len({answer.json()["artifactId"] for answer in answers}) == 1
     assert Artifact.objects.count() == 1
 
 
@@ -191,7 +191,7 @@ def test_a_workspace_has_a_limit_of_open_uploads(
     monkeypatch.setattr("artifacts.uploads.OPEN_MAX", 2)
     first = start(api)
     start(api)
-    assert refusal(api.post(UPLOADS, json=announced()), 409)["retryable"]
+    assert refusal(api.post(UPLOADS, json=announcement()), 409)["retryable"]
     send(first)
     complete(api, first)
     start(api)
@@ -216,7 +216,7 @@ def test_a_workspace_has_a_limit_of_open_uploads(
     ids=str,
 )
 def test_an_invalid_announcement_is_refused(api: httpx.Client, wrong: dict[str, Any]) -> None:
-    answer = refusal(api.post(UPLOADS, json=announced(**wrong)), 400)
+    answer = refusal(api.post(UPLOADS, json=announcement(**wrong)), 400)
     assert answer["errorCode"] == "INVALID_PARAMETER"
     assert not ArtifactUpload.objects.exists()
 
@@ -224,17 +224,17 @@ def test_an_invalid_announcement_is_refused(api: httpx.Client, wrong: dict[str, 
 def test_an_abandoned_upload_is_deleted_with_its_bytes_and_an_active_one_is_not(
     api: httpx.Client, storage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    left, going = start(api), start(api)
-    for upload in (left, going):
+    abandoned, active = start(api), start(api)
+    for upload in (abandoned, active):
         send(upload)
     monkeypatch.setattr(blobs, "GRACE_PERIOD", timedelta(seconds=-5))  # an hour later
-    ArtifactUpload.objects.filter(id=left["uploadId"]).update(
+    ArtifactUpload.objects.filter(id=abandoned["uploadId"]).update(
         expires_at=datetime.now(UTC) - timedelta(hours=1)
     )
-    assert refusal(complete(api, left), 410)["errorCode"] == "ARTIFACT_EXPIRED"
+    assert refusal(complete(api, abandoned), 410)["errorCode"] == "ARTIFACT_EXPIRED"
     assert (delete_old_uploads(), collect_blobs()) == (1, 0)
-    assert not blobs_at(staging_name(left["uploadId"]))
-    assert complete(api, going).status_code == 200
+    assert not blob_exists(staging_name(abandoned["uploadId"]))
+    assert complete(api, active).status_code == 200
     assert collect_blobs() == 0
 
 
@@ -267,15 +267,15 @@ def test_bytes_that_change_during_completion_do_not_become_the_artifact(
 ) -> None:
     upload = start(api)
     send(upload)
-    genuine = bucket.storage.promote_upload
+    promote_upload = bucket.storage.promote_upload
 
     def promote(*args: Any, **kwargs: Any) -> None:
         send(upload, b"poison: 16 bytes")
-        genuine(*args, **kwargs)
+        promote_upload(*args, **kwargs)
 
     monkeypatch.setattr(bucket.storage, "promote_upload", promote)
-    made = json_of(complete(api, upload))
-    assert json_of(api.get(f"/api/v1/artifacts/{made['artifactId']}"))["data"] == DATA.decode()
+    artifact = json_of(complete(api, upload))
+    assert json_of(api.get(f"/api/v1/artifacts/{artifact['artifactId']}"))["data"] == DATA.decode()
     assert len(bucket.keys()) == 1
 
 
@@ -294,9 +294,9 @@ def test_a_large_download_is_redirected_to_the_bucket_as_an_attachment(
     assert params["response-content-type"] == "application/octet-stream"
     assert params["response-content-disposition"] == 'attachment; filename="p.html"'
     assert params["X-Amz-Expires"] == "60"
-    got = httpx.get(answer.headers["location"])
-    assert got.content == b"<script>" * 200
-    assert got.headers["content-type"] == "application/octet-stream"
+    downloaded = httpx.get(answer.headers["location"])
+    assert downloaded.content == b"<script>" * 200
+    assert downloaded.headers["content-type"] == "application/octet-stream"
     assert api.head(large).status_code == 200
 
 
@@ -304,8 +304,8 @@ def test_a_large_download_is_redirected_to_the_bucket_as_an_attachment(
 def test_downloads_from_file_storage_are_not_redirected(
     api: httpx.Client, make_artifact: Callable[..., str]
 ) -> None:
-    where = f"/api/v1/artifacts/{make_artifact(b'x' * 5000)}/content"
-    assert api.get(where).status_code == 200
+    path = f"/api/v1/artifacts/{make_artifact(b'x' * 5000)}/content"
+    assert api.get(path).status_code == 200
 
 
 @pytest.mark.parametrize("hashed", [DATA, b""], ids=["their hash", "hash of nothing"])

@@ -41,8 +41,8 @@ def test_a_new_shell_replaces_the_current_one_and_old_versions_are_kept(
     assert (second["object_id"], second["version"]) == (first["object_id"], 2)
     listed = list_objects(principal=principal, user_id="alice", object_type="shell")
     assert listed == {"items": [second], "count": 1}
-    kept = ObjectVersion.objects.order_by("version").values_list("confidence", "is_current")
-    assert list(kept) == [("high", False), ("low", True)]
+    versions = ObjectVersion.objects.order_by("version").values_list("confidence", "is_current")
+    assert list(versions) == [("high", False), ("low", True)]
 
 
 def test_a_success_path_of_the_same_name_is_a_new_version(principal: Principal) -> None:
@@ -71,12 +71,12 @@ def test_a_list_has_the_objects_of_the_user_newest_first_up_to_a_limit(
 
 @pytest.mark.parametrize("evidence", [None, "", "  "])
 def test_an_inferred_shell_needs_its_evidence(principal: Principal, evidence: str | None) -> None:
-    said = {} if evidence is None else {"evidence": evidence}
+    fields = {} if evidence is None else {"evidence": evidence}
     with pytest.raises(InvalidInput, match="evidence"):
-        put(principal, source="inferred", **said)
+        put(principal, source="inferred", **fields)
     assert not UserObject.objects.exists()
-    written = put(principal, source="inferred", evidence="said so twice")
-    assert written["payload"]["evidence"] == "said so twice"
+    written = put(principal, source="inferred", evidence="stated twice")
+    assert written["payload"]["evidence"] == "stated twice"
 
 
 @pytest.mark.parametrize(
@@ -171,8 +171,8 @@ def test_one_of_many_concurrent_writes_of_one_version_is_performed(principal: Pr
         except VersionConflict as conflict:
             return conflict.code
 
-    told = at_once([write] * 8)
-    assert sorted(told) == ["2"] + ["version_conflict"] * 7
+    results = at_once([write] * 8)
+    assert sorted(results) == ["2"] + ["version_conflict"] * 7
 
 
 def test_concurrent_writes_leave_one_current_version(principal: Principal) -> None:

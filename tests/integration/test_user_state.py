@@ -16,11 +16,11 @@ from tests.support.continuity import owner_of
 
 
 def test_a_user_without_evidence_has_the_initial_values(principal: Principal) -> None:
-    told = get_state(principal=principal, user_id="alice")
-    assert told["axes"]["money"] == {"value": 0.5, "confidence": 0.3, "updated_at": None}
-    assert told["axes"]["reliability"] == {"value": 0.8, "confidence": 0.5, "updated_at": None}
-    assert (told["user_id"], told["main_constraint"]) == ("alice", "money")
-    assert list(told["axes"]) == ["money", "time", "energy", "asset", "reliability", "identity"]
+    state = get_state(principal=principal, user_id="alice")
+    assert state["axes"]["money"] == {"value": 0.5, "confidence": 0.3, "updated_at": None}
+    assert state["axes"]["reliability"] == {"value": 0.8, "confidence": 0.5, "updated_at": None}
+    assert (state["user_id"], state["main_constraint"]) == ("alice", "money")
+    assert list(state["axes"]) == ["money", "time", "energy", "asset", "reliability", "identity"]
     assert not User.objects.exists()  # reading creates no user
 
 
@@ -28,11 +28,11 @@ def test_an_axis_changes_by_a_quarter_of_the_change_times_its_confidence(
     principal: Principal,
 ) -> None:
     alice = owner_of(principal)
-    apply_changes(alice, [AxisChange("time", -0.8, 0.5, "chat", "two days gone", 7)])
+    apply_changes(alice, [AxisChange("time", -0.8, 0.5, "chat", "two days lost", 7)])
     time = read_state(alice).axes["time"]
     assert (time.value, time.confidence) == (0.4, 0.3875)
     row = Evidence.objects.get()
-    assert (row.axis, row.source, row.decision_id, row.note) == ("time", "chat", 7, "two days gone")
+    assert (row.axis, row.source, row.decision_id, row.note) == ("time", "chat", 7, "two days lost")
     assert (row.value_before, row.value_after, row.delta, row.confidence) == (0.5, 0.4, -0.8, 0.5)
     assert read_state(alice).main_constraint == "time"
 

@@ -37,7 +37,7 @@ Answer = TypeVar("Answer")
 Submit = Callable[..., str]
 
 
-def later(seconds: float, function: Callable[[], object]) -> threading.Thread:
+def call_later(seconds: float, function: Callable[[], object]) -> threading.Thread:
     """Call the function on another thread after a delay, as another process would."""
 
     def go() -> None:
@@ -54,19 +54,19 @@ def later(seconds: float, function: Callable[[], object]) -> threading.Thread:
 
 def timed(coroutine: Awaitable[Answer]) -> tuple[Answer, float]:
     async def go() -> tuple[Answer, float]:
-        began = time.monotonic()
-        return await coroutine, time.monotonic() - began
+        start_time = time.monotonic()
+        return await coroutine, time.monotonic() - start_time
 
     return asyncio.run(go())
 
 
-def tell(run_id: str) -> None:
+def write_event(run_id: str) -> None:
     run = Run.objects.get(id=run_id)
     assert apply(Transition(run, {"status": run.status}, events=[NewEvent("tool.update")]))
 
 
 @contextmanager
-def a_redis_that_never_answers() -> Iterator[str]:
+def silent_redis() -> Iterator[str]:
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"redis://127.0.0.1:{server.getsockname()[1]}/0"
 
@@ -82,17 +82,17 @@ def test_an_event_wakes_its_waiter_at_once(submit: Submit, principal: Principal)
     run_id = submit()
     delays = []
     for number in range(1, 4):
-        told_at: list[float] = []
+        written_at: list[float] = []
 
-        def say() -> None:
-            tell(run_id)
-            told_at.append(time.monotonic())  # noqa: B023
+        def write_and_note() -> None:
+            write_event(run_id)
+            written_at.append(time.monotonic())  # noqa: B023
 
-        thread = later(0.5, say)
+        thread = call_later(0.5, write_and_note)
         page, _ = timed(wait_events(principal=principal, run_id=run_id, after=number, wait_s=5))
         woken_at = time.monotonic()
         thread.join()
-        delays.append(woken_at - told_at[0])
+        delays.append(woken_at - written_at[0])
         assert [event["seq"] for event in page["events"]] == [number + 1]
     assert min(delays) < 0.2
 
@@ -101,7 +101,7 @@ def test_without_redis_waiters_poll_the_database(
     submit: Submit, principal: Principal, no_redis: None
 ) -> None:
     run_id = submit()
-    thread = later(0.3, lambda: tell(run_id))
+    thread = call_later(0.3, lambda: write_event(run_id))
     page, seconds = timed(wait_events(principal=principal, run_id=run_id, after=1, wait_s=10))
     thread.join()
     assert len(page["events"]) == 1
@@ -113,7 +113,7 @@ def test_a_lost_notification_is_covered_by_the_poll(
 ) -> None:
     run_id = submit()
     monkeypatch.setattr(notify._publisher, "publish", lambda message: None)
-    thread = later(0.3, lambda: tell(run_id))
+    thread = call_later(0.3, lambda: write_event(run_id))
     page, seconds = timed(wait_events(principal=principal, run_id=run_id, after=1, wait_s=10))
     thread.join()
     assert len(page["events"]) == 1
@@ -134,7 +134,7 @@ def test_a_timed_out_wait_returns_an_empty_page(submit: Submit, principal: Princ
 
 def test_a_wait_ends_with_the_run(submit: Submit, principal: Principal) -> None:
     run_id = submit()
-    thread = later(0.3, lambda: cancel_run(principal=principal, run_id=run_id))
+    thread = call_later(0.3, lambda: cancel_run(principal=principal, run_id=run_id))
     run, seconds = timed(wait_run(principal=principal, run_id=run_id, wait_s=20))
     thread.join()
     assert (run["status"], seconds < 3) == ("canceled", True)
@@ -160,37 +160,37 @@ def test_progress_is_reported_while_the_run_is_running(
     submit: Submit, principal: Principal
 ) -> None:
     run_id = submit("ok", "ok")
-    told: list[tuple[int, int, str]] = []
+    reports: list[tuple[int, int, str]] = []
 
-    async def note(done: int, total: int, message: str) -> None:
-        told.append((done, total, message))
+    async def record_progress(done: int, total: int, message: str) -> None:
+        reports.append((done, total, message))
 
-    held = must_take("w1")
+    lease = must_take("w1")
     end = Ending(RunStatus.SUCCEEDED, result={})
-    thread = later(0.4, lambda: write(held, [], active_ms=1, ending=end))
-    timed(wait_run(principal=principal, run_id=run_id, wait_s=20, progress=note))
+    thread = call_later(0.4, lambda: write(lease, [], active_ms=1, ending=end))
+    timed(wait_run(principal=principal, run_id=run_id, wait_s=20, progress=record_progress))
     thread.join()
-    assert told[0] == (0, 2, "running")
+    assert reports[0] == (0, 2, "running")
 
 
 def test_hundreds_of_waiters_share_a_few_threads(submit: Submit, principal: Principal) -> None:
     run_id = submit()
     before = threading.active_count()
-    most: list[int] = []
+    thread_counts: list[int] = []
 
-    async def crowd() -> list[dict[str, Any]]:
-        waits = [
+    async def wait_many_times() -> list[dict[str, Any]]:
+        waiters = [
             asyncio.create_task(wait_events(principal=principal, run_id=run_id, after=1, wait_s=30))
             for _ in range(300)
         ]
         await asyncio.sleep(1)
-        most.append(threading.active_count() - before)
-        await asyncio.to_thread(later(0, lambda: tell(run_id)).join)
-        return await asyncio.gather(*waits)
+        thread_counts.append(threading.active_count() - before)
+        await asyncio.to_thread(call_later(0, lambda: write_event(run_id)).join)
+        return await asyncio.gather(*waiters)
 
-    pages, seconds = timed(crowd())
+    pages, seconds = timed(wait_many_times())
     assert all(len(page["events"]) == 1 for page in pages)
-    assert most[0] <= 10
+    assert thread_counts[0] <= 10
     assert seconds < 15
 
 
@@ -199,21 +199,21 @@ def test_no_asyncio_task_or_subscription_is_left_without_waiters(
 ) -> None:
     run_id = submit()
 
-    async def come_and_go() -> tuple[int, int, int]:
+    async def wait_and_cancel() -> tuple[int, int, int]:
         await wait_events(principal=principal, run_id=run_id, after=1, wait_s=0.1)
         await asyncio.sleep(0.2)
-        made = get_hub()
-        left = len(asyncio.all_tasks()) - 1
-        again = asyncio.create_task(
+        hub_in_use = get_hub()
+        tasks_left = len(asyncio.all_tasks()) - 1
+        waiter = asyncio.create_task(
             wait_events(principal=principal, run_id=run_id, after=1, wait_s=30)
         )
         await asyncio.sleep(0.2)
-        again.cancel()
-        await asyncio.gather(again, return_exceptions=True)
+        waiter.cancel()
+        await asyncio.gather(waiter, return_exceptions=True)
         await asyncio.sleep(0.2)
-        return left, len(made._logs), len(asyncio.all_tasks()) - 1
+        return tasks_left, len(hub_in_use._logs), len(asyncio.all_tasks()) - 1
 
-    assert timed(come_and_go())[0] == (0, 0, 0)
+    assert timed(wait_and_cancel())[0] == (0, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -233,20 +233,20 @@ def test_an_invalid_message_on_the_channel_does_not_stop_notifications(
     run_id = submit()
     client = redis.Redis.from_url(settings.REDIS_URL)
 
-    def disturb_and_tell() -> None:
+    def publish_and_write() -> None:
         client.publish(notify.CHANNEL, message.replace("RUN", run_id))
         time.sleep(0.2)
-        tell(run_id)
-        told_at.append(time.monotonic())
+        write_event(run_id)
+        written_at.append(time.monotonic())
 
-    told_at: list[float] = []
-    thread = later(0.4, disturb_and_tell)
+    written_at: list[float] = []
+    thread = call_later(0.4, publish_and_write)
     page, _ = timed(wait_events(principal=principal, run_id=run_id, after=1, wait_s=10))
     woken_at = time.monotonic()
     thread.join()
     client.close()
     assert len(page["events"]) == 1
-    assert woken_at - told_at[0] < 1.5  # a notification woke the waiter, not the poll
+    assert woken_at - written_at[0] < 1.5  # a notification woke the waiter, not the poll
 
 
 def test_a_short_database_outage_does_not_stop_notifications(
@@ -255,27 +255,27 @@ def test_a_short_database_outage_does_not_stop_notifications(
     run_id = submit()
     monkeypatch.setattr(notify._publisher, "publish", lambda message: None)
     monkeypatch.setattr(hub, "POLL_S", 0.3)
-    genuine, fails = runs.last_seqs, [2]
+    last_seqs, failures_left = runs.last_seqs, [2]
 
-    def away(run_ids: Sequence[str]) -> dict[str, int]:
-        if fails[0]:
-            fails[0] -= 1
+    def fail_first(run_ids: Sequence[str]) -> dict[str, int]:
+        if failures_left[0]:
+            failures_left[0] -= 1
             raise OperationalError("the server closed the connection")
-        return genuine(run_ids)
+        return last_seqs(run_ids)
 
-    monkeypatch.setattr(runs, "last_seqs", away)
-    thread = later(0.5, lambda: tell(run_id))
+    monkeypatch.setattr(runs, "last_seqs", fail_first)
+    thread = call_later(0.5, lambda: write_event(run_id))
     page, seconds = timed(wait_events(principal=principal, run_id=run_id, after=1, wait_s=10))
     thread.join()
-    assert (len(page["events"]), fails, seconds < 6) == (1, [0], True)
+    assert (len(page["events"]), failures_left, seconds < 6) == (1, [0], True)
 
 
 def test_an_unavailable_redis_does_not_delay_commits(submit: Submit, no_redis: None) -> None:
     run_id = submit()
-    began = time.monotonic()
+    start_time = time.monotonic()
     for _ in range(10):
-        tell(run_id)
-    assert time.monotonic() - began < 2
+        write_event(run_id)
+    assert time.monotonic() - start_time < 2
 
 
 def test_a_hanging_redis_delays_commits_only_briefly(
@@ -283,11 +283,11 @@ def test_a_hanging_redis_delays_commits_only_briefly(
 ) -> None:
     run_id = submit()
     monkeypatch.setattr(notify, "_publisher", notify._Publisher())
-    with a_redis_that_never_answers() as url, override_settings(REDIS_URL=url):
-        began = time.monotonic()
+    with silent_redis() as url, override_settings(REDIS_URL=url):
+        start_time = time.monotonic()
         for _ in range(10):
-            tell(run_id)
-        assert time.monotonic() - began < 3
+            write_event(run_id)
+        assert time.monotonic() - start_time < 3
 
 
 def test_a_sync_submit_answers_with_the_run_that_ended(principal: Principal) -> None:
@@ -298,10 +298,10 @@ def test_a_sync_submit_answers_with_the_run_that_ended(principal: Principal) -> 
     }
 
     def work() -> None:
-        held = must_take("w1")
-        write(held, [], active_ms=1, ending=Ending(RunStatus.SUCCEEDED, result={"done": 1}))
+        lease = must_take("w1")
+        write(lease, [], active_ms=1, ending=Ending(RunStatus.SUCCEEDED, result={"done": 1}))
 
-    thread = later(0.5, work)
+    thread = call_later(0.5, work)
     run, _ = timed(submit_and_wait(principal=principal, call=call))
     thread.join()
     assert (run["status"], run["mode"], run["result"]) == ("succeeded", "sync", {"done": 1})

@@ -129,16 +129,16 @@ def test_a_confirmation_requested_during_a_cancel_is_withdrawn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     run_id = submit("ok")
-    held = must_take("w1")
-    use = tool_call_request(principal, "test_risk", {"text": "b"}, run_id=run_id, step_index=0)
+    lease = must_take("w1")
+    request = tool_call_request(principal, "test_risk", {"text": "b"}, run_id=run_id, step_index=0)
 
-    def withdraw_and_ask(**named: str) -> None:
+    def withdraw_and_suspend(**named: str) -> None:
         withdraw(**named)
         if not Confirmation.objects.exists():
-            needs = NeedsPerson(use, authorize(use))
-            at_once([lambda: suspend(held, needs, ([], []), active_ms=1, keeps_page=False)])
+            needs = NeedsPerson(request, authorize(request))
+            at_once([lambda: suspend(lease, needs, ([], []), active_ms=1, keeps_page=False)])
 
-    monkeypatch.setattr("runs.submission.services.withdraw", withdraw_and_ask)
+    monkeypatch.setattr("runs.submission.services.withdraw", withdraw_and_suspend)
     assert cancel_run(principal=principal, run_id=run_id)["success"]
     assert Run.objects.get(id=run_id).status == "canceled"
     assert Confirmation.objects.get().status == "withdrawn"

@@ -34,11 +34,11 @@ def test_a_suspended_run_reports_what_it_waits_for(
 ) -> None:
     run = submit_calls("risk:b")
     worker.work()
-    told = get_run(principal=principal, run_id=run.id)["waitingFor"]
+    waiting_for = get_run(principal=principal, run_id=run.id)["waitingFor"]
     decision = Decision.objects.get()
-    assert told["type"] == "confirmation"
-    assert told["decisionId"] == decision.pk
-    assert told["expiresAt"] > datetime.now(UTC).timestamp() * 1000
+    assert waiting_for["type"] == "confirmation"
+    assert waiting_for["decisionId"] == decision.pk
+    assert waiting_for["expiresAt"] > datetime.now(UTC).timestamp() * 1000
     assert (decision.tool, decision.kind, decision.reason) == ("test_risk", "step", "it is risky")
     assert decision.arguments["text"] == "b"
 

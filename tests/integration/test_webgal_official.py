@@ -92,7 +92,7 @@ PIECES = [
 
 
 @pytest.fixture(scope="module")
-def ask() -> Callable[[list[str]], list[list[tuple[int, Compared]]]]:
+def official_parser() -> Callable[[list[str]], list[list[tuple[int, Compared]]]]:
     """The official parser; where it cannot run, the tests are skipped with the reason."""
     try:
         parse_officially([""])
@@ -101,36 +101,45 @@ def ask() -> Callable[[list[str]], list[list[tuple[int, Compared]]]]:
     return parse_officially
 
 
-def made_up(count: int) -> list[str]:
+def random_scripts(count: int) -> list[str]:
     """Return scripts of random pieces, identical in every run."""
-    chance = random.Random(20261122)
-    return ["".join(chance.choices(PIECES, k=chance.randint(0, 30))) for _ in range(count)]
+    generator = random.Random(20261122)
+    return ["".join(generator.choices(PIECES, k=generator.randint(0, 30))) for _ in range(count)]
 
 
 def test_the_stored_answers_match_the_official_parser(
-    ask: Callable[[list[str]], list[list[tuple[int, Compared]]]],
+    official_parser: Callable[[list[str]], list[list[tuple[int, Compared]]]],
 ) -> None:
     scenes = corpus()
-    answers = ask(list(scenes.values()))
-    now = {name: [one for _, one in told] for name, told in zip(scenes, answers, strict=True)}
+    answers = official_parser(list(scenes.values()))
+    now = {
+        name: [statement for _, statement in expected]
+        for name, expected in zip(scenes, answers, strict=True)
+    }
     assert now == json.loads(EXPECTED.read_text())
 
 
 def test_generated_scripts_are_parsed_alike(
-    ask: Callable[[list[str]], list[list[tuple[int, Compared]]]],
+    official_parser: Callable[[list[str]], list[list[tuple[int, Compared]]]],
 ) -> None:
-    scripts = made_up(6000)
-    for script, told in zip(scripts, ask(scripts), strict=True):
-        ours = [one for one in comparable(parse(script)) if not is_placeholder(one)]
-        assert ours == [one for _, one in told], script
+    scripts = random_scripts(6000)
+    for script, expected in zip(scripts, official_parser(scripts), strict=True):
+        parsed = [
+            statement for statement in comparable(parse(script)) if not is_placeholder(statement)
+        ]
+        assert parsed == [statement for _, statement in expected], script
 
 
 def test_statements_have_the_line_numbers_of_the_official_parser(
-    ask: Callable[[list[str]], list[list[tuple[int, Compared]]]],
+    official_parser: Callable[[list[str]], list[list[tuple[int, Compared]]]],
 ) -> None:
     # Left out: pieces that can make the parser drop a line, which shifts all later lines.
-    scripts = [one for one in made_up(6000) if not {"\\", "\r"} & set(one) and "\n " not in one]
+    scripts = [
+        one for one in random_scripts(6000) if not {"\\", "\r"} & set(one) and "\n " not in one
+    ]
     scripts += ["a;\nchoose:b:c\n |d:e\n -next;\n\nf;", "a\n -b\n -c;\nd;\n |e;"]
-    for script, told in zip(scripts, ask(scripts), strict=True):
-        ours = zip(parse(script), comparable(parse(script)), strict=True)
-        assert [(at.line, one) for at, one in ours if not is_placeholder(one)] == told, script
+    for script, expected in zip(scripts, official_parser(scripts), strict=True):
+        parsed = zip(parse(script), comparable(parse(script)), strict=True)
+        assert [
+            (statement.line, one) for statement, one in parsed if not is_placeholder(one)
+        ] == expected, script

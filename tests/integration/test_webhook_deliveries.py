@@ -33,18 +33,18 @@ def test_a_refused_delivery_is_retried_later_with_the_same_message(
     make_webhook: Make, submit: Submit, principal: Principal, receiver: Receiver
 ) -> None:
     receiver.statuses = [500, 302, 204]
-    made = make_webhook()
+    webhook = make_webhook()
     submit_canceled(submit, principal)
     for _ in range(3):
         deliver()
         make_due()
-    first, *others = receiver.requests
-    assert len(others) == 2
+    first, *retries = receiver.requests
+    assert len(retries) == 2
     assert all(
-        (one.body, one.headers["webhook-id"]) == (first.body, first.headers["webhook-id"])
-        for one in others
+        (request.body, request.headers["webhook-id"]) == (first.body, first.headers["webhook-id"])
+        for request in retries
     )
-    assert all(is_signed(one, made["secret"]) for one in receiver.requests)
+    assert all(is_signed(request, webhook["secret"]) for request in receiver.requests)
     row = WebhookDelivery.objects.get()
     assert (row.status, row.attempts, row.status_code) == ("delivered", 3, 204)
 
@@ -87,12 +87,12 @@ def test_clock_jumps_neither_end_an_attempt_nor_start_a_second_one(
 def test_an_abandoned_attempt_becomes_due_again_by_the_monotonic_clock(
     make_webhook: Make, submit: Submit, principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = make_webhook()
+    webhook = make_webhook()
     submit_canceled(submit, principal)
     [lost] = claim_due_deliveries(limit=1)
     watch = ChangeWatch()
     assert deliveries.release_lost(watch) == 0
-    listed = services.list_deliveries(principal=principal, webhook_id=made["webhookId"])
+    listed = services.list_deliveries(principal=principal, webhook_id=webhook["webhookId"])
     assert listed["deliveries"][0]["nextTryAt"] is None
     monkeypatch.setattr(deliveries, "LOST_AFTER_S", 0.0)
     assert sum(at_once([lambda: deliveries.release_lost(ChangeWatch())] * 4)) == 1
@@ -123,7 +123,7 @@ def test_an_address_that_answers_gone_receives_nothing_more(
     make_webhook: Make, submit: Submit, principal: Principal, receiver: Receiver
 ) -> None:
     receiver.statuses = [410]
-    made = make_webhook()
+    webhook = make_webhook()
     submit_canceled(submit, principal)
     submit_canceled(submit, principal)
     deliver()
@@ -131,7 +131,7 @@ def test_an_address_that_answers_gone_receives_nothing_more(
     assert len(receiver.requests) == 1
     assert set(WebhookDelivery.objects.values_list("status", flat=True)) == {"failed"}
     assert WebhookDelivery.objects.count() == 2
-    shown = services.get_webhook(principal=principal, webhook_id=made["webhookId"])
+    shown = services.get_webhook(principal=principal, webhook_id=webhook["webhookId"])
     assert (shown["enabled"], "410" in shown["reason"]) == (False, True)
     assert "webhook.disabled" in audit_actions()
 
@@ -142,7 +142,7 @@ def test_one_deliverer_sends_a_delivery(
     make_webhook()
     submit_canceled(submit, principal)
     claims = at_once([lambda: claim_due_deliveries(limit=5)] * 8)
-    assert sum(len(one) for one in claims) == 1
+    assert sum(len(claimed) for claimed in claims) == 1
 
 
 def test_a_killed_deliverer_is_replaced_and_its_late_result_is_refused(
@@ -178,30 +178,30 @@ def test_a_slow_address_does_not_delay_others(
 def test_a_replayed_delivery_starts_again_under_the_same_id(
     make_webhook: Make, submit: Submit, principal: Principal, receiver: Receiver
 ) -> None:
-    made = make_webhook()
+    webhook = make_webhook()
     submit_canceled(submit, principal)
     deliver()
     row = WebhookDelivery.objects.get()
-    asked = {"principal": principal, "webhook_id": made["webhookId"], "delivery_id": row.id}
-    again = services.replay_delivery(**asked)
+    arguments = {"principal": principal, "webhook_id": webhook["webhookId"], "delivery_id": row.id}
+    again = services.replay_delivery(**arguments)
     assert (again["status"], again["attempts"]) == ("pending", 0)
     deliver()
-    assert [one.headers["webhook-id"] for one in receiver.requests] == [row.id, row.id]
+    assert [request.headers["webhook-id"] for request in receiver.requests] == [row.id, row.id]
     assert "webhook.replayed" in audit_actions()
-    services.disable_webhook(principal=principal, webhook_id=made["webhookId"])
+    services.disable_webhook(principal=principal, webhook_id=webhook["webhookId"])
     with pytest.raises(Conflict):
-        services.replay_delivery(**asked)
+        services.replay_delivery(**arguments)
 
 
 def test_a_replay_takes_over_a_delivery_whose_attempt_is_in_flight(
     make_webhook: Make, submit: Submit, principal: Principal
 ) -> None:
-    made = make_webhook()
+    webhook = make_webhook()
     submit_canceled(submit, principal)
-    [under_way] = claim_due_deliveries(limit=1)
+    [in_flight] = claim_due_deliveries(limit=1)
     services.replay_delivery(
-        principal=principal, webhook_id=made["webhookId"], delivery_id=under_way.delivery_id
+        principal=principal, webhook_id=webhook["webhookId"], delivery_id=in_flight.delivery_id
     )
-    assert not settle(under_way, WebhookResponse(500))
+    assert not settle(in_flight, WebhookResponse(500))
     [claim] = claim_due_deliveries(limit=1)
     assert claim.attempt == 1

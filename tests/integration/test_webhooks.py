@@ -30,15 +30,15 @@ Make = Callable[..., dict[str, Any]]
 def test_the_end_of_a_run_is_sent_once_and_signed(
     make_webhook: Make, receiver: Receiver, submit: Submit, principal: Principal
 ) -> None:
-    made = make_webhook()
+    webhook = make_webhook()
     run_id = submit_canceled(submit, principal)
     deliver()
     [received] = receiver.requests
-    told = json.loads(received.body)
-    assert told["type"] == "run.canceled"
-    assert (told["data"]["runId"], told["data"]["status"]) == (run_id, "canceled")
-    assert "result" not in told["data"]
-    assert is_signed(received, made["secret"])
+    body = json.loads(received.body)
+    assert body["type"] == "run.canceled"
+    assert (body["data"]["runId"], body["data"]["status"]) == (run_id, "canceled")
+    assert "result" not in body["data"]
+    assert is_signed(received, webhook["secret"])
     row = WebhookDelivery.objects.get()
     assert (row.status, row.attempts, row.status_code) == ("delivered", 1, 200)
     assert received.headers["webhook-id"] == row.id
@@ -54,7 +54,7 @@ def test_every_final_status_is_sent(
     change = Transition(run, {"status": RunStatus.RUNNING}, {"error": {"errorCode": "X"}})
     move(change, RunStatus(status), actor="test")
     deliver()
-    assert [json.loads(one.body)["type"] for one in receiver.requests] == [f"run.{status}"]
+    assert [json.loads(request.body)["type"] for request in receiver.requests] == [f"run.{status}"]
 
 
 def test_a_run_whose_end_is_rolled_back_leaves_no_delivery(
@@ -89,9 +89,9 @@ def test_a_submit_that_names_an_unusable_webhook_is_refused(
     receiver: Receiver,
 ) -> None:
     foreign = services.create_webhook(principal=outsider, url=receiver.url)["webhookId"]
-    off = make_webhook()["webhookId"]
-    services.disable_webhook(principal=principal, webhook_id=off)
-    for webhook_id in ("hook_missing", foreign, off):
+    disabled = make_webhook()["webhookId"]
+    services.disable_webhook(principal=principal, webhook_id=disabled)
+    for webhook_id in ("hook_missing", foreign, disabled):
         with pytest.raises(InvalidInput, match=r"options\.webhookId"):
             submit(options={"webhookId": webhook_id})
     assert Run.objects.count() == 0
@@ -108,13 +108,13 @@ def test_webhooks_of_other_workspaces_receive_nothing(
 def test_the_secret_is_in_no_row_and_only_in_the_first_answer(
     make_webhook: Make, submit: Submit, principal: Principal
 ) -> None:
-    made = make_webhook()
-    secret = made.pop("secret").removeprefix("whsec_")
+    webhook = make_webhook()
+    secret = webhook.pop("secret").removeprefix("whsec_")
     submit_canceled(submit, principal)
     deliver()
     shown = [
-        services.get_webhook(principal=principal, webhook_id=made["webhookId"]),
-        made,
+        services.get_webhook(principal=principal, webhook_id=webhook["webhookId"]),
+        webhook,
         services.list_webhooks(principal=principal),
     ]
     assert "secret" not in str(shown)
@@ -141,8 +141,8 @@ def test_a_remote_caller_can_only_name_public_addresses(remote: Principal) -> No
     for url in ("ftp://example.com/", "file:///etc/passwd", "http://u:p@example.com/", "nonsense"):
         with pytest.raises(InvalidInput):
             services.create_webhook(principal=remote, url=url)
-    made = services.create_webhook(principal=remote, url="https://example.com/x")
-    Webhook.objects.filter(id=made["webhookId"]).update(url="http://127.0.0.1:1/")
+    webhook = services.create_webhook(principal=remote, url="https://example.com/x")
+    Webhook.objects.filter(id=webhook["webhookId"]).update(url="http://127.0.0.1:1/")
     assert Webhook.objects.get().trust == "remote"
 
 

@@ -36,12 +36,12 @@ def test_a_drain_releases_the_run_at_once_and_another_worker_continues_it(
     submit: Submit, worker: WorkerProcess, in_background: Background
 ) -> None:
     run_id = submit("ok", "sleep:30")
-    work = in_background(worker.work)
+    thread = in_background(worker.work)
     wait_until(lambda: fresh(run_id).done_steps == 1 and started_steps())
-    began = time.monotonic()
+    start_time = time.monotonic()
     worker.drain()
-    work.join(5)
-    assert time.monotonic() - began < 2
+    thread.join(5)
+    assert time.monotonic() - start_time < 2
     run = fresh(run_id)
     assert (run.status, run.lease_owner, run.times_lost, run.epoch) == ("running", None, 0, 2)
     assert taken_slots() == []
@@ -52,10 +52,10 @@ def test_a_drain_waits_for_a_once_step_to_end(
     submit_odd: Submit, worker: WorkerProcess, in_background: Background, tmp_path: Path
 ) -> None:
     submit_odd("mark first", file=str(tmp_path / "f"), effect="once")
-    work = in_background(worker.work)
+    thread = in_background(worker.work)
     wait_until((tmp_path / "f").exists)
     worker.drain()
-    work.join(6)
+    thread.join(6)
     assert RunStep.objects.get().status == "succeeded"
 
 
@@ -67,16 +67,16 @@ def test_a_step_that_ends_during_a_drain_is_in_the_journal(
 ) -> None:
     """The end of the step and the request to drain are in the inbox together."""
     run_id = submit("sleep:0.3", "sleep:30", effect="once", concurrency=2)
-    take_up = engine.Execution._process
+    process_item = engine.Execution._process
 
-    def late(self: engine.Execution, item: object) -> None:
+    def drain_and_process(self: engine.Execution, item: object) -> None:
         worker.drain()
-        take_up(self, item)  # type: ignore[arg-type]
+        process_item(self, item)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(engine.Execution, "_process", late)
+    monkeypatch.setattr(engine.Execution, "_process", drain_and_process)
     monkeypatch.setattr(engine, "ONCE_GRACE_S", 0.1)
-    work = in_background(worker.work)
-    work.join(6)
+    thread = in_background(worker.work)
+    thread.join(6)
     steps = RunStep.objects.filter(run_id=run_id).order_by("index")
     assert [step.status for step in steps] == ["succeeded", "started"]
     assert fresh(run_id).done_steps == 1
@@ -92,10 +92,10 @@ def test_a_once_step_interrupted_by_a_drain_is_not_repeated(
     monkeypatch.setattr(engine, "ONCE_GRACE_S", 0.1)
     file = tmp_path / "f"
     run_id = submit_odd("mark slowly", file=str(file), effect="once")
-    work = in_background(worker.work)
+    thread = in_background(worker.work)
     wait_until(file.exists)
     worker.drain()
-    work.join(6)
+    thread.join(6)
     assert WorkerProcess("w2").work() == 1
     run = fresh(run_id)
     assert (run.status, error_of(run)["errorCode"]) == ("failed", "STEP_EXECUTION_FAILED")
@@ -107,12 +107,12 @@ def test_a_cancel_stops_the_steps_within_a_second(
     submit: Submit, worker: WorkerProcess, in_background: Background, principal: Principal
 ) -> None:
     run_id = submit("sleep:30")
-    work = in_background(worker.work)
+    thread = in_background(worker.work)
     wait_until(started_steps)
-    began = time.monotonic()
+    start_time = time.monotonic()
     cancel_run(principal=principal, run_id=run_id)
-    work.join(5)
-    assert time.monotonic() - began < 1.5
+    thread.join(5)
+    assert time.monotonic() - start_time < 1.5
     assert (fresh(run_id).status, taken_slots()) == ("canceled", [])
 
 
@@ -156,13 +156,13 @@ def test_a_new_lease_of_the_same_run_is_watched_while_the_old_one_closes(
 ) -> None:
     closing, close = threading.Event(), RunningSteps.close
 
-    def slowly(self: RunningSteps) -> None:
+    def close_slowly(self: RunningSteps) -> None:
         if not closing.is_set():
             closing.set()
             time.sleep(1.0)
         close(self)
 
-    monkeypatch.setattr(RunningSteps, "close", slowly)
+    monkeypatch.setattr(RunningSteps, "close", close_slowly)
     run_id = submit("sleep:30")
     first = in_background(worker.work)
     wait_until(started_steps)
@@ -187,16 +187,16 @@ def test_a_worker_without_a_heartbeat_releases_its_runs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     run_id = submit("sleep:30")
-    work = in_background(worker.work)
+    thread = in_background(worker.work)
     wait_until(started_steps)
 
-    def away() -> None:
-        raise OperationalError("the database is away")
+    def raise_error() -> None:
+        raise OperationalError("the database is unavailable")
 
-    monkeypatch.setattr(worker.heartbeat, "beat", away)
+    monkeypatch.setattr(worker.heartbeat, "beat", raise_error)
     wait_until(lambda: fresh(run_id).epoch > 1, 5)
     worker.drain()
-    work.join(5)
+    thread.join(5)
     assert fresh(run_id).lease_owner is None
 
 
@@ -210,11 +210,11 @@ def test_a_heartbeat_that_hangs_in_the_database_still_releases_the_runs(
     run_id = submit("sleep:30")
     in_background(worker.work)
     wait_until(started_steps)
-    hangs = threading.Event()
-    monkeypatch.setattr(worker.heartbeat, "beat", lambda: hangs.wait(8))
+    released = threading.Event()
+    monkeypatch.setattr(worker.heartbeat, "beat", lambda: released.wait(8))
     wait_until(lambda: fresh(run_id).epoch > 1, 5)
     worker.drain()
-    hangs.set()
+    released.set()
 
 
 def test_a_database_outage_during_a_run_does_not_fail_the_run(
@@ -222,20 +222,20 @@ def test_a_database_outage_during_a_run_does_not_fail_the_run(
 ) -> None:
     """Releasing fails twice as well before the database answers again."""
     run_id = submit("ok", "ok")
-    genuine, fails = leases.release_lease, [2]
+    original_release, failures_left = leases.release_lease, [2]
 
-    def away(*args: object, **kwargs: object) -> None:
+    def raise_error(*args: object, **kwargs: object) -> None:
         raise OperationalError("the server closed the connection")
 
     def release_lease(*args: object, **kwargs: object) -> bool:
-        if fails[0]:
-            fails[0] -= 1
-            raise OperationalError("the server is still away")
-        return genuine(*args, **kwargs)  # type: ignore[arg-type]
+        if failures_left[0]:
+            failures_left[0] -= 1
+            raise OperationalError("the server is still unavailable")
+        return original_release(*args, **kwargs)  # type: ignore[arg-type]
 
     monkeypatch.setattr(leases, "release_lease", release_lease)
     with monkeypatch.context() as broken:
-        broken.setattr(writer, "write", away)
+        broken.setattr(writer, "write", raise_error)
         worker.work()
     wait_until(lambda: fresh(run_id).lease_owner is None)
     worker.work()
@@ -245,14 +245,14 @@ def test_a_database_outage_during_a_run_does_not_fail_the_run(
 def test_a_worker_that_failed_to_open_can_be_opened_again(
     principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = WorkerProcess("w1")
+    process = WorkerProcess("w1")
     with monkeypatch.context() as broken:
-        broken.setattr(made.heartbeat, "register", lambda _: 1 / 0)
+        broken.setattr(process.heartbeat, "register", lambda _: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            made.open()
-    made.open()
+            process.open()
+    process.open()
     assert Worker.objects.get(id="w1").lost_at is None
-    made.close()
+    process.close()
 
 
 def test_closing_marks_the_worker_as_gone_at_once(worker: WorkerProcess) -> None:
@@ -271,10 +271,10 @@ def test_a_session_that_fails_to_close_keeps_no_slot(
 ) -> None:
     monkeypatch.setattr(RunningSteps, "close", lambda self: 1 / 0)
     run_id = submit("sleep:30")
-    work = in_background(worker.work)
+    thread = in_background(worker.work)
     wait_until(started_steps)
     cancel_run(principal=principal, run_id=run_id)
-    work.join(5)
+    thread.join(5)
     assert taken_slots() == []
 
 

@@ -37,49 +37,56 @@ def command_line() -> Iterator[None]:
     set_local_folder(None)
 
 
-def folder(parent: Path, name: str) -> str:
+def make_folder(parent: Path, name: str) -> str:
     """Make a folder and return its path."""
     (parent / name).mkdir()
     return str(parent / name)
 
 
-def says(principal: Principal, root: str, **more: Any) -> TargetFields:
+def target_fields(principal: Principal, root: str, **more: Any) -> TargetFields:
     """Return the fields of a target in the caller's workspace."""
-    place = {"tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id} | more
-    return TargetFields(name="a", config={"root": root}, **place)
+    scope = {"tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id} | more
+    return TargetFields(name="a", config={"root": root}, **scope)
 
 
 def test_the_default_of_the_workspace_has_priority_over_the_default_of_the_tenant(
     principal: Principal, roots: Path
 ) -> None:
-    wide = create_target_row(
-        says(principal, folder(roots, "wide"), workspace_id=None, is_default=True), actor="admin:a"
+    tenant_default = create_target_row(
+        target_fields(principal, make_folder(roots, "wide"), workspace_id=None, is_default=True),
+        actor="admin:a",
     )
-    assert open_workspace(Caller.of(principal)).target_id == wide.id
-    own = create_target_row(says(principal, folder(roots, "own"), is_default=True), actor="admin:a")
+    assert open_workspace(Caller.of(principal)).target_id == tenant_default.id
+    workspace_default = create_target_row(
+        target_fields(principal, make_folder(roots, "own"), is_default=True), actor="admin:a"
+    )
     assert open_workspace(Caller.of(principal)).root == roots / "own"
-    assert open_workspace(Caller.of(principal), wide.id).root == roots / "wide"
-    assert own.version == 1
+    assert open_workspace(Caller.of(principal), tenant_default.id).root == roots / "wide"
+    assert workspace_default.version == 1
 
 
 def test_a_target_of_another_workspace_is_not_found(
     principal: Principal, outsider: Principal, roots: Path
 ) -> None:
-    place = Workspace.objects.get(id=outsider.workspace_id)
-    mine = create_target_row(says(principal, folder(roots, "a"), is_default=True), actor="admin:a")
+    workspace = Workspace.objects.get(id=outsider.workspace_id)
+    target = create_target_row(
+        target_fields(principal, make_folder(roots, "a"), is_default=True), actor="admin:a"
+    )
     with pytest.raises(PathNotFound):
-        open_workspace(Caller.of(outsider), mine.id)
+        open_workspace(Caller.of(outsider), target.id)
     with pytest.raises(ToolDisabled):
         open_workspace(Caller.of(outsider))
-    assert place.tenant_id == principal.tenant_id
+    assert workspace.tenant_id == principal.tenant_id
 
 
 def test_a_disabled_workspace_target_is_not_replaced_by_another(
     principal: Principal, roots: Path
 ) -> None:
-    made = create_target_row(says(principal, folder(roots, "a"), is_default=True), actor="admin:a")
-    off = says(principal, str(roots / "a"), is_default=True, enabled=False)
-    change_target(made.id, off, actor="admin:a")
+    target = create_target_row(
+        target_fields(principal, make_folder(roots, "a"), is_default=True), actor="admin:a"
+    )
+    disabled = target_fields(principal, str(roots / "a"), is_default=True, enabled=False)
+    change_target(target.id, disabled, actor="admin:a")
     with pytest.raises(ToolDisabled, match="disabled"):
         open_workspace(Caller.of(principal))
 
@@ -87,12 +94,14 @@ def test_a_disabled_workspace_target_is_not_replaced_by_another(
 def test_a_folder_on_the_command_line_has_priority(
     principal: Principal, roots: Path, tmp_path: Path, command_line: None
 ) -> None:
-    create_target_row(says(principal, folder(roots, "a"), is_default=True), actor="admin:a")
-    mine = Path(folder(tmp_path, "mine"))
-    set_local_folder(LocalFolder(mine, is_named=True))
-    assert open_workspace(Caller.of(principal)).root == mine
+    create_target_row(
+        target_fields(principal, make_folder(roots, "a"), is_default=True), actor="admin:a"
+    )
+    named_folder = Path(make_folder(tmp_path, "named"))
+    set_local_folder(LocalFolder(named_folder, is_named=True))
+    assert open_workspace(Caller.of(principal)).root == named_folder
     # the process merely started in this folder: the default target is used
-    set_local_folder(LocalFolder(mine))
+    set_local_folder(LocalFolder(named_folder))
     assert open_workspace(Caller.of(principal)).root == roots / "a"
 
 
@@ -104,7 +113,7 @@ def test_the_local_folder_is_only_for_local_callers(
     tmp_path: Path,
     command_line: None,
 ) -> None:
-    set_local_folder(LocalFolder(Path(folder(tmp_path, "mine")), is_named=True))
+    set_local_folder(LocalFolder(Path(make_folder(tmp_path, "named")), is_named=True))
     opened = open_workspace(Caller.of(principal))
     assert open_workspace(Caller.of(principal), opened.target_id).root == opened.root
     for other in (remote, outsider):
@@ -137,12 +146,13 @@ def test_developer_mode_from_the_command_line_ends_with_its_process(
     principal: Principal, tmp_path: Path, command_line: None
 ) -> None:
     set_local_folder(LocalFolder(tmp_path, is_named=True, developer=True))
-    made = open_workspace(Caller.of(principal)).target_id
-    for later in (None, LocalFolder(tmp_path / "other", developer=True)):
-        set_local_folder(later)
-        assert not open_workspace(Caller.of(principal), made).policy.developer
+    target_id = open_workspace(Caller.of(principal)).target_id
+    for local_folder in (None, LocalFolder(tmp_path / "other", developer=True)):
+        set_local_folder(local_folder)
+        assert not open_workspace(Caller.of(principal), target_id).policy.developer
     set_local_folder(LocalFolder(tmp_path, is_named=True))
-    assert open_workspace(Caller.of(principal)).target_id == made  # the same rule applies to both
+    # The same rule applies to both.
+    assert open_workspace(Caller.of(principal)).target_id == target_id
 
 
 def test_the_data_directory_is_forbidden_inside_the_root(
@@ -173,7 +183,7 @@ def test_an_unreadable_folder_is_refused(
     with pytest.raises(ToolDisabled, match="does not exist"):
         open_workspace(Caller.of(principal))
     with pytest.raises(InvalidInput, match="absolute path"):
-        create_target_row(says(principal, str(roots / name)), actor="admin:a")
+        create_target_row(target_fields(principal, str(roots / name)), actor="admin:a")
     assert developer_mode_target(Caller.of(principal)) is None
 
 
@@ -187,11 +197,11 @@ def test_a_home_or_deleted_working_directory_is_not_chosen(
     monkeypatch.setenv("HOME", str(link))
     monkeypatch.chdir(home)
     assert choose_folder(None, developer=False).root is None
-    gone = tmp_path / "gone"
-    gone.mkdir()
-    monkeypatch.chdir(gone)
-    assert choose_folder(None, developer=False).root == gone
-    gone.rmdir()
+    deleted = tmp_path / "deleted"
+    deleted.mkdir()
+    monkeypatch.chdir(deleted)
+    assert choose_folder(None, developer=False).root == deleted
+    deleted.rmdir()
     found = choose_folder(None, developer=True)
     assert (found.root, "does not exist" in found.why) == (None, True)
 
@@ -214,34 +224,38 @@ def test_a_root_outside_the_allowed_ones_creates_no_target(
 ) -> None:
     (roots / "link").symlink_to("/etc")
     with pytest.raises(InvalidInput):
-        create_target_row(says(principal, root.format(roots=roots)), actor="admin:a")
+        create_target_row(target_fields(principal, root.format(roots=roots)), actor="admin:a")
     assert not ExecutionTarget.objects.exists()
 
 
 def test_a_root_that_became_a_link_outside_the_allowed_ones_is_not_opened(
     principal: Principal, roots: Path
 ) -> None:
-    made = create_target_row(says(principal, folder(roots, "a")), actor="admin:a")
+    target = create_target_row(target_fields(principal, make_folder(roots, "a")), actor="admin:a")
     (roots / "a").rmdir()
     (roots / "a").symlink_to("/etc")
     with pytest.raises(ToolDisabled, match="no longer allowed"):
-        open_workspace(Caller.of(principal), made.id)
+        open_workspace(Caller.of(principal), target.id)
 
 
 def test_a_workspace_has_one_default_target(principal: Principal, roots: Path) -> None:
-    first = create_target_row(says(principal, folder(roots, "a"), is_default=True), actor="admin:a")
+    first = create_target_row(
+        target_fields(principal, make_folder(roots, "a"), is_default=True), actor="admin:a"
+    )
     with pytest.raises(Conflict) as refused:
-        create_target_row(says(principal, folder(roots, "b"), is_default=True), actor="admin:a")
+        create_target_row(
+            target_fields(principal, make_folder(roots, "b"), is_default=True), actor="admin:a"
+        )
     assert refused.value.details == {"targetId": first.id}
     assert ExecutionTarget.objects.count() == 1
 
 
 def test_a_tenant_has_one_default_target(principal: Principal, roots: Path) -> None:
     for name in ("a", "b"):
-        folder(roots, name)
-    shared = says(principal, str(roots / "a"), workspace_id=None, is_default=True)
+        make_folder(roots, name)
+    shared = target_fields(principal, str(roots / "a"), workspace_id=None, is_default=True)
     first = create_target_row(shared, actor="admin:a")
-    second = says(principal, str(roots / "b"), workspace_id=None, is_default=True)
+    second = target_fields(principal, str(roots / "b"), workspace_id=None, is_default=True)
     with pytest.raises(Conflict) as refused:
         create_target_row(second, actor="admin:a")
     assert refused.value.details == {"targetId": first.id}
@@ -266,19 +280,19 @@ def test_the_database_refuses_a_target(principal: Principal, columns: dict[str, 
 def test_a_change_raises_the_version_and_audits_the_previous_values(
     principal: Principal, roots: Path
 ) -> None:
-    made = create_target_row(says(principal, folder(roots, "a")), actor="admin:a")
-    moved = says(principal, folder(roots, "b"))
-    assert change_target(made.id, moved, actor="admin:b", if_version=1).version == 2
+    target = create_target_row(target_fields(principal, make_folder(roots, "a")), actor="admin:a")
+    moved = target_fields(principal, make_folder(roots, "b"))
+    assert change_target(target.id, moved, actor="admin:b", if_version=1).version == 2
     with pytest.raises(Conflict):
-        change_target(made.id, moved, actor="admin:c", if_version=1)
-    told = AuditEntry.objects.get(action="target.changed").metadata
-    assert (told["before"]["config"]["root"], told["version"]) == (str(roots / "a"), 2)
+        change_target(target.id, moved, actor="admin:c", if_version=1)
+    metadata = AuditEntry.objects.get(action="target.changed").metadata
+    assert (metadata["before"]["config"]["root"], metadata["version"]) == (str(roots / "a"), 2)
 
 
 def test_the_target_of_the_local_folder_cannot_be_changed(
     principal: Principal, roots: Path, tmp_path: Path, command_line: None
 ) -> None:
     set_local_folder(LocalFolder(tmp_path, is_named=True))
-    made = open_workspace(Caller.of(principal)).target_id
+    target_id = open_workspace(Caller.of(principal)).target_id
     with pytest.raises(NotFound):
-        change_target(made, says(principal, folder(roots, "a")), actor="admin:a")
+        change_target(target_id, target_fields(principal, make_folder(roots, "a")), actor="admin:a")
