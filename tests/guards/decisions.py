@@ -851,6 +851,94 @@ _AUDIT_LOG = (
     ),
 )
 
+_WITH_AUDIT = f"{_TESTS}/test_audit_with_changes.py::test_nothing_is_changed_without_its_audit_row"
+_IN_TRANSACTION, _NOT_IN_TRANSACTION = "with transaction.atomic():\n", "if True:\n"
+
+
+def _committed_with_its_audit_row(
+    name: str, change: str, file: str, first_line: str, *others: Patch, is_lock: bool = False
+) -> Guard:
+    """Return the guard that a change is rolled back with its audit row.
+
+    The transaction begins with `first_line`. A lock, which needs a transaction, goes with it.
+    """
+    transaction = Patch(
+        file,
+        old=_IN_TRANSACTION + first_line,
+        new=_NOT_IN_TRANSACTION + ("" if is_lock else first_line),
+    )
+    return Guard(
+        name,
+        f"Without its audit row, there is no commit of: {change}",
+        (transaction, *others),
+        red=f"{_WITH_AUDIT}[{change}]",
+    )
+
+
+_TRANSACTIONS = (
+    _committed_with_its_audit_row(
+        "transaction-of-a-new-token",
+        "create a token",
+        _PRINCIPALS,
+        "        owner = ensure_workspace(workspace, tenant)",
+    ),
+    _committed_with_its_audit_row(
+        "transaction-of-a-revocation",
+        "revoke a token",
+        _TOKENS,
+        "        fresh = Token",
+    ),
+    _committed_with_its_audit_row(
+        "transaction-of-users-of-a-token",
+        "change the users of a token",
+        _TOKENS,
+        "        locked = Token.objects",
+        Patch(_TOKENS, old='Token.objects.select_for_update(of=("self",))', new="Token.objects"),
+    ),
+    _committed_with_its_audit_row(
+        "transaction-of-a-login-link", "create a login link", _LOGIN, "        LoginLink"
+    ),
+    _committed_with_its_audit_row(
+        "transaction-of-a-new-rule",
+        "create a rule",
+        _RULES,
+        "        rule = _write(fields, actor=actor)\n",
+    ),
+    _committed_with_its_audit_row(
+        "transaction-of-a-changed-rule", "change a rule", _RULES, "        old = _retire"
+    ),
+    _committed_with_its_audit_row(
+        "transaction-of-a-retired-rule", "retire a rule", _RULES, "        rule = _retire"
+    ),
+    _committed_with_its_audit_row(
+        "transaction-of-a-confirmation",
+        "confirm a decision",
+        _CONFIRMATIONS,
+        "        if not own and resolve",
+    ),
+    _committed_with_its_audit_row(
+        "transaction-of-an-object",
+        "write an object",
+        _OBJECTS,
+        "            writing.owner.lock()\n",
+        is_lock=True,
+    ),
+    _committed_with_its_audit_row(
+        "transaction-of-an-outcome",
+        "report an outcome",
+        _OUTCOMES,
+        "            return _report",
+        Patch(_OUTCOMES, old="    owner.lock()\n    outcome = (", new="    outcome = ("),
+    ),
+    _committed_with_its_audit_row(
+        "transaction-of-a-decision",
+        "decide on a message",
+        _CHAT,
+        "        owner.lock()  # one message of a user at a time\n",
+        is_lock=True,
+    ),
+)
+
 _BUNDLES = f"{_TESTS}/test_bundles.py"
 _TAMPERED = f"{_BUNDLES}::test_a_line_that_was_tampered_with_is_named"
 
@@ -1035,6 +1123,26 @@ _SECURITY = (
             Patch(_BY_TOKEN, old=_WRONG_TOKEN, new="    if token != confirmation.token_digest:"),
         ),
         red=f"{_CONFIRMS}::test_the_token_itself_is_not_stored",
+    ),
+    Guard(
+        "key-rotation-tokens",
+        "A token stays valid when a newer key is configured",
+        Patch(
+            _PRINCIPALS,
+            old="digests = macs(_PURPOSE, secret.encode())",
+            new="digests = macs(_PURPOSE, secret.encode())[:1]",
+        ),
+        red=f"{_TESTS}/test_change_of_keys.py::test_a_token_is_valid_until_its_key_is_removed",
+    ),
+    Guard(
+        "key-rotation-approvals",
+        "An approval is found when a newer key is configured, and is used once",
+        Patch(
+            _AUTHORIZE,
+            old="decision__deed_key__in=call.call_keys",
+            new="decision__deed_key=call.call_keys[0]",
+        ),
+        red=f"{_TESTS}/test_change_of_keys.py::test_an_approval_under_the_old_key_is_used_once",
     ),
     Guard(
         "local-trust",
@@ -2180,6 +2288,7 @@ GUARDS = (
     *_CALLS,
     *_DECIDING,
     *_AUDIT_LOG,
+    *_TRANSACTIONS,
     *_EVIDENCE,
     *_SECURITY,
     *_IDENTITY,
