@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import tracemalloc
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from decisions.errors import NotReady
 from decisions.identity.principals import Principal
+from decisions.validation.json_input import CALL_LIMIT
 from mcp_server.protocol.request_context import MessageContext
 from mcp_server.tools.registry import McpTool, McpToolCall
 from runs.api.contract import NO_INPUT, RUN_ID_INPUT
@@ -26,12 +28,12 @@ from tests.contract.mcp_host import (
 pytest_plugins = ["tests.support.rest_fixtures"]
 
 
-async def break_down(call: McpToolCall) -> dict[str, Any]:
+async def raise_error(call: McpToolCall) -> dict[str, Any]:
     """Raise an unexpected exception."""
     raise ZeroDivisionError("a secret at /srv/continuity/keys")
 
 
-async def break_promise(call: McpToolCall) -> dict[str, Any]:
+async def violate_schema(call: McpToolCall) -> dict[str, Any]:
     """Return an answer that the schema does not allow."""
     return {"runId": 5, "sqlite": "/srv/continuity.sqlite3"}
 
@@ -51,13 +53,13 @@ def tool(name: str, handler: Any) -> McpTool:
 def broken_host(principal: Principal) -> Iterator[Host]:
     """Connect a host whose server offers two tools with defects."""
     host = StdioHost(PrincipalTransport(principal))
-    host.server.tools["break_down"] = tool("break_down", break_down)
-    host.server.tools["break_promise"] = tool("break_promise", break_promise)
+    host.server.tools["raise_error"] = tool("raise_error", raise_error)
+    host.server.tools["violate_schema"] = tool("violate_schema", violate_schema)
     yield host
     host.close()
 
 
-@pytest.mark.parametrize("name", ["break_down", "break_promise"])
+@pytest.mark.parametrize("name", ["raise_error", "violate_schema"])
 def test_a_defect_is_reported_with_an_error_id_only(
     broken_host: Host, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -121,10 +123,13 @@ def test_a_workspace_tool_reports_an_unavailable_stack_as_an_s4_error(
     )
 
 
-def test_a_missing_scope_is_refused(principal: Principal) -> None:
-    nobody = Principal("token:x", principal.tenant_id, principal.workspace_id, frozenset(), "local")
-    host = StdioHost(PrincipalTransport(nobody))
-    error = error_of(host.call("list_task_runs", {}))
+@pytest.mark.parametrize("tool", ["list_task_runs", "get_task_run", "subscribe_task_run_events"])
+def test_a_missing_scope_is_refused(principal: Principal, tool: str) -> None:
+    without_scopes = Principal(
+        "token:x", principal.tenant_id, principal.workspace_id, frozenset(), "local"
+    )
+    host = StdioHost(PrincipalTransport(without_scopes))
+    error = error_of(host.call(tool, {} if tool == "list_task_runs" else {"runId": "run_x"}))
     host.close()
     assert (error["errorCode"], error["details"]) == ("FORBIDDEN", {"scope": "runs:read"})
 
@@ -132,10 +137,10 @@ def test_a_missing_scope_is_refused(principal: Principal) -> None:
 def test_another_workspaces_run_is_not_found(host: Host, outsider: Principal) -> None:
     other = StdioHost(PrincipalTransport(outsider))
     run = {"templateId": "test_stepwise", "inputs": {"do": ["ok"]}, "options": {"mode": "async"}}
-    theirs = structured(other.call("run_task_template", run))
+    foreign_run = structured(other.call("run_task_template", run))
     other.close()
     unknown = error_of(host.call("get_task_run", {"runId": "run_unknown"}))
-    foreign = error_of(host.call("get_task_run", {"runId": theirs["runId"]}))
+    foreign = error_of(host.call("get_task_run", {"runId": foreign_run["runId"]}))
     assert foreign["errorCode"] == unknown["errorCode"] == "RUN_NOT_FOUND"
     assert foreign["details"] == unknown["details"]
     assert structured(host.call("list_task_runs", {}))["total"] == 0
@@ -152,3 +157,24 @@ def test_a_call_without_a_name_is_a_protocol_error(host: Host) -> None:
 
 def test_ping_is_answered(host: Host) -> None:
     assert host.request("ping", {})["result"] == {}
+
+
+def test_a_call_with_invalid_json_in_its_arguments_is_not_performed_without_them(
+    host: Host,
+) -> None:
+    error = error_of(host.call("list_task_runs", b'{"limit": NaN}'))
+    assert error["errorCode"] == "INVALID_PARAMETER"
+
+
+def test_an_endless_line_does_not_fill_the_memory(principal: Principal) -> None:
+    host = StdioHost(PrincipalTransport(principal))
+    line = b"x" * (48 << 20)
+    tracemalloc.start()
+    host.send(line)
+    answer = host.receive()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    host.close()
+    assert answer["error"]["code"] == -32600
+    # The host's own copy of the line, and at most two copies of the longest line that is read.
+    assert peak < len(line) + 2 * CALL_LIMIT + (4 << 20)

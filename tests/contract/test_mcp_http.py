@@ -34,6 +34,10 @@ def client(web: str, token: str) -> Iterator[httpx.Client]:
         yield client
 
 
+def ping_with(value: bytes) -> bytes:
+    return PING[:-1] + b',"params":{"x":' + value + b"}}"
+
+
 def request_path(client: httpx.Client, path: str, **headers: str) -> httpx.Response:
     return client.request("GET" if path == "/sse" else "POST", path, headers=headers)
 
@@ -157,18 +161,23 @@ def test_a_body_over_the_limit_is_refused(client: httpx.Client, revision: str) -
 @pytest.mark.parametrize(
     ("body", "code"),
     [
-        (b"", -32700),
-        (b"not json", -32700),
-        (b"\xff\xfe", -32700),
-        (b'{"jsonrpc":"2.0","id":1,"method":"ping","id":2}', -32700),
-        (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":NaN}}', -32600),
-        (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":' + DEEP + b"}", -32600),
-        (b'{"jsonrpc":"1.0","id":1,"method":"ping"}', -32600),
-        (b'{"jsonrpc":"2.0","id":{},"method":"ping"}', -32600),
-        (b'"text"', -32600),
-        (b"[" * 100_000, -32700),
+        pytest.param(b"", -32700, id="nothing"),
+        pytest.param(b"not json", -32700, id="no JSON"),
+        pytest.param(b"\xff\xfe", -32700, id="no UTF-8"),
+        pytest.param(PING[:-1] + b',"id":2}', -32700, id="two ids"),
+        pytest.param(ping_with(b"NaN"), -32600, id="NaN"),
+        pytest.param(ping_with(b"1e999"), -32600, id="a number out of range"),
+        pytest.param(ping_with(b"9" * 20), -32600, id="an integer out of range"),
+        pytest.param(ping_with(b'{"a":1,"a":2}'), -32600, id="a key twice"),
+        pytest.param(ping_with(b'"\\u0000"'), -32600, id="a NUL"),
+        pytest.param(ping_with(b'"\\ud800"'), -32600, id="half a surrogate pair"),
+        pytest.param(ping_with(DEEP), -32600, id="too deep"),
+        pytest.param(ping_with(b"[" + b"0," * 100_000 + b"0]"), -32600, id="too many values"),
+        pytest.param(b'{"jsonrpc":"1.0","id":1,"method":"ping"}', -32600, id="another version"),
+        pytest.param(b'{"jsonrpc":"2.0","id":{},"method":"ping"}', -32600, id="an object as id"),
+        pytest.param(b'"text"', -32600, id="a text"),
+        pytest.param(b"[" * 100_000, -32700, id="unclosed brackets"),
     ],
-    ids=lambda value: str(value)[:40],
 )
 def test_a_bad_body_gets_a_json_rpc_error(
     client: httpx.Client, revision: str, body: bytes, code: int

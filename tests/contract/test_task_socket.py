@@ -31,11 +31,11 @@ def ticket(api: httpx.Client, task_id: str) -> str:
     return str(json_of(api.post(f"/api/v1/tasks/{task_id}/ticket"))["ticket"])
 
 
-def state(task_socket: TaskSocket) -> dict[str, Any]:
+def receive_snapshot(task_socket: TaskSocket) -> dict[str, Any]:
     frame = task_socket.receive()
     assert is_event("snapshotSync")(frame), frame
-    told: dict[str, Any] = frame["event"]["data"]
-    return told
+    snapshot: dict[str, Any] = frame["event"]["data"]
+    return snapshot
 
 
 def test_a_page_receives_the_status_of_the_task_and_its_events(
@@ -46,14 +46,14 @@ def test_a_page_receives_the_status_of_the_task_and_its_events(
 ) -> None:
     task_id = make_task()
     with open_task_socket(web, task_id, token=token) as task_socket:
-        snapshot = state(task_socket)
+        snapshot = receive_snapshot(task_socket)
         assert (snapshot["seq"], snapshot["state"]["status"]) == (0, "created")
         answer = task_socket.send_message("say hello; use browser_click")
         assert answer["ok"], answer
         worker.work()
-        ended = is_event("statusUpdate")
+        is_status_update = is_event("statusUpdate")
         frames = task_socket.receive_until(
-            lambda f: ended(f) and f["event"]["data"]["status"] == "ongoing"
+            lambda f: is_status_update(f) and f["event"]["data"]["status"] == "ongoing"
         )
     seqs = [frame["event"]["seq"] for frame in frames]
     assert seqs == list(range(seqs[0], Task.objects.get().last_seq + 1))
@@ -68,7 +68,7 @@ def test_a_page_that_reconnects_gets_every_event_exactly_once(
 ) -> None:
     task_id = make_task("say one")
     with open_task_socket(web, task_id, token=token, query="?after=1") as task_socket:
-        state(task_socket)
+        receive_snapshot(task_socket)
         assert task_socket.receive()["event"]["seq"] == 2
 
 
@@ -77,7 +77,7 @@ def test_a_ticket_opens_one_connection(web: str, api: httpx.Client, make_task: M
     frame = {"type": "auth", "ticket": ticket(api, task_id), "id": "a"}
     with open_task_socket(web, task_id) as task_socket:
         assert task_socket.request(frame)["ok"] is True
-        state(task_socket)
+        receive_snapshot(task_socket)
         assert task_socket.send_message("say hi")["ok"] is True
     with open_task_socket(web, task_id) as task_socket:
         assert task_socket.request(frame)["error"]["errorCode"] == "UNAUTHENTICATED"
@@ -89,11 +89,11 @@ def test_a_ticket_is_valid_for_its_task_and_for_one_minute(
 ) -> None:
     other = ticket(api, make_task())
     task_id = make_task()
-    late = ticket(api, task_id)
+    expired = ticket(api, task_id)
     TaskTicket.objects.update(expires_at="2020-01-01T00:00:00Z")
-    for bad in (other, late, "tkt_made_up", "x"):
+    for invalid in (other, expired, "tkt_made_up", "x"):
         with open_task_socket(web, task_id) as task_socket:
-            assert task_socket.request({"type": "auth", "ticket": bad})["ok"] is False
+            assert task_socket.request({"type": "auth", "ticket": invalid})["ok"] is False
             assert task_socket.close_code() == 4401
 
 
@@ -102,7 +102,7 @@ def test_a_token_is_accepted_in_the_first_frame_as_in_the_header(
 ) -> None:
     with open_task_socket(web, make_task()) as task_socket:
         assert task_socket.request({"type": "auth", "token": token, "after": 0})["ok"] is True
-        state(task_socket)
+        receive_snapshot(task_socket)
 
 
 def test_without_a_credential_nothing_is_sent(
@@ -148,17 +148,17 @@ def test_the_sites_own_origin_and_a_trusted_origin_may_connect(
     task_id = make_task()
     for origin in (web, "https://front.example"):
         with open_task_socket(web, task_id, token=token, origin=origin) as task_socket:
-            state(task_socket)
+            receive_snapshot(task_socket)
 
 
 def test_another_host_name_and_another_path_are_refused(
     web: str, token: str, make_task: Make
 ) -> None:
     task_id = make_task()
-    elsewhere = {"Host": "elsewhere.invalid", **bearer(token)}
+    other_host = {"Host": "other.invalid", **bearer(token)}
     address = web.replace("http", "ws", 1)
-    ours = f"{address}/ws/tasks/{task_id}"
-    with pytest.raises(InvalidStatus), connect(ours, additional_headers=elsewhere):
+    url = f"{address}/ws/tasks/{task_id}"
+    with pytest.raises(InvalidStatus), connect(url, additional_headers=other_host):
         pass
     with pytest.raises(InvalidStatus), connect(f"{address}/ws/other"):
         pass
@@ -167,20 +167,20 @@ def test_another_host_name_and_another_path_are_refused(
 def test_a_missing_task_and_another_workspaces_task_get_the_same_answer(
     web: str, token: str, make_task: Make
 ) -> None:
-    elsewhere = create_token(name="t", workspace="elsewhere")
-    for used, task_id in ((token, "task_none"), (elsewhere, make_task())):
-        with open_task_socket(web, task_id, token=used) as task_socket:
+    foreign_token = create_token(name="t", workspace="elsewhere")
+    for used_token, task_id in ((token, "task_none"), (foreign_token, make_task())):
+        with open_task_socket(web, task_id, token=used_token) as task_socket:
             assert task_socket.close_code() == 4404
 
 
 def test_reading_and_writing_a_task_require_their_scopes(web: str, make_task: Make) -> None:
     task_id = make_task()
-    nobody = create_token(name="t", scopes=frozenset({"runs:read"}))
+    without_scopes = create_token(name="t", scopes=frozenset({"runs:read"}))
     reader = create_token(name="t", scopes=frozenset({"tasks:read"}))
-    with open_task_socket(web, task_id, token=nobody) as task_socket:
+    with open_task_socket(web, task_id, token=without_scopes) as task_socket:
         assert task_socket.close_code() == 4403
     with open_task_socket(web, task_id, token=reader) as task_socket:
-        state(task_socket)
+        receive_snapshot(task_socket)
         assert task_socket.send_message("say hi")["error"]["errorCode"] == "FORBIDDEN"
         assert task_socket.request({"type": "ping"})["type"] == "pong"
     assert not Run.objects.exists()
@@ -191,19 +191,19 @@ def test_a_revoked_token_cannot_send_and_is_disconnected(
 ) -> None:
     task_id = make_task()
     with open_task_socket(web, task_id, token=token) as task_socket:
-        state(task_socket)
+        receive_snapshot(task_socket)
         Token.objects.update(revoked_at="2026-01-01T00:00:00Z")
         assert task_socket.send_message("say hi")["error"]["errorCode"] == "UNAUTHENTICATED"
     assert not Run.objects.exists()
     Token.objects.update(revoked_at=None)
     monkeypatch.setattr(conversation, "CHECK_S", 0.05)
     with open_task_socket(web, task_id, token=token) as task_socket:
-        state(task_socket)
+        receive_snapshot(task_socket)
         Token.objects.update(revoked_at="2026-01-01T00:00:00Z")
         assert task_socket.close_code() == 4401
 
 
-BAD: dict[str, Any] = {
+INVALID_FRAMES: dict[str, Any] = {
     "no json": "{",
     "no object": "[]",
     "a number": "1",
@@ -224,16 +224,16 @@ BAD: dict[str, Any] = {
     "no message": {"type": "frontend_message"},
     "a message that is no object": {"type": "frontend_message", "message": "hi"},
     "an unknown message": {"type": "frontend_message", "message": {"type": "shout"}},
-    "nothing said": {"type": "frontend_message", "message": {"type": "user_message"}},
-    "blanks said": {
+    "no content": {"type": "frontend_message", "message": {"type": "user_message"}},
+    "blank content": {
         "type": "frontend_message",
         "message": {"type": "user_message", "content": " \n"},
     },
-    "too much said": {
+    "content over the limit": {
         "type": "frontend_message",
         "message": {"type": "user_message", "content": "x" * 65_537},
     },
-    "no such choice": {
+    "an unknown value of onBusy": {
         "type": "frontend_message",
         "message": {"type": "user_message", "content": "x", "onBusy": "shout"},
     },
@@ -241,20 +241,20 @@ BAD: dict[str, Any] = {
         "type": "frontend_message",
         "message": {"type": "user_message", "content": "x", "taskId": "task_other"},
     },
-    "a schema that is none": {
+    "an invalid outputSchema": {
         "type": "frontend_message",
         "message": {"type": "user_message", "content": "x", "outputSchema": {"type": "thing"}},
     },
 }
 
 
-@pytest.mark.parametrize("what", BAD)
+@pytest.mark.parametrize("name", INVALID_FRAMES)
 def test_a_bad_frame_gets_an_error_and_the_connection_stays_open(
-    web: str, token: str, make_task: Make, what: str
+    web: str, token: str, make_task: Make, name: str
 ) -> None:
     with open_task_socket(web, make_task(), token=token) as task_socket:
-        state(task_socket)
-        answer = task_socket.request(BAD[what])
+        receive_snapshot(task_socket)
+        answer = task_socket.request(INVALID_FRAMES[name])
         assert (answer["type"], answer["ok"]) == ("ack", False)
         assert answer["error"]["errorCode"] == "INVALID_PARAMETER"
         assert "Traceback" not in json.dumps(answer)
@@ -271,14 +271,14 @@ def test_binary_frames_and_frames_that_are_too_large_close_the_connection(
 ) -> None:
     for frame, code in ((b"{}", 1003), ("x" * (1024 * 1024 + 1), 1009)):
         with open_task_socket(web, make_task(), token=token) as task_socket:
-            state(task_socket)
+            receive_snapshot(task_socket)
             task_socket.send(frame)
             assert task_socket.close_code() == code
 
 
 def test_the_id_of_a_message_is_its_idempotency_key(web: str, token: str, make_task: Make) -> None:
     with open_task_socket(web, make_task(), token=token) as task_socket:
-        state(task_socket)
+        receive_snapshot(task_socket)
         first, again = (
             task_socket.send_message("say hi", "m1"),
             task_socket.send_message("say hi", "m1"),
@@ -294,23 +294,60 @@ def test_task_actions_are_performed_over_the_connection(
     web: str, token: str, make_task: Make
 ) -> None:
     with open_task_socket(web, make_task("say hi"), token=token) as task_socket:
-        state(task_socket)
+        receive_snapshot(task_socket)
 
-        def do(deed: str) -> Any:
-            return task_socket.request({"type": "frontend_message", "message": {"type": deed}})
+        def send_action(action: str) -> Any:
+            return task_socket.request({"type": "frontend_message", "message": {"type": action}})
 
-        assert do("takeover")["result"]["status"] == "takeover"
-        assert do("resume")["result"]["status"] == "running"
-        assert do("resume")["error"]["errorCode"] == "CONFLICT"
-        assert do("stop")["result"]["status"] == "completed"
+        assert send_action("takeover")["result"]["status"] == "takeover"
+        assert send_action("resume")["result"]["status"] == "running"
+        assert send_action("resume")["error"]["errorCode"] == "CONFLICT"
+        assert send_action("stop")["result"]["status"] == "completed"
 
 
 def test_too_many_frames_per_second_are_refused_and_the_connection_stays_open(
     web: str, token: str, make_task: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with open_task_socket(web, make_task(), token=token) as task_socket:
-        state(task_socket)
+        receive_snapshot(task_socket)
         monkeypatch.setattr(settings, "THROTTLE_PER_SECOND", 0)
         assert task_socket.request({"type": "ping"})["error"]["errorCode"] == "TOO_MANY_REQUESTS"
         monkeypatch.setattr(settings, "THROTTLE_PER_SECOND", 1000)
         assert task_socket.request({"type": "ping"})["type"] == "pong"
+
+
+def test_a_ticket_has_the_scopes_of_its_caller(
+    web: str, client_with: Callable[..., httpx.Client], make_task: Make
+) -> None:
+    task_id = make_task()
+    reader = client_with(scopes=frozenset({"tasks:read"}))
+    with open_task_socket(web, task_id) as task_socket:
+        frame = {"type": "auth", "ticket": ticket(reader, task_id)}
+        assert task_socket.request(frame)["ok"] is True
+        receive_snapshot(task_socket)
+        answer = task_socket.send_message("say hi")
+        assert answer["error"]["errorCode"] == "FORBIDDEN"
+
+
+def test_a_connection_without_a_credential_answers_no_frame(web: str, make_task: Make) -> None:
+    with open_task_socket(web, make_task("say one")) as task_socket:
+        answer = task_socket.request({"type": "ping"})
+    assert answer["error"]["errorCode"] == "UNAUTHENTICATED"
+
+
+def test_a_token_in_a_frame_through_a_proxy_is_remote(
+    web: str, token: str, make_task: Make
+) -> None:
+    address = web.replace("http", "ws", 1) + f"/ws/tasks/{make_task()}"
+    with connect(address, additional_headers={"X-Forwarded-For": "203.0.113.7"}) as connected:
+        task_socket = TaskSocket(connected)
+        assert task_socket.request({"type": "auth", "token": token})["ok"] is True
+        assert task_socket.send_message("say hi")["ok"] is True
+    assert Run.objects.get().trust == "remote"
+
+
+def test_an_invalid_seq_in_the_address_closes_the_connection(
+    web: str, token: str, make_task: Make
+) -> None:
+    with open_task_socket(web, make_task(), token=token, query="?after=x") as task_socket:
+        assert task_socket.close_code() == 4400
