@@ -29,13 +29,13 @@ HEAVY = ("playwright", "celery", "kombu", "redis", "rest_framework", "django.con
 NOISY_SETTINGS = """
 import os
 print("a greeting from python", flush=True)
-os.system("echo a greeting from a child")
+os.system("echo a greeting from a child; cat")
 from config.settings import *
 """
 NOISY_TEMPLATES = """
 import os
-print("loaded, says a template")
-os.write(1, b"a word from a C library\\n")
+print("printed by a template")
+os.write(1, b"written by a C library\\n")
 """
 
 
@@ -50,8 +50,8 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 def test_the_handshake_and_the_list_load_nothing_heavy(env: dict[str, str]) -> None:
-    answers, said = talk(INITIALIZE, INITIALIZED, LIST, env=env, flags=("-X", "importtime"))
-    loaded = {line.rpartition("|")[2].strip() for line in said.splitlines() if "|" in line}
+    answers, stderr = talk(INITIALIZE, INITIALIZED, LIST, env=env, flags=("-X", "importtime"))
+    loaded = {line.rpartition("|")[2].strip() for line in stderr.splitlines() if "|" in line}
     assert len(answers) == 2
     assert {"mcp_server.server", "runs.streaming.long_poll"} <= loaded
     assert [name for name in loaded for heavy in HEAVY if f"{name}.".startswith(f"{heavy}.")] == []
@@ -66,16 +66,16 @@ def test_stdout_contains_only_protocol_messages(env: dict[str, str], tmp_path: P
         "DJANGO_SETTINGS_MODULE": "noisy_settings",
         "CONTINUITY_TEMPLATE_MODULES": "noisy_templates",
     }
-    asked = call(2, "list_task_templates")
-    answers, said = talk(INITIALIZE, INITIALIZED, LIST, asked, env=noisy)
+    list_call = call(2, "list_task_templates")
+    answers, stderr = talk(INITIALIZE, INITIALIZED, LIST, list_call, env=noisy)
     assert [answer["id"] for answer in answers] == [0, 1, 2]
-    for greeting in ("from python", "from a child", "says a template", "from a C library"):
-        assert greeting in said
+    for greeting in ("from python", "from a child", "by a template", "by a C library"):
+        assert greeting in stderr
 
 
 def test_calls_in_flight_are_answered_when_stdin_closes(env: dict[str, str]) -> None:
-    asked = [call(number, "get_runtime_profile") for number in range(5)]
-    answers, _ = talk(INITIALIZE, INITIALIZED, *asked, env=env)
+    calls = [call(number, "get_runtime_profile") for number in range(5)]
+    answers, _ = talk(INITIALIZE, INITIALIZED, *calls, env=env)
     assert len(answers) == 6
     assert not any(answer["result"].get("isError") for answer in answers)
 
@@ -96,30 +96,30 @@ def test_invalid_lines_get_errors_and_valid_lines_between_them_get_results(
     )
     codes = [answer["error"]["code"] for answer in answers if "error" in answer]
     assert codes == [-32700, -32600, -32700, -32700]
-    told = {answer["id"]: answer["result"] for answer in answers if "result" in answer}
-    assert "INVALID_PARAMETER" in told["nan"]["content"][0]["text"]
-    assert told["last"]["isError"] is False
+    results = {answer["id"]: answer["result"] for answer in answers if "result" in answer}
+    assert "INVALID_PARAMETER" in results["nan"]["content"][0]["text"]
+    assert results["last"]["isError"] is False
 
 
 def test_a_line_over_8_mib_gets_an_error_and_is_skipped(env: dict[str, str]) -> None:
     long = call(7, "get_task_run", runId="x" * (9 * 1024 * 1024))
     answers, _ = talk(INITIALIZE, INITIALIZED, long, call(8, "get_runtime_profile"), env=env)
-    told = {answer["id"]: answer for answer in answers}
-    assert told[7]["error"]["code"] == -32600
-    assert "8388608" in told[7]["error"]["message"]
-    assert told[8]["result"]["isError"] is False
+    by_id = {answer["id"]: answer for answer in answers}
+    assert by_id[7]["error"]["code"] == -32600
+    assert "8388608" in by_id[7]["error"]["message"]
+    assert by_id[8]["result"]["isError"] is False
 
 
 def test_a_line_just_under_8_mib_is_processed(env: dict[str, str]) -> None:
     long = call(7, "get_task_run", runId="x" * (8 * 1024 * 1024 - 200))
     answers, _ = talk(INITIALIZE, INITIALIZED, long, env=env)
-    told = answers[-1]["result"]["content"][0]["text"]
-    assert "INVALID_PARAMETER" in told
-    assert len(told) < 2000
+    text = answers[-1]["result"]["content"][0]["text"]
+    assert "INVALID_PARAMETER" in text
+    assert len(text) < 2000
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         (["--toolsets", "runtime,nope"], "Unknown toolset: nope. Known: "),
         (["--toolsets", ""], "No toolset was named."),
@@ -127,9 +127,9 @@ def test_a_line_just_under_8_mib_is_processed(env: dict[str, str]) -> None:
     ],
 )
 def test_an_invalid_option_is_reported_on_stderr(
-    env: dict[str, str], arguments: list[str], told: str
+    env: dict[str, str], arguments: list[str], expected: str
 ) -> None:
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, MANAGE, "mcp_stdio", *arguments],
         input="",
         capture_output=True,
@@ -138,14 +138,14 @@ def test_an_invalid_option_is_reported_on_stderr(
         timeout=60,
         check=False,
     )
-    assert (done.returncode, done.stdout) == (2, "")
-    assert told in done.stderr
-    assert "Traceback" not in done.stderr
+    assert (result.returncode, result.stdout) == (2, "")
+    assert expected in result.stderr
+    assert "Traceback" not in result.stderr
 
 
 def test_the_environment_can_select_toolsets(env: dict[str, str]) -> None:
     chosen = {**env, "CONTINUITY_MCP_TOOLSETS": "nope"}
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, MANAGE, "mcp_stdio"],
         input="",
         capture_output=True,
@@ -154,7 +154,7 @@ def test_the_environment_can_select_toolsets(env: dict[str, str]) -> None:
         timeout=60,
         check=False,
     )
-    assert (done.returncode, "Unknown toolset: nope" in done.stderr) == (2, True)
+    assert (result.returncode, "Unknown toolset: nope" in result.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -172,8 +172,8 @@ def test_a_signal_ends_the_process_without_a_traceback(env: dict[str, str], numb
         process.stdin.flush()
         assert b"continuity" in process.stdout.readline()
         process.send_signal(number)
-        _, said = process.communicate(timeout=10)
-    assert b"Traceback" not in said
+        _, stderr = process.communicate(timeout=10)
+    assert b"Traceback" not in stderr
 
 
 def test_the_process_exits_when_the_host_closes_stdout(env: dict[str, str]) -> None:
@@ -187,9 +187,9 @@ def test_the_process_exits_when_the_host_closes_stdout(env: dict[str, str]) -> N
     ) as process:
         os.close(write_fd)
         os.close(read_fd)
-        _, said = process.communicate(json.dumps(INITIALIZE).encode() + b"\n", timeout=30)
+        _, stderr = process.communicate(json.dumps(INITIALIZE).encode() + b"\n", timeout=30)
     assert process.returncode == 0
-    assert b"Traceback" not in said
+    assert b"Traceback" not in stderr
 
 
 def test_a_database_without_tables_is_a_clear_error_of_the_call(tmp_path: Path) -> None:
@@ -213,13 +213,13 @@ def config(env: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[
 
 
 def test_mcp_config_prints_a_stanza_that_works_from_anywhere(env: dict[str, str]) -> None:
-    told = config(env, "--name", "mine")
-    stanza = json.loads(told.stdout)["mcpServers"]["mine"]
+    result = config(env, "--name", "local")
+    stanza = json.loads(result.stdout)["mcpServers"]["local"]
     assert stanza["command"] == sys.executable
     assert stanza["args"] == [str(ROOT / "manage.py"), "mcp_stdio"]
     assert stanza["env"] == {"CONTINUITY_HOME": env["CONTINUITY_HOME"]}
-    assert "DATABASE_URL" in told.stderr
-    assert env["CONTINUITY_SECRET_KEYS"] not in told.stdout + told.stderr
+    assert "DATABASE_URL" in result.stderr
+    assert env["CONTINUITY_SECRET_KEYS"] not in result.stdout + result.stderr
 
 
 def test_mcp_config_omits_the_default_home(env: dict[str, str]) -> None:
