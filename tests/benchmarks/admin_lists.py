@@ -42,13 +42,13 @@ PAGES = {
 
 def page_ms(client: Any, path: str) -> float:
     """Return the median time of a page."""
-    took = []
+    durations = []
     for _ in range(CALLS + 1):
-        began = time.perf_counter()
+        started = time.perf_counter()
         response = client.get(path)
-        took.append((time.perf_counter() - began) * 1000)
+        durations.append((time.perf_counter() - started) * 1000)
         assert response.status_code == 200, (path, response.status_code, response.content[:500])
-    return round(statistics.median(took[1:]), 1)
+    return round(statistics.median(durations[1:]), 1)
 
 
 def fill(rows: int) -> None:
@@ -62,18 +62,18 @@ def fill(rows: int) -> None:
         cursor.execute("VACUUM ANALYZE")
 
 
-def pages_ms(database: str, rows: int) -> dict[str, float]:
+def times_of_pages(database: str, rows: int) -> dict[str, float]:
     """Return the time of each page in a separate database."""
     from django.contrib.auth.models import User
     from django.core.management import call_command
     from django.db import connection
     from django.test import Client
 
-    from tests.benchmarks.list_runs import use
+    from tests.benchmarks.list_runs import use_database
 
     with connection.cursor() as cursor:
         cursor.execute(f"CREATE DATABASE {database}")
-    use(database)
+    use_database(database)
     call_command("migrate", verbosity=0)
     fill(rows)
     client = Client(headers={"host": "localhost"})
@@ -92,7 +92,7 @@ def main() -> None:
         import django
 
         django.setup()
-        few, many = pages_ms("few", FEW), pages_ms("many", MANY)
+        few, many = times_of_pages("few", FEW), times_of_pages("many", MANY)
     report(
         "admin_lists",
         unit="ms",

@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 import orjson
 
-from tests.benchmarks.event_stream import environment, process
+from tests.benchmarks.event_stream import environment, start_server
 from tests.benchmarks.rounds import alternate, ratio, report, spread
 from tests.services import DurablePostgresServer, free_port, redis_server, served
 from tests.support.waiting import wait_until
@@ -25,14 +25,14 @@ SIZE, CHUNK = 16 * 1024 * 1024, 256 * 1024
 GOAL = 0.65
 
 
-def text() -> bytes:
+def make_text() -> bytes:
     """Return the content: JSON like a run's result, so that its quotes are escaped once more."""
     row = {"url": "https://example.test/a/page", "title": "A page — 页面", "text": "words " * 40}
     line = json.dumps(row, ensure_ascii=False).encode() + b"\n"
     return (line * (SIZE // len(line) + 1))[:SIZE].decode(errors="ignore").encode()
 
 
-def kept(data: bytes) -> tuple[str, str]:
+def store_text(data: bytes) -> tuple[str, str]:
     """Store the bytes as an artifact; return its id and a token to read it with."""
     import django  # import late: the environment has to be set first
 
@@ -54,7 +54,7 @@ def kept(data: bytes) -> tuple[str, str]:
     return blob.artifact_id, create_token(name="bench")
 
 
-def answers(client: httpx.Client) -> bool:
+def is_listening(client: httpx.Client) -> bool:
     """Return whether a server listens."""
     try:
         client.get("/healthz")
@@ -65,7 +65,7 @@ def answers(client: httpx.Client) -> bool:
 
 def rate(client: httpx.Client, path: str, size: int, *, is_json: bool) -> float:
     """Return the MB/s of one complete read."""
-    began, at = time.perf_counter(), 0
+    started, at = time.perf_counter(), 0
     while at < size:
         answer = client.get(path, params={"offset": at, "limit": CHUNK})
         if is_json:
@@ -74,7 +74,7 @@ def rate(client: httpx.Client, path: str, size: int, *, is_json: bool) -> float:
         else:
             at += len(answer.content)
     assert at == size
-    return size / 1e6 / (time.perf_counter() - began)
+    return size / 1e6 / (time.perf_counter() - started)
 
 
 def main() -> None:
@@ -84,36 +84,36 @@ def main() -> None:
         served(DurablePostgresServer, DurablePostgresServer.make) as postgres,
         redis_server() as redis,
     ):
-        file, data = Path(home) / "floor.json", text()
+        file, data = Path(home) / "floor.json", make_text()
         file.write_bytes(data)
         env = {**environment(postgres.url, redis.url, home), "FLOOR_FILE": str(file)}
         os.environ.update(env, DJANGO_SETTINGS_MODULE="config.settings")
         migrate = [sys.executable, "manage.py", "migrate", "-v0", "--skip-checks"]
         subprocess.run(migrate, env=env, cwd=ROOT, check=True)
-        artifact_id, token = kept(data)
+        artifact_id, token = store_text(data)
         bearer = {"Authorization": f"Bearer {token}"}
         ports = free_port(), free_port()
         with (
-            process("manage.py", "serve", "--port", str(ports[0]), env=env),
-            process("-m", "tests.benchmarks.floor_chunks", str(ports[1]), env=env),
+            start_server("manage.py", "serve", "--port", str(ports[0]), env=env),
+            start_server("-m", "tests.benchmarks.floor_chunks", str(ports[1]), env=env),
             httpx.Client(base_url=f"http://127.0.0.1:{ports[0]}", headers=bearer) as ours,
             httpx.Client(base_url=f"http://127.0.0.1:{ports[1]}") as floor,
         ):
             for client in (ours, floor):
-                wait_until(partial(answers, client))
+                wait_until(partial(is_listening, client))
             variants = {
                 "ours": partial(
                     rate, ours, f"/api/v1/artifacts/{artifact_id}", len(data), is_json=True
                 ),
                 "floor": partial(rate, floor, "/chunk", len(data), is_json=False),
             }
-            figures = alternate(variants)
+            rates = alternate(variants)
     report(
         "artifact_chunks",
         unit="MB/s",
         chunk_bytes=CHUNK,
-        **{name: spread(each) for name, each in figures.items()},
-        ratio=ratio(figures["ours"], figures["floor"]),
+        **{name: spread(values) for name, values in rates.items()},
+        ratio=ratio(rates["ours"], rates["floor"]),
         goal=f">= {GOAL}",
     )
 

@@ -39,18 +39,18 @@ from runners.invocation.event_loop import get_loop  # noqa: E402
 from runs.queries.runs import get_run  # noqa: E402
 from runs.submission.services import submit_run  # noqa: E402
 from runs.worker.worker import WorkerProcess  # noqa: E402
-from tests.benchmarks.page_server import pages  # noqa: E402
+from tests.benchmarks.page_server import serve_script_pages  # noqa: E402
 from tests.benchmarks.rounds import alternate, ratio, report, spread  # noqa: E402
 
 PAGES = 24
 Read = Callable[[Page], Awaitable[None]]
 
 
-def be_quiet(queue: str, run_id: str) -> None:
+def skip_notification(queue: str, run_id: str) -> None:
     """Replace the wake-up: the worker is in this process and polls the queue itself."""
 
 
-async def text_and_picture(page: Page) -> None:
+async def text_and_screenshot(page: Page) -> None:
     """Read title, text and a JPEG, as the floor does."""
     await page.title()
     await page.inner_text("body")
@@ -85,12 +85,12 @@ class Raw:
             await self.start()
         assert self._browser is not None
         context = await self._browser.new_context(viewport={"width": 1280, "height": 720})
-        todo = list(urls)
+        remaining = list(urls)
 
         async def tab() -> None:
             page = await context.new_page()
-            while todo:
-                await page.goto(todo.pop(), wait_until="load")
+            while remaining:
+                await page.goto(remaining.pop(), wait_until="load")
                 await read(page)
 
         await asyncio.gather(*(tab() for _ in range(concurrency)))
@@ -108,41 +108,41 @@ def ours(worker: WorkerProcess, urls: list[str], concurrency: int) -> float:
         options={"mode": "async"},
     )
     worker.work()
-    took = time.perf_counter() - start
+    elapsed = time.perf_counter() - start
     run = get_run(principal=principal, run_id=submitted.run_id)
     if run["status"] != "succeeded":
         raise RuntimeError(str(run["error"]))
-    return len(urls) / took
+    return len(urls) / elapsed
 
 
 def main() -> None:
     """Measure and report, for 1 and 4 tabs on fast pages and 5 on pages half a second away."""
-    settings.CONTINUITY_NOTIFY_WORKERS = f"{__name__}.be_quiet"
+    settings.CONTINUITY_NOTIFY_WORKERS = f"{__name__}.skip_notification"
     call_command("migrate", verbosity=0)
     worker, raw = WorkerProcess(), Raw()
     worker.open()
 
-    def by_hand(urls: list[str], concurrency: int, read: Read) -> float:
+    def with_playwright(urls: list[str], concurrency: int, read: Read) -> float:
         start = time.perf_counter()
         raw.run(raw.visit(urls, concurrency, read))
         return len(urls) / (time.perf_counter() - start)
 
-    told: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for name, concurrency, delay_s in (("c1", 1, 0.0), ("c4", 4, 0.0), ("c5_slow", 5, 0.5)):
-        with pages(PAGES, delay_s=delay_s) as urls:
+        with serve_script_pages(PAGES, delay_s=delay_s) as urls:
             ours(worker, urls[:4], concurrency)
-            by_hand(urls[:4], concurrency, text_and_picture)
-            figures = alternate(
+            with_playwright(urls[:4], concurrency, text_and_screenshot)
+            measured = alternate(
                 {
                     "ours": lambda: ours(worker, urls, concurrency),  # noqa: B023
-                    "raw": lambda: by_hand(urls, concurrency, text_and_picture),  # noqa: B023
-                    "raw_text": lambda: by_hand(urls, concurrency, text_only),  # noqa: B023
+                    "raw": lambda: with_playwright(urls, concurrency, text_and_screenshot),  # noqa: B023
+                    "raw_text": lambda: with_playwright(urls, concurrency, text_only),  # noqa: B023
                 }
             )
-        told[name] = {side: spread(rates) for side, rates in figures.items()}
-        told[name]["ratio"] = ratio(figures["ours"], figures["raw"])
-        told[name]["ratio_to_text"] = ratio(figures["ours"], figures["raw_text"])
-    report("batch_pages", unit="pages/s", pages=PAGES, **told, goals={"ratio": ">= 0.95"})
+        results[name] = {variant: spread(rates) for variant, rates in measured.items()}
+        results[name]["ratio"] = ratio(measured["ours"], measured["raw"])
+        results[name]["ratio_to_text"] = ratio(measured["ours"], measured["raw_text"])
+    report("batch_pages", unit="pages/s", pages=PAGES, **results, goals={"ratio": ">= 0.95"})
     os._exit(0)  # the browsers end when their pipes close
 
 

@@ -40,16 +40,16 @@ WORDS = [
 def big_tree() -> Iterator[Path]:
     """Create the tree for the length of the block; it is the same each time."""
     with tempfile.TemporaryDirectory() as folder:
-        root, chance = Path(folder), random.Random(3)
-        block = [" ".join(chance.choices(WORDS, k=chance.randint(4, 16))) for _ in range(4000)]
+        root, rng = Path(folder), random.Random(3)
+        block = [" ".join(rng.choices(WORDS, k=rng.randint(4, 16))) for _ in range(4000)]
         for number in range(FILES):
-            here = root / f"d{number % 40}/s{number // 40 % 25}"
-            here.mkdir(parents=True, exist_ok=True)
-            at = chance.randint(0, 3700)
-            lines = block[at : at + chance.randint(20, 240)]
+            subfolder = root / f"d{number % 40}/s{number // 40 % 25}"
+            subfolder.mkdir(parents=True, exist_ok=True)
+            at = rng.randint(0, 3700)
+            lines = block[at : at + rng.randint(20, 240)]
             if number % 100 == 0:
                 lines = [*lines, f"const needle_{number} = fooBar({number});"]
             if number % 7 == 0:
                 lines = [*lines, "雪乃: 海风真舒服呢;"]
-            (here / f"f{number}.txt").write_text("\n".join(lines) + "\n")
+            (subfolder / f"f{number}.txt").write_text("\n".join(lines) + "\n")
         yield root

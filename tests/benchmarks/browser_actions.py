@@ -29,13 +29,13 @@ from runners.tools.base import ToolCall, ToolContext
 from tests.benchmarks.rounds import alternate, ratio, report, spread
 from tests.support.page_server import serve_pages
 
-ITEMS, TEXT = 60, "a line of twenty-odd"
+ITEMS, TEXT = 60, "a line of 20 letters"
 PAGE = "<title>Shop</title><h1>Shop</h1><input id=name aria-label=Name>" + "".join(
     f"<p>Item {at}, <a href='#{at}'>more about it</a> <button id=b{at}>Buy {at}</button></p>"
     for at in range(ITEMS)
 )
 INDEX = {"mode": "mark", "scope": "document", "attribute": "data-mimo_click_id", "firstId": 1}
-AuditEvent = Callable[[], Awaitable[object]]
+Action = Callable[[], Awaitable[object]]
 
 
 async def no_artifact(data: bytes, *, name: str, mime_type: str, kind: str = "file") -> str:
@@ -70,9 +70,9 @@ class Bench:
         """Open the page on both sides and number its elements."""
         self.tab_id = (await self.act("task_start", url=self.url))["tabId"]
         await self.act("browser_debugger_attach")
-        found = (await self.act("browser_dom_index"))["elements"]
-        ids = {one.get("text"): one["clickId"] for one in found}
-        self.button, self.field = ids["Buy 30"], ids["Name"]
+        elements = (await self.act("browser_dom_index"))["elements"]
+        click_ids = {element.get("text"): element["clickId"] for element in elements}
+        self.button, self.field = click_ids["Buy 30"], click_ids["Name"]
         await self.page.goto(self.url)
 
     async def start(self) -> None:
@@ -82,11 +82,11 @@ class Bench:
         assert answer is not None
         assert (answer.status, await self.page.title(), self.page.url) == (200, "Shop", self.url)
 
-    async def script(self, function: str, given: object) -> None:
+    async def script(self, function: str, argument: object) -> None:
         """Evaluate one of our scripts in a raw page."""
-        await self.page.evaluate(function, given)
+        await self.page.evaluate(function, argument)
 
-    async def picture(self) -> None:
+    async def screenshot(self) -> None:
         """Take a raw screenshot with the secret fields covered."""
         await self.page.evaluate(cover_script(), True)
         await self.page.screenshot(type="jpeg", quality=60)
@@ -101,23 +101,23 @@ class Bench:
         """Open a raw protocol session."""
         await self.page.context.new_cdp_session(self.page)
 
-    async def _attach_anew(self) -> None:
+    async def _reattach(self) -> None:
         self.session.resources["the task's tab"].detach()  # type: ignore[attr-defined]
         await self.act("browser_debugger_attach")
 
-    def pairs(self) -> dict[str, tuple[AuditEvent, AuditEvent]]:
+    def pairs(self) -> dict[str, tuple[Action, Action]]:
         """Return ours and the floor by action."""
         return {
             "task_start": (
                 lambda: self.act("task_start", url=self.url, reuseExistingTab=True),
                 self.start,
             ),
-            "browser_debugger_attach": (self._attach_anew, self.attach),
+            "browser_debugger_attach": (self._reattach, self.attach),
             "browser_wait_for_loaded": (
                 lambda: self.act("browser_wait_for_loaded"),
                 lambda: self.script("() => document.readyState", None),
             ),
-            "browser_screenshot": (lambda: self.act("browser_screenshot"), self.picture),
+            "browser_screenshot": (lambda: self.act("browser_screenshot"), self.screenshot),
             "browser_click": (
                 lambda: self.act("browser_click", clickId=self.button),
                 lambda: self.page.click("#b30"),
@@ -126,16 +126,19 @@ class Bench:
                 lambda: self.act("browser_type", clickId=self.field, text=TEXT),
                 self.type,
             ),
-            **{name: self._by_script(name, *asked) for name, asked in self._readers().items()},
+            **{
+                name: self._by_script(name, *arguments)
+                for name, arguments in self._readers().items()
+            },
         }
 
-    def _by_script(self, name: str, function: str, given: object) -> tuple[AuditEvent, AuditEvent]:
-        return lambda: self.act(name), lambda: self.script(function, given)
+    def _by_script(self, name: str, function: str, argument: object) -> tuple[Action, Action]:
+        return lambda: self.act(name), lambda: self.script(function, argument)
 
     @staticmethod
     def _readers() -> dict[str, tuple[str, object]]:
         """Return the script and the argument of each action that only evaluates a script."""
-        read = {
+        options = {
             "settle": {"parseMs": 30_000, "idleMs": 3000},
             "waitFor": None,
             "extract": WHOLE_TEXT.model_dump(by_alias=True),
@@ -143,14 +146,14 @@ class Bench:
         html = {"xpath": None, "maxLength": 1 << 24}
         actor = action_script()
         return {
-            "browser_readability_extract": (reader_script(), read),
+            "browser_readability_extract": (reader_script(), options),
             "browser_dom_index": (actor, {"command": "index", "args": INDEX}),
             "browser_xpath_scan": (actor, {"command": "index", "args": {**INDEX, "mode": "scan"}}),
             "browser_get_html": (actor, {"command": "markup", "args": html}),
         }
 
 
-async def opened(url: str) -> Bench:
+async def open_bench(url: str) -> Bench:
     """Open a session for ours, and a page for the floor in the same browser."""
     runtime = get_runtime()
     session = await runtime.open_session(run_id="run_bench", trust="local")
@@ -160,47 +163,47 @@ async def opened(url: str) -> Bench:
     return bench
 
 
-def milliseconds_of(deed: AuditEvent, times: int) -> float:
+def milliseconds_of(action: Action, times: int) -> float:
     """Call a function this many times and return the median milliseconds of a call."""
 
     async def do() -> float:
-        taken = []
+        durations = []
         for _ in range(times):
-            began = time.perf_counter()
-            await deed()
-            taken.append(time.perf_counter() - began)
-        return sorted(taken)[len(taken) // 2] * 1000
+            started = time.perf_counter()
+            await action()
+            durations.append(time.perf_counter() - started)
+        return sorted(durations)[len(durations) // 2] * 1000
 
     return get_loop().submit(do()).result()
 
 
 def main() -> None:
     """Measure every action, or those named."""
-    asked = argparse.ArgumentParser()
-    asked.add_argument("actions", nargs="*")
-    asked.add_argument("--times", type=int, default=10)
-    args = asked.parse_args()
+    parser = argparse.ArgumentParser()
+    parser.add_argument("actions", nargs="*")
+    parser.add_argument("--times", type=int, default=10)
+    args = parser.parse_args()
     with serve_pages() as server:
-        bench = get_loop().submit(opened(server.add("/shop", PAGE))).result()
+        bench = get_loop().submit(open_bench(server.add("/shop", PAGE))).result()
         for name, (ours, floor) in bench.pairs().items():
             if args.actions and name not in args.actions:
                 continue
             get_loop().submit(bench.prepare()).result()
-            for deed in (ours, floor):
-                milliseconds_of(deed, 3)  # warm up
-            taken = alternate(
+            for action in (ours, floor):
+                milliseconds_of(action, 3)  # warm up
+            durations = alternate(
                 {
-                    "ours": lambda deed=ours: milliseconds_of(deed, args.times),  # type: ignore[misc]
-                    "floor": lambda deed=floor: milliseconds_of(deed, args.times),  # type: ignore[misc]
+                    "ours": lambda action=ours: milliseconds_of(action, args.times),  # type: ignore[misc]
+                    "floor": lambda action=floor: milliseconds_of(action, args.times),  # type: ignore[misc]
                 }
             )
             report(
                 "browser_actions",
                 action=name,
                 unit="ms",
-                ours=spread(taken["ours"]),
-                floor=spread(taken["floor"]),
-                ratio=ratio(taken["ours"], taken["floor"]),
+                ours=spread(durations["ours"]),
+                floor=spread(durations["floor"]),
+                ratio=ratio(durations["ours"], durations["floor"]),
             )
         get_loop().submit(bench.session.close()).result()
     get_loop().submit(get_runtime().close()).result()

@@ -26,9 +26,9 @@ from tests.services import DurablePostgresServer, PostgresServer, served
 from tests.support.gate_sets import own_set
 
 EVENTS, CALLS = 10_000, 20
-SLOTS = {"environment": "staging", "target": "orders", "success_criteria": "the count is told"}
+SLOTS = {"environment": "staging", "target": "orders", "success_criteria": "the count is reported"}
 GOAL_MS = 30.0
-_number = count()
+_numbers = count()
 
 
 def fill(owner: Any) -> None:
@@ -36,9 +36,9 @@ def fill(owner: Any) -> None:
     from decisions.chat.history.similarity import signature
     from decisions.models import Decision, Event
 
-    texts = [one.text for one in own_set()]
+    texts = [labelled.text for labelled in own_set()]
     now = datetime.now(UTC)
-    says = [f"{texts[n % len(texts)]} (ticket {n})" for n in range(EVENTS)]
+    messages = [f"{texts[n % len(texts)]} (ticket {n})" for n in range(EVENTS)]
     rows = Decision.objects.bulk_create(
         [
             Decision(
@@ -49,7 +49,7 @@ def fill(owner: Any) -> None:
                 subject_digest="0" * 64,
                 created_at=now,
             )
-            for _ in says
+            for _ in messages
         ],
         batch_size=500,
     )
@@ -58,10 +58,10 @@ def fill(owner: Any) -> None:
             Event(
                 **owner.columns,
                 decision=row,
-                text=said,
+                text=message,
                 task_type="execution",
                 impact={},
-                signature=signature(said),
+                signature=signature(message),
                 confidence=0.8,
                 irreversible=False,
                 system_caused=False,
@@ -69,7 +69,7 @@ def fill(owner: Any) -> None:
                 layer="L4" if n % 20 == 0 else "L1",
                 created_at=now,
             )
-            for n, (row, said) in enumerate(zip(rows, says, strict=True))
+            for n, (row, message) in enumerate(zip(rows, messages, strict=True))
         ],
         batch_size=500,
     )
@@ -79,14 +79,14 @@ def decide(principal: Any) -> None:
     """Have the service decide on one message."""
     from decisions.chat.services import chat
 
-    number = next(_number)
-    call = {
+    number = next(_numbers)
+    request = {
         "user_id": "alice",
         "idempotency_key": f"bench-{number}",
         "slots": SLOTS,
-        "message": f"Count the rows of table number {number} and tell me.",
+        "message": f"Count the rows of table number {number} and report it.",
     }
-    answer = _loop().run_until_complete(chat(principal=principal, call=call))
+    answer = _loop().run_until_complete(chat(principal=principal, call=request))
     assert answer["trace"]["mode"] == "act"
 
 
@@ -104,7 +104,7 @@ def write(owner: Any) -> None:
     from decisions.continuity.outcomes import open_outcome
     from decisions.models import ChatAnswer, Conversation, Decision, Event
 
-    number, now = next(_number), datetime.now(UTC)
+    number, now = next(_numbers), datetime.now(UTC)
     with transaction.atomic():
         owner.lock()
         answer = ChatAnswer.objects.create(
@@ -155,14 +155,14 @@ def write(owner: Any) -> None:
         answer.save(update_fields=["answer"])
 
 
-def p50_ms(call: Callable[[], None]) -> float:
+def p50_ms(action: Callable[[], None]) -> float:
     """Return the median time of a call."""
-    took = []
+    durations = []
     for _ in range(CALLS):
-        began = time.perf_counter()
-        call()
-        took.append((time.perf_counter() - began) * 1000)
-    return statistics.median(took)
+        started = time.perf_counter()
+        action()
+        durations.append((time.perf_counter() - started) * 1000)
+    return statistics.median(durations)
 
 
 def measure(database: str) -> None:
@@ -177,23 +177,26 @@ def measure(database: str) -> None:
     from decisions.identity.principals import local_principal
 
     call_command("migrate", verbosity=0)
-    me = local_principal()
-    owner = Owner(me.tenant_id, me.workspace_id, "alice")
+    principal = local_principal()
+    owner = Owner(principal.tenant_id, principal.workspace_id, "alice")
     fill(owner)
-    began = time.perf_counter()
-    decide(me)
-    first_ms = (time.perf_counter() - began) * 1000
-    figures = alternate(
-        {"ours": lambda: p50_ms(lambda: decide(me)), "floor": lambda: p50_ms(lambda: write(owner))}
+    started = time.perf_counter()
+    decide(principal)
+    first_ms = (time.perf_counter() - started) * 1000
+    measurements = alternate(
+        {
+            "ours": lambda: p50_ms(lambda: decide(principal)),
+            "floor": lambda: p50_ms(lambda: write(owner)),
+        }
     )
     connection.close()
     report(
         "chat_decision",
         database=database,
         past_events=EVENTS,
-        ours_p50_ms=spread(figures["ours"]),
-        floor_p50_ms=spread(figures["floor"]),
-        ratio=ratio(figures["ours"], figures["floor"]),
+        ours_p50_ms=spread(measurements["ours"]),
+        floor_p50_ms=spread(measurements["floor"]),
+        ratio=ratio(measurements["ours"], measurements["floor"]),
         goal_ms=GOAL_MS,
         first_of_a_process_ms=round(first_ms, 1),
     )

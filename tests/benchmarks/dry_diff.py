@@ -32,24 +32,26 @@ REPETITIVE = (4000, 400, 0.0, 5)
 
 def texts(lines: int, edits: int, unique: float, others: int) -> tuple[str, str]:
     """Return a text and its edited version."""
-    chance = random.Random(5)
-    few = [f"wait:{number};" for number in range(others)]
+    rng = random.Random(5)
+    common = [f"wait:{number};" for number in range(others)]
     old = [
-        f"{chance.choice(WORDS)}:{number};" if chance.random() < unique else chance.choice(few)
+        f"{rng.choice(WORDS)}:{number};" if rng.random() < unique else rng.choice(common)
         for number in range(lines)
     ]
     new = list(old)
     for number in range(edits):
-        at, what = chance.randrange(len(new)), chance.random()
-        replaced = [new[at] + " edited"] if what < 0.4 else [] if what < 0.7 else [f"in {number}"]
-        new[at : at + (0 if what >= 0.7 else 1)] = replaced
+        position, kind = rng.randrange(len(new)), rng.random()
+        replaced = (
+            [new[position] + " edited"] if kind < 0.4 else [] if kind < 0.7 else [f"in {number}"]
+        )
+        new[position : position + (0 if kind >= 0.7 else 1)] = replaced
     return "\n".join(old), "\n".join(new)
 
 
 def _ms(call: Callable[[], object]) -> float:
-    began = time.perf_counter()
+    started = time.perf_counter()
     call()
-    return (time.perf_counter() - began) * 1000
+    return (time.perf_counter() - started) * 1000
 
 
 def _against_git(folder: Path, old: str, new: str) -> dict[str, object]:

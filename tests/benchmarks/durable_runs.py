@@ -26,10 +26,10 @@ RUNS, LATENCIES = 200, 40
 FLOOR, OURS = "tests.benchmarks.floor_queue", "tests.benchmarks.our_queue"
 
 
-def driver(module: str, env: dict[str, str]) -> float:
+def run_driver(module: str, env: dict[str, str]) -> float:
     """Run a driver to its end and return the number that it prints."""
     name, what, count = module.split()
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-m", name, what, count],
         env=env,
         cwd=ROOT,
@@ -37,9 +37,9 @@ def driver(module: str, env: dict[str, str]) -> float:
         text=True,
         check=False,
     )
-    if done.returncode != 0:
-        raise RuntimeError(done.stderr[-2000:])
-    return float(done.stdout.split()[-1])
+    if completed.returncode != 0:
+        raise RuntimeError(completed.stderr[-2000:])
+    return float(completed.stdout.split()[-1])
 
 
 @contextlib.contextmanager
@@ -101,23 +101,23 @@ def main() -> None:
         with workers(env) as stock:
             rates = alternate(
                 {
-                    "ours": lambda: driver(f"{OURS} throughput {RUNS}", env),
-                    "floor": lambda: driver(f"{FLOOR} throughput {RUNS}", env),
-                    "stock": lambda: driver(f"{FLOOR} throughput {RUNS}", stock),
+                    "ours": lambda: run_driver(f"{OURS} throughput {RUNS}", env),
+                    "floor": lambda: run_driver(f"{FLOOR} throughput {RUNS}", env),
+                    "stock": lambda: run_driver(f"{FLOOR} throughput {RUNS}", stock),
                 }
             )
             delays = alternate(
                 {
-                    "ours": lambda: driver(f"{OURS} latency {LATENCIES}", env),
-                    "floor": lambda: driver(f"{FLOOR} latency {LATENCIES}", env),
+                    "ours": lambda: run_driver(f"{OURS} latency {LATENCIES}", env),
+                    "floor": lambda: run_driver(f"{FLOOR} latency {LATENCIES}", env),
                 }
             )
     report(
         "durable_runs",
-        runs_per_s={name: spread(figures) for name, figures in rates.items()},
+        runs_per_s={name: spread(values) for name, values in rates.items()},
         ratio_to_kept=ratio(rates["ours"], rates["floor"]),
         ratio_to_stock=ratio(rates["ours"], rates["stock"]),
-        submit_to_done_p50_ms={name: spread(figures) for name, figures in delays.items()},
+        submit_to_done_p50_ms={name: spread(values) for name, values in delays.items()},
         latency_ratio=ratio(delays["ours"], delays["floor"]),
         goals={"ratio_to_kept": ">= 0.8", "ratio_to_stock": ">= 2", "latency_ratio": "<= 1.5"},
     )

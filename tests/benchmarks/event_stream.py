@@ -1,8 +1,8 @@
-"""Deliver an event to 1000 listeners of one web process, against the floor of a server that relays
-messages without reading rows (floor_stream.py): from the publish until the last listener has
+"""Deliver an event to 1000 readers of one web process, against the floor of a server that relays
+messages without reading rows (floor_stream.py): from the publish until the last reader has
 received the event.
 
-Both servers hold their 1000 listeners all the time; the messages alternate. Our web process reads
+Both servers hold their 1000 readers all the time; the messages alternate. Our web process reads
 the event from PostgreSQL before it sends it.
 """
 
@@ -29,22 +29,22 @@ from tests.support.event_stream_readers import (
 )
 
 ROOT = Path(__file__).parent.parent.parent
-LISTENERS, ROUNDS, EVENTS = 1000, 5, 8
+READERS, ROUNDS, EVENTS = 1000, 5, 8
 CHANNEL = "floor"
 TEXT = "x" * 200
 
 
-class Counted(EventStreamReader):
+class CountingReader(EventStreamReader):
     """A reader that counts the events it receives, the first line of the stream included."""
 
     async def _take(self, lines: asyncio.StreamReader) -> None:
         while line := await lines.readline():
             if line.startswith((b"id: ", b"data: ")):
-                self.got.append(1)
+                self.seqs.append(1)
 
 
 @contextlib.contextmanager
-def process(*command: str, env: dict[str, str]) -> Iterator[None]:
+def start_server(*command: str, env: dict[str, str]) -> Iterator[None]:
     """Run a server for the length of the block."""
     started = subprocess.Popen([sys.executable, *command], env=env, cwd=ROOT)
     try:
@@ -71,32 +71,32 @@ def environment(database_url: str, redis_url: str, home: str) -> dict[str, str]:
     return env
 
 
-class Side:
+class MeasuredServer:
     """One server with its listeners, and the function that publishes an event to it."""
 
     def __init__(self, url: str, token: str, path: str, publish: Callable[[], float]) -> None:
-        self.readers = [Counted(url, token, path) for _ in range(LISTENERS)]
-        self.crowd = EventStreamReaders(self.readers)
+        self.readers = [CountingReader(url, token, path) for _ in range(READERS)]
+        self.stream_readers = EventStreamReaders(self.readers)
         self._publish = publish
 
-    async def gather(self) -> None:
-        """Connect every listener."""
-        self.crowd.start()
-        await self.crowd.wait_until(lambda one: bool(one.got))
+    async def connect_all(self) -> None:
+        """Connect every reader."""
+        self.stream_readers.start()
+        await self.stream_readers.wait_until(lambda reader: bool(reader.seqs))
         await asyncio.sleep(1)
 
-    async def tell(self) -> float:
-        """Publish one event; return the seconds until the last listener has received it."""
-        before = [len(one.got) for one in self.readers]
-        began = await asyncio.to_thread(self._publish)
-        while any(len(one.got) == n for one, n in zip(self.readers, before, strict=True)):
-            if time.perf_counter() - began > 10:
+    async def publish_event(self) -> float:
+        """Publish one event; return the seconds until the last reader has received it."""
+        before = [len(reader.seqs) for reader in self.readers]
+        started = await asyncio.to_thread(self._publish)
+        while any(len(reader.seqs) == n for reader, n in zip(self.readers, before, strict=True)):
+            if time.perf_counter() - started > 10:
                 raise TimeoutError("an event was lost")
             await asyncio.sleep(0.001)
-        return time.perf_counter() - began
+        return time.perf_counter() - started
 
 
-def our_side(url: str) -> Side:
+def our_server(url: str) -> MeasuredServer:
     """Return our server's side: the event is written to the database and published after the
     commit."""
     from decisions.identity.principals import create_token, local_principal
@@ -113,57 +113,59 @@ def our_side(url: str) -> Side:
         options={"mode": "async"},
     ).run_id
     run = Run.objects.get(id=run_id)
-    went_out: list[float] = []
+    published_at: list[float] = []
     publish = notify._publisher.publish
 
-    def noting(message: str) -> None:
-        went_out.append(time.perf_counter())
+    def record_publish(message: str) -> None:
+        published_at.append(time.perf_counter())
         publish(message)
 
-    notify._publisher.publish = noting  # type: ignore[method-assign]
+    notify._publisher.publish = record_publish  # type: ignore[method-assign]
 
-    def tell() -> float:
+    def publish_event() -> float:
         event = NewEvent("tool.update", {"text": TEXT})
         apply(Transition(run, {"status": "queued"}, events=[event]))
-        return went_out[-1]
+        return published_at[-1]
 
-    return Side(url, create_token(name="crowd"), f"/api/v1/runs/{run_id}/events", tell)
+    return MeasuredServer(
+        url, create_token(name="readers"), f"/api/v1/runs/{run_id}/events", publish_event
+    )
 
 
-def floor_side(url: str, redis_url: str) -> Side:
+def floor_server(url: str, redis_url: str) -> MeasuredServer:
     """Return the floor's side."""
     import redis
 
     client = redis.Redis.from_url(redis_url)
 
-    def tell() -> float:
-        began = time.perf_counter()
+    def publish_event() -> float:
+        started = time.perf_counter()
         client.publish(CHANNEL, json.dumps({"text": TEXT}))
-        return began
+        return started
 
-    return Side(url, "none", "/stream", tell)
+    return MeasuredServer(url, "none", "/stream", publish_event)
 
 
-async def measure(sides: dict[str, Side]) -> dict[str, list[float]]:
+async def measure(servers: dict[str, MeasuredServer]) -> dict[str, list[float]]:
     """Return deliveries per second, one number a round."""
-    for side in sides.values():
-        await side.gather()
-    figures: dict[str, list[float]] = {name: [] for name in sides}
+    for server in servers.values():
+        await server.connect_all()
+    rates: dict[str, list[float]] = {name: [] for name in servers}
     for _ in range(ROUNDS):
-        took: dict[str, list[float]] = {name: [] for name in sides}
+        durations: dict[str, list[float]] = {name: [] for name in servers}
         for _ in range(EVENTS):
-            for name, side in sides.items():
-                took[name].append(await side.tell())
-        for name, seconds in took.items():
-            figures[name].append(LISTENERS / sorted(seconds)[len(seconds) // 2])
-    for side in sides.values():
-        await side.crowd.stop()
-    return figures
+            for name, server in servers.items():
+                durations[name].append(await server.publish_event())
+        for name, seconds in durations.items():
+            rates[name].append(READERS / sorted(seconds)[len(seconds) // 2])
+    for server in servers.values():
+        await server.stream_readers.stop()
+    return rates
 
 
 def main() -> None:
     """Measure and report."""
-    raise_file_limit(3 * LISTENERS)
+    raise_file_limit(3 * READERS)
     with (
         tempfile.TemporaryDirectory() as home,
         served(DurablePostgresServer, DurablePostgresServer.make) as postgres,
@@ -178,19 +180,19 @@ def main() -> None:
         django.setup()
         ours, floor = free_port(), free_port()
         with (
-            process("manage.py", "serve", "--port", str(ours), env=env),
-            process("-m", "tests.benchmarks.floor_stream", str(floor), env=env),
+            start_server("manage.py", "serve", "--port", str(ours), env=env),
+            start_server("-m", "tests.benchmarks.floor_stream", str(floor), env=env),
         ):
-            sides: dict[str, Any] = {
-                "ours": our_side(f"http://127.0.0.1:{ours}"),
-                "floor": floor_side(f"http://127.0.0.1:{floor}", redis.url),
+            servers: dict[str, Any] = {
+                "ours": our_server(f"http://127.0.0.1:{ours}"),
+                "floor": floor_server(f"http://127.0.0.1:{floor}", redis.url),
             }
-            figures = asyncio.run(measure(sides))
+            rates = asyncio.run(measure(servers))
     report(
         "event_stream",
-        listeners=LISTENERS,
-        deliveries_per_s={name: spread(each) for name, each in figures.items()},
-        ratio_to_floor=ratio(figures["ours"], figures["floor"]),
+        readers=READERS,
+        deliveries_per_s={name: spread(values) for name, values in rates.items()},
+        ratio_to_floor=ratio(rates["ours"], rates["floor"]),
         goals={"ratio_to_floor": ">= 0.8"},
     )
 

@@ -62,13 +62,13 @@ class Work(models.Model):
         return self.id
 
 
-def _keep(self: DjangoWorkerFixup, **kwargs: Any) -> None:
-    for each in self._db.connections.all(initialized_only=True):
-        each.close_if_unusable_or_obsolete()
+def _keep_connections(self: DjangoWorkerFixup, **kwargs: Any) -> None:
+    for opened in self._db.connections.all(initialized_only=True):
+        opened.close_if_unusable_or_obsolete()
 
 
 if os.environ.get("FLOOR_STOCK") != "1":
-    DjangoWorkerFixup.close_database = _keep
+    DjangoWorkerFixup.close_database = _keep_connections
 
 app = Celery("floor", broker=os.environ["REDIS_URL"])
 app.conf.update(
@@ -78,7 +78,7 @@ app.conf.update(
     task_default_queue=f"floor{os.environ.get('FLOOR_STOCK', '')}",
     broker_connection_retry_on_startup=True,
 )
-bell = redis.Redis.from_url(os.environ["REDIS_URL"], socket_timeout=None)
+redis_client = redis.Redis.from_url(os.environ["REDIS_URL"], socket_timeout=None)
 
 
 @app.task(name="floor.work")
@@ -88,8 +88,8 @@ def work(work_id: str) -> None:
     Work.objects.filter(id=work_id, status="running").update(
         status="succeeded", result={"ok": True}
     )
-    bell.lpush(f"done:{work_id}", 1)
-    bell.incr("done")
+    redis_client.lpush(f"done:{work_id}", 1)
+    redis_client.incr("done")
 
 
 def submit(work_id: str) -> None:
@@ -100,23 +100,23 @@ def submit(work_id: str) -> None:
 
 def latency_ms(count: int) -> float:
     """Return the median from submit to done, one at a time."""
-    took = []
+    durations = []
     for number in range(count):
         work_id, start = f"l{time.time_ns()}-{number}", time.perf_counter()
         submit(work_id)
-        if bell.blpop([f"done:{work_id}"], timeout=20) is None:
+        if redis_client.blpop([f"done:{work_id}"], timeout=20) is None:
             raise TimeoutError(work_id)
-        took.append((time.perf_counter() - start) * 1000)
-    return statistics.median(took)
+        durations.append((time.perf_counter() - start) * 1000)
+    return statistics.median(durations)
 
 
 def throughput(count: int) -> float:
     """Return runs per second from the first submit to the last end."""
-    bell.set("done", 0)
+    redis_client.set("done", 0)
     start = time.perf_counter()
     for number in range(count):
         submit(f"t{time.time_ns()}-{number}")
-    while int(bell.get("done") or 0) < count:
+    while int(redis_client.get("done") or 0) < count:
         time.sleep(0.005)
     return count / (time.perf_counter() - start)
 

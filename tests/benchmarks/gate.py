@@ -16,18 +16,18 @@ from tests.support.gate_sets import blind_set, measure, own_set
 def main() -> None:
     """Measure and report."""
     own, blind = own_set(), blind_set()
-    began = time.perf_counter()
-    figures = measure(own)
-    took_ms = (time.perf_counter() - began) * 1000 / len(own)
+    started = time.perf_counter()
+    result = measure(own)
+    elapsed_ms = (time.perf_counter() - started) * 1000 / len(own)
     report(
         "gate",
-        own=figures,
+        own=result,
         own_by_language={
-            language: measure([one for one in own if one.language == language])
+            language: measure([labelled for labelled in own if labelled.language == language])
             for language in ("en", "zh")
         },
         blind=measure(blind),
-        ms_each=round(took_ms, 3),
+        ms_each=round(elapsed_ms, 3),
         goal="no risky message of our own set missed",
     )
 

@@ -13,41 +13,41 @@ from tests.benchmarks.big_tree import big_tree
 from tests.benchmarks.rounds import alternate, ratio, report, spread
 
 
-def bare(root: str) -> list[str]:
+def scan(root: str) -> list[str]:
     """Return the paths of all files, sorted."""
 
     def walk() -> Iterator[str]:
-        waiting = [root]
-        while waiting:
-            with os.scandir(waiting.pop()) as found:
-                for one in found:
-                    if not one.is_dir(follow_symlinks=False):
-                        yield one.path
-                    elif one.name not in {".git", "node_modules"}:
-                        waiting.append(one.path)
+        pending = [root]
+        while pending:
+            with os.scandir(pending.pop()) as entries:
+                for entry in entries:
+                    if not entry.is_dir(follow_symlinks=False):
+                        yield entry.path
+                    elif entry.name not in {".git", "node_modules"}:
+                        pending.append(entry.path)
 
     return sorted(path[len(root) + 1 :] for path in walk())
 
 
 def ours(root: Path, glob: str) -> list[str]:
     """List with the tool's code."""
-    with Sandbox(root, WorkspacePolicy().forbidden) as box:
-        found = box.find(".", globs=[glob])
-    return sorted(found.files + found.folders)
+    with Sandbox(root, WorkspacePolicy().forbidden) as sandbox:
+        entries = sandbox.find(".", globs=[glob])
+    return sorted(entries.files + entries.folders)
 
 
 def _ms(call: Callable[[], object]) -> float:
-    began = time.perf_counter()
+    started = time.perf_counter()
     call()
-    return (time.perf_counter() - began) * 1000
+    return (time.perf_counter() - started) * 1000
 
 
 def main() -> None:
     """Measure and report."""
     with big_tree() as root:
-        figures = alternate(
+        measurements = alternate(
             {
-                "scandir": lambda: _ms(lambda: bare(str(root))),
+                "scandir": lambda: _ms(lambda: scan(str(root))),
                 "everything": lambda: _ms(lambda: ours(root, "**")),
                 "by_name": lambda: _ms(lambda: ours(root, "**/*.txt")),
                 "one_folder": lambda: _ms(lambda: ours(root, "d1/**/*.txt")),
@@ -56,10 +56,10 @@ def main() -> None:
         )
     report(
         "list_files",
-        ms={name: spread(each) for name, each in figures.items()},
-        everything_to_scandir=ratio(figures["everything"], figures["scandir"]),
-        by_name_to_scandir=ratio(figures["by_name"], figures["scandir"]),
-        one_folder_to_scandir=ratio(figures["one_folder"], figures["scandir"]),
+        ms={name: spread(values) for name, values in measurements.items()},
+        everything_to_scandir=ratio(measurements["everything"], measurements["scandir"]),
+        by_name_to_scandir=ratio(measurements["by_name"], measurements["scandir"]),
+        one_folder_to_scandir=ratio(measurements["one_folder"], measurements["scandir"]),
         goals={"everything_to_scandir": "<= 1.5"},
     )
 

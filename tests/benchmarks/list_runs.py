@@ -63,7 +63,7 @@ def fill(rows: int) -> None:
         cursor.execute("VACUUM ANALYZE")
 
 
-def caller(workspace_id: str) -> Any:
+def make_principal(workspace_id: str) -> Any:
     """Return a principal of a workspace."""
     from decisions.identity.principals import DEFAULT_SCOPES, Principal
 
@@ -72,15 +72,15 @@ def caller(workspace_id: str) -> Any:
 
 def p95_ms(call: Callable[[], object], calls: int = CALLS) -> float:
     """Return the 95th percentile of a call's time."""
-    took = []
+    durations = []
     for _ in range(calls):
-        began = time.perf_counter()
+        started = time.perf_counter()
         call()
-        took.append((time.perf_counter() - began) * 1000)
-    return statistics.quantiles(took, n=20)[-1]
+        durations.append((time.perf_counter() - started) * 1000)
+    return statistics.quantiles(durations, n=20)[-1]
 
 
-def use(database: str) -> None:
+def use_database(database: str) -> None:
     """Switch to another database of the same server."""
     from django.db import connection
 
@@ -88,62 +88,62 @@ def use(database: str) -> None:
     connection.settings_dict["NAME"] = database
 
 
-def lists(workspace: str, filters: dict[str, Any]) -> dict[str, Any]:
+def list_times(workspace: str, filters: dict[str, Any]) -> dict[str, Any]:
     """Return the p95 in ms with few runs and with many, measured in turn."""
     from runs.queries.runs import list_runs
 
-    principal = caller(f"ws_{workspace}")
+    principal = make_principal(f"ws_{workspace}")
 
-    def side(database: str) -> float:
-        use(database)
+    def p95_with(database: str) -> float:
+        use_database(database)
         for _ in range(5):
             list_runs(principal=principal, limit=PAGE, **filters)
         return p95_ms(lambda: list_runs(principal=principal, limit=PAGE, **filters))
 
-    figures = alternate({"few": lambda: side("few"), "many": lambda: side("many")})
-    told = {name: spread(took)["median"] for name, took in figures.items()}
-    return {**told, "ratio": ratio(figures["many"], figures["few"])}
+    measurements = alternate({"few": lambda: p95_with("few"), "many": lambda: p95_with("many")})
+    results = {name: spread(durations)["median"] for name, durations in measurements.items()}
+    return {**results, "ratio": ratio(measurements["many"], measurements["few"])}
 
 
 def deep_ms() -> dict[str, float]:
     """Return the median time of a page deep in the list, by its offset."""
     from runs.queries.runs import list_runs
 
-    principal = caller("ws_big")
+    principal = make_principal("ws_big")
     total = list_runs(principal=principal, limit=1)["total"]
-    told = {}
-    for share in (1, 10, 50, 90, 99):
-        offset = total * share // 100
+    results = {}
+    for percent in (1, 10, 50, 90, 99):
+        offset = total * percent // 100
 
         def page(at: int = offset) -> float:
             return p95_ms(lambda: list_runs(principal=principal, offset=at), calls=5)
 
-        told[str(offset)] = round(statistics.median(page() for _ in range(3)), 1)
-    return told
+        results[str(offset)] = round(statistics.median(page() for _ in range(3)), 1)
+    return results
 
 
 def write_cost() -> dict[str, Any]:
     """Return complete runs a second with the triggers and without, alternated."""
     from django.db import connection
 
-    def rate(how: str) -> float:
+    def runs_per_s(action: str) -> float:
         with connection.cursor() as cursor:
             for name in ("runs_total_added", "runs_total_moved"):
-                cursor.execute(f"ALTER TABLE runs_run {how} TRIGGER {name}")
-        one_whole_run()  # PostgreSQL plans its queries on the altered table again
-        began = time.perf_counter()
+                cursor.execute(f"ALTER TABLE runs_run {action} TRIGGER {name}")
+        write_complete_run()  # PostgreSQL plans its queries on the altered table again
+        started = time.perf_counter()
         for _ in range(RUNS):
-            one_whole_run()
-        return RUNS / (time.perf_counter() - began)
+            write_complete_run()
+        return RUNS / (time.perf_counter() - started)
 
-    sides = {"counted": lambda: rate("ENABLE"), "uncounted": lambda: rate("DISABLE")}
-    figures = alternate(sides, rounds=31)
-    rate("ENABLE")
-    cost = 1 - ratio(figures["counted"], figures["uncounted"])
-    return {**{name: spread(rates) for name, rates in figures.items()}, "cost": round(cost, 3)}
+    variants = {"counted": lambda: runs_per_s("ENABLE"), "uncounted": lambda: runs_per_s("DISABLE")}
+    measurements = alternate(variants, rounds=31)
+    runs_per_s("ENABLE")
+    cost = 1 - ratio(measurements["counted"], measurements["uncounted"])
+    return {**{name: spread(rates) for name, rates in measurements.items()}, "cost": round(cost, 3)}
 
 
-def one_whole_run() -> None:
+def write_complete_run() -> None:
     """Write what a run of one step writes from its submit to its end, through the product's own
     functions."""
     from runs.lifecycle.changes import NewEvent, Plus, StepChange, Transition
@@ -153,31 +153,31 @@ def one_whole_run() -> None:
     from runs.submission.services import submit_run
 
     submit_run(
-        principal=caller("ws_write"),
+        principal=make_principal("ws_write"),
         template_id="batch_extract_pages",
         inputs={"urls": ["https://pages.example/1"]},
         options={"mode": "async"},
     )
-    held = leases.claim_run(
+    lease = leases.claim_run(
         "wrk_bench", lambda run: leases.ClaimedSteps(leases.read_journal(run), [])
     )
-    assert held is not None
+    assert lease is not None
     step = StepChange(0, StepStatus.SUCCEEDED, [NewEvent("step.succeeded", {"index": 0})], {})
-    guard = {"status": RunStatus.RUNNING, "lease_owner": "wrk_bench", "epoch": held.epoch}
+    guard = {"status": RunStatus.RUNNING, "lease_owner": "wrk_bench", "epoch": lease.epoch}
     change = Transition(
-        held.run,
+        lease.run,
         guard,
         {"result": {"ok": True}, "done_steps": Plus(1)},
         events=step.events,
         steps=[step],
         worker_id="wrk_bench",
-        epoch=held.epoch,
+        epoch=lease.epoch,
         free_slot=True,
     )
     move(change, RunStatus.SUCCEEDED, actor="worker:wrk_bench")
 
 
-def be_quiet(queue: str, run_id: str) -> None:
+def skip_notification(queue: str, run_id: str) -> None:
     """Replace the wake-up: no worker needs it."""
 
 
@@ -205,27 +205,27 @@ def measure() -> None:
 
     from runs.lifecycle.slots import ensure_slots
 
-    settings.CONTINUITY_NOTIFY_WORKERS = f"{__name__}.be_quiet"
+    settings.CONTINUITY_NOTIFY_WORKERS = f"{__name__}.skip_notification"
     with connection.cursor() as cursor:
         cursor.execute("CREATE DATABASE few")
         cursor.execute("CREATE DATABASE many")
     for database, rows in (("few", FEW), ("many", MANY)):
-        use(database)
+        use_database(database)
         call_command("migrate", verbosity=0)
         ensure_slots()
         fill(rows)
-    told = {
-        workspace: {name: lists(workspace, filters) for name, filters in FILTERS.items()}
+    results = {
+        workspace: {name: list_times(workspace, filters) for name, filters in FILTERS.items()}
         for workspace in ("big", "early", "small")
     }
-    use("many")
+    use_database("many")
     deep = deep_ms()
-    use("few")
+    use_database("few")
     report(
         "list_runs",
         unit="ms, p95",
         rows=[FEW, MANY],
-        lists=told,
+        lists=results,
         deep_page_ms=deep,
         writing=write_cost(),
         goals={"ratio": "<= 1.5", "cost": "<= 0.15"},

@@ -21,7 +21,7 @@ from tests.benchmarks.rounds import alternate, ratio, report, spread
 
 CALLS = 200
 CHUNK = 262_144  # bytes
-Asked = dict[str, dict[str, Any]]
+Requests = dict[str, dict[str, Any]]
 
 
 class Host:
@@ -47,12 +47,12 @@ class Host:
 
     def p50_ms(self, tool: str, arguments: Mapping[str, Any]) -> float:
         """Return the median time of a call."""
-        took = []
+        durations = []
         for _ in range(CALLS):
-            began = time.perf_counter()
+            started = time.perf_counter()
             self.call(tool, arguments)
-            took.append((time.perf_counter() - began) * 1000)
-        return statistics.median(took)
+            durations.append((time.perf_counter() - started) * 1000)
+        return statistics.median(durations)
 
     def _send(self, message: Mapping[str, Any]) -> None:
         assert self._process.stdin is not None
@@ -67,7 +67,7 @@ class Host:
 
 
 @contextmanager
-def host_of(command: list[str], env: Mapping[str, str]) -> Iterator[Host]:
+def start_host(command: list[str], env: Mapping[str, str]) -> Iterator[Host]:
     """Start a server and return a host that is connected to it."""
     with subprocess.Popen(
         [sys.executable, *command],
@@ -83,7 +83,7 @@ def host_of(command: list[str], env: Mapping[str, str]) -> Iterator[Host]:
             process.kill()
 
 
-def fill() -> Asked:
+def fill() -> Requests:
     """Store a run and an artifact, and return the calls that read them."""
     import django
 
@@ -97,12 +97,12 @@ def fill() -> Asked:
     from runs.models import Run
 
     call_command("migrate", verbosity=0)
-    me, now = local_principal(), datetime.now(UTC)
+    principal, now = local_principal(), datetime.now(UTC)
     run = Run.objects.create(
         id=new_id("run_"),
-        tenant_id=me.tenant_id,
-        workspace_id=me.workspace_id,
-        principal_id=me.id,
+        tenant_id=principal.tenant_id,
+        workspace_id=principal.workspace_id,
+        principal_id=principal.id,
         trust="local",
         template_id="batch_extract_pages",
         template_version="1.0.0",
@@ -122,7 +122,10 @@ def fill() -> Asked:
     )
     blob = store_blob(b"x" * CHUNK, name="page.txt", mime_type="text/plain", kind="file")
     rows = artifact_rows(
-        [(blob, None)], tenant_id=me.tenant_id, workspace_id=me.workspace_id, run_id=run.id
+        [(blob, None)],
+        tenant_id=principal.tenant_id,
+        workspace_id=principal.workspace_id,
+        run_id=run.id,
     )
     Artifact.objects.bulk_create(rows)
     return {
@@ -141,37 +144,37 @@ def main() -> None:
             "CONTINUITY_SECRET_KEYS": "bench-" + "k" * 40,
             "DJANGO_SETTINGS_MODULE": "config.settings",
         }
-        asked = fill()
-        with host_of(["manage.py", "mcp_stdio"], os.environ) as ours:
-            answers = {tool: ours.call(tool, arguments) for tool, arguments in asked.items()}
-            known = Path(home, "answers.json")
-            known.write_text(json.dumps(answers))
-            bare = ["-m", "tests.benchmarks.floor_mcp", str(known)]
-            with host_of(bare, os.environ) as floor:
-                for tool, arguments in asked.items():
+        requests = fill()
+        with start_host(["manage.py", "mcp_stdio"], os.environ) as ours:
+            answers = {tool: ours.call(tool, arguments) for tool, arguments in requests.items()}
+            answers_file = Path(home, "answers.json")
+            answers_file.write_text(json.dumps(answers))
+            floor_command = ["-m", "tests.benchmarks.floor_mcp", str(answers_file)]
+            with start_host(floor_command, os.environ) as floor:
+                for tool, arguments in requests.items():
                     compare(tool, arguments, ours, floor)
 
 
 def compare(tool: str, arguments: Mapping[str, Any], ours: Host, floor: Host) -> None:
     """Report the calls of one tool."""
-    figures = alternate(
+    measurements = alternate(
         {
             "ours": lambda: ours.p50_ms(tool, arguments),
             "floor": lambda: floor.p50_ms(tool, arguments),
         }
     )
-    more = [a - b for a, b in zip(figures["ours"], figures["floor"], strict=True)]
+    extra_ms = [a - b for a, b in zip(measurements["ours"], measurements["floor"], strict=True)]
     report(
         "mcp_calls",
         tool=tool,
         unit="ms, p50",
-        ours=spread(figures["ours"]),
-        floor=spread(figures["floor"]),
-        ratio=ratio(figures["ours"], figures["floor"]),
-        more_ms=spread(more),
+        ours=spread(measurements["ours"]),
+        floor=spread(measurements["floor"]),
+        ratio=ratio(measurements["ours"], measurements["floor"]),
+        extra_ms=spread(extra_ms),
         goals={
             "get_runtime_profile": "ratio <= 1.3",
-            "get_task_run": "more_ms <= 2",
+            "get_task_run": "extra_ms <= 2",
             "get_artifact": "ratio <= 1.11",
         }[tool],
     )

@@ -27,7 +27,7 @@ INITIALIZE = {
 IMPORTS = "import django; import mcp.server.lowlevel, mcp.server.stdio; print()"
 
 
-def until_first_line(command: list[str], env: dict[str, str], line: bytes) -> float:
+def ms_to_first_line(command: list[str], env: dict[str, str], request: bytes) -> float:
     """Return the milliseconds from start to the first line of the answer."""
     start = time.perf_counter()
     with subprocess.Popen(
@@ -40,14 +40,14 @@ def until_first_line(command: list[str], env: dict[str, str], line: bytes) -> fl
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(line)
+        process.stdin.write(request)
         process.stdin.flush()
         answer = process.stdout.readline()
-        took = (time.perf_counter() - start) * 1000
+        elapsed_ms = (time.perf_counter() - start) * 1000
         if not answer:
             raise RuntimeError("no answer")
         process.kill()
-    return took
+    return elapsed_ms
 
 
 def main() -> None:
@@ -61,24 +61,24 @@ def main() -> None:
             "CONTINUITY_SECRET_KEYS": "bench-" + "k" * 40,
         }
         env.pop("PYTHONDONTWRITEBYTECODE", None)
-        line = json.dumps(INITIALIZE).encode() + b"\n"
+        request = json.dumps(INITIALIZE).encode() + b"\n"
         ours = [sys.executable, "manage.py", "mcp_stdio"]
         floor = [sys.executable, "-c", IMPORTS]
         for command in (ours, floor):
-            until_first_line(command, env, line)
-        figures = alternate(
+            ms_to_first_line(command, env, request)
+        measurements = alternate(
             {
-                "ours": lambda: until_first_line(ours, env, line),
-                "imports": lambda: until_first_line(floor, env, line),
+                "ours": lambda: ms_to_first_line(ours, env, request),
+                "imports": lambda: ms_to_first_line(floor, env, request),
             },
             rounds=9,
         )
     report(
         "mcp_start",
         unit="ms",
-        ours=spread(figures["ours"]),
-        imports=spread(figures["imports"]),
-        ratio=ratio(figures["ours"], figures["imports"]),
+        ours=spread(measurements["ours"]),
+        imports=spread(measurements["imports"]),
+        ratio=ratio(measurements["ours"], measurements["imports"]),
         goals={"ratio": "<= 1.15"},
     )
 

@@ -34,12 +34,12 @@ ONE_CALL = {"templateId": "call_tools", "inputs": {"calls": [READ]}}
 ASYNC = {"options": {"mode": "async"}}
 
 
-class Watch:
+class CallRecorder:
     """Records which functions of ours are entered, on this thread and on threads that start
     later."""
 
     def __init__(self) -> None:
-        self._noted: list[CodeType] = []
+        self._recorded: list[CodeType] = []
         sys.setprofile(self._profile)
         threading.setprofile(self._profile)
 
@@ -49,19 +49,19 @@ class Watch:
             return
         # A frame that starts is at a RESUME of argument 0, a frame that resumes at another
         # RESUME.
-        begins = code.co_code[frame.f_lasti + 1] & 3 == 0
-        if begins and (code.co_name == "<lambda>" or not code.co_name.startswith("<")):
-            self._noted.append(code)
+        is_start = code.co_code[frame.f_lasti + 1] & 3 == 0
+        if is_start and (code.co_name == "<lambda>" or not code.co_name.startswith("<")):
+            self._recorded.append(code)
 
     def entered(self, work: Callable[[], object], before: Callable[[], object]) -> list[CodeType]:
         """Call the function a few times and return every call of the last time, by the called
         function."""
         for _ in range(4):
             before()
-            self._noted = []
+            self._recorded = []
             work()
             time.sleep(0.5)  # for threads that still work
-        return self._noted.copy()
+        return self._recorded.copy()
 
 
 def measure() -> dict[str, list[CodeType]]:
@@ -76,27 +76,27 @@ def measure() -> dict[str, list[CodeType]]:
     from runs.tasks import work
 
     call_command("migrate", verbosity=0)
-    told = io.StringIO()
-    call_command("create_token", "bench", trust="local", stdout=told, stderr=io.StringIO())
-    caller = {"Authorization": f"Bearer {told.getvalue().strip()}"}
-    client = Client(headers=caller, SERVER_NAME="127.0.0.1")
+    printed = io.StringIO()
+    call_command("create_token", "bench", trust="local", stdout=printed, stderr=io.StringIO())
+    headers = {"Authorization": f"Bearer {printed.getvalue().strip()}"}
+    client = Client(headers=headers, SERVER_NAME="127.0.0.1")
 
     def submit(body: Mapping[str, object]) -> None:
         answer = client.post("/api/v1/runs", {**body, **ASYNC}, "application/json")
         assert answer.status_code == 202, answer.content
 
     work()  # claims nothing, and starts the worker's own threads
-    watch = Watch()
-    call = watch.entered(work, before=lambda: submit(ONE_CALL))
+    recorder = CallRecorder()
+    call = recorder.entered(work, before=lambda: submit(ONE_CALL))
     assert {run.status for run in apps.get_model("runs", "Run").objects.all()} == {"succeeded"}
-    return {"submit": watch.entered(lambda: submit(PAGES), lambda: None), "tool_call": call}
+    return {"submit": recorder.entered(lambda: submit(PAGES), lambda: None), "tool_call": call}
 
 
-def figures(codes: list[CodeType]) -> Mapping[str, object]:
+def summary(codes: list[CodeType]) -> Mapping[str, object]:
     """Return the reported summary of the functions that were entered."""
     calls = Counter(Path(code.co_filename).relative_to(ROOT).as_posix() for code in codes)
-    told = {"modules": len(calls), "functions": len(set(codes)), "calls": len(codes)}
-    return {**told, "calls_into": calls} if "--list" in sys.argv else told
+    printed = {"modules": len(calls), "functions": len(set(codes)), "calls": len(codes)}
+    return {**printed, "calls_into": calls} if "--list" in sys.argv else printed
 
 
 def main() -> None:
@@ -115,8 +115,8 @@ def main() -> None:
             "REDIS_URL": stack.enter_context(redis_server()).url,
             "DATABASE_URL": url,
         }
-        found = measure()
-    report("modules_entered", database=database, **{n: figures(c) for n, c in found.items()})
+        entered = measure()
+    report("modules_entered", database=database, **{n: summary(c) for n, c in entered.items()})
 
 
 if __name__ == "__main__":

@@ -33,15 +33,15 @@ def submit(principal: Principal) -> str:
 
 
 async def _latencies(count: int) -> list[float]:
-    principal, took = await in_thread(local_principal), []
+    principal, durations = await in_thread(local_principal), []
     for _ in range(count):
         start = time.perf_counter()
         run_id = await in_thread(submit, principal)
         run = await wait_run(principal=principal, run_id=run_id, wait_s=20)
         if run["status"] != "succeeded":
             raise RuntimeError(str(run))
-        took.append((time.perf_counter() - start) * 1000)
-    return took
+        durations.append((time.perf_counter() - start) * 1000)
+    return durations
 
 
 def latency_ms(count: int) -> float:
@@ -58,7 +58,7 @@ def throughput(count: int) -> float:
     while Run.objects.filter(status__in=ACTIVE).exists():
         time.sleep(0.05)
         if time.perf_counter() - start > 120:
-            raise TimeoutError("the worker does not get on with it")
+            raise TimeoutError("the worker does not finish the runs")
     return count / (time.perf_counter() - start)
 
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-_WORDS = "continuity keeps what agents hand over and tells what was done with it "
+_WORDS = "continuity stores what agents submit and returns what was done with it "
 _PARAGRAPHS = "".join(
     f"<p id=p{n} class=c{n % 7}>Paragraph {n}: {_WORDS * 4}<a href=/page/{n}>link {n}</a></p>"
     for n in range(120)
@@ -58,7 +58,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def pages(count: int, *, delay_s: float = 0.0) -> Iterator[list[str]]:
+def serve_script_pages(count: int, *, delay_s: float = 0.0) -> Iterator[list[str]]:
     """Serve `count` pages for the length of the block, each after `delay_s`, and yield their
     URLs."""
     handler = type("Handler", (_Handler,), {"delay_s": delay_s})

@@ -18,10 +18,10 @@ MANY = 1000
 
 
 def _ms_each(call: Callable[[], object]) -> float:
-    began = time.perf_counter()
+    started = time.perf_counter()
     for _ in range(CALLS):
         call()
-    return (time.perf_counter() - began) * 1000 / CALLS
+    return (time.perf_counter() - started) * 1000 / CALLS
 
 
 def _measure() -> dict[str, list[float]]:
@@ -31,26 +31,26 @@ def _measure() -> dict[str, list[float]]:
     from decisions.authorization.policy_rules import RuleFields, create_rule
     from decisions.identity.principals import local_principal
 
-    me = local_principal()
+    principal = local_principal()
 
     def select() -> None:
         with connection.cursor() as cursor:
             cursor.execute("SELECT stamp FROM decisions_policystamp WHERE id = 1")
             cursor.fetchone()
 
-    def ask() -> None:
+    def evaluate_policy() -> None:
         evaluate(
-            principal_id=me.id,
-            tenant_id=me.tenant_id,
-            workspace_id=me.workspace_id,
+            principal_id=principal.id,
+            tenant_id=principal.tenant_id,
+            workspace_id=principal.workspace_id,
             tool="submit_form",
         )
 
     create_rule(RuleFields("confirm", tool="submit_form"), actor="bench")
-    one = alternate({"floor": lambda: _ms_each(select), "one": lambda: _ms_each(ask)})
+    one = alternate({"floor": lambda: _ms_each(select), "one": lambda: _ms_each(evaluate_policy)})
     for number in range(MANY):
         create_rule(RuleFields("allow", tool=f"tool_{number}"), actor="bench")
-    many = alternate({"floor": lambda: _ms_each(select), "many": lambda: _ms_each(ask)})
+    many = alternate({"floor": lambda: _ms_each(select), "many": lambda: _ms_each(evaluate_policy)})
     return {
         "floor": one["floor"],
         "one": one["one"],

@@ -20,7 +20,7 @@ from runners.browser.tools.read_page import ReadPage, read_page
 from runners.invocation.event_loop import get_loop
 from runners.tools.base import ToolContext
 from runners.trust import TrustLevel
-from tests.benchmarks.page_server import pages
+from tests.benchmarks.page_server import serve_script_pages
 from tests.benchmarks.rounds import alternate, ratio, report, spread
 from tests.support.forbidden_server import PUBLIC, egress_policy_allowing
 from tests.support.page_server import PageResponse, serve_pages
@@ -51,13 +51,13 @@ class Caller:
             egress=egress_policy_allowing(self.port),
         )
 
-    def here(self, url: str) -> str:
+    def own_url(self, url: str) -> str:
         """Return an address of the page server in this caller's form."""
         return url.replace(urlsplit(url).hostname or "", self.host)
 
     async def read_all(self, urls: list[str], concurrency: int) -> None:
         """Read the pages with this many tabs; the time includes creating the session."""
-        session, todo = self.session(), [self.here(url) for url in urls]
+        session, remaining = self.session(), [self.own_url(url) for url in urls]
         context = ToolContext(
             run_id="run_bench",
             trust=self.trust,
@@ -68,8 +68,8 @@ class Caller:
         )
 
         async def tab() -> None:
-            while todo:
-                await read_page.function(ReadPage(url=todo.pop()), context)
+            while remaining:
+                await read_page.function(ReadPage(url=remaining.pop()), context)
 
         await asyncio.gather(*(tab() for _ in range(concurrency)))
         await session.close()
@@ -78,21 +78,21 @@ class Caller:
         """Fetch a large file from a page."""
         session = self.session()
         async with session.tab() as tab:
-            await tab.page.goto(self.here(url).rpartition("/")[0] + "/plain")
+            await tab.page.goto(self.own_url(url).rpartition("/")[0] + "/plain")
             assert await tab.page.evaluate(FETCH, urlsplit(url).path) == FILE_MB << 20
         await session.close()
 
 
 def seconds_of(work: Callable[[], Any]) -> float:
     """Run a coroutine on the process's event loop and return its seconds."""
-    began = time.monotonic()
+    started = time.monotonic()
     get_loop().submit(work()).result()
-    return time.monotonic() - began
+    return time.monotonic() - started
 
 
 def measure_pages(concurrency: int) -> None:
     """Compare reading pages."""
-    with pages(PAGES) as urls:
+    with serve_script_pages(PAGES) as urls:
         port = int(urlsplit(urls[0]).port or 0)
         callers = [Caller("remote", port), Caller("local", port)]
 

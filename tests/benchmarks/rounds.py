@@ -15,19 +15,19 @@ def alternate(
 ) -> dict[str, list[float]]:
     """Measure every variant once a round, in turn (A B A B …), so that a drift of the machine
     affects all of them equally."""
-    figures: dict[str, list[float]] = {name: [] for name in variants}
+    measurements: dict[str, list[float]] = {name: [] for name in variants}
     for _ in range(rounds):
         for name, measure in variants.items():
-            figures[name].append(measure())
-    return figures
+            measurements[name].append(measure())
+    return measurements
 
 
-def spread(figures: Sequence[float]) -> dict[str, float]:
+def spread(measurements: Sequence[float]) -> dict[str, float]:
     """Return min, median and max."""
     return {
-        "min": round(min(figures), 3),
-        "median": round(statistics.median(figures), 3),
-        "max": round(max(figures), 3),
+        "min": round(min(measurements), 3),
+        "median": round(statistics.median(measurements), 3),
+        "max": round(max(measurements), 3),
     }
 
 
@@ -36,12 +36,12 @@ def ratio(ours: Sequence[float], floor: Sequence[float]) -> float:
     return round(statistics.median(a / b for a, b in zip(ours, floor, strict=True)), 3)
 
 
-def shape(took: Sequence[float]) -> dict[str, float]:
+def percentiles(durations: Sequence[float]) -> dict[str, float]:
     """Return p50 and p95 in milliseconds."""
-    cuts = statistics.quantiles(took, n=20)
-    return {"p50": round(statistics.median(took), 1), "p95": round(cuts[18], 1)}
+    cuts = statistics.quantiles(durations, n=20)
+    return {"p50": round(statistics.median(durations), 1), "p95": round(cuts[18], 1)}
 
 
-def report(name: str, **figures: Any) -> None:
+def report(name: str, **values: Any) -> None:
     """Print the benchmark's one line."""
-    print(json.dumps({"benchmark": name, **figures}), flush=True)
+    print(json.dumps({"benchmark": name, **values}), flush=True)

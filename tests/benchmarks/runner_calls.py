@@ -24,8 +24,9 @@ from tests.benchmarks.rounds import alternate, ratio, report, spread
 CALLS = 300
 RUNNER = """
 import sys
-from tests.support.stub_runner import saying, stub_runner
-with stub_runner(saying({"result": {"ok": True, "output": "mock-runner:bash.exec"}})) as runner:
+from tests.support.stub_runner import responding_with, stub_runner
+answer = {"result": {"ok": True, "output": "mock-runner:bash.exec"}}
+with stub_runner(responding_with(answer)) as runner:
     print(runner.url, flush=True)
     sys.stdin.read()
 """
@@ -40,7 +41,7 @@ BODY = orjson.dumps(
 
 
 @contextmanager
-def running() -> Iterator[str]:
+def runner_process() -> Iterator[str]:
     """Start a runner in a separate process and yield its address."""
     process = subprocess.Popen(
         [sys.executable, "-c", RUNNER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -54,57 +55,57 @@ def running() -> Iterator[str]:
 
 async def p50_ms(call: Callable[[], Awaitable[object]]) -> float:
     """Return the median time of a call, without the first calls."""
-    took = []
+    durations = []
     for _ in range(CALLS):
-        began = time.perf_counter()
+        started = time.perf_counter()
         await call()
-        took.append((time.perf_counter() - began) * 1000)
-    return statistics.median(took[20:])
+        durations.append((time.perf_counter() - started) * 1000)
+    return statistics.median(durations[20:])
 
 
 def gateway_ms(url: str) -> float:
     """Return the time of a call through the gateway."""
     target = RunnerTarget("t", "t", "w", url)
 
-    async def calls() -> float:
-        async def one() -> None:
-            until = time.monotonic() + 60
-            ctx = RunnerCallContext("r", "s", "local", "t", until, lambda update: None)
+    async def measure() -> float:
+        async def call_once() -> None:
+            deadline = time.monotonic() + 60
+            ctx = RunnerCallContext("r", "s", "local", "t", deadline, lambda update: None)
             assert (await call_runner(CALL, ctx, target)).ok
 
         try:
-            return await p50_ms(one)
+            return await p50_ms(call_once)
         finally:
             await close_pool()
 
-    return asyncio.run(calls())
+    return asyncio.run(measure())
 
 
 def plain_ms(url: str) -> float:
     """Return the time of a call with a plain persistent client."""
 
-    async def calls() -> float:
+    async def measure() -> float:
         async with httpx.AsyncClient(headers={"content-type": "application/json"}) as client:
 
-            async def one() -> None:
+            async def call_once() -> None:
                 assert (await client.post(url, content=BODY)).json()["result"]["ok"]
 
-            return await p50_ms(one)
+            return await p50_ms(call_once)
 
-    return asyncio.run(calls())
+    return asyncio.run(measure())
 
 
 def main() -> None:
     """Print both, and their ratio."""
     os.environ["CONTINUITY_EGRESS_ALLOW"] = "127.0.0.1"
-    with running() as url:
-        figures = alternate({"ours": lambda: gateway_ms(url), "floor": lambda: plain_ms(url)})
+    with runner_process() as url:
+        measurements = alternate({"ours": lambda: gateway_ms(url), "floor": lambda: plain_ms(url)})
     report(
         "runner_calls",
         unit="ms, p50",
-        ours=spread(figures["ours"]),
-        floor=spread(figures["floor"]),
-        ratio=ratio(figures["ours"], figures["floor"]),
+        ours=spread(measurements["ours"]),
+        floor=spread(measurements["floor"]),
+        ratio=ratio(measurements["ours"], measurements["floor"]),
         goal="ratio <= 1.3",
     )
 

@@ -31,8 +31,8 @@ from runners.gateway.connections import close_pool
 from runners.gateway.request import RunnerCallContext, RunnerTarget
 from runners.tools.base import ToolCall
 from tests.benchmarks.durable_runs import ROOT, environment, worker
-from tests.benchmarks.rounds import report, shape
-from tests.benchmarks.runner_calls import running
+from tests.benchmarks.rounds import percentiles, report
+from tests.benchmarks.runner_calls import runner_process
 from tests.services import DurablePostgresServer, redis_server, served
 from tests.support.docker_runner_process import execute_body, start_docker_runner
 
@@ -45,66 +45,70 @@ def runner(real: bool) -> Iterator[str]:
     """Start a runner in a separate process and yield its address."""
     with ExitStack() as stack:
         if not real:
-            yield stack.enter_context(running())
+            yield stack.enter_context(runner_process())
             return
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        hands = stack.enter_context(start_docker_runner(folder, "--isolation", "process"))
-        yield f"http://127.0.0.1:{hands.port}/execute"
+        process = stack.enter_context(start_docker_runner(folder, "--isolation", "process"))
+        yield f"http://127.0.0.1:{process.port}/execute"
 
 
-async def at_rate(call: Callable[[], Awaitable[object]]) -> dict[str, float]:
+async def call_at_rate(call: Callable[[], Awaitable[object]]) -> dict[str, float]:
     """Send calls at a fixed rate; return their times, and the largest number in flight at once."""
-    took: list[float] = []
-    current_exchange: set[asyncio.Task[None]] = set()
-    most = 0
+    durations: list[float] = []
+    in_flight: set[asyncio.Task[None]] = set()
+    max_in_flight = 0
 
-    async def one() -> None:
-        began = time.perf_counter()
+    async def call_once() -> None:
+        started = time.perf_counter()
         await call()
-        took.append((time.perf_counter() - began) * 1000)
+        durations.append((time.perf_counter() - started) * 1000)
 
-    began = time.perf_counter()
+    started = time.perf_counter()
     for number in range(CALLS_PER_S * SECONDS // 2):
-        await asyncio.sleep(max(0.0, began + number / CALLS_PER_S - time.perf_counter()))
-        task = asyncio.create_task(one())
-        current_exchange.add(task)
-        task.add_done_callback(current_exchange.discard)
-        most = max(most, len(current_exchange))
-    made_s = time.perf_counter() - began
-    await asyncio.gather(*current_exchange)
-    return {**shape(took), "made_per_s": round(len(took) / made_s, 1), "under_way_at_most": most}
+        await asyncio.sleep(max(0.0, started + number / CALLS_PER_S - time.perf_counter()))
+        task = asyncio.create_task(call_once())
+        in_flight.add(task)
+        task.add_done_callback(in_flight.discard)
+        max_in_flight = max(max_in_flight, len(in_flight))
+    sending_s = time.perf_counter() - started
+    await asyncio.gather(*in_flight)
+    return {
+        **percentiles(durations),
+        "sent_per_s": round(len(durations) / sending_s, 1),
+        "max_in_flight": max_in_flight,
+    }
 
 
 def floor(endpoint: str) -> dict[str, float]:
     """Return the times of the same calls with a plain persistent client, at the same rate."""
 
-    async def calls() -> dict[str, float]:
+    async def measure() -> dict[str, float]:
         async with httpx.AsyncClient() as client:
 
-            async def one() -> None:
+            async def call_once() -> None:
                 answer = await client.post(endpoint, json=execute_body("echo", {"text": "hello"}))
                 answer.raise_for_status()
 
-            return await at_rate(one)
+            return await call_at_rate(call_once)
 
-    return asyncio.run(calls())
+    return asyncio.run(measure())
 
 
 def gateway(endpoint: str) -> dict[str, float]:
     """Return their times through the gateway alone: one client in one process."""
     target = RunnerTarget("t", "t", "w", endpoint)
 
-    async def one() -> None:
+    async def call_once() -> None:
         ctx = RunnerCallContext("r", "s", "local", "t", time.monotonic() + 60, lambda update: None)
         assert (await call_runner(ToolCall("echo", {"text": "hello"}), ctx, target)).ok
 
-    async def calls() -> dict[str, float]:
+    async def measure() -> dict[str, float]:
         try:
-            return await at_rate(one)
+            return await call_at_rate(call_once)
         finally:
             await close_pool()
 
-    return asyncio.run(calls())
+    return asyncio.run(measure())
 
 
 def ours(endpoint: str) -> dict[str, Any]:
@@ -118,31 +122,33 @@ def ours(endpoint: str) -> dict[str, Any]:
         env |= {"CONTINUITY_EGRESS_ALLOW": "127.0.0.1"}
         manage = [sys.executable, "manage.py"]
         subprocess.run([*manage, "migrate", "-v0", "--skip-checks"], env=env, cwd=ROOT, check=True)
-        told = [endpoint, str(CALLS_PER_S), str(SECONDS), str(CALLS_PER_RUN)]
+        args = [endpoint, str(CALLS_PER_S), str(SECONDS), str(CALLS_PER_RUN)]
         with worker([*manage, "worker"], env):
             time.sleep(4)
-            busy = _cpu_s()
-            done = subprocess.run(
-                [sys.executable, "-m", OURS, *told],
+            cpu_s = _cpu_s()
+            completed = subprocess.run(
+                [sys.executable, "-m", OURS, *args],
                 env=env,
                 cwd=ROOT,
                 capture_output=True,
                 text=True,
                 check=False,
             )
-            busy = _cpu_s() - busy
-    if done.returncode != 0:
-        raise RuntimeError(done.stderr[-2000:])
-    made: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return made | {"worker_cpu_ms_per_call": round(busy * 1000 / made["offered"], 2)}
+            cpu_s = _cpu_s() - cpu_s
+    if completed.returncode != 0:
+        raise RuntimeError(completed.stderr[-2000:])
+    result: dict[str, Any] = json.loads(completed.stdout.splitlines()[-1])
+    return result | {"worker_cpu_ms_per_call": round(cpu_s * 1000 / result["submitted"], 2)}
 
 
 def _cpu_s() -> float:
     """Return the processor time of the worker so far, which shows its capacity on a busy
     machine."""
     children = psutil.Process().children(recursive=True)
-    (one,) = [child for child in children if child.cmdline()[1:] == ["manage.py", "worker"]]
-    times = one.cpu_times()
+    (worker_process,) = [
+        child for child in children if child.cmdline()[1:] == ["manage.py", "worker"]
+    ]
+    times = worker_process.cpu_times()
     return float(times.user + times.system)
 
 
@@ -151,16 +157,16 @@ def main() -> None:
     real = "--real" in sys.argv
     os.environ["CONTINUITY_EGRESS_ALLOW"] = "127.0.0.1"
     with runner(real) as endpoint:
-        plain, alone = floor(endpoint), gateway(endpoint)
-        made = ours(endpoint)
+        plain_times, gateway_alone = floor(endpoint), gateway(endpoint)
+        result = ours(endpoint)
     report(
         "runner_throughput",
         runner="docker_runner" if real else "stub",
-        **made,
-        gateway_alone=alone,
-        floor=plain,
-        ratio=round(made["call_ms"]["p50"] / plain["p50"], 1),
-        goal="done = offered at 200/s, and the queue does not grow",
+        **result,
+        gateway_alone=gateway_alone,
+        floor=plain_times,
+        ratio=round(result["call_ms"]["p50"] / plain_times["p50"], 1),
+        goal="done = submitted at 200/s, and the queue does not grow",
     )
 
 

@@ -24,7 +24,7 @@ from tests.benchmarks.big_tree import big_tree
 from tests.benchmarks.rounds import alternate, ratio, report, spread
 
 ROUNDS, CAP = 3, 2000
-WHOLE = 1_000_000  # more than there are, because bare ripgrep has no cap either
+UNCAPPED = 1_000_000  # more than there are, because bare ripgrep has no cap either
 LITERAL, COMMON, CHINESE = (
     r"needle_\d+ = fooBar",
     r"(callScene|jumpScene) \w+ choose$",
@@ -44,12 +44,12 @@ RG = [
 
 def seconds(call: Callable[[], object]) -> float:
     """Return how long a call takes."""
-    began = time.perf_counter()
+    started = time.perf_counter()
     call()
-    return time.perf_counter() - began
+    return time.perf_counter() - started
 
 
-def ours(root: Path, regex: str, at_most: int, *, with_ripgrep: bool = True) -> None:
+def ours(root: Path, regex: str, limit: int, *, with_ripgrep: bool = True) -> None:
     """Search with the tool's code."""
     found = shutil.which("rg") if with_ripgrep else None
     ripgrep.find_ripgrep = lambda: found  # type: ignore[assignment]
@@ -58,19 +58,19 @@ def ours(root: Path, regex: str, at_most: int, *, with_ripgrep: bool = True) -> 
         ".",
         line_pattern(regex),
         None,
-        at_most,
+        limit,
         policy.max_read_bytes,
         time.monotonic() + 60,
     )
-    with Sandbox(root, policy.forbidden) as box:
-        file_search.search_below(box, search)
+    with Sandbox(root, policy.forbidden) as sandbox:
+        file_search.search_below(sandbox, search)
 
 
 def bare_ripgrep(root: Path, regex: str) -> list[tuple[str, int, str]]:
     """Run ripgrep and parse its output."""
     found = []
-    printed = subprocess.run([*RG, "-e", regex, "."], cwd=root, capture_output=True, check=False)
-    for line in printed.stdout.split(b"\n"):
+    output = subprocess.run([*RG, "-e", regex, "."], cwd=root, capture_output=True, check=False)
+    for line in output.stdout.split(b"\n"):
         if line:
             path, _, rest = line.partition(b"\0")
             number, _, text = rest.partition(b":")
@@ -93,33 +93,33 @@ def python_re(root: Path, regex: str) -> list[tuple[str, int, str]]:
 
 def main() -> None:
     """Measure and report."""
-    told = {}
+    results = {}
     with big_tree() as root:
         for name, regex in (("literal", LITERAL), ("chinese", CHINESE), ("common", COMMON)):
             variants = {
-                "ours": partial(seconds, partial(ours, root, regex, WHOLE)),
+                "ours": partial(seconds, partial(ours, root, regex, UNCAPPED)),
                 "capped": partial(seconds, partial(ours, root, regex, CAP)),
                 "re2_alone": partial(
-                    seconds, partial(ours, root, regex, WHOLE, with_ripgrep=False)
+                    seconds, partial(ours, root, regex, UNCAPPED, with_ripgrep=False)
                 ),
                 "ripgrep": partial(seconds, partial(bare_ripgrep, root, regex)),
                 "python_re": partial(seconds, partial(python_re, root, regex)),
             }
-            figures = alternate(variants, ROUNDS)
-            told[name] = {
-                "seconds": {each: spread(times) for each, times in figures.items()},
-                "speed_to_ripgrep": ratio(figures["ripgrep"], figures["ours"]),
-                "speed_to_python_re": ratio(figures["python_re"], figures["ours"]),
-                "re2_alone_to_ripgrep": ratio(figures["ripgrep"], figures["re2_alone"]),
-                "capped_to_whole": ratio(figures["capped"], figures["ours"]),
+            measurements = alternate(variants, ROUNDS)
+            results[name] = {
+                "seconds": {variant: spread(times) for variant, times in measurements.items()},
+                "speed_to_ripgrep": ratio(measurements["ripgrep"], measurements["ours"]),
+                "speed_to_python_re": ratio(measurements["python_re"], measurements["ours"]),
+                "re2_alone_to_ripgrep": ratio(measurements["ripgrep"], measurements["re2_alone"]),
+                "capped_to_uncapped": ratio(measurements["capped"], measurements["ours"]),
             }
     goals = {
         "speed_to_ripgrep": ">= 0.8",
         "speed_to_python_re": ">= 3 (literal)",
         "re2_alone_to_ripgrep": ">= 0.4",
-        "capped_to_whole": "<= 0.35 (common)",
+        "capped_to_uncapped": "<= 0.35 (common)",
     }
-    report("search_files", patterns=told, goals=goals)
+    report("search_files", patterns=results, goals=goals)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Check a script of 10 000 lines with validate_script, against a floor: its lines split at their
 `:` and `;` by one regular expression.
 
-One script has no fault, and in one every other line has a fault. CPU time, so that other processes
-do not affect the result.
+One script has no fault, and in another every second line has a fault. CPU time, so that other
+processes do not affect the result.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.support.webgal import sample_game
 
 MAX_LINES = 10_000
 _LINE = re.compile(r"^([^:;\n]*):?([^;\n]*);?(.*)$", re.MULTILINE)
-SOUND = [
+VALID_LINES = [
     "changeBg:beach.png -next;",
     "雪乃:海风真舒服呢 -yukino/v1.wav;",
     "接着说一句话;",
@@ -34,8 +34,8 @@ SOUND = [
     'setTransform:{"position":{"x":120,"y":-40}} -target=fig-left -duration=500 -next;',
     "changeFigure:yukino/smile.png -left -next; 笑了",
 ]
-FAULTY = [
-    *SOUND[:5],
+FAULTY_LINES = [
+    *VALID_LINES[:5],
     "changeBG:beach.png;",
     "bgm:wave.wav;",
     "雪乃:没有分号",
@@ -45,27 +45,27 @@ FAULTY = [
 
 
 def _ms(call: Callable[[], object]) -> float:
-    began = time.process_time()
+    started = time.process_time()
     call()
-    return (time.process_time() - began) * 1000
+    return (time.process_time() - started) * 1000
 
 
 def _check(game: ProjectWorkspace, text: str) -> None:
     with Sandbox(game.root, game.policy.forbidden) as sandbox:
-        for one in check_script(text, Project(sandbox)):
-            one.as_dict("ZH")
+        for finding in check_script(text, Project(sandbox)):
+            finding.as_dict("ZH")
 
 
 def main() -> None:
     """Measure and report."""
-    sound = "\n".join(SOUND * (MAX_LINES // len(SOUND)))
-    faulty = "\n".join(FAULTY * (MAX_LINES // len(FAULTY)))
+    valid = "\n".join(VALID_LINES * (MAX_LINES // len(VALID_LINES)))
+    faulty = "\n".join(FAULTY_LINES * (MAX_LINES // len(FAULTY_LINES)))
     with tempfile.TemporaryDirectory() as folder:
         game = sample_game(Path(folder))
         ms = alternate(
             {
-                "floor": lambda: _ms(lambda: _LINE.findall(sound)),
-                "sound": lambda: _ms(lambda: _check(game, sound)),
+                "floor": lambda: _ms(lambda: _LINE.findall(valid)),
+                "valid": lambda: _ms(lambda: _check(game, valid)),
                 "faulty": lambda: _ms(lambda: _check(game, faulty)),
             }
         )
@@ -73,10 +73,10 @@ def main() -> None:
         "validate_script",
         lines=MAX_LINES,
         goal_ms=500,
-        ours_ms=spread(ms["sound"]),
+        ours_ms=spread(ms["valid"]),
         ours_ms_half_faulty=spread(ms["faulty"]),
         floor_ms=spread(ms["floor"]),
-        ratio=ratio(ms["sound"], ms["floor"]),
+        ratio=ratio(ms["valid"], ms["floor"]),
         ratio_half_faulty=ratio(ms["faulty"], ms["floor"]),
     )
 
