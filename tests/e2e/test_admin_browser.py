@@ -80,16 +80,18 @@ def test_cancel_requires_a_confirmation_and_then_shows_the_result(
 def test_untrusted_names_and_bytes_execute_no_script(
     visitor: Visitor, make_run_with_steps: Callable[..., Run], make_artifact: Callable[..., str]
 ) -> None:
-    evil = '"><img src=x onerror="window.ran=1"><svg onload="window.ran=1">'
-    run = make_run_with_steps(["failed"], result_summary=evil)
-    run.steps.update(name=evil, error={"errorCode": evil, "message": evil})
-    made = make_artifact(
+    script_markup = '"><img src=x onerror="window.ran=1"><svg onload="window.ran=1">'
+    run = make_run_with_steps(["failed"], result_summary=script_markup)
+    run.steps.update(
+        name=script_markup, error={"errorCode": script_markup, "message": script_markup}
+    )
+    artifact_id = make_artifact(
         b"<svg xmlns='http://www.w3.org/2000/svg' onload='parent.ran=1'/>",
         mime_type="image/png",
-        name=evil,
+        name=script_markup,
         run_id=run.id,
     )
-    for path in (run_page(run), f"/admin/artifacts/artifact/{made}/change/", "/admin/"):
+    for path in (run_page(run), f"/admin/artifacts/artifact/{artifact_id}/change/", "/admin/"):
         visitor.open(path)
         visitor.do(visitor.page.wait_for_load_state("networkidle"))
         assert visitor.do(visitor.page.evaluate("window.ran")) is None, path
@@ -113,9 +115,9 @@ def test_evidence_and_audit_rows_are_exported_as_verifiable_files(
     run = Run.objects.get(id=submit("ok"))
 
     async def save(button: str, name: str) -> None:
-        async with visitor.page.expect_download() as coming:
+        async with visitor.page.expect_download() as download:
             await visitor.page.click(f"button:has-text('{button}')")
-        await (await coming.value).save_as(tmp_path / name)
+        await (await download.value).save_as(tmp_path / name)
 
     visitor.open(run_page(run))
     visitor.do(save("Evidence", "run.jsonl"))
@@ -126,7 +128,7 @@ def test_evidence_and_audit_rows_are_exported_as_verifiable_files(
     assert (audit.faults, audit.lines["audit"]) == (0, 1)
 
 
-def a_deed_that_waits(principal: Principal) -> Confirmation:
+def waiting_confirmation(principal: Principal) -> Confirmation:
     """Return the confirmation request for one tool call."""
     decision = Decision.objects.create(
         tenant_id=principal.tenant_id,
@@ -143,15 +145,15 @@ def a_deed_that_waits(principal: Principal) -> Confirmation:
 
 
 def test_a_person_confirms_a_tool_call_in_the_inbox(visitor: Visitor, principal: Principal) -> None:
-    waiting = a_deed_that_waits(principal)
+    confirmation = waiting_confirmation(principal)
     visitor.open("/admin/")
     visitor.click("a:has-text('inbox')")
     visitor.click("#result_list a:has-text('waiting')")
     visitor.wait_for("pre:has-text('<b>x</b>')")
     visitor.click("button:has-text('Confirm')")
     visitor.wait_for(".cty-big [data-tone=succeeded]")
-    waiting.refresh_from_db()
-    assert (waiting.status, waiting.decided_by) == ("confirmed", "admin:admin")
+    confirmation.refresh_from_db()
+    assert (confirmation.status, confirmation.decided_by) == ("confirmed", "admin:admin")
     assert visitor.page_errors == []
 
 
@@ -159,11 +161,11 @@ def test_a_person_confirms_a_tool_call_in_the_inbox(visitor: Visitor, principal:
 def test_a_person_who_is_not_signed_in_decides_through_the_link(
     visitor: Visitor, principal: Principal, answer: str
 ) -> None:
-    waiting = a_deed_that_waits(principal)
+    confirmation = waiting_confirmation(principal)
     visitor.do(visitor.page.context.clear_cookies())
-    visitor.open(urlsplit(confirmation_link(waiting)).path)
+    visitor.open(urlsplit(confirmation_link(confirmation)).path)
     visitor.wait_for("pre:has-text('<b>x</b>')")
     visitor.click(f"button[value={answer}]")
     visitor.wait_for("text=Decided by link")
-    waiting.refresh_from_db()
-    assert waiting.status == {"confirm": "confirmed", "refuse": "refused"}[answer]
+    confirmation.refresh_from_db()
+    assert confirmation.status == {"confirm": "confirmed", "refuse": "refused"}[answer]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from runs.lifecycle.changes import NewEvent
 from runs.models import Run, Task, TaskMessage
 from runs.worker.worker import WorkerProcess
 from tests.integration.conftest import in_background, worker  # noqa: F401  (fixtures)
+from tests.support.live_pages import save_screenshot
 from tests.support.visitor import Visitor
 
 pytest_plugins = [
@@ -26,7 +26,7 @@ pytest_plugins = [
     "tests.support.task_fixtures",
     "tests.support.visitor_fixtures",
 ]
-Make = Callable[..., str]
+MakeTask = Callable[..., str]
 MakeClient = Callable[..., Client]
 Background = Callable[[Callable[[], object]], Any]
 
@@ -36,20 +36,14 @@ def open_task(visitor: Visitor, task_id: str) -> None:
     visitor.wait_for("[data-chat-live]:not([hidden])")
 
 
-def say(visitor: Visitor, content: str) -> None:
+def send_message(visitor: Visitor, content: str) -> None:
     visitor.do(visitor.page.fill("[data-chat-form] textarea", content))
     visitor.do(visitor.page.press("[data-chat-form] textarea", "Enter"))
 
 
-def show(visitor: Visitor, name: str) -> None:
-    """Save a screenshot if the environment requests one."""
-    if folder := os.environ.get("CONTINUITY_PICTURES"):
-        visitor.do(visitor.page.screenshot(path=str(Path(folder) / f"{name}.png")))
-
-
 def test_the_agents_messages_and_tool_calls_are_shown_live(
     visitor: Visitor,
-    make_task: Make,
+    make_task: MakeTask,
     worker: WorkerProcess,  # noqa: F811
     in_background: Background,  # noqa: F811
     tmp_path: Path,
@@ -57,28 +51,28 @@ def test_the_agents_messages_and_tool_calls_are_shown_live(
     gate = tmp_path / "gate"
     task_id = make_task()
     open_task(visitor, task_id)
-    say(
+    send_message(
         visitor,
         f"say looking at the page; use browser_click; picture; until {gate}; say the shop is open",
     )
     visitor.wait_for(".chat-message[data-role=user]")
-    working = in_background(worker.work)
+    work_thread = in_background(worker.work)
     visitor.wait_for(".chat-message[data-role=assistant] >> text=looking at the page")
     visitor.wait_for("[data-chat-tools] li >> text=browser_click")
     visitor.wait_for("[data-chat-state] .cty-pill[data-tone=running]")
     visitor.wait_for("[data-chat-shot] img[src*='art_']")
-    show(visitor, "chat-running")
+    save_screenshot(visitor, "chat-running")
     gate.touch()
     visitor.wait_for("[data-chat-state] .cty-pill >> text=ongoing")
     visitor.wait_for(".chat-message[data-role=assistant] >> text=the shop is open")
-    working.join(30)
-    said = visitor.do(visitor.page.inner_text("[data-chat-log]"))
-    assert said.count("the shop is open") == 2  # in the request, and once in the answer
+    work_thread.join(30)
+    log_text = visitor.do(visitor.page.inner_text("[data-chat-log]"))
+    assert log_text.count("the shop is open") == 2  # in the request, and once in the answer
 
 
 def test_a_page_opened_later_shows_the_same_messages(
     visitor: Visitor,
-    make_task: Make,
+    make_task: MakeTask,
     worker: WorkerProcess,  # noqa: F811
 ) -> None:
     task_id = make_task("use browser_click; picture; say the shop is open")
@@ -89,51 +83,51 @@ def test_a_page_opened_later_shows_the_same_messages(
     visitor.wait_for("[data-chat-tools] li >> text=browser_click")
     visitor.wait_for("[data-chat-state] .cty-pill >> text=ongoing")
     visitor.wait_for("[data-chat-shot] img[src*='art_']")
-    show(visitor, "chat-later")
+    save_screenshot(visitor, "chat-later")
     assert Task.objects.get(id=task_id).status == "ongoing"
     assert "TaskMessage" not in visitor.do(visitor.page.content())
 
 
 def test_a_page_opened_during_a_run_shows_the_earlier_messages(
     visitor: Visitor,
-    make_task: Make,
+    make_task: MakeTask,
     worker: WorkerProcess,  # noqa: F811
     in_background: Background,  # noqa: F811
     tmp_path: Path,
 ) -> None:
     gate = tmp_path / "gate"
     task_id = make_task(f"say first words; until {gate}; say last words")
-    working = in_background(worker.work)
+    work_thread = in_background(worker.work)
     open_task(visitor, task_id)
     visitor.wait_for(".chat-message[data-role=assistant] >> text=first words")
     gate.touch()
     visitor.wait_for(".chat-message[data-role=assistant] >> text=last words")
-    working.join(30)
+    work_thread.join(30)
 
 
 def test_a_failure_is_displayed_and_a_second_message_is_queued(
     visitor: Visitor,
-    make_task: Make,
+    make_task: MakeTask,
     worker: WorkerProcess,  # noqa: F811
 ) -> None:
     open_task(visitor, make_task("fail"))
-    say(visitor, "say better now")
+    send_message(visitor, "say better now")
     visitor.wait_for(".chat-message[data-role=user] >> text=say better now")
     worker.work()
     visitor.wait_for(".chat-message[data-role=failure] >> text=failed as instructed")
     visitor.wait_for(".chat-message[data-role=assistant] >> text=better now")
     visitor.wait_for("[data-chat-state] .cty-pill >> text=completed")
-    show(visitor, "chat-failed")
+    save_screenshot(visitor, "chat-failed")
 
 
 def test_a_person_takes_over_and_returns_the_page_and_stops_the_task(
-    visitor: Visitor, make_task: Make
+    visitor: Visitor, make_task: MakeTask
 ) -> None:
     task_id = make_task("say hi")
     open_task(visitor, task_id)
     visitor.click("button:has-text('Take over')")
     visitor.wait_for("[data-chat-takeover]:not([hidden])")
-    show(visitor, "chat-takeover")
+    save_screenshot(visitor, "chat-takeover")
     visitor.click("button:has-text('Give back')")
     visitor.wait_for("[data-chat-state] .cty-pill >> text=running")
     visitor.click("button:has-text('Stop')")
@@ -142,7 +136,11 @@ def test_a_person_takes_over_and_returns_the_page_and_stops_the_task(
 
 
 def test_the_controlling_person_and_others_see_who_controls_the_page(
-    visitor: Visitor, make_task: Make, principal: Principal, staff_client: MakeClient, settings: Any
+    visitor: Visitor,
+    make_task: MakeTask,
+    principal: Principal,
+    staff_client: MakeClient,
+    settings: Any,
 ) -> None:
     task_id = make_task("say hi")
     open_task(visitor, task_id)
@@ -154,44 +152,46 @@ def test_the_controlling_person_and_others_see_who_controls_the_page(
     visitor.do(visitor.page.reload())
     visitor.wait_for("[data-chat-takeover]:not([hidden]) >> text=You control the page")
     name = settings.SESSION_COOKIE_NAME
-    other = staff_client("runs.view_task").cookies[name].value
+    other_cookie = staff_client("runs.view_task").cookies[name].value
     context = visitor.page.context
-    visitor.do(context.add_cookies([{"name": name, "value": other, "url": visitor.address}]))
+    visitor.do(context.add_cookies([{"name": name, "value": other_cookie, "url": visitor.address}]))
     open_task(visitor, task_id)
     visitor.wait_for("[data-chat-takeover]:not([hidden]) >> text=/^admin controls the page/")
-    show(visitor, "chat-takeover-other")
+    save_screenshot(visitor, "chat-takeover-other")
 
 
 def test_a_refused_message_is_reported_and_stays_in_the_input(
-    visitor: Visitor, make_task: Make
+    visitor: Visitor, make_task: MakeTask
 ) -> None:
     open_task(visitor, make_task())
     visitor.do(
         visitor.page.evaluate("document.querySelector('textarea').removeAttribute('maxlength')")
     )
-    say(visitor, "x" * 65_537)
+    send_message(visitor, "x" * 65_537)
     visitor.wait_for("[data-chat-problem]:not([hidden]) >> text=65536 characters")
-    kept = visitor.do(visitor.page.input_value("[data-chat-form] textarea"))
-    assert len(kept) == 65_537
+    input_text = visitor.do(visitor.page.input_value("[data-chat-form] textarea"))
+    assert len(input_text) == 65_537
     assert not TaskMessage.objects.exists()
 
 
 def test_untrusted_text_executes_no_script(
     visitor: Visitor,
-    make_task: Make,
+    make_task: MakeTask,
     worker: WorkerProcess,  # noqa: F811
 ) -> None:
-    evil = '<img src=x onerror="window.ran=1"></script><svg onload="window.ran=1">'
-    task_id = make_task(f"say {evil}; use {evil}; output {evil}", title=evil)
+    script_markup = '<img src=x onerror="window.ran=1"></script><svg onload="window.ran=1">'
+    task_id = make_task(
+        f"say {script_markup}; use {script_markup}; output {script_markup}", title=script_markup
+    )
     worker.work()
     for _ in range(2):  # live from the event log, and after the page is opened again
         open_task(visitor, task_id)
         visitor.wait_for(".chat-message[data-role=assistant]")
         assert visitor.do(visitor.page.evaluate("window.ran")) is None
-        Task.objects.update(title=evil)
+        Task.objects.update(title=script_markup)
 
 
-def test_a_task_is_created_from_the_task_list(visitor: Visitor, make_task: Make) -> None:
+def test_a_task_is_created_from_the_task_list(visitor: Visitor, make_task: MakeTask) -> None:
     visitor.open("/admin/runs/task/")
     visitor.do(visitor.page.fill("textarea[name=content]", "say hello"))
     visitor.click("button:has-text('Create task')")
@@ -201,21 +201,21 @@ def test_a_task_is_created_from_the_task_list(visitor: Visitor, make_task: Make)
 
 def test_a_question_is_displayed_once_and_again_after_a_reload(
     visitor: Visitor,
-    make_task: Make,
+    make_task: MakeTask,
     worker: WorkerProcess,  # noqa: F811
 ) -> None:
     task_id = make_task("say well; ask at what time?; say booked")
     open_task(visitor, task_id)
     worker.work()
     visitor.wait_for("[data-chat-log] >> text=at what time?")
-    show(visitor, "chat-asks")
-    say(visitor, "at two")
+    save_screenshot(visitor, "chat-asks")
+    send_message(visitor, "at two")
     visitor.wait_for(".chat-message[data-role=user] >> text=at two")
     worker.work()
     visitor.wait_for(".chat-message[data-role=assistant] >> text=booked")
     for _ in range(2):  # live from the event log, and after the page is opened again
-        talk = [text.splitlines()[0] for text in visitor.texts(".chat-message p")][1:]
-        assert [one for one in talk if one in ("at what time?", "at two")] == [
+        texts = [text.splitlines()[0] for text in visitor.texts(".chat-message p")][1:]
+        assert [text for text in texts if text in ("at what time?", "at two")] == [
             "at what time?",
             "at two",
         ]
@@ -223,7 +223,7 @@ def test_a_question_is_displayed_once_and_again_after_a_reload(
 
 
 def test_a_page_reports_that_no_worker_runs_until_one_starts(
-    visitor: Visitor, make_task: Make, request: pytest.FixtureRequest
+    visitor: Visitor, make_task: MakeTask, request: pytest.FixtureRequest
 ) -> None:
     open_task(visitor, make_task("say hi"))
     visitor.wait_for("[data-chat-no-worker] >> text=No worker is running")
@@ -234,7 +234,7 @@ def test_a_page_reports_that_no_worker_runs_until_one_starts(
 
 def test_thousands_of_words_arrive_in_order_and_keep_the_scroll_position(
     visitor: Visitor,
-    make_task: Make,
+    make_task: MakeTask,
     worker: WorkerProcess,  # noqa: F811
 ) -> None:
     task_id = make_task("say hi")
@@ -246,8 +246,8 @@ def test_thousands_of_words_arrive_in_order_and_keep_the_scroll_position(
         )
     open_task(visitor, task_id)
     visitor.wait_for(".chat-message[data-role=assistant] >> text=2999")
-    told = visitor.texts(".chat-message[data-role=assistant] p")[0]
-    assert told.split() == [str(number) for number in range(3000)]
+    answer = visitor.texts(".chat-message[data-role=assistant] p")[0]
+    assert answer.split() == [str(number) for number in range(3000)]
     log = "document.querySelector('[data-chat-log]')"
     at_end = f"{log}.scrollHeight - {log}.scrollTop - {log}.clientHeight < 80"
     visitor.do(visitor.page.wait_for_function(at_end))
@@ -259,11 +259,11 @@ def test_thousands_of_words_arrive_in_order_and_keep_the_scroll_position(
 
 
 def test_an_unavailable_server_is_reported_and_the_message_is_not_lost(
-    visitor: Visitor, make_task: Make
+    visitor: Visitor, make_task: MakeTask
 ) -> None:
     open_task(visitor, make_task())
     visitor.do(visitor.page.route("**/say/", lambda route: route.abort()))
-    say(visitor, "say hi")
+    send_message(visitor, "say hi")
     visitor.wait_for("[data-chat-problem]:not([hidden]) >> text=The server is unavailable")
     visitor.do(visitor.page.unroute("**/say/"))
     visitor.do(visitor.page.press("[data-chat-form] textarea", "Enter"))

@@ -10,8 +10,9 @@ from runs.conversations.log import append_events
 from runs.lifecycle.changes import NewEvent
 from runs.models import Run
 from runs.worker.worker import WorkerProcess
-from tests.e2e.test_admin_chat import open_task, show
+from tests.e2e.test_admin_chat import open_task
 from tests.integration.conftest import in_background, worker  # noqa: F401  (fixtures)
+from tests.support.live_pages import save_screenshot
 from tests.support.visitor import Visitor
 
 pytest_plugins = [
@@ -21,9 +22,9 @@ pytest_plugins = [
     "tests.support.task_fixtures",
     "tests.support.visitor_fixtures",
 ]
-Make = Callable[..., str]
+MakeTask = Callable[..., str]
 Background = Callable[[Callable[[], object]], Any]
-SAID = """# Hours
+MARKDOWN = """# Hours
 
 Open **Mon-Fri 9-18** and *Sat* `10-14`, 2 * 3 * 4, [more](https://example.com/x).
 
@@ -42,7 +43,7 @@ Open **Mon-Fri 9-18** and *Sat* `10-14`, 2 * 3 * 4, [more](https://example.com/x
 |-----|-------|"""
 
 
-def proses(visitor: Visitor, script: str) -> Any:
+def evaluate_on_answer(visitor: Visitor, script: str) -> Any:
     return visitor.do(
         visitor.page.eval_on_selector("[data-role=assistant] .chat-prose:last-of-type", script)
     )
@@ -50,21 +51,23 @@ def proses(visitor: Visitor, script: str) -> Any:
 
 def test_markdown_is_rendered_and_its_html_is_not(
     visitor: Visitor,
-    make_task: Make,
+    make_task: MakeTask,
     worker: WorkerProcess,  # noqa: F811
 ) -> None:
     task_id = make_task("say hi")
     run_id = Run.objects.get().id
-    told = {"messageId": "m", "role": "assistant", "content": SAID, "runId": run_id}
-    append_events(task_id, [NewEvent("message", told)])
+    event = {"messageId": "m", "role": "assistant", "content": MARKDOWN, "runId": run_id}
+    append_events(task_id, [NewEvent("message", event)])
     open_task(visitor, task_id)
     visitor.wait_for(".chat-prose strong >> text=Mon-Fri 9-18")
-    show(visitor, "chat-prose")
-    kinds = proses(visitor, "box => [...box.children].map(one => one.tagName).join(' ')")
-    assert kinds == "P P OL UL PRE PRE"
+    save_screenshot(visitor, "chat-prose")
+    tags = evaluate_on_answer(
+        visitor, "box => [...box.children].map(child => child.tagName).join(' ')"
+    )
+    assert tags == "P P OL UL PRE PRE"
     assert visitor.texts(".chat-prose ol li") == ["the desk", "the hall\non the left"]
     assert visitor.texts(".chat-prose em, .chat-prose code") == ["Sat", "10-14"]
-    text = proses(visitor, "box => box.textContent")
+    text = evaluate_on_answer(visitor, "box => box.textContent")
     for plain in (
         "2 * 3 * 4",
         "[more](https://example.com/x)",
@@ -79,7 +82,7 @@ def test_markdown_is_rendered_and_its_html_is_not(
 
 def test_an_earlier_answer_is_rendered_like_a_new_one(
     visitor: Visitor,
-    make_task: Make,
+    make_task: MakeTask,
     worker: WorkerProcess,  # noqa: F811
 ) -> None:
     task_id = make_task("say it is **open**")
@@ -92,38 +95,38 @@ def test_an_earlier_answer_is_rendered_like_a_new_one(
 
 def test_an_earlier_output_is_rendered_like_a_new_one(
     visitor: Visitor,
-    make_task: Make,
+    make_task: MakeTask,
     worker: WorkerProcess,  # noqa: F811
 ) -> None:
     task_id = make_task("output seven; say counted")
     open_task(visitor, task_id)
     worker.work()
     visitor.wait_for("[data-role=assistant] >> text=counted")
-    told = visitor.texts("[data-role=output] p")
-    assert len(told) == 1
-    assert "seven" in told[0]
+    event = visitor.texts("[data-role=output] p")
+    assert len(event) == 1
+    assert "seven" in event[0]
     open_task(visitor, task_id)
-    assert visitor.texts("[data-role=output] p") == told
+    assert visitor.texts("[data-role=output] p") == event
 
 
-def test_incomplete_markdown_loses_no_character(visitor: Visitor, make_task: Make) -> None:
+def test_incomplete_markdown_loses_no_character(visitor: Visitor, make_task: MakeTask) -> None:
     open_task(visitor, make_task())
     for text in ("", "**", "`a", "# ", "- ", "***", "|", "**a", "x" * 30_000):
-        told = visitor.do(
+        event = visitor.do(
             visitor.page.evaluate(
                 "text => { const box = document.createElement('div');"
-                " const said = document.createElement('p');"
-                " box.append(said); said.textContent = text; renderMarkdown(said);"
+                " const paragraph = document.createElement('p');"
+                " box.append(paragraph); paragraph.textContent = text; renderMarkdown(paragraph);"
                 " return box.textContent; }",
                 text,
             )
         )
-        assert told == text
+        assert event == text
 
 
 def test_a_tool_is_listed_once_on_a_page_opened_during_the_run(
     visitor: Visitor,
-    make_task: Make,
+    make_task: MakeTask,
     worker: WorkerProcess,  # noqa: F811
     in_background: Background,  # noqa: F811
     tmp_path: Path,
@@ -132,37 +135,37 @@ def test_a_tool_is_listed_once_on_a_page_opened_during_the_run(
     task_id = make_task(f"use browser_click; say pressed; until {gate}; say done")
     open_task(visitor, task_id)
     visitor.wait_for("[data-chat-no-tools] >> text=No tool calls yet")
-    working = in_background(worker.work)
+    work_thread = in_background(worker.work)
     visitor.wait_for(".chat-message[data-role=assistant] >> text=pressed")
     open_task(visitor, task_id)
     # The page received the event log again.
     visitor.wait_for(".chat-message[data-role=assistant] >> text=pressed")
     tools = visitor.texts("[data-chat-tools] li")
     gate.touch()
-    working.join(30)
+    work_thread.join(30)
     assert tools == ["browser_click"]
     assert visitor.texts("[data-chat-no-tools]") == []
 
 
 def test_a_failed_tool_shows_its_error_code_live_and_after_a_reload(
-    visitor: Visitor, make_task: Make
+    visitor: Visitor, make_task: MakeTask
 ) -> None:
     task_id = make_task()
     open_task(visitor, task_id)
     call = {"tool": "read_file", "toolCallId": "c1", "runId": "run_1"}
-    end = {**call, "phase": "end", "ok": False, "errorCode": "E_NOT_FOUND"}
+    end_event = {**call, "phase": "end", "ok": False, "errorCode": "E_NOT_FOUND"}
     append_events(
-        task_id, [NewEvent("toolUsed", {**call, "phase": "start"}), NewEvent("toolUsed", end)]
+        task_id, [NewEvent("toolUsed", {**call, "phase": "start"}), NewEvent("toolUsed", end_event)]
     )
     for _ in range(2):
         visitor.wait_for("[data-chat-tools] li >> text=read_file")
         visitor.wait_for("[data-chat-tools] .cty-code >> text=E_NOT_FOUND")
-        show(visitor, "chat-tool-failed")
+        save_screenshot(visitor, "chat-tool-failed")
         open_task(visitor, task_id)
 
 
 def test_no_cell_is_labelled_select_record_on_a_small_screen(
-    visitor: Visitor, make_task: Make
+    visitor: Visitor, make_task: MakeTask
 ) -> None:
     make_task("say hi")
     visitor.do(visitor.page.set_viewport_size({"width": 400, "height": 800}))
@@ -170,7 +173,7 @@ def test_no_cell_is_labelled_select_record_on_a_small_screen(
     labels = visitor.do(
         visitor.page.eval_on_selector_all(
             "#result_list [data-label]",
-            "cells => cells.map(one => getComputedStyle(one, '::before').content)",
+            "cells => cells.map(cell => getComputedStyle(cell, '::before').content)",
         )
     )
     assert '"Messages"' in labels
@@ -178,14 +181,14 @@ def test_no_cell_is_labelled_select_record_on_a_small_screen(
 
 
 def test_a_new_screenshot_is_hidden_while_the_live_page_is_visible(
-    visitor: Visitor, make_task: Make
+    visitor: Visitor, make_task: MakeTask
 ) -> None:
     task_id = make_task()
     visitor.do(visitor.page.route("**/ticket/", lambda route: route.abort()))  # no live page opens
     open_task(visitor, task_id)
     visitor.do(visitor.page.evaluate("document.querySelector('[data-live]').hidden = false"))
-    made = {"artifactId": "art_1", "kind": "screenshot", "runId": "run_1"}
-    append_events(task_id, [NewEvent("artifact.created", made)])
+    artifact = {"artifactId": "art_1", "kind": "screenshot", "runId": "run_1"}
+    append_events(task_id, [NewEvent("artifact.created", artifact)])
     shot = "[data-chat-shot]"
     visitor.do(visitor.page.wait_for_selector(f"{shot}[href*=art_1]", state="attached"))
     assert visitor.do(visitor.page.is_hidden(shot))

@@ -39,40 +39,42 @@ pytest_plugins = [
     "tests.support.workspace_fixtures",
 ]
 Background = Callable[[Callable[[], object]], Any]
-PATIENCE_S = 60.0
-TYPED = ("Åsa", "日本", "pasted ⌘")
+TIMEOUT_S = 60.0
+TYPED_TEXTS = ("Åsa", "日本", "pasted ⌘")
 
 
 def compose(visitor: Visitor, text: str) -> None:
     """Enter text as an input method does."""
 
-    async def do() -> None:
-        line = await visitor.page.context.new_cdp_session(visitor.page)
-        begun = {"text": "に", "selectionStart": 1, "selectionEnd": 1}
-        await line.send("Input.imeSetComposition", begun)
-        await line.send("Input.insertText", {"text": text})
-        await line.detach()
+    async def send_input() -> None:
+        session = await visitor.page.context.new_cdp_session(visitor.page)
+        composition = {"text": "に", "selectionStart": 1, "selectionEnd": 1}
+        await session.send("Input.imeSetComposition", composition)
+        await session.send("Input.insertText", {"text": text})
+        await session.detach()
 
-    visitor.do(do())
+    visitor.do(send_input())
 
 
 def paste(visitor: Visitor, text: str) -> None:
     """Paste from the person's own clipboard."""
-    put = """text => { const data = new DataTransfer(); data.setData("text/plain", text);
+    script = """text => { const data = new DataTransfer(); data.setData("text/plain", text);
     document.activeElement.dispatchEvent(new ClipboardEvent("paste", {clipboardData: data}));}"""
-    visitor.do(visitor.page.evaluate(put, text))
+    visitor.do(visitor.page.evaluate(script, text))
 
 
-def check_told(task_id: str, came_to: str) -> None:
+def check_recorded(task_id: str, expected_url: str) -> None:
     """Assert that the person's actions are recorded, and that no table has the text they typed."""
-    done = [one.data for one in TaskEvent.objects.filter(task_id=task_id, type="personActed")]
-    assert sum(one.get("clicks", 0) for one in done) == 3
-    assert sum(one.get("keys", 0) for one in done) >= len(SECRET)
-    assert [url for one in done for url in one.get("navigations", [])] == [came_to]
+    actions = [
+        action.data for action in TaskEvent.objects.filter(task_id=task_id, type="personActed")
+    ]
+    assert sum(action.get("clicks", 0) for action in actions) == 3
+    assert sum(action.get("keys", 0) for action in actions) >= len(SECRET)
+    assert [url for action in actions for url in action.get("navigations", [])] == [expected_url]
     assert AuditEntry.objects.filter(action="task.page_used", resource_id=task_id).exists()
     rows = [str(list(model._default_manager.values_list())) for model in apps.get_models()]
-    for typed in (SECRET, *TYPED):
-        assert not [told[:200] for told in rows if typed in told]
+    for typed in (SECRET, *TYPED_TEXTS):
+        assert not [row[:200] for row in rows if typed in row]
 
 
 def test_a_person_takes_over_the_page_signs_in_and_returns_it(
@@ -86,18 +88,18 @@ def test_a_person_takes_over_the_page_signs_in_and_returns_it(
     in_background: Background,  # noqa: F811
 ) -> None:
     task_id = start_sign_in_task(visitor, principal)
-    working = in_background(worker.work)
+    work_thread = in_background(worker.work)
     # The person may watch while the agent works.
     visitor.wait_for("[data-live-picture][src^='data:image/jpeg']")
     visitor.wait_for("[data-live-where]:not([hidden]) >> text=/form")
     save_screenshot(visitor, "live-view-only")
     take_over(visitor)
     model.resume.set()
-    working.join(PATIENCE_S)
+    work_thread.join(TIMEOUT_S)
     click_at(visitor, 200, 120)
     visitor.do(visitor.page.keyboard.type("Åsa"))
-    compose(visitor, TYPED[1])
-    paste(visitor, TYPED[2])
+    compose(visitor, TYPED_TEXTS[1])
+    paste(visitor, TYPED_TEXTS[2])
     click_at(visitor, 200, 180)
     visitor.do(visitor.page.keyboard.type(SECRET))
     save_screenshot(visitor, "live-typed")
@@ -111,13 +113,13 @@ def test_a_person_takes_over_the_page_signs_in_and_returns_it(
     run = Run.objects.get(task_id=task_id)
     assert run.waiting_for["type"] == "takeover"
     give_back(visitor)
-    working = in_background(worker.work)
+    work_thread = in_background(worker.work)
     visitor.wait_for(".chat-message[data-role=assistant] >> text=Your number is 42")
-    working.join(PATIENCE_S)
+    work_thread.join(TIMEOUT_S)
     run.refresh_from_db()
     assert run.status == "succeeded", run.error
     wait_until(lambda: TaskEvent.objects.filter(task_id=task_id, type="personActed").exists())
-    check_told(task_id, page_server.url("/inside"))
+    check_recorded(task_id, page_server.url("/inside"))
 
 
 def test_the_person_sees_dialogs_new_tabs_and_navigation_away_from_the_page(
@@ -131,11 +133,11 @@ def test_the_person_sees_dialogs_new_tabs_and_navigation_away_from_the_page(
     in_background: Background,  # noqa: F811
 ) -> None:
     task_id = start_sign_in_task(visitor, principal)
-    working = in_background(worker.work)
+    work_thread = in_background(worker.work)
     visitor.wait_for("[data-live-picture][src^='data:image/jpeg']")
     take_over(visitor)
     model.resume.set()
-    working.join(PATIENCE_S)
+    work_thread.join(TIMEOUT_S)
     click_at(visitor, 200, 300)
     visitor.wait_for("[data-live-dialog]:not([hidden]) >> text=Sure?")
     save_screenshot(visitor, "live-dialog")
@@ -144,17 +146,17 @@ def test_the_person_sees_dialogs_new_tabs_and_navigation_away_from_the_page(
     click_at(visitor, 60, 350)
     visitor.wait_for("[data-live-tab]:not([hidden]) >> text=/other")
     visitor.click("[data-live-tab-go]")
-    at = "document.querySelector('[data-live-url]').value.endsWith"
-    visitor.do(visitor.page.wait_for_function(f"{at}('/other')"))
+    url_ends_with = "document.querySelector('[data-live-url]').value.endsWith"
+    visitor.do(visitor.page.wait_for_function(f"{url_ends_with}('/other')"))
     visitor.fill("[data-live-url]", page_server.url("/inside"))
     visitor.do(visitor.page.press("[data-live-url]", "Enter"))
-    visitor.do(visitor.page.wait_for_function(f"{at}('/inside')"))
+    visitor.do(visitor.page.wait_for_function(f"{url_ends_with}('/inside')"))
     give_back(visitor)
-    working = in_background(worker.work)
+    work_thread = in_background(worker.work)
     visitor.wait_for(".chat-message[data-role=assistant] >> text=Your number is 42")
-    working.join(PATIENCE_S)
-    held = next(one for one in model_that_signs_in.tool_results if not one["ok"])
+    work_thread.join(TIMEOUT_S)
+    skipped = next(one for one in model_that_signs_in.tool_results if not one["ok"])
     # The model made the call for the page as it was before.
-    assert held["error"]["code"] == "PERSON_HAD_PAGE"
-    assert "Your number is 42" in str(held["page"])
+    assert skipped["error"]["code"] == "PERSON_HAD_PAGE"
+    assert "Your number is 42" in str(skipped["page"])
     assert Task.objects.get(id=task_id).status == "ongoing"

@@ -38,7 +38,7 @@ class Keyboard:
     def accept(self, socket: WebSocketRoute) -> None:
         """Receive what the live page sends, and send it a page that the person may control."""
 
-        def take(message: str | bytes) -> None:
+        def receive(message: str | bytes) -> None:
             frame = json.loads(message)
             if frame["type"] == "auth":
                 socket.send(json.dumps(STATE))
@@ -46,18 +46,18 @@ class Keyboard:
             else:
                 self._sent += frame["events"]
 
-        socket.on_message(take)
+        socket.on_message(receive)
 
     def cdp(self, *messages: tuple[str, dict[str, Any]]) -> None:
         """Send input to the visitor's browser."""
 
-        async def do() -> None:
-            line = await self._visitor.page.context.new_cdp_session(self._visitor.page)
+        async def send_events() -> None:
+            session = await self._visitor.page.context.new_cdp_session(self._visitor.page)
             for name, params in messages:
-                await line.send(f"Input.{name}", params)
-            await line.detach()
+                await session.send(f"Input.{name}", params)
+            await session.detach()
 
-        self._visitor.do(do())
+        self._visitor.do(send_events())
 
     def replace(self, text: str) -> None:
         """Fill the field as autocorrection or dictation may do: with an event without `data`."""
@@ -66,23 +66,23 @@ class Keyboard:
         field = self._visitor.page.locator("[data-live-keys]")
         self._visitor.do(field.evaluate(script, text))
 
-    def press(self, key: str, code: str, number: int, **more: Any) -> None:
+    def press(self, key: str, code: str, number: int, **options: Any) -> None:
         """Press and release a key; `text` is the text that the operating system produces."""
-        told = {"key": key, "code": code, "windowsVirtualKeyCode": number}
-        kind = "keyDown" if "text" in more else "rawKeyDown"
-        down, up = {"type": kind, **told, **more}, {"type": "keyUp", **told}
+        key_event = {"key": key, "code": code, "windowsVirtualKeyCode": number}
+        down_type = "keyDown" if "text" in options else "rawKeyDown"
+        down, up = {"type": down_type, **key_event, **options}, {"type": "keyUp", **key_event}
         self.cdp(("dispatchKeyEvent", down), ("dispatchKeyEvent", up))
 
-    def wrote(self) -> list[str]:
+    def sent_input(self) -> list[str]:
         """Press Escape and return the texts and keys that the page sent before it, in order."""
         self.press("Escape", "Escape", 27)
-        wait_until(lambda: any(one.get("key") == "Escape" for one in self._sent))
-        sent = [one for one in self._sent if one.get("action", "down") == "down"]
+        wait_until(lambda: any(event.get("key") == "Escape" for event in self._sent))
+        sent = [event for event in self._sent if event.get("action", "down") == "down"]
         self._sent.clear()
         return [
-            one["text"] if one["kind"] == "text" else f"<{one['key']}>"
-            for one in sent
-            if one["kind"] in ("text", "key") and one.get("key") != "Escape"
+            event["text"] if event["kind"] == "text" else f"<{event['key']}>"
+            for event in sent
+            if event["kind"] in ("text", "key") and event.get("key") != "Escape"
         ]
 
 
@@ -101,20 +101,20 @@ def test_text_without_a_key_is_sent_as_text(keyboard: Keyboard) -> None:
     keyboard.cdp(("insertText", {"text": "Å"}))
     keyboard.press("s", "KeyS", 83, text="s")
     keyboard.cdp(("insertText", {"text": "😀"}))
-    assert keyboard.wrote() == ["Å", "<s>", "😀"]
+    assert keyboard.sent_input() == ["Å", "<s>", "😀"]
 
 
 def test_a_composition_is_sent_when_it_ends(keyboard: Keyboard) -> None:
-    begun = {"text": "に", "selectionStart": 1, "selectionEnd": 1}
-    keyboard.cdp(("imeSetComposition", begun), ("insertText", {"text": "日本"}))
-    assert keyboard.wrote() == ["日本"]
-    keyboard.cdp(("imeSetComposition", begun), ("insertText", {"text": "語"}))
-    assert keyboard.wrote() == ["語"]
+    composition = {"text": "に", "selectionStart": 1, "selectionEnd": 1}
+    keyboard.cdp(("imeSetComposition", composition), ("insertText", {"text": "日本"}))
+    assert keyboard.sent_input() == ["日本"]
+    keyboard.cdp(("imeSetComposition", composition), ("insertText", {"text": "語"}))
+    assert keyboard.sent_input() == ["語"]
 
 
 def test_a_character_typed_with_alt_graph_is_sent_as_a_key(keyboard: Keyboard) -> None:
     keyboard.press("@", "KeyQ", 81, text="@")
-    assert keyboard.wrote() == ["<@>"]
+    assert keyboard.sent_input() == ["<@>"]
 
 
 def test_a_letter_after_a_dead_key_is_sent_as_the_combined_character(keyboard: Keyboard) -> None:
@@ -123,19 +123,19 @@ def test_a_letter_after_a_dead_key_is_sent_as_the_combined_character(keyboard: K
     keyboard.press("Shift", "ShiftLeft", 16)
     keyboard.press("E", "KeyE", 69, text="É", modifiers=8)
     keyboard.press("e", "KeyE", 69, text="e")
-    assert keyboard.wrote() == ["<Shift>", "É", "<e>"]
+    assert keyboard.sent_input() == ["<Shift>", "É", "<e>"]
 
 
 def test_a_deleted_dead_key_does_not_change_a_later_key(keyboard: Keyboard) -> None:
     keyboard.press("Dead", "BracketRight", 221)
     keyboard.press("Backspace", "Backspace", 8)
     keyboard.press("e", "KeyE", 69, text="e")
-    assert keyboard.wrote() == ["<Backspace>", "<e>"]
+    assert keyboard.sent_input() == ["<Backspace>", "<e>"]
 
 
 def test_a_key_with_several_characters_is_sent_as_text(keyboard: Keyboard) -> None:
     keyboard.press("لا", "KeyB", 66, text="لا")
-    assert keyboard.wrote() == ["لا"]
+    assert keyboard.sent_input() == ["لا"]
 
 
 @pytest.mark.parametrize(
@@ -152,10 +152,10 @@ def test_a_soft_keyboards_edit_commands_are_sent_as_keys(
 ) -> None:
     keyboard.press("Unidentified", "", 229, text="a")
     keyboard.press("Unidentified", "", 229, commands=[command])
-    assert keyboard.wrote() == ["a", key]
+    assert keyboard.sent_input() == ["a", key]
 
 
 def test_a_replacement_is_sent_as_text(keyboard: Keyboard) -> None:
     keyboard.replace("straße")
     keyboard.replace("zwei")
-    assert keyboard.wrote() == ["straße", "zwei"]
+    assert keyboard.sent_input() == ["straße", "zwei"]

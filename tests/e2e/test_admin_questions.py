@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -12,6 +10,7 @@ from decisions.identity.principals import Principal
 from runs.models import Run
 from runs.submission.answer import answer_run
 from runs.worker.worker import WorkerProcess
+from tests.support.live_pages import save_screenshot
 from tests.support.model_server import ModelServer
 from tests.support.model_turns import Call, Turn, complete
 from tests.support.visitor import Visitor
@@ -24,23 +23,17 @@ pytest_plugins = [
     "tests.support.rest_fixtures",
     "tests.support.visitor_fixtures",
 ]
-Goal = Callable[..., str]
-# A page that ignores events once `window.isDeaf` is true, as if its connection were slow.
-DEAF = """const Heard = Object.getOwnPropertyDescriptor(EventSource.prototype, "onmessage");
+SubmitGoal = Callable[..., str]
+# A page that ignores events once `window.ignoresEvents` is true, as if its connection were slow.
+IGNORE_EVENTS = """
+const original = Object.getOwnPropertyDescriptor(EventSource.prototype, "onmessage");
 Object.defineProperty(EventSource.prototype, "onmessage", {
-  set(hear) { Heard.set.call(this, (said) => window.isDeaf || hear(said)); } });"""
+  set(handle) { original.set.call(this, (event) => window.ignoresEvents || handle(event)); } });"""
 
 
-def asks(question: str, *suggestions: str, words: str = "") -> Turn:
-    told = {"question": question, "suggestions": list(suggestions)}
-    return Turn(words, [Call("ask_followup_question", told)])
-
-
-def show(visitor: Visitor, name: str) -> None:
-    """Save a screenshot if the environment requests one."""
-    if folder := os.environ.get("CONTINUITY_PICTURES"):
-        shot = visitor.page.screenshot(path=str(Path(folder) / f"{name}.png"), full_page=True)
-        visitor.do(shot)
+def ask_turn(question: str, *suggestions: str, text: str = "") -> Turn:
+    question_args = {"question": question, "suggestions": list(suggestions)}
+    return Turn(text, [Call("ask_followup_question", question_args)])
 
 
 def answers(run_id: str) -> list[str]:
@@ -53,8 +46,8 @@ def test_questions_in_the_chat_are_answered_by_a_button_and_by_text(
     visitor: Visitor, model: ModelServer, worker: WorkerProcess
 ) -> None:
     model.script = [
-        asks("Which colour?", "red", "a <b>bold</b> blue", words="I begin."),
-        asks("Which size?"),
+        ask_turn("Which colour?", "red", "a <b>bold</b> blue", text="I begin."),
+        ask_turn("Which size?"),
         complete("Painted."),
     ]
     visitor.open("/admin/runs/task/")
@@ -62,7 +55,7 @@ def test_questions_in_the_chat_are_answered_by_a_button_and_by_text(
     visitor.click("button:has-text('Create task')")
     worker.work()
     visitor.wait_for("[data-role=question] button:has-text('a <b>bold</b> blue')")
-    show(visitor, "chat-question")
+    save_screenshot(visitor, "chat-question")
     visitor.click("[data-role=question] button:has-text('blue')")
     visitor.wait_for("[data-role=user] >> text=a <b>bold</b> blue")
     assert visitor.texts(".chat-suggestions") == []
@@ -82,7 +75,7 @@ def test_questions_in_the_chat_are_answered_by_a_button_and_by_text(
         "large",
         "Painted.",
     ]
-    show(visitor, "chat-answered")
+    save_screenshot(visitor, "chat-answered")
     visitor.do(visitor.page.reload())
     visitor.wait_for("[data-role=assistant] >> text=Which colour?")
     assert answers(Run.objects.get().id) == ["a <b>bold</b> blue", "large"]
@@ -95,41 +88,45 @@ def test_a_late_choice_is_refused_and_starts_nothing(
     principal: Principal,
     agent_settings: object,
 ) -> None:
-    model.script = [asks("Which colour?", "red"), complete("Painted.")]
-    visitor.do(visitor.page.add_init_script(DEAF))
+    model.script = [ask_turn("Which colour?", "red"), complete("Painted.")]
+    visitor.do(visitor.page.add_init_script(IGNORE_EVENTS))
     visitor.open("/admin/runs/task/")
     visitor.fill("textarea[name=content]", "Paint it.")
     visitor.click("button:has-text('Create task')")
     worker.work()
     visitor.wait_for("[data-role=question] button")
-    visitor.do(visitor.page.evaluate("window.isDeaf = true"))
+    visitor.do(visitor.page.evaluate("window.ignoresEvents = true"))
     answer_run(principal=principal, run_id=Run.objects.get().id, answer="green")
     visitor.click("[data-role=question] button")
     visitor.wait_for("[data-chat-problem]:not([hidden]) >> text=answered already")
-    show(visitor, "chat-late")
+    save_screenshot(visitor, "chat-late")
     worker.work()
     assert answers(Run.objects.get().id) == ["green"]
 
 
 def test_a_question_is_answered_in_the_inbox_and_on_the_runs_page(
-    visitor: Visitor, model: ModelServer, worker: WorkerProcess, submit_goal: Goal
+    visitor: Visitor, model: ModelServer, worker: WorkerProcess, submit_goal: SubmitGoal
 ) -> None:
-    model.script = [asks("Which colour?", "red", "blue"), asks("Which size?"), complete("Painted.")]
+    model.script = [
+        ask_turn("Which colour?", "red", "blue"),
+        ask_turn("Which size?"),
+        complete("Painted."),
+    ]
     run_id = submit_goal("Paint it.")
     worker.work()
     visitor.open("/admin/")
     visitor.click("a:has-text('inbox')")
     visitor.wait_for("text=Which colour?")
-    show(visitor, "inbox-question")
+    save_screenshot(visitor, "inbox-question")
     visitor.click("button:has-text('red')")
     visitor.wait_for("text=is answered and continues")
     worker.work()
     visitor.open(f"/admin/runs/run/{run_id}/change/")
     visitor.fill(".cty-question textarea", "very la")
-    heard = visitor.page.wait_for_event("response", lambda answer: "/live/" in answer.url)
-    visitor.do(heard)  # the page updates itself and keeps the text that the person is typing
+    response = visitor.page.wait_for_event("response", lambda answer: "/live/" in answer.url)
+    visitor.do(response)  # the page updates itself and keeps the text that the person is typing
     visitor.do(visitor.page.locator(".cty-question textarea").press_sequentially("rge"))
-    show(visitor, "run-question")
+    save_screenshot(visitor, "run-question")
     visitor.click("button:has-text('Answer')")
     visitor.wait_for("text=is answered and continues")
     worker.work()

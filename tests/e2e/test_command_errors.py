@@ -28,7 +28,7 @@ def run(home: Path | str, *args: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "message"),
     [
         (("up", "--port", "65536"), "65536 is not a port; --port takes a number from 1 to 65535."),
         (("up", "--port", "-5"), "-5 is not a port; --port takes a number from 1 to 65535."),
@@ -43,27 +43,27 @@ def run(home: Path | str, *args: str) -> subprocess.CompletedProcess[str]:
     ],
 )
 def test_wrong_arguments_print_one_sentence_and_no_traceback(
-    tmp_path: Path, command: tuple[str, ...], said: str
+    tmp_path: Path, command: tuple[str, ...], message: str
 ) -> None:
-    told = run(tmp_path / "home", *command)
-    assert told.returncode == 1
-    assert said in told.stderr
-    assert len(told.stderr.strip().splitlines()) == 1
-    assert not told.stdout.startswith(("{", "cty_"))
+    completed = run(tmp_path / "home", *command)
+    assert completed.returncode == 1
+    assert message in completed.stderr
+    assert len(completed.stderr.strip().splitlines()) == 1
+    assert not completed.stdout.startswith(("{", "cty_"))
 
 
 def test_a_locale_with_another_encoding_changes_no_text(tmp_path: Path) -> None:
-    told = "import sys; print(sys.getfilesystemencoding(), flush=True)"
-    code = f"{told}; import subprocess; subprocess.run([sys.executable, '-c', {told!r}])"
-    ascii_alone = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
-    done = subprocess.run(
+    probe = "import sys; print(sys.getfilesystemencoding(), flush=True)"
+    code = f"{probe}; import subprocess; subprocess.run([sys.executable, '-c', {probe!r}])"
+    ascii_locale = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    completed = subprocess.run(
         [sys.executable, str(MANAGE), "shell", "--no-imports", "-c", code],
         capture_output=True,
         text=True,
         check=True,
-        env={**os.environ, **ascii_alone, "CONTINUITY_HOME": str(tmp_path / "home")},
+        env={**os.environ, **ascii_locale, "CONTINUITY_HOME": str(tmp_path / "home")},
     )
-    assert done.stdout.split() == ["utf-8", "utf-8"]
+    assert completed.stdout.split() == ["utf-8", "utf-8"]
 
 
 def test_a_user_without_a_name_is_identified_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,7 +76,7 @@ def test_a_user_without_a_name_is_identified_by_number(monkeypatch: pytest.Monke
 def test_an_empty_home_setting_means_the_default_home_not_the_current_folder(
     tmp_path: Path,
 ) -> None:
-    told = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, str(MANAGE), "mcp_config"],
         capture_output=True,
         text=True,
@@ -85,7 +85,7 @@ def test_an_empty_home_setting_means_the_default_home_not_the_current_folder(
         env={**os.environ, "CONTINUITY_HOME": ""},
         timeout=120,
     )
-    assert "env" not in json.loads(told.stdout)["mcpServers"]["continuity"]
+    assert "env" not in json.loads(completed.stdout)["mcpServers"]["continuity"]
     assert list(tmp_path.iterdir()) == []
 
 
@@ -97,20 +97,20 @@ def test_a_closed_pipe_or_a_full_disk_prints_no_traceback(tmp_path: Path, unbuff
         "CONTINUITY_HOME": str(tmp_path / "home"),
         "PYTHONUNBUFFERED": unbuffered,
     }
-    reading, writing = os.pipe()
-    os.close(reading)
-    with os.fdopen(writing, "w") as gone, Path("/dev/full").open("w") as full:
-        for place, said in ((gone, ""), (full, "The disk is full")):
-            told = subprocess.run(
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    with os.fdopen(write_end, "w") as closed_pipe, Path("/dev/full").open("w") as full_device:
+        for stdout, message in ((closed_pipe, ""), (full_device, "The disk is full")):
+            completed = subprocess.run(
                 command,
-                stdout=place,
+                stdout=stdout,
                 stderr=subprocess.PIPE,
                 text=True,
                 check=False,
                 env=environment,
                 timeout=120,
             )
-            assert told.returncode != 0
-            assert told.stderr.startswith(said)
-            assert "Traceback" not in told.stderr
-            assert len(told.stderr.splitlines()) == len(said.splitlines())
+            assert completed.returncode != 0
+            assert completed.stderr.startswith(message)
+            assert "Traceback" not in completed.stderr
+            assert len(completed.stderr.splitlines()) == len(message.splitlines())

@@ -56,32 +56,32 @@ def worker(principal: Principal) -> Iterator[WorkerProcess]:
     worker.close()
 
 
-def call(agent: WebHost, tool: str, **given: Any) -> dict[str, Any]:
+def call(agent: WebHost, tool: str, **arguments: Any) -> dict[str, Any]:
     """Call a tool, assert that it succeeds, and return its answer."""
-    result = agent.call(tool, given)["result"]
+    result = agent.call(tool, arguments)["result"]
     assert not result["isError"], result
     answer: dict[str, Any] = result["structuredContent"]
     return answer
 
 
-def say_yes(person: Visitor) -> None:
+def confirm_in_inbox(visitor: Visitor) -> None:
     """Confirm the request in the inbox as a person does."""
-    person.open("/admin/")
-    person.click("a:has-text('inbox')")
-    person.click("#result_list a:has-text('waiting')")
-    person.click("button:has-text('Confirm')")
-    person.wait_for(".cty-big [data-tone=succeeded]")
+    visitor.open("/admin/")
+    visitor.click("a:has-text('inbox')")
+    visitor.click("#result_list a:has-text('waiting')")
+    visitor.click("button:has-text('Confirm')")
+    visitor.wait_for(".cty-big [data-tone=succeeded]")
 
 
 def test_from_a_risky_message_to_its_outcome(
     agent: WebHost, visitor: Visitor, worker: WorkerProcess, page_server: PageServer
 ) -> None:
     create_rule(RuleFields("confirm", tool="read_page", reason="pages of production"), actor="t")
-    decided = call(agent, "continuity_chat", **RISKY)
-    asked = decided["trace"]["high_risk_confirmation"]
-    assert decided["trace"]["l4_gate"]["hit"] is True
-    assert (asked["required"], asked.get("confirm_token")) == (True, None)
-    say_yes(visitor)
+    decision = call(agent, "continuity_chat", **RISKY)
+    confirmation = decision["trace"]["high_risk_confirmation"]
+    assert decision["trace"]["l4_gate"]["hit"] is True
+    assert (confirmation["required"], confirmation.get("confirm_token")) == (True, None)
+    confirm_in_inbox(visitor)
 
     page_server.add("/build", html("<title>Build 42</title><p>It is there.</p>"))
     inputs = {"urls": [page_server.url("/build")]}
@@ -93,7 +93,7 @@ def test_from_a_risky_message_to_its_outcome(
     waiting = call(agent, "wait_task_run", runId=run_id, waitMs=20_000)
     assert (waiting["status"], waiting["waitingFor"]["type"]) == ("running", "confirmation")
     assert page_server.hits["/build"] == 0
-    say_yes(visitor)
+    confirm_in_inbox(visitor)
     worker.work()
     ended = call(agent, "wait_task_run", runId=run_id, waitMs=20_000)
     assert (ended["status"], page_server.hits["/build"]) == ("succeeded", 1), ended["error"]
@@ -102,7 +102,7 @@ def test_from_a_risky_message_to_its_outcome(
     record = call(
         agent,
         "continuity_report_outcome",
-        decision_id=decided["decision_id"],
+        decision_id=decision["decision_id"],
         user_id="alice",
         outcome_status="success",
         outcome_note=run_id,

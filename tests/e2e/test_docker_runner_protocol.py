@@ -23,61 +23,61 @@ JSON = "application/json"
 
 
 @pytest.fixture(scope="module")
-def hands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunnerProcess]:
+def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunnerProcess]:
     """Start one runner without isolation for all tests of this file."""
-    with start_docker_runner(tmp_path_factory.mktemp("root"), "--isolation", "process") as hands:
-        yield hands
+    with start_docker_runner(tmp_path_factory.mktemp("root"), "--isolation", "process") as runner:
+        yield runner
 
 
-def test_the_call_of_the_specification_returns_what_it_printed(hands: RunnerProcess) -> None:
+def test_the_call_of_the_specification_returns_what_it_printed(runner: RunnerProcess) -> None:
     body = (
         b'{"call":{"name":"bash.exec","args":{"cmd":"printf ok"}},"ctx":{"runId":"r",'
         b'"sessionId":"s","runtimeMode":"local"},"target":{"targetId":"t","kind":"docker-runner",'
         b'"tenantId":"tenant"}}'
     )
-    status, told = hands.post(body)
+    status, content = runner.post(body)
     assert status == 200
-    assert [update["delta"] for update in told["updates"]] == ["ok"]
-    assert told["result"]["ok"] is True
-    assert told["result"]["output"]["stdout"] == "ok"
+    assert [update["delta"] for update in content["updates"]] == ["ok"]
+    assert content["result"]["ok"] is True
+    assert content["result"]["output"]["stdout"] == "ok"
 
 
 def test_updates_arrive_while_the_command_runs_and_the_result_arrives_last(
-    hands: RunnerProcess,
+    runner: RunnerProcess,
 ) -> None:
-    go = hands.root / "go"
-    line = "echo first; until [ -e go ]; do sleep 0.05; done; echo second"
-    body = json.dumps(execute_body("bash.exec", {"cmd": line})).encode()
-    connection, answer = hands.open("POST", "/execute", body, content_type=JSON)
-    begun = b""
-    while b"first" not in begun:
-        begun += answer.read1(4096)
-    assert b"result" not in begun
-    go.touch()
-    told = json.loads(begun + answer.read())
+    go_file = runner.root / "go"
+    command = "echo first; until [ -e go ]; do sleep 0.05; done; echo second"
+    body = json.dumps(execute_body("bash.exec", {"cmd": command})).encode()
+    connection, response = runner.open("POST", "/execute", body, content_type=JSON)
+    received = b""
+    while b"first" not in received:
+        received += response.read1(4096)
+    assert b"result" not in received
+    go_file.touch()
+    content = json.loads(received + response.read())
     connection.close()
-    assert list(told) == ["updates", "result"]
-    assert "".join(update["delta"] for update in told["updates"]) == "first\nsecond\n"
-    assert all(update["at"].endswith("Z") for update in told["updates"])
+    assert list(content) == ["updates", "result"]
+    assert "".join(update["delta"] for update in content["updates"]) == "first\nsecond\n"
+    assert all(update["at"].endswith("Z") for update in content["updates"])
 
 
-def without(path: str) -> bytes:
+def body_without(path: str) -> bytes:
     """Return a request that lacks one field."""
-    made = execute_body("echo", {"text": "x"})
-    *way, last = path.split(".")
-    inner: Any = made
-    for key in way:
-        inner = inner[key]
-    del inner[last]
-    return json.dumps(made).encode()
+    request_body = execute_body("echo", {"text": "x"})
+    *parents, last = path.split(".")
+    parent: Any = request_body
+    for key in parents:
+        parent = parent[key]
+    del parent[last]
+    return json.dumps(request_body).encode()
 
 
-def with_(path: str, value: Any) -> bytes:
+def body_with(path: str, value: Any) -> bytes:
     """Return a request with one field changed."""
-    made = execute_body("echo", {"text": "x"})
+    request_body = execute_body("echo", {"text": "x"})
     part, field = path.split(".")
-    made[part][field] = value
-    return json.dumps(made).encode()
+    request_body[part][field] = value
+    return json.dumps(request_body).encode()
 
 
 @pytest.mark.parametrize(
@@ -91,40 +91,42 @@ def with_(path: str, value: Any) -> bytes:
         b"{}",
         b'{"a":' * 5000 + b"1" + b"}" * 5000,
         b'{"call":1,"call":2}',
-        without("call"),
-        without("ctx"),
-        without("target"),
-        without("call.name"),
-        without("call.args"),
-        without("ctx.runId"),
-        without("ctx.sessionId"),
-        without("ctx.runtimeMode"),
-        without("target.targetId"),
-        without("target.kind"),
-        without("target.tenantId"),
-        with_("call.args", []),
-        with_("call.args", None),
-        with_("call.name", ""),
-        with_("call.name", 7),
-        with_("target.kind", "browser"),
-        with_("call.args", {"text": "a\0b"}),
-        with_("call.args", {"text": "\ud800"}),
-        with_("call.args", {"text": float("nan")}),
-        with_("ctx.runId", "r" * 257),
+        body_without("call"),
+        body_without("ctx"),
+        body_without("target"),
+        body_without("call.name"),
+        body_without("call.args"),
+        body_without("ctx.runId"),
+        body_without("ctx.sessionId"),
+        body_without("ctx.runtimeMode"),
+        body_without("target.targetId"),
+        body_without("target.kind"),
+        body_without("target.tenantId"),
+        body_with("call.args", []),
+        body_with("call.args", None),
+        body_with("call.name", ""),
+        body_with("call.name", 7),
+        body_with("target.kind", "browser"),
+        body_with("call.args", {"text": "a\0b"}),
+        body_with("call.args", {"text": "\ud800"}),
+        body_with("call.args", {"text": float("nan")}),
+        body_with("ctx.runId", "r" * 257),
     ],
 )
-def test_an_invalid_request_is_refused_with_a_json_error(hands: RunnerProcess, body: bytes) -> None:
-    status, told = hands.post(body)
+def test_an_invalid_request_is_refused_with_a_json_error(
+    runner: RunnerProcess, body: bytes
+) -> None:
+    status, content = runner.post(body)
     assert status == 400
-    assert told["ok"] is False
-    assert told["error"]["code"] == "INVALID_REQUEST"
-    assert told["error"]["message"]
+    assert content["ok"] is False
+    assert content["error"]["code"] == "INVALID_REQUEST"
+    assert content["error"]["message"]
 
 
-def test_unknown_fields_of_a_newer_gateway_are_accepted(hands: RunnerProcess) -> None:
+def test_unknown_fields_of_a_newer_gateway_are_accepted(runner: RunnerProcess) -> None:
     body = execute_body("echo", {"text": "x"}) | {"more": 1}
     body["ctx"]["traceparent"] = "00-1-2-3"
-    assert hands.post(json.dumps(body).encode())[1]["result"]["output"] == {"text": "x"}
+    assert runner.post(json.dumps(body).encode())[1]["result"]["output"] == {"text": "x"}
 
 
 @pytest.mark.parametrize(
@@ -143,17 +145,19 @@ def test_unknown_fields_of_a_newer_gateway_are_accepted(hands: RunnerProcess) ->
     ],
 )
 def test_web_origins_foreign_host_names_and_other_content_types_are_refused(
-    hands: RunnerProcess, status: int, code: str, headers: dict[str, str]
+    runner: RunnerProcess, status: int, code: str, headers: dict[str, str]
 ) -> None:
-    got, told = hands.post(json.dumps(execute_body("echo", {"text": "x"})).encode(), **headers)
-    assert (got, told["error"]["code"]) == (status, code)
+    response_status, content = runner.post(
+        json.dumps(execute_body("echo", {"text": "x"})).encode(), **headers
+    )
+    assert (response_status, content["error"]["code"]) == (status, code)
 
 
 @pytest.mark.parametrize(
     "host", ["localhost", "LOCALHOST:1", "127.0.0.1:9", "[::1]:18081", "[::1]", "127.0.0.2"]
 )
-def test_loopback_host_names_are_accepted(hands: RunnerProcess, host: str) -> None:
-    assert hands.request("GET", "/health", host=host)[0] == 200
+def test_loopback_host_names_are_accepted(runner: RunnerProcess, host: str) -> None:
+    assert runner.request("GET", "/health", host=host)[0] == 200
 
 
 @pytest.mark.parametrize(
@@ -167,79 +171,81 @@ def test_loopback_host_names_are_accepted(hands: RunnerProcess, host: str) -> No
     ],
 )
 def test_unknown_paths_and_methods_are_refused(
-    hands: RunnerProcess, method: str, path: str, status: int, code: str
+    runner: RunnerProcess, method: str, path: str, status: int, code: str
 ) -> None:
-    got, told = hands.request(method, path)
-    assert (got, told["error"]["code"]) == (status, code)
+    response_status, content = runner.request(method, path)
+    assert (response_status, content["error"]["code"]) == (status, code)
 
 
 def test_a_body_that_is_too_large_is_refused_with_or_without_content_length(
-    hands: RunnerProcess,
+    runner: RunnerProcess,
 ) -> None:
     large = b" " * (8 * 1024 * 1024 + 1)
-    assert hands.post(large)[0] == 413
+    assert runner.post(large)[0] == 413
     chunks = iter([large[: 1024 * 1024]] * 9)
-    status, told = hands.request("POST", "/execute", chunks, content_type=JSON)  # type: ignore[arg-type]
-    assert (status, told["error"]["code"]) == (413, "INVALID_REQUEST")
+    status, content = runner.request("POST", "/execute", chunks, content_type=JSON)  # type: ignore[arg-type]
+    assert (status, content["error"]["code"]) == (413, "INVALID_REQUEST")
 
 
 def test_headers_that_are_too_large_are_refused_and_the_runner_keeps_serving(
-    hands: RunnerProcess,
+    runner: RunnerProcess,
 ) -> None:
-    connection, answer = hands.open("GET", "/health", x_large="x" * 100_000)
-    assert answer.status == 431
+    connection, response = runner.open("GET", "/health", x_large="x" * 100_000)
+    assert response.status == 431
     connection.close()
-    assert hands.request("GET", "/health")[0] == 200
+    assert runner.request("GET", "/health")[0] == 200
 
 
-def test_health_reports_the_folder_the_isolation_and_the_usage(hands: RunnerProcess) -> None:
-    status, told = hands.request("GET", "/health")
+def test_health_reports_the_folder_the_isolation_and_the_usage(runner: RunnerProcess) -> None:
+    status, content = runner.request("GET", "/health")
     assert status == 200
-    assert told["ok"] is True
-    assert told["service"] == "continuity-docker-runner"
-    assert (told["workspaceRoot"], told["isolation"]) == (str(hands.root), "process")
-    assert told["usage"]["runningCalls"] == 0
-    assert told["usage"]["cpu"]["count"] >= 1
-    assert told["usage"]["memory"]["totalBytes"] > told["usage"]["memory"]["availableBytes"] > 0
-    assert told["time"].endswith("Z")
-    assert hands.request("HEAD", "/health") == (200, None)
+    assert content["ok"] is True
+    assert content["service"] == "continuity-docker-runner"
+    assert (content["workspaceRoot"], content["isolation"]) == (str(runner.root), "process")
+    assert content["usage"]["runningCalls"] == 0
+    assert content["usage"]["cpu"]["count"] >= 1
+    assert (
+        content["usage"]["memory"]["totalBytes"] > content["usage"]["memory"]["availableBytes"] > 0
+    )
+    assert content["time"].endswith("Z")
+    assert runner.request("HEAD", "/health") == (200, None)
 
 
-def test_the_tools_are_listed_with_their_schemas(hands: RunnerProcess) -> None:
-    status, told = hands.request("GET", "/tools")
-    tools = {tool["name"]: tool for tool in told["tools"]}
+def test_the_tools_are_listed_with_their_schemas(runner: RunnerProcess) -> None:
+    status, content = runner.request("GET", "/tools")
+    tools = {tool["name"]: tool for tool in content["tools"]}
     assert (status, len(tools)) == (200, 8)
     assert tools["bash.exec"]["inputSchema"]["required"] == ["cmd"]
     assert (tools["bash.exec"]["effect"], tools["bash.exec"]["risk"]) == ("external", "high")
     assert (tools["echo"]["effect"], tools["echo"]["risk"]) == ("read", "low")
-    kept = parse_published_tools(json.dumps(told).encode())
-    assert [offer["name"] for offer in kept] == sorted(tools)
-    assert all(offer["description"] and offer["inputSchema"]["properties"] for offer in kept)
+    published = parse_published_tools(json.dumps(content).encode())
+    assert [offer["name"] for offer in published] == sorted(tools)
+    assert all(offer["description"] and offer["inputSchema"]["properties"] for offer in published)
 
 
 def test_listing_the_tools_requires_the_token(tmp_path: Path) -> None:
     token = "a-token-of-some-length"
     with start_docker_runner(
         tmp_path, "--isolation", "process", CONTINUITY_RUNNER_TOKEN=token
-    ) as hands:
-        assert hands.request("GET", "/tools")[0] == 401
-        assert hands.request("GET", "/tools", authorization=f"Bearer {token}")[0] == 200
+    ) as runner:
+        assert runner.request("GET", "/tools")[0] == 401
+        assert runner.request("GET", "/tools", authorization=f"Bearer {token}")[0] == 200
 
 
-def test_health_omits_the_folder_for_a_request_through_a_proxy(hands: RunnerProcess) -> None:
-    assert hands.request("GET", "/health", x_forwarded_for="192.0.2.1")[1]["workspaceRoot"] is None
+def test_health_omits_the_folder_for_a_request_through_a_proxy(runner: RunnerProcess) -> None:
+    assert runner.request("GET", "/health", x_forwarded_for="192.0.2.1")[1]["workspaceRoot"] is None
 
 
-def test_a_closed_connection_ends_the_command(hands: RunnerProcess) -> None:
-    nap = link_sleep(hands.root)
-    line = f"(setsid env -i ./{nap} 600 &); ./{nap} 600"
-    body = json.dumps(execute_body("bash.exec", {"cmd": line})).encode()
-    connection = hands.send("POST", "/execute", body, content_type=JSON)
-    wait_until(lambda: len(processes_named(nap)) == 2)
-    assert hands.request("GET", "/health")[1]["usage"]["runningCalls"] == 1
+def test_a_closed_connection_ends_the_command(runner: RunnerProcess) -> None:
+    sleep_program = link_sleep(runner.root)
+    command = f"(setsid env -i ./{sleep_program} 600 &); ./{sleep_program} 600"
+    body = json.dumps(execute_body("bash.exec", {"cmd": command})).encode()
+    connection = runner.send("POST", "/execute", body, content_type=JSON)
+    wait_until(lambda: len(processes_named(sleep_program)) == 2)
+    assert runner.request("GET", "/health")[1]["usage"]["runningCalls"] == 1
     connection.close()
-    wait_until(lambda: not processes_named(nap))
-    wait_until(lambda: hands.request("GET", "/health")[1]["usage"]["runningCalls"] == 0)
+    wait_until(lambda: not processes_named(sleep_program))
+    wait_until(lambda: runner.request("GET", "/health")[1]["usage"]["runningCalls"] == 0)
 
 
 @pytest.mark.parametrize(
@@ -270,15 +276,15 @@ def test_a_closed_connection_ends_the_command(hands: RunnerProcess) -> None:
     ],
 )
 def test_wrong_arguments_are_reported_and_nothing_runs(
-    hands: RunnerProcess, name: str, args: dict[str, Any]
+    runner: RunnerProcess, name: str, args: dict[str, Any]
 ) -> None:
-    error = hands.error(name, **args)
+    error = runner.error(name, **args)
     assert error["code"] == "INVALID_ARGUMENTS"
     assert name in error["message"] or "sum" in error["message"]
 
 
-def test_an_unknown_tool_is_refused_with_the_list_of_known_tools(hands: RunnerProcess) -> None:
-    error = hands.error("bash.exec2")
+def test_an_unknown_tool_is_refused_with_the_list_of_known_tools(runner: RunnerProcess) -> None:
+    error = runner.error("bash.exec2")
     assert error["code"] == "TOOL_NOT_FOUND"
     assert set(error["details"]["tools"]) == {
         "bash.exec",
@@ -292,15 +298,15 @@ def test_an_unknown_tool_is_refused_with_the_list_of_known_tools(hands: RunnerPr
     }
 
 
-def test_the_simple_tools_return_their_results(hands: RunnerProcess) -> None:
-    assert hands.output("math.add", a=1, b=2) == {"result": 3}
-    assert hands.output("math.add", a=0.5, b=-2) == {"result": -1.5}
-    assert hands.output("text.upper", text="straße") == {"text": "STRASSE"}
-    assert hands.output("echo", text="中文") == {"text": "中文"}
+def test_the_simple_tools_return_their_results(runner: RunnerProcess) -> None:
+    assert runner.output("math.add", a=1, b=2) == {"result": 3}
+    assert runner.output("math.add", a=0.5, b=-2) == {"result": -1.5}
+    assert runner.output("text.upper", text="straße") == {"text": "STRASSE"}
+    assert runner.output("echo", text="中文") == {"text": "中文"}
 
 
-def test_an_http_request_is_refused_without_network_access(hands: RunnerProcess) -> None:
-    assert hands.error("http.request", url="http://example.com")["code"] == "NETWORK_NOT_ALLOWED"
+def test_an_http_request_is_refused_without_network_access(runner: RunnerProcess) -> None:
+    assert runner.error("http.request", url="http://example.com")["code"] == "NETWORK_NOT_ALLOWED"
 
 
 def test_the_runner_starts_without_a_database_and_creates_no_home(tmp_path: Path) -> None:
@@ -310,6 +316,6 @@ def test_the_runner_starts_without_a_database_and_creates_no_home(tmp_path: Path
         "DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none",
         "CONTINUITY_HOME": str(home),
     }
-    with start_docker_runner(root, "--isolation", "process", **unusable) as hands:
-        assert hands.output("echo", text="x") == {"text": "x"}
+    with start_docker_runner(root, "--isolation", "process", **unusable) as runner:
+        assert runner.output("echo", text="x") == {"text": "x"}
     assert not home.exists()

@@ -26,42 +26,49 @@ PROCESS = ("--isolation", "process")
 
 
 def test_a_runner_with_a_token_executes_only_for_callers_with_the_token(tmp_path: Path) -> None:
-    with start_docker_runner(tmp_path, *PROCESS, CONTINUITY_RUNNER_TOKEN=TOKEN) as hands:
-        assert hands.post(ECHO, authorization=f"Bearer {TOKEN}")[0] == 200
-        for given in ("", "Bearer", "Bearer x", f"Basic {TOKEN}", f"Bearer {TOKEN}x", TOKEN):
-            status, told = hands.post(ECHO, authorization=given)
-            assert (status, told["error"]["code"]) == (401, "UNAUTHORIZED"), given
-        assert hands.post(ECHO)[0] == 401
-        assert hands.post(b"no json")[0] == 401
-        assert hands.request("GET", "/health")[0] == 200
+    with start_docker_runner(tmp_path, *PROCESS, CONTINUITY_RUNNER_TOKEN=TOKEN) as runner:
+        assert runner.post(ECHO, authorization=f"Bearer {TOKEN}")[0] == 200
+        for authorization in (
+            "",
+            "Bearer",
+            "Bearer x",
+            f"Basic {TOKEN}",
+            f"Bearer {TOKEN}x",
+            TOKEN,
+        ):
+            status, output = runner.post(ECHO, authorization=authorization)
+            assert (status, output["error"]["code"]) == (401, "UNAUTHORIZED"), authorization
+        assert runner.post(ECHO)[0] == 401
+        assert runner.post(b"no json")[0] == 401
+        assert runner.request("GET", "/health")[0] == 200
 
 
 def test_commands_do_not_see_the_token(tmp_path: Path) -> None:
-    with start_docker_runner(tmp_path, *PROCESS, CONTINUITY_RUNNER_TOKEN=TOKEN) as hands:
+    with start_docker_runner(tmp_path, *PROCESS, CONTINUITY_RUNNER_TOKEN=TOKEN) as runner:
         body = json.dumps(execute_body("bash.exec", {"cmd": "env"})).encode()
-        told = hands.post(body, authorization=f"Bearer {TOKEN}")[1]
-    assert "PATH=" in told["result"]["output"]["stdout"]
-    assert TOKEN not in json.dumps(told)
+        output = runner.post(body, authorization=f"Bearer {TOKEN}")[1]
+    assert "PATH=" in output["result"]["output"]["stdout"]
+    assert TOKEN not in json.dumps(output)
 
 
 def test_commands_do_not_see_the_runners_other_variables(tmp_path: Path) -> None:
     secret = {"DATABASE_URL": "postgresql://user:hidden-value@localhost/x"}
-    with start_docker_runner(tmp_path, *PROCESS, **secret) as hands:
-        printed = hands.output("bash.exec", cmd="env")["stdout"]
+    with start_docker_runner(tmp_path, *PROCESS, **secret) as runner:
+        printed = runner.output("bash.exec", cmd="env")["stdout"]
     assert "PATH=" in printed
     assert "hidden-value" not in printed
 
 
 def test_a_public_address_requires_a_token_and_checks_host_names(tmp_path: Path) -> None:
-    told = refused_start(tmp_path, *PROCESS, "--host", "0.0.0.0")
-    assert "Other machines can connect" in told
+    output = refused_start(tmp_path, *PROCESS, "--host", "0.0.0.0")
+    assert "Other machines can connect" in output
     open_to_all = ("--host", "0.0.0.0", "--name", "runner.internal")
     with start_docker_runner(
         tmp_path, *PROCESS, *open_to_all, CONTINUITY_RUNNER_TOKEN=TOKEN
-    ) as hands:
+    ) as runner:
         for host in ("10.1.2.3:18081", "runner.internal", "Runner.Internal:18081"):
-            assert hands.request("GET", "/health", host=host)[0] == 200
-        assert hands.request("GET", "/health", host="evil.example")[0] == 403
+            assert runner.request("GET", "/health", host=host)[0] == 200
+        assert runner.request("GET", "/health", host="evil.example")[0] == 403
 
 
 @pytest.mark.parametrize(
@@ -105,16 +112,16 @@ def test_an_invalid_option_is_reported_in_one_sentence(tmp_path: Path) -> None:
 
 
 def test_a_port_in_use_is_reported(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = str(listener.getsockname()[1])
         assert "Cannot listen on" in refused_start(tmp_path, *PROCESS, "--port", port)
     assert "not a valid port" in refused_start(tmp_path, *PROCESS, "--port", "70000")
 
 
 def test_docker_isolation_without_an_engine_is_refused_without_a_fallback(tmp_path: Path) -> None:
-    nowhere = {"DOCKER_HOST": f"unix://{tmp_path}/none.sock"}
-    told = refused_start(tmp_path, "--isolation", "docker", **nowhere)
-    assert "No Docker engine answers" in told
+    no_engine = {"DOCKER_HOST": f"unix://{tmp_path}/none.sock"}
+    output = refused_start(tmp_path, "--isolation", "docker", **no_engine)
+    assert "No Docker engine answers" in output
 
 
 def test_process_isolation_and_network_access_print_a_warning(tmp_path: Path) -> None:
@@ -129,24 +136,24 @@ def test_process_isolation_and_network_access_print_a_warning(tmp_path: Path) ->
         assert process.stdout is not None
         assert f"folder {tmp_path}" in process.stdout.readline()
         process.terminate()
-        told = process.communicate(timeout=60)[1]
-    assert "WARNING: --isolation process" in told
-    assert "WARNING: with --allow-net" in told
+        output = process.communicate(timeout=60)[1]
+    assert "WARNING: --isolation process" in output
+    assert "WARNING: with --allow-net" in output
 
 
 def test_serving_loads_neither_django_nor_docker() -> None:
-    line = (
+    code = (
         "import sys; import runners.docker_runner.command_line;"
         "print([m for m in ('django', 'docker', 'playwright', 'celery') if m in sys.modules])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", line], cwd=PROJECT, capture_output=True, text=True, check=True
+    completed = subprocess.run(
+        [sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, check=True
     )
-    assert done.stdout.strip() == "[]"
+    assert completed.stdout.strip() == "[]"
 
 
 def test_manage_py_help_lists_the_runners_options() -> None:
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "manage.py", "help", "docker_runner"],
         cwd=PROJECT,
         text=True,
@@ -154,16 +161,16 @@ def test_manage_py_help_lists_the_runners_options() -> None:
         check=True,
         env={**os.environ, "COLUMNS": "200"},
     )
-    assert "--isolation" in done.stdout
-    assert "prefer CONTINUITY_RUNNER_TOKEN" in done.stdout
+    assert "--isolation" in completed.stdout
+    assert "prefer CONTINUITY_RUNNER_TOKEN" in completed.stdout
 
 
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is absent")
 def test_the_default_isolation_confines_commands_to_their_folder(tmp_path: Path) -> None:
     (root := tmp_path / "root").mkdir()
     (tmp_path / "secret").write_text("the secret")
-    with start_docker_runner(root) as hands:
-        assert hands.request("GET", "/health")[1]["isolation"] == "bubblewrap"
-        told = hands.output("bash.exec", cmd=f"echo x > made; pwd; cat {tmp_path}/secret")
-        assert (told["stdout"], told["exitCode"]) == ("/workspace\n", 1)
-        assert hands.output("file.read", path="made")["content"] == "x\n"
+    with start_docker_runner(root) as runner:
+        assert runner.request("GET", "/health")[1]["isolation"] == "bubblewrap"
+        output = runner.output("bash.exec", cmd=f"echo x > made; pwd; cat {tmp_path}/secret")
+        assert (output["stdout"], output["exitCode"]) == ("/workspace\n", 1)
+        assert runner.output("file.read", path="made")["content"] == "x\n"

@@ -23,148 +23,148 @@ MIB = 1024 * 1024
 
 
 @pytest.fixture(scope="module")
-def hands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunnerProcess]:
+def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunnerProcess]:
     """Start one runner without isolation for all tests of this file."""
     base = tmp_path_factory.mktemp("hands")
     (base / "secret").write_text("the secret")
     (base / "root").mkdir()
-    with start_docker_runner(base / "root", "--isolation", "process") as hands:
-        yield hands
+    with start_docker_runner(base / "root", "--isolation", "process") as runner:
+        yield runner
 
 
-def test_a_command_returns_its_exit_status_and_both_streams(hands: RunnerProcess) -> None:
-    output = hands.output("bash.exec", cmd="echo out; echo err >&2; exit 3")
+def test_a_command_returns_its_exit_status_and_both_streams(runner: RunnerProcess) -> None:
+    output = runner.output("bash.exec", cmd="echo out; echo err >&2; exit 3")
     assert (output["exitCode"], output["stdout"], output["stderr"]) == (3, "out\n", "err\n")
     assert output["truncated"] is False
-    assert hands.output("bash.exec", cmd="kill -9 $$")["exitCode"] == 137
+    assert runner.output("bash.exec", cmd="kill -9 $$")["exitCode"] == 137
 
 
-def test_a_command_gets_its_folder_its_variables_and_an_empty_stdin(hands: RunnerProcess) -> None:
-    (hands.root / "folder").mkdir(exist_ok=True)
-    output = hands.output(
+def test_a_command_gets_its_folder_its_variables_and_an_empty_stdin(runner: RunnerProcess) -> None:
+    (runner.root / "folder").mkdir(exist_ok=True)
+    output = runner.output(
         "bash.exec", cmd='cat; basename "$PWD"; echo "$A"', cwd="folder", env={"A": "a b"}
     )
     assert output["stdout"] == "folder\na b\n"
 
 
 def test_a_command_that_times_out_is_killed_with_processes_outside_its_group(
-    hands: RunnerProcess,
+    runner: RunnerProcess,
 ) -> None:
-    nap = link_sleep(hands.root)
-    line = f"echo began; (setsid env -i ./{nap} 600 &); ./{nap} 600"
+    sleep_program = link_sleep(runner.root)
+    command = f"echo began; (setsid env -i ./{sleep_program} 600 &); ./{sleep_program} 600"
     # Long enough for a machine under load.
-    error = hands.error("bash.exec", cmd=line, timeoutMs=15_000)
+    error = runner.error("bash.exec", cmd=command, timeoutMs=15_000)
     assert (error["code"], error["retryable"]) == ("TIMEOUT", False)
     assert error["details"]["stdout"] == "began\n"
-    assert processes_named(nap) == []
+    assert processes_named(sleep_program) == []
 
 
-def test_background_processes_of_a_command_end_with_it(hands: RunnerProcess) -> None:
-    nap = link_sleep(hands.root)
-    output = hands.output("bash.exec", cmd=f"setsid env -i ./{nap} 600 & echo left")
+def test_background_processes_of_a_command_end_with_it(runner: RunnerProcess) -> None:
+    sleep_program = link_sleep(runner.root)
+    output = runner.output("bash.exec", cmd=f"setsid env -i ./{sleep_program} 600 & echo left")
     assert (output["exitCode"], output["stdout"]) == (0, "left\n")
-    assert processes_named(nap) == []
+    assert processes_named(sleep_program) == []
 
 
-def test_a_runner_that_is_killed_leaves_no_command(hands: RunnerProcess) -> None:
-    (root := hands.root.parent / "other").mkdir()
-    nap = link_sleep(root)
+def test_a_runner_that_is_killed_leaves_no_command(runner: RunnerProcess) -> None:
+    (root := runner.root.parent / "other").mkdir()
+    sleep_program = link_sleep(root)
     with (
         start_docker_runner(root, "--isolation", "process") as other,
         ThreadPoolExecutor(1) as pool,
     ):
-        line = f"(setsid env -i ./{nap} 600 &); ./{nap} 600"
-        lost = pool.submit(other.call, "bash.exec", cmd=line)
-        wait_until(lambda: len(processes_named(nap)) == 2)
+        command = f"(setsid env -i ./{sleep_program} 600 &); ./{sleep_program} 600"
+        pending_call = pool.submit(other.call, "bash.exec", cmd=command)
+        wait_until(lambda: len(processes_named(sleep_program)) == 2)
         os.kill(other.process.pid, signal.SIGKILL)
-        wait_until(lambda: not processes_named(nap))
-        assert lost.exception(60) is not None
+        wait_until(lambda: not processes_named(sleep_program))
+        assert pending_call.exception(60) is not None
 
 
-def test_a_runner_that_is_stopped_ends_its_commands(hands: RunnerProcess) -> None:
-    (root := hands.root.parent / "stopped").mkdir()
-    nap = link_sleep(root)
+def test_a_runner_that_is_stopped_ends_its_commands(runner: RunnerProcess) -> None:
+    (root := runner.root.parent / "stopped").mkdir()
+    sleep_program = link_sleep(root)
     with (
         start_docker_runner(root, "--isolation", "process") as other,
         ThreadPoolExecutor(1) as pool,
     ):
-        lost = pool.submit(other.call, "bash.exec", cmd=f"./{nap} 600")
-        wait_until(lambda: len(processes_named(nap)) == 1)
+        pending_call = pool.submit(other.call, "bash.exec", cmd=f"./{sleep_program} 600")
+        wait_until(lambda: len(processes_named(sleep_program)) == 1)
         other.process.terminate()
         assert other.process.wait(60) == 0
-        assert processes_named(nap) == []
-        lost.exception(60)
+        assert processes_named(sleep_program) == []
+        pending_call.exception(60)
 
 
 @pytest.mark.parametrize(
-    "flood", ["head -c 3000000 /dev/zero | tr '\\0' a", "head -c 3000000 /dev/urandom"]
+    "command", ["head -c 3000000 /dev/zero | tr '\\0' a", "head -c 3000000 /dev/urandom"]
 )
-def test_output_is_truncated_at_a_mebibyte_and_marked(hands: RunnerProcess, flood: str) -> None:
-    result = hands.call("bash.exec", cmd=f"{flood}; exit 5")
+def test_output_is_truncated_at_a_mebibyte_and_marked(runner: RunnerProcess, command: str) -> None:
+    result = runner.call("bash.exec", cmd=f"{command}; exit 5")
     output = result["output"]
     assert (output["exitCode"], output["truncated"]) == (5, True)
     assert 0.9 * MIB < len(json.dumps(output["stdout"], ensure_ascii=False).encode()) <= MIB + 2
 
 
-def test_the_updates_mark_truncated_output_once(hands: RunnerProcess) -> None:
-    line = "head -c 2000000 /dev/zero | tr '\\0' '\\1'; echo; echo more"
-    body = json.dumps(execute_body("bash.exec", {"cmd": line})).encode()
-    connection, answer = hands.open("POST", "/execute", body, content_type="application/json")
-    raw = answer.read()
+def test_the_updates_mark_truncated_output_once(runner: RunnerProcess) -> None:
+    command = "head -c 2000000 /dev/zero | tr '\\0' '\\1'; echo; echo more"
+    body = json.dumps(execute_body("bash.exec", {"cmd": command})).encode()
+    connection, response = runner.open("POST", "/execute", body, content_type="application/json")
+    raw = response.read()
     connection.close()
-    told = "".join(update["delta"] for update in json.loads(raw)["updates"])
-    assert told.count("[output cut here") == 1
-    assert "more" not in told
+    output = "".join(update["delta"] for update in json.loads(raw)["updates"])
+    assert output.count("[output cut here") == 1
+    assert "more" not in output
     assert len(raw) < 3 * MIB
 
 
-def test_bytes_that_are_not_text_are_replaced_instead_of_refused(hands: RunnerProcess) -> None:
-    output = hands.output("bash.exec", cmd=r"printf 'a\0b\377c\303'; sleep 0.2; printf '\251'")
+def test_bytes_that_are_not_text_are_replaced_instead_of_refused(runner: RunnerProcess) -> None:
+    output = runner.output("bash.exec", cmd=r"printf 'a\0b\377c\303'; sleep 0.2; printf '\251'")
     assert output["stdout"] == "a\0b\ufffdc\u00e9"
 
 
-def test_a_file_is_written_appended_to_and_read(hands: RunnerProcess) -> None:
-    assert hands.output("file.write", path="a/b.txt", content="é\n") == {
+def test_a_file_is_written_appended_to_and_read(runner: RunnerProcess) -> None:
+    assert runner.output("file.write", path="a/b.txt", content="é\n") == {
         "path": "a/b.txt",
         "bytesWritten": 3,
         "sizeBytes": 3,
     }
-    assert hands.output("file.write", path="a/b.txt", content="!", append=True)["sizeBytes"] == 4
-    assert hands.output("file.read", path="a/b.txt")["content"] == "é\n!"
-    assert (hands.root / "a" / "b.txt").read_text() == "é\n!"
+    assert runner.output("file.write", path="a/b.txt", content="!", append=True)["sizeBytes"] == 4
+    assert runner.output("file.read", path="a/b.txt")["content"] == "é\n!"
+    assert (runner.root / "a" / "b.txt").read_text() == "é\n!"
 
 
-def test_concurrent_appends_lose_nothing(hands: RunnerProcess) -> None:
+def test_concurrent_appends_lose_nothing(runner: RunnerProcess) -> None:
     with ThreadPoolExecutor(8) as pool:
         list(
             pool.map(
-                lambda n: hands.output("file.write", path="log", content=f"{n}\n", append=True),
+                lambda n: runner.output("file.write", path="log", content=f"{n}\n", append=True),
                 range(40),
             )
         )
-    lines = (hands.root / "log").read_text().split()
+    lines = (runner.root / "log").read_text().split()
     assert sorted(lines, key=int) == [str(n) for n in range(40)]
 
 
-def test_a_folder_is_listed_up_to_the_limit(hands: RunnerProcess) -> None:
+def test_a_folder_is_listed_up_to_the_limit(runner: RunnerProcess) -> None:
     for name in ("one", "two", "three"):
-        hands.output("file.write", path=f"many/{name}/file", content="x")
-    told = hands.output("file.list", path="many")
-    assert [entry["path"] for entry in told["entries"]] == ["many/one", "many/three", "many/two"]
-    assert (told["total"], told["truncated"]) == (3, False)
-    told = hands.output("file.list", path="many", recursive=True, limit=2)
-    assert told["entries"] == [
+        runner.output("file.write", path=f"many/{name}/file", content="x")
+    output = runner.output("file.list", path="many")
+    assert [entry["path"] for entry in output["entries"]] == ["many/one", "many/three", "many/two"]
+    assert (output["total"], output["truncated"]) == (3, False)
+    output = runner.output("file.list", path="many", recursive=True, limit=2)
+    assert output["entries"] == [
         {"path": "many/one", "type": "folder"},
         {"path": "many/one/file", "type": "file"},
     ]
-    assert (told["total"], told["truncated"]) == (6, True)
+    assert (output["total"], output["truncated"]) == (6, True)
 
 
-def test_a_file_name_that_is_not_text_is_omitted(hands: RunnerProcess) -> None:
-    hands.output("bash.exec", cmd=r"mkdir -p odd; touch odd/good odd/$'bad\xff'")
-    told = hands.output("file.list", path="odd")
-    assert told["entries"] == [{"path": "odd/good", "type": "file"}]
-    assert (told["total"], told["truncated"]) == (1, False)
+def test_a_file_name_that_is_not_text_is_omitted(runner: RunnerProcess) -> None:
+    runner.output("bash.exec", cmd=r"mkdir -p odd; touch odd/good odd/$'bad\xff'")
+    output = runner.output("file.list", path="odd")
+    assert output["entries"] == [{"path": "odd/good", "type": "file"}]
+    assert (output["total"], output["truncated"]) == (1, False)
 
 
 @pytest.mark.parametrize(
@@ -185,34 +185,34 @@ def test_a_file_name_that_is_not_text_is_omitted(hands: RunnerProcess) -> None:
     ],
 )
 def test_a_path_that_is_not_a_readable_file_of_the_folder_is_refused(
-    hands: RunnerProcess, path: str, code: str
+    runner: RunnerProcess, path: str, code: str
 ) -> None:
-    hands.output(
+    runner.output(
         "bash.exec",
         cmd="ln -sfn ../secret link; ln -sfn .. link-folder; [ -e pipe ] || mkfifo pipe;"
         " printf '\\377' > binary; head -c 1048577 /dev/zero | tr '\\0' a > large",
     )
-    error = hands.error("file.read", path=path)
+    error = runner.error("file.read", path=path)
     assert error["code"] == code
-    assert str(hands.root) not in str(error)
+    assert str(runner.root) not in str(error)
 
 
-def test_a_write_through_a_link_or_outside_the_folder_is_refused(hands: RunnerProcess) -> None:
-    hands.output("bash.exec", cmd="ln -sfn ../secret link; ln -sfn .. link-folder")
+def test_a_write_through_a_link_or_outside_the_folder_is_refused(runner: RunnerProcess) -> None:
+    runner.output("bash.exec", cmd="ln -sfn ../secret link; ln -sfn .. link-folder")
     for path in ("link", "link-folder/new", "../new", ".git/hooks/post-checkout"):
-        assert hands.error("file.write", path=path, content="x")["code"] == "E_DENY_PATH"
-    assert (hands.root.parent / "secret").read_text() == "the secret"
-    assert not (hands.root.parent / "new").exists()
+        assert runner.error("file.write", path=path, content="x")["code"] == "E_DENY_PATH"
+    assert (runner.root.parent / "secret").read_text() == "the secret"
+    assert not (runner.root.parent / "new").exists()
 
 
 @pytest.mark.parametrize("path", ["twice", "continuity.workspace.json"])
-def test_hard_links_and_policy_files_are_not_written(hands: RunnerProcess, path: str) -> None:
-    hands.output(
+def test_hard_links_and_policy_files_are_not_written(runner: RunnerProcess, path: str) -> None:
+    runner.output(
         "bash.exec", cmd="echo old > once; ln -f once twice; echo '{}' > continuity.workspace.json"
     )
-    before = (hands.root / path).read_text()
-    assert hands.error("file.write", path=path, content="x")["code"] == "E_DENY_PATH"
-    assert (hands.root / path).read_text() == before
+    before = (runner.root / path).read_text()
+    assert runner.error("file.write", path=path, content="x")["code"] == "E_DENY_PATH"
+    assert (runner.root / path).read_text() == before
 
 
 @pytest.mark.parametrize(
@@ -225,8 +225,8 @@ def test_hard_links_and_policy_files_are_not_written(hands: RunnerProcess, path:
     ],
 )
 def test_a_command_runs_only_in_a_folder_below_the_root(
-    hands: RunnerProcess, cwd: str, code: str
+    runner: RunnerProcess, cwd: str, code: str
 ) -> None:
-    hands.output("bash.exec", cmd="ln -sfn .. link-folder; echo > log-file")
-    assert hands.error("bash.exec", cmd="echo > ran", cwd=cwd)["code"] == code
-    assert not (hands.root / "ran").exists()
+    runner.output("bash.exec", cmd="ln -sfn .. link-folder; echo > log-file")
+    assert runner.error("bash.exec", cmd="echo > ran", cwd=cwd)["code"] == code
+    assert not (runner.root / "ran").exists()

@@ -42,8 +42,8 @@ def home(tmp_path: Path) -> Iterator[TemporaryHome]:
         CONTINUITY_REDIS_PREFIX=f"{tmp_path.name}:",
         CONTINUITY_TEMPLATE_MODULES="tests.support.step_template",
         CONTINUITY_THROTTLE_PER_SECOND="100000",
-    ) as made:
-        yield made
+    ) as created:
+        yield created
 
 
 class Web:
@@ -52,7 +52,7 @@ class Web:
     def __init__(self, home: TemporaryHome) -> None:
         self.home, self.port = home, free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        self.token = home.run("create_token", "crowd").stdout.split()[-1]
+        self.token = home.run("create_token", "readers").stdout.split()[-1]
         self.started = self.start()
 
     def start(self) -> RunningCommand:
@@ -72,10 +72,10 @@ class Web:
 @pytest.fixture
 def web(home: TemporaryHome) -> Iterator[Web]:
     """Run a web process for the duration of a test."""
-    made = Web(home)
-    yield made
-    if made.started.process.poll() is None:
-        made.started.end(signal.SIGTERM)
+    created = Web(home)
+    yield created
+    if created.started.process.poll() is None:
+        created.started.stop(signal.SIGTERM)
 
 
 class Writer:
@@ -96,7 +96,7 @@ class Writer:
         assert self._process.stdout
         return self._process.stdout.readline()
 
-    def go(self) -> None:
+    def start_writing(self) -> None:
         """Start the writing."""
         assert self._process.stdin
         self._process.stdin.write("go\n")
@@ -104,9 +104,9 @@ class Writer:
 
     def end(self) -> dict[str, int]:
         """Wait until the process ends and return each run's last seq."""
-        said: dict[str, int] = json.loads(self._line())
+        last_seqs: dict[str, int] = json.loads(self._line())
         self._process.communicate(timeout=20)
-        return said
+        return last_seqs
 
 
 def readers_of(web: Web, run_ids: list[str], number: int = LISTENERS) -> list[EventStreamReader]:
@@ -118,29 +118,31 @@ def readers_of(web: Web, run_ids: list[str], number: int = LISTENERS) -> list[Ev
 
 
 def follow(
-    web: Web, writer: Writer, meanwhile: Callable[[EventStreamReaders], None] | None = None
+    web: Web, writer: Writer, during: Callable[[EventStreamReaders], None] | None = None
 ) -> list[EventStreamReader]:
     """Run all readers while the writer writes, check what each got, and return the readers."""
 
-    async def story() -> EventStreamReaders:
-        crowd = EventStreamReaders(readers_of(web, writer.run_ids))
-        crowd.start()
-        await crowd.wait_until(lambda one: one.seqs[:1] == [1])
-        writer.go()
-        said = asyncio.create_task(asyncio.to_thread(writer.end))
-        while meanwhile is not None and not said.done():
-            meanwhile(crowd)
+    async def read_all() -> EventStreamReaders:
+        all_readers = EventStreamReaders(readers_of(web, writer.run_ids))
+        all_readers.start()
+        await all_readers.wait_until(lambda one: one.seqs[:1] == [1])
+        writer.start_writing()
+        writing = asyncio.create_task(asyncio.to_thread(writer.end))
+        while during is not None and not writing.done():
+            during(all_readers)
             await asyncio.sleep(0.05)
-        last = await said
-        await crowd.wait_until(lambda one: one.seqs[-1] == last[one._path.split("/")[4]])
+        last = await writing
+        await all_readers.wait_until(lambda one: one.seqs[-1] == last[one._path.split("/")[4]])
         await asyncio.sleep(0.5)  # time for a duplicate event to arrive
-        await crowd.stop()
-        return crowd
+        await all_readers.stop()
+        return all_readers
 
-    crowd = asyncio.run(story())
-    wrong = [one for one in crowd.readers if one.seqs != list(range(1, one.seqs[-1] + 1))]
-    assert wrong == []
-    return list(crowd.readers)
+    all_readers = asyncio.run(read_all())
+    incomplete = [
+        one for one in all_readers.readers if one.seqs != list(range(1, one.seqs[-1] + 1))
+    ]
+    assert incomplete == []
+    return list(all_readers.readers)
 
 
 def test_a_thousand_readers_of_one_run_get_every_event_once(web: Web, home: TemporaryHome) -> None:
@@ -162,13 +164,13 @@ def test_a_thousand_runs_with_one_reader_each_deliver_every_event(
 def test_readers_that_disconnect_and_reconnect_at_once_miss_no_event(
     web: Web, home: TemporaryHome
 ) -> None:
-    chance = random.Random(5)
+    rng = random.Random(5)
 
-    def hang_up(crowd: EventStreamReaders) -> None:
-        for one in chance.sample(list(crowd.readers), 40):
+    def disconnect_some(all_readers: EventStreamReaders) -> None:
+        for one in rng.sample(list(all_readers.readers), 40):
             one.disconnect()
 
-    readers = follow(web, Writer(home, 5, 400), hang_up)
+    readers = follow(web, Writer(home, 5, 400), disconnect_some)
     assert sum(one.connections for one in readers) > LISTENERS + 200
 
 
@@ -178,12 +180,12 @@ def test_readers_miss_no_event_when_a_web_process_is_replaced(
     written = [0]
     ended: list[float] = []
 
-    def replace(crowd: EventStreamReaders) -> None:
+    def replace(all_readers: EventStreamReaders) -> None:
         written[0] += 1
         if written[0] == 2:
-            began = time.monotonic()
-            assert web.started.end(signal.SIGTERM) in (0, -signal.SIGTERM)
-            ended.append(time.monotonic() - began)
+            started = time.monotonic()
+            assert web.started.stop(signal.SIGTERM) in (0, -signal.SIGTERM)
+            ended.append(time.monotonic() - started)
             assert "exceeded" not in web.started.output
             web.started = web.start()
 
@@ -196,17 +198,17 @@ def test_readers_that_disconnect_leave_no_resources(web: Web, home: TemporaryHom
     writer = Writer(home, 1, 1)
     open_before = web.process.num_fds()
 
-    async def story() -> None:
-        crowd = EventStreamReaders(readers_of(web, writer.run_ids, 300))
-        crowd.start()
-        await crowd.wait_until(lambda one: one.seqs == [1])
+    async def read_all() -> None:
+        all_readers = EventStreamReaders(readers_of(web, writer.run_ids, 300))
+        all_readers.start()
+        await all_readers.wait_until(lambda one: one.seqs == [1])
         assert web.process.num_fds() >= open_before + 300
-        await crowd.stop()
+        await all_readers.stop()
 
-    asyncio.run(story())
-    until = time.monotonic() + 20
-    while web.process.num_fds() > open_before + POOL_FDS and time.monotonic() < until:
+    asyncio.run(read_all())
+    deadline = time.monotonic() + 20
+    while web.process.num_fds() > open_before + POOL_FDS and time.monotonic() < deadline:
         time.sleep(0.05)
     assert web.process.num_fds() <= open_before + POOL_FDS
-    writer.go()
+    writer.start_writing()
     writer.end()

@@ -43,13 +43,13 @@ def pages(model: ModelServer, page_server: PageServer, agent_settings: Any) -> P
 
 def events(response: httpx.Response) -> Iterator[dict[str, Any]]:
     """Yield the events of a stream as they arrive; the id of each is its seq."""
-    seen = ""
+    last_id = ""
     for line in response.iter_lines():
         if line.startswith("id: "):
-            seen = line.removeprefix("id: ")
+            last_id = line.removeprefix("id: ")
         if line.startswith("data: "):
             event = json.loads(line.removeprefix("data: "))
-            assert str(event["seq"]) == seen
+            assert str(event["seq"]) == last_id
             yield event
 
 
@@ -59,15 +59,15 @@ def read(
     """Return the events of a stream after a seq, up to the first that meets the condition."""
     headers = {"Accept": "text/event-stream", "Last-Event-ID": str(after)}
     with api.stream("GET", path, headers=headers) as response:
-        got = []
+        received = []
         for event in events(response):
-            got.append(event)
+            received.append(event)
             if is_last(event):
-                return got
-    return got
+                return received
+    return received
 
 
-def rests(event: Any) -> bool:
+def is_waiting_for_user(event: Any) -> bool:
     """Return whether an event reports that the task waits for its user again."""
     return bool(event["type"] == "statusUpdate" and event["data"]["status"] == "ongoing")
 
@@ -86,20 +86,20 @@ def test_the_goal_runs_over_mcp_as_a_run_of_the_template(
             "options": {"mode": "async", "outputSchema": SCHEMA},
         }
         run_id = structured(host.call("run_task_template", call))["runId"]
-        working = in_background(worker.work)
-        told_so_far: list[dict[str, Any]] = []
-        while not told_so_far or told_so_far[-1]["type"] != "run.succeeded":
-            asked = {"runId": run_id, "after": len(told_so_far), "waitMs": 50_000}
-            told_so_far += structured(host.call("subscribe_task_run_events", asked))["events"]
-        shown = structured(host.call("wait_task_run", {"runId": run_id, "waitMs": 50_000}))
-        whole = structured(host.call("get_artifact", {"artifactId": shown["artifactIds"][0]}))
+        work_thread = in_background(worker.work)
+        received: list[dict[str, Any]] = []
+        while not received or received[-1]["type"] != "run.succeeded":
+            arguments = {"runId": run_id, "after": len(received), "waitMs": 50_000}
+            received += structured(host.call("subscribe_task_run_events", arguments))["events"]
+        task = structured(host.call("wait_task_run", {"runId": run_id, "waitMs": 50_000}))
+        artifact = structured(host.call("get_artifact", {"artifactId": task["artifactIds"][0]}))
     finally:
         host.close()
-    working.join(60)
+    work_thread.join(60)
     check_reached(Run.objects.get(id=run_id), pages)
-    check_events(told_so_far)
-    assert shown["result"]["output"] == {"count": 7}
-    assert json.loads(whole["data"])["output"] == {"count": 7}
+    check_events(received)
+    assert task["result"]["output"] == {"count": 7}
+    assert json.loads(artifact["data"])["output"] == {"count": 7}
 
 
 def test_the_goal_runs_over_rest_and_its_streams_resume_after_the_last_seq(
@@ -109,25 +109,25 @@ def test_the_goal_runs_over_rest_and_its_streams_resume_after_the_last_seq(
     pages: PageServer,
 ) -> None:
     task = json_of(api.post("/api/v1/tasks", json={"message": GOAL, "outputSchema": SCHEMA}), 201)
-    working = in_background(worker.work)
+    work_thread = in_background(worker.work)
     path = f"/api/v1/tasks/{task['taskId']}/events"
     first = read(api, path, lambda event: event["type"] == "toolUsed")
-    rest = read(api, path, rests, after=first[-1]["seq"])
-    working.join(60)
+    rest = read(api, path, is_waiting_for_user, after=first[-1]["seq"])
+    work_thread.join(60)
     run = Run.objects.get(task_id=task["taskId"])
     check_reached(run, pages)
     check_events([*first, *rest])
     assert (first[0]["type"], first[0]["data"]["content"]) == ("message", GOAL)
-    said = [event["data"]["content"] for event in rest if event["type"] == "message"]
-    assert said == ["There are 7 chairs."]
+    messages = [event["data"]["content"] for event in rest if event["type"] == "message"]
+    assert messages == ["There are 7 chairs."]
     assert all(event["data"].get("runId") in (None, run.id) for event in [*first, *rest])
-    own = f"/api/v1/runs/{run.id}/events"
-    begun = read(api, own, lambda event: event["type"] == "structuredOutput")
-    ended = read(api, own, lambda event: False, after=begun[-1]["seq"])
-    check_events([*begun, *ended])
-    assert ended[-1]["type"] == "run.succeeded"
-    shown = json_of(api.get(f"/api/v1/tasks/{task['taskId']}"))
-    assert (shown["status"], len(shown["messages"])) == ("ongoing", 2)
+    run_events_path = f"/api/v1/runs/{run.id}/events"
+    first_part = read(api, run_events_path, lambda event: event["type"] == "structuredOutput")
+    second_part = read(api, run_events_path, lambda event: False, after=first_part[-1]["seq"])
+    check_events([*first_part, *second_part])
+    assert second_part[-1]["type"] == "run.succeeded"
+    task = json_of(api.get(f"/api/v1/tasks/{task['taskId']}"))
+    assert (task["status"], len(task["messages"])) == ("ongoing", 2)
 
 
 def test_the_goal_runs_over_the_websocket_of_a_task(
@@ -146,18 +146,18 @@ def test_the_goal_runs_over_the_websocket_of_a_task(
         task_socket.send({"v": 1, "type": "frontend_message", "id": "m-1", "message": message})
         frames = task_socket.receive_until(lambda frame: frame["type"] == "ack")
         ack = frames[-1]
-        working = in_background(worker.work)
+        work_thread = in_background(worker.work)
         frames += task_socket.receive_until(
-            lambda frame: "event" in frame and rests(frame["event"])
+            lambda frame: "event" in frame and is_waiting_for_user(frame["event"])
         )
-    working.join(60)
+    work_thread.join(60)
     assert (ack["id"], ack["ok"]) == ("m-1", True)
-    heard = [frame for frame in frames if frame["type"] == "frontend_event"]
-    assert {(frame["v"], frame["taskId"]) for frame in heard} == {(1, task_id)}
+    event_frames = [frame for frame in frames if frame["type"] == "frontend_event"]
+    assert {(frame["v"], frame["taskId"]) for frame in event_frames} == {(1, task_id)}
     run = Run.objects.get(id=ack["result"]["runId"])
     check_reached(run, pages)
-    check_events([frame["event"] for frame in heard])
-    assert heard[-1]["event"]["seq"] == Task.objects.get(id=task_id).last_seq
+    check_events([frame["event"] for frame in event_frames])
+    assert event_frames[-1]["event"]["seq"] == Task.objects.get(id=task_id).last_seq
 
 
 def _is(type_: str) -> Callable[[Frame], bool]:

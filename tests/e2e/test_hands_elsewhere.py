@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.timeout(600)]
 TOKEN = "a-token-of-the-runner-0123"
 ECHOES = 60
 # The command continues once the test has read its first output.
-TALK = "echo one; until [ -e go ]; do sleep 0.05; done; echo two; sleep 0.1; echo three"
+COMMAND = "echo one; until [ -e go ]; do sleep 0.05; done; echo two; sleep 0.1; echo three"
 
 
 @pytest.fixture
@@ -38,12 +38,12 @@ def anyio_backend() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What the test uses: `wire` records what reaches the runner, which works in `folder`."""
+    """What the test uses: `relay` records what reaches the runner, which works in `folder`."""
 
     home: TemporaryHome
     address: str
     folder: Path
-    wire: Relay
+    relay: Relay
     person: Visitor
     rest: httpx.Client
 
@@ -52,20 +52,20 @@ class Site:
 def site(tmp_path: Path, browser_loop: LoopThread) -> Iterator[Site]:
     """Start `manage.py up` and `manage.py docker_runner`, and sign in by the admin's link."""
     (folder := tmp_path / "hands").mkdir()
-    safest = ("--isolation", best_isolation(folder))
+    isolation = ("--isolation", best_isolation(folder))
     with ExitStack() as stack:
-        hands = stack.enter_context(
-            start_docker_runner(folder, *safest, CONTINUITY_RUNNER_TOKEN=TOKEN)
+        runner = stack.enter_context(
+            start_docker_runner(folder, *isolation, CONTINUITY_RUNNER_TOKEN=TOKEN)
         )
-        wire = stack.enter_context(relay_to(hands.port))
-        here = {"CONTINUITY_EGRESS_ALLOW": f"127.0.0.1:{wire.port}"}
-        home = stack.enter_context(temporary_home(tmp_path / "home", **here))
-        address = home.start("up").address()
+        relay = stack.enter_context(relay_to(runner.port))
+        egress = {"CONTINUITY_EGRESS_ALLOW": f"127.0.0.1:{relay.port}"}
+        home = stack.enter_context(temporary_home(tmp_path / "home", **egress))
+        address = home.start("up").wait_until_ready()
         person = stack.enter_context(open_visitor(browser_loop, address))
         person.sign_in(urlsplit(home.run("admin_link").stdout.strip()).path)
         token = home.run("create_token", "a program").stdout.strip()
         rest = httpx.Client(base_url=address, headers=bearer(token), timeout=TIMEOUT_S)
-        yield Site(home, address, folder, wire, person, stack.enter_context(rest))
+        yield Site(home, address, folder, relay, person, stack.enter_context(rest))
 
 
 def make_runner(site: Site) -> str:
@@ -74,18 +74,18 @@ def make_runner(site: Site) -> str:
     person.open("/admin/runners/executiontarget/")
     person.click("a:has-text('New runner')")
     person.fill("input[name=name]", "The builder")
-    person.fill("input[name=endpoint]", site.wire.endpoint)
+    person.fill("input[name=endpoint]", site.relay.endpoint)
     person.fill("input[name=auth_token]", TOKEN)
     person.fill("input[name=timeout_ms]", "180000")
     person.click("button:has-text('Create target')")
     person.click("button:has-text('Probe')")
     person.wait_for("text=The runner answers and offers 8 tools.")
     assert TOKEN not in person.do(person.page.content())
-    (target_id,) = [one for one in person.page.url.split("/") if one.startswith("target_")]
+    (target_id,) = [update for update in person.page.url.split("/") if update.startswith("target_")]
     return target_id
 
 
-async def hand_in(agent: Client, target_id: str, *calls: tuple[str, dict[str, Any]]) -> str:
+async def submit_calls(agent: Client, target_id: str, *calls: tuple[str, dict[str, Any]]) -> str:
     """Submit a run with calls on the runner, as an agent does, and return the run's id."""
     inputs = {
         "calls": [{"name": name, "args": args, "targetId": target_id} for name, args in calls]
@@ -107,34 +107,34 @@ async def wait_for(agent: Client, run_id: str) -> dict[str, Any]:
 
 async def until_update(agent: Client, run_id: str) -> None:
     """Wait until the run has published a part of its tool's output."""
-    seen, after = [], 0
-    while "tool.update" not in seen:
+    types, after = [], 0
+    while "tool.update" not in types:
         page = await call(
             agent, "subscribe_task_run_events", runId=run_id, after=after, waitMs=20_000
         )
         assert not page["terminal"], page
-        seen, after = [event["type"] for event in page["events"]], page["lastSeq"]
+        types, after = [event["type"] for event in page["events"]], page["lastSeq"]
 
 
 async def test_an_agents_calls_run_on_a_remote_runner(site: Site) -> None:
     target_id = make_runner(site)
     async with connected(site.home.env) as agent:
-        await a_person_is_asked_first(site, agent, target_id)
-        allow = ("--id", target_id, "--endpoint", site.wire.endpoint, "--allow", "bash.exec,echo")
+        await check_confirmation(site, agent, target_id)
+        allow = ("--id", target_id, "--endpoint", site.relay.endpoint, "--allow", "bash.exec,echo")
         assert site.home.run("add_target", *allow).stdout.strip() == target_id
-        await what_it_says_is_read_while_it_works(site, agent, target_id)
-        many = [("echo", {"text": f"no {number}"}) for number in range(ECHOES)]
-        ended = await wait_for(agent, await hand_in(agent, target_id, *many))
+        await check_streamed_output(site, agent, target_id)
+        calls = [("echo", {"text": f"no {number}"}) for number in range(ECHOES)]
+        ended = await wait_for(agent, await submit_calls(agent, target_id, *calls))
         assert ended["resultSummary"] == f"{ECHOES} of {ECHOES} calls succeeded."
-    a_program_calls_it_directly(site, target_id)
-    the_audit_page_filters_and_pages(site.person)
+    check_direct_call(site, target_id)
+    check_audit_page(site.person)
 
 
-async def a_person_is_asked_first(site: Site, agent: Client, target_id: str) -> None:
-    run_id = await hand_in(agent, target_id, ("bash.exec", {"cmd": "printf hello | tee made"}))
+async def check_confirmation(site: Site, agent: Client, target_id: str) -> None:
+    run_id = await submit_calls(agent, target_id, ("bash.exec", {"cmd": "printf hello | tee made"}))
     waiting = await wait_for(agent, run_id)
     assert (waiting["status"], waiting["waitingFor"]["type"]) == ("running", "confirmation")
-    assert site.wire.count_received(b"bash.exec") == 0
+    assert site.relay.count_received(b"bash.exec") == 0
     person = site.person
     person.open("/admin/")
     person.click("a:has-text('inbox')")
@@ -146,11 +146,11 @@ async def a_person_is_asked_first(site: Site, agent: Client, target_id: str) -> 
     (result,) = ended["result"]["results"]
     assert (result["ok"], result["output"]["stdout"]) == (True, "hello"), ended
     assert (site.folder / "made").read_text() == "hello"
-    assert site.wire.count_received(b"bash.exec") == 1
+    assert site.relay.count_received(b"bash.exec") == 1
 
 
-async def what_it_says_is_read_while_it_works(site: Site, agent: Client, target_id: str) -> None:
-    run_id = await hand_in(agent, target_id, ("bash.exec", {"cmd": TALK}))
+async def check_streamed_output(site: Site, agent: Client, target_id: str) -> None:
+    run_id = await submit_calls(agent, target_id, ("bash.exec", {"cmd": COMMAND}))
     await until_update(agent, run_id)
     assert (await call(agent, "get_task_run", runId=run_id))["status"] == "running"
     site.person.open(f"/admin/runs/run/{run_id}/change/")
@@ -158,22 +158,22 @@ async def what_it_says_is_read_while_it_works(site: Site, agent: Client, target_
     (site.folder / "go").touch()
     assert (await wait_for(agent, run_id))["status"] == "succeeded"
     page = await call(agent, "subscribe_task_run_events", runId=run_id, after=0)
-    updates = [one["data"] for one in page["events"] if one["type"] == "tool.update"]
-    assert "".join(one["delta"] for one in updates) == "one\ntwo\nthree\n"
-    assert sorted(one["at"] for one in updates) == [one["at"] for one in updates]
+    updates = [update["data"] for update in page["events"] if update["type"] == "tool.update"]
+    assert "".join(update["delta"] for update in updates) == "one\ntwo\nthree\n"
+    assert sorted(update["at"] for update in updates) == [update["at"] for update in updates]
     assert page["events"][-1]["type"] == "run.succeeded"
 
 
-def a_program_calls_it_directly(site: Site, target_id: str) -> None:
+def check_direct_call(site: Site, target_id: str) -> None:
     body = {"args": {"cmd": "printf hello"}, "targetId": target_id}
     answer = json_of(site.rest.post("/api/v1/tools/bash.exec/call", json=body))
     assert answer["output"]["stdout"] == "hello"
     denied = site.rest.post("/api/v1/tools/math.add/call", json={**body, "args": {"a": 1, "b": 2}})
     assert (denied.status_code, denied.json()["errorCode"]) == (403, "POLICY_DENIED")
-    assert site.wire.count_received(b"math.add") == 0
+    assert site.relay.count_received(b"math.add") == 0
 
 
-def the_audit_page_filters_and_pages(person: Visitor) -> None:
+def check_audit_page(person: Visitor) -> None:
     rows = "#result_list tbody tr"
     person.open("/admin/decisions/auditentry/")
     person.fill("#searchbar", "echo")

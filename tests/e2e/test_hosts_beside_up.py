@@ -26,11 +26,11 @@ def anyio_backend() -> str:
 def home(tmp_path: Path) -> Iterator[TemporaryHome]:
     with temporary_home(
         tmp_path / "home", CONTINUITY_TEMPLATE_MODULES="tests.support.step_template"
-    ) as mine:
-        yield mine
+    ) as created:
+        yield created
 
 
-async def hand_in(client: Client, seconds: float) -> list[str]:
+async def submit_runs(client: Client, seconds: float) -> list[str]:
     job: dict[str, Any] = {
         "templateId": "test_stepwise",
         "inputs": {"do": [f"sleep:{seconds}"]},
@@ -41,15 +41,15 @@ async def hand_in(client: Client, seconds: float) -> list[str]:
 
 async def test_two_hosts_and_an_up_share_one_stack_and_its_slots(home: TemporaryHome) -> None:
     up = home.start("up")
-    await anyio.to_thread.run_sync(up.address)
+    await anyio.to_thread.run_sync(up.wait_until_ready)
     supervisor = home.info.pid
-    async with connected(home.env) as one, connected(home.env, mode="legacy") as two:
-        runs = await hand_in(one, 3.0) + await hand_in(two, 3.0)
-        waits = await call(one, "list_task_runs", status="queued")
-        assert 1 <= waits["total"] <= len(runs) - 5
+    async with connected(home.env) as first_host, connected(home.env, mode="legacy") as second_host:
+        runs = await submit_runs(first_host, 3.0) + await submit_runs(second_host, 3.0)
+        queued = await call(first_host, "list_task_runs", status="queued")
+        assert 1 <= queued["total"] <= len(runs) - 5
         for run_id in runs:  # each host sees the runs that the other submitted
-            run = await call(two, "wait_task_run", runId=run_id, waitMs=55_000)
+            run = await call(second_host, "wait_task_run", runId=run_id, waitMs=55_000)
             assert run["status"] == "succeeded"
-        assert (await call(one, "list_task_runs", status="succeeded"))["total"] == len(runs)
+        assert (await call(first_host, "list_task_runs", status="succeeded"))["total"] == len(runs)
         assert home.info.pid == supervisor
     assert home.info.mode == "foreground"

@@ -40,11 +40,11 @@ pytest_plugins = [
     "tests.support.workspace_fixtures",
 ]
 Background = Callable[[Callable[[], object]], Any]
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 
 
 @pytest.fixture
-def taken(
+def taken_over_task(
     visitor: Visitor,
     principal: Principal,
     agent_settings: Any,
@@ -55,34 +55,36 @@ def taken(
 ) -> str:
     """Return a task whose run waits while the visitor, who clicks once, controls its page."""
     task_id = start_sign_in_task(visitor, principal)
-    working = in_background(worker.work)
+    work_thread = in_background(worker.work)
     visitor.wait_for("[data-live-picture][src^='data:image/jpeg']")
     take_over(visitor)
     model.resume.set()
-    working.join(PATIENCE_S)
+    work_thread.join(TIMEOUT_S)
     click_at(visitor, 200, 120)
     return task_id
 
 
-def check_over(task_id: str, status: str) -> None:
+def check_page_closed(task_id: str, status: str) -> None:
     """Assert that the page is closed and that no worker watches it."""
     wait_until(lambda: not has_open_pages())
-    wait_until(lambda: all(one.done() for one in broadcaster._serving.values()))
+    wait_until(lambda: all(task.done() for task in broadcaster._serving.values()))
     assert Task.objects.get(id=task_id).status == status
 
 
 def test_stopping_a_task_closes_the_page_and_reports_the_reason(
-    visitor: Visitor, taken: str
+    visitor: Visitor, taken_over_task: str
 ) -> None:
     visitor.click("button:has-text('Stop')")
     visitor.wait_for("[data-live-absent]:not([hidden]) >> text=The run was canceled")
     visitor.wait_for(".chat-message[data-role=failure] >> text=The task was stopped")
     save_screenshot(visitor, "live-stopped")
     assert Run.objects.get().status == "canceled"
-    check_over(taken, "ongoing")
+    check_page_closed(taken_over_task, "ongoing")
 
 
-def test_a_takeover_that_lasts_too_long_ends_with_a_reason(visitor: Visitor, taken: str) -> None:
+def test_a_takeover_that_lasts_too_long_ends_with_a_reason(
+    visitor: Visitor, taken_over_task: str
+) -> None:
     half_an_hour = timedelta(minutes=30)
     Task.objects.update(taken_over_at=F("taken_over_at") - half_an_hour)
     assert end_takeovers() == 1
@@ -92,21 +94,21 @@ def test_a_takeover_that_lasts_too_long_ends_with_a_reason(visitor: Visitor, tak
     visitor.wait_for(".chat-message[data-role=failure] >> text=RUN_TIMEOUT")
     save_screenshot(visitor, "live-timeout")
     assert Run.objects.get().error["errorCode"] == "RUN_TIMEOUT"
-    check_over(taken, "error")
+    check_page_closed(taken_over_task, "error")
 
 
 def test_a_closed_page_is_reopened_when_the_person_returns_it(
     visitor: Visitor,
-    taken: str,
+    taken_over_task: str,
     model_that_signs_in: SignInModel,
     worker: WorkerProcess,  # noqa: F811
     in_background: Background,  # noqa: F811
 ) -> None:
-    session = get_page_session(taken)
+    session = get_page_session(taken_over_task)
     assert session is not None
     tab = session.live_tab()
     assert tab is not None
-    get_loop().submit(tab.page.close()).result(PATIENCE_S)
+    get_loop().submit(tab.page.close()).result(TIMEOUT_S)
     visitor.wait_for("[data-live-absent]:not([hidden]) >> text=The page was closed. Give it back")
     save_screenshot(visitor, "live-shut")
     give_back(visitor)
@@ -114,7 +116,7 @@ def test_a_closed_page_is_reopened_when_the_person_returns_it(
     visitor.wait_for(".chat-message[data-role=assistant] >> text=It had been closed")
     wait_until(lambda: Run.objects.get().ended_at)
     assert Run.objects.get().status == "succeeded", Run.objects.get().error
-    held = model_that_signs_in.tool_results[1]
-    assert held["error"]["code"] == "PERSON_HAD_PAGE"
-    assert held["page"]["newTab"]["url"] == model_that_signs_in.url
-    assert held["page"]["ok"] is True
+    skipped = model_that_signs_in.tool_results[1]
+    assert skipped["error"]["code"] == "PERSON_HAD_PAGE"
+    assert skipped["page"]["newTab"]["url"] == model_that_signs_in.url
+    assert skipped["page"]["ok"] is True

@@ -39,41 +39,41 @@ pytest_plugins = [
     "tests.support.visitor_fixtures",
     "tests.support.workspace_fixtures",
 ]
-Stop = tuple[str, dict[str, str]]
-ASK: Stop = ("ask_followup_question", {"question": "Will you sign in for me?"})
-CLICK: Stop = ("browser_click", {"xpath": "//button[@id='go']"})
-Wait = Callable[[Stop], str]
+WaitingCall = tuple[str, dict[str, str]]
+ASK: WaitingCall = ("ask_followup_question", {"question": "Will you sign in for me?"})
+CLICK: WaitingCall = ("browser_click", {"xpath": "//button[@id='go']"})
+TakeOver = Callable[[WaitingCall], str]
 
 
 @pytest.fixture
-def waits(
+def take_over_waiting_task(
     visitor: Visitor,
     principal: Principal,
     agent_settings: Any,
     page_server: PageServer,
     model: ModelServer,
     worker: WorkerProcess,  # noqa: F811
-) -> Wait:
+) -> TakeOver:
     """Return a function that runs a task until it waits, has the visitor take over its page and
     sign in, and returns the task's id.
     """
     page_server.add("/inside", SIGNED_IN)
 
-    def wait(stop: Stop) -> str:
-        model.answer = WaitingModel(page_server.add("/form", FORM), stop)
+    def take_over_at(waiting_call: WaitingCall) -> str:
+        model.answer = WaitingModel(page_server.add("/form", FORM), waiting_call)
         task_id = start_sign_in_task(visitor, principal)
         worker.work()
         visitor.wait_for("[data-status-now=ongoing] [data-role=question]")
         take_over(visitor)
         click_at(visitor, 200, 240)
-        at = "document.querySelector('[data-live-url]').value.includes('/inside?0-0')"
-        visitor.do(visitor.page.wait_for_function(at))
+        condition = "document.querySelector('[data-live-url]').value.includes('/inside?0-0')"
+        visitor.do(visitor.page.wait_for_function(condition))
         return task_id
 
-    return wait
+    return take_over_at
 
 
-def an_hour_goes_by() -> None:
+def move_start_back_an_hour() -> None:
     """Move the run's start an hour back, past its timeout."""
     assert Run.objects.get().timeout_ms < 3_600_000
     ago = timedelta(hours=1)
@@ -82,11 +82,11 @@ def an_hour_goes_by() -> None:
 
 def statuses(task_id: str) -> list[str]:
     """Return the statuses of the task in order."""
-    told = TaskEvent.objects.filter(task_id=task_id, type="statusUpdate").order_by("seq")
-    return [one.data["status"] for one in told if "step" not in one.data]
+    rows = TaskEvent.objects.filter(task_id=task_id, type="statusUpdate").order_by("seq")
+    return [row.data["status"] for row in rows if "step" not in row.data]
 
 
-def answer(visitor: Visitor) -> None:
+def send_answer(visitor: Visitor) -> None:
     visitor.fill("[data-chat-form] textarea", "I did.")
     visitor.click("button:has-text('Send')")
     visitor.wait_for("[data-role=user] >> text=I did.")
@@ -97,7 +97,7 @@ def give_back(visitor: Visitor, status: str) -> None:
     visitor.wait_for(f"[data-status-now={status}]")
 
 
-def check_seen(visitor: Visitor) -> Run:
+def check_answered_from_page(visitor: Visitor) -> Run:
     """Assert that the model received the page as the person left it and answered from it."""
     visitor.wait_for("[data-role=assistant] >> text=I see your number.")
     run = Run.objects.get()
@@ -108,13 +108,13 @@ def check_seen(visitor: Visitor) -> Run:
 
 def test_an_answer_during_a_takeover_reaches_the_model_when_the_page_is_returned(
     visitor: Visitor,
-    waits: Wait,
+    take_over_waiting_task: TakeOver,
     model: ModelServer,
     worker: WorkerProcess,  # noqa: F811
 ) -> None:
-    task_id = waits(ASK)
+    task_id = take_over_waiting_task(ASK)
     assert Run.objects.get().waiting_for["type"] == "answer"
-    answer(visitor)
+    send_answer(visitor)
     worker.work()
     run = Run.objects.get()
     assert (run.status, run.waiting_for["type"]) == ("running", "takeover")
@@ -124,43 +124,43 @@ def test_an_answer_during_a_takeover_reaches_the_model_when_the_page_is_returned
     )  # no question is open
     visitor.wait_for("[data-live-screen][data-acts]")
     save_screenshot(visitor, "live-answered-meanwhile")
-    an_hour_goes_by()
+    move_start_back_an_hour()
     worker.work()
     assert Run.objects.get().active_ms == run.active_ms
     give_back(visitor, "running")
     worker.work()
-    check_seen(visitor)
+    check_answered_from_page(visitor)
     assert statuses(task_id) == ["running", "ongoing", "takeover", "running", "ongoing"]
 
 
 def test_a_page_returned_before_the_answer_is_read_before_the_model_continues(
     visitor: Visitor,
-    waits: Wait,
+    take_over_waiting_task: TakeOver,
     model: ModelServer,
     worker: WorkerProcess,  # noqa: F811
 ) -> None:
-    task_id = waits(ASK)
+    task_id = take_over_waiting_task(ASK)
     give_back(visitor, "ongoing")
     worker.work()
     assert (Run.objects.get().waiting_for["type"], len(model.requests)) == ("answer", 2)
-    an_hour_goes_by()
-    answer(visitor)
+    move_start_back_an_hour()
+    send_answer(visitor)
     worker.work()
-    check_seen(visitor)
+    check_answered_from_page(visitor)
     assert statuses(task_id) == ["running", "ongoing", "takeover", "ongoing", "running", "ongoing"]
 
 
 @pytest.mark.parametrize("is_confirmed_first", [True, False])
 def test_a_call_confirmed_during_a_takeover_does_not_run_on_the_changed_page(
     visitor: Visitor,
-    waits: Wait,
+    take_over_waiting_task: TakeOver,
     model: ModelServer,
     worker: WorkerProcess,  # noqa: F811
     page_server: PageServer,
     is_confirmed_first: bool,
 ) -> None:
     create_rule(RuleFields("confirm", tool="browser_click"), actor="t")
-    task_id = waits(CLICK)
+    task_id = take_over_waiting_task(CLICK)
     waiting = Run.objects.get().waiting_for
     assert waiting["type"] == "confirmation"
     if is_confirmed_first:
@@ -168,12 +168,12 @@ def test_a_call_confirmed_during_a_takeover_does_not_run_on_the_changed_page(
         worker.work()
         assert (Run.objects.get().waiting_for["type"], len(model.requests)) == ("takeover", 2)
         save_screenshot(visitor, "live-confirmed-meanwhile")
-    an_hour_goes_by()
+    move_start_back_an_hour()
     give_back(visitor, "running" if is_confirmed_first else "ongoing")
     if not is_confirmed_first:
         confirm(decision_id=waiting["decisionId"], by="t", how="test")
     worker.work()
-    check_seen(visitor)
+    check_answered_from_page(visitor)
     assert isinstance(model.answer, WaitingModel)
     click = model.answer.tool_results[-1]
     assert (click["error"]["code"], page_server.hits["/inside"]) == ("PERSON_HAD_PAGE", 1)

@@ -23,25 +23,25 @@ from tests.support.temporary_home import ROOT, TemporaryHome, temporary_home
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
-def commands(document: str, **named: str) -> list[str]:
+def commands(document: str, **values: str) -> list[str]:
     """Return the shell blocks of a document with the test's addresses and folder filled in."""
     text = (ROOT / "docs" / document).read_text("utf-8")
-    named = {"runner": "127.0.0.1:18081", "site": "127.0.0.1:8000", **named}
-    swaps = {
-        "127.0.0.1:18081": named["runner"],
-        "127.0.0.1:8000": named["site"],
+    values = {"runner": "127.0.0.1:18081", "site": "127.0.0.1:8000", **values}
+    replacements = {
+        "127.0.0.1:18081": values["runner"],
+        "127.0.0.1:8000": values["site"],
         ".venv/bin/python": shlex.quote(sys.executable),
-        "/srv/runner": shlex.quote(named.get("folder", "/srv/runner")),
+        "/srv/runner": shlex.quote(values.get("folder", "/srv/runner")),
     }
     blocks = re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S)
-    for written, here in swaps.items():
-        blocks = [block.replace(written, here) for block in blocks]
+    for documented, replacement in replacements.items():
+        blocks = [block.replace(documented, replacement) for block in blocks]
     return blocks
 
 
 def run(block: str, env: dict[str, str]) -> str:
     """Run a block, assert that it succeeds, and return what it printed."""
-    done = subprocess.run(
+    completed = subprocess.run(
         ["bash", "-euc", block],
         cwd=ROOT,
         env=env,
@@ -50,8 +50,8 @@ def run(block: str, env: dict[str, str]) -> str:
         timeout=TIMEOUT_S,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert completed.returncode == 0, completed.stderr
+    return completed.stdout
 
 
 def values(text: str) -> list[Any]:
@@ -85,22 +85,22 @@ def runner(tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[TemporaryHome]:
-    with temporary_home(tmp_path / "home") as mine:
-        yield mine
+    with temporary_home(tmp_path / "home") as created:
+        yield created
 
 
 def test_a_runner_answers_the_commands_as_its_document_describes(runner: str) -> None:
-    asked = commands("docker-runner.md", runner=runner)[1]
-    health, answer = values(run(asked, dict(os.environ)))
+    block = commands("docker-runner.md", runner=runner)[1]
+    health, answer = values(run(block, dict(os.environ)))
     assert (health["ok"], health["isolation"]) == (True, "bubblewrap")
-    assert "".join(one["delta"] for one in answer["updates"]) == "1\n2\n3\n"
+    assert "".join(update["delta"] for update in answer["updates"]) == "1\n2\n3\n"
     assert answer["result"]["output"]["stdout"] == "1\n2\n3\n"
 
 
 def test_a_target_is_created_and_called_as_its_document_describes(
     runner: str, home: TemporaryHome
 ) -> None:
-    address = home.start("up", CONTINUITY_EGRESS_ALLOW=runner).address()
+    address = home.start("up", CONTINUITY_EGRESS_ALLOW=runner).wait_until_ready()
     token = home.run("create_token", "docs").stdout.strip()
     site = address.removeprefix("http://")
     make, call = commands("targets.md", runner=runner, site=site)

@@ -27,11 +27,11 @@ from tests.support.waiting import eventually
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[TemporaryHome]:
-    with temporary_home(tmp_path / "home") as mine:
-        yield mine
+    with temporary_home(tmp_path / "home") as created:
+        yield created
 
 
-def _scratch_of(pid: int) -> Path:
+def _temp_folder_of(pid: int) -> Path:
     return Path(psutil.Process(pid).environ()["TMPDIR"])
 
 
@@ -41,14 +41,14 @@ def test_a_stack_killed_with_open_pages_leaves_nothing(
 ) -> None:
     up = home.start("up", "--demo", "--once")
     up.wait_for_line(" 1/16 ")
-    family, scratch = home.processes(), _scratch_of(home.pid("worker"))
-    assert any("chrom" in one.name() for one in family)
+    processes, temp_folder = home.processes(), _temp_folder_of(home.pid("worker"))
+    assert any("chrom" in process.name() for process in processes)
     for pid in [home.pid(name) for name in killed]:
         os.kill(pid, signal.SIGKILL)
     up.wait()
-    assert still_running(family) == []
+    assert still_running(processes) == []
     assert not is_up(home.paths)
-    assert not scratch.parent.exists()
+    assert not temp_folder.parent.exists()
 
 
 def test_the_next_stack_finishes_the_run_of_a_killed_stack(home: TemporaryHome) -> None:
@@ -71,40 +71,40 @@ def test_a_job_succeeds_although_its_worker_is_killed(home: TemporaryHome) -> No
     up = home.start("up", "--demo", "--once")
     up.wait_for_line(" 2/16 ")
     worker = psutil.Process(home.pid("worker"))
-    family = [worker, *worker.children(recursive=True)]
+    processes = [worker, *worker.children(recursive=True)]
     worker.kill()
     assert up.wait(120) == 0, up.output
-    assert still_running(family, within_s=0.5) == []
+    assert still_running(processes, within_s=0.5) == []
 
 
 def test_the_address_answers_while_the_web_process_restarts(home: TemporaryHome) -> None:
     up = home.start("up")
-    url = up.address()
+    url = up.wait_until_ready()
     os.kill(home.pid("web"), signal.SIGKILL)
     assert http_status(f"{url}/healthz") == 200
-    up.end()
+    up.stop()
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_a_frozen_worker_is_replaced(home: TemporaryHome) -> None:
     up = home.start("up")
-    up.address()
+    up.wait_until_ready()
     worker = home.pid("worker")
     os.kill(worker, signal.SIGSTOP)
     assert "sent no heartbeat" in up.wait_for_line("worker ")
     up.wait_for_line("(again)")
     assert home.pid("worker") != worker
-    up.end()
+    up.stop()
 
 
 def test_a_killed_redis_is_restarted(home: TemporaryHome) -> None:
     up = home.start("up")
-    up.address()
+    up.wait_until_ready()
     os.kill(home.pid("redis"), signal.SIGKILL)
     up.wait_for_line("starts again")
     up.wait_for_line("(again)")
-    assert up.end() == 0
+    assert up.stop() == 0
 
 
 def test_two_processes_that_need_a_stack_share_one(home: TemporaryHome) -> None:
@@ -116,25 +116,25 @@ def test_two_processes_that_need_a_stack_share_one(home: TemporaryHome) -> None:
         "    one = ensure_stack(60); began = time.monotonic(); two = ensure_stack(60)\n"
         "    print(one.pid == two.pid, time.monotonic() - began < 0.1, one.url)\n"
     )
-    doors = [
+    commands = [
         subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, env=home.env, stdout=-1, text=True)
         for _ in range(2)
     ]
-    said = [door.communicate(timeout=100)[0].split() for door in doors]
-    assert said[0] == said[1]
-    assert said[0][:2] == ["True", "True"]
-    assert http_status(said[0][2] + "/healthz") == 200
+    outputs = [command.communicate(timeout=100)[0].split() for command in commands]
+    assert outputs[0] == outputs[1]
+    assert outputs[0][:2] == ["True", "True"]
+    assert http_status(outputs[0][2] + "/healthz") == 200
 
 
 def test_a_killed_watcher_is_restarted_and_the_worker_keeps_running(home: TemporaryHome) -> None:
     up = home.start("up")
-    up.address()
+    up.wait_until_ready()
     before = home.pid("watcher"), home.pid("worker")
     os.kill(before[0], signal.SIGKILL)
     up.wait_for_line("watcher")
     assert eventually(lambda: home.pid("watcher") != before[0])
-    family, began = home.processes(), time.monotonic()
+    processes, started = home.processes(), time.monotonic()
     assert home.pid("worker") == before[1]
-    assert up.end() == 0
-    assert time.monotonic() - began < 9
-    assert still_running(family, within_s=0.5) == []
+    assert up.stop() == 0
+    assert time.monotonic() - started < 9
+    assert still_running(processes, within_s=0.5) == []

@@ -19,12 +19,12 @@ from tests.support.waiting import eventually
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[TemporaryHome]:
-    with temporary_home(tmp_path / "home") as mine:
-        yield mine
+    with temporary_home(tmp_path / "home") as created:
+        yield created
 
 
-def _is_one_clear_answer(said: str, *words: str) -> bool:
-    return "Traceback" not in said and all(word in said for word in words)
+def _is_clear_error(output: str, *words: str) -> bool:
+    return "Traceback" not in output and all(word in output for word in words)
 
 
 def test_up_prints_a_line_for_each_part_serves_and_leaves_nothing_after_ctrl_c(
@@ -32,7 +32,7 @@ def test_up_prints_a_line_for_each_part_serves_and_leaves_nothing_after_ctrl_c(
 ) -> None:
     home.paths.home.mkdir(mode=0o755)
     up = home.start("up")
-    url = up.address()
+    url = up.wait_until_ready()
     for path in (
         home.paths.home,
         home.paths.logs,
@@ -43,29 +43,29 @@ def test_up_prints_a_line_for_each_part_serves_and_leaves_nothing_after_ctrl_c(
     for part in ("redis", "web", "worker", "scheduler"):
         assert [line for line in up.output.splitlines() if line.startswith(f"  {part} ")]
     assert http_status(f"{url}/healthz") == 200
-    family, began = home.processes(), time.monotonic()
-    assert up.end(signal.SIGINT) == 0
-    assert time.monotonic() - began < 9
-    assert still_running(family, within_s=0.5) == []
+    processes, started = home.processes(), time.monotonic()
+    assert up.stop(signal.SIGINT) == 0
+    assert time.monotonic() - started < 9
+    assert still_running(processes, within_s=0.5) == []
     assert not is_up(home.paths)
 
 
 def test_a_second_up_attaches_and_takes_over_when_the_first_ends(home: TemporaryHome) -> None:
     first, second = home.start("up"), None
-    url = first.address()
+    url = first.wait_until_ready()
     second = home.start("up")
     assert url in second.wait_for_line("is up already")
     assert eventually(lambda: "2 (" in home.run("status").stdout)
-    first.end(signal.SIGINT)
+    first.stop(signal.SIGINT)
     second.wait_for_line("starting it here")
-    assert http_status(second.address() + "/healthz") == 200
-    assert second.end(signal.SIGINT) == 0
+    assert http_status(second.wait_until_ready() + "/healthz") == 200
+    assert second.stop(signal.SIGINT) == 0
     assert not is_up(home.paths)
 
 
 def test_down_ends_a_foreground_stack_and_the_commands_attached_to_it(home: TemporaryHome) -> None:
     first = home.start("up")
-    first.address()
+    first.wait_until_ready()
     second = home.start("up")
     second.wait_for_line("Attached")
     assert "Stopped after" in home.run("down").stdout
@@ -77,8 +77,10 @@ def test_down_ends_a_foreground_stack_and_the_commands_attached_to_it(home: Temp
 def test_two_concurrent_starts_create_one_stack(home: TemporaryHome) -> None:
     with ThreadPoolExecutor(3) as pool:
         started = list(pool.map(lambda _: home.run("up", "--background"), range(3)))
-    assert [one.returncode for one in started] == [0, 0, 0], [one.stderr for one in started]
-    pids = {one.stdout.partition("process ")[2].partition(")")[0] for one in started}
+    assert [completed.returncode for completed in started] == [0, 0, 0], [
+        completed.stderr for completed in started
+    ]
+    pids = {completed.stdout.partition("process ")[2].partition(")")[0] for completed in started}
     assert pids == {str(home.info.pid)}
 
 
@@ -93,10 +95,10 @@ def test_a_background_stack_runs_until_down(home: TemporaryHome) -> None:
     assert "Up already" in home.run("up", "--background").stdout
     attached = home.start("up")
     attached.wait_for_line("leaves it running")
-    assert attached.end(signal.SIGINT) == 0
-    family = home.processes()
+    assert attached.stop(signal.SIGINT) == 0
+    processes = home.processes()
     assert home.run("down").returncode == 0
-    assert still_running(family, within_s=0.5) == []
+    assert still_running(processes, within_s=0.5) == []
     assert "Nothing is up" in home.run("down").stdout
 
 
@@ -105,27 +107,27 @@ def test_a_requested_port_that_is_in_use_is_refused(home: TemporaryHome) -> None
         port = str(other.getsockname()[1])
         up = home.run("up", "--port", port)
     assert up.returncode == 1
-    assert _is_one_clear_answer(up.stderr, f"Port {port}", "in use", "--port")
+    assert _is_clear_error(up.stderr, f"Port {port}", "in use", "--port")
     assert not is_up(home.paths)
 
 
 def test_a_default_port_that_is_in_use_is_skipped(home: TemporaryHome, tmp_path: Path) -> None:
     up = home.start("up")
-    url = up.address()
+    url = up.wait_until_ready()
     with temporary_home(tmp_path / "other") as other:
-        beside = other.start("up")
-        assert beside.address() != url
-        assert "is in use" in beside.output
-        beside.end()
-    up.end()
+        second_up = other.start("up")
+        assert second_up.wait_until_ready() != url
+        assert "is in use" in second_up.output
+        second_up.stop()
+    up.stop()
 
 
 def test_an_idle_background_stack_ends(home: TemporaryHome) -> None:
     with Membership(home.paths):
         home.run("up", "--background", CONTINUITY_IDLE_STOP_S="1")
-        family = home.processes()
+        processes = home.processes()
         assert not eventually(lambda: not is_up(home.paths), within_s=8)
-    assert still_running(family, within_s=20) == []
+    assert still_running(processes, within_s=20) == []
     assert "The stack has been idle" in home.paths.log("up").read_text()
 
 
@@ -133,18 +135,18 @@ def test_a_home_that_is_not_writable_is_reported_in_one_sentence(tmp_path: Path)
     (tmp_path / "file").touch()
     up = TemporaryHome(tmp_path / "file" / "home").run("up")
     assert up.returncode == 1
-    assert _is_one_clear_answer(up.stderr, "CONTINUITY_HOME")
+    assert _is_clear_error(up.stderr, "CONTINUITY_HOME")
 
 
 def test_a_home_whose_path_is_too_long_for_sockets_works(tmp_path: Path) -> None:
     with temporary_home(tmp_path / ("deep" * 30)) as deep:
         up = deep.start("up")
-        up.address()
+        up.wait_until_ready()
         socket_path = Path(deep.info.services[0].where)
         assert socket_path.is_socket()
         assert socket_path.parent.stat().st_mode & 0o077 == 0
         assert deep.run("doctor").returncode == 0
-        assert up.end() == 0
+        assert up.stop() == 0
         assert not socket_path.parent.exists()
 
 
@@ -154,8 +156,8 @@ def test_unreadable_redis_data_does_not_prevent_the_start(home: TemporaryHome) -
     (data / "appendonly.aof.manifest").write_text("nonsense\n")
     up = home.start("up")
     assert "not needed" in up.wait_for_line("redis ")
-    up.address()
-    assert up.end() == 0
+    up.wait_until_ready()
+    assert up.stop() == 0
 
 
 @pytest.mark.parametrize(
@@ -171,10 +173,12 @@ def test_an_unsafe_start_is_refused_with_its_reason(
 ) -> None:
     serve = home.run("serve", "--host", "0.0.0.0", "--port", "0", **env)
     assert serve.returncode == 1
-    assert _is_one_clear_answer(serve.stderr, word)
+    assert _is_clear_error(serve.stderr, word)
 
 
 def test_several_commands_prepare_a_new_home_concurrently(home: TemporaryHome) -> None:
     with ThreadPoolExecutor(3) as pool:
         checks = list(pool.map(lambda _: home.run("doctor"), range(3)))
-    assert [one.returncode for one in checks] == [0, 0, 0], [one.stdout for one in checks]
+    assert [completed.returncode for completed in checks] == [0, 0, 0], [
+        completed.stdout for completed in checks
+    ]

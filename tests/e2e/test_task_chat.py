@@ -4,16 +4,13 @@ the page shows it live (test_goal_at_doors covers MCP, REST and the WebSocket).
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from runs.models import Run, Task, TaskEvent
 from runs.worker.worker import WorkerProcess
 from tests.support.browsing_model import BrowsingModel, serve_catalogue
 from tests.support.goal_checks import GOAL, check_events, check_reached
+from tests.support.live_pages import save_screenshot
 from tests.support.model_server import ModelServer
 from tests.support.page_server import PageServer
 from tests.support.visitor import Visitor
@@ -34,7 +31,6 @@ def test_the_chat_page_shows_messages_tools_and_the_page_live(
     model: ModelServer,
     page_server: PageServer,
     worker: WorkerProcess,
-    tmp_path: Path,
 ) -> None:
     model.answer = BrowsingModel(serve_catalogue(page_server))
     visitor.open("/admin/runs/task/")
@@ -52,6 +48,4 @@ def test_the_chat_page_shows_messages_tools_and_the_page_live(
     visitor.wait_for("[data-chat-tools] >> text=browser_type")
     visitor.wait_for("[data-chat-shot] img[src]")
     assert Task.objects.get().status == "ongoing"
-    picture = os.environ.get("CONTINUITY_TEST_PICTURES", str(tmp_path))
-    shot: Any = visitor.page.screenshot(path=f"{picture}/chat.png", full_page=True)
-    visitor.do(shot)
+    save_screenshot(visitor, "task-chat")

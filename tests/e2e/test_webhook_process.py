@@ -13,7 +13,7 @@ from tests.support.temporary_home import ROOT, temporary_home
 from tests.support.waiting import eventually
 from tests.support.webhook_receiver import run_receiver
 
-MAKE = (
+CREATE_WEBHOOK = (
     "from decisions.identity.principals import local_principal;"
     "from runs.webhooks.services import create_webhook;"
     "create_webhook(principal=local_principal(), url={url!r})"
@@ -27,13 +27,13 @@ def test_the_scheduler_sends_a_webhook_for_a_run_that_another_process_ended(tmp_
     }
     with (
         temporary_home(tmp_path, CONTINUITY_REDIS_PREFIX="hooks:", **env) as home,
-        run_receiver() as there,
+        run_receiver() as receiver,
     ):
         assert home.run("migrate").returncode == 0
-        made = home.run("shell", "-c", MAKE.format(url=there.url))
-        assert made.returncode == 0, made.stderr
+        created = home.run("shell", "-c", CREATE_WEBHOOK.format(url=receiver.url))
+        assert created.returncode == 0, created.stderr
         scheduler = home.start("scheduler")
-        done = subprocess.run(
+        writer = subprocess.run(
             [sys.executable, "-m", "tests.support.event_writer", "1", "1"],
             cwd=ROOT,
             env=home.env,
@@ -43,9 +43,9 @@ def test_the_scheduler_sends_a_webhook_for_a_run_that_another_process_ended(tmp_
             timeout=60,
             check=True,
         )
-        [run_id] = json.loads(done.stdout.splitlines()[0])
-        assert eventually(lambda: len(there.requests) == 1)
-        told = json.loads(there.requests[0].body)
-        assert (told["type"], told["data"]["runId"]) == ("run.canceled", run_id)
-        assert scheduler.end(signal.SIGTERM) == 0
-    assert len(there.requests) == 1
+        [run_id] = json.loads(writer.stdout.splitlines()[0])
+        assert eventually(lambda: len(receiver.requests) == 1)
+        message = json.loads(receiver.requests[0].body)
+        assert (message["type"], message["data"]["runId"]) == ("run.canceled", run_id)
+        assert scheduler.stop(signal.SIGTERM) == 0
+    assert len(receiver.requests) == 1

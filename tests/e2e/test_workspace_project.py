@@ -55,7 +55,7 @@ def project(tmp_path: Path) -> Path:
     return root
 
 
-async def refused(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+async def call_refused(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
     """Call a tool, assert that it fails, and return the S4 error."""
     result = await client.call_tool(tool, arguments)
     assert result.is_error
@@ -66,8 +66,8 @@ async def refused(client: Client, tool: str, **arguments: Any) -> dict[str, Any]
 
 async def write(client: Client, path: str, content: str) -> dict[str, Any]:
     """Preview a write, then perform it."""
-    shown = await call(client, "write_to_file", path=path, content=content, dryRun=True)
-    assert (shown["applied"], shown["diff"]["type"]) == (False, "line")
+    preview = await call(client, "write_to_file", path=path, content=content, dryRun=True)
+    assert (preview["applied"], preview["diff"]["type"]) == (False, "line")
     return await call(client, "write_to_file", path=path, content=content, dryRun=False)
 
 
@@ -76,19 +76,23 @@ async def test_preview_write_conflict_and_restore(env: dict[str, str], project: 
     before = (project / start).read_text("utf-8")
     async with connected(env, "--workspace", str(project)) as client:
         assert (await call(client, "get_runtime_info"))["projectRoot"] == str(project)
-        told = await refused(client, "write_to_file", path=start, content="x;\n", dryRun=False)
-        assert told["code"] == "E_POLICY_VIOLATION"
-        done = await write(client, start, before + "end;\n")
+        error = await call_refused(
+            client, "write_to_file", path=start, content="x;\n", dryRun=False
+        )
+        assert error["code"] == "E_POLICY_VIOLATION"
+        written = await write(client, start, before + "end;\n")
         assert (project / start).read_text("utf-8") == before + "end;\n"
         await call(client, "write_to_file", path=start, content="mine;\n", dryRun=True)
         (project / start).write_text("theirs;\n", "utf-8")
-        told = await refused(client, "write_to_file", path=start, content="mine;\n", dryRun=False)
-        assert (told["code"], told["recoverable"]) == ("E_CONFLICT", True)
-        (kept,) = (await call(client, "list_snapshots", path=start))["snapshots"]
-        assert kept["id"] == done["snapshotId"]
-        was = await call(client, "restore_snapshot", snapshotId=kept["id"])
-        assert was == {"path": start, "content": before}
-        await write(client, start, was["content"])
+        error = await call_refused(
+            client, "write_to_file", path=start, content="mine;\n", dryRun=False
+        )
+        assert (error["code"], error["recoverable"]) == ("E_CONFLICT", True)
+        (snapshot,) = (await call(client, "list_snapshots", path=start))["snapshots"]
+        assert snapshot["id"] == written["snapshotId"]
+        restored = await call(client, "restore_snapshot", snapshotId=snapshot["id"])
+        assert restored == {"path": start, "content": before}
+        await write(client, start, restored["content"])
     assert (project / start).read_text("utf-8") == before
 
 
@@ -100,23 +104,23 @@ async def test_a_scene_is_written_validated_and_previewed(
         assert (await write(client, SCENE, TEXT))["bytesWritten"] == len(TEXT.encode())
         checked = await call(client, "validate_script", path=SCENE)
         assert checked == {"valid": True, "diagnostics": []}
-        wrong = await call(client, "validate_script", content="changeBg:beech.jpg;\n")
-        assert "beach.jpg" in wrong["diagnostics"][0]["fixHint"]
-        seen = await call(client, "preview_scene", scenePath=SCENE)
-        assert seen["url"].startswith(env["CONTINUITY_PREVIEW_URL"])
-        assert "beach_date" in seen["url"]
-        assert "scene is shown" in str(seen["logs"])
+        invalid = await call(client, "validate_script", content="changeBg:beech.jpg;\n")
+        assert "beach.jpg" in invalid["diagnostics"][0]["fixHint"]
+        shown = await call(client, "preview_scene", scenePath=SCENE)
+        assert shown["url"].startswith(env["CONTINUITY_PREVIEW_URL"])
+        assert "beach_date" in shown["url"]
+        assert "scene is shown" in str(shown["logs"])
 
 
 @pytest.mark.parametrize("where", ["/", "home"])
 async def test_the_tools_are_disabled_without_a_project(
     env: dict[str, str], where: str, tmp_path: Path
 ) -> None:
-    at = Path("/") if where == "/" else tmp_path
-    async with connected(env | {"HOME": str(tmp_path)}, cwd=at) as client:
-        told = await refused(client, "list_files", path=".")
-        assert told["code"] == "E_TOOL_DISABLED"
-        assert "--workspace" in told["message"]
+    cwd = Path("/") if where == "/" else tmp_path
+    async with connected(env | {"HOME": str(tmp_path)}, cwd=cwd) as client:
+        error = await call_refused(client, "list_files", path=".")
+        assert error["code"] == "E_TOOL_DISABLED"
+        assert "--workspace" in error["message"]
 
 
 async def test_selecting_the_developer_toolset_enables_developer_mode(
@@ -128,7 +132,7 @@ async def test_selecting_the_developer_toolset_enables_developer_mode(
         names = {tool.name for tool in (await client.list_tools()).tools}
         assert len(names) == 16
         assert "execution" in await call(client, "get_runtime_info")
-        ran = await call(client, "execute_command", scriptName="lint")
-        assert ran["ok"] is True
-        told = await refused(client, "execute_command", scriptName="rm")
-        assert told["code"] == "E_POLICY_VIOLATION"
+        result = await call(client, "execute_command", scriptName="lint")
+        assert result["ok"] is True
+        error = await call_refused(client, "execute_command", scriptName="rm")
+        assert error["code"] == "E_POLICY_VIOLATION"

@@ -112,13 +112,13 @@ class RunningCommand:
                 return line
         raise AssertionError(f"{word!r} was never said, but:\n{self.output}")
 
-    def address(self) -> str:
+    def wait_until_ready(self) -> str:
         """Wait until the command is ready and return its address."""
         found = _URL.search(self.wait_for_line("Ready on"))
         assert found
         return found.group()
 
-    def end(self, number: int = signal.SIGINT, within_s: float = 20) -> int:
+    def stop(self, number: int = signal.SIGINT, within_s: float = 20) -> int:
         """Send a signal to the command, read its output, and return its exit status."""
         self.process.send_signal(number)
         return self.wait(within_s)
