@@ -354,8 +354,9 @@ def test_the_policy_file_restricts_and_extends_nothing(
     scripts = {"scripts": {"lint": "true", "build": "true"}}
     (project / "package.json").write_text(json.dumps(scripts))
     (project / "continuity.workspace.json").write_text(json.dumps({"policies": rules}))
-    answer = api.post(f"/api/v1/tools/{tool}/call", json={"args": args})
-    assert answer.json()["error"]["code"] == code
+    response = api.post(f"/api/v1/tools/{tool}/call", json={"args": args}).json()
+    assert "output" not in response
+    assert response["error"]["code"] == code
 
 
 def test_the_data_folder_of_an_installation_is_forbidden(
