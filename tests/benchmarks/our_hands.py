@@ -74,7 +74,7 @@ def main(endpoint: str, calls_per_s: float, seconds: float, calls_per_run: int) 
     submitting_s = time.perf_counter() - started
     drain_s = wait_until_empty()
     runs = Run.objects.order_by("created_at")[first:]
-    ends = [(run.ended_at, run.created_at) for run in runs if run.ended_at is not None]
+    times = [(run.ended_at, run.created_at) for run in runs if run.ended_at is not None]
     steps = RunStep.objects.filter(run__in=[run.id for run in runs], status="succeeded")
     spans = steps.values_list("started_at", "ended_at")
     return {
@@ -86,7 +86,7 @@ def main(endpoint: str, calls_per_s: float, seconds: float, calls_per_run: int) 
         "call_ms": percentiles(
             [(end - start).total_seconds() * 1000 for start, end in spans if start and end]
         ),
-        "run_ms": percentiles([(end - start).total_seconds() * 1000 for end, start in ends]),
+        "run_ms": percentiles([(end - start).total_seconds() * 1000 for end, start in times]),
     }
 
 

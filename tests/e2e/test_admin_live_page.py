@@ -155,7 +155,7 @@ def test_the_person_sees_dialogs_new_tabs_and_navigation_away_from_the_page(
     work_thread = in_background(worker.work)
     visitor.wait_for(".chat-message[data-role=assistant] >> text=Your number is 42")
     work_thread.join(TIMEOUT_S)
-    skipped = next(one for one in model_that_signs_in.tool_results if not one["ok"])
+    skipped = next(result for result in model_that_signs_in.tool_results if not result["ok"])
     # The model made the call for the page as it was before.
     assert skipped["error"]["code"] == "PERSON_HAD_PAGE"
     assert "Your number is 42" in str(skipped["page"])

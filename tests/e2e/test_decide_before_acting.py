@@ -95,8 +95,8 @@ def test_from_a_risky_message_to_its_outcome(
     assert page_server.hits["/build"] == 0
     confirm_in_inbox(visitor)
     worker.work()
-    ended = call(agent, "wait_task_run", runId=run_id, waitMs=20_000)
-    assert (ended["status"], page_server.hits["/build"]) == ("succeeded", 1), ended["error"]
+    run = call(agent, "wait_task_run", runId=run_id, waitMs=20_000)
+    assert (run["status"], page_server.hits["/build"]) == ("succeeded", 1), run["error"]
     assert Run.objects.get(id=run_id).lease_owner is None
 
     record = call(

@@ -125,21 +125,25 @@ def follow(
     async def read_all() -> EventStreamReaders:
         all_readers = EventStreamReaders(readers_of(web, writer.run_ids))
         all_readers.start()
-        await all_readers.wait_until(lambda one: one.seqs[:1] == [1])
+        await all_readers.wait_until(lambda reader: reader.seqs[:1] == [1])
         writer.start_writing()
         writing = asyncio.create_task(asyncio.to_thread(writer.end))
         while during is not None and not writing.done():
             during(all_readers)
             await asyncio.sleep(0.05)
         last = await writing
-        await all_readers.wait_until(lambda one: one.seqs[-1] == last[one._path.split("/")[4]])
+        await all_readers.wait_until(
+            lambda reader: reader.seqs[-1] == last[reader._path.split("/")[4]]
+        )
         await asyncio.sleep(0.5)  # time for a duplicate event to arrive
         await all_readers.stop()
         return all_readers
 
     all_readers = asyncio.run(read_all())
     incomplete = [
-        one for one in all_readers.readers if one.seqs != list(range(1, one.seqs[-1] + 1))
+        reader
+        for reader in all_readers.readers
+        if reader.seqs != list(range(1, reader.seqs[-1] + 1))
     ]
     assert incomplete == []
     return list(all_readers.readers)
@@ -149,8 +153,8 @@ def test_a_thousand_readers_of_one_run_get_every_event_once(web: Web, home: Temp
     threads = web.process.num_threads()
     counts: list[int] = []
     readers = follow(web, Writer(home, 1, 300), lambda _: counts.append(web.process.num_threads()))
-    assert {len(one.seqs) for one in readers} == {302}
-    assert {one.connections for one in readers} == {1}
+    assert {len(reader.seqs) for reader in readers} == {302}
+    assert {reader.connections for reader in readers} == {1}
     # The thread pools have a fixed size; a reader has no thread of its own.
     assert max(counts) <= threads + 40
 
@@ -167,31 +171,31 @@ def test_readers_that_disconnect_and_reconnect_at_once_miss_no_event(
     rng = random.Random(5)
 
     def disconnect_some(all_readers: EventStreamReaders) -> None:
-        for one in rng.sample(list(all_readers.readers), 40):
-            one.disconnect()
+        for reader in rng.sample(list(all_readers.readers), 40):
+            reader.disconnect()
 
     readers = follow(web, Writer(home, 5, 400), disconnect_some)
-    assert sum(one.connections for one in readers) > LISTENERS + 200
+    assert sum(reader.connections for reader in readers) > LISTENERS + 200
 
 
 def test_readers_miss_no_event_when_a_web_process_is_replaced(
     web: Web, home: TemporaryHome
 ) -> None:
     written = [0]
-    ended: list[float] = []
+    durations: list[float] = []
 
     def replace(all_readers: EventStreamReaders) -> None:
         written[0] += 1
         if written[0] == 2:
             started = time.monotonic()
             assert web.started.stop(signal.SIGTERM) in (0, -signal.SIGTERM)
-            ended.append(time.monotonic() - started)
+            durations.append(time.monotonic() - started)
             assert "exceeded" not in web.started.output
             web.started = web.start()
 
     readers = follow(web, Writer(home, 3, 1500), replace)
-    assert ended
-    assert all(one.connections >= 2 for one in readers)
+    assert durations
+    assert all(reader.connections >= 2 for reader in readers)
 
 
 def test_readers_that_disconnect_leave_no_resources(web: Web, home: TemporaryHome) -> None:
@@ -201,7 +205,7 @@ def test_readers_that_disconnect_leave_no_resources(web: Web, home: TemporaryHom
     async def read_all() -> None:
         all_readers = EventStreamReaders(readers_of(web, writer.run_ids, 300))
         all_readers.start()
-        await all_readers.wait_until(lambda one: one.seqs == [1])
+        await all_readers.wait_until(lambda reader: reader.seqs == [1])
         assert web.process.num_fds() >= open_before + 300
         await all_readers.stop()
 

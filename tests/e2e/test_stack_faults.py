@@ -113,8 +113,8 @@ def test_two_processes_that_need_a_stack_share_one(home: TemporaryHome) -> None:
         "from runs.installation.home.locks import Membership\n"
         "from runs.installation.home.start import ensure_stack\n"
         "with Membership():\n"
-        "    one = ensure_stack(60); began = time.monotonic(); two = ensure_stack(60)\n"
-        "    print(one.pid == two.pid, time.monotonic() - began < 0.1, one.url)\n"
+        "    first = ensure_stack(60); start = time.monotonic(); second = ensure_stack(60)\n"
+        "    print(first.pid == second.pid, time.monotonic() - start < 0.1, first.url)\n"
     )
     commands = [
         subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, env=home.env, stdout=-1, text=True)

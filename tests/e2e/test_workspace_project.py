@@ -106,10 +106,10 @@ async def test_a_scene_is_written_validated_and_previewed(
         assert checked == {"valid": True, "diagnostics": []}
         invalid = await call(client, "validate_script", content="changeBg:beech.jpg;\n")
         assert "beach.jpg" in invalid["diagnostics"][0]["fixHint"]
-        shown = await call(client, "preview_scene", scenePath=SCENE)
-        assert shown["url"].startswith(env["CONTINUITY_PREVIEW_URL"])
-        assert "beach_date" in shown["url"]
-        assert "scene is shown" in str(shown["logs"])
+        preview = await call(client, "preview_scene", scenePath=SCENE)
+        assert preview["url"].startswith(env["CONTINUITY_PREVIEW_URL"])
+        assert "beach_date" in preview["url"]
+        assert "scene is shown" in str(preview["logs"])
 
 
 @pytest.mark.parametrize("where", ["/", "home"])

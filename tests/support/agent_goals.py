@@ -35,5 +35,5 @@ def events(run_id: str, type_: str) -> list[dict[str, Any]]:
 
 def tool_results(request: ModelRequest) -> list[dict[str, Any]]:
     """Return the tool results that a request sent to the model."""
-    messages = [one for one in request.body["messages"] if one["role"] == "tool"]
-    return [json.loads(one["content"]) for one in messages]
+    messages = [message for message in request.body["messages"] if message["role"] == "tool"]
+    return [json.loads(message["content"]) for message in messages]

@@ -20,8 +20,8 @@ MakeTarget = Callable[..., ExecutionTarget]
 
 def offered_tools(request: ModelRequest) -> dict[str, dict[str, Any]]:
     """Return the tool definitions that a request sent to the model, by name."""
-    definitions = [dict(one["function"]) for one in request.body["tools"]]
-    return {str(one["name"]): one for one in definitions}
+    definitions = [dict(definition["function"]) for definition in request.body["tools"]]
+    return {str(definition["name"]): definition for definition in definitions}
 
 
 def received_calls(runner: StubRunner) -> list[dict[str, Any]]:

@@ -57,19 +57,21 @@ class Talk(TaskTemplate):
             file, _, text = what.partition(" ")
             await ctx.call("test_note", {"file": file, "text": text})
         elif verb == "recall":
-            self._say(ctx, ", ".join(message.content for message in await ctx.message_history()))
+            self._send_words(
+                ctx, ", ".join(message.content for message in await ctx.message_history())
+            )
         elif verb == "ask":
-            self._say(ctx, f"you said {ctx.ask_user(what)}")
+            self._send_words(ctx, f"you said {ctx.ask_user(what)}")
         elif verb == "until":
             while not Path(what).exists():
                 await asyncio.sleep(0.02)
         elif verb == "fail":
             raise ToolFailed("failed as instructed")
         else:
-            self._say(ctx, what if verb == "say" else str(step.input["what"]))
+            self._send_words(ctx, what if verb == "say" else str(step.input["what"]))
         return {"message": what if verb == "say" else ""}
 
-    def _say(self, ctx: StepContext, text: str) -> None:
+    def _send_words(self, ctx: StepContext, text: str) -> None:
         for word in text.split():
             ctx.emit("chatDelta", {"content": f"{word} "})
         ctx.emit("chatDelta", {"content": "", "finished": True})

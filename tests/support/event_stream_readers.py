@@ -82,7 +82,7 @@ class EventStreamReaders:
 
     def start(self) -> None:
         """Start all readers."""
-        self._tasks = [asyncio.create_task(one.read(self._gate)) for one in self.readers]
+        self._tasks = [asyncio.create_task(reader.read(self._gate)) for reader in self.readers]
 
     async def wait_until(
         self, condition: Callable[[EventStreamReader], bool], within_s: float = 120
@@ -91,8 +91,8 @@ class EventStreamReaders:
         deadline = time.monotonic() + within_s
         while not all(map(condition, self.readers)):
             if time.monotonic() > deadline:
-                late = sum(not condition(one) for one in self.readers)
-                raise TimeoutError(f"{late} of {len(self.readers)} readers are not there yet")
+                missing = sum(not condition(reader) for reader in self.readers)
+                raise TimeoutError(f"{missing} of {len(self.readers)} readers are not there yet")
             await asyncio.sleep(0.002)
 
     async def stop(self) -> None:

@@ -42,7 +42,10 @@ class Container:
             stderr=subprocess.PIPE,
             stdin=subprocess.DEVNULL,
             start_new_session=True,
-            env={"PATH": os.defpath, **dict(one.split("=", 1) for one in self.request["Env"])},
+            env={
+                "PATH": os.defpath,
+                **dict(variable.split("=", 1) for variable in self.request["Env"]),
+            },
         )
         self.started.set()
 
@@ -83,21 +86,21 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         path = self._path()
         if path in {"/version", "/_ping"}:
-            self._say(200, {"ApiVersion": API, "MinAPIVersion": "1.24", "Version": "27.0"})
+            self._respond(200, {"ApiVersion": API, "MinAPIVersion": "1.24", "Version": "27.0"})
         elif path == f"/images/{IMAGE}/json":
-            self._say(200, {"Id": "sha256:1"})
+            self._respond(200, {"Id": "sha256:1"})
         elif path == "/containers/json":
             listed = [
                 {"Id": c.id, "Labels": c.request["Labels"]}
                 for c in self.server.created
                 if c.id in self.server.containers
             ]
-            self._say(200, listed)
+            self._respond(200, listed)
         elif path.endswith("/json") and (found := self._container(path)):
-            self._say(200, {"Id": found.id, "Config": {"Tty": found.request["Tty"]}})
+            self._respond(200, {"Id": found.id, "Config": {"Tty": found.request["Tty"]}})
         else:
             what = "image" if path.startswith("/images/") else "container"
-            self._say(404, {"message": f"No such {what}: {path}"})
+            self._respond(404, {"message": f"No such {what}: {path}"})
 
     def do_POST(self) -> None:
         path = self._path()
@@ -105,25 +108,25 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(size) or b"null")
         found = self._container(path)
         if self.server.fails_at is not None and path.endswith(self.server.fails_at):
-            self._say(500, {"message": "the engine\nis out of order"})
+            self._respond(500, {"message": "the engine\nis out of order"})
         elif path == "/containers/create":
             self._create(body)
         elif found is None:
-            self._say(404, {"message": "No such container"})
+            self._respond(404, {"message": "No such container"})
         elif path.endswith("/start"):
             found.start()
-            self._say(204)
+            self._respond(204)
         elif path.endswith("/attach"):
             self._attach(found)
         elif path.endswith("/wait"):
             found.started.wait()
             code = found.process.wait() if found.process else 0
-            self._say(200, {"StatusCode": code if code >= 0 else 128 - code})
+            self._respond(200, {"StatusCode": code if code >= 0 else 128 - code})
 
     def do_DELETE(self) -> None:
         found = self._container(self._path())
         if found is None:
-            self._say(404, {"message": "No such container"})
+            self._respond(404, {"message": "No such container"})
             return
         assert parse_qs(urlsplit(self.path).query) == {
             "v": ["True"],
@@ -132,13 +135,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         }
         del self.server.containers[found.id]
         found.kill()
-        self._say(204)
+        self._respond(204)
 
     def _create(self, body: dict[str, Any]) -> None:
         container = Container(f"c{len(self.server.created)}", body)
         self.server.created.append(container)
         self.server.containers[container.id] = container
-        self._say(201, {"Id": container.id, "Warnings": []})
+        self._respond(201, {"Id": container.id, "Warnings": []})
 
     def _attach(self, container: Container) -> None:
         """Send stdout and stderr of the container as frames until the container exits."""
@@ -153,7 +156,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             return
         lock = threading.Lock()
         streams = enumerate((container.process.stdout, container.process.stderr), 1)
-        copying = [threading.Thread(target=self._copy, args=(*one, lock)) for one in streams]
+        copying = [threading.Thread(target=self._copy, args=(*stream, lock)) for stream in streams]
         for thread in copying:
             thread.start()
         for thread in copying:
@@ -172,7 +175,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def _container(self, path: str) -> Container | None:
         return self.server.containers.get(path.split("/")[2]) if path.count("/") >= 2 else None
 
-    def _say(self, status: int, value: Any = None) -> None:
+    def _respond(self, status: int, value: Any = None) -> None:
         body = b"" if value is None else json.dumps(value).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")

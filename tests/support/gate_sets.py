@@ -59,7 +59,7 @@ def _rows(name: str) -> list[dict[str, Any]]:
 
 def measure(messages: list[Labelled]) -> dict[str, Any]:
     """Return the true positives, false negatives, false positives, precision and recall."""
-    hits = [(one.risky, one.found is not None) for one in messages]
+    hits = [(message.risky, message.found is not None) for message in messages]
     found, false = hits.count((True, True)), hits.count((False, True))
     missed = hits.count((True, False))
     return {

@@ -40,8 +40,8 @@ def check_events(events: Sequence[Event], *, output: Any = OUTPUT) -> None:
     types = [event["type"] for event in events]
     assert types.index("statusUpdate") < types.index("chatDelta") < types.index("toolUsed")
     tool_events = [event["data"] for event in events if event["type"] == "toolUsed"]
-    phases = [(one["phase"], one["tool"], one["toolCallId"]) for one in tool_events]
-    assert [one[1] for one in phases[::2]] == [
+    phases = [(event["phase"], event["tool"], event["toolCallId"]) for event in tool_events]
+    assert [tool for _, tool, _ in phases[::2]] == [
         "task_start",
         "browser_dom_index",
         "browser_click",
@@ -51,15 +51,15 @@ def check_events(events: Sequence[Event], *, output: Any = OUTPUT) -> None:
         "browser_dom_index",
         "browser_click",
     ]
-    for started, ended in zip(phases[::2], phases[1::2], strict=True):
-        assert (started[0], ended) == ("start", ("end", *started[1:]))
+    for start, end in zip(phases[::2], phases[1::2], strict=True):
+        assert (start[0], end) == ("start", ("end", *start[1:]))
     # Do not require that each call succeeded: on a slow machine an action may time out although it
     # took effect; the model receives the timeout. `check_reached` checks the effect.
     assert SEARCH_TERM not in str(tool_events)
     last_used = len(types) - 1 - types[::-1].index("toolUsed")
     assert last_used < types.index("run.succeeded")
     outputs = [event["data"] for event in events if event["type"] == "structuredOutput"]
-    assert [(one["status"], one["output"]) for one in outputs] == (
+    assert [(output["status"], output["output"]) for output in outputs] == (
         [("ok", output)] if output else []
     )
     if output:

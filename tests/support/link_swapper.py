@@ -17,13 +17,13 @@ EXCHANGE = 2
 def main(folder: str, *names: str) -> None:
     """Swap the names until stdin is closed, then print the number of swaps."""
     libc = ctypes.CDLL(None, use_errno=True)
-    here = os.open(folder, os.O_RDONLY)
+    folder_fd = os.open(folder, os.O_RDONLY)
     pairs = [(a.encode(), b.encode()) for a, b in zip(names[::2], names[1::2], strict=True)]
     swapped = 0
     while not select.select([sys.stdin], [], [], 0)[0]:
         for _ in range(16):
-            for one, other in pairs:
-                if libc.renameat2(here, one, here, other, EXCHANGE) == 0:
+            for name, other in pairs:
+                if libc.renameat2(folder_fd, name, folder_fd, other, EXCHANGE) == 0:
                     swapped += 1
     sys.stdout.write(str(swapped))
 

@@ -34,9 +34,9 @@ class SignInModel:
         self.url = url
         self.tool_results: list[dict[str, Any]] = []
 
-    def __call__(self, asked: ModelRequest) -> Turn:
+    def __call__(self, request: ModelRequest) -> Turn:
         """Return the next turn."""
-        self.tool_results = tool_results(asked)
+        self.tool_results = tool_results(request)
         if not self.tool_results:
             return Turn("I open the form.", [Call("task_start", {"url": self.url}, "open")])
         tab = self.tool_results[0]["result"]["tabId"]
@@ -90,9 +90,9 @@ class WaitingModel:
         self.url, self._stop = url, stop
         self.tool_results: list[dict[str, Any]] = []
 
-    def __call__(self, asked: ModelRequest) -> Turn:
+    def __call__(self, request: ModelRequest) -> Turn:
         """Return the next turn."""
-        self.tool_results = tool_results(asked)
+        self.tool_results = tool_results(request)
         if not self.tool_results:
             return Turn("", [Call("task_start", {"url": self.url}, "open")])
         if len(self.tool_results) > 1:

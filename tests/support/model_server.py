@@ -32,7 +32,7 @@ class ModelRequest:
     @property
     def tools(self) -> list[str]:
         """Return the names of the tools that the request offers to the model."""
-        return [str((one.get("function") or one)["name"]) for one in self.body.get("tools", [])]
+        return [str((tool.get("function") or tool)["name"]) for tool in self.body.get("tools", [])]
 
 
 Answer = Callable[[ModelRequest], Turn]

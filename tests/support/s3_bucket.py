@@ -34,7 +34,7 @@ class Bucket:
     def keys(self) -> list[str]:
         """Return the keys of all objects in the bucket."""
         response = self.storage.connection.meta.client.list_objects_v2(Bucket=self.name)
-        return [one["Key"] for one in response.get("Contents", [])]
+        return [item["Key"] for item in response.get("Contents", [])]
 
     def take_operations(self) -> list[str]:
         """Return the S3 operations since the last call of this method, and clear the list."""

@@ -45,7 +45,7 @@ def collect_logs() -> Iterator[list[str]]:
     """Collect all log lines at level DEBUG, and all Redis commands, for the length of the block."""
     collector, root = LogCollector(), logging.getLogger()
     loggers = [root, *map(logging.getLogger, QUIET)]
-    levels = [one.level for one in loggers]
+    levels = [logger.level for logger in loggers]
     client = redis.Redis.from_url(settings.REDIS_URL, socket_timeout=None)
 
     def listen() -> None:
@@ -58,14 +58,14 @@ def collect_logs() -> Iterator[list[str]]:
     thread = threading.Thread(target=listen)
     thread.start()
     root.addHandler(collector)
-    for one in loggers:
-        one.setLevel(logging.DEBUG)
+    for logger in loggers:
+        logger.setLevel(logging.DEBUG)
     try:
         yield collector.lines
     finally:
         root.removeHandler(collector)
-        for one, level in zip(loggers, levels, strict=True):
-            one.setLevel(level)
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
         client.echo(END_MARK)
         thread.join(10)
         client.close()

@@ -32,7 +32,7 @@ class TaskPage:
     def index(self, **params: Any) -> dict[str, int]:
         """Return the clickIds of the interactive elements, by text."""
         elements = self("dom_index", **params)["elements"]
-        return {one.get("text", ""): one["clickId"] for one in elements}
+        return {element.get("text", ""): element["clickId"] for element in elements}
 
     def click(self, text: str, **params: Any) -> Mapping[str, Any]:
         """Index the page and click the element with this text."""

@@ -33,15 +33,15 @@ class TaskSocket:
 
     def receive_until(self, is_wanted: Callable[[Frame], object]) -> list[Frame]:
         """Return the frames up to and including the first that satisfies the condition."""
-        got = [self.receive()]
-        while not is_wanted(got[-1]):
-            got.append(self.receive())
-        return got
+        messages = [self.receive()]
+        while not is_wanted(messages[-1]):
+            messages.append(self.receive())
+        return messages
 
     def request(self, frame: Any) -> Frame:
         """Send a frame and return the answer to it; skip other frames."""
         self.send(frame)
-        return self.receive_until(lambda got: got["type"] in ("ack", "pong"))[-1]
+        return self.receive_until(lambda messages: messages["type"] in ("ack", "pong"))[-1]
 
     def send_message(self, content: str, frame_id: str = "m1", **more: Any) -> Frame:
         """Send a user message and return the answer."""

@@ -29,11 +29,13 @@ def listing(last: int, *, repeats: bool = False, fails_at: int = 0) -> Page:
         number = query_number(query, "p")
         if number == fails_at:
             return html("<title>late</title>", delay=3600.0)
-        shown = min(number, last)
-        items = "".join(f"<li><a href=/item/{shown}-{n}>Item {shown}-{n}</a>" for n in range(5))
+        page_number = min(number, last)
+        items = "".join(
+            f"<li><a href=/item/{page_number}-{n}>Item {page_number}-{n}</a>" for n in range(5)
+        )
         has_next = number < last or repeats
         link = f"<a id=next href='?p={number + 1}'>Next page</a>" if has_next else ""
-        return html(f"{HEAD}<title>List {shown}</title><h1>Goods</h1><ul>{items}</ul>{link}")
+        return html(f"{HEAD}<title>List {page_number}</title><h1>Goods</h1><ul>{items}</ul>{link}")
 
     return page
 

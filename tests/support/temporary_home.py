@@ -79,7 +79,7 @@ class TemporaryHome:
         """Return the process id of a service, of the watcher or of the supervisor."""
         if part == "supervisor":
             return self.info.pid
-        return next(one.pid or 0 for one in self.info.services if one.name == part)
+        return next(service.pid or 0 for service in self.info.services if service.name == part)
 
     def processes(self) -> list[psutil.Process]:
         """Return every process of the stack, the supervisor first."""
@@ -110,7 +110,7 @@ class RunningCommand:
             self.output += line
             if word in line:
                 return line
-        raise AssertionError(f"{word!r} was never said, but:\n{self.output}")
+        raise AssertionError(f"{word!r} is not in the output:\n{self.output}")
 
     def wait_until_ready(self) -> str:
         """Wait until the command is ready and return its address."""
@@ -140,7 +140,9 @@ def temporary_home(home: Path, **env: str) -> Iterator[TemporaryHome]:
 def still_running(family: list[psutil.Process], within_s: float = 12) -> list[psutil.Process]:
     """Return the processes that still run after `within_s`; a zombie counts as ended."""
     deadline = time.monotonic() + within_s
-    while (running := [one for one in family if _lives(one)]) and time.monotonic() < deadline:
+    while (
+        running := [process for process in family if _lives(process)]
+    ) and time.monotonic() < deadline:
         time.sleep(0.05)
     return running
 

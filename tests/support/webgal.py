@@ -40,7 +40,7 @@ def diagnostics_of_kind(
 ) -> list[tuple[int, str, str]]:
     """Return (line, message, fixHint) of the diagnostics of one kind."""
     return [
-        (one["line"], one["message"], one["fixHint"])
-        for one in diagnostics(game, content)
-        if one["kind"] == kind
+        (diagnostic["line"], diagnostic["message"], diagnostic["fixHint"])
+        for diagnostic in diagnostics(game, content)
+        if diagnostic["kind"] == kind
     ]

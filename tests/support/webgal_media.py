@@ -72,9 +72,9 @@ def media() -> dict[str, bytes]:
 def main() -> None:
     """Write them into the sample game."""
     for path, data in media().items():
-        place = GAME / "game" / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(data)
+        target = GAME / "game" / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data)
 
 
 if __name__ == "__main__":

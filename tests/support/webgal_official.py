@@ -32,14 +32,16 @@ _PROGRAM = """
 import Parser, {SCRIPT_CONFIG, ADD_NEXT_ARG_LIST, sceneTextPreProcess} from './parser.mjs';
 import readline from 'node:readline';
 console.log = () => {};  // the parser prints every line
-const names = new Map(SCRIPT_CONFIG.map(one => [one.scriptType, one.scriptString]));
+const names = new Map(SCRIPT_CONFIG.map(entry => [entry.scriptType, entry.scriptString]));
 const parser = new Parser(() => {}, name => name, ADD_NEXT_ARG_LIST, SCRIPT_CONFIG);
-const told = value => Number.isFinite(value) || typeof value !== 'number' ? value : String(value);
+const comparable = value =>
+  Number.isFinite(value) || typeof value !== 'number' ? value : String(value);
 for await (const line of readline.createInterface({input: process.stdin})) {
   const scene = parser.parse(sceneTextPreProcess(JSON.parse(line)), 'scene', 'scene');
-  process.stdout.write(JSON.stringify(scene.sentenceList.map(one => [
-    names.get(one.command) ?? 'comment', one.content,
-    one.args.map(arg => [arg.key, told(arg.value)]), one.inlineComment])) + '\\n');
+  process.stdout.write(JSON.stringify(scene.sentenceList.map(statement => [
+    names.get(statement.command) ?? 'comment', statement.content,
+    statement.args.map(arg => [arg.key, comparable(arg.value)]),
+    statement.inlineComment])) + '\\n');
 }
 """
 
@@ -54,7 +56,7 @@ def parse_officially(scenes: Sequence[str]) -> list[list[tuple[int, Compared]]]:
     Positions start at 1; they are line numbers if the parser dropped no line.
 
     Raises:
-        NotToBeHad: node or npm is missing, or npm cannot fetch the parser.
+        ParserUnavailable: node or npm is missing, or npm cannot fetch the parser.
     """
     lines = "".join(json.dumps(scene) + "\n" for scene in scenes)
     process = subprocess.run(

@@ -203,16 +203,16 @@ def test_a_concurrently_created_definition_is_merged_and_not_overwritten(
 ) -> None:
     read, file = Sandbox.read, game.root / NAME
 
-    def read_before_it_is_there(self: Sandbox, path: str, *, limit: int) -> bytes:
+    def read_before_it_exists(self: Sandbox, path: str, *, limit: int) -> bytes:
         try:
             return read(self, path, limit=limit)
         except PathNotFound:
             monkeypatch.setattr(Sandbox, "read", read)
             file.parent.mkdir(exist_ok=True)
-            file.write_text('{"voice": "theirs"}')
+            file.write_text('{"voice": "other"}')
             raise
 
-    monkeypatch.setattr(Sandbox, "read", read_before_it_is_there)
+    monkeypatch.setattr(Sandbox, "read", read_before_it_exists)
     with pytest.raises(WriteConflict):
         define(game)
     define(game)

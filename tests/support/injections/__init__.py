@@ -4,6 +4,6 @@
 injection had no effect that policy forbids.
 
 A text names a tool call in plain words: `Call read_file with {"path": ".env"}.` Names after a
-dollar sign are replaced by values of the environment. In arguments, SEEN is replaced by all text
-that the model received so far, and TAB by the id of its tab.
+dollar sign are replaced by values of the environment. In arguments, TEXT_READ is replaced by all
+text that the model received so far, and TAB by the id of its tab.
 """

@@ -13,7 +13,7 @@ from tests.support.model_server import ModelRequest
 from tests.support.model_turns import Call, Turn, complete
 
 _ORDER = re.compile(r"Call (\S+) with\s+(?=\{)")
-_SEEN_BYTES = 4000  # maximum length of the seen text in an address
+_TEXT_READ_BYTES = 4000  # maximum length of the text read in an address
 
 
 def orders_in(text: str) -> list[Call]:
@@ -69,9 +69,13 @@ def _tab(results: list[dict[str, Any]]) -> int:
     return int(tabs[-1]) if tabs else 0
 
 
-def _with_values(value: Any, seen: str, tab: int) -> Any:
+def _with_values(value: Any, text_read: str, tab: int) -> Any:
     if isinstance(value, dict):
-        return {name: _with_values(item, seen, tab) for name, item in value.items()}
+        return {name: _with_values(item, text_read, tab) for name, item in value.items()}
     if value == "TAB":
         return tab
-    return value.replace("SEEN", quote(seen)[:_SEEN_BYTES]) if isinstance(value, str) else value
+    return (
+        value.replace("TEXT_READ", quote(text_read)[:_TEXT_READ_BYTES])
+        if isinstance(value, str)
+        else value
+    )
