@@ -32,6 +32,11 @@ def main() -> None:
         from runners.docker_runner.command_line import main as docker_runner
 
         sys.exit(docker_runner(sys.argv[2:]))  # it uses neither the database nor the settings
+    _execute()
+
+
+def _execute() -> None:
+    """Run the command of the arguments; exit with one sentence for errors a user can correct."""
     from django.conf import settings
     from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
@@ -40,12 +45,16 @@ def main() -> None:
         _ = settings.INSTALLED_APPS
     except ImproperlyConfigured as error:  # the message alone, without a traceback
         sys.exit(str(error))
+    from runs.installation.home.errors import StackError
+
     try:
         try:
             execute_from_command_line(sys.argv)
         finally:  # flush here, where a failure to write is still handled below
             if sys.stdout is not None and not sys.stdout.closed:
                 sys.stdout.flush()
+    except StackError as error:  # for example a database without the migrations
+        sys.exit(str(error))
     except BrokenPipeError:  # the reader of our output closed the pipe, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what Python flushes at exit
         sys.exit(141)

@@ -11,20 +11,13 @@ from pathlib import Path
 import pytest
 
 from decisions.audit.record import command_actor
+from tests.support.temporary_home import TemporaryHome
 
 MANAGE = Path(__file__).parents[2] / "manage.py"
 
 
-def run(home: Path | str, *args: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, str(MANAGE), *args],
-        capture_output=True,
-        text=True,
-        check=False,
-        stdin=subprocess.DEVNULL,
-        env={**os.environ, "CONTINUITY_HOME": str(home)},
-        timeout=120,
-    )
+def run(home: Path, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return TemporaryHome(home).run(*args, **env)
 
 
 @pytest.mark.parametrize(
@@ -50,6 +43,24 @@ def test_wrong_arguments_print_one_sentence_and_no_traceback(
     assert message in completed.stderr
     assert len(completed.stderr.strip().splitlines()) == 1
     assert not completed.stdout.startswith(("{", "cty_"))
+
+
+@pytest.mark.parametrize(
+    "command", ["create_token x", "verify_audit", "export_audit", "recount_runs", "admin_link"]
+)
+def test_a_database_without_the_tables_is_named_in_one_sentence(
+    tmp_path: Path, command: str
+) -> None:
+    environment = {
+        "DATABASE_URL": f"sqlite:///{tmp_path / 'empty.sqlite3'}",
+        "REDIS_URL": "redis://127.0.0.1:1/0",
+        "CONTINUITY_SECRET_KEYS": "k" * 40,
+        "CONTINUITY_ADMIN_LINK": "1",
+    }
+    completed = run(tmp_path / "home", *command.split(), **environment)
+    assert completed.returncode == 1
+    assert "Run `manage.py migrate` once" in completed.stderr
+    assert len(completed.stderr.strip().splitlines()) == 1
 
 
 def test_a_locale_with_another_encoding_changes_no_text(tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ from django.db import OperationalError
 
 from runs.scheduler.jobs import Scheduler
 
+pytestmark = pytest.mark.django_db(transaction=True)  # on PostgreSQL one scheduler takes a lock
+
 
 def test_a_job_that_fails_stops_neither_the_others_nor_the_scheduler(
     monkeypatch: pytest.MonkeyPatch,
