@@ -114,7 +114,9 @@ def test_bytes_stored_without_their_row_are_stored_again(installation: FaultInst
     installation.start("scheduler")
     installation.workers(2)
     installation.arm_failpoint("blob_kept")
-    run = installation.wait_for_end(installation.submit("keep page", template="test_odd"))
+    run = installation.wait_for_end(
+        installation.submit("save page", template="test_unusual_values")
+    )
     assert installation.failpoint_was_hit("blob_kept")
     assert run.status == "succeeded"
     assert Artifact.objects.filter(run_id=run.id, kind="file").count() == 1

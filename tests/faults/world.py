@@ -26,8 +26,8 @@ from runs.models import Run, Worker
 from runs.queue import wakeup_dedup
 from runs.submission.services import submit_run
 from tests.faults.invariants import broken_invariants
-from tests.integration.odd_template import Odd
 from tests.services import RedisServer
+from tests.support.unusual_values_template import UnusualValues
 
 ROOT = Path(__file__).parent.parent.parent
 SHORT_INTERVALS = {
@@ -122,7 +122,11 @@ class FaultInstallation:
             "CONTINUITY_REDIS_PREFIX": "faults:",
             "CONTINUITY_FAILPOINTS": "1",
             "CONTINUITY_TEMPLATE_MODULES": ",".join(
-                ("tests.support.step_template", "tests.support.call_template", Odd.__module__)
+                (
+                    "tests.support.step_template",
+                    "tests.support.call_template",
+                    UnusualValues.__module__,
+                )
             ),
             "CONTINUITY_CHROMIUM": os.environ.get("CONTINUITY_CHROMIUM", ""),
             **({"DATABASE_URL": database_url} if database_url else {}),

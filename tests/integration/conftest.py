@@ -13,8 +13,8 @@ from decisions.identity.principals import Principal
 from runs.models import Run
 from runs.submission.services import submit_run
 from runs.worker.worker import WorkerProcess
-from tests.integration import odd_template
 from tests.support.rest_server import close_pooled_connections
+from tests.support.unusual_values_template import UnusualValues
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -48,13 +48,15 @@ def worker(principal: Principal, settings: Any) -> Iterator[WorkerProcess]:
 
 
 @pytest.fixture
-def submit_odd(principal: Principal) -> Callable[..., str]:
-    """Submit a run of the odd template and return its id: `submit_odd("leave nul", "tell nan")`."""
+def submit_unusual(principal: Principal) -> Callable[..., str]:
+    """Submit a run of the template of unusual values and return its id:
+    `submit_unusual("output nul", "emit nan")`.
+    """
 
     def make(*do: str, options: dict[str, Any] | None = None, **inputs: Any) -> str:
         return submit_run(
             principal=principal,
-            template_id=odd_template.Odd.template_id,
+            template_id=UnusualValues.template_id,
             inputs={"do": list(do), **inputs},
             options={"mode": "async", **(options or {})},
         ).run_id

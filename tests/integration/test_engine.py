@@ -13,8 +13,8 @@ from runs.events.types import PIECES
 from runs.execution import event_buffer
 from runs.models import Run, RunEvent, RunStep, Slot
 from runs.worker.worker import WorkerProcess
-from tests.integration.odd_template import ODD
 from tests.integration.workers import error_of
+from tests.support.unusual_values_template import UNUSUAL_VALUES
 
 Submit = Callable[..., str]
 ExecuteRun = Callable[[str], Run]
@@ -61,9 +61,9 @@ def test_a_retryable_failure_is_retried_once(
 
 
 def test_a_step_that_keeps_failing_stops_after_two_attempts(
-    submit_odd: Submit, execute_run: ExecuteRun
+    submit_unusual: Submit, execute_run: ExecuteRun
 ) -> None:
-    run = execute_run(submit_odd("time_out"))
+    run = execute_run(submit_unusual("time_out"))
     assert (run.status, error_of(run)["errorCode"]) == ("failed", "NAVIGATION_TIMEOUT")
     assert RunStep.objects.get(run=run).attempts == 2
 
@@ -77,9 +77,9 @@ def test_a_once_step_is_never_retried(
 
 
 def test_no_step_runs_after_a_failed_one_where_the_template_stops_on_error(
-    submit_odd: Submit, execute_run: ExecuteRun, tmp_path: Path
+    submit_unusual: Submit, execute_run: ExecuteRun, tmp_path: Path
 ) -> None:
-    run = execute_run(submit_odd("fail nul", "mark never", file=str(tmp_path / "f")))
+    run = execute_run(submit_unusual("fail nul", "append never", file=str(tmp_path / "f")))
     assert run.status == "failed"
     assert not (tmp_path / "f").exists()
     assert RunStep.objects.get(run=run, index=1).status == "pending"
@@ -98,22 +98,22 @@ def test_a_defect_in_a_step_is_reported_by_an_error_id_alone(
     ]
 
 
-def test_a_step_may_output_any_value(submit_odd: Submit, execute_run: ExecuteRun) -> None:
-    run = execute_run(submit_odd(*(f"leave {what}" for what in ODD)))
+def test_a_step_may_output_any_value(submit_unusual: Submit, execute_run: ExecuteRun) -> None:
+    run = execute_run(submit_unusual(*(f"output {what}" for what in UNUSUAL_VALUES)))
     assert run.status == "succeeded", run.error
-    assert RunStep.objects.filter(run=run, status="succeeded").count() == len(ODD)
+    assert RunStep.objects.filter(run=run, status="succeeded").count() == len(UNUSUAL_VALUES)
 
 
-def test_a_step_may_emit_any_value(submit_odd: Submit, execute_run: ExecuteRun) -> None:
-    run = execute_run(submit_odd(*(f"tell {what}" for what in ODD)))
+def test_a_step_may_emit_any_value(submit_unusual: Submit, execute_run: ExecuteRun) -> None:
+    run = execute_run(submit_unusual(*(f"emit {what}" for what in UNUSUAL_VALUES)))
     assert run.status == "succeeded", run.error
-    assert types_of(run).count("tool.update") == len(ODD)
+    assert types_of(run).count("tool.update") == len(UNUSUAL_VALUES)
 
 
 def test_many_small_updates_are_joined_into_few_events_without_loss(
-    submit_odd: Submit, execute_run: ExecuteRun
+    submit_unusual: Submit, execute_run: ExecuteRun
 ) -> None:
-    run = execute_run(submit_odd("talk 2000", "leave nul", "talk 50"))
+    run = execute_run(submit_unusual("stream 2000", "output nul", "stream 50"))
     assert run.status == "succeeded", run.error
     types = types_of(run)
     assert types.count("chatDelta") + types.count("tool.update") < 500, "hardly any were joined"
@@ -126,10 +126,10 @@ def test_many_small_updates_are_joined_into_few_events_without_loss(
 
 
 def test_streamed_events_have_a_size_limit_and_the_last_is_marked_truncated(
-    submit_odd: Submit, execute_run: ExecuteRun, monkeypatch: pytest.MonkeyPatch
+    submit_unusual: Submit, execute_run: ExecuteRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(event_buffer, "MAX_STREAMED_BYTES", 3000)
-    run = execute_run(submit_odd("talk 2000", "talk 10"))
+    run = execute_run(submit_unusual("stream 2000", "stream 10"))
     assert run.status == "succeeded", run.error
     data_of_events = list(
         RunEvent.objects.filter(run=run, type__in=PIECES)
@@ -142,23 +142,23 @@ def test_streamed_events_have_a_size_limit_and_the_last_is_marked_truncated(
     assert event_buffer.stored_bytes(run.id) == 3000
 
 
-@pytest.mark.parametrize("what", sorted(ODD))
+@pytest.mark.parametrize("what", sorted(UNUSUAL_VALUES))
 def test_a_step_may_fail_with_any_value(
-    submit_odd: Submit, execute_run: ExecuteRun, what: str
+    submit_unusual: Submit, execute_run: ExecuteRun, what: str
 ) -> None:
-    run = execute_run(submit_odd(f"fail {what}"))
+    run = execute_run(submit_unusual(f"fail {what}"))
     assert error_of(run)["errorCode"] == "STEP_EXECUTION_FAILED", run.error
     assert RunStep.objects.get(run=run).status == "failed"
 
 
 def test_an_artifact_of_a_step_has_its_index_and_expires_with_the_run(
-    submit_odd: Submit, execute_run: ExecuteRun
+    submit_unusual: Submit, execute_run: ExecuteRun
 ) -> None:
-    run = execute_run(submit_odd("keep one", "keep two"))
+    run = execute_run(submit_unusual("save one", "save two"))
     artifacts = Artifact.objects.filter(run_id=run.id, kind="file").order_by("step_index")
     assert [(row.name, row.step_index) for row in artifacts] == [("one.txt", 0), ("two.txt", 1)]
     outputs = [step.output or {} for step in RunStep.objects.all()]
-    assert {output["kept"] for output in outputs} == {row.id for row in artifacts}
+    assert {output["artifactId"] for output in outputs} == {row.id for row in artifacts}
     rows = Artifact.objects.filter(run_id=run.id)
     assert rows.count() == 3
     assert not rows.filter(expires_at__isnull=True).exists()

@@ -21,17 +21,20 @@ from tests.integration.workers import fresh
 ExecuteRun = Callable[[str], Run]
 
 
-def failed_run(submit_odd: Callable[..., str], execute_run: ExecuteRun, file: Path) -> Run:
-    """Execute a run whose first step writes a mark and whose second step fails."""
+def failed_run(submit_unusual: Callable[..., str], execute_run: ExecuteRun, file: Path) -> Run:
+    """Execute a run whose first step writes a line and whose second step fails."""
     return execute_run(
-        submit_odd("mark one", "fail nul", "mark three", file=str(file), effect="once")
+        submit_unusual("append one", "fail nul", "append three", file=str(file), effect="once")
     )
 
 
 def test_succeeded_steps_are_taken_over_and_not_repeated(
-    submit_odd: Callable[..., str], execute_run: ExecuteRun, principal: Principal, tmp_path: Path
+    submit_unusual: Callable[..., str],
+    execute_run: ExecuteRun,
+    principal: Principal,
+    tmp_path: Path,
 ) -> None:
-    old = failed_run(submit_odd, execute_run, tmp_path / "f")
+    old = failed_run(submit_unusual, execute_run, tmp_path / "f")
     again = retry_run(principal=principal, run_id=old.id)
     run = fresh(again.run_id)
     assert (run.retry_of, run.done_steps, run.status) == (old.id, 1, "queued")
@@ -41,9 +44,12 @@ def test_succeeded_steps_are_taken_over_and_not_repeated(
 
 
 def test_a_second_retry_request_returns_the_same_run(
-    submit_odd: Callable[..., str], execute_run: ExecuteRun, principal: Principal, tmp_path: Path
+    submit_unusual: Callable[..., str],
+    execute_run: ExecuteRun,
+    principal: Principal,
+    tmp_path: Path,
 ) -> None:
-    old = failed_run(submit_odd, execute_run, tmp_path / "f")
+    old = failed_run(submit_unusual, execute_run, tmp_path / "f")
     retries = at_once([partial(retry_run, principal=principal, run_id=old.id)] * 10)
     assert len({retry.run_id for retry in retries}) == 1
     assert sum(not retry.deduplicated for retry in retries) == 1
@@ -99,9 +105,12 @@ def test_a_retry_by_an_operator_keeps_the_trust_of_the_remote_caller(
 
 
 def test_a_retry_can_be_retried(
-    submit_odd: Callable[..., str], execute_run: ExecuteRun, principal: Principal, tmp_path: Path
+    submit_unusual: Callable[..., str],
+    execute_run: ExecuteRun,
+    principal: Principal,
+    tmp_path: Path,
 ) -> None:
-    run_id = failed_run(submit_odd, execute_run, tmp_path / "f").id
+    run_id = failed_run(submit_unusual, execute_run, tmp_path / "f").id
     for _ in range(2):
         run_id = execute_run(retry_run(principal=principal, run_id=run_id).run_id).id
     assert (tmp_path / "f").read_text() == "one\n"

@@ -58,10 +58,10 @@ def test_time_in_the_queue_does_not_count_in_async_mode(
 
 
 def test_time_in_the_queue_counts_in_sync_mode_and_an_expired_run_starts_no_step(
-    submit_odd: Submit, execute_run: ExecuteRun, tmp_path: Path
+    submit_unusual: Submit, execute_run: ExecuteRun, tmp_path: Path
 ) -> None:
     file = tmp_path / "f"
-    run_id = submit_odd("mark x", file=str(file), options={"mode": "sync", "timeoutMs": 2000})
+    run_id = submit_unusual("append x", file=str(file), options={"mode": "sync", "timeoutMs": 2000})
     Run.objects.filter(id=run_id).update(created_at=datetime.now(UTC) - timedelta(seconds=3))
     run = execute_run(run_id)
     assert error_of(run)["errorCode"] == "RUN_TIMEOUT"
@@ -80,10 +80,10 @@ def test_the_clock_continues_from_the_last_lease(submit: Submit, execute_run: Ex
 
 
 def test_a_run_whose_time_was_used_up_by_lost_workers_starts_no_step(
-    submit_odd: Submit, execute_run: ExecuteRun, tmp_path: Path
+    submit_unusual: Submit, execute_run: ExecuteRun, tmp_path: Path
 ) -> None:
     file = tmp_path / "f"
-    run_id = submit_odd("mark x", file=str(file), options={"timeoutMs": 1000})
+    run_id = submit_unusual("append x", file=str(file), options={"timeoutMs": 1000})
     Run.objects.filter(id=run_id).update(active_ms=1000, status="running", epoch=2)
     assert error_of(execute_run(run_id))["errorCode"] == "RUN_TIMEOUT"
     assert not file.exists()
@@ -131,7 +131,7 @@ def test_a_full_storage_does_not_hide_the_timeout(
 
 
 def test_a_full_storage_at_the_end_fails_the_run_and_keeps_its_steps(
-    submit_odd: Submit, execute_run: ExecuteRun, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    submit_unusual: Submit, execute_run: ExecuteRun, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The step succeeded, so a later retry does not repeat it."""
 
@@ -139,7 +139,7 @@ def test_a_full_storage_at_the_end_fails_the_run_and_keeps_its_steps(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(outcome, "store_blob", raise_disk_full)
-    run = execute_run(submit_odd("mark x", file=str(tmp_path / "f"), effect="once"))
+    run = execute_run(submit_unusual("append x", file=str(tmp_path / "f"), effect="once"))
     assert error_of(run)["errorCode"] == "EXECUTION_ERROR"
     assert error_of(run)["details"]["causeCode"] == "STORAGE"
     assert "space" not in error_of(run)["message"]

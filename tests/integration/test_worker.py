@@ -49,9 +49,9 @@ def test_a_drain_releases_the_run_at_once_and_another_worker_continues_it(
 
 
 def test_a_drain_waits_for_a_once_step_to_end(
-    submit_odd: Submit, worker: WorkerProcess, in_background: Background, tmp_path: Path
+    submit_unusual: Submit, worker: WorkerProcess, in_background: Background, tmp_path: Path
 ) -> None:
-    submit_odd("mark first", file=str(tmp_path / "f"), effect="once")
+    submit_unusual("append first", file=str(tmp_path / "f"), effect="once")
     thread = in_background(worker.work)
     wait_until((tmp_path / "f").exists)
     worker.drain()
@@ -83,7 +83,7 @@ def test_a_step_that_ends_during_a_drain_is_in_the_journal(
 
 
 def test_a_once_step_interrupted_by_a_drain_is_not_repeated(
-    submit_odd: Submit,
+    submit_unusual: Submit,
     worker: WorkerProcess,
     in_background: Background,
     tmp_path: Path,
@@ -91,7 +91,7 @@ def test_a_once_step_interrupted_by_a_drain_is_not_repeated(
 ) -> None:
     monkeypatch.setattr(engine, "ONCE_GRACE_S", 0.1)
     file = tmp_path / "f"
-    run_id = submit_odd("mark slowly", file=str(file), effect="once")
+    run_id = submit_unusual("append slowly", file=str(file), effect="once")
     thread = in_background(worker.work)
     wait_until(file.exists)
     worker.drain()

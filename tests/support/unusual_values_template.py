@@ -1,4 +1,4 @@
-"""A template whose steps return, emit or fail with the value of ODD that its inputs name."""
+"""A template whose steps return, emit or fail with a value of UNUSUAL_VALUES."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from runs.models import RunStatus
 from runs.task_templates.base import Conclusion, StepPlan, StepView, TaskTemplate
 from runs.task_templates.registry import register
 
-ODD: Mapping[str, Any] = {
+UNUSUAL_VALUES: Mapping[str, Any] = {
     "nul": "a\0b",
     "surrogate": "a\ud800b",
     "nan": math.nan,
@@ -29,7 +29,7 @@ ODD: Mapping[str, Any] = {
 }
 
 
-class OddInputs(Closed):
+class UnusualValuesInputs(Closed):
     """The instructions of the steps, each a verb and its argument."""
 
     do: list[str] = Field(min_length=1, max_length=50)
@@ -38,15 +38,15 @@ class OddInputs(Closed):
 
 
 @register
-class Odd(TaskTemplate):
-    """Produces odd values wherever a step can produce a value."""
+class UnusualValues(TaskTemplate):
+    """Produces unusual values wherever a step can produce a value."""
 
-    template_id = "test_odd"
-    name = "Odd"
-    description = "Odd values for tests."
-    inputs_model = OddInputs
+    template_id = "test_unusual_values"
+    name = "Unusual values"
+    description = "Unusual values for tests."
+    inputs_model = UnusualValuesInputs
     result_schema = {"type": "object"}
-    example_inputs = ({"do": ["leave nul"]},)
+    example_inputs = ({"do": ["output nul"]},)
     stops_at_failed_step = True
     step_retries = 1
 
@@ -60,36 +60,42 @@ class Odd(TaskTemplate):
         """Execute the instruction of the step."""
         run: StepRun = ctx
         verb, _, what = str(step.input["what"]).partition(" ")
-        if verb == "leave":
-            return {"left": ODD[what]}
-        if verb in ("tell", "talk"):
-            _tell(run, verb, what)
+        if verb == "output":
+            return {"value": UNUSUAL_VALUES[what]}
+        if verb in ("emit", "stream"):
+            _emit(run, verb, what)
         elif verb == "fail":
-            raise ToolFailed(f"failed with {ODD[what]}", details={"odd": ODD[what]})
-        elif verb == "keep":
+            raise ToolFailed(
+                f"failed with {UNUSUAL_VALUES[what]}", details={"value": UNUSUAL_VALUES[what]}
+            )
+        elif verb == "save":
             save = run._tool_context().save_artifact
-            return {"kept": await save(what.encode(), name=f"{what}.txt", mime_type="text/plain")}
-        elif verb == "mark":
+            return {
+                "artifactId": await save(what.encode(), name=f"{what}.txt", mime_type="text/plain")
+            }
+        elif verb == "append":
             with Path(str(step.input["file"])).open("a") as file:
                 file.write(f"{what}\n")
             await asyncio.sleep(0.05 if what != "slowly" else 30)
         elif verb == "time_out":
-            raise NavigationTimeout("always late")
+            raise NavigationTimeout("always times out")
         return {}
 
     def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
         """Succeed if every step succeeded."""
-        left = [step.output for step in steps]
+        outputs = [step.output for step in steps]
         failed = next((step for step in steps if not step.succeeded), None)
         if failed is None:
-            return Conclusion(RunStatus.SUCCEEDED, result={"left": left}, summary="all left")
+            return Conclusion(
+                RunStatus.SUCCEEDED, result={"outputs": outputs}, summary="every step succeeded"
+            )
         error = failed.error or {"errorCode": "STEP_EXECUTION_FAILED", "message": "not reached"}
-        return Conclusion(RunStatus.FAILED, error=error, summary="one failed")
+        return Conclusion(RunStatus.FAILED, error=error, summary="a step failed")
 
 
-def _tell(run: StepRun, verb: str, what: str) -> None:
-    if verb == "tell":
-        run.add_event(NewEvent("tool.update", {"told": ODD[what]}))
+def _emit(run: StepRun, verb: str, what: str) -> None:
+    if verb == "emit":
+        run.add_event(NewEvent("tool.update", {"value": UNUSUAL_VALUES[what]}))
         return
     for n in range(int(what)):
         run.add_event(NewEvent("chatDelta", {"step": run.index, "content": f"{n} "}))
