@@ -3,9 +3,6 @@ MAKEFLAGS += --no-print-directory
 PYTHON ?= $(firstword $(wildcard .venv/bin/python) python3)
 VENV := .venv/bin
 CHECKED := config decisions artifacts runners runs mcp_server tests
-# A failed test is rerun up to twice and listed in the summary: on a shared machine, tests that wait
-# for other processes can time out without a defect. `make faults` reruns nothing.
-RERUNS := --reruns 2 --reruns-delay 3 --rerun-show-tracebacks
 BENCHMARKS := mcp_start mcp_calls durable_runs batch_pages remote_pages artifact_chunks event_stream list_runs admin_lists audit_log \
 	policy_check chat_decision gate runner_calls runner_throughput search_files list_files dry_diff validate_script \
 	browser_actions agent_turns modules_entered
@@ -14,7 +11,7 @@ BENCHMARKS := mcp_start mcp_calls durable_runs batch_pages remote_pages artifact
 unexport PYTHONDONTWRITEBYTECODE
 # Use UTF-8, whatever the locale is.
 export PYTHONUTF8 := 1
-.PHONY: help setup setup-tests run test test-sqlite test-postgresql test-kills faults guards lint fix bench doctor
+.PHONY: help setup setup-tests run test quick all-tests test-costs faults guards lint lint-style lint-types lint-imports fix bench doctor
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -28,17 +25,19 @@ setup-tests: ## also install what the tests need: PostgreSQL, Redis, ripgrep, bu
 run: setup ## start all services, run the demo, serve until Ctrl-C (ONCE=1: stop after the demo)
 	@$(VENV)/python manage.py up --demo $(if $(filter-out 0,$(ONCE)),--once)
 
-test: test-sqlite test-postgresql test-kills ## run all tests, on SQLite and on PostgreSQL
+test: setup-tests ## run the tests: on PostgreSQL, then on SQLite what depends on it
+	@$(VENV)/python -m tests $(ARGS)
 
-test-sqlite: setup-tests ## run the tests on SQLite
-	@$(VENV)/python -m pytest -n 3 --dist worksteal -q $(RERUNS) --ignore tests/faults $(ARGS)
+quick: setup-tests ## check style, and run the tests that take about a minute
+	@$(MAKE) lint-style
+	@$(VENV)/python -m tests quick $(ARGS)
 
-test-postgresql: setup-tests ## run the tests that depend on the database, on PostgreSQL
-	@CONTINUITY_TEST_DATABASE=postgresql $(VENV)/python -m pytest -n 3 --dist worksteal -q $(RERUNS) \
-		--what-a-database-decides tests/integration tests/contract $(ARGS)
+all-tests: setup-tests ## run the tests, and those that are marked slow
+	@$(VENV)/python -m tests all $(ARGS)
 
-test-kills: setup-tests ## run the tests that kill processes, except the long ones
-	@CONTINUITY_TEST_DATABASE=postgresql $(VENV)/python -m pytest -n 2 --dist worksteal -q $(RERUNS) tests/faults $(ARGS)
+test-costs: setup-tests ## run the tests on PostgreSQL and print what they cost
+	@CONTINUITY_TEST_DATABASE=postgresql $(VENV)/python -m pytest -q -n 3 --dist worksteal -p tests.costs \
+		--costs=.venv/test-costs $(ARGS)
 
 faults: setup-tests ## run all tests that kill processes, one at a time, on both databases
 	@$(VENV)/python -m pytest -q -m "soak or not soak" tests/faults $(ARGS)
@@ -48,11 +47,18 @@ guards: setup-tests ## remove each protection of the product once; its test must
 	@$(VENV)/python -m tests.guards $(ARGS)
 
 lint: setup-tests ## check style, types and import contracts
+	@$(MAKE) --jobs 3 --output-sync lint-style lint-types lint-imports
+	@echo "Style, types and import contracts: no errors."
+
+lint-style:
 	@$(VENV)/ruff check --quiet .
 	@$(VENV)/ruff format --check --quiet . || { echo "Some files are not formatted. Run: make fix"; exit 1; }
+
+lint-types:
 	@$(VENV)/mypy --no-error-summary $(CHECKED)
+
+lint-imports:
 	@$(VENV)/lint-imports --no-cache > .venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
-	@echo "Style, types and import contracts: no errors."
 
 fix: setup-tests ## fix style errors and format the code
 	@$(VENV)/ruff check --fix --quiet . ; $(VENV)/ruff format --quiet .

@@ -32,11 +32,13 @@ def close_connections(django_db_setup: None) -> Iterator[None]:
         call.result()
 
 
-TRANSPORTS = ("stdio", "http", "sse")
+# All MCP transports use the same input gate, server and thread pool. Modules that test what a
+# transport does itself name more of them.
+TRANSPORTS = ("http",)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run the test over every transport, or over those in the module's TRANSPORTS.
+    """Run the test over MCP at HTTP, or over the transports in the module's TRANSPORTS.
 
     The module needs the plugin tests.support.rest_fixtures for the web server.
     """

@@ -22,7 +22,6 @@ from tests.integration.racing import at_once
 from tests.support.rest import continuity_refusal, json_of
 
 pytest_plugins = ["tests.support.rest_fixtures"]
-TRANSPORTS = ("stdio", "http")
 CHAT = "continuity_chat"
 ROWS = [row for row in rows("mcp+rest:decisions") if row.tool == CHAT]
 PLAIN = [row for row in ROWS if "$parallel" not in row.input]

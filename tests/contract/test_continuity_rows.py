@@ -25,7 +25,6 @@ from tests.integration.racing import at_once
 from tests.support.continuity import FORECAST, SHELL, create_decision
 
 pytest_plugins = ["tests.support.rest_fixtures"]
-TRANSPORTS = ("stdio", "http")
 ALL = rows("mcp+rest:decisions")
 CHAT = [row for row in ALL if row.tool == "continuity_chat"]  # test_chat_rows.py sends them
 ROWS = [row for row in ALL if row not in CHAT]

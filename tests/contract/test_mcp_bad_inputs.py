@@ -51,7 +51,6 @@ OBJECTS = (
     "sess_closed",
 )
 LATE_SECONDS = 3 * LATE_EVENT_SECONDS  # longer than a read that does not wait for the socket
-TRANSPORTS = ("stdio", "http")  # SSE uses the same gate and server
 RUNS = rows("mcp+rest:runs")
 STDIO = rows("mcp:stdio")
 

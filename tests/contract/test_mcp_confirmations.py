@@ -12,6 +12,8 @@ from runs.models import Run
 from tests.contract.mcp_host import Host, error_of, structured
 
 pytest_plugins = ["tests.support.rest_fixtures"]
+
+TRANSPORTS = ("stdio", "http", "sse")
 CALL: dict[str, Any] = {
     "templateId": "test_stepwise",
     "inputs": {"do": ["ok"]},

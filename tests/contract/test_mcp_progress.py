@@ -14,6 +14,8 @@ from tests.contract.mcp_host import Host, structured
 
 pytest_plugins = ["tests.support.rest_fixtures"]
 
+TRANSPORTS = ("stdio", "http", "sse")
+
 
 def start_call_with_token(host: Host, tool: str, **arguments: Any) -> int:
     meta = {"progressToken": "token"}

@@ -15,6 +15,8 @@ from tests.contract.mcp_host import Host, error_of, structured
 
 pytest_plugins = ["tests.support.rest_fixtures"]
 
+TRANSPORTS = ("stdio", "http", "sse")
+
 RUN_FIELDS = {
     "runId",
     "templateId",

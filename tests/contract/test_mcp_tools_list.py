@@ -13,6 +13,8 @@ from tests.contract.mcp_host import Host
 
 pytest_plugins = ["tests.support.rest_fixtures"]
 
+TRANSPORTS = ("stdio", "http", "sse")
+
 S0_TOOLS = {
     "list_task_templates",
     "run_task_template",

@@ -15,7 +15,6 @@ from tests.contract.mcp_host import Host, error_of, structured
 from tests.support.rest import STEPWISE, json_of, refusal
 
 pytest_plugins = ["tests.support.rest_fixtures"]
-TRANSPORTS = ("stdio", "http")
 PAGES = {
     "summary": {"total": 2, "succeeded": 2, "failed": 0},
     "items": [

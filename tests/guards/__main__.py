@@ -135,7 +135,9 @@ def main(names: Sequence[str]) -> int:
         say("Then each without its protection:")
         with ThreadPoolExecutor(PROCESSES) as pool:
             runs = [(guard, name) for guard in chosen for name in guard.databases]
-            verdicts = list(pool.map(lambda run: tried(bench, *run, broken[run[1]]), runs))
+            verdicts = list(
+                pool.map(lambda run: tried(bench, run[0], run[1], broken[run[1]]), runs)
+            )
     return reported(verdicts, parts, time.monotonic() - began)
 
 

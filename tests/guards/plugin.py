@@ -29,7 +29,8 @@ def pytest_configure() -> None:
     from django.test import TransactionTestCase
 
     def use_existing(*_: Any, **__: Any) -> list[Any]:
-        connection.settings_dict["NAME"] = connection.creation._get_test_db_name()
+        creation: Any = connection.creation
+        connection.settings_dict["NAME"] = creation._get_test_db_name()
         return []
 
     django.test.utils.setup_databases = use_existing

@@ -1107,7 +1107,7 @@ _GATEWAY = (
             'return on.enabled and on.verdict.decision != "deny"',
             "return on.enabled",
         ),
-        red=f"{_MCP_TARGETS}::test_a_tool_that_policy_denies_is_not_listed_and_a_call_is_denied[stdio]",
+        red=f"{_MCP_TARGETS}::test_a_tool_that_policy_denies_is_not_listed_and_a_call_is_denied[http]",
     ),
     Guard(
         "runner-tool-named-as-a-local-one",
@@ -1117,7 +1117,7 @@ _GATEWAY = (
             "wire if is_free[name] and wire not in local else _marked(name)",
             "wire if is_free[name] else _marked(name)",
         ),
-        red=f"{_MCP_TARGETS}::test_a_runner_tool_with_the_name_of_a_built_in_tool_gets_its_own_name[stdio]",
+        red=f"{_MCP_TARGETS}::test_a_runner_tool_with_the_name_of_a_built_in_tool_gets_its_own_name[http]",
     ),
     Guard(
         "runner-call-once",

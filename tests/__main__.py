@@ -1,0 +1,95 @@
+"""Run the tests in parts, each on the database that it is for: `make test`.
+
+    python -m tests [quick | all] [ARGUMENT OF PYTEST …]
+
+Without a word: all tests on PostgreSQL but those marked `slow`, then on SQLite those that
+tests/selection.py lists. `all` adds the slow ones; `quick` runs a part of the tests that takes
+about a minute. The exit code is 0 if all parts passed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.progress import minutes
+
+ROOT = Path(__file__).parent.parent
+WORKERS = ("-n", "3", "--dist", "worksteal")
+INTERRUPTED = 2
+
+
+@dataclass(frozen=True)
+class Part:
+    """Tests that run together on one database."""
+
+    name: str
+    database: str
+    arguments: tuple[str, ...] = ()
+
+
+ON_POSTGRESQL = Part("PostgreSQL", "postgresql")
+ON_SQLITE = Part("SQLite", "sqlite", ("--what-sqlite-decides",))
+PARTS = {
+    "": (ON_POSTGRESQL, ON_SQLITE),
+    "all": (
+        Part("PostgreSQL", "postgresql", ("-m", "slow or not slow and not soak")),
+        Part("SQLite", "sqlite", ("--what-sqlite-decides", "-m", "slow or not slow and not soak")),
+    ),
+    "quick": (Part("quick", "postgresql", ("--quick",)),),
+}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the parts; print what passed where, and how long it took."""
+    word = arguments[0] if arguments and arguments[0] in PARTS else ""
+    more = arguments[1:] if word else arguments
+    began = time.monotonic()
+    lines, codes = [], []
+    for part in PARTS[word]:
+        code, line = run_part(part, more)
+        codes.append(code)
+        lines.append(line)
+        if code == INTERRUPTED:
+            break
+    verdict = "passed" if not any(codes) else "FAILED"
+    print(  # noqa: T201
+        "",
+        *lines,
+        f"{'all':10} {verdict} in {minutes(time.monotonic() - began)}",
+        sep="\n",
+        flush=True,
+    )
+    return max(codes)
+
+
+def run_part(part: Part, more: Sequence[str]) -> tuple[int, str]:
+    """Run one part; return pytest's exit code and the part's line of the summary."""
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        counts = Path(folder) / "counts.json"
+        environment = {
+            **os.environ,
+            "CONTINUITY_TEST_DATABASE": part.database,
+            "CONTINUITY_TEST_PART": part.name,
+            "CONTINUITY_TEST_COUNTS": str(counts),
+        }
+        command = [sys.executable, "-m", "pytest", "-q", *WORKERS, *part.arguments, *more]
+        try:
+            code = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
+        except KeyboardInterrupt:
+            code = INTERRUPTED
+        found = json.loads(counts.read_text()) if counts.exists() else {}
+    shown = ", ".join(f"{number} {word}" for word, number in found.items() if number)
+    return code, f"{part.name:10} {shown or 'no result'} in {minutes(time.monotonic() - began)}"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
