@@ -6,60 +6,60 @@ from __future__ import annotations
 
 from tests.guards.guard import Guard, Patch, Sql
 
-_READING = "tests/unit/test_workspace_reading.py"
-_WRITING = "tests/unit/test_workspace_writing.py"
-_CONFLICTS = "tests/unit/test_workspace_write_conflicts.py"
-_SNAPSHOTS = "tests/unit/test_workspace_snapshots.py"
-_SEARCH = "tests/unit/test_workspace_search.py"
-_PROFILE = "tests/unit/test_generate_character_profile.py"
+_READING = "tests/runners/workspace/files/test_reading_tools.py"
+_WRITING = "tests/runners/workspace/writing/test_write_text.py"
+_CONFLICTS = "tests/runners/workspace/writing/test_write_conflicts.py"
+_SNAPSHOTS = "tests/runners/workspace/writing/test_snapshots.py"
+_SEARCH = "tests/runners/workspace/search/test_search.py"
+_PROFILE = "tests/runners/workspace/tools/test_generate_character_profile.py"
 _WRITING_ROWS = "tests/contract/test_writing_rows.py"
 _WORKSPACE_ROWS = "tests/contract/test_workspace_rows.py"
-_RESTORE = "tests/integration/test_admin_snapshots.py"
-_COMMAND = "tests/unit/test_execute_command.py"
-_COMMAND_PROCESSES = "tests/unit/test_execute_command_leaves_nothing.py"
-_DEV_SCRIPT = "tests/integration/test_preview_dev_script.py"
-_PREVIEW = "tests/integration/test_preview_scene.py"
-_LOCAL_PAGES = "tests/integration/test_browser_action.py"
-_TOOL_CALLS = "tests/integration/test_tool_calls.py"
-_WORKSPACES = "tests/integration/test_workspaces.py"
-_RUNNER_TARGETS = "tests/integration/test_remote_targets.py"
-_REST_TARGETS = "tests/integration/test_rest_targets.py"
-_OFFERED_TOOLS = "tests/integration/test_offered_tools.py"
+_RESTORE = "tests/runners/admin/test_snapshots.py"
+_COMMAND = "tests/runners/workspace/scripts/test_execute_command.py"
+_COMMAND_PROCESSES = "tests/runners/workspace/scripts/test_process_cleanup.py"
+_DEV_SCRIPT = "tests/runners/workspace/preview/test_dev_script.py"
+_PREVIEW = "tests/runners/workspace/preview/test_preview_scene.py"
+_LOCAL_PAGES = "tests/runners/workspace/tools/test_browser_action.py"
+_TOOL_CALLS = "tests/runs/direct_calls/test_tool_calls.py"
+_WORKSPACES = "tests/runners/targets/test_workspaces.py"
+_RUNNER_TARGETS = "tests/runners/targets/test_runner_targets.py"
+_REST_TARGETS = "tests/runners/targets/test_targets_over_rest.py"
+_OFFERED_TOOLS = "tests/runners/targets/test_published_tools.py"
 _MCP_TARGETS = "tests/contract/test_mcp_targets.py"
-_RUNNER_CALLS = "tests/integration/test_runner_calls.py"
-_FALLBACK = "tests/integration/test_fallback.py"
-_GATEWAY_CALLS = "tests/unit/test_gateway_calls.py"
-_GATEWAY_REACH = "tests/unit/test_gateway_reach.py"
-_GATEWAY_FAILURES = "tests/unit/test_gateway_troubles.py"
+_RUNNER_CALLS = "tests/runners/gateway/test_calls.py"
+_FALLBACK = "tests/runners/invocation/test_fallback.py"
+_GATEWAY_CALLS = "tests/runners/gateway/test_protocol.py"
+_GATEWAY_REACH = "tests/runners/gateway/test_allowed_addresses.py"
+_GATEWAY_FAILURES = "tests/runners/gateway/test_misbehaving_runners.py"
 _RUNNER_PROTOCOL = "tests/e2e/test_docker_runner_protocol.py"
 _RUNNER_START = "tests/e2e/test_docker_runner_start.py"
 _RUNNER_TOOLS = "tests/e2e/test_docker_runner_tools.py"
-_RUNNER_ANSWERS = "tests/unit/test_runner_answers.py"
-_HTTP_REQUEST = "tests/unit/test_runner_http_request.py"
-_BUBBLEWRAP = "tests/unit/test_runner_bubblewrap.py"
-_EGRESS = "tests/integration/test_egress_outcomes.py"
-_EGRESS_REQUESTS = "tests/integration/test_egress_ways.py"
-_PROXY = "tests/unit/test_egress_proxy.py"
-_BROWSER_SESSION = "tests/integration/test_browser_session.py"
-_DOCUMENTS = "tests/integration/test_browser_documents.py"
-_HOSTILE_PAGES = "tests/integration/test_browser_hostile.py"
-_ELEMENTS = "tests/integration/test_browser_elements.py"
-_FILLING = "tests/integration/test_browser_filling.py"
-_PRESSING = "tests/integration/test_browser_pressing.py"
-_FAILURE_PICTURES = "tests/integration/test_browser_failure_pictures.py"
-_TRACES = "tests/integration/test_browser_traces.py"
-_SESSIONS = "tests/integration/test_sessions.py"
-_TASK_TABS = "tests/integration/test_action_tabs.py"
-_NAVIGATING_PAGES = "tests/integration/test_action_leaving.py"
-_ELEMENT_INDEX = "tests/integration/test_action_dom_index.py"
-_ACTION_PAGES = "tests/integration/test_action_pages.py"
-_INPUT_LOST = "tests/integration/test_action_input_lost.py"
-_ACTIONS_NOT_LISTED = "tests/integration/test_action_doors.py"
-_TAKEOVER_INPUT = "tests/integration/test_live_hands.py"
-_TAKEOVER_END = "tests/integration/test_live_given_back.py"
-_BROWSER_HOME = "tests/unit/test_browser_home.py"
-_INTERRUPTED = "tests/unit/test_interrupted_writes.py"
-_STEP_CALLS = "tests/integration/test_call_tools.py"
+_RUNNER_ANSWERS = "tests/runners/docker_runner/test_answers.py"
+_HTTP_REQUEST = "tests/runners/docker_runner/test_http_request.py"
+_BUBBLEWRAP = "tests/runners/docker_runner/test_bubblewrap.py"
+_EGRESS = "tests/runners/network/test_blocked_addresses.py"
+_EGRESS_REQUESTS = "tests/runners/network/test_request_techniques.py"
+_PROXY = "tests/runners/network/test_proxy.py"
+_BROWSER_SESSION = "tests/runners/browser/session/test_session.py"
+_DOCUMENTS = "tests/runners/browser/interaction/test_documents.py"
+_HOSTILE_PAGES = "tests/runners/browser/session/test_hostile_pages.py"
+_ELEMENTS = "tests/runners/browser/interaction/test_elements.py"
+_FILLING = "tests/runners/browser/interaction/test_fill_field.py"
+_PRESSING = "tests/runners/browser/interaction/test_click_and_submit.py"
+_FAILURE_PICTURES = "tests/runs/execution/test_failure_screenshots.py"
+_TRACES = "tests/runners/browser/tracing/test_traces.py"
+_SESSIONS = "tests/runs/sessions/test_sessions.py"
+_TASK_TABS = "tests/runners/browser/actions/test_task_tab.py"
+_NAVIGATING_PAGES = "tests/runners/browser/actions/test_navigation_during_action.py"
+_ELEMENT_INDEX = "tests/runners/browser/actions/test_dom_index.py"
+_ACTION_PAGES = "tests/runners/browser/actions/test_reading_actions.py"
+_INPUT_LOST = "tests/runners/browser/actions/test_lost_input_session.py"
+_ACTIONS_NOT_LISTED = "tests/runners/browser/actions/test_hidden_from_apis.py"
+_TAKEOVER_INPUT = "tests/runners/browser/live/test_person_input.py"
+_TAKEOVER_END = "tests/runs/live/test_input_at_release.py"
+_BROWSER_HOME = "tests/runners/browser/pool/test_temp_home.py"
+_INTERRUPTED = "tests/runners/workspace/writing/test_interrupted_writes.py"
+_STEP_CALLS = "tests/runs/task_templates/test_call_tools.py"
 
 _FORBIDDEN_WRITE = f"{_WRITING}::test_a_forbidden_write_is_not_previewed_either"
 
@@ -1620,23 +1620,6 @@ _BROWSER = (
             "",
         ),
         red=f"{_HOSTILE_PAGES}::test_a_popup_is_closed_and_the_page_is_read",
-    ),
-    Guard(
-        "popup-flood",
-        "A page that opens many windows fails",
-        Patch("runners/browser/session/crashes.py", "if self._popups > MAX_POPUPS:", "if False:"),
-        red=f"{_HOSTILE_PAGES}::test_a_page_that_floods_the_reader_fails_at_once_and_the_next_page"
-        "_works[/popups-too_many_popups]",
-    ),
-    Guard(
-        "tabs-at-once",
-        "A session has a maximum number of tabs",
-        Patch(
-            "runners/browser/session/session.py",
-            "asyncio.Semaphore(max_tabs)",
-            "asyncio.Semaphore(max_tabs + 100)",
-        ),
-        red=f"{_BROWSER_SESSION}::test_never_more_than_max_tabs_are_open",
     ),
     Guard(
         "page-of-an-earlier-run",
